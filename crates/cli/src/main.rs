@@ -1,0 +1,5 @@
+//! The `teak` command.
+
+fn main() {
+    println!("teak {}", env!("CARGO_PKG_VERSION"));
+}

@@ -1,0 +1,112 @@
+//! The one error type of the core. Variants are what callers act on differently.
+
+use std::path::PathBuf;
+
+/// Result of every fallible operation of the core.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong, with what, where, and the cause.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused a file operation.
+    #[error("{operation} on {path} failed: {cause}")]
+    Io {
+        /// What was tried, e.g. `write`.
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
+    /// The file system is full.
+    #[error("no space left while writing {path}; free space on the device, nothing was lost")]
+    DiskFull {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// Stored bytes are not what was written.
+    #[error("{path} is corrupt at offset {offset}: {detail}")]
+    Corrupt {
+        /// The damaged file.
+        path: PathBuf,
+        /// Byte offset of the damaged structure.
+        offset: u64,
+        /// What check failed.
+        detail: String,
+    },
+    /// A format version this build does not know.
+    #[error("{path} has format version {found}, this build reads {supported}")]
+    UnknownVersion {
+        /// The file.
+        path: PathBuf,
+        /// Version found in the file.
+        found: u32,
+        /// Newest version this build reads.
+        supported: u32,
+    },
+    /// Another process has the directory open.
+    #[error("{path} is in use by another process")]
+    InUse {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A lock was not granted within the time-out.
+    #[error("lock wait timeout exceeded")]
+    LockTimeout,
+    /// This transaction was chosen as the victim of a deadlock; it must be rolled back.
+    #[error("deadlock found when trying to get a lock")]
+    Deadlock,
+    /// The lock is held by another transaction and the caller did not want to wait.
+    #[error("the lock is held by another transaction")]
+    WouldBlock,
+    /// The wait was interrupted (for example by KILL).
+    #[error("the wait was interrupted")]
+    Interrupted,
+    /// First-committer-wins: the row was committed by another transaction after this one's snapshot.
+    #[error("the row was changed after this transaction's snapshot")]
+    SnapshotConflict,
+    /// The versions that this snapshot needs were given up.
+    #[error("snapshot too old: its history exceeded the configured maximum")]
+    SnapshotTooOld,
+    /// A table of that name exists.
+    #[error("table '{0}' already exists")]
+    TableExists(String),
+    /// No table of that name.
+    #[error("table '{0}' does not exist")]
+    NoSuchTable(String),
+    /// A prepared transaction with that identifier exists, or none does.
+    #[error("prepared transaction: {0}")]
+    Xid(&'static str),
+    /// The engine has stopped writing after a failure; restart recovers from the log.
+    #[error("the engine is read-only since: {0}")]
+    ReadOnly(String),
+    /// A key or a value past the limits.
+    #[error("{what} of {bytes} bytes exceeds the maximum of {maximum}")]
+    TooLarge {
+        /// "key" or "value".
+        what: &'static str,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        maximum: u64,
+    },
+    /// Memory budget could not be met.
+    #[error("out of memory: {0}")]
+    OutOfMemory(&'static str),
+}
+
+impl Error {
+    /// Wraps an operating system error; a full disk becomes [`Error::DiskFull`].
+    pub fn io(operation: &'static str, path: impl Into<PathBuf>, cause: &std::io::Error) -> Error {
+        let path = path.into();
+        match cause.raw_os_error() {
+            Some(libc::ENOSPC) | Some(libc::EDQUOT) => Error::DiskFull { path },
+            _ => Error::Io { operation, path, cause: cause.to_string() },
+        }
+    }
+
+    /// A structure that failed a check.
+    pub fn corrupt(path: impl Into<PathBuf>, offset: u64, detail: impl Into<String>) -> Error {
+        Error::Corrupt { path: path.into(), offset, detail: detail.into() }
+    }
+}

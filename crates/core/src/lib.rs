@@ -1,0 +1,26 @@
+//! Teak's core: ordered trees of byte keys and byte values, with transactions over all of them.
+//!
+//! The library knows no SQL and no MariaDB. `docs/architecture.md` is the map.
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs)]
+
+pub mod cache;
+pub mod catalog;
+pub mod checkpoint;
+pub mod engine;
+mod error;
+pub mod file;
+pub mod lock;
+pub mod log;
+pub mod model;
+pub mod mvcc;
+mod options;
+pub mod store;
+pub mod tree;
+mod types;
+
+pub use error::{Error, Result};
+pub use options::{CommitFlush, Compression, LogLevel, Observer, Options, SilentObserver, TreeSpec};
+pub use types::{
+    Isolation, LockMode, Seek, Timestamp, TreeId, TxnId, View, WaitPolicy, WaitRequest, WriteOp,
+};

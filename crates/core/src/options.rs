@@ -1,0 +1,111 @@
+//! How an engine is opened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a commit waits for; the numbers are those of `teak_flush_log_at_trx_commit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CommitFlush {
+    /// 0: nothing; the log is written and synced about once a second.
+    Lazy = 0,
+    /// 1: written and synced: survives power loss.
+    Sync = 1,
+    /// 2: written: survives the death of the process, synced about once a second.
+    Write = 2,
+}
+
+/// How a tree's blocks are compressed on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Compression {
+    /// Stored as they are.
+    None = 0,
+    /// LZ4 block format.
+    Lz4 = 1,
+    /// Zstandard, level 1.
+    Zstd = 2,
+}
+
+/// Physical properties of one tree, fixed at creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeSpec {
+    /// Target size of a base block before compression, in bytes (4 KiB to 1 MiB).
+    pub block_bytes: u32,
+    /// Compression of blocks on disk.
+    pub compression: Compression,
+}
+
+impl Default for TreeSpec {
+    fn default() -> TreeSpec {
+        TreeSpec { block_bytes: 32 << 10, compression: Compression::Zstd }
+    }
+}
+
+/// Weight of a message to the [`Observer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// For information.
+    Note,
+    /// Something the operator should know.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// Receives messages of background work (in the plugin: the server's error log).
+pub trait Observer: Send + Sync {
+    /// Called from any thread; must not call back into the engine.
+    fn message(&self, level: LogLevel, text: &str);
+}
+
+/// Drops all messages.
+pub struct SilentObserver;
+
+impl Observer for SilentObserver {
+    fn message(&self, _level: LogLevel, _text: &str) {}
+}
+
+/// Settings of an engine. Those marked *dynamic* can be changed while it runs.
+#[derive(Clone)]
+pub struct Options {
+    /// Private directory of the engine, created (0700) if missing.
+    pub dir: PathBuf,
+    /// Where spilled data goes; files there do not outlive the process.
+    pub temp_dir: PathBuf,
+    /// Memory budget for bases, deltas and history, in bytes. Dynamic.
+    pub cache_bytes: u64,
+    /// What a commit waits for. Dynamic.
+    pub commit_flush: CommitFlush,
+    /// A checkpoint starts when this much log was written since the last, in bytes. Dynamic.
+    pub checkpoint_log_bytes: u64,
+    /// Size of one log segment file, in bytes.
+    pub log_segment_bytes: u64,
+    /// Disk that spilled data may take, in bytes. Dynamic.
+    pub spill_max_bytes: u64,
+    /// Run background threads (checkpoints, eviction, log sync). The simulator turns them off and drives the engine itself.
+    pub background: bool,
+    /// Threads that replay the log.
+    pub recovery_threads: usize,
+    /// Receives messages.
+    pub observer: Arc<dyn Observer>,
+}
+
+impl Options {
+    /// Defaults for an engine in `dir`.
+    pub fn new(dir: impl Into<PathBuf>) -> Options {
+        let dir = dir.into();
+        Options {
+            temp_dir: dir.join("tmp"),
+            dir,
+            cache_bytes: 128 << 20,
+            commit_flush: CommitFlush::Sync,
+            checkpoint_log_bytes: 256 << 20,
+            log_segment_bytes: 64 << 20,
+            spill_max_bytes: 64 << 30,
+            background: true,
+            recovery_threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
+            observer: Arc::new(SilentObserver),
+        }
+    }
+}

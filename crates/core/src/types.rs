@@ -1,0 +1,100 @@
+//! Small types of the public interface that every module shares.
+
+use std::time::Duration;
+
+/// Commit timestamp: a number that grows with each commit. 0 is before every commit.
+pub type Timestamp = u64;
+/// Identifies a tree for ever; never reused.
+pub type TreeId = u64;
+/// Identifies a transaction; never reused, also not after a restart.
+pub type TxnId = u64;
+
+/// Isolation levels, with their SQL meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// A snapshot per statement.
+    ReadCommitted,
+    /// A snapshot per transaction; a write to a row committed after it is [`crate::Error::SnapshotConflict`].
+    Repeatable,
+    /// A snapshot per transaction, writes read the newest committed version instead of failing.
+    RepeatableLenient,
+    /// Every read locks.
+    Serializable,
+}
+
+/// Which version of a key a read returns. A transaction always sees its own writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// As of the transaction's snapshot (taken now if there is none).
+    Snapshot,
+    /// The newest committed version; what locking reads and unique checks use.
+    Latest,
+}
+
+/// Where a cursor is to be placed relative to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seek {
+    /// First key >= the given one; then move with `next`.
+    AtOrAfter,
+    /// First key > the given one.
+    After,
+    /// Last key <= the given one; then move with `prev`.
+    AtOrBefore,
+    /// Last key < the given one.
+    Before,
+}
+
+/// One change to one key. Insert and update store the same; the distinction keeps the row count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteOp<'a> {
+    /// The key is new to this transaction's view.
+    Insert(&'a [u8]),
+    /// The key exists.
+    Update(&'a [u8]),
+    /// The key exists and goes.
+    Delete,
+}
+
+/// Strength of a row or range lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockMode {
+    /// Compatible with other shared locks.
+    Shared,
+    /// Compatible with nothing.
+    Exclusive,
+}
+
+/// What to do when a lock is held by another transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitPolicy {
+    /// Wait in the queue.
+    Wait,
+    /// [`crate::Error::WouldBlock`] at once (NOWAIT and SKIP LOCKED).
+    NoWait,
+}
+
+/// How to wait for a lock.
+#[derive(Clone, Copy)]
+pub struct WaitRequest<'a> {
+    /// Wait or not.
+    pub policy: WaitPolicy,
+    /// Longest wait; then [`crate::Error::LockTimeout`].
+    pub timeout: Duration,
+    /// Asked when the wait is woken by `interrupt` and about once a second; `true` ends the wait with
+    /// [`crate::Error::Interrupted`].
+    pub interrupted: &'a (dyn Fn() -> bool + Sync),
+    /// Called once before the first sleep with the ids of the transactions waited for.
+    pub before_wait: &'a (dyn Fn(&[TxnId]) + Sync),
+}
+
+impl WaitRequest<'static> {
+    /// Waits up to `timeout`, not interruptible.
+    pub fn waiting(timeout: Duration) -> WaitRequest<'static> {
+        WaitRequest { policy: WaitPolicy::Wait, timeout, interrupted: &|| false, before_wait: &|_| () }
+    }
+
+    /// Does not wait.
+    pub fn no_wait() -> WaitRequest<'static> {
+        WaitRequest { policy: WaitPolicy::NoWait, ..WaitRequest::waiting(Duration::ZERO) }
+    }
+}

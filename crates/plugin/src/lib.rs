@@ -1,0 +1,1 @@
+//! The Rust half of `ha_teak.so`. See docs/architecture.md.
