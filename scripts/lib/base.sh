@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# What every script shares: where things are, how to speak, how to become root.
+# Sourced, never run. The repository root is found from this file, so that scripts work from any directory.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD=$ROOT/build
+# Shared between clones of one user, because the private headers cost a 115 MB download.
+CACHE=${TEAK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/teak}
+export ROOT BUILD CACHE
+# A login of a plain user has no sbin in its PATH, and rustup is not always in it.
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
+
+say() { printf 'teak: %s\n' "$*"; }
+warn() { printf 'teak: %s\n' "$*" >&2; }
+
+# die WHAT [WHAT TO DO...]: each further argument is a line of its own.
+die() {
+    printf 'teak: error: %s\n' "$1" >&2
+    shift
+    local line
+    for line in "$@"; do printf '             %s\n' "$line" >&2; done
+    exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# as_root COMMAND...: directly when we are root, otherwise through sudo.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif have sudo; then
+        sudo "$@"
+    else
+        die "installing packages needs root, and there is no sudo for user $(id -un)." \
+            "Run 'make up' as root once, or install sudo, or have an administrator run: scripts/setup.sh"
+    fi
+}
+
+# need_space DIRECTORY MEBIBYTES PURPOSE
+need_space() {
+    local free
+    mkdir -p "$1" || die "cannot create $1 for $3." "Check that the directory above it is writable by $(id -un)."
+    free=$(df -Pm "$1" | awk 'NR == 2 { print $4 }')
+    [ "$free" -ge "$2" ] || die "$1 has $free MiB free, but $3 needs about $2 MiB." \
+        "Make room there (df -h $1), or move the clone to a larger disk."
+}

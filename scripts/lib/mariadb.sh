@@ -1,0 +1,105 @@
+# shellcheck shell=bash
+# Which MariaDB: the version, its packages, and its private headers. Sourced after base.sh and apt.sh.
+#
+# A storage engine fits exactly one server version, and is compiled with headers that only the source package has.
+# So the version is the newest 10.11 for which Debian offers both the binaries and a source that can be fetched.
+
+MARIADB_SERIES=10.11
+# The server comes from mariadb-server-core: the same mariadbd, but no service, no /var/lib/mysql, no user.
+mariadb_packages=(
+    mariadb-common mariadb-server-core mariadb-client mariadb-client-core
+    libmariadb3 libmariadb-dev libmariadbd19 libmariadbd-dev
+)
+
+# The version (with Debian's epoch and revision) at which all packages are installed, or nothing.
+mariadb_installed() {
+    local package version first=''
+    for package in "${mariadb_packages[@]}"; do
+        version=$(installed_version "$package")
+        [ -n "$version" ] || return 0
+        [ -z "$first" ] || [ "$first" = "$version" ] || return 0
+        first=$version
+    done
+    case $first in *:"$MARIADB_SERIES".*) printf '%s\n' "$first" ;; esac
+}
+
+# 1:10.11.18-0+deb12u1 -> 10.11.18
+mariadb_upstream() {
+    local version=${1#*:}
+    printf '%s\n' "${version%%-*}"
+}
+
+headers_dir() { printf '%s/headers/%s\n' "$BUILD" "$(mariadb_upstream "$1")"; }
+
+# mariadb_source_exists VERSION: an index can list a source that no mirror has, so fetch its smallest file.
+mariadb_source_exists() {
+    local uri file
+    read -r uri file _ < <(private_apt_get source --print-uris --only-source "mariadb=$1" 2>/dev/null |
+        tr -d "'" | grep '\.dsc ') || return 1
+    private_apt_helper download-file "$uri" "$APT_DIR/$file" >/dev/null 2>&1 || return 1
+    rm -f "$APT_DIR/$file"
+}
+
+mariadb_choose() {
+    local version binaries system
+    binaries=$(private_apt_cache madison mariadb-server-core | awk -F' *[|] *' '/Packages/ { print $2 }')
+    system=$(installed_version mariadb-server)
+    if [ -n "$system" ]; then
+        if mariadb_source_exists "$system"; then
+            printf '%s\n' "$system"
+            return
+        fi
+        die "this machine has the package mariadb-server $system, for which Debian offers no source to build against." \
+            "Teak will not up- or downgrade a server that may be in use. Either remove that package" \
+            "(apt-get remove mariadb-server), or wait until its source is published, or use another machine."
+    fi
+    while read -r version; do
+        case $version in *:"$MARIADB_SERIES".*) ;; *) continue ;; esac
+        if mariadb_source_exists "$version"; then
+            printf '%s\n' "$version"
+            return
+        fi
+        warn "MariaDB $version has binaries but no source that can be fetched: trying the one before"
+    done <<<"$binaries"
+    die "found no MariaDB $MARIADB_SERIES with both binaries and source. Binaries offered: ${binaries//$'\n'/, }" \
+        "See the mirrors in $APT_DIR/sources.list."
+}
+
+# unpack_headers TARBALL UPSTREAM TARGET
+unpack_headers() {
+    local top=mariadb-$2
+    mkdir "$3" && tar -xzf "$1" -C "$3" --strip-components=1 --no-wildcards-match-slash \
+        "$top/include" "$top/wsrep-lib/include" "$top/wsrep-lib/wsrep-API/v26" --wildcards "$top/sql/*.h" &&
+        mkdir "$3/generated" &&
+        cp "$3/include/probes_mysql_nodtrace.h.in" "$3/generated/probes_mysql_nodtrace.h" &&
+        touch "$3/complete"
+}
+
+# fetch_headers VERSION: into the cache once for a machine, and from there into build/.
+fetch_headers() {
+    local version=$1 upstream work cached
+    upstream=$(mariadb_upstream "$version")
+    cached=$CACHE/headers/$upstream
+    if [ ! -e "$cached/complete" ]; then
+        need_space "$CACHE/headers" 400 "MariaDB's source package"
+        rm -rf "$cached"
+        work=$(mktemp -d "$CACHE/headers/fetch.XXXXXX")
+        say "fetching MariaDB's private headers (source package $version, about 115 MB)"
+        if ! (cd "$work" && private_apt_get -q source --download-only --tar-only --only-source \
+            "mariadb=$version" >fetch.log 2>&1); then
+            tail -n 5 "$work/fetch.log" >&2
+            rm -rf "$work"
+            die "cannot fetch the source package mariadb $version." "Is there a network, and room in $CACHE?"
+        fi
+        if ! unpack_headers "$work/mariadb_$upstream.orig.tar.gz" "$upstream" "$work/tree"; then
+            rm -rf "$work"
+            die "cannot unpack the headers from mariadb_$upstream.orig.tar.gz in $CACHE/headers." \
+                "Is the disk full? (df -h $CACHE)"
+        fi
+        mv -T "$work/tree" "$cached"
+        rm -rf "$work"
+    fi
+    mkdir -p "$BUILD/headers"
+    rm -rf "$BUILD/headers/$upstream"
+    cp -a "$cached" "$BUILD/headers/$upstream"
+}
