@@ -1,1 +1,80 @@
-//! See docs/architecture.md.
+//! The one door to the operating system: every byte that the core keeps on disk passes through [`FileSystem`] and [`File`].
+//!
+//! [`RealFileSystem`] is the operating system's; `SimulatedFileSystem` is its deterministic twin in memory, which loses power,
+//! tears writes and fills up on command. Code above this module must be correct under the rules of the twin:
+//!
+//! - what was written to a file survives a power loss only once [`File::sync`] returned; before that each write may survive
+//!   wholly, partly (whole 512-byte sectors) or not at all, independently of earlier and later ones;
+//! - a name that was created, renamed or removed is durable only once [`FileSystem::sync_dir`] of its directory returned;
+//! - a failed `sync` says nothing about which writes survived, and must not be retried in the hope that they do.
+//!
+//! Files are created with mode 0600 and directories with 0700: they hold the users' data.
+
+mod real;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::{Error, Result};
+
+pub use real::RealFileSystem;
+
+/// How [`FileSystem::open`] treats a file that does or does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// For reading and writing; it is an error if there is none.
+    Existing,
+    /// For reading and writing; created empty (mode 0600) if there is none, never truncated.
+    Create,
+    /// For reading; it is an error if there is none.
+    ReadOnly,
+}
+
+/// Directories and the names in them. Paths are used as given; nothing is resolved or cached.
+pub trait FileSystem: Send + Sync {
+    /// Opens the file at `path`. A created name is durable only after [`FileSystem::sync_dir`] of its parent.
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
+    /// Creates one directory (mode 0700), not its parents; it is no error if it exists.
+    fn create_dir(&self, path: &Path) -> Result<()>;
+    /// The names of the files and directories in `dir`, sorted.
+    fn list(&self, dir: &Path) -> Result<Vec<String>>;
+    /// Whether there is a file or directory at `path`.
+    fn exists(&self, path: &Path) -> Result<bool>;
+    /// Gives a file another name within the same file system, replacing what had that name. Open files stay open.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Removes the name of a file. Open files stay readable.
+    fn remove(&self, path: &Path) -> Result<()>;
+    /// Makes creations, renames and removals in `dir` durable.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+    /// Takes the exclusive lock on the file at `path` (created if missing) until the result is dropped or the process dies;
+    /// [`Error::InUse`] if another holder has it.
+    fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
+}
+
+/// An open file. All methods may be called from any number of threads.
+#[allow(clippy::len_without_is_empty)]
+pub trait File: Send + Sync {
+    /// Reads at `offset`; returns fewer bytes than asked only at the end of the file.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+
+    /// Fills `buf` from `offset`; [`Error::Corrupt`] if the file ends before.
+    fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let found = self.read_at(offset, buf)?;
+        if found < buf.len() {
+            let detail = format!("the file ends after {found} of {} bytes", buf.len());
+            return Err(Error::corrupt(self.path(), offset, detail));
+        }
+        Ok(())
+    }
+
+    /// Writes all of `buf` at `offset`, growing the file as needed. After an error any part of it may have been written.
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()>;
+    /// Makes the content written so far, and the length, durable (fdatasync).
+    fn sync(&self) -> Result<()>;
+    /// Length in bytes.
+    fn len(&self) -> Result<u64>;
+    /// Cuts the file, or extends it with zeros.
+    fn set_len(&self, bytes: u64) -> Result<()>;
+    /// The path under which it was opened.
+    fn path(&self) -> &Path;
+}

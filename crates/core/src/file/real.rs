@@ -1,0 +1,206 @@
+//! The operating system's files, by positional reads and writes.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{File, FileSystem, OpenMode};
+use crate::{Error, Result};
+
+/// Files of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealFileSystem;
+
+struct RealFile {
+    file: std::fs::File,
+    path: PathBuf,
+}
+
+/// Holds the descriptor whose closing ends the flock.
+struct FileLock {
+    _file: std::fs::File,
+}
+
+fn options(mode: OpenMode) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).mode(0o600);
+    match mode {
+        OpenMode::Existing => options.write(true),
+        OpenMode::Create => options.write(true).create(true).truncate(false),
+        OpenMode::ReadOnly => &mut options,
+    };
+    options
+}
+
+impl FileSystem for RealFileSystem {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let file = options(mode).open(path).map_err(|e| Error::io("open", path, &e))?;
+        Ok(Arc::new(RealFile { file, path: path.to_owned() }))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            other => other.map_err(|e| Error::io("create directory", path, &e)),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let failed = |e: io::Error| Error::io("list", dir, &e);
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(failed)? {
+            // A name that is not UTF-8 is none of ours.
+            if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists().map_err(|e| Error::io("stat", path, &e))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        std::fs::rename(from, to).map_err(|e| Error::io("rename", from, &e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        std::fs::remove_file(path).map_err(|e| Error::io("remove", path, &e))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let failed = |e: io::Error| Error::io("sync directory", dir, &e);
+        std::fs::File::open(dir).map_err(failed)?.sync_all().map_err(failed)
+    }
+
+    fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        let file = options(OpenMode::Create).open(path).map_err(|e| Error::io("open", path, &e))?;
+        loop {
+            // SAFETY: the descriptor is open for as long as `file` lives; flock touches no memory of ours.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+                return Ok(Box::new(FileLock { _file: file }));
+            }
+            let cause = io::Error::last_os_error();
+            match cause.raw_os_error() {
+                Some(libc::EINTR) => continue,
+                Some(libc::EWOULDBLOCK) => return Err(Error::InUse { path: path.to_owned() }),
+                _ => return Err(Error::io("lock", path, &cause)),
+            }
+        }
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match self.file.read_at(&mut buf[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io("read", &self.path, &e)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.file.write_all_at(buf, offset).map_err(|e| Error::io("write", &self.path, &e))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| Error::io("sync", &self.path, &e))
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(|e| Error::io("stat", &self.path, &e))?.len())
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.file.set_len(bytes).map_err(|e| Error::io("truncate", &self.path, &e))
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A directory that goes away with the test.
+    struct TempDir(PathBuf);
+
+    impl TempDir {
+        fn new(name: &str) -> TempDir {
+            let path = std::env::temp_dir().join(format!("teak-file-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&path);
+            RealFileSystem.create_dir(&path).unwrap();
+            TempDir(path)
+        }
+    }
+
+    impl Drop for TempDir {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn reads_back_what_was_written_and_is_short_only_at_the_end() {
+        let dir = TempDir::new("io");
+        let file = RealFileSystem.open(&dir.0.join("a"), OpenMode::Create).unwrap();
+        file.write_at(3, b"teak").unwrap();
+        file.sync().unwrap();
+        let mut buf = [9; 10];
+        assert_eq!(file.read_at(2, &mut buf).unwrap(), 5);
+        assert_eq!(&buf[..5], b"\0teak");
+        assert!(matches!(file.read_exact_at(2, &mut buf), Err(Error::Corrupt { offset: 2, .. })));
+        file.set_len(4).unwrap();
+        assert_eq!(file.len().unwrap(), 4);
+    }
+
+    #[test]
+    fn files_and_directories_are_private() {
+        let dir = TempDir::new("mode");
+        let sub = dir.0.join("sub");
+        RealFileSystem.create_dir(&sub).unwrap();
+        RealFileSystem.create_dir(&sub).unwrap();
+        RealFileSystem.open(&sub.join("a"), OpenMode::Create).unwrap();
+        assert_eq!(std::fs::metadata(&sub).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(std::fs::metadata(sub.join("a")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn names_are_listed_renamed_and_removed() {
+        let dir = TempDir::new("names");
+        for name in ["b", "a"] {
+            RealFileSystem.open(&dir.0.join(name), OpenMode::Create).unwrap();
+        }
+        assert_eq!(RealFileSystem.list(&dir.0).unwrap(), ["a", "b"]);
+        RealFileSystem.rename(&dir.0.join("a"), &dir.0.join("c")).unwrap();
+        RealFileSystem.remove(&dir.0.join("b")).unwrap();
+        RealFileSystem.sync_dir(&dir.0).unwrap();
+        assert_eq!(RealFileSystem.list(&dir.0).unwrap(), ["c"]);
+        assert!(!RealFileSystem.exists(&dir.0.join("a")).unwrap());
+        assert!(RealFileSystem.open(&dir.0.join("a"), OpenMode::Existing).is_err());
+    }
+
+    #[test]
+    fn a_lock_has_one_holder() {
+        let dir = TempDir::new("lock");
+        let path = dir.0.join("lock");
+        let held = RealFileSystem.lock_exclusive(&path).unwrap();
+        assert!(matches!(RealFileSystem.lock_exclusive(&path), Err(Error::InUse { .. })));
+        drop(held);
+        RealFileSystem.lock_exclusive(&path).unwrap();
+    }
+}
