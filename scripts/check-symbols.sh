@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Checks a freshly linked plugin before a server has to: it exports exactly the three symbols that the server
+# looks up, and everything it leaves undefined is found in mariadbd or in the libraries it names.
+#
+# usage: scripts/check-symbols.sh PLUGIN.so
+set -euo pipefail
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/lib/base.sh"
+
+plugin=${1:?usage: check-symbols.sh PLUGIN.so}
+server=$(command -v mariadbd) || die "mariadbd is not installed." "Run scripts/setup.sh"
+
+wanted="_maria_plugin_declarations_ _maria_plugin_interface_version_ _maria_sizeof_struct_st_plugin_"
+exported=$(nm -D --defined-only "$plugin" | awk '{ print $3 }' | sort | tr '\n' ' ')
+[ "$exported" = "$wanted " ] || die "$plugin exports the wrong symbols." \
+    "wanted: $wanted" "found:  $exported" "See scripts/ha_teak.map and the shim's maria_declare_plugin."
+
+# ldd -r resolves against the plugin's own libraries; what is left has to come from the server.
+missing=$(comm -23 \
+    <(ldd -r "$plugin" 2>&1 | sed -n 's/^undefined symbol: \([^ \t]*\).*/\1/p' | sort -u) \
+    <(nm -D --defined-only "$server" | awk '{ print $3 }' | sed 's/@.*//' | sort -u))
+[ -z "$missing" ] || die "$plugin needs symbols that neither mariadbd nor its libraries have:" \
+    "$(c++filt <<<"$missing" | head -n 20 | sed '2,$s/^/             /')"
