@@ -1,0 +1,116 @@
+//! The fate of one transaction, shared by all its versions.
+
+use crate::types::{Timestamp, TxnId};
+use parking_lot::RwLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+const ACTIVE: u64 = u64::MAX;
+const ABORTED: u64 = u64::MAX - 1;
+
+/// What became of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Not decided: visible to itself only.
+    Active,
+    /// Visible to snapshots at or after the timestamp.
+    Committed(Timestamp),
+    /// Never visible; its versions are garbage.
+    Aborted,
+}
+
+/// Shared by a transaction and its versions. Rolling back marks here, and readers skip: O(1) whatever was written
+/// (after Constant Time Recovery, PVLDB 12(12), 2019).
+#[derive(Debug)]
+pub struct TxnStatus {
+    id: TxnId,
+    state: AtomicU64,
+    has_voids: AtomicBool,
+    /// Sequence ranges (after, through] rolled back to savepoints.
+    voids: RwLock<Vec<(u32, u32)>>,
+}
+
+impl TxnStatus {
+    /// An active transaction.
+    pub fn new(id: TxnId) -> Arc<TxnStatus> {
+        Arc::new(TxnStatus {
+            id,
+            state: AtomicU64::new(ACTIVE),
+            has_voids: AtomicBool::new(false),
+            voids: RwLock::new(Vec::new()),
+        })
+    }
+
+    /// A transaction that has been committed since ever: what restored and bulk-built versions carry.
+    pub fn committed_at(id: TxnId, timestamp: Timestamp) -> Arc<TxnStatus> {
+        let status = TxnStatus::new(id);
+        status.set_committed(timestamp);
+        status
+    }
+
+    /// Its identifier.
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    /// What became of it, as of now.
+    pub fn state(&self) -> State {
+        // Acquire: pairs with the Release stores below, so that void ranges set before the commit are seen.
+        match self.state.load(Ordering::Acquire) {
+            ACTIVE => State::Active,
+            ABORTED => State::Aborted,
+            timestamp => State::Committed(timestamp),
+        }
+    }
+
+    /// Called by the clock only, under its latch.
+    pub(super) fn set_committed(&self, timestamp: Timestamp) {
+        debug_assert!(timestamp < ABORTED);
+        // Release: whoever sees the timestamp sees all that the transaction did before.
+        self.state.store(timestamp, Ordering::Release);
+    }
+
+    /// Rolls the whole transaction back.
+    pub fn abort(&self) {
+        debug_assert!(!matches!(self.state(), State::Committed(_)), "a committed transaction cannot abort");
+        // Release: pairs with `state`.
+        self.state.store(ABORTED, Ordering::Release);
+    }
+
+    /// Rolls back the writes with a sequence number in (`after`, `through`].
+    pub fn void(&self, after: u32, through: u32) {
+        if after >= through {
+            return;
+        }
+        let mut voids = self.voids.write();
+        voids.retain(|range| range.0 < after);
+        voids.push((after, through));
+        // Release: pairs with the Acquire in `is_void`.
+        self.has_voids.store(true, Ordering::Release);
+    }
+
+    /// Whether the write with this sequence number was rolled back to a savepoint.
+    pub fn is_void(&self, sequence: u32) -> bool {
+        // Acquire: pairs with the Release in `void`.
+        if !self.has_voids.load(Ordering::Acquire) {
+            return false;
+        }
+        self.voids.read().iter().any(|&(after, through)| sequence > after && sequence <= through)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn void_ranges_cover_what_was_rolled_back_and_nothing_else() {
+        let status = TxnStatus::new(1);
+        status.void(2, 5);
+        assert!(!status.is_void(2) && status.is_void(3) && status.is_void(5) && !status.is_void(6));
+        status.void(1, 7);
+        assert!(!status.is_void(1) && status.is_void(2) && status.is_void(7) && !status.is_void(8));
+        status.void(7, 9);
+        assert!(status.is_void(8) && status.is_void(4));
+    }
+}
