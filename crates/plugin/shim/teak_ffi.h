@@ -1,0 +1,400 @@
+/*
+  The border between the C++ half of ha_teak.so (shim/) and its Rust half (crates/plugin/src/).
+
+  Who does what
+    C++   keys and rows: memcomparable encoding by collation, row codec, index entries, the server's
+          conditions and record buffers.
+    Rust  transactions, locks, uniqueness, row operations over all trees of a table, scans, errors,
+          panics, statistics. It sees keys and values as plain bytes.
+
+  Conventions
+    - Every function that returns teak_status leaves a text behind when it is not OK, NOT_FOUND or END:
+      teak_last_error() on the same thread fetches it.
+    - No function unwinds. A panic is logged with its backtrace, turns the engine read-only and comes back
+      as TEAK_INTERNAL.
+    - Byte strings that go in are only read during the call. Byte strings that come out point into memory
+      of the handle they came from and stay valid until the next call on that handle (said at each).
+    - Names (tables) are bytes of UTF-8 without a terminating zero, e.g. "db/table".
+    - A session, and a cursor, is used by one thread at a time. teak_interrupt() may be called from any
+      thread. Everything else may be called from any thread.
+    - Booleans are uint8_t 0 or 1.
+
+  Trees of a table
+    Tree 0 holds the rows: key = primary key (memcomparable) or hidden row id (8 bytes, big-endian),
+    value = packed row. Trees 1.. hold one index each:
+      non-unique   key = index columns, then the primary key     value = whatever the shim needs to restore columns
+      unique       key = index columns alone                     value = primary key length (2 bytes, little-endian),
+                                                                         primary key, then what the shim needs
+      unique, but a column is NULL: stored as a non-unique entry (columns, then primary key; same value format as a
+                   unique entry), TEAK_ENTRY_UNIQUE not set. The shim sees to it that the two cannot collide
+                   (the NULL marker does it).
+    Keys must be self-delimiting part by part: "begins with the encoded parts" must mean "equal in these parts".
+*/
+#ifndef TEAK_FFI_H
+#define TEAK_FFI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct teak_engine teak_engine;
+typedef struct teak_table teak_table;
+typedef struct teak_session teak_session;
+typedef struct teak_cursor teak_cursor;
+
+typedef struct teak_bytes {
+    const uint8_t* data; /* may be NULL when len is 0 */
+    size_t len;
+} teak_bytes;
+
+/* ---- status ------------------------------------------------------------------------------------- */
+
+typedef enum teak_status {
+    TEAK_OK = 0,
+    TEAK_NOT_FOUND = 1,    /* exact read, seek: no such key (HA_ERR_KEY_NOT_FOUND) */
+    TEAK_END = 2,          /* next, prev: no further key within the bounds (HA_ERR_END_OF_FILE) */
+    TEAK_DUPLICATE = 3,    /* HA_ERR_FOUND_DUPP_KEY */
+    TEAK_LOCK_TIMEOUT = 4, /* 1205; the statement failed, the transaction goes on */
+    TEAK_DEADLOCK = 5,     /* 1213; the whole transaction must be rolled back (thd_mark_transaction_to_rollback(thd, true)) */
+    TEAK_WOULD_BLOCK = 6,  /* NOWAIT: locked by another transaction (HA_ERR_LOCK_WAIT_TIMEOUT) */
+    TEAK_INTERRUPTED = 7,  /* KILL (HA_ERR_ABORTED_BY_USER) */
+    TEAK_CONFLICT = 8,     /* 1020 HA_ERR_RECORD_CHANGED; the whole transaction must be rolled back, as InnoDB does */
+    TEAK_TOO_OLD = 9,      /* the snapshot's history was given up (HA_ERR_RECORD_CHANGED, whole transaction) */
+    TEAK_READ_ONLY = 10,   /* the engine stopped writing after a failure (HA_ERR_TABLE_READONLY); also a write in a READ ONLY transaction */
+    TEAK_DISK_FULL = 11,   /* HA_ERR_RECORD_FILE_FULL (DISK_FULL) */
+    TEAK_CORRUPT = 12,     /* HA_ERR_CRASHED_ON_USAGE; the text names file and offset */
+    TEAK_EXISTS = 13,      /* HA_ERR_TABLE_EXIST */
+    TEAK_NO_TABLE = 14,    /* HA_ERR_NO_SUCH_TABLE; ENOENT for drop */
+    TEAK_TOO_LARGE = 15,   /* key or value past the limits (HA_ERR_TO_BIG_ROW) */
+    TEAK_IO = 16,          /* the operating system refused (HA_ERR_GENERIC / EIO) */
+    TEAK_OUT_OF_MEMORY = 17,     /* HA_ERR_OUT_OF_MEM */
+    TEAK_COUNTER_EXHAUSTED = 18, /* HA_ERR_AUTOINC_ERANGE */
+    TEAK_NO_XID = 19,            /* no such prepared transaction, or the xid is taken (XAER_NOTA / XAER_DUPID) */
+    TEAK_IN_USE = 20,            /* another process has the directory open */
+    TEAK_UNKNOWN_VERSION = 21,   /* on-disk format of another build */
+    TEAK_MISUSE = 22,            /* a call that makes no sense now (no transaction, bad argument): a bug of the shim */
+    TEAK_INTERNAL = 23           /* a panic was caught (HA_ERR_INTERNAL_ERROR) */
+} teak_status;
+
+/* Copies the text of this thread's last error, zero-terminated and cut to `capacity`; returns its whole length. */
+size_t teak_last_error(char* buffer, size_t capacity);
+
+/* A text or list that Rust owns until it is given back. */
+typedef struct teak_buffer {
+    const char* data;
+    size_t len;
+    void* owner;
+} teak_buffer;
+void teak_buffer_free(teak_buffer* buffer); /* idempotent: empties *buffer */
+
+/* ---- engine ------------------------------------------------------------------------------------- */
+
+enum { TEAK_LOG_NOTE = 0, TEAK_LOG_WARNING = 1, TEAK_LOG_ERROR = 2 };
+
+typedef struct teak_callbacks {
+    /* To the error log; called from any thread, also before teak_engine_open returns. Required. */
+    void (*log)(int level, const char* text, size_t len);
+    /* thd_kill_level(thd) != THD_IS_NOT_KILLED. Called from the session's own thread while it waits. May be NULL. */
+    int (*is_killed)(void* thd);
+    /* thd_rpl_deadlock_check(waiter, holder), on the waiter's thread before it sleeps. `holder` is alive during
+       the call. Must not call into Teak. May be NULL. */
+    void (*report_wait)(void* waiter_thd, void* holder_thd);
+    /* thd_wait_begin(thd, THD_WAIT_ROW_LOCK) and thd_wait_end(thd), around each sleep. May be NULL. */
+    void (*wait_begin)(void* thd);
+    void (*wait_end)(void* thd);
+} teak_callbacks;
+
+typedef struct teak_options {
+    teak_bytes directory;      /* e.g. <datadir>/#teak */
+    teak_bytes temp_directory; /* empty: <directory>/tmp */
+    uint64_t cache_bytes;
+    uint64_t checkpoint_log_bytes;
+    uint64_t log_segment_bytes;
+    uint64_t spill_max_bytes;
+    uint32_t commit_flush; /* 0, 1, 2 as innodb_flush_log_at_trx_commit */
+    uint32_t recovery_threads; /* 0: one per processor */
+} teak_options;
+
+void teak_options_default(teak_options* options);
+teak_status teak_engine_open(const teak_options* options, const teak_callbacks* callbacks, teak_engine** out);
+/* Final checkpoint; all sessions, tables and cursors must have been freed. The handle is gone whatever the status. */
+teak_status teak_engine_close(teak_engine* engine);
+
+void teak_engine_set_cache_bytes(teak_engine* engine, uint64_t bytes);
+void teak_engine_set_commit_flush(teak_engine* engine, uint32_t mode);
+void teak_engine_set_checkpoint_log_bytes(teak_engine* engine, uint64_t bytes);
+void teak_engine_set_spill_max_bytes(teak_engine* engine, uint64_t bytes);
+
+teak_status teak_engine_checkpoint(teak_engine* engine);
+/* Everything committed so far is durable when it returns (flush_logs, commit_checkpoint_request). */
+teak_status teak_engine_flush_logs(teak_engine* engine);
+
+typedef struct teak_status_variable {
+    const char* name; /* static, zero-terminated, lower case without the prefix "teak_", e.g. "cache_bytes_used" */
+    uint64_t value;
+} teak_status_variable;
+/* SHOW STATUS: fills up to `capacity` variables, returns how many there are (at most 64; the same names in the same
+   order each time). */
+size_t teak_engine_status_variables(teak_engine* engine, teak_status_variable* out, size_t capacity);
+/* SHOW ENGINE TEAK STATUS. Free with teak_buffer_free. */
+teak_status teak_engine_status_text(teak_engine* engine, teak_buffer* out);
+
+/* ---- tables ------------------------------------------------------------------------------------- */
+
+enum { TEAK_COMPRESSION_NONE = 0, TEAK_COMPRESSION_LZ4 = 1, TEAK_COMPRESSION_ZSTD = 2 };
+
+typedef struct teak_tree_spec {
+    uint32_t block_bytes; /* 4 KiB to 1 MiB; 0: default (32 KiB) */
+    uint32_t compression;
+} teak_tree_spec;
+
+/* All DDL is atomic and durable when it returns. `meta` is opaque to Teak. trees[0] is the row tree. */
+teak_status teak_table_create(teak_engine* engine, teak_bytes name, const teak_tree_spec* trees, size_t n_trees,
+                              teak_bytes meta);
+teak_status teak_table_drop(teak_engine* engine, teak_bytes name);
+teak_status teak_table_rename(teak_engine* engine, teak_bytes from, teak_bytes to);
+/* Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again. */
+teak_status teak_table_truncate(teak_engine* engine, teak_bytes name);
+/* Drops every table whose name begins with `prefix` ("db/"); TEAK_OK also when there is none. */
+teak_status teak_tables_drop_prefix(teak_engine* engine, teak_bytes prefix);
+uint8_t teak_table_exists(teak_engine* engine, teak_bytes name);
+
+teak_status teak_table_open(teak_engine* engine, teak_bytes name, teak_table** out);
+void teak_table_close(teak_table* table); /* after its cursors were freed; NULL is ignored */
+teak_bytes teak_table_meta(const teak_table* table); /* valid until close */
+size_t teak_table_trees(const teak_table* table);
+
+typedef struct teak_tree_statistics {
+    uint64_t entries; /* committed, approximate */
+    uint64_t leaves;
+    uint64_t disk_bytes;
+} teak_tree_statistics;
+typedef struct teak_table_statistics {
+    uint64_t rows;
+    uint64_t data_bytes;  /* tree 0 */
+    uint64_t index_bytes; /* the other trees */
+    uint64_t free_bytes;
+    uint64_t next_counter; /* next AUTO_INCREMENT value */
+} teak_table_statistics;
+void teak_table_get_statistics(const teak_table* table, teak_table_statistics* out);
+teak_status teak_tree_get_statistics(const teak_table* table, uint32_t tree, teak_tree_statistics* out);
+/* Reads every block of the table and compares the number of entries of the trees (CHECK TABLE). */
+teak_status teak_table_check(teak_table* table);
+
+/* Bounds of a range speak of prefixes: a key "is at" the bound when it begins with its bytes. */
+typedef enum teak_bound_kind {
+    TEAK_BOUND_NONE = 0,
+    TEAK_BOUND_INCLUDE = 1, /* keys that begin with the bytes are inside */
+    TEAK_BOUND_EXCLUDE = 2  /* ... are outside */
+} teak_bound_kind;
+typedef struct teak_bound {
+    teak_bytes key;
+    uint32_t kind;
+} teak_bound;
+/* records_in_range: no leaf is read from disk. */
+teak_status teak_estimate_range(const teak_table* table, uint32_t tree, const teak_bound* from, const teak_bound* to,
+                                uint64_t* rows);
+
+/* Keys of up to `max_leaves` leaves spread over the tree, for cardinalities. */
+typedef struct teak_sample {
+    const teak_bytes* keys;     /* all sampled keys, leaf after leaf, ascending within a leaf */
+    size_t n_keys;
+    const size_t* leaf_ends;    /* leaf i has keys [leaf_ends[i-1], leaf_ends[i]) */
+    size_t n_leaves;
+    void* owner;
+} teak_sample;
+teak_status teak_tree_sample(const teak_table* table, uint32_t tree, size_t max_leaves, teak_sample* out);
+void teak_sample_free(teak_sample* sample);
+
+/* AUTO_INCREMENT: one atomic counter per table, no lock. */
+/* Reserves n values offset + k*increment at or after the counter; *first is the first. increment 0 counts as 1. The new
+   counter is persisted with the session's next log write. */
+teak_status teak_counter_reserve(teak_session* session, teak_table* table, uint64_t offset, uint64_t increment,
+                                 uint64_t n, uint64_t* first);
+/* An explicit value was stored: the next value given out is greater than `value`. */
+void teak_counter_raise(teak_session* session, teak_table* table, uint64_t value);
+uint64_t teak_counter_get(const teak_table* table); /* next value, at least 1 */
+/* CREATE/ALTER ... AUTO_INCREMENT = value, reset_auto_increment: also downwards. Within a transaction; persisted as above. */
+teak_status teak_counter_set(teak_session* session, teak_table* table, uint64_t value);
+/* Hidden primary key, never reused. Store big-endian. */
+uint64_t teak_next_row_id(teak_table* table);
+
+/* ---- sessions and transactions ------------------------------------------------------------------ */
+
+typedef enum teak_isolation {
+    TEAK_READ_COMMITTED = 1, /* READ UNCOMMITTED as well */
+    TEAK_REPEATABLE_READ = 2,
+    TEAK_SERIALIZABLE = 3
+} teak_isolation;
+
+/* `thd` must stay valid until teak_session_free; `id` (thread id) labels the session in status texts. */
+teak_status teak_session_new(teak_engine* engine, void* thd, uint64_t id, teak_session** out);
+/* Rolls an open transaction back; a prepared one is left to teak_commit_by_xid / teak_rollback_by_xid. */
+void teak_session_free(teak_session* session);
+void teak_session_set_lock_wait_timeout(teak_session* session, uint64_t milliseconds); /* default 50,000 */
+/* teak_snapshot_isolation: 1 (default) = writing or locking what was committed after the snapshot is TEAK_CONFLICT.
+   Counts from the next teak_txn_begin or teak_txn_set_isolation. */
+void teak_session_set_snapshot_isolation(teak_session* session, uint8_t strict);
+
+/* Does nothing if a transaction is open (but applies the isolation, as teak_txn_set_isolation). */
+teak_status teak_txn_begin(teak_session* session, uint32_t isolation, uint8_t read_only);
+uint8_t teak_txn_is_active(const teak_session* session);
+uint8_t teak_txn_has_writes(const teak_session* session);
+uint8_t teak_txn_is_prepared(const teak_session* session);
+uint64_t teak_txn_id(const teak_session* session); /* 0: none */
+/* Per statement; a snapshot already taken stays. */
+teak_status teak_txn_set_isolation(teak_session* session, uint32_t isolation);
+/* START TRANSACTION WITH CONSISTENT SNAPSHOT; otherwise the first consistent read takes it. */
+teak_status teak_open_snapshot(teak_session* session);
+
+/* A statement begins (once each statement, after teak_txn_begin): the point a statement rollback returns to. */
+teak_status teak_statement_begin(teak_session* session);
+/* It ended inside a transaction that goes on. READ COMMITTED drops the snapshot. */
+teak_status teak_statement_commit(teak_session* session);
+/* Undoes its writes, keeps its locks. */
+teak_status teak_statement_rollback(teak_session* session);
+
+/* savepoint_offset = sizeof(teak_savepoint). Locks taken since are kept. */
+typedef struct teak_savepoint {
+    uint64_t token;
+} teak_savepoint;
+teak_status teak_savepoint_set(teak_session* session, teak_savepoint* out);
+teak_status teak_savepoint_rollback(teak_session* session, const teak_savepoint* savepoint);
+
+/* These end the transaction (is_active becomes 0) except prepare and commit_ordered; without a transaction they are OK. */
+teak_status teak_prepare(teak_session* session, teak_bytes xid); /* durable (as commit_flush says), synced once a group */
+teak_status teak_commit_ordered(teak_session* session);          /* after prepare: publishes, no I/O; then teak_commit ends it */
+teak_status teak_commit(teak_session* session);                  /* on an error the transaction was rolled back */
+teak_status teak_rollback(teak_session* session);
+
+/* recover(): copies up to `capacity` xids, from the `start`th on, ordered; returns how many were copied. */
+typedef struct teak_xid {
+    uint8_t data[160]; /* as given to teak_prepare; longer ones are refused there */
+    uint32_t len;
+} teak_xid;
+size_t teak_recover(teak_engine* engine, teak_xid* out, size_t capacity, size_t start);
+teak_status teak_commit_by_xid(teak_engine* engine, teak_bytes xid);
+teak_status teak_rollback_by_xid(teak_engine* engine, teak_bytes xid);
+
+/* kill_query, from any thread: wakes the session if it waits for a lock; is_killed() then decides. */
+void teak_interrupt(const teak_session* session);
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+/* How a read sees and locks: one of the first group, or'ed with any of the second. */
+enum {
+    TEAK_READ_SNAPSHOT = 0,  /* consistent, takes the snapshot if there is none; no locks, no waits */
+    TEAK_READ_SHARED = 1,    /* newest committed, locked shared */
+    TEAK_READ_EXCLUSIVE = 2, /* newest committed, locked exclusive */
+    TEAK_READ_LATEST = 3,    /* newest committed, no locks */
+
+    TEAK_READ_NOWAIT = 0x10,
+    TEAK_READ_SKIP_LOCKED = 0x20, /* locked rows are passed over; at REPEATABLE READ no range is locked either */
+    TEAK_READ_NO_RANGE = 0x40     /* never lock ranges (a table nobody else can write to) */
+};
+
+/* Prefix semantics as for bounds: "at" the key = begins with its bytes. */
+typedef enum teak_seek {
+    TEAK_SEEK_FIRST = 0,        /* key ignored; then next */
+    TEAK_SEEK_LAST = 1,         /* key ignored; then prev */
+    TEAK_SEEK_AT_OR_AFTER = 2,  /* HA_READ_KEY_OR_NEXT; HA_READ_KEY_EXACT with end = INCLUDE the same key; then next */
+    TEAK_SEEK_AFTER = 3,        /* HA_READ_AFTER_KEY: behind all keys that begin with it; then next */
+    TEAK_SEEK_AT_OR_BEFORE = 4, /* HA_READ_PREFIX_LAST_OR_PREV, HA_READ_KEY_OR_PREV; HA_READ_PREFIX_LAST with end = INCLUDE the same key;
+                                   last key that begins with it or is smaller; then prev */
+    TEAK_SEEK_BEFORE = 5        /* HA_READ_BEFORE_KEY; then prev */
+} teak_seek;
+
+typedef struct teak_entry_view {
+    teak_bytes key;
+    teak_bytes value;
+} teak_entry_view; /* valid until the next call on the cursor it came from; also across calls on other cursors and row operations */
+
+teak_status teak_cursor_new(teak_table* table, uint32_t tree, teak_cursor** out);
+void teak_cursor_free(teak_cursor* cursor);
+/* Lets go of the pinned block and the position (index_end, reset, end of statement). */
+void teak_cursor_reset(teak_cursor* cursor);
+
+/*
+  Placing a cursor and moving it. `end` (may be NULL) bounds the scan in its direction: upper bound for scans that go on with
+  next, lower bound for prev. Past it the answer is NOT_FOUND (seek) or END (next, prev), and nothing there is locked. The bound and
+  the mode hold for the following next/prev. prev after an upward seek, or next after a downward one, is allowed; the end bound does
+  not apply against its direction.
+
+  Locking modes on tree 0: the row is locked, then read again under the lock; rows that went away meanwhile are passed over. A row that
+  another transaction has inserted and not committed is waited for. At REPEATABLE READ with strict snapshot isolation a row that was
+  changed after an existing snapshot is TEAK_CONFLICT.
+  Locking modes on an index tree: the entry comes back *unlocked* (evaluate the pushed condition on it), then teak_fetch_row locks. It may be
+  the entry of a transaction that has not committed: without teak_fetch_row it must not reach the user.
+  Both lock the key range they pass (REPEATABLE READ and SERIALIZABLE) against inserts of others.
+*/
+teak_status teak_cursor_seek(teak_session* session, teak_cursor* cursor, uint32_t seek, teak_bytes key,
+                             const teak_bound* end, uint32_t read, teak_entry_view* out);
+teak_status teak_cursor_next(teak_session* session, teak_cursor* cursor, teak_entry_view* out);
+teak_status teak_cursor_prev(teak_session* session, teak_cursor* cursor, teak_entry_view* out);
+/* The entry with exactly this key (rnd_pos, primary key or unique key given whole): only that row, or that one missing key, is locked. The
+   cursor can be moved from there by next/prev. */
+teak_status teak_cursor_get(teak_session* session, teak_cursor* cursor, teak_bytes key, uint32_t read,
+                            teak_entry_view* out);
+/*
+  The row of the index entry that `index` stands on. `row` is a cursor on tree 0, `pk` the primary key the shim took from the entry (may point
+  into `index`'s memory). Modes as for the seek that found the entry.
+  SNAPSHOT: reads the row as of the snapshot. SHARED/EXCLUSIVE: locks the row, checks that the index entry is still there, reads the row.
+  TEAK_NOT_FOUND: the entry is stale or (SKIP LOCKED) its row is locked: go on with next/prev. The index cursor's memory is invalid after a locking
+  fetch: take key and value from `entry` (filled if not NULL) for a covering read.
+*/
+teak_status teak_fetch_row(teak_session* session, teak_cursor* index, teak_cursor* row, teak_bytes pk, uint32_t read,
+                           teak_entry_view* out, teak_entry_view* entry);
+/* handler::unlock_row: the row last returned by this tree-0 cursor did not match. Its lock is released at READ COMMITTED, if this
+   read took it. */
+void teak_cursor_unlock_row(teak_session* session, teak_cursor* row);
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+enum {
+    TEAK_ENTRY_UNIQUE = 1 /* check uniqueness of the key */
+};
+typedef struct teak_entry {
+    uint32_t tree;  /* 1.. */
+    uint32_t flags;
+    teak_bytes key; /* data == NULL: no entry (index disabled) */
+    teak_bytes value;
+} teak_entry;
+
+enum {
+    TEAK_ROW_LOCK_DUPLICATE = 1, /* a duplicate is locked exclusive instead of shared (ON DUPLICATE KEY UPDATE, REPLACE) */
+    TEAK_ROW_FRESH_KEY = 2,      /* the primary key comes from teak_next_row_id: not looked up */
+    TEAK_ROW_NO_LOCKS = 4        /* nobody else can see the table (copying ALTER, temporary table): no locks; uniqueness is still checked */
+};
+
+typedef struct teak_duplicate {
+    uint32_t tree;  /* which tree found it: 0 = primary key, else the entry's tree */
+    teak_bytes pk;  /* primary key of the existing row; valid until the session's next row operation */
+} teak_duplicate;
+
+/*
+  Each is atomic over all trees: on any error the row and all entries are as before (locks may be kept). Waits for locks as needed.
+  TEAK_DUPLICATE fills *duplicate; the primary key is checked first, then entries in the given order.
+  Strict snapshot isolation: writing a row committed after an existing snapshot is TEAK_CONFLICT.
+*/
+teak_status teak_insert(teak_session* session, teak_table* table, teak_bytes pk, teak_bytes row,
+                        const teak_entry* entries, size_t n_entries, uint32_t flags, teak_duplicate* duplicate);
+/*
+  old_entries[i] and new_entries[i] belong to the same tree; indexes whose entry certainly did not change may be left out. Pairs with equal key and
+  value cost nothing, with equal key only the value is replaced.
+  Halloween: a scan sees the session's own writes, so a row moved ahead of the scan in the scanned tree is met again. The server prevents that
+  (used_key_is_modified makes UPDATE collect positions first); a shim that updates behind the server's back must do likewise.
+*/
+teak_status teak_update(teak_session* session, teak_table* table, teak_bytes old_pk, teak_bytes new_pk, teak_bytes row,
+                        const teak_entry* old_entries, const teak_entry* new_entries, size_t n_entries, uint32_t flags,
+                        teak_duplicate* duplicate);
+/* TEAK_NOT_FOUND: there is no such row (any more). */
+teak_status teak_delete(teak_session* session, teak_table* table, teak_bytes pk, const teak_entry* entries,
+                        size_t n_entries, uint32_t flags);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
