@@ -56,6 +56,8 @@ install_data() {
         tail -n 20 "$log" >&2
         die "mariadb-install-db failed." "The whole log is in $log."
     }
+    # The main job's result belongs to the data that was there before.
+    rm -f "$VAR/main-job.txt"
     mv -T "$VAR/data.new" "$VAR/data"
 }
 

@@ -1,0 +1,31 @@
+# Thin on purpose: each target is a script, and each script says at its top what it does.
+
+.PHONY: help up down sql build setup test mtr clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: ## set up, build, start the private server in ./var, load the main job's data, print the comparison
+	@scripts/up.sh
+
+down: ## stop the private server
+	@scripts/server.sh stop
+
+sql: ## open a client on the private server
+	@scripts/server.sh sql
+
+setup: ## install what is missing to build and run
+	@scripts/setup.sh
+
+build: ## build/plugin/ha_teak.so and build/bin/teak
+	@scripts/build.sh
+
+test: ## everything that CI runs
+	@scripts/test.sh
+
+mtr: ## MariaDB's own storage engine suites, Teak's outputs against InnoDB's
+	@tests/mtr/run.sh
+
+clean: down ## stop the server and remove target, build and var
+	rm -rf target build var
