@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Runs every check and test in order and ends with 'N passed, N failed'. A step counts as one, plus what its tool
+# reports of its own tests. Logs: build/test-logs/. All steps run, also after one failed.
+#
+# usage: scripts/test.sh [STEP...]     without arguments all of them; scripts/test.sh --list names them
+set -euo pipefail
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/lib/base.sh"
+cd "$ROOT"
+
+LOGS=$BUILD/test-logs
+passed=0
+failed=0
+failures=()
+
+step_setup() { scripts/setup.sh --test; }
+step_rustfmt() { cargo fmt --all --check; }
+step_clippy() { cargo clippy --workspace --release --all-targets --quiet -- -D warnings; }
+
+step_clang_format() {
+    local files
+    mapfile -t files < <(git ls-files 'crates/plugin/shim/*.cc' 'crates/plugin/shim/*.h')
+    [ "${#files[@]}" -eq 0 ] || clang-format --dry-run --Werror "${files[@]}"
+}
+
+step_shellcheck() {
+    local files
+    mapfile -t files < <(git ls-files '*.sh' .ci/run)
+    shellcheck -x "${files[@]}"
+}
+
+step_rust() { cargo test --workspace --release; }
+step_build() { scripts/build.sh; }
+
+# The tests that need a server or several crates: each directory under tests/ with a run.sh.
+suites() { find tests -mindepth 2 -maxdepth 2 -name run.sh -perm -u+x 2>/dev/null | sort | xargs -r -n 1 dirname | xargs -r -n 1 basename; }
+
+all_steps() {
+    printf '%s\n' setup rustfmt clippy clang_format shellcheck rust build
+    suites
+}
+
+run_step() {
+    if declare -F "step_$1" >/dev/null; then "step_$1"; else "tests/$1/run.sh"; fi
+}
+
+# count_tests LOG: adds up 'N passed, N failed' lines and cargo's 'test result:' lines; prints "passed failed".
+count_tests() {
+    sed -nE -e 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed.*/\1 \2/p' \
+        -e 's/^([a-z_-]+: )?([0-9]+) passed, ([0-9]+) failed.*/\2 \3/p' "$1" |
+        awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }'
+}
+
+run_and_count() {
+    local step=$1 log=$LOGS/$1.log started=$SECONDS status=0 tests_passed tests_failed verdict=ok
+    # In a shell of its own, with -e in force: a function called in a condition would run without it.
+    set +e
+    (set -e; run_step "$step") >"$log" 2>&1 </dev/null
+    status=$?
+    set -e
+    read -r tests_passed tests_failed < <(count_tests "$log")
+    if [ "$status" -eq 0 ] && [ "$tests_failed" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        verdict=FAILED
+        failed=$((failed + 1))
+        failures+=("$step")
+    fi
+    passed=$((passed + tests_passed))
+    failed=$((failed + tests_failed))
+    printf '%-14s %-7s %5d s   %s\n' "$step" "$verdict" "$((SECONDS - started))" \
+        "$([ "$((tests_passed + tests_failed))" -eq 0 ] || echo "tests: $tests_passed passed and $tests_failed failed")"
+    if [ "$verdict" = FAILED ]; then
+        printf -- '--- the end of %s\n' "$log"
+        tail -n 60 "$log"
+        printf -- '---\n'
+    fi
+}
+
+main() {
+    local steps step
+    if [ "${1-}" = --list ]; then
+        all_steps
+        return
+    fi
+    mkdir -p "$LOGS"
+    if [ "$#" -gt 0 ]; then steps=("$@"); else mapfile -t steps < <(all_steps); fi
+    for step in "${steps[@]}"; do run_and_count "$step"; done
+    [ "${#failures[@]}" -eq 0 ] || printf 'failed steps: %s (logs in build/test-logs)\n' "${failures[*]}"
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+    [ "$failed" -eq 0 ]
+}
+
+main "$@"
