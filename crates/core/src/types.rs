@@ -29,6 +29,10 @@ pub enum View {
     Snapshot,
     /// The newest committed version; what locking reads and unique checks use.
     Latest,
+    /// As `Latest`, but a key whose newest version is another transaction's uncommitted put counts as present, with
+    /// that value. Locking scans find their candidates with it (then lock, then `refresh` with `Latest`): otherwise a row
+    /// inserted but not yet committed would be passed over instead of waited for.
+    Pending,
 }
 
 /// Where a cursor is to be placed relative to a key.
