@@ -1,0 +1,456 @@
+//! What a log record says, as bytes; and [`RedoBuffer`], in which a transaction collects its operations.
+//!
+//! ```text
+//! record   kind u8 | txn varint | (Prepare: xid length varint, xid) | (RollbackTo: sequence varint) | ops to the end
+//! op       kind u8 | tree varint | sequence varint (minus that of the op before, mod 2^32) | key length varint | key
+//!          | (Insert, Update: value length varint | value)
+//! ```
+//!
+//! The frame around a record carries its length and checksum, so a decoder that fails has met a bug or a newer format and not
+//! a torn write; it nevertheless checks every bound. Decoding checks all ops once, iterating them cannot fail afterwards.
+
+use super::varint;
+use crate::{Error, Result, TreeId, TxnId, WriteOp};
+
+/// Longest key that an op may have, in bytes.
+pub const MAX_KEY_BYTES: u64 = 64 << 10;
+/// Longest value that an op may have, in bytes: a record with one op of the longest key and value still fits a frame.
+pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64 - (1 << 20);
+
+/// What an [`Op`] does to its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum OpKind {
+    /// The key is new.
+    Insert = 1,
+    /// The key exists and gets another value.
+    Update = 2,
+    /// The key goes.
+    Delete = 3,
+}
+
+/// One change to one key of one tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Op<'a> {
+    /// What happens.
+    pub kind: OpKind,
+    /// To which tree.
+    pub tree: TreeId,
+    /// Position of the op in its transaction; savepoints refer to it.
+    pub sequence: u32,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value; empty for a delete.
+    pub value: &'a [u8],
+}
+
+impl<'a> Op<'a> {
+    /// The op as the write it came from.
+    pub fn write(&self) -> WriteOp<'a> {
+        match self.kind {
+            OpKind::Insert => WriteOp::Insert(self.value),
+            OpKind::Update => WriteOp::Update(self.value),
+            OpKind::Delete => WriteOp::Delete,
+        }
+    }
+
+    /// Takes one op from the front of `input`; `previous` is the sequence of the op before it, 0 for the first.
+    fn take(input: &mut &'a [u8], previous: u32) -> Option<Op<'a>> {
+        let (&kind, rest) = input.split_first()?;
+        *input = rest;
+        let kind = match kind {
+            1 => OpKind::Insert,
+            2 => OpKind::Update,
+            3 => OpKind::Delete,
+            _ => return None,
+        };
+        let tree = varint::take(input)?;
+        let step = u32::try_from(varint::take(input)?).ok()?;
+        let key = varint::take_bytes(input)?;
+        if key.len() as u64 > MAX_KEY_BYTES {
+            return None;
+        }
+        let value = if kind == OpKind::Delete { &[] } else { varint::take_bytes(input)? };
+        Some(Op { kind, tree, sequence: previous.wrapping_add(step), key, value })
+    }
+}
+
+/// Encoded ops that were checked when they were decoded or built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ops<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Ops<'a> {
+    /// No ops.
+    pub const NONE: Ops<'static> = Ops { bytes: &[] };
+
+    fn checked(bytes: &'a [u8]) -> Result<Ops<'a>, &'static str> {
+        let (mut input, mut previous) = (bytes, 0);
+        while !input.is_empty() {
+            previous = Op::take(&mut input, previous).ok_or("malformed operation")?.sequence;
+        }
+        Ok(Ops { bytes })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Size of the encoding in bytes.
+    pub fn encoded_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The ops in the order in which they were done.
+    pub fn iter(&self) -> OpIter<'a> {
+        OpIter { input: self.bytes, previous: 0 }
+    }
+}
+
+impl<'a> IntoIterator for Ops<'a> {
+    type Item = Op<'a>;
+    type IntoIter = OpIter<'a>;
+
+    fn into_iter(self) -> OpIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterator over [`Ops`].
+#[derive(Debug, Clone)]
+pub struct OpIter<'a> {
+    input: &'a [u8],
+    previous: u32,
+}
+
+impl<'a> Iterator for OpIter<'a> {
+    type Item = Op<'a>;
+
+    fn next(&mut self) -> Option<Op<'a>> {
+        let op = Op::take(&mut self.input, self.previous)?;
+        self.previous = op.sequence;
+        Some(op)
+    }
+}
+
+/// The operations of a transaction that are not in the log yet, in encoded form.
+///
+/// When it has grown large its owner appends it to the log as [`LogRecord::Ops`] and calls [`RedoBuffer::clear`].
+#[derive(Debug, Default)]
+pub struct RedoBuffer {
+    bytes: Vec<u8>,
+    /// Sequence of the last op in `bytes`, 0 if there is none.
+    last_sequence: u32,
+    /// How often the content went to the log; marks from before are void.
+    generation: u32,
+}
+
+/// A position in a [`RedoBuffer`], for savepoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RedoMark {
+    bytes: usize,
+    last_sequence: u32,
+    generation: u32,
+}
+
+impl RedoBuffer {
+    /// An empty buffer; allocates nothing.
+    pub fn new() -> RedoBuffer {
+        RedoBuffer::default()
+    }
+
+    /// Adds an op; [`Error::TooLarge`] if key or value exceed what a record can hold, and then nothing was added.
+    pub fn push(&mut self, tree: TreeId, sequence: u32, key: &[u8], op: WriteOp<'_>) -> Result<()> {
+        let (kind, value) = match op {
+            WriteOp::Insert(value) => (OpKind::Insert, value),
+            WriteOp::Update(value) => (OpKind::Update, value),
+            WriteOp::Delete => (OpKind::Delete, &[][..]),
+        };
+        let limits =
+            [("key", key.len() as u64, MAX_KEY_BYTES), ("value", value.len() as u64, MAX_VALUE_BYTES)];
+        for (what, bytes, maximum) in limits {
+            if bytes > maximum {
+                return Err(Error::TooLarge { what, bytes, maximum });
+            }
+        }
+        self.bytes.reserve(32 + key.len() + value.len());
+        self.bytes.push(kind as u8);
+        varint::put(&mut self.bytes, tree);
+        varint::put(&mut self.bytes, u64::from(sequence.wrapping_sub(self.last_sequence)));
+        varint::put(&mut self.bytes, key.len() as u64);
+        self.bytes.extend_from_slice(key);
+        if kind != OpKind::Delete {
+            varint::put(&mut self.bytes, value.len() as u64);
+            self.bytes.extend_from_slice(value);
+        }
+        self.last_sequence = sequence;
+        Ok(())
+    }
+
+    /// Size of the encoded ops in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are no ops.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The ops, to be put into a record or iterated.
+    pub fn ops(&self) -> Ops<'_> {
+        Ops { bytes: &self.bytes }
+    }
+
+    /// The ops in the order in which they were pushed.
+    pub fn iter(&self) -> OpIter<'_> {
+        self.ops().iter()
+    }
+
+    /// The current position.
+    pub fn mark(&self) -> RedoMark {
+        RedoMark { bytes: self.bytes.len(), last_sequence: self.last_sequence, generation: self.generation }
+    }
+
+    /// Drops the ops pushed since `mark`. Returns `false` if ops since then went to the log already: then the buffer is empty
+    /// and a [`LogRecord::RollbackTo`] is due.
+    #[must_use]
+    pub fn truncate_to(&mut self, mark: RedoMark) -> bool {
+        if mark.generation != self.generation {
+            self.bytes.clear();
+            self.last_sequence = 0;
+            return false;
+        }
+        self.bytes.truncate(mark.bytes);
+        self.last_sequence = mark.last_sequence;
+        true
+    }
+
+    /// Empties the buffer after its content went to the log; marks taken before are void. Large memory is given back.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(64 << 10);
+        self.last_sequence = 0;
+        self.generation = self.generation.wrapping_add(1);
+    }
+}
+
+/// One record of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogRecord<'a> {
+    /// Operations of a transaction that has not ended yet, written early.
+    Ops {
+        /// The transaction.
+        txn: TxnId,
+        /// Some of its operations.
+        ops: Ops<'a>,
+    },
+    /// The transaction committed. Records are committed in log order.
+    Commit {
+        /// The transaction.
+        txn: TxnId,
+        /// Those of its operations that are in no earlier record.
+        ops: Ops<'a>,
+    },
+    /// The transaction is prepared: it neither commits nor rolls back without a later record.
+    Prepare {
+        /// The transaction.
+        txn: TxnId,
+        /// Its global identifier.
+        xid: &'a [u8],
+        /// Those of its operations that are in no earlier record.
+        ops: Ops<'a>,
+    },
+    /// The transaction rolled back; all its operations are void.
+    Rollback {
+        /// The transaction.
+        txn: TxnId,
+    },
+    /// The operations of the transaction with a sequence greater than `sequence`, in earlier records, are void.
+    RollbackTo {
+        /// The transaction.
+        txn: TxnId,
+        /// The last sequence that stays.
+        sequence: u32,
+    },
+}
+
+impl<'a> LogRecord<'a> {
+    /// The transaction that the record belongs to.
+    pub fn txn(&self) -> TxnId {
+        match *self {
+            LogRecord::Ops { txn, .. }
+            | LogRecord::Commit { txn, .. }
+            | LogRecord::Prepare { txn, .. }
+            | LogRecord::Rollback { txn }
+            | LogRecord::RollbackTo { txn, .. } => txn,
+        }
+    }
+
+    /// The record as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let (kind, ops, extra) = match *self {
+            LogRecord::Ops { ops, .. } => (1, ops, 0),
+            LogRecord::Commit { ops, .. } => (2, ops, 0),
+            LogRecord::Prepare { ops, xid, .. } => (3, ops, xid.len()),
+            LogRecord::Rollback { .. } => (4, Ops::NONE, 0),
+            LogRecord::RollbackTo { .. } => (5, Ops::NONE, 0),
+        };
+        let mut out = Vec::with_capacity(24 + extra + ops.bytes.len());
+        out.push(kind);
+        varint::put(&mut out, self.txn());
+        match *self {
+            LogRecord::Prepare { xid, .. } => {
+                varint::put(&mut out, xid.len() as u64);
+                out.extend_from_slice(xid);
+            }
+            LogRecord::RollbackTo { sequence, .. } => varint::put(&mut out, u64::from(sequence)),
+            _ => {}
+        }
+        out.extend_from_slice(ops.bytes);
+        out
+    }
+
+    /// Reads what [`LogRecord::encode`] wrote; the error says what is wrong.
+    pub fn decode(bytes: &'a [u8]) -> Result<LogRecord<'a>, &'static str> {
+        let (&kind, mut input) = bytes.split_first().ok_or("empty record")?;
+        let txn = varint::take(&mut input).ok_or("malformed transaction id")?;
+        let record = match kind {
+            1 => LogRecord::Ops { txn, ops: Ops::checked(input)? },
+            2 => LogRecord::Commit { txn, ops: Ops::checked(input)? },
+            3 => {
+                let xid = varint::take_bytes(&mut input).ok_or("malformed transaction identifier")?;
+                LogRecord::Prepare { txn, xid, ops: Ops::checked(input)? }
+            }
+            4 | 5 => {
+                let record = if kind == 4 {
+                    LogRecord::Rollback { txn }
+                } else {
+                    let sequence = varint::take(&mut input).and_then(|s| u32::try_from(s).ok());
+                    LogRecord::RollbackTo { txn, sequence: sequence.ok_or("malformed sequence")? }
+                };
+                if !input.is_empty() {
+                    return Err("bytes after the end of a record");
+                }
+                record
+            }
+            _ => return Err("unknown kind of record"),
+        };
+        Ok(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type OwnedOp = (u64, u32, Vec<u8>, Option<(bool, Vec<u8>)>);
+
+    fn write(value: &Option<(bool, Vec<u8>)>) -> WriteOp<'_> {
+        match value {
+            Some((true, v)) => WriteOp::Insert(v),
+            Some((false, v)) => WriteOp::Update(v),
+            None => WriteOp::Delete,
+        }
+    }
+
+    fn check(ops: Ops<'_>, expected: &[OwnedOp]) {
+        assert_eq!(ops.iter().count(), expected.len());
+        for (op, (tree, sequence, key, value)) in ops.iter().zip(expected) {
+            assert_eq!((op.tree, op.sequence, op.key), (*tree, *sequence, &key[..]));
+            assert_eq!(op.write(), write(value));
+        }
+    }
+
+    fn buffer(ops: &[OwnedOp]) -> RedoBuffer {
+        let mut redo = RedoBuffer::new();
+        for (tree, sequence, key, value) in ops {
+            redo.push(*tree, *sequence, key, write(value)).unwrap();
+        }
+        redo
+    }
+
+    fn op() -> impl Strategy<Value = OwnedOp> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 0..200);
+        (any::<u64>(), any::<u32>(), bytes(), proptest::option::of((any::<bool>(), bytes())))
+    }
+
+    proptest! {
+        #[test]
+        fn every_record_survives_the_round_trip(
+            txn in any::<u64>(),
+            xid in proptest::collection::vec(any::<u8>(), 0..150),
+            sequence in any::<u32>(),
+            list in proptest::collection::vec(op(), 0..20),
+        ) {
+            let redo = buffer(&list);
+            check(redo.ops(), &list);
+            let ops = redo.ops();
+            for record in [
+                LogRecord::Ops { txn, ops },
+                LogRecord::Commit { txn, ops },
+                LogRecord::Prepare { txn, xid: &xid, ops },
+                LogRecord::Rollback { txn },
+                LogRecord::RollbackTo { txn, sequence },
+            ] {
+                let bytes = record.encode();
+                prop_assert_eq!(LogRecord::decode(&bytes), Ok(record));
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_decode_to_an_error_or_a_record_but_never_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
+            if let Ok(LogRecord::Commit { ops, .. }) = LogRecord::decode(&bytes) {
+                ops.iter().for_each(drop);
+            }
+        }
+
+        #[test]
+        fn a_cut_record_is_an_error_or_has_fewer_ops(list in proptest::collection::vec(op(), 1..5), cut in 0usize..1000) {
+            let redo = buffer(&list);
+            let bytes = LogRecord::Commit { txn: 7, ops: redo.ops() }.encode();
+            if let Ok(LogRecord::Commit { ops, .. }) = LogRecord::decode(&bytes[..cut % bytes.len()]) {
+                prop_assert!(ops.iter().count() < list.len());
+            }
+        }
+    }
+
+    #[test]
+    fn truncating_to_a_mark_forgets_later_ops_and_keeps_sequences_right() {
+        let all: Vec<OwnedOp> = (0..6).map(|i| (i, i as u32 * 3, vec![i as u8], None)).collect();
+        let mut redo = buffer(&all[..3]);
+        let mark = redo.mark();
+        redo.push(9, 900, b"gone", WriteOp::Insert(b"x")).unwrap();
+        assert!(redo.truncate_to(mark));
+        for (tree, sequence, key, value) in &all[3..] {
+            redo.push(*tree, *sequence, key, write(value)).unwrap();
+        }
+        check(redo.ops(), &all);
+    }
+
+    #[test]
+    fn a_mark_from_before_a_spill_asks_for_a_rollback_record() {
+        let mut redo = buffer(&[(1, 1, vec![1], None)]);
+        let mark = redo.mark();
+        redo.clear();
+        redo.push(1, 2, b"k", WriteOp::Delete).unwrap();
+        assert!(!redo.truncate_to(mark));
+        assert!(redo.is_empty());
+    }
+
+    #[test]
+    fn a_key_past_the_limit_is_refused() {
+        let mut redo = RedoBuffer::new();
+        assert!(matches!(
+            redo.push(1, 1, &vec![0; 65537], WriteOp::Delete),
+            Err(Error::TooLarge { what: "key", bytes: 65537, .. })
+        ));
+        redo.push(1, 1, &vec![0; 65536], WriteOp::Delete).unwrap();
+    }
+}
