@@ -312,7 +312,8 @@ typedef struct teak_entry_view {
     teak_bytes value;
 } teak_entry_view; /* valid until the next call on the cursor it came from; also across calls on other cursors and row operations */
 
-teak_status teak_cursor_new(teak_table* table, uint32_t tree, teak_cursor** out);
+/* `unique`: the tree is of a unique index (its values begin with length and primary key); 0 for tree 0. */
+teak_status teak_cursor_new(teak_table* table, uint32_t tree, uint8_t unique, teak_cursor** out);
 void teak_cursor_free(teak_cursor* cursor);
 /* Lets go of the pinned block and the position (index_end, reset, end of statement). */
 void teak_cursor_reset(teak_cursor* cursor);
