@@ -17,4 +17,4 @@ mod varint;
 /// Byte position in the endless log; always a multiple of 8.
 pub type Lsn = u64;
 
-pub use record::{LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};
+pub use record::{CounterChange, LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};

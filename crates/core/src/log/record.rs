@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! record   kind u8 | txn varint | (Prepare: xid length varint, xid) | (RollbackTo: sequence varint) | ops to the end
+//!          (Counter: table varint | value varint | how u8, nothing else)
 //! op       kind u8 | tree varint | sequence varint (minus that of the op before, mod 2^32) | key length varint | key
 //!          | (Insert, Update: value length varint | value)
 //! ```
@@ -275,6 +276,27 @@ pub enum LogRecord<'a> {
         /// The last sequence that stays.
         sequence: u32,
     },
+    /// A table's counter, whatever becomes of the transaction.
+    Counter {
+        /// The transaction on whose behalf it was raised.
+        txn: TxnId,
+        /// The table's first tree.
+        table: TreeId,
+        /// The next value to give out.
+        value: u64,
+        /// What `value` does to the one before.
+        change: CounterChange,
+    },
+}
+
+/// How a [`LogRecord::Counter`] acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CounterChange {
+    /// The greater of both stays: transactions log their values in any order.
+    Raise = 1,
+    /// The value replaces the one before, also downwards.
+    Set = 2,
 }
 
 impl<'a> LogRecord<'a> {
@@ -285,7 +307,8 @@ impl<'a> LogRecord<'a> {
             | LogRecord::Commit { txn, .. }
             | LogRecord::Prepare { txn, .. }
             | LogRecord::Rollback { txn }
-            | LogRecord::RollbackTo { txn, .. } => txn,
+            | LogRecord::RollbackTo { txn, .. }
+            | LogRecord::Counter { txn, .. } => txn,
         }
     }
 
@@ -297,6 +320,7 @@ impl<'a> LogRecord<'a> {
             LogRecord::Prepare { ops, xid, .. } => (3, ops, xid.len()),
             LogRecord::Rollback { .. } => (4, Ops::NONE, 0),
             LogRecord::RollbackTo { .. } => (5, Ops::NONE, 0),
+            LogRecord::Counter { .. } => (6, Ops::NONE, 0),
         };
         let mut out = Vec::with_capacity(24 + extra + ops.bytes.len());
         out.push(kind);
@@ -307,6 +331,11 @@ impl<'a> LogRecord<'a> {
                 out.extend_from_slice(xid);
             }
             LogRecord::RollbackTo { sequence, .. } => varint::put(&mut out, u64::from(sequence)),
+            LogRecord::Counter { table, value, change, .. } => {
+                varint::put(&mut out, table);
+                varint::put(&mut out, value);
+                out.push(change as u8);
+            }
             _ => {}
         }
         out.extend_from_slice(ops.bytes);
@@ -335,6 +364,16 @@ impl<'a> LogRecord<'a> {
                     return Err("bytes after the end of a record");
                 }
                 record
+            }
+            6 => {
+                let table = varint::take(&mut input).ok_or("malformed tree id")?;
+                let value = varint::take(&mut input).ok_or("malformed counter")?;
+                let change = match input {
+                    [1] => CounterChange::Raise,
+                    [2] => CounterChange::Set,
+                    _ => return Err("malformed counter"),
+                };
+                LogRecord::Counter { txn, table, value, change }
             }
             _ => return Err("unknown kind of record"),
         };
@@ -396,6 +435,8 @@ mod tests {
                 LogRecord::Prepare { txn, xid: &xid, ops },
                 LogRecord::Rollback { txn },
                 LogRecord::RollbackTo { txn, sequence },
+                LogRecord::Counter { txn, table: txn / 3, value: txn / 5, change: CounterChange::Set },
+                LogRecord::Counter { txn, table: 0, value: u64::MAX, change: CounterChange::Raise },
             ] {
                 let bytes = record.encode();
                 prop_assert_eq!(LogRecord::decode(&bytes), Ok(record));
