@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr clean
+.PHONY: help up down sql build setup test mtr format clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,6 +26,10 @@ test: ## everything that CI runs
 
 mtr: ## MariaDB's own storage engine suites, Teak's outputs against InnoDB's
 	@tests/mtr/run.sh
+
+format: ## put Rust and C++ sources into the form that `make test` checks
+	@cargo fmt --all
+	@clang-format -i crates/plugin/shim/*.cc crates/plugin/shim/*.h
 
 clean: down ## stop the server and remove target, build and var
 	rm -rf target build var

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# MariaDB's own suites storage_engine, storage_engine/parts and storage_engine/trx: each test is recorded with
+# InnoDB and with Teak on the same server version, and the two outputs are compared (compare.py). The results that
+# come with the suites have aged with the server, so they judge nobody.
+#
+# usage: tests/mtr/run.sh [--accept] [TEST...]        for example: tests/mtr/run.sh trx.insert type_blob
+#
+# --accept records the differences of the tests listed in expected-differences.txt as the expected ones.
+# InnoDB's outputs are kept in build/mtr/InnoDB-<version>. TEAK_MTR_AGAINST (Teak) is the engine under test.
+set -euo pipefail
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
+
+HERE=$ROOT/tests/mtr
+STOCK=/usr/share/mysql/mysql-test
+REFERENCE=InnoDB
+TESTED=${TEAK_MTR_AGAINST:-Teak}
+
+# What an engine needs on mariadbd's command line, per suite (the part after storage_engine, or nothing).
+server_options() {
+    case $1 in
+        InnoDB) echo --innodb --innodb-snapshot-isolation=ON --innodb-log-file-size=200M ;;
+        Teak) echo "--plugin-dir=$BUILD/plugin" --plugin-load-add=ha_teak ;;
+    esac
+    [ "$2" = /trx ] || return 0
+    echo "--loose-${1,,}-lock-wait-timeout=1"
+}
+
+# make_tree DIRECTORY ENGINE: the layout of an installed MariaDB, in which all but these suites are links.
+# mysql-test-run.pl finds everything relative to where it stands, and records beside the tests.
+make_tree() {
+    local usr=$1/usr engine=$2 entry part suite overlay
+    rm -rf "$1"
+    mkdir -p "$usr/share/mysql/mysql-test/suite" "$usr/share/mysql/mysql-test/plugin"
+    ln -s /usr/bin /usr/sbin /usr/lib "$usr/"
+    for entry in /usr/share/mysql/*; do
+        [ "$entry" = "$STOCK" ] || ln -s "$entry" "$usr/share/mysql/"
+    done
+    for entry in "$STOCK"/*; do
+        case ${entry##*/} in suite | plugin) ;; *) ln -s "$entry" "$usr/share/mysql/mysql-test/" ;; esac
+    done
+    suite=$usr/share/mysql/mysql-test/suite/storage_engine
+    cp -r "$STOCK/suite/storage_engine" "$suite"
+    # Disabled are the tests whose recorded results are wrong, which does not matter here.
+    find "$suite" \( -name '*.result' -o -name disabled.def \) -delete
+    overlay=$usr/share/mysql/mysql-test/plugin/${engine,,}/storage_engine
+    for part in '' /parts /trx; do
+        mkdir -p "$overlay$part"
+        server_options "$engine" "$part" >"$overlay$part/suite.opt"
+    done
+    cp "$HERE"/overlay/* "$overlay/"
+}
+
+# wanted_tests TREE ENGINE [TEST...]: names as mysql-test-run.pl takes them, one a line.
+wanted_tests() {
+    local base=$1/usr/share/mysql/mysql-test/suite overlay=${2,,} file suite test name
+    shift 2
+    find "$base/storage_engine" -name '*.test' -printf '%P\n' | sort | while read -r file; do
+        suite=storage_engine
+        [ "$file" = "${file##*/}" ] || suite=storage_engine/${file%/*}
+        test=$(basename "$file" .test)
+        for name in "${@:-$test}"; do
+            case $name in "$test" | "${suite#storage_engine/}.$test") echo "$suite-$overlay.$test" ;; esac
+        done
+    done
+}
+
+# run_engine ENGINE [TEST...]: leaves recorded outputs in the tree, and mysql-test-run's own in mtr.log.
+run_engine() {
+    local engine=$1 tree=$BUILD/mtr/$1 tests
+    shift
+    make_tree "$tree" "$engine"
+    mapfile -t tests < <(wanted_tests "$tree" "$engine" "$@")
+    [ "${#tests[@]}" -gt 0 ] || die "no such test: $*"
+    say "${#tests[@]} tests with $engine"
+    # Its exit status says that some test failed; which, and whether that matters, is compare.py's to say.
+    (cd "$tree/usr/share/mysql/mysql-test" && TEAK_MTR_ENGINE=$engine perl mysql-test-run.pl --record --force \
+        --max-test-fail=0 --retry=0 --nowarnings --vardir="$tree/var" \
+        --suite="$(printf "storage_engine%s-${engine,,}," '' /parts /trx)" --testcase-timeout=5 --suite-timeout=30 \
+        "${tests[@]}") >"$tree/mtr.log" 2>&1 </dev/null || true
+    grep -qE '\[ (pass|fail|skipped) \]' "$tree/mtr.log" || {
+        tail -n 30 "$tree/mtr.log" >&2
+        die "mysql-test-run.pl ran no test with $engine." "The whole log is in $tree/mtr.log"
+    }
+}
+
+[ -e "$STOCK/mysql-test-run.pl" ] || die "the package mariadb-test is not installed." "Run scripts/setup.sh --test"
+[ "$TESTED" != Teak ] || [ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
+need_space "$BUILD" 1000 "the suites' data"
+
+accept=()
+if [ "${1-}" = --accept ]; then
+    accept=(--accept)
+    shift
+fi
+version=$(cat "$BUILD/mariadb-version")
+reference=$BUILD/mtr/reference-$version
+if [ "$#" -gt 0 ]; then
+    run_engine "$REFERENCE" "$@"
+    reference=$BUILD/mtr/$REFERENCE
+elif [ ! -e "$reference/mtr.log" ]; then
+    run_engine "$REFERENCE"
+    rm -rf "$BUILD/mtr/$REFERENCE/var" "$reference"
+    mv "$BUILD/mtr/$REFERENCE" "$reference"
+fi
+run_engine "$TESTED" "$@"
+exec /usr/bin/python3 "$HERE/compare.py" "$reference" "$REFERENCE" "$BUILD/mtr/$TESTED" "$TESTED" "${accept[@]}"
