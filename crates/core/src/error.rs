@@ -24,6 +24,14 @@ pub enum Error {
         /// The file that could not grow.
         path: PathBuf,
     },
+    /// Temporary data reached its budget.
+    #[error("temporary data in {path} reached its maximum of {maximum} bytes")]
+    SpillFull {
+        /// The spill file.
+        path: PathBuf,
+        /// The budget in bytes.
+        maximum: u64,
+    },
     /// Stored bytes are not what was written.
     #[error("{path} is corrupt at offset {offset}: {detail}")]
     Corrupt {

@@ -1,1 +1,61 @@
-//! See docs/architecture.md.
+//! Table files: blocks of bytes in extents, their compression and checksums, free space, superblocks, the spill file.
+//!
+//! The room knows `file` and nothing above it: not what a block means, not what the log says. It promises that
+//! * a block is returned exactly as it was given, or the error is [`crate::Error::Corrupt`] and names file and offset;
+//! * nothing that the last durable checkpoint refers to is overwritten ([`Space`] has the protocol);
+//! * no bytes, however damaged, make it panic or allocate more than the file holds or the address says.
+//!
+//! | file | what |
+//! |---|---|
+//! | `address.rs` | [`BlockAddress`] and [`TreeRoot`]: how a parent names a block |
+//! | `compression.rs` | bytes to stored bytes and back |
+//! | `allocator.rs` | free ranges of one file, in memory |
+//! | `free_map.rs` | free ranges as a block on disk |
+//! | `lifecycle.rs` | which extent may be reused when: the generation protocol, without I/O |
+//! | `space.rs`, `extent.rs` | one table file and its extents |
+//! | `superblock.rs` | the root of a durable image |
+//! | `spill.rs` | temporary data of one process |
+//!
+//! The bytes are described in `docs/format.md`.
+
+mod address;
+mod allocator;
+mod compression;
+mod extent;
+mod free_map;
+mod lifecycle;
+mod space;
+mod spill;
+mod superblock;
+
+pub use address::{BlockAddress, TreeRoot};
+pub use extent::{Extent, Lifetime, PreparedBlock};
+pub use space::Space;
+pub use spill::{SpillExtent, SpillFile};
+pub use superblock::Superblock;
+
+/// Extents start at multiples of this many bytes and occupy multiples of it.
+pub const ALLOCATION_UNIT: u64 = 512;
+
+/// Bytes that an extent of `bytes` stored bytes occupies; an empty block still takes one unit.
+fn occupied(bytes: u64) -> u64 {
+    bytes.max(1).next_multiple_of(ALLOCATION_UNIT)
+}
+
+/// The checksum of everything in this room.
+fn checksum(bytes: &[u8]) -> u64 {
+    twox_hash::XxHash3_64::oneshot(bytes)
+}
+
+/// `N` bytes at `at`, or `None` past the end: decoding never panics.
+fn fixed<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    fixed(bytes, at).map(u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    fixed(bytes, at).map(u64::from_le_bytes)
+}

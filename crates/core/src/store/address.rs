@@ -1,0 +1,142 @@
+//! How a parent names a block: position, sizes and the checksum of the stored bytes.
+//!
+//! The checksum lives in the parent and not beside the data (as in ZFS), so that a block which was written to the
+//! wrong place, or not at all, is detected as surely as a flipped bit.
+//!
+//! ```text
+//! BlockAddress, 25 bytes, little-endian
+//!  0        8          12        16         24            25
+//!  | offset | stored   | raw     | checksum | compression |
+//! TreeRoot, 45 bytes
+//!  0              25       29        37       45
+//!  | BlockAddress | height | entries | leaves |
+//! ```
+
+use super::{occupied, u32_at, u64_at, ALLOCATION_UNIT};
+use crate::Compression;
+
+/// Largest offset at which a block may end; keeps all sums of offsets and sizes far from overflow.
+pub(super) const MAX_FILE_BYTES: u64 = 1 << 62;
+
+/// Names a block within its space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockAddress {
+    /// Byte position in the file; a multiple of 512.
+    pub offset: u64,
+    /// Bytes in the file.
+    pub stored_bytes: u32,
+    /// Bytes after decompression.
+    pub raw_bytes: u32,
+    /// XXH3-64 of the stored bytes.
+    pub checksum: u64,
+    /// How the stored bytes are compressed.
+    pub compression: Compression,
+}
+
+impl BlockAddress {
+    /// Size of the encoding.
+    pub const ENCODED_BYTES: usize = 25;
+
+    /// The fixed encoding.
+    pub fn encode(&self) -> [u8; Self::ENCODED_BYTES] {
+        let mut out = [0; Self::ENCODED_BYTES];
+        out[0..8].copy_from_slice(&self.offset.to_le_bytes());
+        out[8..12].copy_from_slice(&self.stored_bytes.to_le_bytes());
+        out[12..16].copy_from_slice(&self.raw_bytes.to_le_bytes());
+        out[16..24].copy_from_slice(&self.checksum.to_le_bytes());
+        out[24] = self.compression as u8;
+        out
+    }
+
+    /// Reads an address from the start of `bytes`; `None` if they are too few or cannot be an address.
+    pub fn decode(bytes: &[u8]) -> Option<BlockAddress> {
+        let address = BlockAddress {
+            offset: u64_at(bytes, 0)?,
+            stored_bytes: u32_at(bytes, 8)?,
+            raw_bytes: u32_at(bytes, 12)?,
+            checksum: u64_at(bytes, 16)?,
+            compression: match bytes.get(24)? {
+                0 => Compression::None,
+                1 => Compression::Lz4,
+                2 => Compression::Zstd,
+                _ => return None,
+            },
+        };
+        let plausible = match address.compression {
+            Compression::None => address.stored_bytes == address.raw_bytes,
+            Compression::Lz4 | Compression::Zstd => address.stored_bytes < address.raw_bytes,
+        };
+        let placed = address.offset.is_multiple_of(ALLOCATION_UNIT) && address.offset < MAX_FILE_BYTES;
+        (plausible && placed).then_some(address)
+    }
+
+    /// Bytes that the block takes in its file, which is more than `stored_bytes` by up to a unit.
+    pub fn occupied_bytes(&self) -> u64 {
+        occupied(u64::from(self.stored_bytes))
+    }
+}
+
+/// Names the root block of a tree as of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeRoot {
+    /// The root block.
+    pub address: BlockAddress,
+    /// Levels above the leaves; 0 if the root is a leaf.
+    pub height: u32,
+    /// Keys in the tree.
+    pub entries: u64,
+    /// Leaves in the tree.
+    pub leaves: u64,
+}
+
+impl TreeRoot {
+    /// Size of the encoding.
+    pub const ENCODED_BYTES: usize = BlockAddress::ENCODED_BYTES + 20;
+
+    /// The fixed encoding.
+    pub fn encode(&self) -> [u8; Self::ENCODED_BYTES] {
+        let mut out = [0; Self::ENCODED_BYTES];
+        out[0..25].copy_from_slice(&self.address.encode());
+        out[25..29].copy_from_slice(&self.height.to_le_bytes());
+        out[29..37].copy_from_slice(&self.entries.to_le_bytes());
+        out[37..45].copy_from_slice(&self.leaves.to_le_bytes());
+        out
+    }
+
+    /// Reads a root from the start of `bytes`; `None` if they are too few or cannot be a root.
+    pub fn decode(bytes: &[u8]) -> Option<TreeRoot> {
+        Some(TreeRoot {
+            address: BlockAddress::decode(bytes)?,
+            height: u32_at(bytes, 25)?,
+            entries: u64_at(bytes, 29)?,
+            leaves: u64_at(bytes, 37)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_address_and_root_survive_a_round_trip(
+            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..3,
+            height: u32, entries: u64, leaves: u64,
+        ) {
+            let compression = [Compression::None, Compression::Lz4, Compression::Zstd][usize::from(kind)];
+            let raw_bytes = if kind == 0 { stored } else { stored.saturating_add(more) };
+            let address = BlockAddress { offset: unit * 512, stored_bytes: stored, raw_bytes, checksum, compression };
+            prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
+            let root = TreeRoot { address, height, entries, leaves };
+            prop_assert_eq!(TreeRoot::decode(&root.encode()), Some(root));
+        }
+
+        #[test]
+        fn decoding_any_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            BlockAddress::decode(&bytes);
+            TreeRoot::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Free ranges of one file, in memory.
+//!
+//! Best fit keeps large ranges whole; among equals the lowest offset wins, so that the tail of the file empties and can
+//! be given back. Everything is in bytes; the caller rounds.
+//!
+//! One mutex a file guards it, for the time of a few tree operations. Should 64 cores ever contend for one file: give
+//! each core its own allocator over a run of, say, 4 MiB that it takes from this one, as allocation groups in XFS do, and let
+//! freed extents go to the allocator whose run they lie in.
+//!
+//! Invariants: ranges are disjoint, never adjacent (they coalesce), within the file, and both indexes hold the same ranges.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Free ranges below `end`, and `end` itself, past which the file has never been used.
+#[derive(Debug, Clone)]
+pub(super) struct Allocator {
+    by_offset: BTreeMap<u64, u64>,
+    by_size: BTreeSet<(u64, u64)>,
+    free_bytes: u64,
+    end: u64,
+}
+
+impl Allocator {
+    /// Nothing is free below `end`.
+    pub fn new(end: u64) -> Allocator {
+        Allocator { by_offset: BTreeMap::new(), by_size: BTreeSet::new(), free_bytes: 0, end }
+    }
+
+    /// Highest position that was ever allocated and not trimmed.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Sum of the free ranges below `end`.
+    pub fn free_bytes(&self) -> u64 {
+        self.free_bytes
+    }
+
+    /// Free ranges (offset, length) by offset.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.by_offset.iter().map(|(&offset, &bytes)| (offset, bytes))
+    }
+
+    /// Takes `bytes` from the best fitting range, else from the end of the file. O(log n).
+    pub fn allocate(&mut self, bytes: u64) -> u64 {
+        match self.by_size.range((bytes, 0)..).next().copied() {
+            Some((found, offset)) => {
+                self.remove(offset, found);
+                if found > bytes {
+                    self.insert(offset + bytes, found - bytes);
+                }
+                offset
+            }
+            None => {
+                // A free tail is too small but need not stay behind as a hole.
+                let offset = self.trim();
+                self.end = offset + bytes;
+                offset
+            }
+        }
+    }
+
+    /// Makes a range free. `false`, and nothing changes, if part of it is free already or lies past the end: the caller's
+    /// books are wrong, and to lose the range is then better than to hand it out twice.
+    #[must_use]
+    pub fn release(&mut self, offset: u64, bytes: u64) -> bool {
+        let Some(end) = offset.checked_add(bytes).filter(|&end| end <= self.end && bytes > 0) else {
+            return false;
+        };
+        let before = self.by_offset.range(..end).next_back().map(|(&o, &b)| (o, b));
+        if before.is_some_and(|(o, b)| o + b > offset) {
+            return false;
+        }
+        let (mut offset, mut bytes) = (offset, bytes);
+        if let Some((o, b)) = before.filter(|&(o, b)| o + b == offset) {
+            self.remove(o, b);
+            (offset, bytes) = (o, b + bytes);
+        }
+        if let Some(&b) = self.by_offset.get(&end) {
+            self.remove(end, b);
+            bytes += b;
+        }
+        self.insert(offset, bytes);
+        true
+    }
+
+    /// Drops the free range at the end, if there is one, and returns the new end.
+    pub fn trim(&mut self) -> u64 {
+        if let Some((offset, bytes)) = self.by_offset.last_key_value().map(|(&o, &b)| (o, b)) {
+            if offset + bytes == self.end {
+                self.remove(offset, bytes);
+                self.end = offset;
+            }
+        }
+        self.end
+    }
+
+    fn insert(&mut self, offset: u64, bytes: u64) {
+        self.by_offset.insert(offset, bytes);
+        self.by_size.insert((bytes, offset));
+        self.free_bytes += bytes;
+    }
+
+    fn remove(&mut self, offset: u64, bytes: u64) {
+        self.by_offset.remove(&offset);
+        self.by_size.remove(&(bytes, offset));
+        self.free_bytes -= bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Allocate(u64),
+        Release(usize),
+        ReleaseAgain(usize),
+        Trim,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (1u64..20).prop_map(Step::Allocate),
+            3 => any::<usize>().prop_map(Step::Release),
+            1 => any::<usize>().prop_map(Step::ReleaseAgain),
+            1 => Just(Step::Trim),
+        ]
+    }
+
+    proptest! {
+        /// The model is one owner per byte.
+        #[test]
+        fn ranges_neither_overlap_nor_leak(steps in proptest::collection::vec(step(), 1..300)) {
+            let mut allocator = Allocator::new(8);
+            let mut used: Vec<(u64, u64)> = vec![(0, 8)];
+            for step in steps {
+                match step {
+                    Step::Allocate(bytes) => {
+                        let fits = allocator.ranges().any(|(_, b)| b >= bytes);
+                        let end = allocator.end();
+                        let offset = allocator.allocate(bytes);
+                        prop_assert!(!fits || allocator.end() == end, "grew although a range fits");
+                        used.push((offset, bytes));
+                    }
+                    Step::Release(i) if used.len() > 1 => {
+                        let (offset, bytes) = used.swap_remove(1 + i % (used.len() - 1));
+                        prop_assert!(allocator.release(offset, bytes));
+                    }
+                    Step::ReleaseAgain(i) => {
+                        let ranges: Vec<_> = allocator.ranges().collect();
+                        if let Some(&(offset, bytes)) = ranges.get(i % ranges.len().max(1)) {
+                            prop_assert!(!allocator.release(offset, bytes));
+                            prop_assert!(!allocator.release(offset + bytes - 1, 2));
+                        }
+                    }
+                    Step::Release(_) => (),
+                    Step::Trim => { allocator.trim(); }
+                }
+                let mut owned = vec![0u8; allocator.end() as usize];
+                for (offset, bytes) in used.iter().copied().chain(allocator.ranges()) {
+                    owned[offset as usize..(offset + bytes) as usize].iter_mut().for_each(|n| *n += 1);
+                }
+                prop_assert!(owned.iter().all(|&n| n == 1), "each byte has one owner: {owned:?}");
+                let free: u64 = allocator.ranges().map(|r| r.1).sum();
+                prop_assert_eq!(free, allocator.free_bytes());
+                prop_assert_eq!(allocator.by_size.len(), allocator.by_offset.len());
+                let mut last = None;
+                for (offset, bytes) in allocator.ranges() {
+                    prop_assert!(last != Some(offset), "ranges coalesce");
+                    last = Some(offset + bytes);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_fit_at_the_lowest_offset_is_taken() {
+        let mut allocator = Allocator::new(1000);
+        for (offset, bytes) in [(10, 50), (100, 20), (200, 20), (300, 30)] {
+            assert!(allocator.release(offset, bytes));
+        }
+        assert_eq!(allocator.allocate(20), 100);
+        assert_eq!(allocator.allocate(15), 200);
+        assert_eq!(allocator.allocate(40), 10);
+        assert_eq!(allocator.allocate(100), 1000);
+    }
+}

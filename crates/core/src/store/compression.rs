@@ -1,0 +1,172 @@
+//! Bytes to stored bytes and back.
+//!
+//! zstd's contexts are large and slow to make, so each thread keeps one of each, with a scratch buffer: compressing a
+//! block allocates nothing but its result.
+
+use std::cell::Cell;
+
+use crate::{Compression, Error, Result};
+
+/// zstd's fastest regular level: blocks are read and written far more often than they are archived.
+const ZSTD_LEVEL: i32 = 1;
+/// A thread keeps a scratch buffer of at most this size; larger ones served one large value and are given back.
+const SCRATCH_KEPT_BYTES: usize = 1 << 20;
+/// No LZ4 block expands by more than this.
+const LZ4_MAX_RATIO: u64 = 255;
+
+#[derive(Default)]
+struct Contexts {
+    compressor: Option<zstd::bulk::Compressor<'static>>,
+    decompressor: Option<zstd::bulk::Decompressor<'static>>,
+    scratch: Vec<u8>,
+}
+
+thread_local! {
+    static CONTEXTS: Cell<Contexts> =
+        const { Cell::new(Contexts { compressor: None, decompressor: None, scratch: Vec::new() }) };
+}
+
+/// Runs `work` with this thread's contexts; a thread that is being torn down gets fresh ones.
+fn with_contexts<R>(work: impl FnOnce(&mut Contexts) -> R) -> R {
+    let mut contexts = CONTEXTS.try_with(Cell::take).unwrap_or_default();
+    let result = work(&mut contexts);
+    if contexts.scratch.capacity() > SCRATCH_KEPT_BYTES {
+        contexts.scratch = Vec::new();
+    }
+    // A thread that is being torn down has nowhere to keep them.
+    let _ = CONTEXTS.try_with(|kept| kept.set(contexts));
+    result
+}
+
+/// Compresses `raw`; `None` if the result would not be at most `limit` bytes, in which case `raw` is stored as it is.
+pub(super) fn compress(raw: &[u8], compression: Compression, limit: usize) -> Result<Option<Vec<u8>>> {
+    const NO_MEMORY: Error = Error::OutOfMemory("compressing a block");
+    if limit == 0 || compression == Compression::None {
+        return Ok(None);
+    }
+    with_contexts(|contexts| {
+        let scratch = &mut contexts.scratch;
+        let bytes = match compression {
+            Compression::None => return Ok(None),
+            Compression::Lz4 => {
+                let bound = lz4_flex::block::get_maximum_output_size(raw.len());
+                grow(scratch, bound)?;
+                lz4_flex::block::compress_into(raw, scratch).map_err(|_| NO_MEMORY)?
+            }
+            Compression::Zstd => {
+                let compressor = match &mut contexts.compressor {
+                    Some(compressor) => compressor,
+                    none => none.insert(zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(|_| NO_MEMORY)?),
+                };
+                grow(scratch, zstd::zstd_safe::compress_bound(raw.len()))?;
+                compressor.compress_to_buffer(raw, &mut scratch[..]).map_err(|_| NO_MEMORY)?
+            }
+        };
+        Ok((bytes <= limit).then(|| scratch[..bytes].to_vec()))
+    })
+}
+
+/// Gives `read` a buffer for the `stored_bytes` of a compressed block, then decompresses what it read.
+///
+/// `Ok(Err(text))` says what is wrong with the stored bytes. No more than `raw_bytes` is allocated for the result.
+pub(super) fn decompress(
+    stored_bytes: usize,
+    raw_bytes: usize,
+    compression: Compression,
+    read: impl FnOnce(&mut [u8]) -> Result<()>,
+) -> Result<Result<Vec<u8>, String>> {
+    const NO_MEMORY: Error = Error::OutOfMemory("decompressing a block");
+    if compression == Compression::None {
+        let mut raw = Vec::new();
+        grow(&mut raw, raw_bytes)?;
+        read(&mut raw)?;
+        return Ok(Ok(raw));
+    }
+    with_contexts(|contexts| {
+        let scratch = &mut contexts.scratch;
+        grow(scratch, stored_bytes)?;
+        let stored = &mut scratch[..stored_bytes];
+        read(stored)?;
+        let mut raw = Vec::new();
+        let done = match compression {
+            Compression::Zstd => {
+                let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
+                if announced != Some(raw_bytes as u64) {
+                    return Ok(Err(format!(
+                        "zstd frame of {announced:?} bytes where {raw_bytes} are expected"
+                    )));
+                }
+                raw.try_reserve_exact(raw_bytes).map_err(|_| NO_MEMORY)?;
+                let decompressor = match &mut contexts.decompressor {
+                    Some(decompressor) => decompressor,
+                    none => none.insert(zstd::bulk::Decompressor::new().map_err(|_| NO_MEMORY)?),
+                };
+                decompressor.decompress_to_buffer(stored, &mut raw).map_err(|error| error.to_string())
+            }
+            _ => {
+                if raw_bytes as u64 > (stored_bytes as u64).saturating_mul(LZ4_MAX_RATIO) {
+                    return Ok(Err(format!("{stored_bytes} bytes of LZ4 cannot hold {raw_bytes}")));
+                }
+                grow(&mut raw, raw_bytes)?;
+                lz4_flex::block::decompress_into(stored, &mut raw).map_err(|error| error.to_string())
+            }
+        };
+        Ok(done.and_then(|bytes| match bytes == raw_bytes {
+            true => Ok(raw),
+            false => Err(format!("decompressed to {bytes} bytes where {raw_bytes} are expected")),
+        }))
+    })
+}
+
+/// Makes `buffer` at least `bytes` long, without aborting the process when memory is short.
+fn grow(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
+    if buffer.len() < bytes {
+        let more = bytes - buffer.len();
+        buffer.try_reserve_exact(more).map_err(|_| Error::OutOfMemory("buffer for a block"))?;
+        buffer.resize(bytes, 0);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn unpack(stored: &[u8], raw_bytes: usize, compression: Compression) -> Result<Vec<u8>, String> {
+        decompress(stored.len(), raw_bytes, compression, |buffer| {
+            buffer.copy_from_slice(stored);
+            Ok(())
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn each_compression_returns_what_it_was_given() {
+        for compression in [Compression::Lz4, Compression::Zstd] {
+            for size in [1usize, 100, 32 << 10, 3 << 20] {
+                let raw: Vec<u8> = (0..size).map(|i| (i / 37) as u8).collect();
+                let packed = compress(&raw, compression, size * 2 + 64).unwrap().unwrap();
+                assert_eq!(unpack(&packed, size, compression).unwrap(), raw);
+                assert!(unpack(&packed, size + 1, compression).is_err());
+                assert!(unpack(&packed, size - 1, compression).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_past_the_limit_is_not_given() {
+        assert_eq!(compress(&[7; 4096], Compression::Zstd, 5).unwrap(), None);
+        assert_eq!(compress(&[7; 4096], Compression::None, 9999).unwrap(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn decompressing_any_bytes_does_not_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300), raw in 0usize..100_000, zstd: bool,
+        ) {
+            let compression = if zstd { Compression::Zstd } else { Compression::Lz4 };
+            let _ = unpack(&bytes, raw, compression);
+        }
+    }
+}

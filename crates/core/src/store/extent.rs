@@ -1,0 +1,97 @@
+//! The handle of a stored block.
+
+use std::sync::Arc;
+
+use super::{BlockAddress, Space};
+use crate::Result;
+
+/// How long a new extent stays allocated, from the moment its bytes are in the file. Until then it is free when dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Until it is superseded. Whoever drops it unsuperseded must have its address somewhere.
+    Kept,
+    /// Like `Kept` if that checkpoint becomes durable; free once unheld if it is abandoned. For what only this checkpoint's
+    /// image names: never for an extent that memory goes on to use after a failed checkpoint.
+    Checkpoint(u64),
+    /// Until it is dropped, unless [`Extent::publish`] made it `Kept`. For what is written long before it is named (a bulk build,
+    /// a transaction larger than memory): a crash or an error leaves nothing behind.
+    Private,
+}
+
+/// An extent of a space that somebody in memory refers to: while one exists, its bytes stay readable.
+///
+/// An address may be adopted more than once; each `Extent` counts.
+pub struct Extent {
+    space: Arc<Space>,
+    address: BlockAddress,
+    born: u64,
+}
+
+impl Extent {
+    /// The books of `space` have counted it as a holder.
+    pub(super) fn new(space: Arc<Space>, address: BlockAddress, born: u64) -> Extent {
+        Extent { space, address, born }
+    }
+
+    /// Its name in durable structures.
+    pub fn address(&self) -> &BlockAddress {
+        &self.address
+    }
+
+    /// The space it lies in.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// The block as it was given to `prepare`, checked and decompressed. One disk read.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        self.space.read(&self.address)
+    }
+
+    /// The images of checkpoint `generation` and all later ones do not name this extent: its bytes are reusable once
+    /// `generation` is durable and nobody holds the extent; at once when dropped if no image can have named it.
+    ///
+    /// `generation` must be the *first image that is certain not to name it*: while a checkpoint runs whose image may already
+    /// do so, that is the one after. A second call keeps the earlier generation.
+    pub fn supersede(&self, generation: u64) {
+        self.space.supersede(&self.address, self.born, generation);
+    }
+
+    /// A private extent is about to be named by durable structures; others are not changed.
+    ///
+    /// The first image that may name it must not have written its map yet.
+    pub fn publish(&self) {
+        self.space.publish(&self.address);
+    }
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        self.space.dropped(&self.address);
+    }
+}
+
+impl std::fmt::Debug for Extent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Extent({} of space {}: {:?})", self.address.offset, self.space.id(), self.address)
+    }
+}
+
+/// A block that has its address but is not in the file yet. Dropped unwritten, its space is free again.
+pub struct PreparedBlock {
+    pub(super) extent: Arc<Extent>,
+    /// The stored bytes.
+    pub(super) stored: Vec<u8>,
+}
+
+impl PreparedBlock {
+    /// The extent; it can be read once the block has been written.
+    pub fn extent(&self) -> &Arc<Extent> {
+        &self.extent
+    }
+
+    /// Its name, known before it is written.
+    pub fn address(&self) -> &BlockAddress {
+        self.extent.address()
+    }
+}

@@ -1,0 +1,342 @@
+//! Which bytes of a space may be reused when: the generation protocol, without I/O.
+//!
+//! A *generation* is the number of a checkpoint, its *image* what its superblock leads to. The durable image must stay
+//! intact whatever happens, and a reader must find what its extent named for as long as it holds the extent. An extent is
+//! therefore reusable exactly when no image that is or may become durable names it, and nobody holds it:
+//!
+//! * `born` is the first generation whose image can name the extent: the first not yet ended when it was allocated.
+//! * `superseded by s` means that the images of `s` and later do not name it.
+//! * So it can only be in the images `born .. s`. If that range is empty it was never named; once `s` is durable, no image
+//!   in the range counts any more. Otherwise one of them is durable, or may still become so.
+//!
+//! ```text
+//!              write ok                    supersede(s)                        s <= born or durable(s), and unheld
+//!  Unwritten ───────────> (not tracked) ──────────────────────> Superseded(s) ──────────────────────────────────> free
+//!      │  │                    ^   ^            abandon(s), s > born │
+//!      │  │                    │   └─────────────────────────────────┘
+//!      │  ├──> Checkpoint(g) ──┤ durable(g)      abandon(g): free once unheld
+//!      │  └──> Private ────────┘ publish         dropped: free
+//!      └──> dropped: free
+//! ```
+//!
+//! An extent that is not tracked is in use for good: in memory nothing is known of it but the holes around it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::allocator::Allocator;
+use super::extent::Lifetime;
+use super::free_map::FreeMap;
+use super::space::HEADER_BYTES;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Allocated; the bytes are not in the file yet.
+    Unwritten(Lifetime),
+    /// Named by nothing durable; free when dropped.
+    Private,
+    /// Belongs to the image of that checkpoint, which is not durable yet.
+    Checkpoint(u64),
+    /// The images of that generation and later do not name it.
+    Superseded(u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Tracked {
+    bytes: u64,
+    born: u64,
+    state: State,
+}
+
+/// Where the free-space map of an image is.
+#[derive(Debug, Clone, Copy)]
+struct MapExtent {
+    offset: u64,
+    bytes: u64,
+    born: u64,
+}
+
+/// The books of one space.
+#[derive(Debug)]
+pub(super) struct Books {
+    /// `None` until the map has been read.
+    allocator: Option<Allocator>,
+    /// Ranges that became free before the map was read.
+    freed_early: Vec<(u64, u64)>,
+    tracked: BTreeMap<u64, Tracked>,
+    /// How many `Extent`s in memory stand for the extent at an offset.
+    holders: HashMap<u64, u32>,
+    /// The newest durable generation known here.
+    durable: u64,
+    /// The first generation whose image can name an extent that is allocated now.
+    next: u64,
+    durable_map: Option<MapExtent>,
+    /// Map written for the running checkpoint.
+    new_map: Option<(u64, MapExtent)>,
+    outdated: bool,
+}
+
+impl Books {
+    /// Books of a space whose map (offset, occupied bytes) is still to be read; without a map nothing past the header is in use.
+    pub fn new(map: Option<(u64, u64)>) -> Books {
+        Books {
+            allocator: map.is_none().then(|| Allocator::new(HEADER_BYTES)),
+            freed_early: Vec::new(),
+            tracked: BTreeMap::new(),
+            holders: HashMap::new(),
+            durable: 0,
+            next: 1,
+            durable_map: map.map(|(offset, bytes)| MapExtent { offset, bytes, born: 0 }),
+            new_map: None,
+            outdated: map.is_none(),
+        }
+    }
+
+    /// Whether the map has been read.
+    pub fn loaded(&self) -> bool {
+        self.allocator.is_some()
+    }
+
+    /// Takes what the map said.
+    pub fn load(&mut self, map: FreeMap) -> Result<(), &'static str> {
+        let mut allocator = Allocator::new(map.end);
+        for (offset, bytes) in map.ranges.into_iter().chain(self.freed_early.iter().copied()) {
+            if offset < HEADER_BYTES || !allocator.release(offset, bytes) {
+                return Err("free-space map contradicts the extents in use");
+            }
+        }
+        self.durable = self.durable.max(map.generation);
+        self.next = self.next.max(map.generation + 1);
+        self.freed_early = Vec::new();
+        self.allocator = Some(allocator);
+        Ok(())
+    }
+
+    /// Highest position in use, and the bytes free below it.
+    pub fn usage(&self) -> Option<(u64, u64)> {
+        self.allocator.as_ref().map(|allocator| (allocator.end(), allocator.free_bytes()))
+    }
+
+    /// Whether the durable map no longer describes the space.
+    pub fn outdated(&self) -> bool {
+        self.outdated
+    }
+
+    /// Gives an extent of `bytes` to one holder: its offset and birth. `None` until the map has been read.
+    pub fn allocate(&mut self, bytes: u64, lifetime: Lifetime) -> Option<(u64, u64)> {
+        let offset = self.allocator.as_mut()?.allocate(bytes);
+        self.tracked.insert(offset, Tracked { bytes, born: self.next, state: State::Unwritten(lifetime) });
+        self.hold(offset);
+        Some((offset, self.next))
+    }
+
+    /// The bytes are in the file: from now on the extent lives as its lifetime says.
+    pub fn written(&mut self, offset: u64) {
+        let Some(tracked) = self.tracked.get_mut(&offset) else { return };
+        match tracked.state {
+            State::Unwritten(Lifetime::Kept) => {
+                self.tracked.remove(&offset);
+                self.outdated = true;
+            }
+            State::Unwritten(Lifetime::Checkpoint(generation)) => {
+                tracked.state = State::Checkpoint(generation);
+                self.outdated = true;
+            }
+            State::Unwritten(Lifetime::Private) => tracked.state = State::Private,
+            State::Private | State::Checkpoint(_) | State::Superseded(_) => (),
+        }
+    }
+
+    /// A private extent is going to be named by durable structures.
+    pub fn publish(&mut self, offset: u64) {
+        let Some(tracked) = self.tracked.get_mut(&offset) else { return };
+        match tracked.state {
+            State::Unwritten(Lifetime::Private) => tracked.state = State::Unwritten(Lifetime::Kept),
+            State::Private => {
+                self.tracked.remove(&offset);
+                self.outdated = true;
+            }
+            _ => (),
+        }
+    }
+
+    /// One more holder of an extent.
+    pub fn hold(&mut self, offset: u64) {
+        *self.holders.entry(offset).or_insert(0) += 1;
+    }
+
+    /// The image of `generation` and later ones do not name the extent.
+    pub fn supersede(&mut self, offset: u64, bytes: u64, born: u64, generation: u64) {
+        // An image that is durable already cannot stop naming anything: a late caller means the next one.
+        let by = generation.max(self.durable + 1);
+        let superseded = Tracked { bytes, born, state: State::Superseded(by) };
+        let Some(tracked) = self.tracked.get_mut(&offset) else {
+            self.outdated = true;
+            self.tracked.insert(offset, superseded);
+            return;
+        };
+        match tracked.state {
+            State::Unwritten(_) => tracked.state = State::Unwritten(Lifetime::Private),
+            State::Private => (),
+            State::Superseded(earlier) => tracked.state = State::Superseded(earlier.min(by)),
+            State::Checkpoint(_) => {
+                self.outdated = true;
+                tracked.state = State::Superseded(by);
+            }
+        }
+    }
+
+    /// A holder is gone.
+    pub fn dropped(&mut self, offset: u64) {
+        if let Some(holders) = self.holders.get_mut(&offset) {
+            *holders -= 1;
+            if *holders == 0 {
+                self.holders.remove(&offset);
+                self.free_if_reusable(offset);
+            }
+        }
+    }
+
+    /// Checkpoint `generation` starts: extents allocated from now on can be named by its image at the earliest.
+    pub fn begin(&mut self, generation: u64) {
+        self.next = self.next.max(generation);
+    }
+
+    /// The image of `generation` is durable.
+    pub fn durable(&mut self, generation: u64) {
+        if generation <= self.durable {
+            return;
+        }
+        self.durable = generation;
+        self.next = self.next.max(generation + 1);
+        if let Some((of, map)) = self.new_map.take() {
+            match of <= generation {
+                true => self.durable_map = Some(map),
+                false => self.new_map = Some((of, map)),
+            }
+        }
+        self.tracked.retain(|_, tracked| !matches!(tracked.state, State::Checkpoint(of) if of <= generation));
+        self.free_all_reusable();
+    }
+
+    /// The image of `generation` will never be durable.
+    pub fn abandon(&mut self, generation: u64) {
+        self.new_map = self.new_map.take().filter(|&(of, _)| of != generation);
+        self.tracked.retain(|_, tracked| match tracked.state {
+            // Named by the durable image: in use again.
+            State::Superseded(by) => by != generation || by <= tracked.born,
+            _ => true,
+        });
+        for tracked in self.tracked.values_mut() {
+            match tracked.state {
+                State::Checkpoint(of) if of == generation => tracked.state = State::Private,
+                State::Unwritten(Lifetime::Checkpoint(of)) if of == generation => {
+                    tracked.state = State::Unwritten(Lifetime::Private);
+                }
+                _ => (),
+            }
+        }
+        self.outdated = true;
+        self.free_all_reusable();
+    }
+
+    /// Allocates an extent for the map of `generation` and returns its offset, birth and content (padded to whole units).
+    ///
+    /// The content is the space as it is if that checkpoint becomes durable and the process then ends: what readers still
+    /// hold is free, and so is what nothing durable names. The caller writes it and calls `map_written` or `map_failed`.
+    pub fn build_map(&mut self, space: u32, generation: u64) -> Option<(u64, Vec<u8>)> {
+        self.begin(generation);
+        if let Some((_, unused)) = self.new_map.take() {
+            self.supersede_map(unused, generation);
+        }
+        if let Some(current) = self.durable_map {
+            self.supersede_map(current, generation);
+        }
+        // Taking an extent splits one range: a few varints may grow. Should that not fit, the next round has more room.
+        let mut slack = 64;
+        loop {
+            let before = super::free_map::encode(space, &self.map(generation)?);
+            let bytes = super::occupied(before.len() as u64 + slack);
+            let (offset, _) = self.allocate(bytes, Lifetime::Checkpoint(generation))?;
+            if let Some(tracked) = self.tracked.get_mut(&offset) {
+                tracked.state = State::Checkpoint(generation);
+            }
+            let mut content = super::free_map::encode(space, &self.map(generation)?);
+            if content.len() as u64 <= bytes {
+                content.resize(bytes as usize, 0);
+                self.outdated = false;
+                return Some((offset, content));
+            }
+            self.map_failed(offset);
+            slack *= 2;
+        }
+    }
+
+    /// The map at `offset` is in the file.
+    pub fn map_written(&mut self, offset: u64, generation: u64) {
+        if let Some(tracked) = self.tracked.get_mut(&offset) {
+            self.new_map = Some((generation, MapExtent { offset, bytes: tracked.bytes, born: tracked.born }));
+        }
+        self.dropped(offset);
+    }
+
+    /// The map at `offset` could not be written.
+    pub fn map_failed(&mut self, offset: u64) {
+        if let Some(tracked) = self.tracked.get_mut(&offset) {
+            tracked.state = State::Private;
+        }
+        self.outdated = true;
+        self.dropped(offset);
+    }
+
+    /// Drops the free tail; the new end.
+    pub fn trim(&mut self) -> Option<u64> {
+        self.allocator.as_mut().map(Allocator::trim)
+    }
+
+    fn supersede_map(&mut self, map: MapExtent, generation: u64) {
+        self.supersede(map.offset, map.bytes, map.born, generation);
+        self.free_if_reusable(map.offset);
+    }
+
+    /// What is free in the image of `generation`.
+    fn map(&self, generation: u64) -> Option<FreeMap> {
+        let allocator = self.allocator.as_ref()?;
+        let mut after = Allocator::clone(allocator);
+        for (&offset, tracked) in &self.tracked {
+            let unnamed = match tracked.state {
+                State::Unwritten(_) | State::Private => true,
+                State::Checkpoint(_) => false,
+                State::Superseded(by) => by <= generation || by <= tracked.born,
+            };
+            if unnamed {
+                // A range that contradicts the books stays in use, as in `free`.
+                let _ = after.release(offset, tracked.bytes);
+            }
+        }
+        Some(FreeMap { generation, end: after.end(), ranges: after.ranges().collect() })
+    }
+
+    fn free_all_reusable(&mut self) {
+        let offsets: Vec<u64> = self.tracked.keys().copied().collect();
+        for offset in offsets {
+            self.free_if_reusable(offset);
+        }
+    }
+
+    fn free_if_reusable(&mut self, offset: u64) {
+        let Some(tracked) = self.tracked.get(&offset).copied() else { return };
+        let unnamed = match tracked.state {
+            State::Unwritten(_) | State::Private => true,
+            State::Checkpoint(_) => false,
+            State::Superseded(by) => by <= tracked.born || by <= self.durable,
+        };
+        if unnamed && !self.holders.contains_key(&offset) {
+            self.tracked.remove(&offset);
+            match &mut self.allocator {
+                // A range that is free already came from an address that is not ours: it stays as the books have it.
+                Some(allocator) => _ = offset >= HEADER_BYTES && allocator.release(offset, tracked.bytes),
+                None => self.freed_early.push((offset, tracked.bytes)),
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! One table file: a header and extents.
+//!
+//! A block is written to new space, never in place; which space is new is what the [`Books`] of the space say, and this
+//! module adds the I/O. No I/O happens under the books' mutex but the truncation in [`Space::trim`].
+//!
+//! A checkpoint `g` (the caller numbers them; the number grows with each that became durable) does, in this order:
+//!
+//! 1. `begin(g)`
+//! 2. `prepare` and `write` of what has changed, `supersede(g)` of the extents that image `g` no longer names
+//! 3. `write_map(g)`, for each space where 2. did anything ([`Space::map_outdated`]); its address becomes part of the image
+//! 4. `sync`, then the superblock, written and synced
+//! 5. `durable(g)`, then `trim`
+//!
+//! If a step before the superblock fails there are two ways on. *Resume*: keep in memory what was written (leaves point to their
+//! new extents) and later start again with `begin(g)`; nothing need be undone, and what was superseded stays so. Or *abandon*:
+//! `abandon(g)` makes the superseded extents live again and frees those of [`Lifetime::Checkpoint`]; memory must then hold or
+//! know the old extents again. If the *superblock's* write or sync fails nobody knows which image is durable: neither `durable` nor
+//! `abandon` may be called, the engine stops writing.
+//!
+//! ```text
+//! file:    | header 4 KiB | extent | extent | free | extent ... | end      extents: multiples of 512 bytes
+//! header:  0            8         12         16                4088
+//!          | "TEAKSPAC" | version | space id | zeros ...       | XXH3-64 of bytes 0..4088 |
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::extent::{Extent, Lifetime, PreparedBlock};
+use super::lifecycle::Books;
+use super::{checksum, compression, free_map, occupied, u32_at, u64_at, BlockAddress, ALLOCATION_UNIT};
+use crate::file::{File, FileSystem, OpenMode};
+use crate::{Compression, Error, Result};
+
+/// The first extent starts here.
+pub(super) const HEADER_BYTES: u64 = 4096;
+const MAGIC: &[u8; 8] = b"TEAKSPAC";
+const VERSION: u32 = 1;
+const HEADER_CHECKSUM_AT: usize = HEADER_BYTES as usize - 8;
+
+/// One file of extents. All methods may be called from any thread.
+pub struct Space {
+    id: u32,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    /// At least the length of the file; a block that ends past it cannot be there.
+    length: AtomicU64,
+    map: Option<BlockAddress>,
+    /// Held while the map is read, so that it is read once.
+    loading: Mutex<()>,
+    books: Mutex<Books>,
+}
+
+impl Space {
+    /// Creates an empty space; the file and its name are durable when this returns. What a file of that name held is lost.
+    pub fn create(fs: &dyn FileSystem, path: &Path, id: u32) -> Result<Arc<Space>> {
+        let file = fs.open(path, OpenMode::Create)?;
+        file.set_len(0)?;
+        file.write_at(0, &header(id))?;
+        file.sync()?;
+        if let Some(dir) = path.parent() {
+            fs.sync_dir(dir)?;
+        }
+        Ok(Space::new(file, path, id, HEADER_BYTES, None))
+    }
+
+    /// Opens a space as of a durable image: `map` is what `write_map` returned for it. `None` if no image has had extents in
+    /// this space: whatever lies past the header is then free. The map is read when it is first needed.
+    pub fn open(fs: &dyn FileSystem, path: &Path, id: u32, map: Option<BlockAddress>) -> Result<Arc<Space>> {
+        let file = fs.open(path, OpenMode::Existing)?;
+        let mut bytes = [0; HEADER_BYTES as usize];
+        file.read_exact_at(0, &mut bytes)?;
+        check_header(&bytes, id, path)?;
+        let length = file.len()?;
+        Ok(Space::new(file, path, id, length, map))
+    }
+
+    fn new(file: Arc<dyn File>, path: &Path, id: u32, length: u64, map: Option<BlockAddress>) -> Arc<Space> {
+        let books = Books::new(map.map(|map| (map.offset, map.occupied_bytes())));
+        Arc::new(Space {
+            id,
+            path: path.to_path_buf(),
+            file,
+            length: AtomicU64::new(length),
+            map,
+            loading: Mutex::new(()),
+            books: Mutex::new(books),
+        })
+    }
+
+    /// The number in its header.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Size of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.file.len().unwrap_or_else(|_| self.length.load(Ordering::Relaxed)) // Relaxed: a figure for display
+    }
+
+    /// Bytes in the file that can be reused now; 0 if the map cannot be read.
+    pub fn free_bytes(&self) -> u64 {
+        self.loaded_books().ok().and_then(|books| books.usage()).map_or(0, |(_, free)| free)
+    }
+
+    /// Compresses `raw`, computes its checksum and allocates an extent for it. No I/O but the first time, when the map is read.
+    pub fn prepare(self: &Arc<Self>, raw: &[u8], compression: Compression) -> Result<PreparedBlock> {
+        self.prepare_for(Lifetime::Kept, raw, compression)
+    }
+
+    /// [`Space::prepare`] for an extent that does not stay for good.
+    pub fn prepare_for(
+        self: &Arc<Self>,
+        lifetime: Lifetime,
+        raw: &[u8],
+        compression: Compression,
+    ) -> Result<PreparedBlock> {
+        let raw_bytes = u32::try_from(raw.len()).map_err(|_| Error::TooLarge {
+            what: "block",
+            bytes: raw.len() as u64,
+            maximum: u64::from(u32::MAX),
+        })?;
+        // Decompression is only worth its time if at least one unit of the file is saved.
+        let limit = occupied(raw.len() as u64) - ALLOCATION_UNIT;
+        let (stored, compression) = match compression::compress(raw, compression, limit as usize)? {
+            Some(stored) => (stored, compression),
+            None => (raw.to_vec(), Compression::None),
+        };
+        let checksum = checksum(&stored);
+        let (offset, born) = self
+            .loaded_books()?
+            .allocate(occupied(stored.len() as u64), lifetime)
+            .ok_or_else(|| Error::corrupt(&self.path, 0, "free space is not known"))?;
+        let address =
+            BlockAddress { offset, stored_bytes: stored.len() as u32, raw_bytes, checksum, compression };
+        Ok(PreparedBlock { extent: Arc::new(Extent::new(self.clone(), address, born)), stored })
+    }
+
+    /// Writes a block; it is durable after the next [`Space::sync`]. After an error it may be written again or dropped.
+    pub fn write(&self, block: &PreparedBlock) -> Result<()> {
+        let offset = block.address().offset;
+        self.write_at(offset, &block.stored)?;
+        self.books.lock().written(offset);
+        Ok(())
+    }
+
+    /// The extent that a durable structure, or one in memory, names.
+    pub fn adopt(self: &Arc<Self>, at: BlockAddress) -> Arc<Extent> {
+        self.books.lock().hold(at.offset);
+        Arc::new(Extent::new(self.clone(), at, 0))
+    }
+
+    /// Makes all that was written durable. A failure must not be followed by another try (see [`crate::file`]).
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync()
+    }
+
+    /// Checkpoint `generation` starts, or starts again.
+    pub fn begin(&self, generation: u64) {
+        self.books.lock().begin(generation);
+    }
+
+    /// Whether extents were written or superseded since the last map.
+    pub fn map_outdated(&self) -> bool {
+        self.books.lock().outdated()
+    }
+
+    /// Writes the map of what is free if checkpoint `generation` becomes durable. Every block that its image names must have been
+    /// written before, and every extent that it does not name any more superseded.
+    pub fn write_map(self: &Arc<Self>, generation: u64) -> Result<BlockAddress> {
+        let built = self.loaded_books()?.build_map(self.id, generation);
+        let (offset, content) =
+            built.ok_or_else(|| Error::corrupt(&self.path, 0, "free space is not known"))?;
+        let written = u32::try_from(content.len())
+            .map_err(|_| Error::OutOfMemory("free-space map"))
+            .and_then(|bytes| self.write_at(offset, &content).map(|()| bytes));
+        match written {
+            Ok(bytes) => {
+                self.books.lock().map_written(offset, generation);
+                Ok(BlockAddress {
+                    offset,
+                    stored_bytes: bytes,
+                    raw_bytes: bytes,
+                    checksum: checksum(&content),
+                    compression: Compression::None,
+                })
+            }
+            Err(error) => {
+                self.books.lock().map_failed(offset);
+                Err(error)
+            }
+        }
+    }
+
+    /// The superblock of checkpoint `generation` is durable: what it superseded is reusable once nobody holds it.
+    pub fn durable(&self, generation: u64) {
+        self.books.lock().durable(generation);
+    }
+
+    /// Checkpoint `generation` failed before its superblock was written, and is given up (see the module's documentation).
+    pub fn abandon(&self, generation: u64) {
+        self.books.lock().abandon(generation);
+    }
+
+    /// Gives the free tail of the file back to the file system. The durable image and what readers hold are never in it.
+    pub fn trim(&self) -> Result<()> {
+        // The books stay locked: an extent that was allocated past the new end meanwhile could be cut off.
+        let mut books = self.books.lock();
+        let Some(end) = books.trim() else { return Ok(()) };
+        if end < self.file.len()? {
+            self.file.set_len(end)?;
+            // Relaxed: stores are ordered by the books' mutex against the allocations past `end`, whose writes raise it again.
+            self.length.store(end, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Reads, checks and decompresses a block.
+    pub(super) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
+        let corrupt = |detail: String| Error::corrupt(&self.path, at.offset, detail);
+        let end = at.offset.saturating_add(u64::from(at.stored_bytes));
+        // Relaxed: whoever knows an address learnt it through something that happened after the block's write.
+        let length = self.length.load(Ordering::Relaxed);
+        if end > length || at.offset < HEADER_BYTES {
+            return Err(corrupt(format!(
+                "a block of {} bytes does not fit a file of {length}",
+                at.stored_bytes
+            )));
+        }
+        if at.compression == Compression::None && at.stored_bytes != at.raw_bytes {
+            return Err(corrupt("an uncompressed block has two sizes".into()));
+        }
+        let raw = compression::decompress(
+            at.stored_bytes as usize,
+            at.raw_bytes as usize,
+            at.compression,
+            |stored| {
+                self.file.read_exact_at(at.offset, stored)?;
+                match checksum(stored) {
+                    found if found == at.checksum => Ok(()),
+                    found => Err(corrupt(format!(
+                        "block checksum is {found:016x}, {:016x} is expected ({} bytes)",
+                        at.checksum, at.stored_bytes
+                    ))),
+                }
+            },
+        )?;
+        raw.map_err(corrupt)
+    }
+
+    pub(super) fn supersede(&self, at: &BlockAddress, born: u64, generation: u64) {
+        self.books.lock().supersede(at.offset, at.occupied_bytes(), born, generation);
+    }
+
+    pub(super) fn publish(&self, at: &BlockAddress) {
+        self.books.lock().publish(at.offset);
+    }
+
+    pub(super) fn dropped(&self, at: &BlockAddress) {
+        self.books.lock().dropped(at.offset);
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(offset, bytes)?;
+        // Relaxed: see `read`.
+        self.length.fetch_max(offset + bytes.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The books, with the map read into them.
+    fn loaded_books(&self) -> Result<MutexGuard<'_, Books>> {
+        let books = self.books.lock();
+        if books.loaded() {
+            return Ok(books);
+        }
+        drop(books);
+        let _loading = self.loading.lock();
+        let books = self.books.lock();
+        if books.loaded() {
+            return Ok(books);
+        }
+        drop(books);
+        let Some(at) = self.map else { return Ok(self.books.lock()) };
+        let corrupt = |detail: &'static str| Error::corrupt(&self.path, at.offset, detail);
+        let map = free_map::decode(self.id, &self.read(&at)?).map_err(corrupt)?;
+        let mut books = self.books.lock();
+        books.load(map).map_err(corrupt)?;
+        Ok(books)
+    }
+}
+
+impl std::fmt::Debug for Space {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Space({} at {})", self.id, self.path.display())
+    }
+}
+
+fn header(id: u32) -> [u8; HEADER_BYTES as usize] {
+    let mut bytes = [0; HEADER_BYTES as usize];
+    bytes[0..8].copy_from_slice(MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[12..16].copy_from_slice(&id.to_le_bytes());
+    let sum = checksum(&bytes[..HEADER_CHECKSUM_AT]);
+    bytes[HEADER_CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+fn check_header(bytes: &[u8; HEADER_BYTES as usize], id: u32, path: &Path) -> Result<()> {
+    if bytes[..8] != MAGIC[..] {
+        return Err(Error::corrupt(path, 0, "not a space file of Teak"));
+    }
+    if u64_at(bytes, HEADER_CHECKSUM_AT) != Some(checksum(&bytes[..HEADER_CHECKSUM_AT])) {
+        return Err(Error::corrupt(path, 0, "checksum of the space header does not match"));
+    }
+    match u32_at(bytes, 8).unwrap_or(0) {
+        VERSION => (),
+        found => return Err(Error::UnknownVersion { path: path.into(), found, supported: VERSION }),
+    }
+    match u32_at(bytes, 12).unwrap_or(0) {
+        found if found == id => Ok(()),
+        found => Err(Error::corrupt(path, 12, format!("this is space {found}, space {id} is expected"))),
+    }
+}

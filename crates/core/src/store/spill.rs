@@ -1,0 +1,123 @@
+//! Temporary data of one process: history and redo that outgrow memory.
+//!
+//! Nothing here outlives the process: the file loses its name as soon as it is open, its allocation is in memory only. It
+//! still has checksums (a disk can fail any day) and a budget (a long transaction must not fill the device).
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::allocator::Allocator;
+use super::checksum;
+use crate::file::{File, FileSystem, OpenMode};
+use crate::{Error, Result};
+
+/// Spilled data is often small and is never read by page: a unit finer than that of spaces wastes less.
+const UNIT: u64 = 64;
+/// An empty file past this size is cut.
+const KEPT_BYTES: u64 = 1 << 20;
+
+/// A file of temporary extents. All methods may be called from any thread.
+pub struct SpillFile {
+    file: Arc<dyn File>,
+    maximum_bytes: AtomicU64,
+    allocator: Mutex<Allocator>,
+}
+
+impl SpillFile {
+    /// Creates the file in `dir`, for at most `maximum_bytes` at a time.
+    pub fn create(fs: &dyn FileSystem, dir: &Path, maximum_bytes: u64) -> Result<Arc<SpillFile>> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: only the number's uniqueness within the process matters.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("teak-spill-{}-{number}", std::process::id()));
+        let file = fs.open(&path, OpenMode::Create)?;
+        fs.remove(&path)?;
+        file.set_len(0)?;
+        Ok(Arc::new(SpillFile {
+            file,
+            maximum_bytes: AtomicU64::new(maximum_bytes),
+            allocator: Mutex::new(Allocator::new(0)),
+        }))
+    }
+
+    /// Changes the budget; what is stored stays.
+    pub fn set_maximum(&self, bytes: u64) {
+        self.maximum_bytes.store(bytes, Ordering::Relaxed); // Relaxed: a number on its own
+    }
+
+    /// Bytes in use.
+    pub fn used_bytes(&self) -> u64 {
+        let allocator = self.allocator.lock();
+        allocator.end() - allocator.free_bytes()
+    }
+
+    /// Stores `bytes`; [`Error::SpillFull`] if the budget does not allow it.
+    pub fn write(self: &Arc<Self>, bytes: &[u8]) -> Result<SpillExtent> {
+        let occupied = (bytes.len() as u64).max(1).next_multiple_of(UNIT);
+        let maximum = self.maximum_bytes.load(Ordering::Relaxed); // Relaxed: a number on its own
+        let offset = {
+            let mut allocator = self.allocator.lock();
+            if allocator.end() - allocator.free_bytes() + occupied > maximum {
+                return Err(Error::SpillFull { path: self.file.path().to_path_buf(), maximum });
+            }
+            allocator.allocate(occupied)
+        };
+        // From here on dropping the extent gives the space back, also when the write fails.
+        let extent =
+            SpillExtent { file: self.clone(), offset, bytes: bytes.len(), checksum: checksum(bytes) };
+        self.file.write_at(offset, bytes)?;
+        Ok(extent)
+    }
+
+    fn release(&self, offset: u64, bytes: u64) {
+        let mut allocator = self.allocator.lock();
+        let released = allocator.release(offset, bytes);
+        debug_assert!(released, "a spill extent is freed once");
+        let end = allocator.trim();
+        // Nobody allocates while the mutex is held, so nothing is cut off. A failure only leaves the file long.
+        if end == 0 && self.file.len().is_ok_and(|length| length > KEPT_BYTES) {
+            let _ = self.file.set_len(0);
+        }
+    }
+}
+
+/// Bytes in the spill file; freed when dropped.
+pub struct SpillExtent {
+    file: Arc<SpillFile>,
+    offset: u64,
+    bytes: usize,
+    checksum: u64,
+}
+
+impl SpillExtent {
+    /// What was written.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(self.bytes).map_err(|_| Error::OutOfMemory("spilled data"))?;
+        bytes.resize(self.bytes, 0);
+        self.file.file.read_exact_at(self.offset, &mut bytes)?;
+        match checksum(&bytes) == self.checksum {
+            true => Ok(bytes),
+            false => Err(Error::corrupt(self.file.file.path(), self.offset, "checksum of spilled data")),
+        }
+    }
+
+    /// Its size.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+impl Drop for SpillExtent {
+    fn drop(&mut self) {
+        self.file.release(self.offset, (self.bytes as u64).max(1).next_multiple_of(UNIT));
+    }
+}
