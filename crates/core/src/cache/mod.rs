@@ -1,1 +1,288 @@
-//! See docs/architecture.md.
+//! The memory budget: who holds how much, what is given up when it runs short, and who waits.
+//!
+//! The cache owns no data. Owners of memory (leaves, inner pages, histories) charge and discharge what they hold and
+//! register themselves as [`Evictable`]; those about to take more call [`Cache::make_room`] *before they latch anything*,
+//! since eviction latches leaves and may write to the spill file. How entries free memory is theirs to know.
+//!
+//! | used, of the budget | who evicts |
+//! |---|---|
+//! | below 95 % | nobody |
+//! | above 95 % | the evictor thread, down to 92 % |
+//! | above 100 % | also each caller of `make_room`, a bounded amount |
+//! | above 105 % | callers stay until it is below, or until a double sweep of the clock frees nothing |
+//!
+//! Invariants: `make_room` never waits for another thread without a time limit, so that a budget which cannot be met (all
+//! of it held by open transactions) slows writers and never stops them. Without the evictor thread everything happens on
+//! the callers' threads, in an order that depends on their calls only.
+
+mod clock;
+mod evictor;
+mod usage;
+
+use std::mem::Discriminant;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::{Error, LogLevel, Observer, Result};
+use clock::Clock;
+use evictor::{Evictor, Progress};
+use usage::Usage;
+
+/// What a caller above 100 % frees at most, and how many entries it looks at.
+const CALLER_GOAL_BYTES: u64 = 256 << 10;
+const CALLER_VISITS: usize = 256;
+/// What the evictor frees between two looks at whether it shall stop.
+const SLICE_BYTES: u64 = 4 << 20;
+/// How long a caller waits for the evictor after a sweep that freed nothing.
+const PAUSE: Duration = Duration::from_millis(2);
+/// After a double sweep that freed nothing, so many callers do only bounded work before the next one tries it.
+const CALLS_BETWEEN_SWEEPS: u32 = 64;
+
+/// Something that holds memory and can give it up.
+pub trait Evictable: Send + Sync {
+    /// Whether it was used since the last call; forgets it.
+    fn touched(&self) -> bool;
+    /// Frees what it can, also by writing it to disk, and discharges it from the cache. Returns the bytes freed; 0 if it
+    /// cannot now. Must not wait for a latch that a caller of [`Cache::make_room`] may hold.
+    fn evict(&self) -> Result<u64>;
+    /// Bytes that an eviction might free.
+    fn resident(&self) -> u64;
+}
+
+/// The memory budget of an engine.
+pub struct Cache {
+    state: Arc<State>,
+    evictor: Evictor,
+}
+
+/// What the evictor thread shares with the callers.
+struct State {
+    budget: AtomicU64,
+    /// 95 % of the budget, so that `make_room` compares and does not divide.
+    threshold: AtomicU64,
+    usage: Usage,
+    clock: Clock,
+    /// Calls left until the next double sweep is worth its time; 0 unless the last one freed nothing.
+    futile: AtomicU32,
+    observer: Arc<dyn Observer>,
+    reported: Mutex<Vec<Discriminant<Error>>>,
+}
+
+/// What a sweep did.
+#[derive(Default)]
+struct Sweep {
+    freed: u64,
+    /// The last failure of an eviction.
+    failure: Option<Error>,
+}
+
+impl Cache {
+    /// A cache without evictor thread; failures of evictions go to `observer`, once per kind.
+    pub fn new(budget_bytes: u64, observer: Arc<dyn Observer>) -> Cache {
+        let state = Arc::new(State {
+            budget: AtomicU64::new(0),
+            threshold: AtomicU64::new(0),
+            usage: Usage::new(),
+            clock: Clock::new(),
+            futile: AtomicU32::new(0),
+            observer,
+            reported: Mutex::new(Vec::new()),
+        });
+        state.set_budget(budget_bytes);
+        Cache { evictor: Evictor::new(), state }
+    }
+
+    /// The budget in bytes.
+    pub fn budget(&self) -> u64 {
+        self.state.budget()
+    }
+
+    /// Changes the budget; the evictor begins to meet it at once, callers with their next [`Cache::make_room`].
+    pub fn set_budget(&self, bytes: u64) {
+        self.state.set_budget(bytes);
+        if self.state.usage.approximate() > self.state.threshold() {
+            self.evictor.wake();
+        }
+    }
+
+    /// Bytes charged now.
+    pub fn used(&self) -> u64 {
+        self.state.usage.exact()
+    }
+
+    /// Adds to what is used. Never waits.
+    #[inline]
+    pub fn charge(&self, bytes: usize) {
+        self.state.usage.add(bytes as i64);
+    }
+
+    /// Takes off what was charged.
+    #[inline]
+    pub fn discharge(&self, bytes: usize) {
+        self.state.usage.add(-(bytes as i64));
+    }
+
+    /// Makes an entry known to the clock, for as long as it lives.
+    pub fn register(&self, entry: Weak<dyn Evictable>) {
+        self.state.clock.register(entry);
+    }
+
+    /// Back-pressure: call it before taking memory, holding no latch. Below 95 % of the budget it costs two loads. It
+    /// fails only far above the budget (by a quarter) and only if evictions fail: for example with [`Error::DiskFull`] when
+    /// history cannot be spilled.
+    #[inline]
+    pub fn make_room(&self) -> Result<()> {
+        if self.state.usage.approximate() <= self.state.threshold() {
+            return Ok(());
+        }
+        self.make_room_slowly()
+    }
+
+    #[cold]
+    fn make_room_slowly(&self) -> Result<()> {
+        self.evictor.wake();
+        let (used, budget) = (self.state.usage.approximate(), self.state.budget());
+        if used <= budget {
+            return Ok(());
+        }
+        let limit = budget.saturating_add(budget / 20);
+        if used <= limit {
+            self.state.sweep(CALLER_GOAL_BYTES.min(used - budget), CALLER_VISITS);
+            return Ok(());
+        }
+        let sweep = self.state.reduce_to(limit);
+        if self.state.usage.approximate() <= limit {
+            return Ok(());
+        }
+        match sweep.failure {
+            Some(failure) if self.state.usage.approximate() > budget.saturating_add(budget / 4) => {
+                Err(failure)
+            }
+            _ => {
+                self.evictor.pause(PAUSE);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts the evictor thread (`teak-evict`), if it does not run.
+    pub fn start(&self) -> Result<()> {
+        let state = self.state.clone();
+        self.evictor.start(move || {
+            let (used, goal) = (state.usage.approximate(), state.budget() / 100 * 92);
+            if used <= goal {
+                return Progress::Done;
+            }
+            let sweep = state.sweep(SLICE_BYTES.min(used - goal), 2 * state.clock.len() + 2);
+            match sweep.freed {
+                0 => Progress::Nothing,
+                _ => Progress::More,
+            }
+        })
+    }
+
+    /// Stops the evictor thread and waits for its end; without it, callers evict.
+    pub fn stop(&self) {
+        self.evictor.stop();
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl State {
+    fn budget(&self) -> u64 {
+        // Relaxed: a number, nothing is reached through it; likewise below.
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    fn threshold(&self) -> u64 {
+        // Relaxed: see `budget`.
+        self.threshold.load(Ordering::Relaxed)
+    }
+
+    fn set_budget(&self, bytes: u64) {
+        // Relaxed: see `budget`.
+        self.budget.store(bytes, Ordering::Relaxed);
+        self.threshold.store(bytes - bytes / 20, Ordering::Relaxed);
+        self.usage.set_precision(bytes);
+    }
+
+    /// Moves the clock on until `goal` bytes are freed or `visits` entries were looked at.
+    fn sweep(&self, goal: u64, visits: usize) -> Sweep {
+        let mut sweep = Sweep::default();
+        let mut left = visits;
+        while left > 0 && sweep.freed < goal {
+            let batch = self.clock.next(left);
+            if batch.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(batch.len());
+            for entry in batch {
+                self.visit(&*entry, &mut sweep);
+                if sweep.freed >= goal {
+                    break;
+                }
+            }
+        }
+        if sweep.freed > 0 {
+            // Relaxed: a hint how much to try.
+            self.futile.store(0, Ordering::Relaxed);
+        }
+        sweep
+    }
+
+    fn visit(&self, entry: &dyn Evictable, sweep: &mut Sweep) {
+        if entry.resident() == 0 || entry.touched() {
+            return;
+        }
+        match entry.evict() {
+            Ok(bytes) => sweep.freed += bytes,
+            Err(failure) => {
+                self.report(&failure);
+                sweep.failure = Some(failure);
+            }
+        }
+    }
+
+    /// Sweeps until at most `limit` bytes are used or a double sweep frees nothing: the first may only forget touches.
+    fn reduce_to(&self, limit: u64) -> Sweep {
+        // Relaxed: a hint; two callers that both decrement only sweep a little earlier.
+        let futile = self.futile.load(Ordering::Relaxed);
+        if futile > 0 {
+            self.futile.store(futile - 1, Ordering::Relaxed);
+            return self.sweep(CALLER_GOAL_BYTES, CALLER_VISITS);
+        }
+        loop {
+            let used = self.usage.approximate();
+            if used <= limit {
+                return Sweep::default();
+            }
+            let sweep = self.sweep(used - limit, 2 * self.clock.len() + 2);
+            if sweep.freed == 0 {
+                // Relaxed: see above.
+                self.futile.store(CALLS_BETWEEN_SWEEPS, Ordering::Relaxed);
+                return sweep;
+            }
+        }
+    }
+
+    fn report(&self, failure: &Error) {
+        let kind = std::mem::discriminant(failure);
+        let mut reported = self.reported.lock();
+        if !reported.contains(&kind) {
+            reported.push(kind);
+            drop(reported);
+            self.observer.message(LogLevel::Error, &format!("memory could not be freed: {failure}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
