@@ -1,0 +1,146 @@
+//! Large values: in memory until they are stored, then in one extent of their table's space, of exact size.
+//!
+//! A blob is immutable and shared: by the version that wrote it, by the base block it was folded into, by the blocks that
+//! consolidation makes of that one. It is written once, when the first of them goes to disk. It knows the store's
+//! extents, not the trees. What a block keeps of a blob:
+//!
+//! ```text
+//! 0   extent  25 bytes  `BlockAddress`
+//! 25  length  u64       bytes of the value, equal to the extent's raw bytes
+//! ```
+
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use crate::store::{BlockAddress, Extent, Space};
+use crate::{Compression, Result};
+
+/// Encoded size of a [`BlobAddress`].
+pub const BLOB_ADDRESS_BYTES: usize = BlockAddress::ENCODED_BYTES + 8;
+
+/// Where a stored blob lies and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlobAddress {
+    /// Its extent.
+    pub extent: BlockAddress,
+    /// Length of the value in bytes.
+    pub length: u64,
+}
+
+impl BlobAddress {
+    /// The bytes in a block's table of blobs.
+    pub fn encode(&self) -> [u8; BLOB_ADDRESS_BYTES] {
+        let mut out = [0; BLOB_ADDRESS_BYTES];
+        out[..BlockAddress::ENCODED_BYTES].copy_from_slice(&self.extent.encode());
+        out[BlockAddress::ENCODED_BYTES..].copy_from_slice(&self.length.to_le_bytes());
+        out
+    }
+
+    /// Reads what [`BlobAddress::encode`] wrote.
+    pub fn decode(row: &[u8]) -> Result<BlobAddress, String> {
+        let (extent, length) =
+            row.split_at_checked(BlockAddress::ENCODED_BYTES).ok_or("a blob address cut short")?;
+        let extent = BlockAddress::decode(extent).ok_or("an impossible blob address")?;
+        let length = u64::from_le_bytes(length.try_into().map_err(|_| "a blob address of a wrong length")?);
+        if u64::from(extent.raw_bytes) != length {
+            return Err(format!("a blob of {length} bytes in an extent of {}", extent.raw_bytes));
+        }
+        Ok(BlobAddress { extent, length })
+    }
+}
+
+/// An immutable large value.
+pub struct Blob {
+    length: u64,
+    bytes: Mutex<Option<Arc<[u8]>>>,
+    /// Set once; from then on `bytes` is a copy that may go.
+    extent: OnceLock<Arc<Extent>>,
+    /// Held by the one who writes the extent; readers never take it.
+    storing: Mutex<()>,
+}
+
+impl std::fmt::Debug for Blob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Blob({} bytes, at {:?})", self.length, self.address())
+    }
+}
+
+impl Blob {
+    /// A blob in memory only.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Blob {
+        let bytes = bytes.into();
+        Blob {
+            length: bytes.len() as u64,
+            bytes: Mutex::new(Some(bytes)),
+            extent: OnceLock::new(),
+            storing: Mutex::new(()),
+        }
+    }
+
+    /// A blob that lies in `extent`.
+    pub fn stored(extent: Arc<Extent>, length: u64) -> Blob {
+        Blob { length, bytes: Mutex::new(None), extent: OnceLock::from(extent), storing: Mutex::new(()) }
+    }
+
+    /// Length of the value in bytes.
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether the value has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Where it is stored, if it is.
+    pub fn extent(&self) -> Option<&Arc<Extent>> {
+        self.extent.get()
+    }
+
+    /// Its row in the blob table of a block, if it is stored.
+    pub fn address(&self) -> Option<BlobAddress> {
+        self.extent().map(|extent| BlobAddress { extent: *extent.address(), length: self.length })
+    }
+
+    /// Makes sure that it is written, once whoever calls; durable with the next sync of the space. The bytes stay in
+    /// memory until [`Blob::forget_bytes`].
+    pub fn store(&self, space: &Arc<Space>, compression: Compression) -> Result<BlobAddress> {
+        if let Some(address) = self.address() {
+            return Ok(address);
+        }
+        let _storing = self.storing.lock();
+        if let Some(address) = self.address() {
+            return Ok(address);
+        }
+        let bytes = self.bytes()?;
+        let block = space.prepare(&bytes, compression)?;
+        space.write(&block)?;
+        let extent = self.extent.get_or_init(|| block.extent().clone());
+        Ok(BlobAddress { extent: *extent.address(), length: self.length })
+    }
+
+    /// The value: shared if it is in memory, else read and checked, and not kept.
+    pub fn bytes(&self) -> Result<Arc<[u8]>> {
+        if let Some(bytes) = &*self.bytes.lock() {
+            return Ok(bytes.clone());
+        }
+        match self.extent() {
+            Some(extent) => Ok(extent.read()?.into()),
+            None => unreachable!("the bytes of a blob go only after it is stored"),
+        }
+    }
+
+    /// Gives up the copy in memory of a stored blob; returns the bytes that this blob no longer holds.
+    pub fn forget_bytes(&self) -> usize {
+        if self.extent().is_none() {
+            return 0;
+        }
+        self.bytes.lock().take().map_or(0, |bytes| bytes.len())
+    }
+
+    /// Bytes of memory that this blob holds.
+    pub fn memory(&self) -> usize {
+        std::mem::size_of::<Blob>() + self.bytes.lock().as_ref().map_or(0, |bytes| bytes.len())
+    }
+}

@@ -1,0 +1,526 @@
+//! Base blocks: sorted, immutable runs of keys and values. The bytes in memory are the uncompressed bytes on disk.
+//!
+//! The same block serves leaves (value = a row, or nothing) and inner pages (value = an encoded child): this module
+//! knows keys, values and blobs, not what they mean. It holds no timestamps and no uncommitted data.
+//!
+//! ```text
+//! 0   magic  u16  "Tk"
+//! 2   version u8  1
+//! 3   flags   u8  bit 0: heads are 8 bytes, else 4;  bit 1: all suffixes have one length;  bit 2: all values have one length
+//! 4   entries u32 = n
+//! 8   prefix bytes u32 = p
+//! 12  blobs   u32 = b
+//! 16  bytes of all suffixes u32 = s
+//! 20  bytes of all values u32 = v
+//! 24  prefix           p bytes      what all keys begin with
+//!     heads            n * (4|8)    first bytes of each suffix, padded with 0: as big-endian numbers they ascend
+//!     suffix starts    (n+1) * u32  offsets into the suffixes, the last is s; absent with flag bit 1
+//!     value starts     (n+1) * u32  offsets into the values, the last is v; absent with flag bit 2; bit 31: see below
+//!     suffixes         s bytes      each key without the prefix, in ascending order
+//!     values           v bytes      with bit 31 of its start set, a value is a u32 index into the blobs
+//!     blobs            b * 33       extent (25 bytes, `BlockAddress`), length u64
+//! ```
+//!
+//! Integers are little-endian. Keys and values lie apart so that a search touches only key bytes, a copy of a run of
+//! values is one memcpy, and entries of fixed size (most primary and secondary keys) cost no offsets.
+//!
+//! Invariant: [`Block::parse`] accepts only bytes in which every offset is in bounds and keys ascend, and the builder
+//! makes no others; no accessor can panic for an index below [`Block::len`], whatever the disk held.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
+use crate::store::Space;
+use crate::{Compression, Result};
+
+/// Bytes before the prefix.
+pub(super) const HEADER_BYTES: usize = 24;
+/// No block may take more bytes than this: offsets keep bit 31 for blobs.
+pub const MAX_BLOCK_BYTES: usize = (1 << 31) - 1;
+/// Set in the start of a value that is an index into the blobs.
+pub(super) const BLOB_BIT: u32 = 1 << 31;
+
+const MAGIC: [u8; 2] = *b"Tk";
+const VERSION: u8 = 1;
+const WIDE_HEADS: u8 = 1;
+const FIXED_SUFFIX: u8 = 2;
+const FIXED_VALUE: u8 = 4;
+
+/// The value of an entry.
+#[derive(Debug, Clone, Copy)]
+pub enum Value<'a> {
+    /// Bytes inside the block.
+    Inline(&'a [u8]),
+    /// A large value beside the block.
+    Blob(&'a Arc<Blob>),
+}
+
+/// The header, which decides where everything else lies.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Header {
+    pub wide_heads: bool,
+    pub fixed_suffix: bool,
+    pub fixed_value: bool,
+    pub entries: u32,
+    pub prefix_bytes: u32,
+    pub blobs: u32,
+    pub suffix_bytes: u32,
+    pub value_bytes: u32,
+}
+
+impl Header {
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = flag(self.wide_heads, WIDE_HEADS)
+            | flag(self.fixed_suffix, FIXED_SUFFIX)
+            | flag(self.fixed_value, FIXED_VALUE);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[VERSION, flags]);
+        for field in [self.entries, self.prefix_bytes, self.blobs, self.suffix_bytes, self.value_bytes] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Header, String> {
+        let header = bytes.get(..HEADER_BYTES).ok_or_else(|| format!("a block of {} bytes", bytes.len()))?;
+        if header[..2] != MAGIC {
+            return Err(format!("block magic {:02x}{:02x}", header[0], header[1]));
+        }
+        if header[2] != VERSION {
+            return Err(format!("block version {}, this build reads {VERSION}", header[2]));
+        }
+        let flags = header[3];
+        if flags & !(WIDE_HEADS | FIXED_SUFFIX | FIXED_VALUE) != 0 {
+            return Err(format!("unknown block flags {flags:#x}"));
+        }
+        Ok(Header {
+            wide_heads: flags & WIDE_HEADS != 0,
+            fixed_suffix: flags & FIXED_SUFFIX != 0,
+            fixed_value: flags & FIXED_VALUE != 0,
+            entries: read_u32(header, 4),
+            prefix_bytes: read_u32(header, 8),
+            blobs: read_u32(header, 12),
+            suffix_bytes: read_u32(header, 16),
+            value_bytes: read_u32(header, 20),
+        })
+    }
+
+    fn head_width(&self) -> u64 {
+        if self.wide_heads {
+            8
+        } else {
+            4
+        }
+    }
+
+    /// Where the sections lie, and the length of the whole block. Errors when a run of fixed length does not divide
+    /// evenly, or the block is too long.
+    pub fn layout(&self) -> Result<Layout, String> {
+        let entries = u64::from(self.entries);
+        let starts = |fixed: bool| if fixed { 0 } else { 4 * (entries + 1) };
+        let prefix = HEADER_BYTES as u64;
+        let heads = prefix + u64::from(self.prefix_bytes);
+        let suffix_starts = heads + entries * self.head_width();
+        let value_starts = suffix_starts + starts(self.fixed_suffix);
+        let suffixes = value_starts + starts(self.fixed_value);
+        let values = suffixes + u64::from(self.suffix_bytes);
+        let blobs = values + u64::from(self.value_bytes);
+        let end = blobs + u64::from(self.blobs) * BLOB_ADDRESS_BYTES as u64;
+        if end > MAX_BLOCK_BYTES as u64 {
+            return Err(format!("a block of {end} bytes"));
+        }
+        let stride = |bytes: u32, what: &str| match (bytes, self.entries) {
+            (0, 0) => Ok(0),
+            (bytes, n) if n > 0 && bytes % n == 0 => Ok(bytes as usize / n as usize),
+            (bytes, n) => Err(format!("{n} {what} of one length in {bytes} bytes")),
+        };
+        let run = |fixed: bool, bytes: u32, starts: u64, what| {
+            Ok::<Run, String>(match fixed {
+                true => Run::Fixed(stride(bytes, what)?),
+                false => Run::Starts(starts as usize),
+            })
+        };
+        Ok(Layout {
+            suffix_run: run(self.fixed_suffix, self.suffix_bytes, suffix_starts, "suffixes")?,
+            value_run: run(self.fixed_value, self.value_bytes, value_starts, "values")?,
+            heads: heads as usize,
+            heads_end: suffix_starts as usize,
+            suffixes: suffixes as usize,
+            values: values as usize,
+            blobs: blobs as usize,
+            end: end as usize,
+        })
+    }
+}
+
+/// How the items of a section are found.
+#[derive(Debug, Clone, Copy)]
+enum Run {
+    /// All have this length.
+    Fixed(usize),
+    /// Their starts are an array at this offset of the block.
+    Starts(usize),
+}
+
+/// Offsets of the sections; each ends where the next begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    suffix_run: Run,
+    value_run: Run,
+    pub heads: usize,
+    heads_end: usize,
+    suffixes: usize,
+    values: usize,
+    pub blobs: usize,
+    pub end: usize,
+}
+
+/// An immutable sorted run of entries.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+    blobs: Vec<Arc<Blob>>,
+    entries: usize,
+    wide_heads: bool,
+    layout: Layout,
+}
+
+impl Block {
+    /// Checks every offset, length and the order of the keys once, in one pass over the keys. `blobs` gives the blob at an
+    /// address (already known, or adopted). The error says which check failed; the caller knows file and offset.
+    pub fn parse(bytes: Vec<u8>, blobs: &dyn Fn(BlobAddress) -> Arc<Blob>) -> Result<Block, String> {
+        let mut block = Block::frame(bytes)?;
+        for row in block.bytes[block.layout.blobs..].chunks_exact(BLOB_ADDRESS_BYTES) {
+            block.blobs.push(blobs(BlobAddress::decode(row)?));
+        }
+        block.check()?;
+        Ok(block)
+    }
+
+    /// Takes back what [`Block::bytes`] gave, with the blobs that the block had: for blocks that were spilled while their
+    /// blobs stayed where they were.
+    pub fn parse_spilled(bytes: Vec<u8>, blobs: Vec<Arc<Blob>>) -> Result<Block, String> {
+        let mut block = Block::frame(bytes)?;
+        let expected = (block.layout.end - block.layout.blobs) / BLOB_ADDRESS_BYTES;
+        if expected != blobs.len() {
+            return Err(format!("a block of {expected} blobs spilled with {}", blobs.len()));
+        }
+        block.blobs = blobs;
+        block.check()?;
+        Ok(block)
+    }
+
+    fn frame(bytes: Vec<u8>) -> Result<Block, String> {
+        let header = Header::decode(&bytes)?;
+        let layout = header.layout()?;
+        if layout.end != bytes.len() {
+            return Err(format!("a block of {} bytes whose header implies {}", bytes.len(), layout.end));
+        }
+        let entries = header.entries as usize;
+        Ok(Block { bytes, blobs: Vec::new(), entries, wide_heads: header.wide_heads, layout })
+    }
+
+    /// The builder's way in: it wrote `bytes` by `header` and upholds what [`Block::parse`] checks.
+    pub(super) fn assemble(bytes: Vec<u8>, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
+        debug_assert_eq!(bytes.len(), layout.end);
+        let block =
+            Block { bytes, blobs, entries: header.entries as usize, wide_heads: header.wide_heads, layout };
+        debug_assert_eq!(block.check(), Ok(()));
+        block
+    }
+
+    /// A block without entries.
+    pub fn empty() -> Block {
+        super::builder::BlockBuilder::new().finish()
+    }
+
+    /// Number of entries.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Bytes of memory that this block holds. Its blobs account for themselves (other blocks may share them).
+    pub fn memory(&self) -> usize {
+        std::mem::size_of::<Block>()
+            + self.bytes.capacity()
+            + self.blobs.capacity() * std::mem::size_of::<Arc<Blob>>()
+    }
+
+    /// The bytes as they are. Rows of blobs that were not stored when the block was built are zero: for the disk, use
+    /// [`Block::image`]; for spilling, keep [`Block::blobs`] and take it back with [`Block::parse_spilled`].
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes to write into `space`, after storing those blobs that are not stored yet.
+    pub fn image(&self, space: &Arc<Space>, compression: Compression) -> Result<Cow<'_, [u8]>> {
+        if self.blobs.is_empty() {
+            return Ok(Cow::Borrowed(&self.bytes));
+        }
+        let mut image = self.bytes.clone();
+        for (row, blob) in image[self.layout.blobs..].chunks_exact_mut(BLOB_ADDRESS_BYTES).zip(&self.blobs) {
+            row.copy_from_slice(&blob.store(space, compression)?.encode());
+        }
+        Ok(Cow::Owned(image))
+    }
+
+    /// The large values of this block, in the order of their entries.
+    pub fn blobs(&self) -> &[Arc<Blob>] {
+        &self.blobs
+    }
+
+    /// What all keys begin with.
+    #[inline]
+    pub fn prefix(&self) -> &[u8] {
+        &self.bytes[HEADER_BYTES..self.layout.heads]
+    }
+
+    /// The key of entry `i` without the prefix.
+    #[inline]
+    pub fn suffix(&self, i: usize) -> &[u8] {
+        let (start, end) = self.suffix_span(i);
+        &self.bytes[self.layout.suffixes + start..self.layout.suffixes + end]
+    }
+
+    /// Replaces `out` by the key of entry `i`.
+    #[inline]
+    pub fn key_into(&self, i: usize, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(self.prefix());
+        out.extend_from_slice(self.suffix(i));
+    }
+
+    /// The value of entry `i`.
+    #[inline]
+    pub fn value(&self, i: usize) -> Value<'_> {
+        let (start, end) = self.value_span(i);
+        if start & BLOB_BIT as usize == 0 {
+            return Value::Inline(&self.bytes[self.layout.values + start..self.layout.values + end]);
+        }
+        let index = read_u32(&self.bytes, self.layout.values + (start & !(BLOB_BIT as usize)));
+        Value::Blob(&self.blobs[index as usize])
+    }
+
+    /// Compares the key of entry `i` with `key`.
+    #[inline]
+    pub fn compare(&self, i: usize, key: &[u8]) -> Ordering {
+        match strip_prefix(self.prefix(), key) {
+            Ok(rest) => self.suffix(i).cmp(rest),
+            Err(order_of_key) => order_of_key.reverse(),
+        }
+    }
+
+    /// The index of `key`, or where it would be inserted.
+    #[inline]
+    pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        match strip_prefix(self.prefix(), key) {
+            Ok(rest) if self.wide_heads => {
+                self.search_heads(self.heads::<8>(), wide_head(rest).to_be_bytes(), rest)
+            }
+            Ok(rest) => self.search_heads(self.heads::<4>(), narrow_head(rest).to_be_bytes(), rest),
+            Err(Ordering::Less) => Err(0),
+            Err(_) => Err(self.entries),
+        }
+    }
+
+    /// The first entry at or after `key`; [`Block::len`] if there is none.
+    #[inline]
+    pub fn lower_bound(&self, key: &[u8]) -> usize {
+        self.search(key).unwrap_or_else(|i| i)
+    }
+
+    /// The first entry after `key`; [`Block::len`] if there is none.
+    #[inline]
+    pub fn upper_bound(&self, key: &[u8]) -> usize {
+        self.search(key).map_or_else(|i| i, |i| i + 1)
+    }
+
+    /// Heads first: they lie side by side, so most of the search stays within few cache lines; whole suffixes are
+    /// compared only among those with an equal head.
+    #[inline]
+    fn search_heads<const W: usize>(
+        &self,
+        heads: &[[u8; W]],
+        head: [u8; W],
+        rest: &[u8],
+    ) -> Result<usize, usize> {
+        let first = heads.partition_point(|h| big_endian(*h) < big_endian(head));
+        let equal = &heads[first..];
+        if equal.first() != Some(&head) {
+            return Err(first);
+        }
+        let count = match equal.get(1) {
+            Some(next) if *next == head => equal.partition_point(|h| *h == head),
+            _ => 1,
+        };
+        let (mut low, mut high) = (first, first + count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.suffix(middle).cmp(rest) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Ok(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        Err(low)
+    }
+
+    fn heads<const W: usize>(&self) -> &[[u8; W]] {
+        self.bytes[self.layout.heads..self.layout.heads_end].as_chunks::<W>().0
+    }
+
+    /// Start and end within the suffixes.
+    #[inline]
+    pub(super) fn suffix_span(&self, i: usize) -> (usize, usize) {
+        match self.layout.suffix_run {
+            Run::Fixed(length) => (i * length, (i + 1) * length),
+            Run::Starts(at) => {
+                (read_u32(&self.bytes, at + 4 * i) as usize, read_u32(&self.bytes, at + 4 * i + 4) as usize)
+            }
+        }
+    }
+
+    /// Start (with [`BLOB_BIT`]) and end (without) within the values.
+    #[inline]
+    pub(super) fn value_span(&self, i: usize) -> (usize, usize) {
+        match self.layout.value_run {
+            Run::Fixed(length) => (i * length, (i + 1) * length),
+            Run::Starts(at) => {
+                let (start, end) = (read_u32(&self.bytes, at + 4 * i), read_u32(&self.bytes, at + 4 * i + 4));
+                (start as usize, (end & !BLOB_BIT) as usize)
+            }
+        }
+    }
+
+    /// All suffixes, one after the other.
+    pub(super) fn suffix_bytes(&self) -> &[u8] {
+        &self.bytes[self.layout.suffixes..self.layout.values]
+    }
+
+    /// All values, one after the other.
+    pub(super) fn value_bytes(&self) -> &[u8] {
+        &self.bytes[self.layout.values..self.layout.blobs]
+    }
+
+    /// Everything that the accessors rely on and the header does not tell.
+    fn check(&self) -> Result<(), String> {
+        let suffix_bytes = self.layout.values - self.layout.suffixes;
+        let value_bytes = self.layout.blobs - self.layout.values;
+        self.check_starts(self.layout.suffix_run, suffix_bytes, "suffix", 0)?;
+        self.check_starts(self.layout.value_run, value_bytes, "value", BLOB_BIT)?;
+        if let Run::Starts(_) = self.layout.value_run {
+            self.check_blob_values()?;
+        } else if !self.blobs.is_empty() {
+            return Err("blobs without a value that names them".into());
+        }
+        match self.wide_heads {
+            true => self.check_keys(self.heads::<8>(), |suffix| wide_head(suffix).to_be_bytes()),
+            false => self.check_keys(self.heads::<4>(), |suffix| narrow_head(suffix).to_be_bytes()),
+        }
+    }
+
+    fn check_starts(&self, run: Run, bytes: usize, what: &str, flags: u32) -> Result<(), String> {
+        let Run::Starts(at) = run else { return Ok(()) };
+        let mut previous = 0;
+        for i in 0..=self.entries {
+            let start = read_u32(&self.bytes, at + 4 * i) & !flags;
+            if start < previous || (i == 0 && start != 0) {
+                return Err(format!("{what} {i} starts at {start}, the one before at {previous}"));
+            }
+            previous = start;
+        }
+        let last = read_u32(&self.bytes, at + 4 * self.entries);
+        if last as usize != bytes {
+            return Err(format!("{what}s end at {last} of {bytes}"));
+        }
+        Ok(())
+    }
+
+    fn check_blob_values(&self) -> Result<(), String> {
+        let mut next = 0;
+        for i in 0..self.entries {
+            let (start, end) = self.value_span(i);
+            if start & BLOB_BIT as usize == 0 {
+                continue;
+            }
+            let start = start & !(BLOB_BIT as usize);
+            if end - start != 4 || read_u32(&self.bytes, self.layout.values + start) as usize != next {
+                return Err(format!("value {i} does not name blob {next}"));
+            }
+            next += 1;
+        }
+        if next != self.blobs.len() {
+            return Err(format!("{next} values name {} blobs", self.blobs.len()));
+        }
+        Ok(())
+    }
+
+    fn check_keys<const W: usize>(
+        &self,
+        heads: &[[u8; W]],
+        head_of: fn(&[u8]) -> [u8; W],
+    ) -> Result<(), String> {
+        for (i, head) in heads.iter().enumerate() {
+            let suffix = self.suffix(i);
+            if head_of(suffix) != *head {
+                return Err(format!("head {i} is not that of its key"));
+            }
+            if i > 0 && (heads[i - 1] > *head || (heads[i - 1] == *head && self.suffix(i - 1) >= suffix)) {
+                return Err(format!("key {i} does not follow key {}", i - 1));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What follows `prefix` in `key`; if `key` does not begin with it, how `key` compares with all keys that do.
+#[inline]
+fn strip_prefix<'k>(prefix: &[u8], key: &'k [u8]) -> Result<&'k [u8], Ordering> {
+    match key.strip_prefix(prefix) {
+        Some(rest) => Ok(rest),
+        None => Err(key.cmp(prefix)),
+    }
+}
+
+/// The first eight bytes as a big-endian number, padded with zeros: orders as the bytes do, except that a difference
+/// only in trailing zeros or beyond eight bytes is not seen.
+#[inline]
+pub(super) fn wide_head(bytes: &[u8]) -> u64 {
+    if let Some(head) = bytes.first_chunk::<8>() {
+        return u64::from_be_bytes(*head);
+    }
+    let mut head = [0; 8];
+    head[..bytes.len()].copy_from_slice(bytes);
+    u64::from_be_bytes(head)
+}
+
+/// The first four bytes, likewise.
+#[inline]
+pub(super) fn narrow_head(bytes: &[u8]) -> u32 {
+    (wide_head(bytes) >> 32) as u32
+}
+
+#[inline]
+fn big_endian<const W: usize>(head: [u8; W]) -> u64 {
+    let mut number = [0; 8];
+    number[8 - W..].copy_from_slice(&head);
+    u64::from_be_bytes(number)
+}
+
+#[inline]
+pub(super) fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(number)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+use super::super::builder::BlockBuilder;
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn no_blobs(_: BlobAddress) -> Arc<Blob> {
+    unreachable!("there is no blob in the block")
+}
+
+fn build(entries: &Entries) -> Block {
+    let mut builder = BlockBuilder::new();
+    entries.iter().for_each(|(key, value)| builder.push(key, Value::Inline(value)));
+    let estimate = builder.estimated_bytes();
+    let block = builder.finish();
+    assert!(estimate >= block.bytes().len() && estimate <= block.bytes().len() + 4 * entries.len() + 8);
+    block
+}
+
+fn inline(value: Value<'_>) -> &[u8] {
+    match value {
+        Value::Inline(bytes) => bytes,
+        Value::Blob(blob) => panic!("{blob:?} where bytes were pushed"),
+    }
+}
+
+fn contents(block: &Block) -> Entries {
+    let mut key = Vec::new();
+    (0..block.len())
+        .map(|i| {
+            block.key_into(i, &mut key);
+            (key.clone(), inline(block.value(i)).to_vec())
+        })
+        .collect()
+}
+
+/// Keys with shared prefixes, heads that collide, trailing zeros, and keys that are prefixes of others.
+fn awkward_key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(0u8..3, 0..5),
+        proptest::collection::vec(0u8..2, 8..12),
+        any::<u32>().prop_map(|n| n.to_be_bytes().to_vec()),
+        "[a-c]{0,9}".prop_map(String::into_bytes),
+    ]
+}
+
+fn awkward_entries() -> impl Strategy<Value = Entries> {
+    let value =
+        prop_oneof![Just(Vec::new()), Just(vec![1, 2, 3, 4]), proptest::collection::vec(any::<u8>(), 0..40)];
+    let common = prop_oneof![Just(Vec::new()), Just(b"a common prefix".to_vec()), Just(vec![0; 8])];
+    (
+        common,
+        prop_oneof![Just(true), Just(false)],
+        proptest::collection::btree_map(awkward_key(), value, 0..120),
+    )
+        .prop_map(|(common, same_value, entries)| {
+            let value = |value| if same_value { b"same".to_vec() } else { value };
+            entries.into_iter().map(|(k, v)| ([&common[..], &k].concat(), value(v))).collect()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn a_block_holds_what_was_pushed_and_survives_parsing(entries in awkward_entries()) {
+        let block = build(&entries);
+        prop_assert_eq!(block.len(), entries.len());
+        prop_assert_eq!(&contents(&block), &entries);
+        let parsed = Block::parse(block.bytes().to_vec(), &no_blobs).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(&contents(&parsed), &entries);
+    }
+
+    #[test]
+    fn search_agrees_with_a_sorted_vector(
+        entries in awkward_entries(), probes in proptest::collection::vec(awkward_key(), 0..60),
+    ) {
+        let block = build(&entries);
+        let keys: Vec<&Vec<u8>> = entries.keys().collect();
+        let longer = keys.iter().map(|key| [&key[..], &[0]].concat());
+        let prefixed = probes.iter().map(|probe| [block.prefix(), probe].concat());
+        let all = keys.iter().map(|key| key.to_vec()).chain(longer).chain(prefixed).chain(probes.clone());
+        for probe in all.collect::<Vec<_>>() {
+            prop_assert_eq!(block.search(&probe), keys.binary_search(&&probe));
+            prop_assert_eq!(block.lower_bound(&probe), keys.partition_point(|key| **key < probe));
+            prop_assert_eq!(block.upper_bound(&probe), keys.partition_point(|key| **key <= probe));
+            for (i, key) in keys.iter().enumerate() {
+                prop_assert_eq!(block.compare(i, &probe), key[..].cmp(&probe[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_of_old_blocks_and_new_entries_build_the_same_block(
+        entries in awkward_entries(), old: u64, reuse in awkward_entries(),
+    ) {
+        let from_old = build(&entries.iter().enumerate()
+            .filter(|(i, _)| old >> (i % 64) & 1 == 1).map(|(_, (k, v))| (k.clone(), v.clone())).collect());
+        let mut builder = BlockBuilder::new();
+        reuse.iter().for_each(|(key, value)| builder.push(key, Value::Inline(value)));
+        builder.finish();
+        let mut next = 0;
+        for (i, (key, value)) in entries.iter().enumerate() {
+            if old >> (i % 64) & 1 == 0 {
+                let end = from_old.lower_bound(key);
+                builder.push_range(&from_old, next..end);
+                builder.push(key, Value::Inline(value));
+                next = end;
+            }
+        }
+        builder.push_range(&from_old, next..from_old.len());
+        let rebuilt = builder.finish();
+        prop_assert_eq!(&contents(&rebuilt), &entries);
+        let direct = build(&entries);
+        prop_assert_eq!(rebuilt.bytes(), direct.bytes());
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_or_read_without_panic(
+        entries in awkward_entries(), damage in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..6),
+        cut in proptest::option::of(any::<u16>()), probes in proptest::collection::vec(awkward_key(), 0..10),
+    ) {
+        let mut bytes = build(&entries).bytes().to_vec();
+        for (at, value) in damage {
+            let at = if at & 1 == 0 { usize::from(at) % bytes.len() } else { usize::from(at) % HEADER_BYTES };
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(usize::from(cut) % bytes.len());
+        }
+        let blob = |_| Arc::new(Blob::new(Vec::new()));
+        if let Ok(block) = Block::parse(bytes, &blob) {
+            let mut key = Vec::new();
+            for i in 0..block.len() {
+                block.key_into(i, &mut key);
+                prop_assert_eq!(block.search(&key), Ok(i));
+                block.value(i);
+            }
+            probes.iter().for_each(|probe| { block.lower_bound(probe); });
+        }
+    }
+}
+
+#[test]
+fn an_empty_block_finds_nothing() {
+    let block = Block::empty();
+    assert_eq!((block.len(), block.search(b""), block.search(b"a")), (0, Err(0), Err(0)));
+    assert_eq!(block.bytes().len(), HEADER_BYTES);
+    assert!(Block::parse(block.bytes().to_vec(), &no_blobs).is_ok());
+}
+
+#[test]
+fn entries_of_fixed_size_cost_only_their_heads() {
+    let entries = (0..1000u32).map(|i| (i.to_be_bytes().to_vec(), Vec::new())).collect();
+    let block = build(&entries);
+    assert_eq!(block.prefix(), [0, 0]);
+    assert_eq!(block.bytes().len(), HEADER_BYTES + 2 + 1000 * (4 + 2));
+}
+
+#[test]
+fn keys_alike_in_four_bytes_get_wide_heads() {
+    let key = |i: u32| [&[i as u8 & 1][..], b"abcd", &(i as u16).to_be_bytes()].concat();
+    let block = build(&(0..1000).map(|i| (key(i), Vec::new())).collect());
+    assert!(block.wide_heads);
+    (0..1000).for_each(|i| assert!(block.search(&key(i)).is_ok()));
+}
+
+#[test]
+fn every_byte_of_header_and_heads_is_checked() {
+    let entries = (0..40u32).map(|i| (vec![i as u8, 0, 0, 0, 9], vec![7; i as usize])).collect();
+    let block = build(&entries);
+    let bytes = block.bytes().to_vec();
+    for at in 0..block.layout.heads_end {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        assert!(Block::parse(damaged, &no_blobs).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn blobs_keep_their_place_among_inline_values() {
+    let blobs: Vec<Arc<Blob>> = (0..3).map(|i| Arc::new(Blob::new(vec![i; 100]))).collect();
+    let mut builder = BlockBuilder::new();
+    builder.push(b"a", Value::Blob(&blobs[0]));
+    builder.push(b"b", Value::Inline(b"four"));
+    builder.push(b"c", Value::Blob(&blobs[1]));
+    builder.push(b"d", Value::Blob(&blobs[2]));
+    let block = builder.finish();
+    builder.push_range(&block, 1..4);
+    let tail = builder.finish();
+    let spilled = Block::parse_spilled(tail.bytes().to_vec(), tail.blobs().to_vec()).unwrap();
+    for block in [&tail, &spilled] {
+        assert_eq!(inline(block.value(0)), b"four");
+        for (i, blob) in [(1, &blobs[1]), (2, &blobs[2])] {
+            assert!(matches!(block.value(i), Value::Blob(found) if Arc::ptr_eq(found, blob)));
+        }
+    }
+    assert!(Block::parse_spilled(tail.bytes().to_vec(), Vec::new()).is_err());
+}
+
+#[test]
+fn a_large_entry_makes_an_oversize_block() {
+    let entries = Entries::from([(vec![3; 64 << 10], vec![4; 16 << 20])]);
+    assert_eq!(contents(&build(&entries)), entries);
+}
+
+#[test]
+#[should_panic(expected = "out of order")]
+fn pushing_a_key_twice_is_a_bug() {
+    let mut builder = BlockBuilder::new();
+    builder.push(b"a", Value::Inline(b""));
+    builder.push(b"a", Value::Inline(b""));
+}
