@@ -1,6 +1,6 @@
 //! The one door to the operating system: every byte that the core keeps on disk passes through [`FileSystem`] and [`File`].
 //!
-//! [`RealFileSystem`] is the operating system's; `SimulatedFileSystem` is its deterministic twin in memory, which loses power,
+//! [`RealFileSystem`] is the operating system's; [`SimulatedFileSystem`] is its deterministic twin in memory, which loses power,
 //! tears writes and fills up on command. Code above this module must be correct under the rules of the twin:
 //!
 //! - what was written to a file survives a power loss only once [`File::sync`] returned; before that each write may survive
@@ -11,6 +11,9 @@
 //! Files are created with mode 0600 and directories with 0700: they hold the users' data.
 
 mod real;
+mod simulated;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +21,7 @@ use std::sync::Arc;
 use crate::{Error, Result};
 
 pub use real::RealFileSystem;
+pub use simulated::{Fault, SimulatedFileSystem};
 
 /// How [`FileSystem::open`] treats a file that does or does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,15 +6,22 @@
 //!
 //! - [`record`]: what a record says, and the redo buffer of a transaction;
 //! - `segment`: the files, their headers, the frames around records, recycling;
-//! - `writer`: group commit;
+//! - `writer`: frames into segments; `group`: group commit over it, and the [`Log`] itself;
 //! - `reader`: scanning and recovery.
 //!
 //! The bytes are described in `docs/format.md`, "Write-ahead log".
 
+mod group;
+mod reader;
 pub mod record;
+mod segment;
+#[cfg(test)]
+mod tests;
 mod varint;
+mod writer;
 
-/// Byte position in the endless log; always a multiple of 8.
+/// Byte position in the endless log. Records begin and end at multiples of 8.
 pub type Lsn = u64;
 
 pub use record::{CounterChange, LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};
+pub use group::Log;

@@ -1,0 +1,579 @@
+//! A file system in memory that loses power, tears writes, fails and fills up on command; deterministic by its seed.
+//!
+//! It is stricter than any real one: after a [`crash`](SimulatedFileSystem::crash) every unsynced write and every unsynced
+//! change of a name survived or not by the toss of a coin, whatever came before or after it. A test that passes here for many
+//! seeds does not depend on a courtesy of ext4.
+//!
+//! Content of a file is its durable image and the list of changes since the last sync; names are likewise the durable
+//! ones and a list of changes since the last `sync_dir` of their directory. The directories `/` and `` (and `.`) always exist.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::{File, FileSystem, OpenMode};
+use crate::{Error, Result};
+
+/// Writes are torn at multiples of this, in bytes.
+const SECTOR_BYTES: usize = 512;
+
+/// How an operation fails. Reads fail only when the power is off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// An I/O error. A write is done in part. A sync makes part of the unsynced changes durable and forgets the others: they
+    /// stay readable until the crash, but no later sync saves them (as Linux does).
+    Eio,
+    /// No space left: hits the first operation that needs space. A write is done in part.
+    Enospc,
+    /// The power goes while the operation is under way; from then on everything fails until [`SimulatedFileSystem::crash`].
+    PowerCut,
+}
+
+/// The simulated file system; clones share their state.
+#[derive(Clone)]
+pub struct SimulatedFileSystem {
+    state: Arc<Mutex<State>>,
+}
+
+type Inode = u64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Node {
+    Directory,
+    File(Inode),
+}
+
+type Names = BTreeMap<PathBuf, Node>;
+
+/// A change of the names in a directory.
+#[derive(Debug, Clone)]
+enum NameChange {
+    Create(PathBuf, Node),
+    Rename(PathBuf, PathBuf, Node),
+    Remove(PathBuf),
+}
+
+impl NameChange {
+    fn directory(&self) -> &Path {
+        match self {
+            NameChange::Create(path, _) | NameChange::Rename(_, path, _) | NameChange::Remove(path) => {
+                parent(path)
+            }
+        }
+    }
+
+    fn apply(&self, names: &mut Names) {
+        match self {
+            NameChange::Create(path, node) => {
+                names.insert(path.clone(), *node);
+            }
+            NameChange::Rename(from, to, node) => {
+                if names.get(from) == Some(node) {
+                    names.remove(from);
+                }
+                names.insert(to.clone(), *node);
+            }
+            NameChange::Remove(path) => {
+                names.remove(path);
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Length(u64),
+}
+
+impl Change {
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Change::Write(offset, bytes) => {
+                let begin = *offset as usize;
+                let end = begin + bytes.len();
+                if content.len() < end {
+                    content.resize(end, 0);
+                }
+                content[begin..end].copy_from_slice(bytes);
+            }
+            Change::Length(bytes) => content.resize(*bytes as usize, 0),
+        }
+    }
+
+    /// The parts that survive or not each for itself.
+    fn sectors(self) -> Vec<Change> {
+        let Change::Write(mut offset, bytes) = self else { return vec![self] };
+        let mut rest = &bytes[..];
+        let mut parts = Vec::new();
+        while !rest.is_empty() {
+            let room = SECTOR_BYTES - offset as usize % SECTOR_BYTES;
+            let (part, after) = rest.split_at(room.min(rest.len()));
+            parts.push(Change::Write(offset, part.to_vec()));
+            offset += part.len() as u64;
+            rest = after;
+        }
+        parts
+    }
+}
+
+/// Content of a file.
+#[derive(Debug, Clone, Default)]
+struct Content {
+    durable: Vec<u8>,
+    /// What readers see.
+    current: Vec<u8>,
+    unsynced: Vec<Change>,
+}
+
+impl Content {
+    fn change(&mut self, change: Change) {
+        change.apply(&mut self.current);
+        self.unsynced.push(change);
+    }
+}
+
+/// Sebastiano Vigna's SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    fn coin(&mut self) -> bool {
+        self.next() & 1 == 1
+    }
+}
+
+struct Plan {
+    /// Operations that still go well.
+    after: u64,
+    fault: Fault,
+    sticky: bool,
+}
+
+struct State {
+    random: Random,
+    contents: HashMap<Inode, Content>,
+    next_inode: Inode,
+    names: Names,
+    durable_names: Names,
+    unsynced_names: Vec<NameChange>,
+    locks: BTreeSet<PathBuf>,
+    plan: Option<Plan>,
+    power_off: bool,
+    operations: u64,
+    writes: u64,
+    syncs: u64,
+}
+
+/// What kind of operation may fail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Space,
+    Nothing,
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+fn is_root(path: &Path) -> bool {
+    path == Path::new("/") || path == Path::new("") || path == Path::new(".")
+}
+
+fn io_error(operation: &'static str, path: &Path, cause: &str) -> Error {
+    Error::Io { operation, path: path.to_owned(), cause: cause.to_owned() }
+}
+
+impl State {
+    fn new(seed: u64) -> State {
+        State {
+            random: Random(seed),
+            contents: HashMap::new(),
+            next_inode: 1,
+            names: Names::new(),
+            durable_names: Names::new(),
+            unsynced_names: Vec::new(),
+            locks: BTreeSet::new(),
+            plan: None,
+            power_off: false,
+            operations: 0,
+            writes: 0,
+            syncs: 0,
+        }
+    }
+
+    fn check_power(&self, operation: &'static str, path: &Path) -> Result<()> {
+        if self.power_off {
+            return Err(io_error(operation, path, "power is off"));
+        }
+        Ok(())
+    }
+
+    /// Counts an operation that changes something and decides whether it fails: with the fault and the error to return.
+    fn operation(
+        &mut self,
+        operation: &'static str,
+        path: &Path,
+        needs: Needs,
+    ) -> Result<Option<(Fault, Error)>> {
+        self.check_power(operation, path)?;
+        self.operations += 1;
+        let Some(plan) = &mut self.plan else { return Ok(None) };
+        if plan.after > 0 {
+            plan.after -= 1;
+            return Ok(None);
+        }
+        let fault = plan.fault;
+        if fault == Fault::Enospc && needs != Needs::Space {
+            return Ok(None);
+        }
+        if !plan.sticky {
+            self.plan = None;
+        }
+        let error = match fault {
+            Fault::Eio => io_error(operation, path, "simulated I/O error"),
+            Fault::Enospc => Error::DiskFull { path: path.to_owned() },
+            Fault::PowerCut => {
+                self.power_off = true;
+                io_error(operation, path, "power is off")
+            }
+        };
+        Ok(Some((fault, error)))
+    }
+
+    /// An operation on names: not done when it fails, except that a power cut leaves it undecided.
+    fn change_name(&mut self, operation: &'static str, change: NameChange, needs: Needs) -> Result<()> {
+        let path = match &change {
+            NameChange::Create(path, _) | NameChange::Rename(_, path, _) | NameChange::Remove(path) => {
+                path.clone()
+            }
+        };
+        let failure = self.operation(operation, &path, needs)?;
+        if matches!(failure, None | Some((Fault::PowerCut, _))) {
+            change.apply(&mut self.names);
+            self.unsynced_names.push(change);
+        }
+        failure.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    fn require_directory(&self, operation: &'static str, path: &Path) -> Result<()> {
+        if is_root(path) || self.names.get(path) == Some(&Node::Directory) {
+            return Ok(());
+        }
+        Err(io_error(operation, path, "no such directory"))
+    }
+
+    fn file(&self, operation: &'static str, path: &Path) -> Result<Inode> {
+        match self.names.get(path) {
+            Some(Node::File(inode)) => Ok(*inode),
+            Some(Node::Directory) => Err(io_error(operation, path, "is a directory")),
+            None => Err(io_error(operation, path, "no such file")),
+        }
+    }
+
+    /// The state of the disk after the power comes back.
+    fn survivors(&mut self) -> State {
+        let mut after = State::new(self.random.next());
+        after.names = self.durable_names.clone();
+        // Some crashes lose everything, some nothing; the others are a toss for each change.
+        let mood = self.random.below(4);
+        let random = &mut self.random;
+        let mut survives = || match mood {
+            0 => false,
+            1 => true,
+            _ => random.coin(),
+        };
+        for change in self.unsynced_names.iter().filter(|_| survives()) {
+            change.apply(&mut after.names);
+        }
+        let reachable = |names: &Names, path: &Path| {
+            let directory = parent(path);
+            is_root(directory) || names.get(directory) == Some(&Node::Directory)
+        };
+        loop {
+            let before = after.names.clone();
+            after.names.retain(|path, _| reachable(&before, path));
+            if after.names.len() == before.len() {
+                break;
+            }
+        }
+        for node in after.names.values() {
+            let Node::File(inode) = *node else { continue };
+            let content = self.contents.get(&inode).cloned().unwrap_or_default();
+            let mut durable = content.durable;
+            for change in content.unsynced {
+                // Whole in half of the cases, sector by sector in the others.
+                if survives() {
+                    change.apply(&mut durable);
+                } else {
+                    change.sectors().iter().filter(|_| survives()).for_each(|part| part.apply(&mut durable));
+                }
+            }
+            after.contents.insert(inode, Content { current: durable.clone(), durable, unsynced: Vec::new() });
+        }
+        after.durable_names = after.names.clone();
+        after.next_inode = self.next_inode;
+        after
+    }
+}
+
+impl SimulatedFileSystem {
+    /// An empty file system. Equal seeds and equal calls give equal outcomes.
+    pub fn new(seed: u64) -> SimulatedFileSystem {
+        SimulatedFileSystem { state: Arc::new(Mutex::new(State::new(seed))) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// The `n`-th changing operation from now (0: the next) fails once. Replaces an earlier plan.
+    pub fn fail_after(&self, n: u64, fault: Fault) {
+        self.lock().plan = Some(Plan { after: n, fault, sticky: false });
+    }
+
+    /// The `n`-th changing operation from now and all after it fail, until [`SimulatedFileSystem::heal`].
+    pub fn fail_from(&self, n: u64, fault: Fault) {
+        self.lock().plan = Some(Plan { after: n, fault, sticky: true });
+    }
+
+    /// Drops the plan of failures. Power that is off stays off.
+    pub fn heal(&self) {
+        self.lock().plan = None;
+    }
+
+    /// Cuts the power if it is on, and returns the file system that is found when it is back. Handles of this one fail from
+    /// now on.
+    pub fn crash(&self) -> SimulatedFileSystem {
+        let mut state = self.lock();
+        state.power_off = true;
+        SimulatedFileSystem { state: Arc::new(Mutex::new(state.survivors())) }
+    }
+
+    /// Whether a planned power cut happened.
+    pub fn power_is_off(&self) -> bool {
+        self.lock().power_off
+    }
+
+    /// Changing operations so far: writes, syncs, changes of length and names.
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// Calls of [`File::write_at`] so far.
+    pub fn writes(&self) -> u64 {
+        self.lock().writes
+    }
+
+    /// Calls of [`File::sync`] so far.
+    pub fn syncs(&self) -> u64 {
+        self.lock().syncs
+    }
+}
+
+impl FileSystem for SimulatedFileSystem {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let mut state = self.lock();
+        state.check_power("open", path)?;
+        if mode == OpenMode::Create && !state.names.contains_key(path) {
+            state.require_directory("open", parent(path))?;
+            let inode = state.next_inode;
+            state.next_inode += 1;
+            state.contents.insert(inode, Content::default());
+            state.change_name(
+                "open",
+                NameChange::Create(path.to_owned(), Node::File(inode)),
+                Needs::Space,
+            )?;
+        }
+        let inode = state.file("open", path)?;
+        let writable = mode != OpenMode::ReadOnly;
+        Ok(Arc::new(SimulatedFile { state: self.state.clone(), inode, path: path.to_owned(), writable }))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        let mut state = self.lock();
+        state.check_power("create directory", path)?;
+        if is_root(path) || state.names.get(path) == Some(&Node::Directory) {
+            return Ok(());
+        }
+        state.require_directory("create directory", parent(path))?;
+        if state.names.contains_key(path) {
+            return Err(io_error("create directory", path, "a file has that name"));
+        }
+        state.change_name(
+            "create directory",
+            NameChange::Create(path.to_owned(), Node::Directory),
+            Needs::Space,
+        )
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let state = self.lock();
+        state.check_power("list", dir)?;
+        state.require_directory("list", dir)?;
+        let inside = state.names.keys().filter(|path| parent(path) == dir);
+        Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        let state = self.lock();
+        state.check_power("stat", path)?;
+        Ok(is_root(path) || state.names.contains_key(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut state = self.lock();
+        let inode = state.file("rename", from)?;
+        state.require_directory("rename", parent(to))?;
+        let change = NameChange::Rename(from.to_owned(), to.to_owned(), Node::File(inode));
+        state.change_name("rename", change, Needs::Nothing)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let mut state = self.lock();
+        state.file("remove", path)?;
+        state.change_name("remove", NameChange::Remove(path.to_owned()), Needs::Nothing)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        state.require_directory("sync directory", dir)?;
+        if let Some((_, error)) = state.operation("sync directory", dir, Needs::Nothing)? {
+            return Err(error);
+        }
+        let durable = &mut state.durable_names;
+        state.unsynced_names.retain(|change| {
+            let inside = change.directory() == dir;
+            if inside {
+                change.apply(durable);
+            }
+            !inside
+        });
+        Ok(())
+    }
+
+    fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        self.open(path, OpenMode::Create)?;
+        if !self.lock().locks.insert(path.to_owned()) {
+            return Err(Error::InUse { path: path.to_owned() });
+        }
+        Ok(Box::new(SimulatedLock { state: self.state.clone(), path: path.to_owned() }))
+    }
+}
+
+struct SimulatedLock {
+    state: Arc<Mutex<State>>,
+    path: PathBuf,
+}
+
+impl Drop for SimulatedLock {
+    fn drop(&mut self) {
+        self.state.lock().locks.remove(&self.path);
+    }
+}
+
+struct SimulatedFile {
+    state: Arc<Mutex<State>>,
+    inode: Inode,
+    path: PathBuf,
+    writable: bool,
+}
+
+impl SimulatedFile {
+    /// Counts an operation and, if it goes well or is cut by the power, changes the content; a failing write is done in part.
+    fn change(&self, operation: &'static str, change: Change, needs: Needs) -> Result<()> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        if !self.writable {
+            return Err(io_error(operation, &self.path, "opened for reading"));
+        }
+        let failure = state.operation(operation, &self.path, needs)?;
+        let content = state.contents.entry(self.inode).or_default();
+        match (failure, change) {
+            (None, change) => content.change(change),
+            (Some((Fault::PowerCut, error)), change) => {
+                content.change(change);
+                return Err(error);
+            }
+            (Some((_, error)), Change::Write(offset, mut bytes)) => {
+                bytes.truncate(state.random.below(bytes.len() + 1));
+                content.change(Change::Write(offset, bytes));
+                return Err(error);
+            }
+            (Some((_, error)), Change::Length(_)) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+impl File for SimulatedFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let state = self.state.lock();
+        state.check_power("read", &self.path)?;
+        let content = state.contents.get(&self.inode).map_or(&[][..], |content| &content.current);
+        let rest = content.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
+        let found = rest.len().min(buf.len());
+        buf[..found].copy_from_slice(&rest[..found]);
+        Ok(found)
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.state.lock().writes += 1;
+        self.change("write", Change::Write(offset, buf.to_vec()), Needs::Space)
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.syncs += 1;
+        let failure = state.operation("sync", &self.path, Needs::Nothing)?;
+        let content = state.contents.entry(self.inode).or_default();
+        match failure {
+            None => {
+                for change in content.unsynced.drain(..) {
+                    change.apply(&mut content.durable);
+                }
+                Ok(())
+            }
+            Some((Fault::PowerCut, error)) => Err(error),
+            Some((_, error)) => {
+                for change in content.unsynced.drain(..) {
+                    if state.random.coin() {
+                        change.apply(&mut content.durable);
+                    }
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn len(&self) -> Result<u64> {
+        let state = self.state.lock();
+        state.check_power("stat", &self.path)?;
+        Ok(state.contents.get(&self.inode).map_or(0, |content| content.current.len() as u64))
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        let needs = if bytes > self.len()? { Needs::Space } else { Needs::Nothing };
+        self.change("truncate", Change::Length(bytes), needs)
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}

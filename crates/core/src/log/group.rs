@@ -1,0 +1,443 @@
+//! Group commit. Committers queue their records under a short mutex; the first becomes the leader, takes the whole queue, writes
+//! and syncs it as one, publishes its members in log order and wakes them. Meanwhile the next group forms, and the leader hands
+//! the lead to a member of it.
+//!
+//! Invariants:
+//! 1. An LSN that was handed out never changes. When a write fails, the failed records leave a skip frame of their size.
+//! 2. Closures run in the order of their records: a record that wants no write is published at once only while no earlier one
+//!    waits for its publication; otherwise it waits with them.
+//! 3. A record without a waiting member (appended, or published before it was written) is never dropped: it stays queued when
+//!    its write fails, and is lost only with the whole log's poisoning.
+//!
+//! There are no threads here: whoever commits or flushes does the work, so a simulation can drive the log on one thread.
+
+use std::mem;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::reader::{self, Visit};
+use super::segment::{list_segments, Directory, Failure};
+use super::writer::{Entry, Payload, Writer};
+use super::{LogRecord, Lsn};
+use crate::file::FileSystem;
+use crate::{CommitFlush, Error, Result};
+
+/// More than this in the queue is written before more is queued without waiting, in bytes.
+const MAX_QUEUED_BYTES: usize = 8 << 20;
+
+/// The write-ahead log. All methods may be called from any number of threads.
+pub struct Log {
+    directory: Directory,
+    queue: Mutex<Queue>,
+    /// Locked by the leader only.
+    writer: Mutex<Writer>,
+    end: AtomicU64,
+    written: AtomicU64,
+    synced: AtomicU64,
+    published: AtomicU64,
+}
+
+type Publish = Box<dyn FnOnce(Lsn) + Send>;
+
+/// One who waits for a group.
+struct Member {
+    slot: Arc<Slot>,
+    /// The group is done for it when the log is written up to here.
+    end: Lsn,
+    /// Its record, which is void if the write fails, starts here.
+    record: Option<Lsn>,
+    publish: Option<Publish>,
+}
+
+#[derive(Default)]
+struct Group {
+    /// Contiguous in LSN.
+    entries: Vec<Entry>,
+    /// Ascending in `end`.
+    members: Vec<Member>,
+    sync: bool,
+}
+
+struct Queue {
+    group: Group,
+    /// Memory of the entries in `group`.
+    bytes: usize,
+    end: Lsn,
+    /// Somebody writes a group, or has been told to.
+    led: bool,
+    /// Members with a closure that has not run yet, including those of the group that is being written.
+    unpublished: usize,
+    poison: Option<String>,
+}
+
+impl Queue {
+    fn check(&self) -> Result<()> {
+        self.poison.as_ref().map_or(Ok(()), |cause| Err(Error::ReadOnly(cause.clone())))
+    }
+
+    /// Queues a frame; returns start and end.
+    fn push(&mut self, payload: Payload) -> (Lsn, Lsn) {
+        let entry = Entry { lsn: self.end, payload };
+        let (start, end) = (entry.lsn, entry.end());
+        self.bytes += entry.memory();
+        self.end = end;
+        self.group.entries.push(entry);
+        (start, end)
+    }
+}
+
+/// Where a member waits for the outcome of its group.
+#[derive(Default)]
+struct Slot {
+    state: Mutex<SlotState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+enum SlotState {
+    #[default]
+    Waiting,
+    /// It is to lead its group.
+    Lead,
+    Done(Result<()>),
+}
+
+impl Slot {
+    fn set(&self, state: SlotState) {
+        *self.state.lock() = state;
+        self.changed.notify_one();
+    }
+}
+
+impl Log {
+    /// Creates an empty log in `dir` (made if missing), durably; its first record is at `start`, rounded up to a multiple of 8.
+    /// An empty log that is there is replaced; one with records is [`Error::Corrupt`].
+    pub fn create(fs: Arc<dyn FileSystem>, dir: &Path, segment_bytes: u64, start: Lsn) -> Result<Log> {
+        fs.create_dir(dir)?;
+        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs.sync_dir(parent)?;
+        }
+        let start = start.next_multiple_of(8);
+        let present = list_segments(&*fs, dir)?;
+        if let Some(&first) = present.first() {
+            let mut records = 0;
+            reader::scan(&*fs, dir, first, &mut |_, _| {
+                records += 1;
+                Ok(())
+            })?;
+            if records > 0 {
+                return Err(Error::corrupt(dir, 0, "there are log records where a new log is to be created"));
+            }
+            for &old in present.iter().rev() {
+                fs.remove(&super::segment::segment_path(dir, old))?;
+            }
+        }
+        let directory = Directory::open(fs, dir, segment_bytes)?;
+        let segment = match directory.start_segment(start) {
+            Ok(segment) => segment,
+            Err(Failure::Clean(error) | Failure::Fatal(error)) => return Err(error),
+        };
+        Ok(Log::new(directory, Writer::new(Some(segment), start)))
+    }
+
+    /// Scans the log from `from` like [`Log::scan`] and returns it positioned at its end, ready to write. Everything that was
+    /// visited is durable when this returns.
+    pub fn recover(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        segment_bytes: u64,
+        from: Lsn,
+        visit: &mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>,
+    ) -> Result<Log> {
+        let directory = Directory::open(fs, dir, segment_bytes)?;
+        let scanned = reader::scan(&*directory.fs, dir, from, visit)?;
+        reader::rewrite_unsynced(&*directory.fs, dir, &scanned)?;
+        Ok(Log::new(directory, Writer::new(None, scanned.end)))
+    }
+
+    /// Calls `visit` with start LSN and content of each record that starts at or after `from`, in log order, and returns the end
+    /// of the log. Writes nothing.
+    ///
+    /// Unfinished records at the end are ignored. Damage before that, and a log that ends before `from`, are
+    /// [`Error::Corrupt`]. `from` should be where a record starts or ends; otherwise the segment is read from its start.
+    pub fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>) -> Result<Lsn> {
+        Ok(reader::scan(fs, dir, from, visit)?.end)
+    }
+
+    fn new(directory: Directory, writer: Writer) -> Log {
+        let end = writer.position;
+        let queue =
+            Queue { group: Group::default(), bytes: 0, end, led: false, unpublished: 0, poison: None };
+        Log {
+            directory,
+            queue: Mutex::new(queue),
+            writer: Mutex::new(writer),
+            end: AtomicU64::new(end),
+            written: AtomicU64::new(end),
+            synced: AtomicU64::new(end),
+            published: AtomicU64::new(end),
+        }
+    }
+
+    /// Queues a record, to be written with the next group or flush; returns its end LSN. When more than 8 MiB are queued they are
+    /// written first, and if that fails the record is not queued.
+    pub fn append(&self, record: impl Into<Vec<u8>>) -> Result<Lsn> {
+        let payload = Payload::record(record.into())?;
+        let mut queue = self.lock_queue_with_room()?;
+        let (_, end) = queue.push(payload);
+        self.end.store(end, SeqCst);
+        Ok(end)
+    }
+
+    /// Group commit of `record`; returns its end LSN, which is also what `publish` is given.
+    ///
+    /// With [`CommitFlush::Sync`] the record is durable, and with [`CommitFlush::Write`] in the hands of the operating system,
+    /// when this returns; `publish` ran before any member of the group returns, in log order, perhaps on another thread.
+    /// With [`CommitFlush::Lazy`] the record is queued and published at once; it waits only while records before it wait for
+    /// their publication. `publish` must be short and must not call the log.
+    ///
+    /// On an error `publish` was not called and the record is not and will not be in the log, unless the error is
+    /// [`Error::ReadOnly`]: then the log takes no more records, and only recovery tells.
+    pub fn commit<'a>(
+        &self,
+        record: impl Into<Vec<u8>>,
+        flush: CommitFlush,
+        publish: impl FnOnce(Lsn) + Send + 'a,
+    ) -> Result<Lsn> {
+        let payload = Payload::record(record.into())?;
+        let mut queue = match flush {
+            CommitFlush::Lazy => self.lock_queue_with_room()?,
+            CommitFlush::Sync | CommitFlush::Write => self.queue.lock(),
+        };
+        queue.check()?;
+        if flush == CommitFlush::Lazy && queue.unpublished == 0 {
+            let (_, end) = queue.push(payload);
+            self.end.store(end, SeqCst);
+            // Under the mutex, since the next must not be published before.
+            publish(end);
+            self.published.fetch_max(end, SeqCst);
+            return Ok(end);
+        }
+        let publish: Box<dyn FnOnce(Lsn) + Send + 'a> = Box::new(publish);
+        // SAFETY: only the lifetime changes. `submit` returns or unwinds only after the leader of the group took the closure out
+        // of the member and called or dropped it, so it does not outlive 'a, which outlives this call.
+        let publish = unsafe { mem::transmute::<Box<dyn FnOnce(Lsn) + Send + 'a>, Publish>(publish) };
+        self.submit(queue, Some(payload), Some(publish), flush == CommitFlush::Sync)
+    }
+
+    /// Like [`Log::commit`] for a record that publishes nothing, such as a prepare: commits behind it need not wait for it.
+    pub fn harden(&self, record: impl Into<Vec<u8>>, flush: CommitFlush) -> Result<Lsn> {
+        if flush == CommitFlush::Lazy {
+            return self.append(record);
+        }
+        let payload = Payload::record(record.into())?;
+        let queue = self.queue.lock();
+        queue.check()?;
+        self.submit(queue, Some(payload), None, flush == CommitFlush::Sync)
+    }
+
+    /// Returns when everything that ends at or before `lsn` is in the hands of the operating system.
+    pub fn write_up_to(&self, lsn: Lsn) -> Result<()> {
+        self.flush_up_to(lsn, false)
+    }
+
+    /// Returns when everything that ends at or before `lsn` is durable.
+    pub fn sync_up_to(&self, lsn: Lsn) -> Result<()> {
+        self.flush_up_to(lsn, true)
+    }
+
+    fn flush_up_to(&self, lsn: Lsn, sync: bool) -> Result<()> {
+        let done = if sync { &self.synced } else { &self.written };
+        if done.load(SeqCst) >= lsn {
+            return Ok(());
+        }
+        let queue = self.queue.lock();
+        queue.check()?;
+        self.submit(queue, None, None, sync).map(drop)
+    }
+
+    /// End of the last record that was queued.
+    pub fn end(&self) -> Lsn {
+        self.end.load(SeqCst)
+    }
+
+    /// Every committed record that ends at or before this has been published.
+    pub fn published(&self) -> Lsn {
+        self.published.load(SeqCst)
+    }
+
+    /// Everything before this is in the hands of the operating system.
+    pub fn written(&self) -> Lsn {
+        self.written.load(SeqCst)
+    }
+
+    /// Everything before this is durable.
+    pub fn synced(&self) -> Lsn {
+        self.synced.load(SeqCst)
+    }
+
+    /// Recycles or removes the segments that lie wholly before `lsn`; nobody may scan from before it any more. The newest
+    /// segment always stays.
+    pub fn release_before(&self, lsn: Lsn) -> Result<()> {
+        self.queue.lock().check()?;
+        self.directory.release_before(lsn)
+    }
+
+    /// The queue, with less than its bound in it.
+    fn lock_queue_with_room(&self) -> Result<MutexGuard<'_, Queue>> {
+        loop {
+            let queue = self.queue.lock();
+            queue.check()?;
+            if queue.bytes <= MAX_QUEUED_BYTES {
+                return Ok(queue);
+            }
+            self.submit(queue, None, None, false)?;
+        }
+    }
+
+    /// Joins the group that forms and waits for its outcome, leading it if nobody else does.
+    fn submit(
+        &self,
+        mut queue: MutexGuard<'_, Queue>,
+        payload: Option<Payload>,
+        publish: Option<Publish>,
+        sync: bool,
+    ) -> Result<Lsn> {
+        let slot = Arc::new(Slot::default());
+        let record = payload.map(|payload| queue.push(payload).0);
+        let end = queue.end;
+        self.end.store(end, SeqCst);
+        queue.unpublished += usize::from(publish.is_some());
+        queue.group.sync |= sync;
+        queue.group.members.push(Member { slot: slot.clone(), end, record, publish });
+        if queue.led {
+            drop(queue);
+        } else {
+            queue.led = true;
+            self.lead(queue);
+        }
+        let mut state = slot.state.lock();
+        loop {
+            match mem::take(&mut *state) {
+                SlotState::Waiting => slot.changed.wait(&mut state),
+                SlotState::Done(outcome) => return outcome.map(|()| end),
+                SlotState::Lead => {
+                    drop(state);
+                    self.lead(self.queue.lock());
+                    state = slot.state.lock();
+                }
+            }
+        }
+    }
+
+    /// Writes the group that has formed and tells its members; then hands the lead on.
+    fn lead(&self, mut queue: MutexGuard<'_, Queue>) {
+        let mut group = mem::take(&mut queue.group);
+        queue.bytes = 0;
+        let poisoned = queue.check();
+        drop(queue);
+        let closures = group.members.iter().filter(|member| member.publish.is_some()).count();
+        let mut progress = Progress::default();
+        let mut panic = None;
+        let outcome = match poisoned {
+            Err(error) => Err(Failure::Fatal(error)),
+            Ok(()) => catch_unwind(AssertUnwindSafe(|| self.write(&mut group, &mut progress)))
+                .unwrap_or_else(|payload| {
+                    panic = Some(payload);
+                    Err(Failure::Fatal(Error::ReadOnly("a panic while the log was written".into())))
+                }),
+        };
+        let members = mem::take(&mut group.members);
+        let mut queue = self.queue.lock();
+        let failed = match outcome {
+            Ok(()) => None,
+            Err(Failure::Clean(error)) => {
+                let rest = group.entries.drain(progress.entries..);
+                requeue(&mut queue, rest, &members[progress.members..]);
+                Some(error)
+            }
+            Err(Failure::Fatal(error)) => {
+                let cause = match error {
+                    Error::ReadOnly(cause) => cause,
+                    other => other.to_string(),
+                };
+                Some(Error::ReadOnly(queue.poison.get_or_insert(cause).clone()))
+            }
+        };
+        queue.unpublished -= closures;
+        // The lead goes on before this group is told, so that the device does not wait.
+        match queue.group.members.first() {
+            Some(next) => next.slot.set(SlotState::Lead),
+            None => queue.led = false,
+        }
+        drop(queue);
+        for (i, member) in members.into_iter().enumerate() {
+            let outcome = match &failed {
+                Some(error) if i >= progress.members => Err(error.clone()),
+                _ => Ok(()),
+            };
+            drop(member.publish);
+            member.slot.set(SlotState::Done(outcome));
+        }
+        if let Some(payload) = panic {
+            resume_unwind(payload);
+        }
+    }
+
+    /// Writes the entries segment by segment, publishing what is in each as soon as it is as durable as the group wants.
+    fn write(&self, group: &mut Group, progress: &mut Progress) -> Result<(), Failure> {
+        let mut writer = self.writer.lock();
+        loop {
+            let outcome =
+                writer.write(&self.directory, &group.entries[progress.entries..]).and_then(|count| {
+                    if group.sync {
+                        writer.sync()?;
+                    }
+                    Ok(count)
+                });
+            self.written.store(writer.position, SeqCst);
+            self.synced.store(writer.synced, SeqCst);
+            progress.entries += outcome?;
+            while let Some(member) = group.members.get_mut(progress.members) {
+                if member.end > writer.position {
+                    break;
+                }
+                progress.members += 1;
+                if let Some(publish) = member.publish.take() {
+                    publish(member.end);
+                }
+            }
+            self.published.fetch_max(writer.position, SeqCst);
+            if progress.entries == group.entries.len() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// How much of a group is done.
+#[derive(Default)]
+struct Progress {
+    entries: usize,
+    members: usize,
+}
+
+/// Puts what could not be written back to the front of the queue; records whose members are told of the failure become void.
+fn requeue(queue: &mut Queue, entries: impl Iterator<Item = Entry>, failed: &[Member]) {
+    let mut void = failed.iter().filter_map(|member| member.record).peekable();
+    let mut kept: Vec<Entry> = Vec::new();
+    for mut entry in entries {
+        if void.next_if_eq(&entry.lsn).is_some() {
+            entry.void();
+        }
+        if !kept.last_mut().is_some_and(|last| last.merge(&entry)) {
+            kept.push(entry);
+        }
+    }
+    queue.bytes += kept.iter().map(Entry::memory).sum::<usize>();
+    queue.group.entries.splice(0..0, kept);
+}

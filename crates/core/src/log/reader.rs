@@ -1,0 +1,196 @@
+//! Scanning the log and telling its unfinished end from damage.
+//!
+//! Writes that were not synced survive a power loss in any combination, so a bad frame with a good one behind it need not be
+//! damage. What decides is what later frames say was synced when they were written (and that a segment is started only when all
+//! before it is synced): a bad frame before such a point is damage, [`Error::Corrupt`]; otherwise it is where the log ends.
+//! The last record of a log whose damage leaves no trace behind it cannot be told from one that was never finished.
+
+use std::path::Path;
+
+use super::segment::{
+    checksum, list_segments, segment_path, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES,
+};
+use super::{LogRecord, Lsn};
+use crate::file::{FileSystem, OpenMode};
+use crate::{Error, Result};
+
+/// How much is read at once.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// Receives the start LSN of a record, and the record.
+pub(super) type Visit<'a> = &'a mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>;
+
+/// What a scan found out besides the records.
+pub(super) struct Scanned {
+    /// Where the log ends.
+    pub end: Lsn,
+    /// Everything before this is known to be synced.
+    pub synced: Lsn,
+    /// Start of the newest segment.
+    pub newest: Lsn,
+}
+
+/// Reads a segment through a window.
+struct SegmentReader {
+    segment: Segment,
+    len: u64,
+    window: Vec<u8>,
+    window_offset: u64,
+}
+
+impl SegmentReader {
+    fn open(fs: &dyn FileSystem, dir: &Path, start: Lsn) -> Result<SegmentReader> {
+        let segment = Segment::open(fs, dir, start, OpenMode::ReadOnly)?;
+        let len = segment.file.len()?;
+        Ok(SegmentReader { segment, len, window: Vec::new(), window_offset: 0 })
+    }
+
+    /// `bytes` bytes at `lsn`; `None` if the file ends before.
+    fn slice(&mut self, lsn: Lsn, bytes: usize) -> Result<Option<&[u8]>> {
+        let offset = self.segment.offset(lsn);
+        let end = offset + bytes as u64;
+        if end > self.len {
+            return Ok(None);
+        }
+        if offset < self.window_offset || end > self.window_offset + self.window.len() as u64 {
+            let available = usize::try_from(self.len - offset).unwrap_or(usize::MAX);
+            self.window.resize(bytes.max(WINDOW_BYTES).min(available), 0);
+            self.window_offset = offset;
+            if let Err(error) = self.segment.file.read_exact_at(offset, &mut self.window) {
+                self.window.clear();
+                return Err(error);
+            }
+        }
+        let at = (offset - self.window_offset) as usize;
+        Ok(Some(&self.window[at..at + bytes]))
+    }
+
+    fn header(&mut self, lsn: Lsn) -> Result<Option<FrameHeader>> {
+        let id = self.segment.id;
+        Ok(self.slice(lsn, FRAME_BYTES as usize)?.and_then(|bytes| FrameHeader::decode(bytes, id, lsn)))
+    }
+
+    /// The payload of the frame at `lsn`, `None` if it fails its check.
+    fn payload(&mut self, lsn: Lsn, header: &FrameHeader) -> Result<Option<&[u8]>> {
+        let payload = self.slice(lsn + FRAME_BYTES, header.length as usize)?;
+        Ok(payload.filter(|bytes| checksum(bytes) == header.payload_checksum))
+    }
+
+    /// The greatest LSN that a frame behind `lsn` knew to be synced, 0 if there is no frame.
+    fn synced_according_to_frames_after(&mut self, lsn: Lsn) -> Result<Lsn> {
+        let last = self.segment.start + self.len.saturating_sub(HEADER_BYTES + FRAME_BYTES);
+        let mut synced = 0;
+        for at in (lsn..=last).step_by(8) {
+            if let Some(header) = self.header(at)? {
+                synced = synced.max(header.synced_to);
+            }
+        }
+        Ok(synced)
+    }
+
+    fn corrupt(&self, lsn: Lsn, detail: impl Into<String>) -> Error {
+        Error::corrupt(self.segment.file.path(), self.segment.offset(lsn), detail)
+    }
+}
+
+/// Visits every record that starts at or after `from`.
+pub(super) fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>) -> Result<Scanned> {
+    let mut starts = list_segments(fs, dir)?;
+    let Some(first) = starts.iter().rposition(|&start| start <= from) else {
+        return Err(Error::corrupt(dir, 0, format!("no log segment contains LSN {from}")));
+    };
+    starts.drain(..first);
+    let mut scanned = Scanned { end: starts[0], synced: starts[0], newest: starts[0] };
+    for (i, &start) in starts.iter().enumerate() {
+        let mut reader = SegmentReader::open(fs, dir, start)?;
+        // Usually `from` is where a record begins; if none begins there, they are followed from the segment's start.
+        let inside = from.is_multiple_of(8) && from - starts[0] < reader.len;
+        if i == 0 && inside && reader.header(from)?.is_some() {
+            scanned.end = from;
+        }
+        scanned.newest = start;
+        scanned.synced = scanned.synced.max(start);
+        scan_segment(&mut reader, starts.get(i + 1).copied(), from, &mut scanned, visit)?;
+    }
+    if scanned.end < from {
+        let detail = format!("the log ends at LSN {}, before {from}, from where it is needed", scanned.end);
+        let end = HEADER_BYTES + (scanned.end - scanned.newest);
+        return Err(Error::corrupt(segment_path(dir, scanned.newest), end, detail));
+    }
+    Ok(scanned)
+}
+
+/// Scans from `scanned.end` to the end of the segment, which is `limit` if there is a next segment.
+fn scan_segment(
+    reader: &mut SegmentReader,
+    limit: Option<Lsn>,
+    from: Lsn,
+    scanned: &mut Scanned,
+    visit: Visit<'_>,
+) -> Result<()> {
+    while limit != Some(scanned.end) {
+        let lsn = scanned.end;
+        let header = reader.header(lsn)?;
+        let end = header.map_or(lsn, |header| lsn + FrameHeader::frame_bytes(header.length));
+        let intact = match &header {
+            Some(_) if limit.is_some_and(|limit| end > limit) => false,
+            Some(header) if header.skip => true,
+            Some(header) => match reader.payload(lsn, header)? {
+                Some(payload) if lsn >= from => {
+                    match LogRecord::decode(payload) {
+                        Ok(record) => visit(lsn, record)?,
+                        Err(detail) => return Err(reader.corrupt(lsn, detail)),
+                    }
+                    true
+                }
+                payload => payload.is_some(),
+            },
+            None => false,
+        };
+        if !intact {
+            return end_or_damage(reader, limit, lsn);
+        }
+        if let Some(header) = header {
+            scanned.synced = scanned.synced.max(header.synced_to);
+        }
+        scanned.end = end;
+    }
+    Ok(())
+}
+
+/// Ok if the log may end at `lsn`, where there is no intact frame.
+fn end_or_damage(reader: &mut SegmentReader, limit: Option<Lsn>, lsn: Lsn) -> Result<()> {
+    if let Some(next) = limit {
+        return Err(
+            reader.corrupt(lsn, format!("a damaged record before the log segment that starts at {next}"))
+        );
+    }
+    let synced = reader.synced_according_to_frames_after(lsn)?;
+    if synced > lsn {
+        return Err(reader.corrupt(lsn, format!("a damaged record; the log was synced up to LSN {synced}")));
+    }
+    Ok(())
+}
+
+/// Writes again what a scan accepted beyond the part that is known to be synced, and syncs it.
+///
+/// The kernel may show pages whose write-back failed before the restart as if they were on disk, and would never write them.
+pub(super) fn rewrite_unsynced(fs: &dyn FileSystem, dir: &Path, scanned: &Scanned) -> Result<()> {
+    let mut lsn = scanned.synced.max(scanned.newest);
+    if lsn >= scanned.end {
+        return Ok(());
+    }
+    let segment = Segment::open(fs, dir, scanned.newest, OpenMode::Existing)?;
+    let mut buffer = vec![0; WINDOW_BYTES];
+    while lsn < scanned.end {
+        let wanted = (scanned.end - lsn).min(WINDOW_BYTES as u64) as usize;
+        let found = segment.file.read_at(segment.offset(lsn), &mut buffer[..wanted])?;
+        if found == 0 {
+            // The hole of a skip frame at the very end.
+            break;
+        }
+        segment.file.write_at(segment.offset(lsn), &buffer[..found])?;
+        lsn += found as u64;
+    }
+    segment.file.sync()
+}

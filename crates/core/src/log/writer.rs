@@ -1,0 +1,186 @@
+//! Puts queued records into segment files. One thread at a time: whoever leads a group (see `group`).
+
+use super::segment::{checksum, Directory, Failure, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES};
+use super::Lsn;
+use crate::{Error, Result};
+
+/// Payloads from this size on are written from where they are instead of being copied beside others.
+const DIRECT_BYTES: usize = 256 << 10;
+/// The buffer is written when it is this full.
+const BUFFER_BYTES: usize = 4 << 20;
+
+/// What a queued frame carries.
+pub(super) enum Payload {
+    /// A record and its checksum.
+    Record(Vec<u8>, u64),
+    /// So many bytes that belonged to records that failed.
+    Skip(u32),
+}
+
+impl Payload {
+    /// Takes a record; its checksum is computed here, by the thread that commits and not by the leader for all.
+    pub(super) fn record(bytes: Vec<u8>) -> Result<Payload> {
+        if u32::try_from(bytes.len()).is_err() {
+            let (bytes, maximum) = (bytes.len() as u64, u64::from(u32::MAX));
+            return Err(Error::TooLarge { what: "log record", bytes, maximum });
+        }
+        let check = checksum(&bytes);
+        Ok(Payload::Record(bytes, check))
+    }
+
+    fn length(&self) -> u32 {
+        match self {
+            Payload::Record(bytes, _) => bytes.len() as u32,
+            Payload::Skip(length) => *length,
+        }
+    }
+}
+
+/// A frame to be written.
+pub(super) struct Entry {
+    /// Where in the log; fixed when it was queued.
+    pub lsn: Lsn,
+    pub payload: Payload,
+}
+
+impl Entry {
+    /// Where the frame ends.
+    pub(super) fn end(&self) -> Lsn {
+        self.lsn + FrameHeader::frame_bytes(self.payload.length())
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn memory(&self) -> usize {
+        match &self.payload {
+            Payload::Record(bytes, _) => bytes.len() + FRAME_BYTES as usize,
+            Payload::Skip(_) => FRAME_BYTES as usize,
+        }
+    }
+
+    /// Makes the record void but keeps its place, since later LSNs were handed out already.
+    pub(super) fn void(&mut self) {
+        self.payload = Payload::Skip(self.payload.length());
+    }
+
+    /// Takes in the following entry if both are void.
+    pub(super) fn merge(&mut self, next: &Entry) -> bool {
+        let (Payload::Skip(_), Payload::Skip(_)) = (&self.payload, &next.payload) else { return false };
+        match u32::try_from(next.end() - self.lsn - FRAME_BYTES) {
+            Ok(length) => {
+                self.payload = Payload::Skip(length);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// The writing end of the log.
+pub(super) struct Writer {
+    /// The newest segment; none after a recovery, since nothing is added to a segment of an earlier run.
+    segment: Option<Segment>,
+    /// Everything before is written.
+    pub position: Lsn,
+    /// Everything before is synced.
+    pub synced: Lsn,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new(segment: Option<Segment>, position: Lsn) -> Writer {
+        Writer { segment, position, synced: position, buffer: Vec::new() }
+    }
+
+    /// Writes a prefix of `entries`, as much as goes into one segment, and returns its length. After a clean failure nothing of
+    /// `entries` is or becomes durable and `position` is unchanged.
+    pub(super) fn write(&mut self, directory: &Directory, entries: &[Entry]) -> Result<usize, Failure> {
+        let Some(first) = entries.first() else { return Ok(0) };
+        debug_assert_eq!(first.lsn, self.position);
+        let room_until = |segment: &Segment| segment.start + directory.segment_bytes;
+        let full = |s: &Segment| first.end() > room_until(s) && first.lsn > s.start;
+        let segment = match self.segment.take() {
+            Some(segment) if full(&segment) => {
+                // Back in its place until there is a next.
+                self.segment = Some(segment);
+                self.sync()?;
+                directory.start_segment(first.lsn)?
+            }
+            Some(segment) => segment,
+            None => directory.start_segment(first.lsn)?,
+        };
+        let fitting = entries.iter().take_while(|entry| entry.end() <= room_until(&segment)).count().max(1);
+        let outcome = self.write_frames(&segment, &entries[..fitting]);
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_BYTES);
+        let outcome = match outcome {
+            Ok(()) => {
+                self.position = entries[fitting - 1].end();
+                Ok(fitting)
+            }
+            Err(error) => Err(self.cut_back(&segment, error)),
+        };
+        self.segment = Some(segment);
+        outcome
+    }
+
+    fn write_frames(&mut self, segment: &Segment, entries: &[Entry]) -> Result<()> {
+        let buffer = &mut self.buffer;
+        let mut begin = self.position;
+        let mut flush = |buffer: &mut Vec<u8>, next: Lsn| -> Result<()> {
+            if !buffer.is_empty() {
+                segment.file.write_at(segment.offset(begin), buffer)?;
+                buffer.clear();
+            }
+            begin = next;
+            Ok(())
+        };
+        for entry in entries {
+            let length = entry.payload.length();
+            let (skip, payload_checksum) = match entry.payload {
+                Payload::Record(_, check) => (false, check),
+                Payload::Skip(_) => (true, 0),
+            };
+            let header = FrameHeader { length, skip, synced_to: self.synced, payload_checksum };
+            buffer.extend_from_slice(&header.encode(segment.id, entry.lsn));
+            let payload_at = entry.lsn + FRAME_BYTES;
+            match &entry.payload {
+                Payload::Record(bytes, _) if bytes.len() < DIRECT_BYTES => buffer.extend_from_slice(bytes),
+                Payload::Record(bytes, _) => {
+                    flush(buffer, payload_at + u64::from(length))?;
+                    segment.file.write_at(segment.offset(payload_at), bytes)?;
+                }
+                Payload::Skip(_) => flush(buffer, entry.end())?,
+            }
+            if !skip {
+                let padding = entry.end() - payload_at - u64::from(length);
+                buffer.resize(buffer.len() + padding as usize, 0);
+            }
+            if buffer.len() >= BUFFER_BYTES {
+                flush(buffer, entry.end())?;
+            }
+        }
+        flush(buffer, 0)
+    }
+
+    /// Takes back what a failed write may have left behind `position`, durably: its records are reported as failed and must not
+    /// appear after a crash.
+    fn cut_back(&mut self, segment: &Segment, error: Error) -> Failure {
+        let cut = segment.file.set_len(HEADER_BYTES + (self.position - segment.start));
+        match cut.and_then(|()| segment.file.sync()) {
+            Ok(()) => {
+                self.synced = self.position;
+                Failure::Clean(error)
+            }
+            Err(_) => Failure::Fatal(error),
+        }
+    }
+
+    /// Makes everything before `position` durable.
+    pub(super) fn sync(&mut self) -> Result<(), Failure> {
+        if let Some(segment) = self.segment.as_ref().filter(|_| self.synced < self.position) {
+            segment.file.sync().map_err(Failure::Fatal)?;
+            self.synced = self.position;
+        }
+        Ok(())
+    }
+}
