@@ -23,5 +23,5 @@ mod writer;
 /// Byte position in the endless log. Records begin and end at multiples of 8.
 pub type Lsn = u64;
 
-pub use record::{CounterChange, LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};
 pub use group::Log;
+pub use record::{CounterChange, LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};
