@@ -51,7 +51,8 @@ install_data() {
     say "creating the data directory $VAR/data"
     rm -rf "$VAR/data.new"
     mkdir -p "$VAR/data.new"
-    mariadb-install-db --no-defaults --user="$user" --datadir="$VAR/data.new" --basedir=/usr --skip-test-db \
+    # --force: a container's host name often cannot be looked up, and a server reached by socket does not need it.
+    mariadb-install-db --no-defaults --user="$user" --datadir="$VAR/data.new" --basedir=/usr --skip-test-db --force \
         --auth-root-authentication-method=socket --auth-root-socket-user="$user" >"$log" 2>&1 </dev/null || {
         tail -n 20 "$log" >&2
         die "mariadb-install-db failed." "The whole log is in $log."

@@ -1,12 +1,13 @@
 """Compares what the same MariaDB tests printed with two engines, with the engines' names masked.
 
-usage: compare.py REFERENCE-TREE REFERENCE-ENGINE TESTED-TREE TESTED-ENGINE [--accept]
+usage: compare.py --reference ENGINE --tested ENGINE [--again TREE TREE] [--accept | --only-names] TREE TREE
 
-A test is good when both engines print the same, or when tests/mtr/expected-differences.txt gives a reason for a
+The trees are those of run.sh, the reference's first; of the tests in the --again trees only those runs count. A test is good when both engines print the same, or when tests/mtr/expected-differences.txt gives a reason for a
 difference and tests/mtr/rdiff/<test>.rdiff has exactly that difference. --accept writes those files anew (for the
-tests that are listed). Prints each test that is not good with its difference, and at last 'N passed, N failed'.
+tests that are listed), --only-names prints the names of the tests that are not good. Otherwise prints each test that is not good with its difference, and at last 'N passed, N failed'.
 """
 
+import argparse
 import difflib
 import pathlib
 import re
@@ -74,34 +75,63 @@ def verdict(name, diff, reasons, accept):
     return None if rdiff.read_text() == text else f"differs in another way than rdiff/{name}.rdiff"
 
 
+def runs(trees, engines):
+    """What both engines did in a pair of trees: {'trx.insert': (reference lines, tested lines), ...}."""
+    trees = [pathlib.Path(tree) for tree in trees]
+    found = [statuses(tree) for tree in trees]
+    result = {}
+    for name in found[0].keys() | found[1].keys():
+        pair = [status.get(name, ("missing", "")) for status in found]
+        if any(status[0] != "disabled" for status in pair):
+            result[name] = [output(tree, engine, name, status)
+                            for tree, engine, status in zip(trees, engines, pair)]
+    return result
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--reference", required=True)
+    parser.add_argument("--tested", required=True)
+    parser.add_argument("--again", nargs=2)
+    parser.add_argument("--accept", action="store_true")
+    parser.add_argument("--only-names", action="store_true")
+    parser.add_argument("trees", nargs=2)
+    return parser.parse_args()
+
+
+def explain(name, wrong, diff):
+    print(f"{name} {wrong}")
+    for line in diff[:40]:
+        print("    " + line)
+    if len(diff) > 40:
+        print(f"    ... {len(diff) - 40} more lines")
+
+
 def main():
-    accept = "--accept" in sys.argv
-    paths = [argument for argument in sys.argv[1:] if argument != "--accept"]
-    if len(paths) != 4:
-        sys.exit(__doc__)
-    trees = [(pathlib.Path(paths[0]), paths[1]), (pathlib.Path(paths[2]), paths[3])]
-    reference_status, tested_status = (statuses(tree) for tree, _ in trees)
+    options = arguments()
+    engines = (options.reference, options.tested)
+    results = runs(options.trees, engines)
+    if options.again:
+        results.update(runs(options.again, engines))
     reasons = accepted_reasons()
-    missing = ("missing", "")
-    passed = failed = excused = 0
-    for name in sorted(tested_status.keys() | reference_status.keys()):
-        status = (reference_status.get(name, missing), tested_status.get(name, missing))
-        reference, tested = (output(tree, engine, name, s) for (tree, engine), s in zip(trees, status))
-        diff = difference(reference, tested)
-        wrong = verdict(name, diff, reasons, accept)
+    alike = excused = failed = 0
+    for name in sorted(results):
+        diff = difference(*results[name])
+        wrong = verdict(name, diff, reasons, options.accept)
         if wrong is None:
-            passed += 1
             excused += bool(diff)
+            alike += not diff
             continue
         failed += 1
-        print(f"{name} {wrong}")
-        for line in diff[:40]:
-            print("    " + line)
-        if len(diff) > 40:
-            print(f"    ... {len(diff) - 40} more lines")
-    print(f"{trees[1][1]} against {trees[0][1]}: {passed - excused} alike, {excused} differ as expected, {failed} wrong")
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed or not passed else 0)
+        if options.only_names:
+            print(name)
+        else:
+            explain(name, wrong, diff)
+    if options.only_names:
+        return
+    print(f"{options.tested} against {options.reference}: {alike} alike, {excused} differ as expected, {failed} wrong")
+    print(f"{alike + excused} passed, {failed} failed")
+    sys.exit(1 if failed or not results else 0)
 
 
 main()

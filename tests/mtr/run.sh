@@ -6,7 +6,7 @@
 # usage: tests/mtr/run.sh [--accept] [TEST...]        for example: tests/mtr/run.sh trx.insert type_blob
 #
 # --accept records the differences of the tests listed in expected-differences.txt as the expected ones.
-# InnoDB's outputs are kept in build/mtr/InnoDB-<version>. TEAK_MTR_AGAINST (Teak) is the engine under test.
+# InnoDB's outputs are kept in build/mtr/InnoDB-<version>. Tests in overlay/disabled.def are not run. TEAK_MTR_AGAINST (Teak) is the engine under test.
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
@@ -65,24 +65,26 @@ wanted_tests() {
     done
 }
 
-# run_engine ENGINE [TEST...]: leaves recorded outputs in the tree, and mysql-test-run's own in mtr.log.
+# run_engine ENGINE TREE [TEST...]: leaves recorded outputs in the tree, and mysql-test-run's own in mtr.log.
 run_engine() {
-    local engine=$1 tree=$BUILD/mtr/$1 tests
-    shift
+    local engine=$1 tree=$2 tests
+    shift 2
     make_tree "$tree" "$engine"
     mapfile -t tests < <(wanted_tests "$tree" "$engine" "$@")
     [ "${#tests[@]}" -gt 0 ] || die "no such test: $*"
     say "${#tests[@]} tests with $engine"
     # Its exit status says that some test failed; which, and whether that matters, is compare.py's to say.
     (cd "$tree/usr/share/mysql/mysql-test" && TEAK_MTR_ENGINE=$engine perl mysql-test-run.pl --record --force \
-        --max-test-fail=0 --retry=0 --nowarnings --vardir="$tree/var" \
-        --suite="$(printf "storage_engine%s-${engine,,}," '' /parts /trx)" --testcase-timeout=5 --suite-timeout=30 \
+        --max-test-fail=0 --retry=0 --nowarnings --vardir="$tree/var" --testcase-timeout=5 --suite-timeout=30 \
+        --suite="$(printf "storage_engine%s-${engine,,}," '' /parts /trx)" \
         "${tests[@]}") >"$tree/mtr.log" 2>&1 </dev/null || true
     grep -qE '\[ (pass|fail|skipped) \]' "$tree/mtr.log" || {
         tail -n 30 "$tree/mtr.log" >&2
         die "mysql-test-run.pl ran no test with $engine." "The whole log is in $tree/mtr.log"
     }
 }
+
+compare() { /usr/bin/python3 "$HERE/compare.py" --reference "$REFERENCE" --tested "$TESTED" "$@"; }
 
 [ -e "$STOCK/mysql-test-run.pl" ] || die "the package mariadb-test is not installed." "Run scripts/setup.sh --test"
 [ "$TESTED" != Teak ] || [ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
@@ -94,14 +96,25 @@ if [ "${1-}" = --accept ]; then
     shift
 fi
 version=$(cat "$BUILD/mariadb-version")
-reference=$BUILD/mtr/reference-$version
+trees=$BUILD/mtr
+reference=$trees/$REFERENCE-$version
 if [ "$#" -gt 0 ]; then
-    run_engine "$REFERENCE" "$@"
-    reference=$BUILD/mtr/$REFERENCE
-elif [ ! -e "$reference/mtr.log" ]; then
-    run_engine "$REFERENCE"
-    rm -rf "$BUILD/mtr/$REFERENCE/var" "$reference"
-    mv "$BUILD/mtr/$REFERENCE" "$reference"
+    reference=$trees/$REFERENCE-some
+    run_engine "$REFERENCE" "$reference" "$@"
+elif [ ! -e "$reference/complete" ]; then
+    run_engine "$REFERENCE" "$reference"
+    rm -rf "$reference/var"
+    touch "$reference/complete"
 fi
-run_engine "$TESTED" "$@"
-exec /usr/bin/python3 "$HERE/compare.py" "$reference" "$REFERENCE" "$BUILD/mtr/$TESTED" "$TESTED" "${accept[@]}"
+run_engine "$TESTED" "$trees/$TESTED" "$@"
+
+# Some tests wait for a second or two and print something else on a machine that is busy: a second chance for both.
+mapfile -t again < <(compare --only-names "$reference" "$trees/$TESTED")
+retried=()
+if [ "${#again[@]}" -gt 0 ] && [ "${#again[@]}" -le 12 ]; then
+    say "once more, with both engines: ${again[*]}"
+    run_engine "$REFERENCE" "$trees/$REFERENCE-again" "${again[@]}"
+    run_engine "$TESTED" "$trees/$TESTED-again" "${again[@]}"
+    retried=(--again "$trees/$REFERENCE-again" "$trees/$TESTED-again")
+fi
+compare "${accept[@]}" "${retried[@]}" "$reference" "$trees/$TESTED"
