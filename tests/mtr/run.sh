@@ -103,7 +103,7 @@ if [ "$#" -gt 0 ]; then
     run_engine "$REFERENCE" "$reference" "$@"
 elif [ ! -e "$reference/complete" ]; then
     run_engine "$REFERENCE" "$reference"
-    rm -rf "$reference/var"
+    rm -rf "${reference:?}/var"
     touch "$reference/complete"
 fi
 run_engine "$TESTED" "$trees/$TESTED" "$@"
