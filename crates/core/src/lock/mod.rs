@@ -1,16 +1,42 @@
 //! Row and key-range locks of transactions.
 //!
-//! A first, plain implementation: one table under one mutex. It keeps the interface and its meaning.
+//! Knows trees and keys only as numbers and bytes; a row is the 128-bit hash of its tree and key, so that a lock costs the
+//! same whatever the key's length (two rows that collide would share a lock, which costs waiting, never correctness).
+//!
+//! ```text
+//! LockOwner ──> RowTable    256 shards: id -> the only holder      (nobody waits: 24 bytes a lock)
+//!    │                                  id -> holders and FIFO queue (shared by several, or waited for)
+//!    ├────────> RangeTable  tree -> ranges granted, requests waiting; an atomic count answers "none"
+//!    └────────> WaitGraph   only those who wait: who, for what
+//! ```
+//!
+//! Invariants:
+//! - Grants are made by whoever releases or gives up, under the shard's latch, in the order of the queue: a request
+//!   never overtakes a waiting one, except that an upgrade (shared to exclusive) goes before all that are not upgrades.
+//! - A wait ends exactly once: granted, chosen as victim, or given up by the waiter; [`party::Party`] decides which.
+//! - Latches are taken in the order graph, shard, party; never back, and none is held while a callback runs.
+//! - The uncontended path takes one shard latch and nothing global.
+//!
+//! **Inserts and ranges.** A locking range scan publishes its range, then looks at the rows. An insert asks
+//! [`LockOwner::check_insert`] before its write; a range published between that answer and the write could miss the row, so
+//! the inserter asks once more after the write: both sides pass a full fence between publishing and looking, so at least
+//! one of them sees the other.
 
-use std::collections::HashMap;
-use std::ops::Bound;
-use std::sync::atomic::AtomicU64;
+mod graph;
+mod owner;
+mod party;
+mod range;
+mod row;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
-
-use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
+use crate::{TreeId, TxnId};
+use graph::WaitGraph;
+pub use owner::LockOwner;
+use party::Party;
+use range::RangeTable;
+use row::{RowId, RowTable};
 
 /// What [`LockOwner::lock`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,290 +56,116 @@ pub struct LockCounters {
     pub waits: u64,
     /// Waits that ended with a time-out.
     pub timeouts: u64,
-    /// Deadlocks found.
+    /// Waits that ended because the waiter was the victim of a deadlock.
     pub deadlocks: u64,
     /// Nanoseconds spent waiting.
     pub wait_nanoseconds: u64,
 }
 
-type Holders = Vec<(TxnId, LockMode)>;
-type OwnedRange = (TreeId, Bound<Vec<u8>>, Bound<Vec<u8>>, LockMode, TxnId);
+/// What a transaction waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    /// A row.
+    Row(RowId),
+    /// Other owners' ranges of a tree.
+    Ranges(TreeId),
+}
+
+/// Someone who must go first, and through whose place in the queue that is so, if not directly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Blocker {
+    txn: TxnId,
+    via: Option<TxnId>,
+}
 
 #[derive(Default)]
-struct Table {
-    rows: HashMap<(TreeId, Vec<u8>), Holders>,
-    ranges: Vec<OwnedRange>,
-    waits: HashMap<TxnId, Vec<TxnId>>,
-    interrupts: u64,
-    counters: LockCounters,
+struct Counters {
+    waits: AtomicU64,
+    timeouts: AtomicU64,
+    deadlocks: AtomicU64,
+    wait_nanoseconds: AtomicU64,
+}
+
+struct Shared {
+    rows: RowTable,
+    ranges: RangeTable,
+    graph: WaitGraph,
+    counters: Counters,
+}
+
+impl Shared {
+    /// Who must go before `txn`, which waits for `target`. Requests that wait ahead of it in a row's queue are left out
+    /// unless they are `sought`: they wait for the same row, so its holders say the same.
+    fn blockers(&self, target: Target, txn: TxnId, sought: TxnId) -> Vec<Blocker> {
+        match target {
+            Target::Row(id) => self.rows.blockers(id, txn, sought),
+            Target::Ranges(tree) => self.ranges.blockers(tree, txn),
+        }
+    }
+
+    /// Takes a request back; `true` if it had been granted before that.
+    fn give_up(&self, target: Target, party: &Party) -> bool {
+        match target {
+            Target::Row(id) => self.rows.give_up(id, party),
+            Target::Ranges(tree) => self.ranges.give_up(tree, party),
+        }
+    }
 }
 
 /// All locks of an engine; cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct LockManager {
-    shared: Arc<(Mutex<Table>, Condvar)>,
+    shared: Arc<Shared>,
 }
 
-/// The locks of one transaction; dropping it releases them.
-pub struct LockOwner {
-    manager: LockManager,
-    txn: TxnId,
-    rows: Vec<(TreeId, Vec<u8>)>,
-    ranges: usize,
+impl Default for LockManager {
+    fn default() -> LockManager {
+        LockManager::new()
+    }
 }
 
 impl LockManager {
     /// No locks.
     pub fn new() -> LockManager {
-        LockManager::default()
+        LockManager {
+            shared: Arc::new(Shared {
+                rows: RowTable::new(),
+                ranges: RangeTable::new(),
+                graph: WaitGraph::new(),
+                counters: Counters::default(),
+            }),
+        }
     }
 
-    /// Opens an owner. `weight` is read when a victim is chosen: the lightest of the highest `victim_preference`.
-    pub fn open(&self, txn: TxnId, _weight: Arc<AtomicU64>, _victim_preference: i32) -> LockOwner {
-        LockOwner { manager: self.clone(), txn, rows: Vec::new(), ranges: 0 }
+    /// Opens an owner. The victim of a deadlock is the waiter in it with the highest `victim_preference`, among those the one
+    /// with the smallest `weight` (rows written), among those the youngest.
+    pub fn open(&self, txn: TxnId, weight: Arc<AtomicU64>, victim_preference: i32) -> LockOwner {
+        LockOwner::new(self.shared.clone(), Party::new(txn, weight, victim_preference))
     }
 
     /// Wakes `txn` if it waits, so that it asks its request's `interrupted`.
-    pub fn interrupt(&self, _txn: TxnId) {
-        self.shared.0.lock().interrupts += 1;
-        self.shared.1.notify_all();
+    pub fn interrupt(&self, txn: TxnId) {
+        self.shared.graph.interrupt(txn);
     }
 
     /// Who waits for whom.
     pub fn waits(&self) -> Vec<(TxnId, TxnId)> {
-        let table = self.shared.0.lock();
-        table.waits.iter().flat_map(|(a, all)| all.iter().map(|b| (*a, *b))).collect()
+        self.shared.graph.waits(&self.shared)
     }
 
     /// Counts since the start.
     pub fn counters(&self) -> LockCounters {
-        self.shared.0.lock().counters
+        // Relaxed: statistics, nothing is concluded from them.
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.shared.counters;
+        LockCounters {
+            waits: read(&counters.waits),
+            timeouts: read(&counters.timeouts),
+            deadlocks: read(&counters.deadlocks),
+            wait_nanoseconds: read(&counters.wait_nanoseconds),
+        }
     }
 }
 
-fn owned(bound: Bound<&[u8]>) -> Bound<Vec<u8>> {
-    match bound {
-        Bound::Included(k) => Bound::Included(k.to_vec()),
-        Bound::Excluded(k) => Bound::Excluded(k.to_vec()),
-        Bound::Unbounded => Bound::Unbounded,
-    }
-}
-
-fn covers(range: &OwnedRange, key: &[u8]) -> bool {
-    (match &range.1 {
-        Bound::Included(k) => key >= k.as_slice(),
-        Bound::Excluded(k) => key > k.as_slice(),
-        Bound::Unbounded => true,
-    }) && (match &range.2 {
-        Bound::Included(k) => key <= k.as_slice(),
-        Bound::Excluded(k) => key < k.as_slice(),
-        Bound::Unbounded => true,
-    })
-}
-
-impl LockOwner {
-    /// Retries `attempt` (`Err` names who is in the way) until it succeeds or the request says otherwise.
-    fn wait_for<T>(
-        &self,
-        wait: &WaitRequest<'_>,
-        mut attempt: impl FnMut(&mut Table) -> Result<T, Vec<TxnId>>,
-    ) -> Result<T> {
-        let start = Instant::now();
-        let (mutex, condvar) = &*self.manager.shared;
-        let mut table = mutex.lock();
-        let mut first = true;
-        loop {
-            let blockers = match attempt(&mut table) {
-                Ok(done) => {
-                    table.waits.remove(&self.txn);
-                    return Ok(done);
-                }
-                Err(blockers) => blockers,
-            };
-            let left = wait.timeout.saturating_sub(start.elapsed());
-            let mut failure = None;
-            if wait.policy == WaitPolicy::NoWait {
-                failure = Some(Error::WouldBlock);
-            } else if self.reaches_self(&table, &blockers) {
-                table.counters.deadlocks += 1;
-                failure = Some(Error::Deadlock);
-            } else if left.is_zero() {
-                table.counters.timeouts += 1;
-                failure = Some(Error::LockTimeout);
-            } else if !first && (wait.interrupted)() {
-                failure = Some(Error::Interrupted);
-            }
-            if let Some(failure) = failure {
-                table.waits.remove(&self.txn);
-                return Err(failure);
-            }
-            if first {
-                table.counters.waits += 1;
-                (wait.before_wait)(&blockers);
-                first = false;
-            }
-            table.waits.insert(self.txn, blockers);
-            condvar.wait_for(&mut table, left.min(Duration::from_secs(1)));
-        }
-    }
-
-    fn reaches_self(&self, table: &Table, blockers: &[TxnId]) -> bool {
-        let mut seen = blockers.to_vec();
-        let mut next = 0;
-        while next < seen.len() {
-            if seen[next] == self.txn {
-                return true;
-            }
-            for other in table.waits.get(&seen[next]).into_iter().flatten() {
-                if !seen.contains(other) {
-                    seen.push(*other);
-                }
-            }
-            next += 1;
-        }
-        false
-    }
-
-    /// Locks a row.
-    pub fn lock(
-        &mut self,
-        tree: TreeId,
-        key: &[u8],
-        mode: LockMode,
-        wait: &WaitRequest<'_>,
-    ) -> Result<LockOutcome> {
-        let txn = self.txn;
-        let outcome = self.wait_for(wait, |table| {
-            let held = table.rows.entry((tree, key.to_vec())).or_default();
-            let mine = held.iter().position(|(owner, _)| *owner == txn);
-            if let Some(i) = mine {
-                if held[i].1 >= mode {
-                    return Ok(LockOutcome::Held);
-                }
-            }
-            let mut blockers: Vec<TxnId> = held
-                .iter()
-                .filter(|(owner, m)| {
-                    *owner != txn && (mode == LockMode::Exclusive || *m == LockMode::Exclusive)
-                })
-                .map(|(owner, _)| *owner)
-                .collect();
-            if mode == LockMode::Exclusive {
-                blockers.extend(
-                    table.ranges.iter().filter(|r| r.0 == tree && r.4 != txn && covers(r, key)).map(|r| r.4),
-                );
-            }
-            if !blockers.is_empty() {
-                return Err(blockers);
-            }
-            Ok(match mine {
-                Some(i) => {
-                    held[i].1 = mode;
-                    LockOutcome::Upgraded
-                }
-                None => {
-                    held.push((txn, mode));
-                    LockOutcome::New
-                }
-            })
-        })?;
-        if outcome == LockOutcome::New {
-            self.rows.push((tree, key.to_vec()));
-        }
-        Ok(outcome)
-    }
-
-    /// Locks a range of keys against inserts and exclusive row locks of others.
-    pub fn lock_range(
-        &mut self,
-        tree: TreeId,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
-        mode: LockMode,
-        wait: &WaitRequest<'_>,
-    ) -> Result<()> {
-        let txn = self.txn;
-        self.wait_for(wait, |table| {
-            let blockers: Vec<TxnId> = table
-                .ranges
-                .iter()
-                .filter(|r| r.0 == tree && r.4 != txn && mode.max(r.3) == LockMode::Exclusive)
-                .map(|r| r.4)
-                .collect();
-            if !blockers.is_empty() {
-                return Err(blockers);
-            }
-            table.ranges.push((tree, owned(from), owned(to), mode, txn));
-            Ok(())
-        })?;
-        self.ranges += 1;
-        Ok(())
-    }
-
-    /// Waits while another owner's range covers `key`.
-    pub fn check_insert(&mut self, tree: TreeId, key: &[u8], wait: &WaitRequest<'_>) -> Result<()> {
-        let txn = self.txn;
-        self.wait_for(wait, |table| {
-            let blockers: Vec<TxnId> = table
-                .ranges
-                .iter()
-                .filter(|r| r.0 == tree && r.4 != txn && covers(r, key))
-                .map(|r| r.4)
-                .collect();
-            if blockers.is_empty() {
-                Ok(())
-            } else {
-                Err(blockers)
-            }
-        })
-    }
-
-    /// Gives back one row lock.
-    pub fn unlock(&mut self, tree: TreeId, key: &[u8]) {
-        if let Some(i) = self.rows.iter().rposition(|(t, k)| *t == tree && k == key) {
-            let row = self.rows.swap_remove(i);
-            self.release_rows(std::iter::once(row));
-        }
-    }
-
-    fn release_rows(&self, rows: impl Iterator<Item = (TreeId, Vec<u8>)>) {
-        let mut table = self.manager.shared.0.lock();
-        for row in rows {
-            if let Some(held) = table.rows.get_mut(&row) {
-                held.retain(|(owner, _)| *owner != self.txn);
-                if held.is_empty() {
-                    table.rows.remove(&row);
-                }
-            }
-        }
-        if self.ranges > 0 {
-            table.ranges.retain(|r| r.4 != self.txn);
-        }
-        self.manager.shared.1.notify_all();
-    }
-
-    /// Gives back everything.
-    pub fn release_all(&mut self) {
-        if !self.rows.is_empty() || self.ranges > 0 {
-            let rows = std::mem::take(&mut self.rows);
-            self.release_rows(rows.into_iter());
-            self.ranges = 0;
-        }
-    }
-
-    /// Row locks held.
-    pub fn held(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether range locks are held.
-    pub fn has_ranges(&self) -> bool {
-        self.ranges > 0
-    }
-}
-
-impl Drop for LockOwner {
-    fn drop(&mut self) {
-        self.release_all();
-    }
-}
+#[cfg(test)]
+mod tests;

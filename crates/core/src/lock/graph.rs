@@ -1,0 +1,143 @@
+//! Who waits for whom: the waiters, and the search for cycles among them.
+//!
+//! The graph stores no edges. A waiter names the row or tree it waits for, and the search asks there who is in the way. A waiter
+//! enters after it was queued and then searches under the graph's latch, so of the members of a cycle the last to enter
+//! sees all edges: no deadlock is missed. The edges are read one shard at a time, so a cycle that was found is read a second time: if
+//! each member is still in the same wait and each edge still there, then all of them existed at the moment between the two
+//! readings, for a transaction that waits gives up nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::party::Party;
+use super::{Shared, Target};
+use crate::{Error, Result, TxnId};
+
+struct Waiter {
+    party: Arc<Party>,
+    target: Target,
+}
+
+/// One step of a path: `txn`, in its wait `number`, waits for `next`, perhaps behind `via`.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    txn: TxnId,
+    number: u64,
+    via: Option<TxnId>,
+    next: TxnId,
+}
+
+type Waiters = HashMap<TxnId, Waiter>;
+
+/// All waiters.
+pub(super) struct WaitGraph {
+    waiters: Mutex<Waiters>,
+}
+
+impl WaitGraph {
+    pub(super) fn new() -> WaitGraph {
+        WaitGraph { waiters: Mutex::new(HashMap::new()) }
+    }
+
+    /// Enters a waiter that is queued, and resolves the deadlocks it closes; an error if it is itself the victim.
+    pub(super) fn enter(&self, shared: &Shared, party: &Arc<Party>, target: Target) -> Result<()> {
+        let mut waiters = self.waiters.lock();
+        waiters.insert(party.txn(), Waiter { party: party.clone(), target });
+        resolve(&waiters, shared, party.txn())
+    }
+
+    /// Searches once more, for a waiter that has waited long.
+    pub(super) fn search_again(&self, shared: &Shared, txn: TxnId) -> Result<()> {
+        resolve(&self.waiters.lock(), shared, txn)
+    }
+
+    /// Takes a waiter out whose wait has ended.
+    pub(super) fn leave(&self, txn: TxnId) {
+        self.waiters.lock().remove(&txn);
+    }
+
+    /// Wakes a waiter without ending its wait.
+    pub(super) fn interrupt(&self, txn: TxnId) {
+        if let Some(waiter) = self.waiters.lock().get(&txn) {
+            waiter.party.interrupt();
+        }
+    }
+
+    /// All direct edges between waiters and those in their way.
+    pub(super) fn waits(&self, shared: &Shared) -> Vec<(TxnId, TxnId)> {
+        let waiters = self.waiters.lock();
+        let mut edges: Vec<(TxnId, TxnId)> = Vec::new();
+        for (txn, waiter) in waiters.iter() {
+            for blocker in shared.blockers(waiter.target, *txn, *txn) {
+                edges.push((*txn, blocker.via.unwrap_or(blocker.txn)));
+            }
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+}
+
+/// Ends every cycle through `start` by a victim each; an error if that is `start`.
+fn resolve(waiters: &Waiters, shared: &Shared, start: TxnId) -> Result<()> {
+    while let Some(cycle) = find_cycle(waiters, shared, start) {
+        if !cycle.iter().all(|step| still_there(waiters, shared, step, start)) {
+            // Something moved while it was read: what moved is not deadlocked. Look again.
+            continue;
+        }
+        let members = cycle.iter().flat_map(|step| [Some(step.txn), step.via]).flatten();
+        let victim = members
+            .filter_map(|txn| waiters.get(&txn))
+            .filter_map(|waiter| Some((waiter.party.fitness(), waiter.party.waiting()?, &waiter.party)))
+            .max_by_key(|(fitness, _, _)| *fitness);
+        match victim {
+            Some((_, _, party)) if party.txn() == start => return Err(Error::Deadlock),
+            // If the sacrifice fails, its wait has ended by itself and with it the cycle.
+            Some((_, number, party)) => {
+                party.sacrifice(number);
+            }
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// A shortest cycle through `start`, breadth first.
+fn find_cycle(waiters: &Waiters, shared: &Shared, start: TxnId) -> Option<Vec<Step>> {
+    let mut steps: Vec<(Step, Option<usize>)> = Vec::new();
+    let mut seen = HashSet::from([start]);
+    let mut frontier: Vec<(TxnId, Option<usize>)> = vec![(start, None)];
+    let mut done = 0;
+    while done < frontier.len() {
+        let (txn, parent) = frontier[done];
+        done += 1;
+        let Some(waiter) = waiters.get(&txn) else { continue };
+        let Some(number) = waiter.party.waiting() else { continue };
+        for blocker in shared.blockers(waiter.target, txn, start) {
+            let step = Step { txn, number, via: blocker.via, next: blocker.txn };
+            if blocker.txn == start {
+                let mut cycle = vec![step];
+                let mut at = parent;
+                while let Some(i) = at {
+                    cycle.push(steps[i].0);
+                    at = steps[i].1;
+                }
+                return Some(cycle);
+            }
+            if seen.insert(blocker.txn) {
+                steps.push((step, parent));
+                frontier.push((blocker.txn, Some(steps.len() - 1)));
+            }
+        }
+    }
+    None
+}
+
+fn still_there(waiters: &Waiters, shared: &Shared, step: &Step, start: TxnId) -> bool {
+    let Some(waiter) = waiters.get(&step.txn) else { return false };
+    let edge = |b: &super::Blocker| b.txn == step.next && b.via == step.via;
+    waiter.party.waiting() == Some(step.number)
+        && shared.blockers(waiter.target, step.txn, start).iter().any(edge)
+}

@@ -1,0 +1,148 @@
+//! A transaction as those see it who make it wait: how its wait is going, and how to wake it.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::TxnId;
+
+/// How a wait stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// No wait, or it was given up.
+    Idle,
+    /// Queued.
+    Waiting,
+    /// The lock was granted.
+    Granted,
+    /// Chosen to end a deadlock.
+    Victim,
+}
+
+/// Why [`Party::sleep`] returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// The lock was granted.
+    Granted,
+    /// Chosen to end a deadlock.
+    Victim,
+    /// [`Party::interrupt`] was called.
+    Interrupted,
+    /// The time was up.
+    Late,
+}
+
+struct Wait {
+    number: u64,
+    standing: Standing,
+    interrupted: bool,
+}
+
+/// One transaction's side of its waits.
+pub(super) struct Party {
+    txn: TxnId,
+    weight: Arc<AtomicU64>,
+    preference: AtomicI32,
+    wait: Mutex<Wait>,
+    woken: Condvar,
+}
+
+impl Party {
+    pub(super) fn new(txn: TxnId, weight: Arc<AtomicU64>, preference: i32) -> Arc<Party> {
+        Arc::new(Party {
+            txn,
+            weight,
+            preference: AtomicI32::new(preference),
+            wait: Mutex::new(Wait { number: 0, standing: Standing::Idle, interrupted: false }),
+            woken: Condvar::new(),
+        })
+    }
+
+    pub(super) fn txn(&self) -> TxnId {
+        self.txn
+    }
+
+    pub(super) fn set_preference(&self, preference: i32) {
+        // Relaxed: a hint for the choice of a victim.
+        self.preference.store(preference, Ordering::Relaxed);
+    }
+
+    /// Orders candidates: the greatest is the best victim.
+    pub(super) fn fitness(&self) -> (i32, std::cmp::Reverse<u64>, TxnId) {
+        // Relaxed: the party waits, so its own thread changes neither; the wait's mutex has published both.
+        let weight = self.weight.load(Ordering::Relaxed);
+        (self.preference.load(Ordering::Relaxed), std::cmp::Reverse(weight), self.txn)
+    }
+
+    /// Begins a wait; to be called before the request can be found in a queue.
+    pub(super) fn begin(&self) {
+        let mut wait = self.wait.lock();
+        wait.number += 1;
+        wait.standing = Standing::Waiting;
+        wait.interrupted = false;
+    }
+
+    /// Number of the present wait, if it is still open.
+    pub(super) fn waiting(&self) -> Option<u64> {
+        let wait = self.wait.lock();
+        (wait.standing == Standing::Waiting).then_some(wait.number)
+    }
+
+    fn settle(&self, standing: Standing) -> bool {
+        let mut wait = self.wait.lock();
+        let open = wait.standing == Standing::Waiting;
+        if open {
+            wait.standing = standing;
+            self.woken.notify_one();
+        }
+        open
+    }
+
+    /// Grants the lock; `false` if the wait has ended otherwise.
+    pub(super) fn grant(&self) -> bool {
+        self.settle(Standing::Granted)
+    }
+
+    /// Ends wait `number` as the victim of a deadlock; `false` if it has ended otherwise.
+    pub(super) fn sacrifice(&self, number: u64) -> bool {
+        let mut wait = self.wait.lock();
+        let open = wait.standing == Standing::Waiting && wait.number == number;
+        if open {
+            wait.standing = Standing::Victim;
+            self.woken.notify_one();
+        }
+        open
+    }
+
+    /// Wakes the waiter without ending its wait.
+    pub(super) fn interrupt(&self) {
+        self.wait.lock().interrupted = true;
+        self.woken.notify_one();
+    }
+
+    /// Ends the wait from the waiter's side; says how it stood.
+    pub(super) fn end(&self) -> Standing {
+        std::mem::replace(&mut self.wait.lock().standing, Standing::Idle)
+    }
+
+    /// Sleeps until the wait ends, an interrupt, or `until`.
+    pub(super) fn sleep(&self, until: Instant) -> Woken {
+        let mut wait = self.wait.lock();
+        loop {
+            match wait.standing {
+                Standing::Granted => return Woken::Granted,
+                Standing::Victim => return Woken::Victim,
+                Standing::Idle | Standing::Waiting => {}
+            }
+            if std::mem::replace(&mut wait.interrupted, false) {
+                return Woken::Interrupted;
+            }
+            if Instant::now() >= until {
+                return Woken::Late;
+            }
+            self.woken.wait_until(&mut wait, until);
+        }
+    }
+}

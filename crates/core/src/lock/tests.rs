@@ -1,0 +1,479 @@
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{channel, Receiver};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::LockMode::{Exclusive, Shared as SharedMode};
+use crate::{Error, LockMode, Result, WaitRequest};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn owner(manager: &LockManager, txn: TxnId) -> LockOwner {
+    manager.open(txn, Arc::new(AtomicU64::new(0)), 0)
+}
+
+fn try_lock(owner: &mut LockOwner, key: &[u8], mode: LockMode) -> Result<LockOutcome> {
+    owner.lock(1, key, mode, &WaitRequest::no_wait())
+}
+
+/// Runs `ask` on a thread of its own, which gives the owner back with the result.
+fn asks<T: Send + 'static>(
+    mut owner: LockOwner,
+    ask: impl FnOnce(&mut LockOwner) -> T + Send + 'static,
+) -> JoinHandle<(LockOwner, T)> {
+    std::thread::spawn(move || {
+        let result = ask(&mut owner);
+        (owner, result)
+    })
+}
+
+fn waits_for(
+    owner: LockOwner,
+    key: &'static [u8],
+    mode: LockMode,
+) -> JoinHandle<(LockOwner, Result<LockOutcome>)> {
+    asks(owner, move |o| o.lock(1, key, mode, &WaitRequest::waiting(LONG)))
+}
+
+fn until_waiting(manager: &LockManager, txn: TxnId) {
+    let start = Instant::now();
+    while !manager.waits().iter().any(|(waiter, _)| *waiter == txn) {
+        assert!(start.elapsed() < LONG, "{txn} never waited");
+        std::thread::yield_now();
+    }
+}
+
+fn assert_empty(manager: &LockManager) {
+    assert_eq!(manager.shared.rows.len(), 0);
+    assert_eq!(manager.shared.ranges.len(), (0, 0));
+    assert!(manager.waits().is_empty());
+}
+
+#[test]
+fn shared_locks_are_compatible_and_exclusive_ones_are_not() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    assert_eq!(try_lock(&mut a, b"k", SharedMode).unwrap(), LockOutcome::New);
+    assert_eq!(try_lock(&mut b, b"k", SharedMode).unwrap(), LockOutcome::New);
+    assert_eq!(try_lock(&mut b, b"k", SharedMode).unwrap(), LockOutcome::Held);
+    assert!(matches!(try_lock(&mut a, b"k", Exclusive), Err(Error::WouldBlock)));
+    b.unlock(1, b"k");
+    assert_eq!(b.held(), 0);
+    assert_eq!(try_lock(&mut a, b"k", Exclusive).unwrap(), LockOutcome::Upgraded);
+    assert_eq!(try_lock(&mut a, b"k", SharedMode).unwrap(), LockOutcome::Held);
+    assert!(matches!(try_lock(&mut b, b"k", SharedMode), Err(Error::WouldBlock)));
+    assert!(matches!(try_lock(&mut b, b"k", Exclusive), Err(Error::WouldBlock)));
+    assert_eq!(b.lock(2, b"k", Exclusive, &WaitRequest::no_wait()).unwrap(), LockOutcome::New);
+    drop((a, b));
+    assert_empty(&manager);
+}
+
+#[test]
+fn the_queue_is_first_come_first_served() {
+    let manager = LockManager::new();
+    let mut first = owner(&manager, 1);
+    try_lock(&mut first, b"k", SharedMode).unwrap();
+    let (sender, order): (_, Receiver<TxnId>) = channel();
+    let mut threads = Vec::new();
+    for txn in 2..8 {
+        let (mut waiter, sender) = (owner(&manager, txn), sender.clone());
+        // Shared ones between exclusive ones: they must not overtake.
+        let mode = if txn % 2 == 0 { Exclusive } else { SharedMode };
+        threads.push(std::thread::spawn(move || {
+            waiter.lock(1, b"k", mode, &WaitRequest::waiting(LONG)).unwrap();
+            sender.send(txn).unwrap();
+        }));
+        until_waiting(&manager, txn);
+    }
+    let mut late = owner(&manager, 9);
+    assert!(matches!(try_lock(&mut late, b"k", SharedMode), Err(Error::WouldBlock)));
+    drop(first);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(order.try_iter().collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7]);
+    assert_empty(&manager);
+}
+
+#[test]
+fn an_upgrade_goes_before_those_who_wait() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    try_lock(&mut a, b"k", SharedMode).unwrap();
+    try_lock(&mut b, b"k", SharedMode).unwrap();
+    let c = waits_for(owner(&manager, 3), b"k", Exclusive);
+    until_waiting(&manager, 3);
+    let a = waits_for(a, b"k", Exclusive);
+    until_waiting(&manager, 1);
+    drop(b);
+    let (a, upgraded) = a.join().unwrap();
+    assert_eq!(upgraded.unwrap(), LockOutcome::Upgraded);
+    assert_eq!(manager.waits(), [(3, 1)]);
+    drop(a);
+    c.join().unwrap().1.unwrap();
+}
+
+#[test]
+fn two_upgrades_are_a_deadlock() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    try_lock(&mut a, b"k", SharedMode).unwrap();
+    try_lock(&mut b, b"k", SharedMode).unwrap();
+    let a = waits_for(a, b"k", Exclusive);
+    until_waiting(&manager, 1);
+    assert!(matches!(b.lock(1, b"k", Exclusive, &WaitRequest::waiting(LONG)), Err(Error::Deadlock)));
+    assert_eq!(b.held(), 1);
+    drop(b);
+    assert_eq!(a.join().unwrap().1.unwrap(), LockOutcome::Upgraded);
+    assert_eq!(manager.counters().deadlocks, 1);
+}
+
+#[test]
+fn the_cheapest_of_a_deadlock_of_three_is_the_victim_wherever_it_waits() {
+    for cheapest in 0..3 {
+        let manager = LockManager::new();
+        let keys: [&'static [u8]; 3] = [b"a", b"b", b"c"];
+        let mut waiters = Vec::new();
+        let mut owners = Vec::new();
+        for (i, key) in keys.iter().enumerate() {
+            let weight = if i == cheapest { 1 } else { 10 + i as u64 };
+            let mut owner = manager.open(i as u64 + 1, Arc::new(AtomicU64::new(weight)), 0);
+            try_lock(&mut owner, key, Exclusive).unwrap();
+            owners.push(owner);
+        }
+        for (i, owner) in owners.into_iter().enumerate() {
+            waiters.push(waits_for(owner, keys[(i + 1) % 3], Exclusive));
+            if i < 2 {
+                until_waiting(&manager, i as u64 + 1);
+            }
+        }
+        // Only the victim comes back by itself; then the one who waited for it, and so on.
+        let mut waiters: Vec<_> = waiters.into_iter().map(Some).collect();
+        for (step, i) in [cheapest, (cheapest + 2) % 3, (cheapest + 1) % 3].into_iter().enumerate() {
+            let (owner, result) = waiters[i].take().unwrap().join().unwrap();
+            match step {
+                0 => assert!(matches!(result, Err(Error::Deadlock))),
+                _ => assert_eq!(result.unwrap(), LockOutcome::New),
+            }
+            drop(owner);
+        }
+        assert_empty(&manager);
+    }
+}
+
+#[test]
+fn preference_comes_before_weight() {
+    let manager = LockManager::new();
+    let mut heavy = manager.open(1, Arc::new(AtomicU64::new(1000)), 0);
+    let mut light = owner(&manager, 2);
+    heavy.set_victim_preference(1);
+    try_lock(&mut heavy, b"a", Exclusive).unwrap();
+    try_lock(&mut light, b"b", Exclusive).unwrap();
+    let heavy = waits_for(heavy, b"b", Exclusive);
+    until_waiting(&manager, 1);
+    let light = waits_for(light, b"a", Exclusive);
+    let (heavy, result) = heavy.join().unwrap();
+    assert!(matches!(result, Err(Error::Deadlock)));
+    drop(heavy);
+    light.join().unwrap().1.unwrap();
+}
+
+#[test]
+fn a_cycle_through_a_place_in_the_queue_is_found() {
+    // 1 holds a shared; 2 waits for it exclusively and 3, shared, behind 2. When 1 comes to wait for 3, the cycle is 1, 3, 2.
+    let manager = LockManager::new();
+    let (mut one, mut three) = (owner(&manager, 1), owner(&manager, 3));
+    try_lock(&mut one, b"a", SharedMode).unwrap();
+    try_lock(&mut three, b"b", Exclusive).unwrap();
+    let two = waits_for(manager.open(2, Arc::new(AtomicU64::new(0)), 1), b"a", Exclusive);
+    until_waiting(&manager, 2);
+    let three = waits_for(three, b"a", SharedMode);
+    until_waiting(&manager, 3);
+    let one = waits_for(one, b"b", Exclusive);
+    assert!(matches!(two.join().unwrap().1, Err(Error::Deadlock)));
+    let (three, granted) = three.join().unwrap();
+    granted.unwrap();
+    drop(three);
+    one.join().unwrap().1.unwrap();
+    assert_empty(&manager);
+}
+
+#[test]
+fn a_wait_ends_at_its_timeout_and_lets_the_next_one_through() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    try_lock(&mut a, b"k", SharedMode).unwrap();
+    let b_waits = asks(owner(&manager, 3), |o| {
+        o.lock(1, b"k", Exclusive, &WaitRequest::waiting(Duration::from_millis(300)))
+    });
+    until_waiting(&manager, 3);
+    let c = waits_for(owner(&manager, 4), b"k", SharedMode);
+    assert!(matches!(b_waits.join().unwrap().1, Err(Error::LockTimeout)));
+    c.join().unwrap().1.unwrap();
+    let refused = b.lock(1, b"k", Exclusive, &WaitRequest::waiting(Duration::ZERO));
+    assert!(matches!(refused, Err(Error::LockTimeout)));
+    assert_eq!(manager.counters().timeouts, 2);
+    drop((a, b));
+    assert_empty(&manager);
+}
+
+#[test]
+fn an_interrupt_wakes_the_waiter() {
+    let manager = LockManager::new();
+    let mut a = owner(&manager, 1);
+    try_lock(&mut a, b"k", Exclusive).unwrap();
+    let killed = Arc::new(AtomicBool::new(false));
+    let mark = killed.clone();
+    let b = asks(owner(&manager, 2), move |o| {
+        let interrupted = || mark.load(Ordering::SeqCst);
+        let wait = WaitRequest { interrupted: &interrupted, ..WaitRequest::waiting(LONG) };
+        o.lock(1, b"k", Exclusive, &wait)
+    });
+    until_waiting(&manager, 2);
+    manager.interrupt(2);
+    assert_eq!(manager.waits(), [(2, 1)]);
+    killed.store(true, Ordering::SeqCst);
+    manager.interrupt(2);
+    assert!(matches!(b.join().unwrap().1, Err(Error::Interrupted)));
+    assert!(manager.waits().is_empty());
+}
+
+#[test]
+fn who_is_waited_for_is_reported_once_before_the_sleep() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    try_lock(&mut a, b"k", SharedMode).unwrap();
+    try_lock(&mut b, b"k", SharedMode).unwrap();
+    let (sender, reports) = channel();
+    let c = asks(owner(&manager, 3), move |o| {
+        let sender = std::sync::Mutex::new(sender);
+        let report = |txns: &[TxnId]| sender.lock().unwrap().send(txns.to_vec()).unwrap();
+        o.lock(1, b"k", Exclusive, &WaitRequest { before_wait: &report, ..WaitRequest::waiting(LONG) })
+    });
+    assert_eq!(reports.recv().unwrap(), [1, 2]);
+    drop((a, b));
+    c.join().unwrap().1.unwrap();
+    assert!(reports.recv().is_err());
+}
+
+#[test]
+fn a_range_keeps_inserts_and_exclusive_locks_out() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    let none = WaitRequest::no_wait();
+    a.lock_range(1, Bound::Excluded(b"c"), Bound::Included(b"f"), SharedMode, &none).unwrap();
+    assert!(a.has_ranges());
+    assert!(b.check_insert(1, b"c", &none).is_ok());
+    assert!(matches!(b.check_insert(1, b"d", &none), Err(Error::WouldBlock)));
+    assert!(matches!(b.check_insert(1, b"f", &none), Err(Error::WouldBlock)));
+    assert!(b.check_insert(1, b"fa", &none).is_ok());
+    assert!(b.check_insert(2, b"d", &none).is_ok());
+    assert!(a.check_insert(1, b"d", &none).is_ok());
+    assert!(matches!(try_lock(&mut b, b"d", Exclusive), Err(Error::WouldBlock)));
+    assert!(try_lock(&mut b, b"d", SharedMode).is_ok());
+    assert!(b.lock_range(1, Bound::Unbounded, Bound::Unbounded, SharedMode, &none).is_ok());
+    let refused = b.lock_range(1, Bound::Unbounded, Bound::Included(b"d"), Exclusive, &none);
+    assert!(matches!(refused, Err(Error::WouldBlock)));
+    assert!(b.lock_range(1, Bound::Unbounded, Bound::Included(b"c"), Exclusive, &none).is_ok());
+    let b = asks(b, |o| o.check_insert(1, b"e", &WaitRequest::waiting(LONG)));
+    until_waiting(&manager, 2);
+    assert_eq!(manager.waits(), [(2, 1)]);
+    drop(a);
+    b.join().unwrap().1.unwrap();
+    assert_empty(&manager);
+}
+
+#[test]
+fn ranges_and_rows_deadlock_too() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (manager.open(1, Arc::new(AtomicU64::new(5)), 0), owner(&manager, 2));
+    let none = WaitRequest::no_wait();
+    a.lock_range(1, Bound::Unbounded, Bound::Excluded(b"m"), SharedMode, &none).unwrap();
+    b.lock_range(1, Bound::Included(b"m"), Bound::Unbounded, SharedMode, &none).unwrap();
+    let a = asks(a, |o| o.check_insert(1, b"z", &WaitRequest::waiting(LONG)));
+    until_waiting(&manager, 1);
+    assert!(matches!(b.check_insert(1, b"a", &WaitRequest::waiting(LONG)), Err(Error::Deadlock)));
+    drop(b);
+    let (a, passed) = a.join().unwrap();
+    passed.unwrap();
+    let mut c = owner(&manager, 3);
+    try_lock(&mut c, b"x", Exclusive).unwrap();
+    let c = asks(c, |o| o.lock(1, b"a", Exclusive, &WaitRequest::waiting(LONG)));
+    until_waiting(&manager, 3);
+    let a = asks(a, |o| o.lock(1, b"x", SharedMode, &WaitRequest::waiting(LONG)));
+    assert!(matches!(c.join().unwrap().1, Err(Error::Deadlock)));
+    a.join().unwrap().1.unwrap();
+    assert_empty(&manager);
+}
+
+#[test]
+fn an_exclusive_range_is_granted_when_the_others_go() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    let none = WaitRequest::no_wait();
+    a.lock_range(1, Bound::Included(b"a"), Bound::Included(b"c"), SharedMode, &none).unwrap();
+    a.lock_range(1, Bound::Included(b"b"), Bound::Included(b"e"), SharedMode, &none).unwrap();
+    assert_eq!(manager.shared.ranges.len(), (1, 1), "overlapping ranges of an owner are one");
+    let c = asks(owner(&manager, 3), |o| {
+        let wait = WaitRequest::waiting(LONG);
+        o.lock_range(1, Bound::Included(b"d"), Bound::Unbounded, Exclusive, &wait)
+    });
+    until_waiting(&manager, 3);
+    // Not before the one who waits.
+    let refused = b.lock_range(1, Bound::Included(b"x"), Bound::Unbounded, SharedMode, &none);
+    assert!(matches!(refused, Err(Error::WouldBlock)));
+    drop(a);
+    let (c, granted) = c.join().unwrap();
+    granted.unwrap();
+    assert!(matches!(b.check_insert(1, b"d", &none), Err(Error::WouldBlock)));
+    drop(c);
+    b.check_insert(1, b"d", &none).unwrap();
+    drop(b);
+    assert_empty(&manager);
+}
+
+#[test]
+fn unlocked_rows_can_be_locked_again_and_are_released_once() {
+    let manager = LockManager::new();
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    for i in 0..1000u32 {
+        try_lock(&mut a, &i.to_be_bytes(), Exclusive).unwrap();
+    }
+    a.unlock(1, &0u32.to_be_bytes());
+    a.unlock(1, &0u32.to_be_bytes());
+    a.unlock(1, b"never locked");
+    assert_eq!(a.held(), 999);
+    try_lock(&mut b, &0u32.to_be_bytes(), Exclusive).unwrap();
+    drop(a);
+    assert_eq!(manager.shared.rows.len(), 1, "what was unlocked and taken by another stays his");
+    drop(b);
+    assert_empty(&manager);
+}
+
+/// What the threads of the stress test believe to hold of a key: -1 exclusively, otherwise how many share it.
+#[derive(Default)]
+struct Guarded(AtomicI64);
+
+impl Guarded {
+    fn enter(&self, outcome: LockOutcome, mode: LockMode) {
+        match (outcome, mode) {
+            (LockOutcome::New, Exclusive) => assert_eq!(self.0.swap(-1, Ordering::SeqCst), 0),
+            (LockOutcome::Upgraded, _) => assert_eq!(self.0.swap(-1, Ordering::SeqCst), 1),
+            (LockOutcome::New, SharedMode) => assert!(self.0.fetch_add(1, Ordering::SeqCst) >= 0),
+            (LockOutcome::Held, _) => {}
+        }
+    }
+
+    fn leave(&self, exclusive: bool) {
+        match exclusive {
+            true => assert_eq!(self.0.swap(0, Ordering::SeqCst), -1),
+            false => assert!(self.0.fetch_sub(1, Ordering::SeqCst) >= 1),
+        }
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+fn hammer(manager: &LockManager, txns: &AtomicU64, keys: &[Guarded], seed: u64) -> u64 {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut committed = 0;
+    for _ in 0..150 {
+        let txn = txns.fetch_add(1, Ordering::SeqCst);
+        let mut owner = manager.open(txn, Arc::new(AtomicU64::new(random.below(5))), 0);
+        let mut held: Vec<(usize, bool)> = Vec::new();
+        let mut failed = false;
+        for _ in 0..1 + random.below(5) {
+            let i = random.below(keys.len() as u64) as usize;
+            let mode = if random.below(3) == 0 { Exclusive } else { SharedMode };
+            let wait = match random.below(12) {
+                0 => WaitRequest::no_wait(),
+                1 => WaitRequest::waiting(Duration::from_millis(random.below(3))),
+                _ => WaitRequest::waiting(LONG),
+            };
+            if random.below(40) == 0 {
+                manager.interrupt(random.below(txn));
+            }
+            if random.below(60) == 0 {
+                let (from, to) = ([i as u8], [i as u8 + 2]);
+                let range = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+                let locked = owner.lock_range(1, range.0, range.1, mode, &wait);
+                failed |= locked.is_err();
+            }
+            match owner.lock(1, &[i as u8], mode, &wait) {
+                Ok(outcome) => {
+                    keys[i].enter(outcome, mode);
+                    match held.iter_mut().find(|(key, _)| *key == i) {
+                        Some(entry) => entry.1 |= outcome == LockOutcome::Upgraded,
+                        None => held.push((i, mode == Exclusive)),
+                    }
+                }
+                Err(Error::WouldBlock | Error::LockTimeout | Error::Deadlock) => failed = true,
+                Err(other) => panic!("{other}"),
+            }
+            if failed {
+                break;
+            }
+            if random.below(8) == 0 {
+                if let Some((key, exclusive)) = held.pop() {
+                    keys[key].leave(exclusive);
+                    owner.unlock(1, &[key as u8]);
+                }
+            }
+        }
+        held.iter().for_each(|(key, exclusive)| keys[*key].leave(*exclusive));
+        committed += u64::from(!failed);
+    }
+    committed
+}
+
+#[test]
+fn sixty_four_threads_never_hold_what_another_holds_and_all_get_through() {
+    let manager = LockManager::new();
+    let txns = AtomicU64::new(1);
+    let keys: Vec<Guarded> = (0..12).map(|_| Guarded::default()).collect();
+    let start = Instant::now();
+    let committed: u64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..64)
+            .map(|seed| {
+                scope.spawn({
+                    let (m, t, k) = (&manager, &txns, &keys);
+                    move || hammer(m, t, k, seed + 1)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).sum()
+    });
+    assert!(committed > 100, "{committed} of {} transactions", txns.load(Ordering::SeqCst));
+    assert!(
+        start.elapsed() < LONG,
+        "somebody waited until his timeout: a lost wake-up or a deadlock not found"
+    );
+    assert_empty(&manager);
+}
+
+#[test]
+fn a_million_locks_are_given_back_with_their_memory() {
+    let manager = LockManager::new();
+    let mut a = owner(&manager, 1);
+    for i in 0..1_000_000u32 {
+        try_lock(&mut a, &i.to_be_bytes(), Exclusive).unwrap();
+    }
+    assert_eq!(a.held(), 1_000_000);
+    let bytes = manager.shared.rows.memory() + a.memory();
+    assert!(bytes < 100 << 20, "{bytes} bytes");
+    a.release_all();
+    assert_empty(&manager);
+    assert!(manager.shared.rows.memory() < 8 << 20);
+}
