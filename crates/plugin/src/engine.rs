@@ -1,0 +1,99 @@
+//! The handle of an open engine: the core's engine, the server's callbacks, and which sessions there are.
+//!
+//! Invariant: a session is in the registry exactly as long as its THD may be used by other threads.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use teak_core::TxnId;
+
+use crate::callbacks::{Callbacks, Thd};
+use crate::core_engine::Engine;
+
+/// What other threads may know of a session.
+pub struct SessionTag {
+    /// Its THD.
+    pub thd: Thd,
+    /// Its number in the process list.
+    pub id: u64,
+    /// Its transaction; 0 if there is none.
+    pub txn: AtomicU64,
+}
+
+/// The sessions that exist, by the order they came.
+#[derive(Default)]
+pub struct Sessions {
+    next: u64,
+    tags: BTreeMap<u64, Arc<SessionTag>>,
+}
+
+/// An engine as the plugin sees it.
+pub struct EngineHandle {
+    /// The core.
+    pub core: Engine,
+    /// The server.
+    pub callbacks: Callbacks,
+    /// When it was opened.
+    pub opened: Instant,
+    sessions: Mutex<Sessions>,
+}
+
+impl EngineHandle {
+    /// Wraps an open engine.
+    pub fn new(core: Engine, callbacks: Callbacks) -> EngineHandle {
+        EngineHandle { core, callbacks, opened: Instant::now(), sessions: Mutex::default() }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        // Nothing panics while it is held that could leave it half changed.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a session; the number is for [`EngineHandle::leave`].
+    pub fn enter(&self, tag: Arc<SessionTag>) -> u64 {
+        let mut sessions = self.sessions();
+        sessions.next += 1;
+        let number = sessions.next;
+        sessions.tags.insert(number, tag);
+        number
+    }
+
+    /// Forgets a session; afterwards its THD is not used any more.
+    pub fn leave(&self, number: u64) {
+        self.sessions().tags.remove(&number);
+    }
+
+    /// Number of sessions that have used the engine and are connected.
+    pub fn session_count(&self) -> usize {
+        self.sessions().tags.len()
+    }
+
+    /// The process list numbers of the sessions with an open transaction, with the transaction.
+    pub fn open_transactions(&self) -> Vec<(TxnId, u64)> {
+        let open = |tag: &Arc<SessionTag>| (tag.txn.load(Ordering::SeqCst), tag.id);
+        self.sessions().tags.values().map(open).filter(|(txn, _)| *txn != 0).collect()
+    }
+
+    /// Reports to the server that `waiter` waits for the sessions of `holders`. Waits are rare, so transactions are not
+    /// registered one by one: the sessions are searched instead.
+    pub fn report_wait(&self, waiter: &SessionTag, holders: &[TxnId]) {
+        if self.callbacks.report_wait.is_none() {
+            return;
+        }
+        // The lock is held while the server looks at the holder's THD: it cannot go away meanwhile.
+        let sessions = self.sessions();
+        for tag in sessions.tags.values() {
+            let txn = tag.txn.load(Ordering::SeqCst);
+            if txn != 0 && holders.contains(&txn) && tag.thd != waiter.thd {
+                self.callbacks.report_wait(waiter.thd, tag.thd);
+            }
+        }
+    }
+
+    /// A panic was caught in a call of the server: it is in the error log already; nothing is written from here on.
+    pub fn panicked(&self, message: &str) {
+        self.core.fail(message);
+    }
+}

@@ -1,0 +1,160 @@
+//! The types of `teak_ffi.h` and the few conversions in which raw pointers become references.
+
+use std::cell::UnsafeCell;
+use std::os::raw::{c_char, c_void};
+use std::sync::Arc;
+
+use crate::bounds::End;
+use crate::core_engine::Table;
+use crate::engine::{EngineHandle, SessionTag};
+use crate::outcome::{Result, Stop};
+use crate::scan::TableCursor;
+use crate::session::Session;
+
+/// `teak_bytes`
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawBytes {
+    pub data: *const u8,
+    pub len: usize,
+}
+
+impl RawBytes {
+    /// What a slice looks like from C.
+    pub fn of(bytes: &[u8]) -> RawBytes {
+        RawBytes { data: bytes.as_ptr(), len: bytes.len() }
+    }
+
+    /// No bytes.
+    pub const NONE: RawBytes = RawBytes { data: std::ptr::null(), len: 0 };
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// `data` is readable for `len` bytes as long as the result is used, or `len` is 0.
+    pub unsafe fn slice<'a>(self) -> &'a [u8] {
+        if self.len == 0 || self.data.is_null() {
+            return &[];
+        }
+        // SAFETY: by the contract of this function.
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
+
+    /// The bytes as a name.
+    ///
+    /// # Safety
+    /// As [`RawBytes::slice`].
+    pub unsafe fn name<'a>(self) -> Result<&'a str> {
+        // SAFETY: by the contract of this function.
+        std::str::from_utf8(unsafe { self.slice() }).map_err(|_| Stop::Misuse("a name that is not UTF-8"))
+    }
+}
+
+/// `teak_bound`
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawBound {
+    pub key: RawBytes,
+    pub kind: u32,
+}
+
+/// The bound at `bound`; NULL is none.
+///
+/// # Safety
+/// `bound` is NULL or readable, its key as for [`RawBytes::slice`].
+pub unsafe fn end<'a>(bound: *const RawBound) -> Result<End<'a>> {
+    // SAFETY: by the contract of this function.
+    let Some(bound) = (unsafe { bound.as_ref() }) else { return Ok(End::Open) };
+    // SAFETY: likewise.
+    let key = unsafe { bound.key.slice() };
+    match bound.kind {
+        0 => Ok(End::Open),
+        1 => Ok(End::Include(key)),
+        2 => Ok(End::Exclude(key)),
+        _ => Err(Stop::Misuse("kind of bound")),
+    }
+}
+
+/// `teak_entry_view`
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawEntryView {
+    pub key: RawBytes,
+    pub value: RawBytes,
+}
+
+impl RawEntryView {
+    /// What the cursor stands on.
+    pub fn of(cursor: &TableCursor) -> Result<RawEntryView> {
+        Ok(RawEntryView { key: RawBytes::of(cursor.key()), value: RawBytes::of(cursor.value()?) })
+    }
+}
+
+/// `teak_buffer`
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawBuffer {
+    pub data: *const c_char,
+    pub len: usize,
+    pub owner: *mut c_void,
+}
+
+impl RawBuffer {
+    /// Gives a text to the shim.
+    pub fn of(text: String) -> RawBuffer {
+        let owner = Box::new(text);
+        let (data, len) = (owner.as_ptr().cast(), owner.len());
+        RawBuffer { data, len, owner: Box::into_raw(owner).cast() }
+    }
+}
+
+/// `teak_table`
+pub struct TableHandle {
+    /// Where it lives.
+    pub engine: Arc<EngineHandle>,
+    /// The table.
+    pub table: Arc<Table>,
+}
+
+/// `teak_session`. Any thread may use `engine` and `tag`; the rest belongs to the thread that works for the session.
+pub struct SessionHandle {
+    /// Where it lives.
+    pub engine: Arc<EngineHandle>,
+    /// What `teak_interrupt` needs.
+    pub tag: Arc<SessionTag>,
+    /// Everything else.
+    pub state: UnsafeCell<Session>,
+}
+
+/// `teak_cursor`
+pub struct CursorHandle {
+    /// Where it lives.
+    pub engine: Arc<EngineHandle>,
+    /// The cursor.
+    pub cursor: TableCursor,
+}
+
+/// Stores a result.
+///
+/// # Safety
+/// `out` is writable or NULL.
+pub unsafe fn put<T>(out: *mut T, value: T) {
+    if !out.is_null() {
+        // SAFETY: by the contract of this function; `T` has no destructor worth running on what lies there.
+        unsafe { out.write(value) }
+    }
+}
+
+/// `n` things at `data`.
+///
+/// # Safety
+/// `data` is readable for `n` things as long as the result is used, or `n` is 0.
+pub unsafe fn array<'a, T>(data: *const T, n: usize) -> &'a [T] {
+    if n == 0 || data.is_null() {
+        return &[];
+    }
+    // SAFETY: by the contract of this function.
+    unsafe { std::slice::from_raw_parts(data, n) }
+}

@@ -1,0 +1,266 @@
+//! Sessions and transactions.
+
+use std::cell::UnsafeCell;
+use std::os::raw::c_void;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::border::{put, RawBytes, SessionHandle};
+use super::engine::{share, with_engine};
+use super::guard::{run, value};
+use crate::callbacks::Thd;
+use crate::engine::EngineHandle;
+use crate::outcome::{Result, Status, Stop};
+use crate::session::{Level, Session};
+
+/// `teak_savepoint`
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawSavepoint {
+    pub token: u64,
+}
+
+fn level(isolation: u32) -> Result<Level> {
+    match isolation {
+        1 => Ok(Level::ReadCommitted),
+        2 => Ok(Level::RepeatableRead),
+        3 => Ok(Level::Serializable),
+        _ => Err(Stop::Misuse("isolation level")),
+    }
+}
+
+/// Runs `body` with the session's state.
+///
+/// # Safety
+/// `handle` is NULL or open, and no other thread works for the session.
+pub unsafe fn with_session(
+    handle: *const SessionHandle,
+    body: impl FnOnce(&mut Session) -> Result<()>,
+) -> Status {
+    // SAFETY: by the contract of this function.
+    let handle = unsafe { handle.as_ref() };
+    run(handle.map(|h| &*h.engine), || {
+        let handle = handle.ok_or(Stop::Misuse("no session"))?;
+        // SAFETY: one thread works for a session at a time, and none of these functions is called from within another.
+        body(unsafe { &mut *handle.state.get() })
+    })
+}
+
+/// Reads something off the session's state.
+///
+/// # Safety
+/// As [`with_session`].
+unsafe fn ask<T: Default>(handle: *const SessionHandle, question: impl FnOnce(&Session) -> T) -> T {
+    // SAFETY: by the contract of this function.
+    let handle = unsafe { handle.as_ref() };
+    value(handle.map(|h| &*h.engine), T::default(), || match handle {
+        // SAFETY: as in `with_session`.
+        Some(handle) => question(unsafe { &*handle.state.get() }),
+        None => T::default(),
+    })
+}
+
+/// `teak_session_new`
+#[no_mangle]
+pub unsafe extern "C" fn teak_session_new(
+    handle: *const EngineHandle,
+    thd: *mut c_void,
+    id: u64,
+    out: *mut *mut SessionHandle,
+) -> Status {
+    // SAFETY: the handle is open, the result writable.
+    unsafe {
+        with_engine(handle, |_| {
+            let engine = share(handle)?;
+            let session = Session::new(engine.clone(), Thd(thd), id);
+            let tag = session.tag().clone();
+            let session = SessionHandle { engine, tag, state: UnsafeCell::new(session) };
+            put(out, Box::into_raw(Box::new(session)));
+            Ok(())
+        })
+    }
+}
+
+/// `teak_session_free`
+#[no_mangle]
+pub unsafe extern "C" fn teak_session_free(session: *mut SessionHandle) {
+    if session.is_null() {
+        return;
+    }
+    // SAFETY: `teak_session_new` made the box, and the shim does not use the handle again.
+    let session = unsafe { Box::from_raw(session) };
+    let engine = session.engine.clone();
+    value(Some(&engine), (), || drop(session));
+}
+
+/// `teak_session_set_lock_wait_timeout`
+#[no_mangle]
+pub unsafe extern "C" fn teak_session_set_lock_wait_timeout(
+    session: *const SessionHandle,
+    milliseconds: u64,
+) {
+    // SAFETY: the handle is open. What cannot fail has no status.
+    let _ = unsafe {
+        with_session(session, |session| {
+            session.set_lock_wait_timeout(Duration::from_millis(milliseconds));
+            Ok(())
+        })
+    };
+}
+
+/// `teak_session_set_snapshot_isolation`
+#[no_mangle]
+pub unsafe extern "C" fn teak_session_set_snapshot_isolation(session: *const SessionHandle, strict: u8) {
+    // SAFETY: as above.
+    let _ = unsafe {
+        with_session(session, |session| {
+            session.set_strict(strict != 0);
+            Ok(())
+        })
+    };
+}
+
+/// `teak_txn_begin`
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_begin(
+    session: *const SessionHandle,
+    isolation: u32,
+    read_only: u8,
+) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, |session| session.begin(level(isolation)?, read_only != 0)) }
+}
+
+/// `teak_txn_is_active`
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_is_active(session: *const SessionHandle) -> u8 {
+    // SAFETY: the handle is open or NULL.
+    u8::from(unsafe { ask(session, Session::is_active) })
+}
+
+/// `teak_txn_has_writes`
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_has_writes(session: *const SessionHandle) -> u8 {
+    // SAFETY: the handle is open or NULL.
+    u8::from(unsafe { ask(session, Session::has_writes) })
+}
+
+/// `teak_txn_is_prepared`
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_is_prepared(session: *const SessionHandle) -> u8 {
+    // SAFETY: the handle is open or NULL.
+    u8::from(unsafe { ask(session, Session::is_prepared) })
+}
+
+/// `teak_txn_id`
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_id(session: *const SessionHandle) -> u64 {
+    // SAFETY: the handle is open or NULL.
+    unsafe { ask(session, Session::txn_id) }
+}
+
+/// `teak_txn_set_isolation`
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_set_isolation(session: *const SessionHandle, isolation: u32) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, |session| session.set_level(level(isolation)?)) }
+}
+
+/// `teak_open_snapshot`
+#[no_mangle]
+pub unsafe extern "C" fn teak_open_snapshot(session: *const SessionHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, Session::open_snapshot) }
+}
+
+/// `teak_statement_begin`
+#[no_mangle]
+pub unsafe extern "C" fn teak_statement_begin(session: *const SessionHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, Session::statement_begin) }
+}
+
+/// `teak_statement_commit`
+#[no_mangle]
+pub unsafe extern "C" fn teak_statement_commit(session: *const SessionHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, Session::statement_commit) }
+}
+
+/// `teak_statement_rollback`
+#[no_mangle]
+pub unsafe extern "C" fn teak_statement_rollback(session: *const SessionHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, Session::statement_rollback) }
+}
+
+/// `teak_savepoint_set`
+#[no_mangle]
+pub unsafe extern "C" fn teak_savepoint_set(session: *const SessionHandle, out: *mut RawSavepoint) -> Status {
+    // SAFETY: the handle is open, the result writable.
+    unsafe {
+        with_session(session, |session| {
+            put(out, RawSavepoint { token: session.savepoint()? });
+            Ok(())
+        })
+    }
+}
+
+/// `teak_savepoint_rollback`
+#[no_mangle]
+pub unsafe extern "C" fn teak_savepoint_rollback(
+    session: *const SessionHandle,
+    savepoint: *const RawSavepoint,
+) -> Status {
+    // SAFETY: the handle is open, the savepoint readable.
+    unsafe {
+        with_session(session, |session| {
+            let savepoint = savepoint.as_ref().ok_or(Stop::Misuse("no savepoint"))?;
+            session.savepoint_rollback(savepoint.token)
+        })
+    }
+}
+
+/// `teak_prepare`
+#[no_mangle]
+pub unsafe extern "C" fn teak_prepare(session: *const SessionHandle, xid: RawBytes) -> Status {
+    // SAFETY: the handle is open, the xid readable.
+    unsafe { with_session(session, |session| session.prepare(xid.slice())) }
+}
+
+/// `teak_commit_ordered`
+#[no_mangle]
+pub unsafe extern "C" fn teak_commit_ordered(session: *const SessionHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, Session::commit_ordered) }
+}
+
+/// `teak_commit`
+#[no_mangle]
+pub unsafe extern "C" fn teak_commit(session: *const SessionHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, Session::commit) }
+}
+
+/// `teak_rollback`
+#[no_mangle]
+pub unsafe extern "C" fn teak_rollback(session: *const SessionHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe {
+        with_session(session, |session| {
+            session.rollback();
+            Ok(())
+        })
+    }
+}
+
+/// `teak_interrupt`
+#[no_mangle]
+pub unsafe extern "C" fn teak_interrupt(session: *const SessionHandle) {
+    // SAFETY: the handle is open or NULL; only the parts that any thread may use are touched.
+    let Some(handle) = (unsafe { session.as_ref() }) else { return };
+    value(Some(&handle.engine), (), || match handle.tag.txn.load(Ordering::SeqCst) {
+        0 => (),
+        txn => handle.engine.core.interrupt(txn),
+    })
+}

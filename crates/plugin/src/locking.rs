@@ -1,0 +1,202 @@
+//! Locking reads.
+//!
+//! A candidate is found with [`teak_core::View::Pending`], which shows what is committed and what other transactions have inserted; then its
+//! row is locked, which waits for those transactions; then it is read again. Under the lock nobody else can change it.
+//!
+//! A scan of an index returns its entries unlocked, so that the shim can evaluate the pushed condition first; [`TableCursor::fetch`] then locks the
+//! row and checks that the entry is still there.
+//!
+//! # Ranges
+//!
+//! From REPEATABLE READ on, a scan also locks the gaps it passes against inserts. For the first [`EXACT_STEPS`] entries it locks just
+//! the gap and the entry, so that a `LIMIT 1` leaves the rest of the table alone; then all the way to the end of the scan at once. After a range was
+//! locked the scan looks again, because an insert may have come before the lock. An inserter does the reverse: it checks for ranges, writes, and
+//! checks again. Whatever the order, one of the two sees the other.
+
+use std::ops::Bound;
+
+use teak_core::{Error, LockMode};
+
+use crate::bounds::Direction;
+use crate::outcome::{Result, Stop};
+use crate::scan::{Busy, Read, Sight, TableCursor};
+use crate::session::Session;
+
+/// Entries whose gaps a scan locks one by one before it locks the rest of its range.
+pub const EXACT_STEPS: u32 = 16;
+
+/// What became of a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Candidate {
+    /// It is locked and there.
+    Ours,
+    /// It went before it could be locked.
+    Gone,
+    /// Another transaction has it and it is to be passed over.
+    Skipped,
+}
+
+impl TableCursor {
+    /// The first entry from `self.from` on, locked (rows) or not yet (index entries).
+    pub(crate) fn first_locked(&mut self, session: &mut Session, mode: LockMode) -> Result<bool> {
+        let found = match self.steps {
+            Some(_) => self.place_in_locked_range(session)?,
+            None => self.place(session)? && self.inside(),
+        };
+        self.take_candidates(session, mode, found)
+    }
+
+    /// The entry after the current one in the present direction.
+    pub(crate) fn next_locked(&mut self, session: &mut Session, mode: LockMode) -> Result<bool> {
+        let found = self.next_candidate(session)?;
+        self.take_candidates(session, mode, found)
+    }
+
+    fn next_candidate(&mut self, session: &mut Session) -> Result<bool> {
+        self.locked = false;
+        if self.steps.is_none() {
+            return Ok(self.advance(session)? && self.inside());
+        }
+        self.from.set_beyond(self.core.key());
+        self.place_in_locked_range(session)
+    }
+
+    /// Finds the first candidate from `self.from` on, and locks the range up to it.
+    fn place_in_locked_range(&mut self, session: &mut Session) -> Result<bool> {
+        let tree = self.tree().clone();
+        let mut covered: Option<Vec<u8>> = None;
+        loop {
+            let found = self.place(session)? && self.inside();
+            let is_covered = |upto: &Vec<u8>| match self.direction {
+                Direction::Up => self.core.key() <= upto.as_slice(),
+                Direction::Down => self.core.key() >= upto.as_slice(),
+            };
+            if found && covered.as_ref().is_some_and(is_covered) {
+                return Ok(true);
+            }
+            let (Some(steps), Some(from), Some(end)) = (self.steps, self.from.bound(), self.end.bound())
+            else {
+                return Ok(found);
+            };
+            let stepwise = found && steps < EXACT_STEPS;
+            let to = if stepwise { Bound::Included(self.core.key()) } else { end };
+            match self.direction {
+                Direction::Up => session.lock_range(&tree, from, to)?,
+                Direction::Down => session.lock_range(&tree, to, from)?,
+            }
+            self.steps = stepwise.then_some(steps + 1);
+            covered = stepwise.then(|| self.core.key().to_vec());
+        }
+    }
+
+    /// From a candidate on, the first that can be had.
+    fn take_candidates(&mut self, session: &mut Session, mode: LockMode, mut found: bool) -> Result<bool> {
+        while found && self.is_rows() {
+            match self.take_row(session, mode)? {
+                Candidate::Ours => return Ok(true),
+                Candidate::Gone | Candidate::Skipped => found = self.next_candidate(session)?,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Locks the row the cursor stands on and reads it again.
+    fn take_row(&mut self, session: &mut Session, mode: LockMode) -> Result<Candidate> {
+        let tree = self.table.tree(0);
+        self.locked = match session.lock(tree, self.core.key(), mode, self.read.busy.policy()) {
+            Ok(new) => new,
+            Err(Stop::Core(Error::WouldBlock)) if self.read.busy == Busy::Skip => {
+                return Ok(Candidate::Skipped)
+            }
+            Err(error) => return Err(error),
+        };
+        session.check_unchanged(tree, self.core.key())?;
+        if self.core.refresh(session.txn()?, self.read.view())? {
+            return Ok(Candidate::Ours);
+        }
+        if std::mem::take(&mut self.locked) {
+            session.unlock(tree, self.core.key());
+        }
+        Ok(Candidate::Gone)
+    }
+
+    /// The entry with exactly this key. One that is missing is kept missing, where the level locks ranges.
+    pub(crate) fn get_locked(&mut self, session: &mut Session, key: &[u8], mode: LockMode) -> Result<bool> {
+        let tree = self.tree().clone();
+        loop {
+            if self.core.get(session.txn()?, self.read.view(), key)? {
+                if !self.is_rows() {
+                    return Ok(true);
+                }
+                match self.take_row(session, mode)? {
+                    Candidate::Ours => return Ok(true),
+                    Candidate::Skipped => return Ok(false),
+                    Candidate::Gone => continue,
+                }
+            }
+            session.check_unchanged(&tree, key)?;
+            if self.steps.take().is_none() {
+                return Ok(false);
+            }
+            session.lock_range(&tree, Bound::Included(key), Bound::Included(key))?;
+        }
+    }
+
+    /// The row with primary key `pk` of the entry that `index` stands on; `self` is a cursor over the rows. [`Stop::NotFound`] means that the entry is
+    /// stale or its row is to be skipped.
+    pub fn fetch(
+        &mut self,
+        session: &mut Session,
+        index: &mut TableCursor,
+        pk: &[u8],
+        read: Read,
+    ) -> Result<()> {
+        if !self.is_rows() {
+            return Err(Stop::Misuse("rows are fetched with a cursor over tree 0"));
+        }
+        self.begin(session, read, Direction::Up);
+        self.steps = None;
+        self.end.set_open();
+        let Sight::Locking(mode) = read.sight else {
+            if self.core.get(session.txn()?, read.view(), pk)? {
+                return Ok(());
+            }
+            return match read.sight {
+                Sight::Snapshot => Err(Stop::Inconsistent { table: self.table.name(), tree: index.number }),
+                _ => Err(Stop::NotFound),
+            };
+        };
+        let rows = self.table.tree(0);
+        self.locked = match session.lock(rows, pk, mode, read.busy.policy()) {
+            Ok(new) => new,
+            Err(Stop::Core(Error::WouldBlock)) if read.busy == Busy::Skip => return Err(Stop::NotFound),
+            Err(error) => return Err(error),
+        };
+        session.check_unchanged(rows, pk)?;
+        // From here on `pk` may be gone: it can point into the memory of `index`.
+        let found = self.core.get(session.txn()?, read.view(), pk)?;
+        if found && index.still_names(session, self.core.key())? {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.locked) {
+            session.unlock(rows, self.core.key());
+        }
+        Err(Stop::NotFound)
+    }
+
+    /// Whether the current entry still exists and belongs to the row `pk`, whose lock the session holds.
+    fn still_names(&mut self, session: &mut Session, pk: &[u8]) -> Result<bool> {
+        if !self.core.refresh(session.txn()?, self.read.view())? {
+            return Ok(false);
+        }
+        // The key of a non-unique entry ends with the primary key; a unique one may have passed to another row.
+        Ok(!self.unique || crate::unique::primary_key(self.core.value()?) == Some(pk))
+    }
+
+    /// The row last returned did not match: its lock is given back at READ COMMITTED, if this cursor took it.
+    pub fn unlock_row(&mut self, session: &mut Session) {
+        if session.is_read_committed() && self.is_rows() && std::mem::take(&mut self.locked) {
+            session.unlock(self.table.tree(0), self.core.key());
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Row operations: one change of a row and of all its index entries, all or nothing.
+//!
+//! Locks: the row exclusively; each unique key that is put in or taken out exclusively (see [`crate::unique`]); non-unique entries are not
+//! locked, whoever changes them holds the row. What is put in must not lie in a range that another transaction has locked
+//! (see [`crate::locking`] for why that is checked before and after the write).
+
+use std::sync::Arc;
+
+use teak_core::{LockMode, WaitPolicy, WriteOp};
+
+use crate::core_engine::{Table, Tree};
+use crate::outcome::{Result, Stop};
+use crate::session::Session;
+use crate::unique::primary_key;
+
+/// An index entry of a row.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// Which tree of the table.
+    pub tree: u32,
+    /// Whether nobody else may have the key.
+    pub unique: bool,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+}
+
+/// How a row is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    /// How strongly the row behind a duplicate key is locked.
+    pub duplicate: LockMode,
+    /// The primary key was never used: no need to look.
+    pub fresh_key: bool,
+    /// Nobody else can see the table.
+    pub no_locks: bool,
+}
+
+impl Default for Manner {
+    fn default() -> Manner {
+        Manner { duplicate: LockMode::Shared, fresh_key: false, no_locks: false }
+    }
+}
+
+fn tree(table: &Table, number: u32) -> Result<&Arc<Tree>> {
+    if number as usize >= table.trees() {
+        return Err(Stop::Misuse("no such tree"));
+    }
+    Ok(table.tree(number as usize))
+}
+
+impl Session {
+    /// Puts in a new row. On [`Stop::Duplicate`] `duplicate_tree` says which tree refused, `self.duplicate_pk` which row is there.
+    pub fn insert<'e>(
+        &mut self,
+        table: &Table,
+        pk: &[u8],
+        row: &[u8],
+        entries: impl Iterator<Item = Entry<'e>> + Clone,
+        manner: Manner,
+        duplicate_tree: &mut u32,
+    ) -> Result<()> {
+        let rows = tree(table, 0)?;
+        self.atomically(|session| {
+            session.make_room_for_row(rows, pk, manner, duplicate_tree)?;
+            for entry in entries.clone() {
+                session.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, duplicate_tree)?;
+            }
+            let txn = session.writable()?;
+            txn.write(rows, pk, WriteOp::Insert(row))?;
+            for entry in entries.clone() {
+                txn.write(tree(table, entry.tree)?, entry.key, WriteOp::Insert(entry.value))?;
+            }
+            if !manner.no_locks {
+                session.check_insert(rows, pk)?;
+                for entry in entries {
+                    session.check_insert(tree(table, entry.tree)?, entry.key)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Replaces the row `old_pk`. Each pair of entries belongs to one tree; `None`: there is no entry.
+    #[allow(clippy::too_many_arguments)] // it is what a row operation needs, and bundles would be taken apart at once
+    pub fn update<'e>(
+        &mut self,
+        table: &Table,
+        old_pk: &[u8],
+        new_pk: &[u8],
+        row: &[u8],
+        pairs: impl Iterator<Item = (Option<Entry<'e>>, Option<Entry<'e>>)> + Clone,
+        manner: Manner,
+        duplicate_tree: &mut u32,
+    ) -> Result<()> {
+        let rows = tree(table, 0)?;
+        let moves = old_pk != new_pk;
+        self.atomically(|session| {
+            session.take_row(rows, old_pk, manner)?;
+            if moves {
+                session.make_room_for_row(rows, new_pk, manner, duplicate_tree)?;
+            }
+            for (old, new) in pairs.clone().filter(|(old, new)| key(old) != key(new)) {
+                if let Some(old) = old {
+                    session.lock_entry(tree(table, old.tree)?, &old, manner)?;
+                }
+                if let Some(new) = new {
+                    session.make_room_for_entry(tree(table, new.tree)?, &new, manner, duplicate_tree)?;
+                }
+            }
+            let txn = session.writable()?;
+            if moves {
+                txn.write(rows, old_pk, WriteOp::Delete)?;
+                txn.write(rows, new_pk, WriteOp::Insert(row))?;
+            } else {
+                txn.write(rows, old_pk, WriteOp::Update(row))?;
+            }
+            for pair in pairs.clone() {
+                match pair {
+                    (Some(old), Some(new)) if old.key == new.key => {
+                        if old.value != new.value {
+                            txn.write(tree(table, new.tree)?, new.key, WriteOp::Update(new.value))?;
+                        }
+                    }
+                    (old, new) => {
+                        if let Some(old) = old {
+                            txn.write(tree(table, old.tree)?, old.key, WriteOp::Delete)?;
+                        }
+                        if let Some(new) = new {
+                            txn.write(tree(table, new.tree)?, new.key, WriteOp::Insert(new.value))?;
+                        }
+                    }
+                }
+            }
+            if !manner.no_locks {
+                if moves {
+                    session.check_insert(rows, new_pk)?;
+                }
+                for (_, new) in pairs.filter(|(old, new)| key(old) != key(new)) {
+                    if let Some(new) = new {
+                        session.check_insert(tree(table, new.tree)?, new.key)?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes a row and its entries out.
+    pub fn delete<'e>(
+        &mut self,
+        table: &Table,
+        pk: &[u8],
+        entries: impl Iterator<Item = Entry<'e>> + Clone,
+        manner: Manner,
+    ) -> Result<()> {
+        let rows = tree(table, 0)?;
+        self.atomically(|session| {
+            session.take_row(rows, pk, manner)?;
+            for entry in entries.clone() {
+                session.lock_entry(tree(table, entry.tree)?, &entry, manner)?;
+            }
+            let txn = session.writable()?;
+            txn.write(rows, pk, WriteOp::Delete)?;
+            for entry in entries {
+                txn.write(tree(table, entry.tree)?, entry.key, WriteOp::Delete)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Locks an existing row for a change.
+    fn take_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner) -> Result<()> {
+        if manner.no_locks {
+            return Ok(());
+        }
+        // A row that was read with a lock, as the server does before a change, is there; any other may have gone meanwhile.
+        let new = self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait)?;
+        self.check_unchanged(rows, pk)?;
+        if new && !self.probe(rows, pk)? {
+            return Err(Stop::NotFound);
+        }
+        Ok(())
+    }
+
+    /// A unique key is locked before it goes: who wants it must wait to know whether it does.
+    fn lock_entry(&mut self, tree: &Arc<Tree>, entry: &Entry<'_>, manner: Manner) -> Result<()> {
+        if entry.unique && !manner.no_locks {
+            self.lock(tree, entry.key, LockMode::Exclusive, WaitPolicy::Wait)?;
+        }
+        Ok(())
+    }
+
+    fn make_room_for_row(
+        &mut self,
+        rows: &Arc<Tree>,
+        pk: &[u8],
+        manner: Manner,
+        duplicate_tree: &mut u32,
+    ) -> Result<()> {
+        let claimed = match (manner.no_locks, manner.fresh_key) {
+            (true, true) => Ok(()),
+            (true, false) => self.claim_unlocked(rows, pk),
+            (false, true) => self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait).map(drop),
+            (false, false) => self.claim(rows, pk, manner.duplicate),
+        };
+        if matches!(claimed, Err(Stop::Duplicate)) {
+            *duplicate_tree = 0;
+            self.duplicate_pk.clear();
+            self.duplicate_pk.extend_from_slice(pk);
+        }
+        claimed?;
+        if manner.no_locks || manner.fresh_key {
+            return Ok(());
+        }
+        self.check_unchanged(rows, pk)
+    }
+
+    fn make_room_for_entry(
+        &mut self,
+        tree: &Arc<Tree>,
+        entry: &Entry<'_>,
+        manner: Manner,
+        duplicate_tree: &mut u32,
+    ) -> Result<()> {
+        let claimed = match (entry.unique, manner.no_locks) {
+            (false, true) => return Ok(()),
+            // The exclusive lock of a unique key waits for ranges as well.
+            (false, false) => return self.check_insert(tree, entry.key),
+            (true, true) => self.claim_unlocked(tree, entry.key),
+            (true, false) => self.claim(tree, entry.key, manner.duplicate),
+        };
+        if matches!(claimed, Err(Stop::Duplicate)) {
+            *duplicate_tree = entry.tree;
+            let mut pk = std::mem::take(&mut self.duplicate_pk);
+            pk.clear();
+            pk.extend_from_slice(primary_key(self.probed(tree)?).unwrap_or_default());
+            self.duplicate_pk = pk;
+        }
+        claimed
+    }
+
+    fn claim_unlocked(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        if self.probe(tree, key)? {
+            return Err(Stop::Duplicate);
+        }
+        Ok(())
+    }
+}
+
+fn key<'e>(entry: &Option<Entry<'e>>) -> Option<&'e [u8]> {
+    entry.as_ref().map(|entry| entry.key)
+}

@@ -1,0 +1,256 @@
+//! Cursors over one tree of a table: where they are put, which way they go, where they end.
+//!
+//! The locking half of a read is in [`crate::locking`]. Invariant: what a cursor last returned stays readable through [`TableCursor::key`]
+//! and [`TableCursor::value`] until its next move.
+
+use std::sync::Arc;
+
+use teak_core::{LockMode, Seek, View, WaitPolicy};
+
+use crate::bounds::{Direction, Edge, End, Start};
+use crate::core_engine::{Cursor, Table, Tree};
+use crate::outcome::{Result, Stop};
+use crate::session::Session;
+use std::ops::Bound;
+
+/// What a read sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// The snapshot; nothing is locked.
+    Snapshot,
+    /// What is committed now; nothing is locked.
+    Latest,
+    /// What is committed now, locked.
+    Locking(LockMode),
+}
+
+/// What to do about a row that another transaction has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Busy {
+    /// Wait for it.
+    Wait,
+    /// Fail at once.
+    Fail,
+    /// Pass it over.
+    Skip,
+}
+
+impl Busy {
+    /// How the lock is asked for.
+    pub fn policy(self) -> WaitPolicy {
+        match self {
+            Busy::Wait => WaitPolicy::Wait,
+            Busy::Fail | Busy::Skip => WaitPolicy::NoWait,
+        }
+    }
+}
+
+/// How a read sees and locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read {
+    /// What it sees.
+    pub sight: Sight,
+    /// What it does about locked rows.
+    pub busy: Busy,
+    /// Whether it may lock ranges, where the isolation level asks for that.
+    pub ranges: bool,
+}
+
+impl Read {
+    /// A consistent read.
+    pub const SNAPSHOT: Read = Read { sight: Sight::Snapshot, busy: Busy::Wait, ranges: true };
+
+    /// A locking read that waits.
+    pub const fn locking(mode: LockMode) -> Read {
+        Read { sight: Sight::Locking(mode), busy: Busy::Wait, ranges: true }
+    }
+
+    /// The view the cursor moves with. Under a row's lock, [`View::Pending`] and [`View::Latest`] are the same: whoever has an
+    /// uncommitted version holds the exclusive lock. So one view serves to find candidates and to read them again.
+    pub fn view(self) -> View {
+        match self.sight {
+            Sight::Snapshot => View::Snapshot,
+            Sight::Latest => View::Latest,
+            Sight::Locking(_) => View::Pending,
+        }
+    }
+}
+
+/// A cursor over one tree of a table.
+pub struct TableCursor {
+    pub(crate) table: Arc<Table>,
+    pub(crate) number: u32,
+    pub(crate) unique: bool,
+    pub(crate) core: Cursor,
+    pub(crate) read: Read,
+    pub(crate) direction: Direction,
+    /// Where the present scan ends.
+    pub(crate) end: Edge,
+    /// Where the next candidate is looked for; kept up to date only while ranges are locked step by step.
+    pub(crate) from: Edge,
+    /// How many ranges the scan has locked step by step; `None`: none (any more).
+    pub(crate) steps: Option<u32>,
+    /// Whether the last read took the lock of the row it returned.
+    pub(crate) locked: bool,
+    /// The scan cannot return anything.
+    nothing: bool,
+}
+
+impl TableCursor {
+    /// A cursor without a position. `unique`: the tree is that of a unique index.
+    pub fn new(table: Arc<Table>, number: u32, unique: bool) -> Result<TableCursor> {
+        if number as usize >= table.trees() {
+            return Err(Stop::Misuse("no such tree"));
+        }
+        let core = Cursor::new(table.tree(number as usize).clone());
+        Ok(TableCursor {
+            table,
+            number,
+            unique,
+            core,
+            read: Read::SNAPSHOT,
+            direction: Direction::Up,
+            end: Edge::default(),
+            from: Edge::default(),
+            steps: None,
+            locked: false,
+            nothing: true,
+        })
+    }
+
+    /// Whether it goes over the rows rather than an index.
+    pub fn is_rows(&self) -> bool {
+        self.number == 0
+    }
+
+    pub(crate) fn tree(&self) -> &Arc<Tree> {
+        self.table.tree(self.number as usize)
+    }
+
+    /// The current key.
+    pub fn key(&self) -> &[u8] {
+        self.core.key()
+    }
+
+    /// The current value.
+    pub fn value(&self) -> Result<&[u8]> {
+        Ok(self.core.value()?)
+    }
+
+    /// Lets go of the position and of what it pins.
+    pub fn reset(&mut self) {
+        self.core.reset();
+        self.steps = None;
+        self.locked = false;
+        self.nothing = true;
+    }
+
+    /// Goes to the first entry at `start` within `end`.
+    pub fn seek(
+        &mut self,
+        session: &mut Session,
+        start: Start,
+        key: &[u8],
+        end: End<'_>,
+        read: Read,
+    ) -> Result<()> {
+        self.begin(session, read, start.direction());
+        self.from.set_start(start, key);
+        self.end.set_end(end, self.direction);
+        self.nothing = self.from.is_nothing() || self.end.is_nothing();
+        if self.nothing {
+            return Err(Stop::NotFound);
+        }
+        let found = match read.sight {
+            Sight::Locking(mode) => self.first_locked(session, mode)?,
+            Sight::Snapshot | Sight::Latest => self.place(session)? && self.inside(),
+        };
+        found.then_some(()).ok_or(Stop::NotFound)
+    }
+
+    /// Starts a read: what holds for it from here on.
+    pub(crate) fn begin(&mut self, session: &Session, read: Read, direction: Direction) {
+        let ranges = read.ranges
+            && matches!(read.sight, Sight::Locking(_))
+            && session.locks_ranges()
+            // Who skips locked rows asks for no repeatable answer; a queue's readers must not hold up its writers.
+            && (read.busy != Busy::Skip || session.is_serializable());
+        self.read = read;
+        self.direction = direction;
+        self.steps = ranges.then_some(0);
+        self.locked = false;
+        self.nothing = false;
+    }
+
+    /// Goes to the next entry in key order.
+    pub fn next(&mut self, session: &mut Session) -> Result<()> {
+        self.step(session, Direction::Up)
+    }
+
+    /// Goes to the previous entry in key order.
+    pub fn prev(&mut self, session: &mut Session) -> Result<()> {
+        self.step(session, Direction::Down)
+    }
+
+    fn step(&mut self, session: &mut Session, direction: Direction) -> Result<()> {
+        if self.nothing {
+            return Err(Stop::End);
+        }
+        if direction != self.direction {
+            self.turn(direction);
+        }
+        let found = match self.read.sight {
+            Sight::Locking(mode) => self.next_locked(session, mode)?,
+            Sight::Snapshot | Sight::Latest => self.advance(session)? && self.inside(),
+        };
+        found.then_some(()).ok_or(Stop::End)
+    }
+
+    /// Goes the other way from here: the end no longer counts.
+    fn turn(&mut self, direction: Direction) {
+        self.direction = direction;
+        self.end.set_open();
+        // What was locked so far lies behind; ahead, ranges are locked anew.
+        self.steps = self.steps.map(|_| 0);
+    }
+
+    /// The entry with exactly this key.
+    pub fn get(&mut self, session: &mut Session, key: &[u8], read: Read) -> Result<()> {
+        self.begin(session, read, Direction::Up);
+        self.end.set_open();
+        let found = match read.sight {
+            Sight::Locking(mode) => self.get_locked(session, key, mode)?,
+            Sight::Snapshot | Sight::Latest => self.core.get(session.txn()?, read.view(), key)?,
+        };
+        found.then_some(()).ok_or(Stop::NotFound)
+    }
+
+    /// Whether the current key is before the end of the scan.
+    pub(crate) fn inside(&self) -> bool {
+        self.end.admits(self.core.key(), self.direction)
+    }
+
+    /// Moves to the neighbour in the present direction.
+    pub(crate) fn advance(&mut self, session: &mut Session) -> Result<bool> {
+        let txn = session.txn()?;
+        Ok(match self.direction {
+            Direction::Up => self.core.next(txn)?,
+            Direction::Down => self.core.prev(txn)?,
+        })
+    }
+
+    /// Places the cursor on the first candidate from `self.from` on.
+    pub(crate) fn place(&mut self, session: &mut Session) -> Result<bool> {
+        let txn = session.txn()?;
+        let view = self.read.view();
+        let Some(from) = self.from.bound() else { return Ok(false) };
+        Ok(match (self.direction, from) {
+            (Direction::Up, Bound::Unbounded) => self.core.first(txn, view)?,
+            (Direction::Down, Bound::Unbounded) => self.core.last(txn, view)?,
+            (Direction::Up, Bound::Included(key)) => self.core.seek(txn, view, Seek::AtOrAfter, key)?,
+            (Direction::Up, Bound::Excluded(key)) => self.core.seek(txn, view, Seek::After, key)?,
+            (Direction::Down, Bound::Included(key)) => self.core.seek(txn, view, Seek::AtOrBefore, key)?,
+            (Direction::Down, Bound::Excluded(key)) => self.core.seek(txn, view, Seek::Before, key)?,
+        })
+    }
+}

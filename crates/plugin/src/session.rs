@@ -1,0 +1,402 @@
+//! A connection's transaction: statements, savepoints, two-phase commit, and how it waits for locks.
+//!
+//! Invariants: there is at most one transaction; `tag.txn` names it as long as it may hold locks. A session that is dropped rolls its
+//! transaction back, unless that is prepared: then the core keeps it for `commit_by_xid`.
+
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use teak_core::{Error, Isolation, LockMode, TxnId, View, WaitPolicy, WaitRequest};
+
+use crate::callbacks::Thd;
+use crate::core_engine::{Cursor, Savepoint, Transaction, Tree};
+use crate::engine::{EngineHandle, SessionTag};
+use crate::outcome::{Result, Stop};
+
+/// Longest transaction identifier: the server's XIDDATASIZE and its header, rounded up.
+pub const MAX_XID: usize = 160;
+
+/// Trees whose probe cursor a transaction keeps.
+const MAX_PROBES: usize = 32;
+
+/// Isolation as the server knows it; whether REPEATABLE READ is strict is the session's setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// READ COMMITTED, READ UNCOMMITTED.
+    ReadCommitted,
+    /// REPEATABLE READ.
+    RepeatableRead,
+    /// SERIALIZABLE.
+    Serializable,
+}
+
+/// How a session waits for locks.
+struct Waits {
+    engine: Arc<EngineHandle>,
+    tag: Arc<SessionTag>,
+    timeout: Duration,
+}
+
+impl Waits {
+    fn run<T>(
+        &self,
+        policy: WaitPolicy,
+        request: impl FnOnce(&WaitRequest<'_>) -> Result<T, Error>,
+    ) -> Result<T> {
+        let callbacks = &self.engine.callbacks;
+        let slept = AtomicBool::new(false);
+        let interrupted = || callbacks.is_killed(self.tag.thd);
+        let before_wait = |holders: &[TxnId]| {
+            self.engine.report_wait(&self.tag, holders);
+            if !slept.swap(true, Ordering::SeqCst) {
+                callbacks.wait_begin(self.tag.thd);
+            }
+        };
+        let result = request(&WaitRequest {
+            policy,
+            timeout: self.timeout,
+            interrupted: &interrupted,
+            before_wait: &before_wait,
+        });
+        if slept.load(Ordering::SeqCst) {
+            callbacks.wait_end(self.tag.thd);
+        }
+        result.map_err(Stop::Core)
+    }
+}
+
+/// A connection.
+pub struct Session {
+    number: u64,
+    waits: Waits,
+    strict: bool,
+    txn: Option<Transaction>,
+    read_only: bool,
+    prepared: bool,
+    statement: Option<Savepoint>,
+    savepoints: Vec<Savepoint>,
+    /// Cursors for uniqueness checks, one a tree. They hold their tree, so they go with the transaction.
+    probes: Vec<(Arc<Tree>, Cursor)>,
+    /// Primary key of the row that the last duplicate collided with.
+    pub duplicate_pk: Vec<u8>,
+}
+
+impl Session {
+    /// A session without a transaction.
+    pub fn new(engine: Arc<EngineHandle>, thd: Thd, id: u64) -> Session {
+        let tag = Arc::new(SessionTag { thd, id, txn: AtomicU64::new(0) });
+        let number = engine.enter(tag.clone());
+        Session {
+            number,
+            waits: Waits { engine, tag, timeout: Duration::from_secs(50) },
+            strict: true,
+            txn: None,
+            read_only: false,
+            prepared: false,
+            statement: None,
+            savepoints: Vec::new(),
+            probes: Vec::new(),
+            duplicate_pk: Vec::new(),
+        }
+    }
+
+    /// What other threads may know of it.
+    pub fn tag(&self) -> &Arc<SessionTag> {
+        &self.waits.tag
+    }
+
+    /// Longest wait for a lock.
+    pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
+        self.waits.timeout = timeout;
+    }
+
+    /// Whether writing or locking what was committed after the snapshot is a conflict; for levels set from now on.
+    pub fn set_strict(&mut self, strict: bool) {
+        self.strict = strict;
+    }
+
+    // ---- transaction ----
+
+    fn isolation_of(&self, level: Level) -> Isolation {
+        match level {
+            Level::ReadCommitted => Isolation::ReadCommitted,
+            Level::RepeatableRead if self.strict => Isolation::Repeatable,
+            Level::RepeatableRead => Isolation::RepeatableLenient,
+            Level::Serializable => Isolation::Serializable,
+        }
+    }
+
+    /// Begins a transaction; in an open one it only sets the level.
+    pub fn begin(&mut self, level: Level, read_only: bool) -> Result<()> {
+        if self.txn.is_some() {
+            return self.set_level(level);
+        }
+        let mut txn = self.waits.engine.core.begin(self.isolation_of(level));
+        txn.set_label(self.waits.tag.id);
+        self.waits.tag.txn.store(txn.id(), Ordering::SeqCst);
+        self.read_only = read_only;
+        self.txn = Some(txn);
+        Ok(())
+    }
+
+    /// The open transaction.
+    pub fn txn(&mut self) -> Result<&mut Transaction> {
+        self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))
+    }
+
+    /// The open transaction, for writing.
+    pub fn writable(&mut self) -> Result<&mut Transaction> {
+        if self.read_only {
+            return Err(Stop::Core(Error::ReadOnly("the transaction was started READ ONLY".to_string())));
+        }
+        if self.prepared {
+            return Err(Stop::Misuse("the transaction is prepared"));
+        }
+        self.txn()
+    }
+
+    /// Its identifier; 0 if there is none.
+    pub fn txn_id(&self) -> TxnId {
+        self.txn.as_ref().map_or(0, Transaction::id)
+    }
+
+    /// Whether a transaction is open.
+    pub fn is_active(&self) -> bool {
+        self.txn.is_some()
+    }
+
+    /// Whether it has written anything.
+    pub fn has_writes(&self) -> bool {
+        self.txn.as_ref().is_some_and(Transaction::has_writes)
+    }
+
+    /// Whether it is prepared.
+    pub fn is_prepared(&self) -> bool {
+        self.prepared
+    }
+
+    /// Changes the level; a snapshot already taken stays.
+    pub fn set_level(&mut self, level: Level) -> Result<()> {
+        let isolation = self.isolation_of(level);
+        self.txn()?.set_isolation(isolation);
+        Ok(())
+    }
+
+    fn isolation(&self) -> Option<Isolation> {
+        self.txn.as_ref().map(Transaction::isolation)
+    }
+
+    /// Whether reads take a snapshot per statement and rows that do not match are unlocked.
+    pub fn is_read_committed(&self) -> bool {
+        self.isolation() == Some(Isolation::ReadCommitted)
+    }
+
+    /// Whether locking reads lock the ranges they pass.
+    pub fn locks_ranges(&self) -> bool {
+        !self.is_read_committed()
+    }
+
+    /// Whether even SKIP LOCKED locks ranges.
+    pub fn is_serializable(&self) -> bool {
+        self.isolation() == Some(Isolation::Serializable)
+    }
+
+    /// Takes the snapshot, if there is none.
+    pub fn open_snapshot(&mut self) -> Result<()> {
+        self.txn()?.open_snapshot();
+        Ok(())
+    }
+
+    // ---- statements and savepoints ----
+
+    /// A statement begins; within one that has begun it does nothing.
+    pub fn statement_begin(&mut self) -> Result<()> {
+        let now = self.txn()?.savepoint();
+        self.statement.get_or_insert(now);
+        Ok(())
+    }
+
+    fn statement_end(&mut self) {
+        self.statement = None;
+        for (_, probe) in &mut self.probes {
+            probe.reset();
+        }
+        if self.is_read_committed() {
+            if let Some(txn) = &mut self.txn {
+                txn.close_snapshot();
+            }
+        }
+    }
+
+    /// A statement ended well inside a transaction that goes on.
+    pub fn statement_commit(&mut self) -> Result<()> {
+        self.statement_end();
+        Ok(())
+    }
+
+    /// Undoes the writes of the statement; its locks are kept. Nothing happens if none has begun.
+    pub fn statement_rollback(&mut self) -> Result<()> {
+        let begin = self.statement;
+        self.statement_end();
+        match (begin, &mut self.txn) {
+            (Some(begin), Some(txn)) => Ok(txn.rollback_to(begin)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// A savepoint's token: its number within the transaction.
+    pub fn savepoint(&mut self) -> Result<u64> {
+        let now = self.txn()?.savepoint();
+        // Nothing was written since the last one: the same point.
+        if self.savepoints.last() != Some(&now) {
+            self.savepoints.push(now);
+        }
+        Ok(self.savepoints.len() as u64 - 1)
+    }
+
+    /// Undoes the writes since a savepoint; locks are kept.
+    pub fn savepoint_rollback(&mut self, token: u64) -> Result<()> {
+        let position = usize::try_from(token).unwrap_or(usize::MAX);
+        let to = *self.savepoints.get(position).ok_or(Stop::Misuse("no such savepoint"))?;
+        self.savepoints.truncate(position + 1);
+        Ok(self.txn()?.rollback_to(to)?)
+    }
+
+    /// Runs `operation`; if it fails its writes are undone.
+    pub fn atomically<T>(&mut self, operation: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+        let before = self.writable()?.savepoint();
+        let result = operation(self);
+        if result.is_err() {
+            self.txn()?.rollback_to(before)?;
+        }
+        result
+    }
+
+    // ---- the end ----
+
+    fn take(&mut self) -> Option<Transaction> {
+        self.statement = None;
+        self.savepoints.clear();
+        self.probes.clear();
+        self.prepared = false;
+        self.read_only = false;
+        self.txn.take()
+    }
+
+    fn ended(&self) {
+        self.waits.tag.txn.store(0, Ordering::SeqCst);
+    }
+
+    /// First phase of a two-phase commit.
+    pub fn prepare(&mut self, xid: &[u8]) -> Result<()> {
+        if xid.is_empty() || xid.len() > MAX_XID {
+            return Err(Stop::Misuse("length of the transaction identifier"));
+        }
+        self.txn()?.prepare(xid)?;
+        self.prepared = true;
+        Ok(())
+    }
+
+    /// Publishes a prepared transaction; [`Session::commit`] ends it.
+    pub fn commit_ordered(&mut self) -> Result<()> {
+        match &mut self.txn {
+            Some(txn) if self.prepared => txn.commit_ordered(),
+            Some(_) => return Err(Stop::Misuse("commit_ordered without prepare")),
+            None => (),
+        }
+        Ok(())
+    }
+
+    /// Commits; on an error the transaction was rolled back.
+    pub fn commit(&mut self) -> Result<()> {
+        let result = self.take().map_or(Ok(()), Transaction::commit);
+        self.ended();
+        Ok(result?)
+    }
+
+    /// Undoes everything.
+    pub fn rollback(&mut self) {
+        if let Some(txn) = self.take() {
+            txn.rollback();
+        }
+        self.ended();
+    }
+
+    // ---- locks ----
+
+    /// Locks a row; `true` if the lock is new.
+    pub fn lock(&mut self, tree: &Arc<Tree>, key: &[u8], mode: LockMode, policy: WaitPolicy) -> Result<bool> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        self.waits.run(policy, |wait| txn.lock(tree, key, mode, wait))
+    }
+
+    /// Keeps other transactions from inserting into a range. Ranges do not exclude each other: those who read and lock rows in
+    /// the same gap do not wait for each other, as in InnoDB.
+    pub fn lock_range(&mut self, tree: &Arc<Tree>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<()> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        self.waits.run(WaitPolicy::Wait, |wait| txn.lock_range(tree, from, to, LockMode::Shared, wait))
+    }
+
+    /// Waits while another transaction's range lock covers the key.
+    pub fn check_insert(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        self.waits.run(WaitPolicy::Wait, |wait| txn.check_insert(tree, key, wait))
+    }
+
+    /// Gives a row lock back.
+    pub fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+        if let Some(txn) = &mut self.txn {
+            txn.unlock(tree, key);
+        }
+    }
+
+    /// First committer wins: an error if the key was committed after this transaction's snapshot and the level is strict.
+    pub fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        let strict = match self.isolation() {
+            Some(Isolation::Repeatable) => true,
+            Some(Isolation::Serializable) => self.strict,
+            _ => false,
+        };
+        if strict && self.txn()?.changed_since_snapshot(tree, key)? {
+            return Err(Stop::Core(Error::SnapshotConflict));
+        }
+        Ok(())
+    }
+
+    // ---- looking for keys ----
+
+    /// Whether the newest committed version of `key` (or this transaction's own) exists; [`Session::probed`] is its value.
+    pub fn probe(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        let position = match self.probes.iter().position(|(of, _)| Arc::ptr_eq(of, tree)) {
+            Some(position) => position,
+            None => {
+                if self.probes.len() == MAX_PROBES {
+                    self.probes.remove(0);
+                }
+                self.probes.push((tree.clone(), Cursor::new(tree.clone())));
+                self.probes.len() - 1
+            }
+        };
+        Ok(self.probes[position].1.get(txn, View::Latest, key)?)
+    }
+
+    /// Value of the key that [`Session::probe`] found in `tree`.
+    pub fn probed(&self, tree: &Arc<Tree>) -> Result<&[u8]> {
+        match self.probes.iter().find(|(of, _)| Arc::ptr_eq(of, tree)) {
+            Some((_, cursor)) => Ok(cursor.value()?),
+            None => Err(Stop::NotFound),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Rolled back, but the core keeps what is prepared.
+        drop(self.take());
+        self.ended();
+        self.waits.engine.leave(self.number);
+    }
+}

@@ -1,0 +1,1 @@
+//! Tests of the border and of the operations behind it, against the model engine.

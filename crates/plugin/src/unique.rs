@@ -1,0 +1,63 @@
+//! Uniqueness: claiming a key that nobody else may have.
+//!
+//! Whoever puts a key into a unique tree, or takes it out, holds its exclusive lock to the end of the transaction. So under a lock of the key the newest committed
+//! version decides.
+
+use std::sync::Arc;
+
+use teak_core::{Error, LockMode, WaitPolicy};
+
+use crate::core_engine::Tree;
+use crate::outcome::{Result, Stop};
+use crate::session::Session;
+
+/// The primary key in the value of a unique index's entry: two bytes of length, little-endian, then the key.
+pub fn primary_key(value: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = value.split_first_chunk::<2>()?;
+    rest.get(..usize::from(u16::from_le_bytes(*length)))
+}
+
+impl Session {
+    /// Locks `key` exclusively and makes sure that it is free. If it is taken it stays locked with `duplicate` strength: shared
+    /// is enough to make the error true to the end of the transaction.
+    pub(crate) fn claim(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<()> {
+        loop {
+            // Most claims succeed, and most locks are free: the exclusive lock first, without waiting.
+            match self.lock(tree, key, LockMode::Exclusive, WaitPolicy::NoWait) {
+                Ok(new) => {
+                    if !self.probe(tree, key)? {
+                        return Ok(());
+                    }
+                    if !new || duplicate == LockMode::Exclusive {
+                        return Err(Stop::Duplicate);
+                    }
+                    self.unlock(tree, key);
+                }
+                Err(Stop::Core(Error::WouldBlock)) => {
+                    if duplicate == LockMode::Exclusive || !self.probe(tree, key)? {
+                        self.lock(tree, key, LockMode::Exclusive, WaitPolicy::Wait)?;
+                        continue;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            self.lock(tree, key, LockMode::Shared, WaitPolicy::Wait)?;
+            if self.probe(tree, key)? {
+                return Err(Stop::Duplicate);
+            }
+            // It went while nobody had it locked: the next round takes it.
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::primary_key;
+
+    #[test]
+    fn the_primary_key_is_found_in_a_value() {
+        assert_eq!(primary_key(b"\x02\x00abrest"), Some(&b"ab"[..]));
+        assert_eq!(primary_key(b"\x05\x00ab"), None);
+        assert_eq!(primary_key(b"\x05"), None);
+    }
+}
