@@ -13,7 +13,7 @@
 //!              write ok                    supersede(s)                        s <= born or durable(s), and unheld
 //!  Unwritten ───────────> (not tracked) ──────────────────────> Superseded(s) ──────────────────────────────────> free
 //!      │  │                    ^   ^            abandon(s), s > born │
-//!      │  │                    │   └─────────────────────────────────┘
+//!      │  │                    │   └───── if the checkpoint said so ────┘
 //!      │  ├──> Checkpoint(g) ──┤ durable(g)      abandon(g): free once unheld
 //!      │  └──> Private ────────┘ publish         dropped: free
 //!      └──> dropped: free
@@ -37,7 +37,12 @@ enum State {
     /// Belongs to the image of that checkpoint, which is not durable yet.
     Checkpoint(u64),
     /// The images of that generation and later do not name it.
-    Superseded(u64),
+    Superseded {
+        by: u64,
+        /// It was the running checkpoint that said so, about its own image: void if that is abandoned. What memory no longer
+        /// refers to stays superseded.
+        by_checkpoint: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +74,8 @@ pub(super) struct Books {
     durable: u64,
     /// The first generation whose image can name an extent that is allocated now.
     next: u64,
+    /// The checkpoint between `begin` and `durable` or `abandon`.
+    running: Option<u64>,
     durable_map: Option<MapExtent>,
     /// Map written for the running checkpoint.
     new_map: Option<(u64, MapExtent)>,
@@ -85,6 +92,7 @@ impl Books {
             holders: HashMap::new(),
             durable: 0,
             next: 1,
+            running: None,
             durable_map: map.map(|(offset, bytes)| MapExtent { offset, bytes, born: 0 }),
             new_map: None,
             outdated: map.is_none(),
@@ -142,7 +150,7 @@ impl Books {
                 self.outdated = true;
             }
             State::Unwritten(Lifetime::Private) => tracked.state = State::Private,
-            State::Private | State::Checkpoint(_) | State::Superseded(_) => (),
+            State::Private | State::Checkpoint(_) | State::Superseded { .. } => (),
         }
     }
 
@@ -168,19 +176,20 @@ impl Books {
     pub fn supersede(&mut self, offset: u64, bytes: u64, born: u64, generation: u64) {
         // An image that is durable already cannot stop naming anything: a late caller means the next one.
         let by = generation.max(self.durable + 1);
-        let superseded = Tracked { bytes, born, state: State::Superseded(by) };
+        let superseded = State::Superseded { by, by_checkpoint: self.running == Some(generation) };
         let Some(tracked) = self.tracked.get_mut(&offset) else {
             self.outdated = true;
-            self.tracked.insert(offset, superseded);
+            self.tracked.insert(offset, Tracked { bytes, born, state: superseded });
             return;
         };
         match tracked.state {
             State::Unwritten(_) => tracked.state = State::Unwritten(Lifetime::Private),
             State::Private => (),
-            State::Superseded(earlier) => tracked.state = State::Superseded(earlier.min(by)),
+            State::Superseded { by: earlier, .. } if earlier <= by => (),
+            State::Superseded { .. } => tracked.state = superseded,
             State::Checkpoint(_) => {
                 self.outdated = true;
-                tracked.state = State::Superseded(by);
+                tracked.state = superseded;
             }
         }
     }
@@ -196,9 +205,18 @@ impl Books {
         }
     }
 
-    /// Checkpoint `generation` starts: extents allocated from now on can be named by its image at the earliest.
+    /// Checkpoint `generation` starts, or starts again: extents allocated from now on can be named by its image at the earliest,
+    /// and those superseded until now are not in it, whatever an attempt that failed would have named.
     pub fn begin(&mut self, generation: u64) {
         self.next = self.next.max(generation);
+        self.running = Some(generation);
+        for tracked in self.tracked.values_mut() {
+            match &mut tracked.state {
+                State::Superseded { by, .. } if *by > generation => *by = generation.max(self.durable + 1),
+                _ => (),
+            }
+        }
+        self.free_all_reusable();
     }
 
     /// The image of `generation` is durable.
@@ -207,6 +225,7 @@ impl Books {
             return;
         }
         self.durable = generation;
+        self.running = self.running.filter(|&running| running > generation);
         self.next = self.next.max(generation + 1);
         if let Some((of, map)) = self.new_map.take() {
             match of <= generation {
@@ -220,10 +239,13 @@ impl Books {
 
     /// The image of `generation` will never be durable.
     pub fn abandon(&mut self, generation: u64) {
+        self.running = self.running.filter(|&running| running != generation);
         self.new_map = self.new_map.take().filter(|&(of, _)| of != generation);
         self.tracked.retain(|_, tracked| match tracked.state {
             // Named by the durable image: in use again.
-            State::Superseded(by) => by != generation || by <= tracked.born,
+            State::Superseded { by, by_checkpoint } => {
+                !by_checkpoint || by != generation || by <= tracked.born
+            }
             _ => true,
         });
         for tracked in self.tracked.values_mut() {
@@ -244,7 +266,6 @@ impl Books {
     /// The content is the space as it is if that checkpoint becomes durable and the process then ends: what readers still
     /// hold is free, and so is what nothing durable names. The caller writes it and calls `map_written` or `map_failed`.
     pub fn build_map(&mut self, space: u32, generation: u64) -> Option<(u64, Vec<u8>)> {
-        self.begin(generation);
         if let Some((_, unused)) = self.new_map.take() {
             self.supersede_map(unused, generation);
         }
@@ -306,7 +327,7 @@ impl Books {
             let unnamed = match tracked.state {
                 State::Unwritten(_) | State::Private => true,
                 State::Checkpoint(_) => false,
-                State::Superseded(by) => by <= generation || by <= tracked.born,
+                State::Superseded { by, .. } => by <= generation || by <= tracked.born,
             };
             if unnamed {
                 // A range that contradicts the books stays in use, as in `free`.
@@ -328,7 +349,7 @@ impl Books {
         let unnamed = match tracked.state {
             State::Unwritten(_) | State::Private => true,
             State::Checkpoint(_) => false,
-            State::Superseded(by) => by <= tracked.born || by <= self.durable,
+            State::Superseded { by, .. } => by <= tracked.born || by <= self.durable,
         };
         if unnamed && !self.holders.contains_key(&offset) {
             self.tracked.remove(&offset);

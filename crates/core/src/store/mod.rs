@@ -27,6 +27,8 @@ mod lifecycle;
 mod space;
 mod spill;
 mod superblock;
+#[cfg(test)]
+mod tests;
 
 pub use address::{BlockAddress, TreeRoot};
 pub use extent::{Extent, Lifetime, PreparedBlock};

@@ -5,17 +5,22 @@
 //!
 //! A checkpoint `g` (the caller numbers them; the number grows with each that became durable) does, in this order:
 //!
-//! 1. `begin(g)`
+//! 1. `begin(g)`, before it looks at anything in memory: what memory has superseded until then is not in image `g`
 //! 2. `prepare` and `write` of what has changed, `supersede(g)` of the extents that image `g` no longer names
 //! 3. `write_map(g)`, for each space where 2. did anything ([`Space::map_outdated`]); its address becomes part of the image
 //! 4. `sync`, then the superblock, written and synced
 //! 5. `durable(g)`, then `trim`
 //!
-//! If a step before the superblock fails there are two ways on. *Resume*: keep in memory what was written (leaves point to their
-//! new extents) and later start again with `begin(g)`; nothing need be undone, and what was superseded stays so. Or *abandon*:
-//! `abandon(g)` makes the superseded extents live again and frees those of [`Lifetime::Checkpoint`]; memory must then hold or
-//! know the old extents again. If the *superblock's* write or sync fails nobody knows which image is durable: neither `durable` nor
-//! `abandon` may be called, the engine stops writing.
+//! Between checkpoints, and while one runs, memory writes and supersedes too: with `g + 1` while checkpoint `g` runs, whose image may
+//! name the extent, else with the number of the next checkpoint.
+//!
+//! If a step before the superblock fails there are two ways on; an engine takes one or the other.
+//! *Resume*: keep in memory what was written (leaves point to their new extents) and later start again with `begin(g)`; nothing need
+//! be undone. What was superseded stays so, and gives its space back with the next checkpoint that succeeds.
+//! *Abandon*: `abandon(g)` makes live again what was superseded by `g` since `begin(g)`, and frees what has the lifetime
+//! [`Lifetime::Checkpoint`]; memory must refer to the old extents again.
+//! If the *superblock's* write or sync fails nobody knows which image is durable: neither `durable` nor `abandon` may be called, the
+//! engine stops writing.
 //!
 //! ```text
 //! file:    | header 4 KiB | extent | extent | free | extent ... | end      extents: multiples of 512 bytes
@@ -163,7 +168,7 @@ impl Space {
         self.file.sync()
     }
 
-    /// Checkpoint `generation` starts, or starts again.
+    /// Checkpoint `generation` starts, or starts again. What is superseded by it from now on, `abandon` takes back.
     pub fn begin(&self, generation: u64) {
         self.books.lock().begin(generation);
     }
@@ -173,7 +178,7 @@ impl Space {
         self.books.lock().outdated()
     }
 
-    /// Writes the map of what is free if checkpoint `generation` becomes durable. Every block that its image names must have been
+    /// Writes the map of what is free if checkpoint `generation` becomes durable. `begin` was called; every block that its image names must have been
     /// written before, and every extent that it does not name any more superseded.
     pub fn write_map(self: &Arc<Self>, generation: u64) -> Result<BlockAddress> {
         let built = self.loaded_books()?.build_map(self.id, generation);
@@ -266,6 +271,12 @@ impl Space {
 
     pub(super) fn dropped(&self, at: &BlockAddress) {
         self.books.lock().dropped(at.offset);
+    }
+
+    /// Highest position in use.
+    #[cfg(test)]
+    pub(super) fn end(&self) -> Option<u64> {
+        self.loaded_books().ok()?.usage().map(|(end, _)| end)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {

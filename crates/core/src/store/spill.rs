@@ -121,3 +121,75 @@ impl Drop for SpillExtent {
         self.file.release(self.offset, (self.bytes as u64).max(1).next_multiple_of(UNIT));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::TestDir;
+    use super::*;
+    use crate::file::RealFileSystem;
+
+    #[test]
+    fn data_comes_back_and_leaves_no_name_and_no_bytes() {
+        let dir = TestDir::new();
+        let spill = SpillFile::create(&RealFileSystem, &dir.0, 10 << 20).unwrap();
+        assert_eq!(std::fs::read_dir(&dir.0).unwrap().count(), 0);
+        let extents: Vec<_> = (0..200usize)
+            .map(|i| {
+                let bytes = vec![i as u8; i * 97];
+                (spill.write(&bytes).unwrap(), bytes)
+            })
+            .collect();
+        for (extent, bytes) in &extents {
+            assert_eq!(&extent.read().unwrap(), bytes);
+            assert_eq!((extent.len(), extent.is_empty()), (bytes.len(), bytes.is_empty()));
+        }
+        assert!(spill.file.len().unwrap() > KEPT_BYTES);
+        drop(extents);
+        assert_eq!((spill.used_bytes(), spill.file.len().unwrap()), (0, 0));
+    }
+
+    #[test]
+    fn the_budget_is_kept_and_freed_bytes_count_again() {
+        let dir = TestDir::new();
+        let spill = SpillFile::create(&RealFileSystem, &dir.0, 1000).unwrap();
+        let first = spill.write(&[1; 900]).unwrap();
+        assert!(matches!(spill.write(&[2; 100]), Err(Error::SpillFull { maximum: 1000, .. })));
+        drop(first);
+        let second = spill.write(&[2; 100]).unwrap();
+        spill.set_maximum(100);
+        assert!(spill.write(&[3; 1]).is_err());
+        assert_eq!(second.read().unwrap(), [2; 100]);
+    }
+
+    #[test]
+    fn a_changed_byte_is_detected() {
+        let dir = TestDir::new();
+        let spill = SpillFile::create(&RealFileSystem, &dir.0, 1 << 20).unwrap();
+        let extent = spill.write(&[7; 300]).unwrap();
+        spill.file.write_at(extent.offset + 299, &[8]).unwrap();
+        assert!(matches!(extent.read(), Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn threads_share_it() {
+        let dir = TestDir::new();
+        let spill = SpillFile::create(&RealFileSystem, &dir.0, 1 << 20).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4u8 {
+                let spill = &spill;
+                scope.spawn(move || {
+                    let mut kept = Vec::new();
+                    for i in 0..300usize {
+                        let bytes = vec![thread ^ i as u8; i * 7 % 1500];
+                        kept.push((spill.write(&bytes).unwrap(), bytes));
+                        if kept.len() > 10 {
+                            let (extent, bytes) = kept.swap_remove(i % 10);
+                            assert_eq!(extent.read().unwrap(), bytes);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(spill.used_bytes(), 0);
+    }
+}

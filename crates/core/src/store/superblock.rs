@@ -179,3 +179,131 @@ fn decode_slot(bytes: &[u8; SLOT_BYTES], number: u64, path: &Path) -> Result<Opt
         found => Err(Error::UnknownVersion { path: path.into(), found, supported: Superblock::VERSION }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{flip, TestDir};
+    use super::*;
+    use crate::file::RealFileSystem;
+    use crate::Compression;
+    use proptest::prelude::*;
+    use std::path::PathBuf;
+
+    const FS: RealFileSystem = RealFileSystem;
+
+    fn superblock(checkpoint: u64) -> Superblock {
+        let address = BlockAddress {
+            offset: 512 * checkpoint,
+            stored_bytes: 100,
+            raw_bytes: 300,
+            checksum: 5,
+            compression: Compression::Zstd,
+        };
+        Superblock {
+            version: Superblock::VERSION,
+            engine_id: [3; 16],
+            checkpoint,
+            timestamp: 1000 + checkpoint,
+            replay_from: 77,
+            next_tree: 8,
+            next_txn: 9,
+            next_space: 10,
+            directory: (checkpoint > 1).then_some(TreeRoot { address, height: 2, entries: 6, leaves: 3 }),
+            system_map: (checkpoint > 2).then_some(address),
+            clean: checkpoint.is_multiple_of(3),
+        }
+    }
+
+    fn file_with(dir: &TestDir, checkpoints: u64) -> PathBuf {
+        let path = dir.0.join("teak.super");
+        for checkpoint in 1..=checkpoints {
+            superblock(checkpoint).write(&FS, &path).unwrap();
+        }
+        path
+    }
+
+    #[test]
+    fn the_newest_is_read() {
+        let dir = TestDir::new();
+        let path = dir.0.join("teak.super");
+        assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), None);
+        for checkpoint in 1..10 {
+            superblock(checkpoint).write(&FS, &path).unwrap();
+            assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(superblock(checkpoint)));
+        }
+        assert_ne!(Superblock::new_engine_id(), Superblock::new_engine_id());
+    }
+
+    #[test]
+    fn only_the_successor_of_the_newest_is_written() {
+        let dir = TestDir::new();
+        let path = file_with(&dir, 4);
+        for checkpoint in [2, 3, 4, 6] {
+            assert!(superblock(checkpoint).write(&FS, &path).is_err());
+        }
+        assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(superblock(4)));
+    }
+
+    #[test]
+    fn each_flipped_byte_of_the_newest_leads_to_the_one_before() {
+        let dir = TestDir::new();
+        let path = file_with(&dir, 4);
+        for at in 0..SLOT_BYTES as u64 {
+            flip(&path, at);
+            assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(superblock(3)), "byte {at}");
+            flip(&path, at);
+        }
+        flip(&path, 100);
+        flip(&path, 5000);
+        assert!(matches!(Superblock::read_newest(&FS, &path), Err(Error::Corrupt { .. })));
+        assert!(superblock(5).write(&FS, &path).is_err());
+    }
+
+    #[test]
+    fn any_torn_write_leaves_the_one_before_or_the_new_one() {
+        let dir = TestDir::new();
+        let path = file_with(&dir, 4);
+        let (old, new) = (superblock(4).encode(), superblock(6).encode());
+        for sectors in 0u32..256 {
+            let mut slot = old;
+            for sector in (0..8).filter(|sector| sectors & (1 << sector) != 0) {
+                slot[sector * 512..][..512].copy_from_slice(&new[sector * 512..][..512]);
+            }
+            let mut file = std::fs::read(&path).unwrap();
+            file[..SLOT_BYTES].copy_from_slice(&slot);
+            file[SLOT_BYTES..].copy_from_slice(&superblock(5).encode());
+            std::fs::write(&path, file).unwrap();
+            // The first and the last sector are those that differ.
+            let expected = if sectors & 0x81 == 0x81 { 6 } else { 5 };
+            assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(superblock(expected)));
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_is_refused_even_beside_a_known_one() {
+        let dir = TestDir::new();
+        let path = file_with(&dir, 3);
+        Superblock { version: 9, ..superblock(4) }.write(&FS, &path).unwrap();
+        let error = Superblock::read_newest(&FS, &path).unwrap_err();
+        assert!(matches!(error, Error::UnknownVersion { found: 9, supported: 1, .. }));
+        assert!(superblock(5).write(&FS, &path).is_err());
+    }
+
+    #[test]
+    fn an_empty_file_is_damage_and_not_a_new_engine() {
+        let dir = TestDir::new();
+        let path = dir.0.join("teak.super");
+        std::fs::write(&path, []).unwrap();
+        assert!(matches!(Superblock::read_newest(&FS, &path), Err(Error::Corrupt { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_any_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 160)) {
+            let mut slot = [0; SLOT_BYTES];
+            slot[..160].copy_from_slice(&bytes);
+            Superblock::decode(&slot);
+            let _ = decode_slot(&slot, 0, Path::new("x"));
+        }
+    }
+}
