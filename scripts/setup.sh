@@ -74,7 +74,6 @@ main() {
     if [ "$for_tests" = yes ]; then
         mapfile -t -O "${#packages[@]}" packages < <(missing_of "${test_packages[@]}")
         have rustfmt || packages+=(rustfmt-web)
-        have cargo-clippy || packages+=(rust-clippy-web)
     fi
 
     version=$(mariadb_installed)
