@@ -245,6 +245,11 @@ impl Transaction {
         table.counter_cell().fetch_max(value, Ordering::SeqCst);
     }
 
+    /// Sets the counter, also downwards.
+    pub fn set_counter(&mut self, table: &Table, value: u64) {
+        table.counter_cell().store(value, Ordering::SeqCst);
+    }
+
     /// Whether it has written anything that is not undone.
     pub fn has_writes(&self) -> bool {
         self.ending.as_ref().is_some_and(|e| !e.writes.is_empty())
@@ -281,6 +286,9 @@ impl Transaction {
         }
         Ok(())
     }
+
+    /// Lets a prepared transaction wait for its coordinator (as dropping it does); any other is rolled back.
+    pub fn detach(self) {}
 
     /// Undoes everything.
     pub fn rollback(mut self) {

@@ -1,0 +1,176 @@
+//! Random histories of interleaved transactions on the engine and on the model: every answer must be the same.
+//!
+//! One thread, deterministic by its seed: small blocks, a small cache, large values, long-lived snapshots, checkpoints and
+//! reopenings in between.
+
+#[path = "simulation/seeds.rs"]
+mod seeds;
+
+#[path = "simulation/twins.rs"]
+mod twins;
+
+use seeds::{for_each_seed, key, value, Random};
+use teak_core::{Isolation, LockMode, Seek, View};
+use twins::{Entry, Scan, Twin, World};
+
+const KEYS: usize = 300;
+const LARGEST_VALUE: usize = 200 << 10;
+const STEPS: usize = 400;
+const MOST_OPEN: usize = 6;
+
+const VIEWS: [View; 3] = [View::Snapshot, View::Latest, View::Pending];
+const SEEKS: [Seek; 4] = [Seek::AtOrAfter, Seek::After, Seek::AtOrBefore, Seek::Before];
+
+/// Writes a row and keeps the index in tree 1 as a table with an index would.
+fn change_row(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
+    let key = key(random, KEYS);
+    let new = (!random.percent(30)).then(|| value(random, LARGEST_VALUE));
+    change(world, txn, table, &key, new);
+}
+
+fn index_key(key: &[u8], value: &[u8]) -> Vec<u8> {
+    [&value[..value.len().min(2)], b"/", key].concat()
+}
+
+fn change(world: &World, txn: &mut Twin, table: usize, key: &[u8], new: Option<Vec<u8>>) {
+    if txn.lock(world, table, 0, key, LockMode::Exclusive).is_err()
+        || txn.changed_since_snapshot(world, table, key)
+    {
+        return;
+    }
+    let old = txn.get(world, table, 0, View::Latest, key);
+    if old.is_none() && new.is_none() {
+        return;
+    }
+    txn.write(world, table, 0, key, old.is_some(), new.as_deref());
+    let old_entry = old.map(|value| index_key(key, &value));
+    let new_entry = new.map(|value| index_key(key, &value));
+    if old_entry != new_entry {
+        if let Some(entry) = old_entry {
+            txn.write(world, table, 1, &entry, true, None);
+        }
+        if let Some(entry) = new_entry {
+            txn.write(world, table, 1, &entry, false, Some(b""));
+        }
+    }
+}
+
+fn load(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
+    let run = random.below(1 << 20) as u32;
+    let length = random.below(60);
+    for i in 0..50 + random.below(150) as u32 {
+        let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
+        change(world, txn, table, &key, Some(vec![i as u8; length]));
+    }
+}
+
+fn scan(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
+    let tree = random.below(2);
+    let start = match random.below(6) {
+        0 => Scan::First,
+        1 => Scan::Last,
+        _ => Scan::Seek(random.pick(&SEEKS), key(random, KEYS)),
+    };
+    let view = random.pick(&VIEWS);
+    let steps = random.below(40);
+    let turn = random.percent(20).then(|| random.below(10));
+    txn.scan(world, table, tree, view, start, steps, turn);
+}
+
+/// Goes through rows and changes the one it stands on, as UPDATE and DELETE do.
+fn scan_and_change(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
+    let from = key(random, KEYS);
+    let mut found = txn.open_cursor(world, table, 0, View::Latest, Scan::Seek(Seek::AtOrAfter, from));
+    for _ in 0..random.below(10) {
+        let Some(Entry { key, .. }) = found else { break };
+        let new = (!random.percent(40)).then(|| value(random, 600));
+        change(world, txn, table, &key, new);
+        found = txn.step_cursor(true);
+    }
+    txn.close_cursor();
+}
+
+fn step(world: &mut World, open: &mut Vec<Twin>, random: &mut Random) {
+    let action = random.below(100);
+    if open.is_empty() || (action < 8 && open.len() < MOST_OPEN) {
+        let levels = [Isolation::Repeatable, Isolation::Repeatable, Isolation::ReadCommitted];
+        let mut txn = world.begin(random.pick(&levels));
+        if random.percent(30) {
+            txn.open_snapshot();
+        }
+        open.push(txn);
+        return;
+    }
+    let table = random.below(world.tables());
+    let chosen = random.below(open.len());
+    if open[chosen].reads_only {
+        match action {
+            8..=20 => scan(world, &mut open[chosen], table, random),
+            21..=40 => drop(open[chosen].step_cursor(random.percent(70))),
+            _ => drop(open[chosen].get(world, table, 0, random.pick(&VIEWS), &key(random, KEYS))),
+        }
+        return;
+    }
+    match action {
+        0..=34 => change_row(world, &mut open[chosen], table, random),
+        35..=37 => load(world, &mut open[chosen], table, random),
+        38..=43 => scan_and_change(world, &mut open[chosen], table, random),
+        44..=55 => scan(world, &mut open[chosen], table, random),
+        56..=63 => {
+            let (tree, view) = (random.below(2), random.pick(&VIEWS));
+            open[chosen].get(world, table, tree, view, &key(random, KEYS));
+        }
+        64..=68 => {
+            open[chosen].lock(world, table, 0, &key(random, KEYS), LockMode::Shared).ok();
+        }
+        69..=73 => open[chosen].savepoint(),
+        74..=77 => open[chosen].rollback_to_savepoint(),
+        78..=80 => open[chosen].end_statement(),
+        81..=85 => world.checkpoint(),
+        86..=88 => {
+            // Becomes a reader that stays: its snapshot grows old, and its cursor waits in the middle of a scan.
+            let mut txn = world.begin(Isolation::Repeatable);
+            txn.reads_only = true;
+            let from = key(random, KEYS);
+            txn.open_cursor(world, table, 0, View::Snapshot, Scan::Seek(Seek::AtOrAfter, from));
+            if open.len() < MOST_OPEN {
+                open.push(txn);
+            } else {
+                txn.rollback();
+            }
+        }
+        89..=91 => open.swap_remove(chosen).rollback(),
+        92..=93 => open.swap_remove(chosen).commit_in_two_phases(world, random.below(3)),
+        _ => open.swap_remove(chosen).commit(),
+    }
+}
+
+fn history(seed: u64) {
+    let random = &mut Random::new(seed);
+    let mut world = World::new(seed);
+    let mut open: Vec<Twin> = Vec::new();
+    for _ in 0..STEPS {
+        step(&mut world, &mut open, random);
+        if random.below(120) == 0 {
+            open.drain(..).for_each(|txn| if random.percent(70) { txn.commit() } else { txn.rollback() });
+            world.compare_everything();
+            match random.below(6) {
+                0 => world.truncate(random.below(2)),
+                1 => world.rename(random.below(2)),
+                2 => world.replace(random.below(2)),
+                3 | 4 => world.reopen(),
+                _ => {}
+            }
+        }
+    }
+    drop(open);
+    world.compare_everything();
+    world.reopen();
+    world.compare_everything();
+    world.close();
+}
+
+#[test]
+fn the_engine_answers_as_the_model_does() {
+    for_each_seed("model", history);
+}
