@@ -181,7 +181,7 @@ typedef struct teak_table_statistics {
 } teak_table_statistics;
 void teak_table_get_statistics(const teak_table* table, teak_table_statistics* out);
 teak_status teak_tree_get_statistics(const teak_table* table, uint32_t tree, teak_tree_statistics* out);
-/* Reads every block of the table and compares the number of entries of the trees (CHECK TABLE). */
+/* Reads every block of the table (CHECK TABLE); whether indexes agree with rows is for the shim to compare. */
 teak_status teak_table_check(teak_table* table);
 
 /* Bounds of a range speak of prefixes: a key "is at" the bound when it begins with its bytes. */
@@ -397,5 +397,13 @@ teak_status teak_delete(teak_session* session, teak_table* table, teak_bytes pk,
 
 #ifdef __cplusplus
 }
+
+/* Sizes that src/ffi/border.rs asserts as well: a change on one side only does not build. */
+static_assert(sizeof(teak_bytes) == 16 && sizeof(teak_bound) == 24 && sizeof(teak_entry_view) == 32, "layout");
+static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof(teak_buffer) == 24, "layout");
+static_assert(sizeof(teak_options) == 72 && sizeof(teak_callbacks) == 40 && sizeof(teak_xid) == 164, "layout");
+static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");
+static_assert(sizeof(teak_sample) == 40 && sizeof(teak_status_variable) == 16, "layout");
+static_assert(sizeof(teak_tree_spec) == 8 && sizeof(teak_savepoint) == 8, "layout");
 #endif
 #endif

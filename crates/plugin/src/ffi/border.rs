@@ -158,3 +158,16 @@ pub unsafe fn array<'a, T>(data: *const T, n: usize) -> &'a [T] {
     // SAFETY: by the contract of this function.
     unsafe { std::slice::from_raw_parts(data, n) }
 }
+
+/// Sizes that `teak_ffi.h` asserts as well: a change on one side only does not build.
+const _: () = {
+    use super::{engine::*, row::*, session::*, table::*};
+    use std::mem::size_of;
+    assert!(size_of::<RawBytes>() == 16 && size_of::<RawBound>() == 24 && size_of::<RawEntryView>() == 32);
+    assert!(size_of::<RawEntry>() == 40 && size_of::<RawDuplicate>() == 24 && size_of::<RawBuffer>() == 24);
+    assert!(size_of::<RawOptions>() == 72 && size_of::<RawXid>() == 164);
+    assert!(size_of::<crate::callbacks::Callbacks>() == 40);
+    assert!(size_of::<RawTableStatistics>() == 40 && size_of::<RawTreeStatistics>() == 24);
+    assert!(size_of::<RawSample>() == 40 && size_of::<RawStatusVariable>() == 16);
+    assert!(size_of::<RawTreeSpec>() == 8 && size_of::<RawSavepoint>() == 8);
+};

@@ -1,1 +1,259 @@
-//! Tests of the border and of the operations behind it, against the model engine.
+//! Tests of the operations behind the border, and of the border itself.
+//!
+//! The table they use has three trees: rows, a unique index, a plain index. A row is `(pk, unique, plain)`, all text.
+
+mod border;
+mod locks;
+mod random;
+mod rows;
+mod transactions;
+
+use std::os::raw::{c_int, c_void};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use teak_core::file::RealFileSystem;
+use teak_core::{LockMode, Options, TreeSpec};
+
+use crate::bounds::{End, Start};
+use crate::callbacks::{Callbacks, Thd};
+use crate::core_engine::{Engine, Table};
+use crate::engine::EngineHandle;
+use crate::outcome::{Result, Stop};
+use crate::row::{Entry, Manner};
+use crate::scan::{Read, TableCursor};
+use crate::session::{Level, Session};
+
+/// A row of the test table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Row<'a> {
+    pk: &'a str,
+    unique: &'a str,
+    plain: &'a str,
+}
+
+fn row<'a>(pk: &'a str, unique: &'a str, plain: &'a str) -> Row<'a> {
+    Row { pk, unique, plain }
+}
+
+/// A row as bytes: what the shim would hand over.
+#[derive(Debug, Clone)]
+struct Image {
+    pk: Vec<u8>,
+    row: Vec<u8>,
+    unique: (Vec<u8>, Vec<u8>),
+    plain: (Vec<u8>, Vec<u8>),
+}
+
+impl Row<'_> {
+    fn image(&self) -> Image {
+        let pk = self.pk.as_bytes().to_vec();
+        let mut reference = (pk.len() as u16).to_le_bytes().to_vec();
+        reference.extend_from_slice(&pk);
+        Image {
+            row: format!("{}/{}/{}", self.pk, self.unique, self.plain).into_bytes(),
+            unique: (self.unique.as_bytes().to_vec(), reference),
+            plain: (plain_key(self.plain, self.pk), Vec::new()),
+            pk,
+        }
+    }
+}
+
+fn plain_key(plain: &str, pk: &str) -> Vec<u8> {
+    format!("{plain}\0{pk}").into_bytes()
+}
+
+impl Image {
+    fn entries(&self) -> [Entry<'_>; 2] {
+        [
+            Entry { tree: 1, unique: true, key: &self.unique.0, value: &self.unique.1 },
+            Entry { tree: 2, unique: false, key: &self.plain.0, value: &self.plain.1 },
+        ]
+    }
+}
+
+/// What stands in for a THD.
+#[derive(Default)]
+struct Connection {
+    asleep: AtomicBool,
+    sleeps: AtomicU64,
+    killed: AtomicBool,
+    /// The THDs that it reported to wait for.
+    waited_for: Mutex<Vec<usize>>,
+}
+
+impl Connection {
+    fn thd(&self) -> Thd {
+        Thd(std::ptr::from_ref(self).cast_mut().cast())
+    }
+
+    /// Returns when it waits for a lock.
+    fn until_asleep(&self) {
+        while !self.asleep.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The connection behind a THD; sessions of tests that do not care have none.
+fn connection(thd: *mut c_void) -> Option<&'static Connection> {
+    // SAFETY: tests make THDs only out of connections that outlive their sessions, or NULL.
+    unsafe { thd.cast::<Connection>().as_ref() }
+}
+
+unsafe extern "C" fn is_killed(thd: *mut c_void) -> c_int {
+    connection(thd).map_or(0, |c| c_int::from(c.killed.load(Ordering::SeqCst)))
+}
+
+unsafe extern "C" fn report_wait(waiter: *mut c_void, holder: *mut c_void) {
+    if let Some(waiter) = connection(waiter) {
+        waiter.waited_for.lock().unwrap().push(holder as usize);
+    }
+}
+
+unsafe extern "C" fn wait_begin(thd: *mut c_void) {
+    if let Some(connection) = connection(thd) {
+        connection.sleeps.fetch_add(1, Ordering::SeqCst);
+        connection.asleep.store(true, Ordering::SeqCst);
+    }
+}
+
+unsafe extern "C" fn wait_end(thd: *mut c_void) {
+    if let Some(connection) = connection(thd) {
+        connection.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+/// An engine with the test table.
+struct Bench {
+    engine: Arc<EngineHandle>,
+    table: Arc<Table>,
+    dir: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::SeqCst);
+        let dir = std::env::temp_dir().join(format!("teak-plugin-{}-{number}", std::process::id()));
+        let core = Engine::open(Arc::new(RealFileSystem), Options::new(&dir)).expect("an engine");
+        core.create_table("db/t", &[TreeSpec::default(); 3], b"meta", None).expect("a table");
+        let table = core.open_table("db/t").expect("the table");
+        let callbacks = Callbacks {
+            log: None,
+            is_killed: Some(is_killed),
+            report_wait: Some(report_wait),
+            wait_begin: Some(wait_begin),
+            wait_end: Some(wait_end),
+        };
+        let engine = Arc::new(EngineHandle::new(core, callbacks));
+        Bench { engine, table, dir }
+    }
+
+    fn session(&self, level: Level) -> Session {
+        let mut session = Session::new(self.engine.clone(), Thd(std::ptr::null_mut()), 1);
+        session.set_lock_wait_timeout(Duration::from_millis(30));
+        session.begin(level, false).expect("a transaction");
+        session
+    }
+
+    /// A session that waits for long.
+    fn patient(&self, connection: &Connection) -> Session {
+        let mut session = Session::new(self.engine.clone(), connection.thd(), 2);
+        session.set_lock_wait_timeout(Duration::from_secs(20));
+        session.begin(Level::RepeatableRead, false).expect("a transaction");
+        session
+    }
+
+    fn repeatable(&self) -> Session {
+        self.session(Level::RepeatableRead)
+    }
+
+    /// Commits `rows` in a transaction of their own.
+    fn fill(&self, rows: &[Row<'_>]) {
+        let mut session = self.repeatable();
+        for row in rows {
+            self.insert(&mut session, *row).expect("a new row");
+        }
+        session.commit().expect("a commit");
+    }
+
+    fn insert(&self, session: &mut Session, row: Row<'_>) -> Result<()> {
+        self.insert_with(session, row, Manner::default()).map_err(|(stop, _)| stop)
+    }
+
+    /// On an error also the tree that refused.
+    fn insert_with(
+        &self,
+        session: &mut Session,
+        row: Row<'_>,
+        manner: Manner,
+    ) -> std::result::Result<(), (Stop, u32)> {
+        let image = row.image();
+        let mut tree = 99;
+        let entries = image.entries();
+        session
+            .insert(&self.table, &image.pk, &image.row, entries.iter().copied(), manner, &mut tree)
+            .map_err(|stop| (stop, tree))
+    }
+
+    fn update(&self, session: &mut Session, old: Row<'_>, new: Row<'_>) -> Result<()> {
+        let (old, new) = (old.image(), new.image());
+        let (before, after) = (old.entries(), new.entries());
+        let pairs = before.iter().zip(after.iter()).map(|(old, new)| (Some(*old), Some(*new)));
+        session.update(&self.table, &old.pk, &new.pk, &new.row, pairs, Manner::default(), &mut 0)
+    }
+
+    fn delete(&self, session: &mut Session, row: Row<'_>) -> Result<()> {
+        let image = row.image();
+        session.delete(&self.table, &image.pk, image.entries().iter().copied(), Manner::default())
+    }
+
+    fn cursor(&self, tree: u32) -> TableCursor {
+        TableCursor::new(self.table.clone(), tree, tree == 1).expect("a cursor")
+    }
+
+    /// The row with this primary key.
+    fn get(&self, session: &mut Session, pk: &str, read: Read) -> Result<String> {
+        let mut cursor = self.cursor(0);
+        cursor.get(session, pk.as_bytes(), read)?;
+        text(&cursor)
+    }
+
+    /// All keys of a tree.
+    fn keys(&self, session: &mut Session, tree: u32, read: Read) -> Result<Vec<String>> {
+        let mut cursor = self.cursor(tree);
+        let mut keys = Vec::new();
+        let mut result = cursor.seek(session, Start::First, b"", End::Open, read);
+        loop {
+            match result {
+                Ok(()) => keys.push(String::from_utf8_lossy(cursor.key()).into_owned()),
+                Err(Stop::NotFound | Stop::End) => return Ok(keys),
+                Err(error) => return Err(error),
+            }
+            result = cursor.next(session);
+        }
+    }
+
+    /// What a new transaction sees.
+    fn committed(&self, tree: u32) -> Vec<String> {
+        self.keys(&mut self.repeatable(), tree, Read::SNAPSHOT).expect("a scan")
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.engine.core.close();
+        // Whatever the engine left there; in memory it leaves nothing.
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn text(cursor: &TableCursor) -> Result<String> {
+    Ok(String::from_utf8_lossy(cursor.value()?).into_owned())
+}
+
+const EXCLUSIVE: Read = Read::locking(LockMode::Exclusive);
+const SHARED: Read = Read::locking(LockMode::Shared);

@@ -1,0 +1,342 @@
+//! Locking reads, ranges, conflicts with the snapshot.
+
+use std::thread;
+
+use teak_core::Error;
+
+use super::*;
+use crate::scan::Busy;
+
+fn is_timeout<T>(result: Result<T>) -> bool {
+    matches!(result, Err(Stop::Core(Error::LockTimeout)))
+}
+
+fn is_conflict<T>(result: Result<T>) -> bool {
+    matches!(result, Err(Stop::Core(Error::SnapshotConflict)))
+}
+
+fn three(bench: &Bench) {
+    bench.fill(&[row("1", "u1", "p"), row("3", "u3", "p"), row("5", "u5", "p")]);
+}
+
+#[test]
+fn a_locked_row_is_waited_for_refused_or_skipped() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut holder = bench.repeatable();
+    assert_eq!(bench.get(&mut holder, "3", EXCLUSIVE).unwrap(), "3/u3/p");
+    let mut other = bench.repeatable();
+    assert!(is_timeout(bench.get(&mut other, "3", SHARED)));
+    let refusing = Read { busy: Busy::Fail, ..EXCLUSIVE };
+    assert!(matches!(bench.get(&mut other, "3", refusing), Err(Stop::Core(Error::WouldBlock))));
+    let skipping = Read { busy: Busy::Skip, ..EXCLUSIVE };
+    assert!(matches!(bench.get(&mut other, "3", skipping), Err(Stop::NotFound)));
+    assert_eq!(bench.keys(&mut other, 0, skipping).unwrap(), ["1", "5"]);
+    assert_eq!(bench.get(&mut other, "3", Read::SNAPSHOT).unwrap(), "3/u3/p", "plain reads do not wait");
+}
+
+#[test]
+fn a_locking_scan_waits_for_uncommitted_inserts() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut writer = bench.repeatable();
+    bench.insert(&mut writer, row("4", "u4", "p")).unwrap();
+    let mut reader = bench.repeatable();
+    assert!(is_timeout(bench.keys(&mut reader, 0, EXCLUSIVE)));
+    assert!(is_timeout(bench.get(&mut reader, "4", EXCLUSIVE)));
+    writer.commit().unwrap();
+    assert_eq!(bench.keys(&mut reader, 0, EXCLUSIVE).unwrap(), ["1", "3", "4", "5"]);
+}
+
+#[test]
+fn a_rolled_back_insert_is_passed_over() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut writer = bench.repeatable();
+    bench.insert(&mut writer, row("4", "u4", "p")).unwrap();
+    let connection = Connection::default();
+    let mut reader = bench.patient(&connection);
+    thread::scope(|scope| {
+        let keys = scope.spawn(|| bench.keys(&mut reader, 0, EXCLUSIVE));
+        connection.until_asleep();
+        writer.rollback();
+        assert_eq!(keys.join().unwrap().unwrap(), ["1", "3", "5"]);
+    });
+    assert_eq!(connection.sleeps.load(Ordering::SeqCst), 1);
+    assert!(!connection.asleep.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_waiter_can_be_killed() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut holder = bench.repeatable();
+    bench.get(&mut holder, "3", EXCLUSIVE).unwrap();
+    let connection = Connection::default();
+    let mut waiter = bench.patient(&connection);
+    let txn = waiter.txn_id();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| bench.get(&mut waiter, "3", EXCLUSIVE));
+        connection.until_asleep();
+        connection.killed.store(true, Ordering::SeqCst);
+        bench.engine.core.interrupt(txn);
+        assert!(matches!(waiting.join().unwrap(), Err(Stop::Core(Error::Interrupted))));
+    });
+}
+
+#[test]
+fn the_server_learns_who_waits_for_whom() {
+    let bench = Bench::new();
+    three(&bench);
+    let (holding, waiting) = (Connection::default(), Connection::default());
+    let mut holder = bench.patient(&holding);
+    bench.get(&mut holder, "3", EXCLUSIVE).unwrap();
+    let mut waiter = bench.patient(&waiting);
+    waiter.set_lock_wait_timeout(Duration::from_millis(10));
+    assert!(is_timeout(bench.get(&mut waiter, "3", EXCLUSIVE)));
+    assert_eq!(*waiting.waited_for.lock().unwrap(), [holding.thd().0 as usize]);
+}
+
+#[test]
+fn nobody_inserts_into_a_scanned_range() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut reader = bench.repeatable();
+    let mut cursor = bench.cursor(0);
+    cursor.seek(&mut reader, Start::AtOrAfter, b"1", End::Include(b"3"), SHARED).unwrap();
+    cursor.next(&mut reader).unwrap();
+    assert!(matches!(cursor.next(&mut reader), Err(Stop::End)));
+    let mut writer = bench.repeatable();
+    assert!(is_timeout(bench.insert(&mut writer, row("2", "u2", "p"))));
+    assert!(is_timeout(bench.insert(&mut writer, row("3x", "u2", "p"))), "still begins with the bound");
+    bench.insert(&mut writer, row("4", "u4", "p")).unwrap();
+    assert_eq!(bench.get(&mut writer, "5", EXCLUSIVE).unwrap(), "5/u5/p", "past the end nothing is locked");
+    reader.rollback();
+    bench.insert(&mut writer, row("2", "u2", "p")).unwrap();
+}
+
+#[test]
+fn a_scan_that_stops_early_leaves_the_rest_of_the_table_alone() {
+    let bench = Bench::new();
+    three(&bench);
+    for (start, free, blocked) in [(Start::First, "4", "0"), (Start::Last, "2", "6")] {
+        let mut reader = bench.repeatable();
+        let mut cursor = bench.cursor(0);
+        cursor.seek(&mut reader, start, b"", End::Open, EXCLUSIVE).unwrap();
+        let mut writer = bench.repeatable();
+        bench.insert(&mut writer, row(free, free, "p")).unwrap();
+        assert!(is_timeout(bench.insert(&mut writer, row(blocked, blocked, "p"))));
+    }
+}
+
+#[test]
+fn a_long_scan_locks_its_whole_range() {
+    let bench = Bench::new();
+    let names: Vec<String> = (100..160).map(|n| n.to_string()).collect();
+    bench.fill(&names.iter().map(|n| row(n, n, "p")).collect::<Vec<_>>());
+    let mut reader = bench.repeatable();
+    assert_eq!(bench.keys(&mut reader, 0, SHARED).unwrap().len(), 60);
+    let mut writer = bench.repeatable();
+    for key in ["0", "1000", "1305", "999"] {
+        assert!(is_timeout(bench.insert(&mut writer, row(key, key, "p"))), "{key}");
+    }
+}
+
+#[test]
+fn a_missing_key_stays_missing() {
+    let bench = Bench::new();
+    three(&bench);
+    let (mut one, mut two) = (bench.repeatable(), bench.repeatable());
+    assert!(matches!(bench.get(&mut one, "2", EXCLUSIVE), Err(Stop::NotFound)));
+    assert!(
+        matches!(bench.get(&mut two, "2", EXCLUSIVE), Err(Stop::NotFound)),
+        "gaps do not exclude each other"
+    );
+    let mut writer = bench.repeatable();
+    assert!(is_timeout(bench.insert(&mut writer, row("2", "u2", "p"))));
+    bench.insert(&mut writer, row("4", "u4", "p")).unwrap();
+}
+
+#[test]
+fn read_committed_locks_no_ranges_and_gives_rows_back() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut reader = bench.session(Level::ReadCommitted);
+    let mut cursor = bench.cursor(0);
+    cursor.seek(&mut reader, Start::First, b"", End::Open, EXCLUSIVE).unwrap();
+    cursor.unlock_row(&mut reader);
+    cursor.next(&mut reader).unwrap();
+    let mut writer = bench.repeatable();
+    bench.insert(&mut writer, row("2", "u2", "p")).unwrap();
+    bench.delete(&mut writer, row("1", "u1", "p")).unwrap();
+    assert!(is_timeout(bench.delete(&mut writer, row("3", "u3", "p"))));
+}
+
+#[test]
+fn a_row_that_was_locked_before_is_not_given_back() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut reader = bench.session(Level::ReadCommitted);
+    bench.get(&mut reader, "1", EXCLUSIVE).unwrap();
+    let mut cursor = bench.cursor(0);
+    cursor.get(&mut reader, b"1", EXCLUSIVE).unwrap();
+    cursor.unlock_row(&mut reader);
+    assert!(is_timeout(bench.get(&mut bench.repeatable(), "1", SHARED)));
+}
+
+#[test]
+fn a_fetch_locks_the_row_of_an_entry() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut reader = bench.repeatable();
+    let (mut index, mut rows) = (bench.cursor(2), bench.cursor(0));
+    index.seek(&mut reader, Start::AtOrAfter, b"p\x003", End::Open, EXCLUSIVE).unwrap();
+    let mut other = bench.repeatable();
+    bench.get(&mut other, "3", SHARED).unwrap();
+    other.rollback();
+    rows.fetch(&mut reader, &mut index, b"3", EXCLUSIVE).unwrap();
+    assert_eq!(text(&rows).unwrap(), "3/u3/p");
+    let mut other = bench.repeatable();
+    assert!(is_timeout(bench.get(&mut other, "3", SHARED)));
+    // Reading through the snapshot needs no lock.
+    index.seek(&mut other, Start::AtOrAfter, b"p\x003", End::Open, Read::SNAPSHOT).unwrap();
+    rows.fetch(&mut other, &mut index, b"3", Read::SNAPSHOT).unwrap();
+}
+
+#[test]
+fn a_stale_entry_is_no_row() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut reader = bench.session(Level::ReadCommitted);
+    let (mut plain, mut unique, mut rows) = (bench.cursor(2), bench.cursor(1), bench.cursor(0));
+    plain.seek(&mut reader, Start::AtOrAfter, b"p\x003", End::Open, EXCLUSIVE).unwrap();
+    unique.get(&mut reader, b"u3", EXCLUSIVE).unwrap();
+    let mut writer = bench.repeatable();
+    bench.update(&mut writer, row("3", "u3", "p"), row("3", "u4", "q")).unwrap();
+    bench.update(&mut writer, row("5", "u5", "p"), row("5", "u3", "p")).unwrap();
+    writer.commit().unwrap();
+    assert!(matches!(rows.fetch(&mut reader, &mut plain, b"3", EXCLUSIVE), Err(Stop::NotFound)));
+    let passed_on = rows.fetch(&mut reader, &mut unique, b"3", EXCLUSIVE);
+    assert!(matches!(passed_on, Err(Stop::NotFound)), "u3 is now an entry of row 5");
+    plain.next(&mut reader).unwrap();
+    assert_eq!(plain.key(), b"p\x005", "the scan goes on behind a stale entry");
+    // Neither left a lock behind.
+    bench.get(&mut bench.repeatable(), "3", EXCLUSIVE).unwrap();
+}
+
+#[test]
+fn an_index_scan_waits_for_uncommitted_rows_when_it_fetches_them() {
+    let bench = Bench::new();
+    let mut writer = bench.repeatable();
+    bench.insert(&mut writer, row("1", "u1", "p")).unwrap();
+    let mut reader = bench.repeatable();
+    let (mut index, mut rows) = (bench.cursor(2), bench.cursor(0));
+    index.seek(&mut reader, Start::First, b"", End::Open, EXCLUSIVE).unwrap();
+    assert!(is_timeout(rows.fetch(&mut reader, &mut index, b"1", EXCLUSIVE)));
+    writer.rollback();
+    assert!(matches!(rows.fetch(&mut reader, &mut index, b"1", EXCLUSIVE), Err(Stop::NotFound)));
+}
+
+#[test]
+fn first_committer_wins_at_strict_repeatable_read() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut late = bench.repeatable();
+    bench.get(&mut late, "1", Read::SNAPSHOT).unwrap();
+    let mut early = bench.repeatable();
+    bench.update(&mut early, row("3", "u3", "p"), row("3", "u3", "q")).unwrap();
+    bench.delete(&mut early, row("5", "u5", "p")).unwrap();
+    early.commit().unwrap();
+    assert!(is_conflict(bench.get(&mut late, "3", SHARED)));
+    assert!(is_conflict(bench.update(&mut late, row("3", "u3", "p"), row("3", "u3", "r"))));
+    assert!(is_conflict(bench.get(&mut late, "5", EXCLUSIVE)), "a deleted row has changed as well");
+    assert!(is_conflict(bench.insert(&mut late, row("5", "u5", "p"))));
+    assert_eq!(bench.get(&mut late, "3", Read::SNAPSHOT).unwrap(), "3/u3/p");
+    assert_eq!(bench.get(&mut late, "1", EXCLUSIVE).unwrap(), "1/u1/p");
+}
+
+#[test]
+fn without_a_snapshot_or_strictness_there_is_no_conflict() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut no_snapshot = bench.repeatable();
+    let mut lenient = bench.repeatable();
+    lenient.set_strict(false);
+    lenient.set_level(Level::RepeatableRead).unwrap();
+    let mut committed = bench.session(Level::ReadCommitted);
+    for session in [&mut lenient, &mut committed] {
+        bench.get(session, "1", Read::SNAPSHOT).unwrap();
+    }
+    let mut early = bench.repeatable();
+    bench.update(&mut early, row("3", "u3", "p"), row("3", "u3", "q")).unwrap();
+    early.commit().unwrap();
+    for session in [&mut no_snapshot, &mut lenient, &mut committed] {
+        assert_eq!(bench.get(session, "3", EXCLUSIVE).unwrap(), "3/u3/q");
+        session.rollback();
+    }
+}
+
+#[test]
+fn a_duplicate_is_locked_as_strongly_as_asked() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut session = bench.repeatable();
+    assert!(bench.insert(&mut session, row("1", "u9", "p")).is_err());
+    let mut other = bench.repeatable();
+    bench.get(&mut other, "1", SHARED).unwrap();
+    assert!(is_timeout(bench.get(&mut other, "1", EXCLUSIVE)), "shared by both");
+    session.rollback();
+    other.rollback();
+
+    let (mut session, mut other) = (bench.repeatable(), bench.repeatable());
+    let strongly = Manner { duplicate: LockMode::Exclusive, ..Manner::default() };
+    assert!(bench.insert_with(&mut session, row("1", "u9", "p"), strongly).is_err());
+    assert!(is_timeout(bench.get(&mut other, "1", SHARED)));
+}
+
+#[test]
+fn an_insert_waits_to_know_whether_a_deleted_key_stays_deleted() {
+    for commits in [true, false] {
+        let bench = Bench::new();
+        three(&bench);
+        let mut deleter = bench.repeatable();
+        bench.delete(&mut deleter, row("3", "u3", "p")).unwrap();
+        let mut inserter = bench.repeatable();
+        assert!(is_timeout(bench.insert(&mut inserter, row("7", "u3", "p"))));
+        if commits {
+            deleter.commit().unwrap();
+            bench.insert(&mut inserter, row("7", "u3", "p")).unwrap();
+            inserter.commit().unwrap();
+            assert_eq!(bench.committed(0), ["1", "5", "7"]);
+        } else {
+            deleter.rollback();
+            assert!(matches!(bench.insert(&mut inserter, row("7", "u3", "p")), Err(Stop::Duplicate)));
+        }
+    }
+}
+
+#[test]
+fn a_deadlock_has_a_victim() {
+    let bench = Bench::new();
+    three(&bench);
+    let (mut one, mut two) = (bench.repeatable(), bench.repeatable());
+    for session in [&mut one, &mut two] {
+        session.set_lock_wait_timeout(Duration::from_secs(20));
+    }
+    bench.get(&mut one, "1", EXCLUSIVE).unwrap();
+    bench.get(&mut two, "3", EXCLUSIVE).unwrap();
+    thread::scope(|scope| {
+        let crossing = scope.spawn(|| {
+            let result = bench.get(&mut one, "3", EXCLUSIVE);
+            one.rollback();
+            result
+        });
+        let other = bench.get(&mut two, "1", EXCLUSIVE);
+        two.rollback();
+        let deadlocks = [crossing.join().unwrap(), other]
+            .iter()
+            .filter(|r| matches!(r, Err(Stop::Core(Error::Deadlock))))
+            .count();
+        assert_eq!(deadlocks, 1);
+    });
+}
