@@ -13,6 +13,9 @@ passed=0
 failed=0
 failures=()
 
+# limited COMMAND...: a test that hangs ends, with all its processes, long before CI's own limit of 90 minutes.
+limited() { timeout --kill-after=30 "${TEAK_STEP_SECONDS:-1800}" "$@"; }
+
 step_setup() { scripts/setup.sh --test; }
 step_rustfmt() { cargo fmt --all --check; }
 # A step that returns this cannot be run here; it counts neither as passed nor as failed.
@@ -38,7 +41,7 @@ step_shellcheck() {
     shellcheck -x "${files[@]}"
 }
 
-step_rust() { cargo test --workspace --release; }
+step_rust() { limited cargo test --workspace --release; }
 step_build() { scripts/build.sh; }
 
 # The tests that need a server or several crates: each directory under tests/ with a run.sh.
@@ -50,7 +53,7 @@ all_steps() {
 }
 
 run_step() {
-    if declare -F "step_$1" >/dev/null; then "step_$1"; else "tests/$1/run.sh"; fi
+    if declare -F "step_$1" >/dev/null; then "step_$1"; else limited "tests/$1/run.sh"; fi
 }
 
 # count_tests LOG: adds up 'N passed, N failed' lines and cargo's 'test result:' lines; prints "passed failed".

@@ -67,6 +67,7 @@ installed_version() { dpkg-query -W -f='${db:Status-Status} ${Version}' "$1" 2>/
 
 # apt_install PACKAGE[=VERSION]...: installs without starting any service.
 apt_install() {
+    need_root
     need_space /usr 1000 "the packages $*"
     say "installing: $*"
     local log=$APT_DIR/install.log

@@ -24,17 +24,16 @@ die() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# as_root COMMAND...: directly when we are root, otherwise through sudo.
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then
-        "$@"
-    elif have sudo; then
-        sudo "$@"
-    else
-        die "installing packages needs root, and there is no sudo for user $(id -un)." \
-            "Run 'make up' as root once, or install sudo, or have an administrator run: scripts/setup.sh"
-    fi
+# need_root: dies unless packages can be installed. Before output is sent to a log, where nobody would see why.
+need_root() {
+    [ "$(id -u)" -eq 0 ] || have sudo || die "installing packages needs root, and there is no sudo for user $(id -un)." \
+        "Have an administrator run this as root: cd $ROOT && scripts/setup.sh" "or install sudo, then run this again."
+    [ "$(id -u)" -eq 0 ] || sudo -v || die "installing packages needs root, and sudo refuses user $(id -un)." \
+        "Have an administrator run this as root: cd $ROOT && scripts/setup.sh"
 }
+
+# as_root COMMAND...: directly when we are root, otherwise through sudo.
+as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
 
 # need_space DIRECTORY MEBIBYTES PURPOSE
 need_space() {
