@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::store::{BlockAddress, Extent, Space};
+use crate::store::{BlockAddress, Extent, Lifetime, Space};
 use crate::{Compression, Result};
 
 /// Encoded size of a [`BlobAddress`].
@@ -104,7 +104,7 @@ impl Blob {
     }
 
     /// Makes sure that it is written, once whoever calls; durable with the next sync of the space. The bytes stay in
-    /// memory until [`Blob::forget_bytes`].
+    /// memory until [`Blob::forget_bytes`]. Until [`Blob::publish`], the extent goes with the blob.
     pub fn store(&self, space: &Arc<Space>, compression: Compression) -> Result<BlobAddress> {
         if let Some(address) = self.address() {
             return Ok(address);
@@ -114,10 +114,18 @@ impl Blob {
             return Ok(address);
         }
         let bytes = self.bytes()?;
-        let block = space.prepare(&bytes, compression)?;
+        let block = space.prepare_for(Lifetime::Private, &bytes, compression)?;
         space.write(&block)?;
         let extent = self.extent.get_or_init(|| block.extent().clone());
         Ok(BlobAddress { extent: *extent.address(), length: self.length })
+    }
+
+    /// A durable structure is about to name this blob: its extent no longer goes with it. Must come before the map of the
+    /// first image that may name it is written. No effect on a blob that is not stored.
+    pub fn publish(&self) {
+        if let Some(extent) = self.extent() {
+            extent.publish();
+        }
     }
 
     /// The value: shared if it is in memory, else read and checked, and not kept.
@@ -144,3 +152,6 @@ impl Blob {
         std::mem::size_of::<Blob>() + self.bytes.lock().as_ref().map_or(0, |bytes| bytes.len())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -260,8 +260,16 @@ impl Block {
         &self.bytes
     }
 
-    /// The bytes to write into `space`, after storing those blobs that are not stored yet.
+    /// The bytes for a checkpoint to write into `space`, after storing and publishing the blobs.
     pub fn image(&self, space: &Arc<Space>, compression: Compression) -> Result<Cow<'_, [u8]>> {
+        let image = self.private_image(space, compression)?;
+        self.blobs.iter().for_each(|blob| blob.publish());
+        Ok(image)
+    }
+
+    /// The bytes to write into `space` long before a durable structure names them, after storing the blobs. Whoever
+    /// publishes the block's extent publishes [`Block::blobs`] too.
+    pub fn private_image(&self, space: &Arc<Space>, compression: Compression) -> Result<Cow<'_, [u8]>> {
         if self.blobs.is_empty() {
             return Ok(Cow::Borrowed(&self.bytes));
         }
