@@ -87,11 +87,13 @@ pub struct TreeRoot {
     pub entries: u64,
     /// Leaves in the tree.
     pub leaves: u64,
+    /// Bytes that its leaves take on disk.
+    pub stored_bytes: u64,
 }
 
 impl TreeRoot {
     /// Size of the encoding.
-    pub const ENCODED_BYTES: usize = BlockAddress::ENCODED_BYTES + 20;
+    pub const ENCODED_BYTES: usize = BlockAddress::ENCODED_BYTES + 28;
 
     /// The fixed encoding.
     pub fn encode(&self) -> [u8; Self::ENCODED_BYTES] {
@@ -100,6 +102,7 @@ impl TreeRoot {
         out[25..29].copy_from_slice(&self.height.to_le_bytes());
         out[29..37].copy_from_slice(&self.entries.to_le_bytes());
         out[37..45].copy_from_slice(&self.leaves.to_le_bytes());
+        out[45..53].copy_from_slice(&self.stored_bytes.to_le_bytes());
         out
     }
 
@@ -110,6 +113,7 @@ impl TreeRoot {
             height: u32_at(bytes, 25)?,
             entries: u64_at(bytes, 29)?,
             leaves: u64_at(bytes, 37)?,
+            stored_bytes: u64_at(bytes, 45)?,
         })
     }
 }
@@ -129,7 +133,7 @@ mod tests {
             let raw_bytes = if kind == 0 { stored } else { stored.saturating_add(more) };
             let address = BlockAddress { offset: unit * 512, stored_bytes: stored, raw_bytes, checksum, compression };
             prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
-            let root = TreeRoot { address, height, entries, leaves };
+            let root = TreeRoot { address, height, entries, leaves, stored_bytes: entries / 2 };
             prop_assert_eq!(TreeRoot::decode(&root.encode()), Some(root));
         }
 

@@ -43,6 +43,11 @@ impl SpillFile {
         }))
     }
 
+    /// The name it had, for messages.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// Changes the budget; what is stored stays.
     pub fn set_maximum(&self, bytes: u64) {
         self.maximum_bytes.store(bytes, Ordering::Relaxed); // Relaxed: a number on its own

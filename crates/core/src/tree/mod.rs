@@ -1,6 +1,317 @@
-//! See docs/architecture.md.
+//! Trees of delta leaves: ordered maps of byte keys to byte values, many versions each.
+//!
+//! ```text
+//! Tree ── root ──> inner ──> inner ──> leaf ──> view { base, delta, history }
+//! ```
+//!
+//! Readers descend and read without latch or lock. A writer latches one leaf for one push. Structure changes (splits, removal
+//! of empty leaves) are serialised by the tree's structure latch, and publish top-down: a parent knows a new leaf before
+//! the old one is narrowed, so a descent that meets a narrowed leaf finds the right one by starting again.
+//! Latch order: structure latch, then leaf latches; a thread that holds a leaf latch never waits for the structure latch.
+//!
+//! This room knows `store` (to read and write blocks), `cache` (to account for memory) and `mvcc`; it knows neither the log
+//! nor transactions beyond their [`TxnStatus`].
 
 pub mod blob;
 pub mod block;
 pub mod builder;
+mod consolidate;
+mod cursor;
 pub mod delta;
+mod estimate;
+mod evict;
+mod history;
+mod image;
+mod leaf;
+mod node;
+mod spill;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod visibility;
+
+pub use cursor::TreeCursor;
+pub use visibility::Reader;
+
+use crate::cache::Cache;
+use crate::mvcc::{Clock, TxnStatus};
+use crate::options::TreeSpec;
+use crate::store::{Extent, Space, SpillFile, TreeRoot};
+use crate::types::{Timestamp, TreeId, WriteOp};
+use crate::{Error, Result};
+use arc_swap::ArcSwap;
+use blob::Blob;
+use delta::{Delta, VersionOp};
+use leaf::{Image, Latched, Leaf};
+use node::{Inner, Node};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 16 << 10;
+/// Longest value, in bytes.
+pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64 - 64;
+
+/// What all trees of an engine share.
+pub struct TreeContext {
+    /// The memory budget.
+    pub cache: Arc<Cache>,
+    /// Commits and snapshots.
+    pub clock: Arc<Clock>,
+    /// Where dirty content goes under memory pressure.
+    pub spill: Arc<SpillFile>,
+}
+
+/// What the nodes of one tree share.
+pub(crate) struct Shared {
+    pub id: TreeId,
+    pub spec: TreeSpec,
+    pub space: Arc<Space>,
+    pub context: Arc<TreeContext>,
+    /// Stands in for the delta of leaves without changes.
+    pub no_delta: Arc<Delta>,
+    /// Leaves changed since the last checkpoint began.
+    dirty: Mutex<Vec<Arc<Node>>>,
+    is_dirty: AtomicBool,
+    /// Nodes with a pending image.
+    imaged: Mutex<Vec<Arc<Node>>>,
+    entries: AtomicI64,
+    leaves: AtomicU64,
+    stored_bytes: AtomicI64,
+}
+
+impl Shared {
+    fn list_dirty(&self, state: &mut Latched<'_>, node: &Arc<Node>) {
+        if !state.listed {
+            state.listed = true;
+            self.dirty.lock().push(node.clone());
+            self.is_dirty.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+/// One ordered map. See the module's documentation for its concurrency.
+pub struct Tree {
+    shared: Arc<Shared>,
+    root: ArcSwap<Node>,
+    /// The structure latch, and what a checkpoint in progress must know of structure changes.
+    structure: Mutex<structure::Structure>,
+}
+
+impl Tree {
+    /// A tree whose root is on disk, or a new empty one. No I/O.
+    pub fn open(
+        id: TreeId,
+        spec: TreeSpec,
+        space: Arc<Space>,
+        root: Option<TreeRoot>,
+        context: Arc<TreeContext>,
+    ) -> Arc<Tree> {
+        let extent = root.as_ref().map(|root| space.adopt(root.address));
+        let shared = Arc::new(Shared {
+            id,
+            spec,
+            space,
+            context,
+            no_delta: Arc::new(Delta::new()),
+            dirty: Mutex::new(Vec::new()),
+            is_dirty: AtomicBool::new(false),
+            imaged: Mutex::new(Vec::new()),
+            entries: AtomicI64::new(root.as_ref().map_or(0, |r| r.entries as i64)),
+            leaves: AtomicU64::new(root.as_ref().map_or(1, |r| r.leaves)),
+            stored_bytes: AtomicI64::new(root.as_ref().map_or(0, |r| r.stored_bytes as i64)),
+        });
+        let node = match (root, extent) {
+            (Some(root), Some(extent)) => Tree::stored_root(&shared, &root, extent),
+            _ => Node::Leaf(Leaf::empty(shared.clone())),
+        };
+        Arc::new(Tree { shared, root: ArcSwap::from_pointee(node), structure: Mutex::default() })
+    }
+
+    fn stored_root(shared: &Arc<Shared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
+        if root.height == 0 {
+            return Node::Leaf(Leaf::stored(shared.clone(), &[], None, Image::new(extent)));
+        }
+        Node::Inner(Inner::stored(root.height, extent))
+    }
+
+    /// Identity, never reused.
+    pub fn id(&self) -> TreeId {
+        self.shared.id
+    }
+
+    /// Physical properties.
+    pub fn spec(&self) -> TreeSpec {
+        self.shared.spec
+    }
+
+    /// The file it lives in.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.shared.space
+    }
+
+    /// Number of committed entries, maintained by [`Tree::add_entries`]; may drift by a crash.
+    pub fn entries(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.shared.entries.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Adjusts the number of entries when a transaction commits.
+    pub fn add_entries(&self, change: i64) {
+        // Relaxed: a statistic.
+        self.shared.entries.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Number of leaves.
+    pub fn leaves(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.shared.leaves.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that its blocks take on disk since the last checkpoint (large values included).
+    pub fn disk_bytes(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.shared.stored_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Whether a checkpoint has something to write.
+    pub fn is_dirty(&self) -> bool {
+        self.shared.is_dirty.load(Ordering::SeqCst)
+    }
+
+    /// Pushes a version of `key`. The caller holds whatever row lock is due; until `status` is published, only its own transaction
+    /// sees the version. Latches one leaf; may wait before that for memory (back-pressure).
+    pub fn write(&self, key: &[u8], op: WriteOp<'_>, status: &Arc<TxnStatus>, sequence: u32) -> Result<()> {
+        self.check_size(key, &op)?;
+        self.shared.context.cache.make_room()?;
+        let blob;
+        let op = match op {
+            WriteOp::Delete => VersionOp::Delete,
+            WriteOp::Insert(value) | WriteOp::Update(value) if value.len() > self.inline_limit() => {
+                blob = Arc::new(Blob::new(value));
+                VersionOp::Blob(&blob)
+            }
+            WriteOp::Insert(value) | WriteOp::Update(value) => VersionOp::Put(value),
+        };
+        loop {
+            let node = self.find_leaf(key)?;
+            if let Some(due) = self.push(&node, key, op, status, sequence)? {
+                if due {
+                    self.maintain(&node)?;
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Values above this many bytes live in extents of their own.
+    fn inline_limit(&self) -> usize {
+        self.shared.spec.block_bytes as usize / 4
+    }
+
+    fn check_size(&self, key: &[u8], op: &WriteOp<'_>) -> Result<()> {
+        let value = match op {
+            WriteOp::Insert(value) | WriteOp::Update(value) => value.len() as u64,
+            WriteOp::Delete => 0,
+        };
+        if key.len() > MAX_KEY_BYTES {
+            let (bytes, maximum) = (key.len() as u64, MAX_KEY_BYTES as u64);
+            return Err(Error::TooLarge { what: "key", bytes, maximum });
+        }
+        if value > MAX_VALUE_BYTES {
+            return Err(Error::TooLarge { what: "value", bytes: value, maximum: MAX_VALUE_BYTES });
+        }
+        Ok(())
+    }
+
+    /// None: the leaf does not hold the key any more. Otherwise whether the leaf is due for consolidation.
+    fn push(
+        &self,
+        node: &Arc<Node>,
+        key: &[u8],
+        op: VersionOp<'_>,
+        status: &Arc<TxnStatus>,
+        sequence: u32,
+    ) -> Result<Option<bool>> {
+        let Node::Leaf(leaf) = &**node else { return Ok(None) };
+        let mut state = leaf.latch();
+        let mut view = leaf.view();
+        if !view.holds(key) {
+            return Ok(None);
+        }
+        if !leaf.has_own_delta(&view) {
+            leaf.make_delta(&mut state)?;
+            view = leaf.view();
+        }
+        let leaf::Changes::Live(delta) = &view.delta else { return Ok(None) };
+        let before = delta.memory();
+        // SAFETY: the leaf's latch is held, and `delta` is the live delta of its current view.
+        unsafe { delta.push(key, status.clone(), sequence, op) };
+        let grown = delta.memory() - before + if let VersionOp::Blob(blob) = op { blob.memory() } else { 0 };
+        leaf.grew(&mut state, grown as u64);
+        state.deletions += usize::from(matches!(op, VersionOp::Delete));
+        self.shared.list_dirty(&mut state, node);
+        leaf.register(&mut state, node);
+        leaf.touch();
+        Ok(Some(self.is_due(&state, &view, delta)))
+    }
+
+    /// Whether consolidation pays: the delta is large, or most of the base is deleted.
+    fn is_due(&self, state: &Latched<'_>, view: &leaf::LeafView, delta: &Delta) -> bool {
+        let limit = self.shared.spec.block_bytes as usize / 2;
+        let (limit, base_entries) = match &view.base {
+            leaf::Base::Loaded(block) => (limit, block.len()),
+            _ => (limit * 2, usize::MAX),
+        };
+        delta.memory() > limit.max(state.fold_again_at)
+            || (state.deletions >= 16
+                && state.deletions > base_entries / 2
+                && delta.versions() > state.deletions_again_at)
+    }
+
+    /// The leaf that is responsible for `key`, or was a moment ago.
+    #[inline]
+    pub(crate) fn find_leaf(&self, key: &[u8]) -> Result<Arc<Node>> {
+        descend(&self.root.load(), &self.shared, &|view| view.child_for(key))
+    }
+
+    /// The leaf that is responsible for the keys just before `key`.
+    pub(crate) fn find_leaf_before(&self, key: &[u8]) -> Result<Arc<Node>> {
+        descend(&self.root.load(), &self.shared, &|view| view.child_before(key))
+    }
+
+    pub(crate) fn last_leaf(&self) -> Result<Arc<Node>> {
+        descend(&self.root.load(), &self.shared, &|view| view.children.len() - 1)
+    }
+
+    /// Whether another transaction committed a change of `key` after `snapshot`, which must be registered.
+    pub fn changed_since(&self, key: &[u8], snapshot: Timestamp, own: &TxnStatus) -> Result<bool> {
+        loop {
+            let node = self.find_leaf(key)?;
+            let Some(leaf) = node.leaf() else { continue };
+            let view = leaf.view();
+            if view.holds(key) {
+                let delta = leaf.delta(&view)?;
+                return Ok(visibility::changed_since(&view, &delta, key, snapshot, own));
+            }
+        }
+    }
+}
+
+fn descend(
+    node: &Arc<Node>,
+    shared: &Arc<Shared>,
+    choose: &impl Fn(&node::InnerView) -> usize,
+) -> Result<Arc<Node>> {
+    match &**node {
+        Node::Leaf(_) => Ok(node.clone()),
+        Node::Inner(inner) => {
+            let view = inner.view(shared)?;
+            let Some(view) = view.as_ref() else {
+                return Err(Error::corrupt(shared.space.path(), 0, "an inner node without content"));
+            };
+            descend(&view.children[choose(view)], shared, choose)
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Folding committed changes into a new base, in memory.
+//!
+//! [`fold`] is pure: from a view and the set of active snapshots it computes the pieces that replace the view: one, or
+//! more when the leaf has grown past its block size. What is committed goes to the base, what an active snapshot still sees of the
+//! past goes to history, what is undecided stays in a new delta, and the rest is garbage (interval collection).
+
+use super::block::{Block, Value};
+use super::builder::BlockBuilder;
+use super::delta::{Delta, EntryRef, Version, VersionOp};
+use super::history::{History, HistoryEntry, Past};
+use super::leaf::LeafView;
+use super::visibility::{seen, Seen};
+use crate::mvcc::{ActiveSnapshots, State};
+use crate::types::Timestamp;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What replaces a leaf, or a part of it.
+pub(crate) struct Piece {
+    /// First key it is responsible for; empty for the first piece (which keeps the leaf's own bound).
+    pub low: Vec<u8>,
+    pub base: Block,
+    pub delta: Delta,
+    pub history: Option<Arc<History>>,
+}
+
+pub(crate) struct Folded {
+    pub pieces: Vec<Piece>,
+    pub horizon: Timestamp,
+}
+
+/// How many pieces [`fold`] may make.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pieces {
+    One,
+    /// Cut where the weight passes the block size.
+    Many,
+}
+
+/// One stretch of the merged leaf, in key order.
+enum Run<'a> {
+    /// Base entries that no change touches.
+    Base(std::ops::Range<usize>),
+    /// A key of the delta.
+    Changed { key: &'a [u8], value: Option<Value<'a>>, undecided: Vec<&'a Version> },
+}
+
+impl<'a> Run<'a> {
+    /// The key, if the new base does not have it.
+    fn gone(&self) -> Option<&'a [u8]> {
+        match self {
+            Run::Changed { key, value: None, .. } => Some(key),
+            _ => None,
+        }
+    }
+}
+
+/// The committed outcome of one chain.
+struct Chain<'a> {
+    undecided: Vec<&'a Version>,
+    committed: Vec<(Timestamp, &'a Version)>,
+}
+
+fn split_chain<'a>(entry: EntryRef<'a>) -> Chain<'a> {
+    let mut chain = Chain { undecided: Vec::new(), committed: Vec::new() };
+    for version in std::iter::successors(entry.newest(), |version| version.older()) {
+        if version.status.is_void(version.sequence) {
+            continue;
+        }
+        match version.status.state() {
+            State::Active => chain.undecided.push(version),
+            State::Aborted => {}
+            State::Committed(timestamp) => {
+                // Of several writes of one transaction only the newest counts.
+                if chain.committed.last().is_none_or(|&(newer, _)| newer != timestamp) {
+                    chain.committed.push((timestamp, version));
+                }
+            }
+        }
+    }
+    chain
+}
+
+struct Folder<'a> {
+    view: &'a LeafView,
+    base: &'a Block,
+    active: &'a ActiveSnapshots,
+    horizon: Timestamp,
+    history: Vec<HistoryEntry>,
+    runs: Vec<Run<'a>>,
+}
+
+impl<'a> Folder<'a> {
+    fn remember(&mut self, key: &[u8], begin: Timestamp, end: Timestamp, value: Option<Value<'_>>) {
+        if self.active.needs(begin, end) {
+            self.history.push(HistoryEntry { key: key.into(), begin, end, past: Past::of(value) });
+        }
+    }
+
+    fn change(&mut self, entry: EntryRef<'a>, base_at: Option<usize>) {
+        let key = entry.key();
+        let chain = split_chain(entry);
+        let in_base = base_at.map(|at| self.base.value(at));
+        let Some(&(newest, version)) = chain.committed.first() else {
+            self.runs.push(Run::Changed { key, value: in_base, undecided: chain.undecided });
+            return;
+        };
+        self.horizon = self.horizon.max(newest);
+        for pair in chain.committed.windows(2) {
+            let ((end, _), (begin, past)) = (pair[0], pair[1]);
+            self.remember(key, begin, end, value_of(past));
+        }
+        if let Some(&(oldest, _)) = chain.committed.last() {
+            let since = self.view.history.as_ref().map_or(0, |history| history.current_since(key));
+            self.remember(key, since, oldest, in_base);
+        }
+        self.runs.push(Run::Changed { key, value: value_of(version), undecided: chain.undecided });
+    }
+
+    fn merge(&mut self, delta: &'a Delta) {
+        let mut at = 0;
+        for entry in delta.iter() {
+            let (found, to) = match self.base.search(entry.key()) {
+                Ok(index) => (Some(index), index),
+                Err(index) => (None, index),
+            };
+            if at < to {
+                self.runs.push(Run::Base(at..to));
+            }
+            self.change(entry, found);
+            at = to + usize::from(found.is_some());
+        }
+        if at < self.base.len() {
+            self.runs.push(Run::Base(at..self.base.len()));
+        }
+    }
+}
+
+fn value_of(version: &Version) -> Option<Value<'_>> {
+    match seen(Some(version)) {
+        Seen::Value(value) => Some(value),
+        _ => None,
+    }
+}
+
+fn value_bytes(value: Value<'_>) -> usize {
+    match value {
+        Value::Inline(bytes) => bytes.len(),
+        Value::Blob(_) => 40,
+    }
+}
+
+/// Cuts the merged runs into pieces.
+struct Cutter<'a> {
+    base: &'a Block,
+    limit: usize,
+    builder: BlockBuilder,
+    delta: Delta,
+    kept_bytes: usize,
+    low: Vec<u8>,
+    last_key: Vec<u8>,
+    pieces: Vec<(Vec<u8>, Block, Delta)>,
+}
+
+impl<'a> Cutter<'a> {
+    fn cut_before(&mut self, key: &[u8]) {
+        if self.builder.estimated_bytes() + self.kept_bytes < self.limit {
+            return;
+        }
+        let separator = shortest_separator(&self.last_key, key);
+        let low = std::mem::replace(&mut self.low, separator);
+        let delta = std::mem::replace(&mut self.delta, Delta::new());
+        self.kept_bytes = 0;
+        self.pieces.push((low, self.builder.finish(), delta));
+    }
+
+    fn add(&mut self, run: &Run<'a>) {
+        match run {
+            Run::Base(range) => self.add_base(range.clone()),
+            Run::Changed { key, value, undecided } => {
+                if value.is_none() && undecided.is_empty() {
+                    return;
+                }
+                self.cut_before(key);
+                if let Some(value) = value {
+                    self.builder.push(key, *value);
+                }
+                for version in undecided.iter().rev() {
+                    // SAFETY: this delta is not published yet; nobody else pushes.
+                    unsafe { self.delta.push(key, version.status.clone(), version.sequence, version.op()) };
+                    self.kept_bytes += key.len() + 64 + op_bytes(version.op());
+                }
+                self.last_key.clear();
+                self.last_key.extend_from_slice(key);
+            }
+        }
+    }
+
+    fn add_base(&mut self, range: std::ops::Range<usize>) {
+        let mut at = range.start;
+        let mut key = Vec::new();
+        while at < range.end {
+            if !(self.builder.is_empty() && self.delta.is_empty()) {
+                self.base.key_into(at, &mut key);
+                self.cut_before(&key);
+            }
+            let room = self.limit.saturating_sub(self.builder.estimated_bytes() + self.kept_bytes);
+            let average = (self.base.bytes().len() / self.base.len().max(1)).max(1);
+            let to = if self.limit == usize::MAX {
+                range.end
+            } else {
+                range.end.min(at + (room / average).max(1))
+            };
+            self.builder.push_range(self.base, at..to);
+            self.base.key_into(to - 1, &mut self.last_key);
+            at = to;
+        }
+    }
+
+    fn finish(mut self) -> Vec<(Vec<u8>, Block, Delta)> {
+        let last = self.builder.finish();
+        self.pieces.push((self.low, last, self.delta));
+        self.pieces
+    }
+}
+
+fn op_bytes(op: VersionOp<'_>) -> usize {
+    match op {
+        VersionOp::Put(bytes) => bytes.len(),
+        VersionOp::Blob(_) => 16,
+        VersionOp::Delete => 0,
+    }
+}
+
+/// The shortest key that is greater than `left` and not greater than `right`.
+fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let shared = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    right[..(shared + 1).min(right.len())].to_vec()
+}
+
+/// Folds what is committed of `view` (whose base and delta are given) into new pieces.
+pub(crate) fn fold(
+    view: &LeafView,
+    base: &Block,
+    delta: &Delta,
+    active: &ActiveSnapshots,
+    block_bytes: usize,
+    pieces: Pieces,
+) -> Folded {
+    let history = view.history.as_ref().map_or_else(Vec::new, |history| history.needed(active).collect());
+    let mut folder = Folder { view, base, active, horizon: view.horizon, history, runs: Vec::new() };
+    folder.merge(delta);
+    let limit = if pieces == Pieces::One { usize::MAX } else { cut_limit(&folder.runs, base, block_bytes) };
+    let mut cutter = Cutter {
+        base,
+        limit,
+        builder: BlockBuilder::new(),
+        delta: Delta::new(),
+        kept_bytes: 0,
+        low: Vec::new(),
+        last_key: Vec::new(),
+        pieces: Vec::new(),
+    };
+    for run in &folder.runs {
+        cutter.add(run);
+    }
+    let cut = cutter.finish();
+    let (horizon, mut history) = (folder.horizon, folder.history);
+    if !history.is_empty() {
+        // A key that the base does not have and that had no value for any snapshot needs no history to say so.
+        let mut gone: HashSet<Box<[u8]>> = folder.runs.iter().filter_map(Run::gone).map(Box::from).collect();
+        history.iter().filter(|e| !matches!(e.past, Past::Absent)).for_each(|e| {
+            gone.remove(&e.key);
+        });
+        history.retain(|entry| !gone.contains(&entry.key));
+    }
+    Folded { pieces: with_history(cut, history), horizon }
+}
+
+/// At what weight to begin a new piece: an append-only leaf is cut when full, so that a full base is never rewritten;
+/// otherwise the pieces are of equal weight.
+fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> usize {
+    let mut weight = 0;
+    for run in runs {
+        weight += match run {
+            Run::Base(range) => base.bytes().len() * range.len() / base.len().max(1),
+            Run::Changed { key, value, undecided } => {
+                let kept: usize = undecided.iter().map(|v| key.len() + 64 + op_bytes(v.op())).sum();
+                kept + value.map_or(0, |value| key.len() + 12 + value_bytes(value))
+            }
+        };
+    }
+    if weight <= block_bytes {
+        return usize::MAX;
+    }
+    let appends = matches!(runs, [Run::Base(_), rest @ ..] if rest.iter().all(|r| matches!(r, Run::Changed { .. })))
+        || runs.iter().all(|r| matches!(r, Run::Changed { .. }));
+    if appends {
+        return block_bytes;
+    }
+    let pieces = weight.div_ceil(block_bytes * 7 / 10).max(2);
+    weight.div_ceil(pieces).max(256)
+}
+
+fn with_history(cut: Vec<(Vec<u8>, Block, Delta)>, mut history: Vec<HistoryEntry>) -> Vec<Piece> {
+    let lows: Vec<Vec<u8>> = cut.iter().map(|(low, _, _)| low.clone()).collect();
+    let mut pieces: Vec<Piece> = Vec::with_capacity(cut.len());
+    for (i, (low, base, delta)) in cut.into_iter().enumerate() {
+        let own = match lows.get(i + 1) {
+            Some(next) => {
+                let (own, rest) = history.into_iter().partition(|entry| *entry.key < **next);
+                history = rest;
+                own
+            }
+            None => std::mem::take(&mut history),
+        };
+        pieces.push(Piece { low, base, delta, history: History::from_entries(own) });
+    }
+    pieces
+}

@@ -1,0 +1,552 @@
+//! Reading a tree: point look-ups and scans in both directions.
+//!
+//! A cursor pins one leaf's view (so that what it returned stays valid until its next call) and merges base and delta while it
+//! moves. It holds no latch and no guard between calls. When the leaf has published another view since, the cursor finds its place
+//! again by its key. Readers older than the view's horizon scan an ephemeral block of the leaf as of their
+//! snapshot; look-ups of single keys never need that.
+
+use super::block::{Block, Value};
+use super::delta::{Delta, EntryRef, Version};
+use super::leaf::{Changes, LeafView};
+use super::node::Node;
+use super::visibility::{below_delta, seen, visible, Reader, Seen};
+use super::Tree;
+use crate::types::Seek;
+use crate::Result;
+use std::cmp::Ordering;
+use std::sync::{Arc, OnceLock};
+
+/// A leaf's content, kept alive for the cursor.
+struct Pin {
+    node: Arc<Node>,
+    view: Arc<LeafView>,
+    base: Arc<Block>,
+    delta: Arc<Delta>,
+    changes: u64,
+    /// `base` was made for one old snapshot and contains everything; `delta` is empty.
+    ephemeral: bool,
+}
+
+/// What the cursor stands on.
+#[derive(Clone, Copy)]
+enum Item {
+    None,
+    Base(usize),
+    /// A version in the pinned delta.
+    Version(*const Version),
+    /// A value of the past, in the pinned view's history: (index of the entry).
+    Past(usize),
+}
+
+/// Where a scan goes on, relative to the key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    No,
+    Forward,
+    Backward,
+}
+
+/// Moves over one tree. See [`crate::engine`] for the cursor of a transaction.
+pub struct TreeCursor {
+    tree: Arc<Tree>,
+    pin: Option<Pin>,
+    key: Vec<u8>,
+    item: Item,
+    blob: OnceLock<Arc<[u8]>>,
+    ready: Ready,
+    /// Forward: next base entry; backward: one past the next.
+    base_at: usize,
+    /// Forward only: the next entry of the pinned delta.
+    delta_at: Option<EntryRef<'static>>,
+    /// Rows returned from the pinned leaf.
+    yielded: usize,
+}
+
+// SAFETY: the raw pointers (`item`, `delta_at`) point into `pin.delta`, which the cursor owns by an Arc and which is Send and Sync.
+unsafe impl Send for TreeCursor {}
+
+impl TreeCursor {
+    /// A cursor that stands nowhere.
+    pub fn new(tree: Arc<Tree>) -> TreeCursor {
+        TreeCursor {
+            tree,
+            pin: None,
+            key: Vec::new(),
+            item: Item::None,
+            blob: OnceLock::new(),
+            ready: Ready::No,
+            base_at: 0,
+            delta_at: None,
+            yielded: 0,
+        }
+    }
+
+    /// The tree it reads.
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// Lets go of the leaf.
+    pub fn reset(&mut self) {
+        self.forget();
+        self.pin = None;
+    }
+
+    fn forget(&mut self) {
+        self.item = Item::None;
+        self.blob.take();
+        self.ready = Ready::No;
+        self.delta_at = None;
+    }
+
+    /// The current key; after a move that returned true.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The current value; valid until the next call on this cursor. A large value is read from disk here.
+    pub fn value(&self) -> Result<&[u8]> {
+        match self.current() {
+            None => Ok(&[]),
+            Some(Value::Inline(bytes)) => Ok(bytes),
+            Some(Value::Blob(blob)) => {
+                if let Some(bytes) = self.blob.get() {
+                    return Ok(bytes);
+                }
+                let bytes = blob.bytes()?;
+                Ok(self.blob.get_or_init(|| bytes))
+            }
+        }
+    }
+
+    fn current(&self) -> Option<Value<'_>> {
+        let pin = self.pin.as_ref()?;
+        match self.item {
+            Item::None => None,
+            Item::Base(at) => Some(pin.base.value(at)),
+            // SAFETY: `item` points into `pin.delta`, which is alive and never moves its versions.
+            Item::Version(version) => match seen(Some(unsafe { &*version })) {
+                Seen::Value(value) => Some(value),
+                _ => None,
+            },
+            Item::Past(at) => pin.view.history.as_ref().and_then(|h| h.entries().get(at)?.past.value()),
+        }
+    }
+
+    /// Pins the leaf that `find` gives, if it holds `key` (None: any).
+    fn pin_leaf(&mut self, node: Arc<Node>, holds: impl Fn(&LeafView) -> bool) -> Result<bool> {
+        self.forget();
+        let Node::Leaf(leaf) = &*node else { return Ok(false) };
+        // The number is read first: a view published in between makes the pin look stale, never fresh.
+        let changes = leaf.changes();
+        let view = leaf.view();
+        if !holds(&view) {
+            return Ok(false);
+        }
+        leaf.touch();
+        let base = leaf.base(&node, &view)?;
+        let delta = leaf.delta(&view)?;
+        let view = arc_swap::Guard::into_inner(view);
+        self.yielded = 0;
+        self.pin = Some(Pin { view, base, delta, changes, ephemeral: false, node });
+        Ok(true)
+    }
+
+    fn pin_for(&mut self, key: &[u8]) -> Result<()> {
+        loop {
+            let node = self.tree.find_leaf(key)?;
+            if self.pin_leaf(node, |view| view.holds(key))? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Pins the leaf with the greatest keys below `key`.
+    fn pin_before(&mut self, key: &[u8]) -> Result<()> {
+        loop {
+            let node = self.tree.find_leaf_before(key)?;
+            let fits = |view: &LeafView| {
+                !view.dead
+                    && (*view.low < *key || key.is_empty())
+                    && view.high.as_ref().is_none_or(|high| *key <= **high)
+            };
+            if self.pin_leaf(node, fits)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn pin_last(&mut self) -> Result<()> {
+        loop {
+            let node = self.tree.last_leaf()?;
+            if self.pin_leaf(node, |view| !view.dead && view.high.is_none())? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Looks `key` up. If it is absent, the cursor stands between its neighbours, and `next` and `prev` go there.
+    pub fn get(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
+        self.pin_for(key)?;
+        if self.key.as_ptr() != key.as_ptr() {
+            self.key.clear();
+            self.key.extend_from_slice(key);
+        }
+        self.item = self.look_up(reader);
+        let found = !matches!(self.item, Item::None);
+        self.yielded += usize::from(found);
+        Ok(found)
+    }
+
+    fn look_up(&self, reader: &Reader<'_>) -> Item {
+        let Some(pin) = &self.pin else { return Item::None };
+        if !pin.delta.is_empty() {
+            if let Some(entry) = pin.delta.find(&self.key) {
+                let version = visible(entry.newest(), reader);
+                match seen(version) {
+                    Seen::Value(_) => return version.map_or(Item::None, |v| Item::Version(v)),
+                    Seen::Gone => return Item::None,
+                    Seen::Nothing => {}
+                }
+            }
+        }
+        if reader.snapshot < pin.view.horizon {
+            if let Some(history) = &pin.view.history {
+                if let Some(past) = history.find(&self.key, reader.snapshot) {
+                    let at = history.entries().iter().position(|entry| std::ptr::eq(&entry.past, past));
+                    return match past.value() {
+                        Some(_) => at.map_or(Item::None, Item::Past),
+                        None => Item::None,
+                    };
+                }
+            }
+        }
+        pin.base.search(&self.key).map_or(Item::None, Item::Base)
+    }
+
+    /// Reads the current key again, as `reader` sees it now; false if it is gone. The position stays.
+    pub fn refresh(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        let key = std::mem::take(&mut self.key);
+        let found = self.get(reader, &key);
+        self.key = key;
+        found
+    }
+
+    /// Goes to the first key at or after / after, or the last key at or before / before `key`.
+    pub fn seek(&mut self, reader: &Reader<'_>, seek: Seek, key: &[u8]) -> Result<bool> {
+        match seek {
+            Seek::AtOrAfter | Seek::AtOrBefore => {
+                if self.get(reader, key)? {
+                    return Ok(true);
+                }
+            }
+            Seek::After | Seek::Before => {
+                self.forget();
+                self.pin = None;
+                self.key.clear();
+                self.key.extend_from_slice(key);
+            }
+        }
+        match seek {
+            Seek::AtOrAfter | Seek::After => self.next(reader),
+            Seek::AtOrBefore | Seek::Before => self.prev(reader),
+        }
+    }
+
+    /// Goes to the first key.
+    pub fn first(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        self.seek(reader, Seek::AtOrAfter, &[])
+    }
+
+    /// Goes to the last key.
+    pub fn last(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        self.pin_last()?;
+        self.prepare_backward(reader, None)?;
+        self.step_backward(reader)
+    }
+
+    /// Whether the pin still shows the newest view of its leaf.
+    #[inline]
+    fn is_fresh(&self) -> bool {
+        self.pin.as_ref().is_some_and(|pin| pin.node.leaf().is_some_and(|leaf| leaf.changes() == pin.changes))
+    }
+
+    /// Goes to the next key.
+    #[inline]
+    pub fn next(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        if self.ready != Ready::Forward || !self.is_fresh() {
+            let key = std::mem::take(&mut self.key);
+            let pinned = if self.is_fresh() { Ok(()) } else { self.pin_for(&key) };
+            self.key = key;
+            pinned?;
+            self.prepare_forward(reader, true)?;
+        }
+        self.step_forward(reader)
+    }
+
+    /// Goes to the previous key.
+    pub fn prev(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        if self.ready != Ready::Backward || !self.is_fresh() {
+            let key = std::mem::take(&mut self.key);
+            let pinned = self.pin_before(&key);
+            self.key = key;
+            pinned?;
+            let key = std::mem::take(&mut self.key);
+            let prepared = self.prepare_backward(reader, Some(&key));
+            self.key = key;
+            prepared?;
+        }
+        self.step_backward(reader)
+    }
+
+    /// Replaces the pinned content by a block as of the reader's snapshot, if only history knows that.
+    fn adapt(&mut self, reader: &Reader<'_>) -> Result<()> {
+        let Some(pin) = &mut self.pin else { return Ok(()) };
+        if !pin.ephemeral && reader.snapshot < pin.view.horizon && pin.view.history.is_some() {
+            pin.base = Arc::new(self.tree.materialise(&pin.node, &pin.view, reader)?);
+            pin.delta = Arc::new(Delta::new());
+            pin.ephemeral = true;
+        }
+        Ok(())
+    }
+
+    /// Sets the forward position after `key` (or at its first key, when the leaf was entered from its left).
+    fn prepare_forward(&mut self, reader: &Reader<'_>, after_key: bool) -> Result<()> {
+        self.forget();
+        self.adapt(reader)?;
+        let Some(pin) = &self.pin else { return Ok(()) };
+        let (base_at, delta_at) = if after_key {
+            (pin.base.upper_bound(&self.key), pin.delta.first_after(&self.key))
+        } else {
+            (0, pin.delta.first())
+        };
+        self.base_at = base_at;
+        // SAFETY: the entry lives in `pin.delta`; `delta_at` is cleared before the pin is replaced (`forget`, `pin_leaf`).
+        self.delta_at =
+            delta_at.map(|entry| unsafe { std::mem::transmute::<EntryRef<'_>, EntryRef<'static>>(entry) });
+        self.ready = Ready::Forward;
+        Ok(())
+    }
+
+    fn prepare_backward(&mut self, reader: &Reader<'_>, before: Option<&[u8]>) -> Result<()> {
+        self.forget();
+        self.adapt(reader)?;
+        let Some(pin) = &self.pin else { return Ok(()) };
+        self.base_at = before.map_or(pin.base.len(), |key| pin.base.lower_bound(key));
+        // Backward steps look the delta up by key; without one, from its end.
+        match before {
+            Some(_) => {}
+            None => {
+                self.key.clear();
+                if let Some(high) = greatest_key(&pin.base, &pin.delta) {
+                    self.key.extend_from_slice(&high);
+                    self.key.push(0);
+                }
+            }
+        }
+        self.ready = Ready::Backward;
+        Ok(())
+    }
+
+    #[inline]
+    fn step_forward(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        self.blob.take();
+        loop {
+            let Some(pin) = &self.pin else { return Ok(false) };
+            let in_base = self.base_at < pin.base.len();
+            let Some(entry) = self.delta_at else {
+                if in_base {
+                    self.item = Item::Base(self.base_at);
+                    pin.base.key_into(self.base_at, &mut self.key);
+                    self.base_at += 1;
+                    self.yielded += 1;
+                    return Ok(true);
+                }
+                if !self.enter_next_leaf(reader)? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            let order = if in_base { pin.base.compare(self.base_at, entry.key()) } else { Ordering::Greater };
+            if order == Ordering::Less {
+                self.item = Item::Base(self.base_at);
+                pin.base.key_into(self.base_at, &mut self.key);
+                self.base_at += 1;
+                self.yielded += 1;
+                return Ok(true);
+            }
+            let base_at = (order == Ordering::Equal).then_some(self.base_at);
+            self.base_at += usize::from(base_at.is_some());
+            self.delta_at = entry.next();
+            if let Some(item) = merged(entry, base_at, reader) {
+                self.item = item;
+                self.key.clear();
+                self.key.extend_from_slice(entry.key());
+                self.yielded += 1;
+                return Ok(true);
+            }
+        }
+    }
+
+    fn enter_next_leaf(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        let Some(pin) = &self.pin else { return Ok(false) };
+        let high = pin.view.high.clone();
+        self.tidy_up();
+        let Some(high) = high else {
+            self.item = Item::None;
+            self.ready = Ready::No;
+            return Ok(false);
+        };
+        self.pin_for(&high)?;
+        // The leaf may begin before `high` (its left neighbour was removed): keys below were seen already.
+        let begins_there = self.pin.as_ref().is_some_and(|pin| *pin.view.low == *high);
+        if begins_there {
+            self.prepare_forward(reader, false)?;
+        } else {
+            self.adapt(reader)?;
+            self.forget();
+            let Some(pin) = &self.pin else { return Ok(false) };
+            self.base_at = pin.base.lower_bound(&high);
+            let entry = pin.delta.first_at_or_after(&high);
+            // SAFETY: as in `prepare_forward`.
+            self.delta_at =
+                entry.map(|e| unsafe { std::mem::transmute::<EntryRef<'_>, EntryRef<'static>>(e) });
+            self.ready = Ready::Forward;
+        }
+        Ok(true)
+    }
+
+    /// A leaf that had content but nothing to see wastes everybody's time: have it consolidated.
+    fn tidy_up(&mut self) {
+        let Some(pin) = &self.pin else { return };
+        if self.yielded == 0
+            && !pin.ephemeral
+            && pin.delta.len() >= 16
+            && matches!(pin.view.delta, Changes::Live(_))
+        {
+            // A failure shows again to whoever needs the leaf's content.
+            let _ = self.tree.tidy(&pin.node);
+        }
+    }
+
+    fn step_backward(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        self.blob.take();
+        loop {
+            let Some(pin) = &self.pin else { return Ok(false) };
+            let entry = if pin.delta.is_empty() { None } else { pin.delta.last_before(&self.key) };
+            let in_base = self.base_at > 0;
+            let order = match entry {
+                None if !in_base => {
+                    if !self.enter_previous_leaf(reader)? {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                None => Ordering::Greater,
+                Some(entry) if in_base => pin.base.compare(self.base_at - 1, entry.key()),
+                Some(_) => Ordering::Less,
+            };
+            let (Some(entry), Ordering::Less | Ordering::Equal) = (entry, order) else {
+                self.base_at -= 1;
+                self.item = Item::Base(self.base_at);
+                pin.base.key_into(self.base_at, &mut self.key);
+                self.yielded += 1;
+                return Ok(true);
+            };
+            let base_at = (order == Ordering::Equal).then(|| self.base_at - 1);
+            self.base_at -= usize::from(base_at.is_some());
+            let item = merged(entry, base_at, reader);
+            self.key.clear();
+            self.key.extend_from_slice(entry.key());
+            if let Some(item) = item {
+                self.item = item;
+                self.yielded += 1;
+                return Ok(true);
+            }
+        }
+    }
+
+    fn enter_previous_leaf(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        let Some(pin) = &self.pin else { return Ok(false) };
+        let low = pin.view.low.clone();
+        self.tidy_up();
+        if low.is_empty() {
+            self.item = Item::None;
+            self.ready = Ready::No;
+            return Ok(false);
+        }
+        self.pin_before(&low)?;
+        self.prepare_backward(reader, Some(&low))?;
+        self.key.clear();
+        self.key.extend_from_slice(&low);
+        Ok(true)
+    }
+}
+
+/// What the reader sees of a key that the delta knows.
+#[inline]
+fn merged(entry: EntryRef<'_>, base_at: Option<usize>, reader: &Reader<'_>) -> Option<Item> {
+    let version = visible(entry.newest(), reader);
+    match seen(version) {
+        Seen::Value(_) => version.map(|v| Item::Version(v)),
+        Seen::Gone => None,
+        Seen::Nothing => base_at.map(Item::Base),
+    }
+}
+
+fn greatest_key(base: &Block, delta: &Delta) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    if !base.is_empty() {
+        base.key_into(base.len() - 1, &mut key);
+    }
+    match delta.last() {
+        Some(entry) if base.is_empty() || entry.key() > &key[..] => Some(entry.key().to_vec()),
+        _ if base.is_empty() => None,
+        _ => Some(key),
+    }
+}
+
+impl Tree {
+    /// The leaf's content as `reader` sees it, as one block.
+    pub(crate) fn materialise(
+        &self,
+        node: &Arc<Node>,
+        view: &Arc<LeafView>,
+        reader: &Reader<'_>,
+    ) -> Result<Block> {
+        let Node::Leaf(leaf) = &**node else { return Ok(Block::empty()) };
+        let base = leaf.base(node, view)?;
+        let delta = leaf.delta(view)?;
+        Ok(materialise(view, &base, &delta, reader))
+    }
+}
+
+/// Base, delta and history of one leaf as one reader sees them.
+pub(crate) fn materialise(view: &LeafView, base: &Block, delta: &Delta, reader: &Reader<'_>) -> Block {
+    let past = view.history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < view.horizon);
+    let mut keys: Vec<&[u8]> =
+        past.map(|entry| &*entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut builder = super::builder::BlockBuilder::new();
+    let mut at = 0;
+    for key in keys {
+        let found = base.search(key);
+        let to = match found {
+            Ok(to) | Err(to) => to,
+        };
+        builder.push_range(base, at..to);
+        at = to + usize::from(found.is_ok());
+        let version = delta.find(key).and_then(|entry| visible(entry.newest(), reader));
+        let value = match seen(version) {
+            Seen::Value(value) => Some(value),
+            Seen::Gone => None,
+            Seen::Nothing => below_delta(view, base, found.ok(), key, reader),
+        };
+        if let Some(value) = value {
+            builder.push(key, value);
+        }
+    }
+    builder.push_range(base, at..base.len());
+    builder.finish()
+}

@@ -1,0 +1,351 @@
+//! Writing a tree's image as of a timestamp: the tree's part of a checkpoint.
+//!
+//! 1. *Leaves*: each leaf that was dirty when the image began is consolidated, then written as the timestamp sees it. No latch
+//!    is held over I/O; writers and readers go on.
+//! 2. *Structure*: under the structure latch, the pages above the written leaves are built bottom-up, in memory. Leaves that
+//!    a split touched since they were written are built again. O(changed pages), no I/O.
+//! 3. The blocks of step 2 are written.
+//!
+//! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
+//! [`Tree::checkpoint_abandoned`] puts the leaves back on the list.
+
+use super::blob::Blob;
+use super::block::Block;
+use super::cursor::materialise;
+use super::leaf::{Changes, Image, Leaf, LeafView, PendingImage};
+use super::node::{Inner, InnerView, Node};
+use super::visibility::Reader;
+use super::Tree;
+use crate::store::{BlockAddress, Extent, Lifetime, PreparedBlock, TreeRoot};
+use crate::types::Timestamp;
+use crate::{Error, Result};
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// What a leaf's image is made of.
+struct LeafImage {
+    block: Arc<Block>,
+    /// The block is the leaf's base itself and the leaf has nothing else.
+    clean: bool,
+}
+
+impl Tree {
+    /// Writes what changed since the last image, as of `at`, which must be a registered snapshot until this returns. Returns
+    /// the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`].
+    pub fn checkpoint(&self, at: Timestamp, generation: u64) -> Result<Option<TreeRoot>> {
+        // Consolidation comes first: while the image is being made, empty leaves have to stay.
+        let listed = self.shared.dirty.lock().clone();
+        for node in &listed {
+            self.shared.context.cache.make_room()?;
+            self.consolidate_changed(node)?;
+        }
+        drop(listed);
+        let dirty = self.begin_image();
+        if dirty.is_empty() && !self.root_needs_image() {
+            return Ok(None);
+        }
+        for (i, node) in dirty.iter().enumerate() {
+            if let Err(error) = self.write_leaf(node, at, generation) {
+                self.list_again(&dirty[i..]);
+                return Err(error);
+            }
+        }
+        let (root, blocks) = {
+            let mut structure = self.structure.lock();
+            let result = self.write_structure(&mut structure.reimage, &dirty, at, generation);
+            structure.checkpointing = false;
+            result?
+        };
+        for block in &blocks {
+            self.shared.space.write(block)?;
+        }
+        self.supersede_replaced(generation);
+        Ok(Some(root))
+    }
+
+    fn prepare(&self, raw: &[u8], generation: u64) -> Result<PreparedBlock> {
+        self.shared.space.prepare_for(Lifetime::Checkpoint(generation), raw, self.shared.spec.compression)
+    }
+
+    /// Takes the list of dirty leaves; from here on structure changes note what they touch.
+    fn begin_image(&self) -> Vec<Arc<Node>> {
+        let mut structure = self.structure.lock();
+        structure.checkpointing = true;
+        structure.reimage.clear();
+        let removed = std::mem::take(&mut structure.removed);
+        structure.removing.extend(removed);
+        self.shared.is_dirty.store(false, Ordering::SeqCst);
+        let dirty = std::mem::take(&mut *self.shared.dirty.lock());
+        for node in &dirty {
+            if let Some(leaf) = node.leaf() {
+                leaf.latch().listed = false;
+            }
+        }
+        if dirty.is_empty() {
+            structure.checkpointing = self.root_needs_image();
+        }
+        dirty
+    }
+
+    fn root_needs_image(&self) -> bool {
+        match &**self.root.load() {
+            Node::Inner(inner) => inner.dirty.load(Ordering::SeqCst),
+            Node::Leaf(_) => false,
+        }
+    }
+
+    fn list_again(&self, nodes: &[Arc<Node>]) {
+        for node in nodes {
+            if let Some(leaf) = node.leaf() {
+                self.shared.list_dirty(&mut leaf.latch(), node);
+            }
+        }
+    }
+
+    fn write_leaf(&self, node: &Arc<Node>, at: Timestamp, generation: u64) -> Result<()> {
+        let Node::Leaf(leaf) = &**node else { return Ok(()) };
+        self.shared.context.cache.make_room()?;
+        self.consolidate_changed(node)?;
+        let view = leaf.view().clone();
+        if view.dead {
+            return Ok(());
+        }
+        let made = self.leaf_image(node, leaf, &view, at)?;
+        let raw = made.block.image(&self.shared.space, self.shared.spec.compression)?;
+        let block = self.prepare(&raw, generation)?;
+        self.shared.space.write(&block)?;
+        // A structure change since `view` was taken puts the leaf on the list of those to write again.
+        self.note_image(node, leaf, &made, block.extent().clone(), generation);
+        Ok(())
+    }
+
+    fn consolidate_changed(&self, node: &Arc<Node>) -> Result<()> {
+        let changed = node.leaf().is_some_and(|leaf| match &leaf.view().delta {
+            Changes::Live(delta) => !delta.is_empty(),
+            Changes::Spilled(_) => true,
+        });
+        if changed {
+            self.maintain(node)?;
+        }
+        Ok(())
+    }
+
+    fn leaf_image(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
+        let base = leaf.base(node, view)?;
+        let delta = leaf.delta(view)?;
+        if delta.is_empty() && (view.horizon <= at || view.history.is_none()) {
+            return Ok(LeafImage { block: base, clean: view.horizon <= at });
+        }
+        let block = Arc::new(materialise(view, &base, &delta, &Reader::at(at)));
+        Ok(LeafImage { block, clean: false })
+    }
+
+    fn note_image(
+        &self,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        made: &LeafImage,
+        extent: Arc<Extent>,
+        generation: u64,
+    ) {
+        let mut state = leaf.latch();
+        if let Some(replaced) = state.pending.take() {
+            // Its blobs are in the images that replace it: the leaf's, or its new neighbours'.
+            replaced.image.extent.supersede(generation);
+        }
+        let stored = extent.address().stored_bytes as i64;
+        let before = state.image.as_ref().map_or(0, |image| image.extent.address().stored_bytes as i64);
+        // Relaxed: a statistic.
+        self.shared.stored_bytes.fetch_add(stored - before, Ordering::Relaxed);
+        state.pending = Some(PendingImage {
+            image: Image::with_blobs(extent, made.block.blobs()),
+            written: made.clean.then(|| Arc::downgrade(&made.block)),
+        });
+        if !made.clean {
+            self.shared.list_dirty(&mut state, node);
+        }
+        drop(state);
+        self.imaged(node);
+    }
+
+    fn imaged(&self, node: &Arc<Node>) {
+        self.shared.imaged.lock().push(node.clone());
+    }
+
+    /// Builds all pages that must change, and the leaves that a split touched meanwhile. The structure latch is held.
+    fn write_structure(
+        &self,
+        reimage: &mut Vec<Arc<Node>>,
+        dirty: &[Arc<Node>],
+        at: Timestamp,
+        generation: u64,
+    ) -> Result<(TreeRoot, Vec<PreparedBlock>)> {
+        let mut blocks = Vec::new();
+        let again: Vec<Arc<Node>> = std::mem::take(reimage);
+        for node in &again {
+            let Node::Leaf(leaf) = &**node else { continue };
+            let view = leaf.view().clone();
+            if view.dead {
+                continue;
+            }
+            let made = self.leaf_image(node, leaf, &view, at)?;
+            let raw = made.block.image(&self.shared.space, self.shared.spec.compression)?;
+            let block = self.prepare(&raw, generation)?;
+            self.note_image(node, leaf, &made, block.extent().clone(), generation);
+            blocks.push(block);
+        }
+        for node in dirty.iter().chain(&again) {
+            let Some(low) = node.leaf().map(|leaf| leaf.view().low.clone()) else { continue };
+            for (inner, _) in self.path_to(&low)? {
+                if let Node::Inner(inner) = &*inner {
+                    inner.dirty.store(true, Ordering::SeqCst);
+                }
+            }
+        }
+        let root = self.root.load_full();
+        let address = self.write_node(&root, None, generation, &mut blocks)?;
+        let height = match &*root {
+            Node::Inner(inner) => inner.level,
+            Node::Leaf(_) => 0,
+        };
+        let root = TreeRoot {
+            address,
+            height,
+            entries: self.entries(),
+            leaves: self.leaves(),
+            stored_bytes: self.disk_bytes(),
+        };
+        Ok((root, blocks))
+    }
+
+    /// The address of a node's image, after building it if it is dirty. O(changed pages).
+    fn write_node(
+        &self,
+        node: &Arc<Node>,
+        high: Option<&[u8]>,
+        generation: u64,
+        blocks: &mut Vec<PreparedBlock>,
+    ) -> Result<BlockAddress> {
+        let inner = match &**node {
+            Node::Leaf(leaf) => {
+                let state = leaf.latch();
+                let image = state.pending.as_ref().map(|pending| &pending.image).or(state.image.as_ref());
+                return image.map(|image| *image.extent.address()).ok_or_else(|| self.no_image());
+            }
+            Node::Inner(inner) => inner,
+        };
+        if !inner.dirty.swap(false, Ordering::SeqCst) {
+            let image = inner.image.lock();
+            let extent = image.pending.as_ref().or(image.durable.as_ref());
+            return extent.map(|extent| *extent.address()).ok_or_else(|| self.no_image());
+        }
+        let Some(view) = inner.loaded() else { return Err(self.no_image()) };
+        let addresses = self.write_children(&view, high, generation, blocks);
+        let addresses = addresses.inspect_err(|_| inner.dirty.store(true, Ordering::SeqCst))?;
+        let page = Inner::page(&view, &addresses, high);
+        let block = self.prepare(page.bytes(), generation)?;
+        let address = *block.extent().address();
+        let mut image = inner.image.lock();
+        if let Some(replaced) = image.pending.replace(block.extent().clone()) {
+            replaced.supersede(generation);
+        }
+        drop(image);
+        blocks.push(block);
+        self.imaged(node);
+        Ok(address)
+    }
+
+    fn write_children(
+        &self,
+        view: &InnerView,
+        high: Option<&[u8]>,
+        generation: u64,
+        blocks: &mut Vec<PreparedBlock>,
+    ) -> Result<Vec<BlockAddress>> {
+        let mut addresses = Vec::with_capacity(view.children.len());
+        let mut bound = Vec::new();
+        for (i, child) in view.children.iter().enumerate() {
+            let child_high = if i + 1 < view.children.len() {
+                view.keys.key_into(i + 1, &mut bound);
+                Some(&bound[..])
+            } else {
+                high
+            };
+            addresses.push(self.write_node(child, child_high, generation, blocks)?);
+        }
+        Ok(addresses)
+    }
+
+    fn no_image(&self) -> Error {
+        Error::corrupt(self.shared.space.path(), 0, "a node of the tree has no image to refer to")
+    }
+
+    /// Supersedes the images that this one replaces, and the blobs that no leaf of it names any more. (A blob may have moved
+    /// to another leaf by a split; both were written then.)
+    fn supersede_replaced(&self, generation: u64) {
+        let mut replaced: Vec<Arc<Image>> = self.structure.lock().removing.clone();
+        let mut kept: HashSet<*const Blob> = HashSet::new();
+        for node in self.shared.imaged.lock().iter() {
+            match &**node {
+                Node::Leaf(leaf) => {
+                    let state = leaf.latch();
+                    if let Some(pending) = &state.pending {
+                        kept.extend(pending.image.blobs().iter().map(Arc::as_ptr));
+                        replaced.extend(state.image.clone());
+                    }
+                }
+                Node::Inner(inner) => {
+                    let image = inner.image.lock();
+                    if let (Some(old), Some(_)) = (&image.durable, &image.pending) {
+                        old.supersede(generation);
+                    }
+                }
+            }
+        }
+        for image in &replaced {
+            image.extent.supersede(generation);
+            let gone = image.blobs().iter().filter(|blob| !kept.contains(&Arc::as_ptr(blob)));
+            gone.filter_map(|blob| blob.extent()).for_each(|extent| extent.supersede(generation));
+        }
+    }
+
+    /// The superblock that names this image is durable: it is now what evicted leaves are read from.
+    pub fn checkpoint_durable(&self) {
+        self.structure.lock().removing.clear();
+        for node in std::mem::take(&mut *self.shared.imaged.lock()) {
+            match &*node {
+                Node::Leaf(leaf) => {
+                    let mut state = leaf.latch();
+                    if let Some(PendingImage { image, written }) = state.pending.take() {
+                        state.image = Some(image);
+                        state.clean = written;
+                    }
+                }
+                Node::Inner(inner) => {
+                    let mut image = inner.image.lock();
+                    if let Some(extent) = image.pending.take() {
+                        image.durable = Some(extent);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The checkpoint failed: its image is void, and what it wrote must be written again.
+    pub fn checkpoint_abandoned(&self) {
+        self.structure.lock().checkpointing = false;
+        let nodes = std::mem::take(&mut *self.shared.imaged.lock());
+        for node in &nodes {
+            match &**node {
+                Node::Leaf(leaf) => leaf.latch().pending = None,
+                Node::Inner(inner) => {
+                    inner.image.lock().pending = None;
+                    inner.dirty.store(true, Ordering::SeqCst);
+                }
+            }
+        }
+        self.list_again(&nodes);
+        self.shared.is_dirty.store(true, Ordering::SeqCst);
+    }
+}

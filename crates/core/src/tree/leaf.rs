@@ -1,0 +1,372 @@
+//! A leaf: an identity with a latch, and an immutable view that is swapped whole.
+//!
+//! ```text
+//! view ── low, high       the keys it is responsible for
+//!      ├─ base            block in memory | image on disk | spilled
+//!      ├─ delta           skip list in memory | spilled
+//!      └─ history         what only snapshots older than `horizon` need
+//! ```
+//!
+//! Readers load the view and go on without latch. Writers latch, push onto the live delta (which views share), or publish
+//! another view. A leaf that was narrowed by a split or removed says so in its view; whoever came by a stale path starts again.
+
+use super::blob::Blob;
+use super::block::Block;
+use super::delta::Delta;
+use super::history::History;
+use super::node::Node;
+use super::spill::SpilledDelta;
+use super::Shared;
+use crate::store::{Extent, SpillExtent};
+use crate::types::Timestamp;
+use crate::{Error, Result};
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// A leaf's block on disk and the large values it names.
+pub(crate) struct Image {
+    pub extent: Arc<Extent>,
+    /// Known once the block was in memory; kept, so that there is one object for one stored blob.
+    blobs: OnceLock<Vec<Arc<Blob>>>,
+}
+
+impl Image {
+    pub(crate) fn new(extent: Arc<Extent>) -> Arc<Image> {
+        Arc::new(Image { extent, blobs: OnceLock::new() })
+    }
+
+    pub(crate) fn with_blobs(extent: Arc<Extent>, blobs: &[Arc<Blob>]) -> Arc<Image> {
+        Arc::new(Image { extent, blobs: OnceLock::from(blobs.to_vec()) })
+    }
+
+    pub(crate) fn blobs(&self) -> &[Arc<Blob>] {
+        self.blobs.get().map_or(&[], |blobs| &blobs[..])
+    }
+
+    fn read(&self, shared: &Shared) -> Result<Block> {
+        let known = self.blobs.get();
+        let adopt = |at: super::blob::BlobAddress| match known
+            .and_then(|blobs| blobs.iter().find(|blob| blob.address() == Some(at)))
+        {
+            Some(blob) => blob.clone(),
+            None => Arc::new(Blob::stored(shared.space.adopt(at.extent), at.length)),
+        };
+        let block = Block::parse(self.extent.read()?, &adopt).map_err(|detail| {
+            Error::corrupt(shared.space.path(), self.extent.address().offset, format!("base block: {detail}"))
+        })?;
+        let kept = self.blobs.get_or_init(|| block.blobs().to_vec());
+        if known.is_none() && kept.iter().zip(block.blobs()).any(|(a, b)| !Arc::ptr_eq(a, b)) {
+            // Another reader was first: use its objects.
+            return self.read(shared);
+        }
+        Ok(block)
+    }
+}
+
+/// A base in the spill file, with its blobs, which stay where they are.
+pub(crate) struct SpilledBase {
+    pub extent: SpillExtent,
+    pub blobs: Vec<Arc<Blob>>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Base {
+    Loaded(Arc<Block>),
+    Stored(Arc<Image>),
+    Spilled(Arc<SpilledBase>),
+}
+
+impl Base {
+    fn same_place(&self, other: &Base) -> bool {
+        match (self, other) {
+            (Base::Stored(a), Base::Stored(b)) => Arc::ptr_eq(a, b),
+            (Base::Spilled(a), Base::Spilled(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) enum Changes {
+    Live(Arc<Delta>),
+    Spilled(Arc<SpilledDelta>),
+}
+
+#[derive(Clone)]
+pub(crate) struct LeafView {
+    pub low: Arc<[u8]>,
+    pub high: Option<Arc<[u8]>>,
+    pub base: Base,
+    pub delta: Changes,
+    pub history: Option<Arc<History>>,
+    /// Newest commit that was folded into the base: snapshots at or after it need no history.
+    pub horizon: Timestamp,
+    /// The leaf was removed from the tree.
+    pub dead: bool,
+}
+
+impl LeafView {
+    #[inline]
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        !self.dead && *key >= *self.low && self.high.as_ref().is_none_or(|high| *key < **high)
+    }
+
+    fn memory(&self) -> u64 {
+        let base = match &self.base {
+            Base::Loaded(block) => block.memory() + block.blobs().iter().map(|b| b.memory()).sum::<usize>(),
+            _ => 0,
+        };
+        let delta = match &self.delta {
+            Changes::Live(delta) => delta.memory(),
+            Changes::Spilled(_) => 0,
+        };
+        (base + delta + self.history.as_ref().map_or(0, |h| h.memory())) as u64
+    }
+}
+
+/// What a checkpoint in progress has written of a leaf.
+pub(crate) struct PendingImage {
+    pub image: Arc<Image>,
+    /// The block that was written as it was, so that the base is clean once the checkpoint is durable.
+    pub written: Option<Weak<Block>>,
+}
+
+/// What the latch protects besides the view's replacement.
+#[derive(Default)]
+pub(crate) struct LeafState {
+    /// What the last durable checkpoint names.
+    pub image: Option<Arc<Image>>,
+    pub pending: Option<PendingImage>,
+    /// The block in memory that equals `image`.
+    pub clean: Option<Weak<Block>>,
+    /// In the tree's list of dirty leaves.
+    pub listed: bool,
+    /// Bytes charged to the cache.
+    charged: u64,
+    registered: bool,
+    /// Deletions pushed since the last consolidation.
+    pub deletions: usize,
+    /// The next consolidation waits for more memory in the delta, or more versions, than these: what the last one could not
+    /// fold (because it was undecided) is no reason to try again.
+    pub fold_again_at: usize,
+    pub deletions_again_at: usize,
+}
+
+pub(crate) struct Leaf {
+    pub shared: Arc<Shared>,
+    view: ArcSwap<LeafView>,
+    latch: Mutex<LeafState>,
+    touched: AtomicBool,
+    /// Rises with each published view: lets a cursor see cheaply that its view is stale.
+    changes: AtomicU64,
+}
+
+/// The latch, held.
+pub(crate) type Latched<'a> = MutexGuard<'a, LeafState>;
+
+impl Leaf {
+    fn with(shared: Arc<Shared>, view: LeafView, state: LeafState) -> Leaf {
+        Leaf {
+            shared,
+            view: ArcSwap::from_pointee(view),
+            latch: Mutex::new(state),
+            touched: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
+        }
+    }
+
+    /// A leaf of new content; it is charged to the cache when it is first published or adopted.
+    pub(crate) fn new(shared: Arc<Shared>, view: LeafView) -> Leaf {
+        let charged = view.memory();
+        shared.context.cache.charge(charged as usize);
+        Leaf::with(shared, view, LeafState { charged, ..LeafState::default() })
+    }
+
+    pub(crate) fn empty(shared: Arc<Shared>) -> Leaf {
+        let view = LeafView {
+            low: Arc::from(&[][..]),
+            high: None,
+            base: Base::Loaded(Arc::new(Block::empty())),
+            delta: Changes::Live(Arc::new(Delta::new())),
+            history: None,
+            horizon: 0,
+            dead: false,
+        };
+        Leaf::new(shared, view)
+    }
+
+    /// A leaf whose base is on disk.
+    pub(crate) fn stored(shared: Arc<Shared>, low: &[u8], high: Option<&[u8]>, image: Arc<Image>) -> Leaf {
+        let view = LeafView {
+            low: Arc::from(low),
+            high: high.map(Arc::from),
+            base: Base::Stored(image.clone()),
+            delta: Changes::Live(shared.no_delta.clone()),
+            history: None,
+            horizon: 0,
+            dead: false,
+        };
+        Leaf::with(shared, view, LeafState { image: Some(image), ..LeafState::default() })
+    }
+
+    #[inline]
+    pub(crate) fn view(&self) -> arc_swap::Guard<Arc<LeafView>> {
+        self.view.load()
+    }
+
+    #[inline]
+    pub(crate) fn touch(&self) {
+        // Relaxed: a hint to the eviction clock; tested first so that hot leaves do not bounce the line.
+        if !self.touched.load(Ordering::Relaxed) {
+            self.touched.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn take_touched(&self) -> bool {
+        // Relaxed: a hint.
+        self.touched.swap(false, Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        // Acquire: pairs with the Release in `publish`.
+        self.changes.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn latch(&self) -> Latched<'_> {
+        self.latch.lock()
+    }
+
+    pub(crate) fn try_latch(&self) -> Option<Latched<'_>> {
+        self.latch.try_lock()
+    }
+
+    /// Replaces the view and accounts for the difference.
+    pub(crate) fn publish(&self, state: &mut LeafState, view: LeafView) {
+        let memory = view.memory();
+        self.view.store(Arc::new(view));
+        // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
+        self.changes.fetch_add(1, Ordering::Release);
+        self.recharge(state, memory);
+    }
+
+    fn recharge(&self, state: &mut LeafState, memory: u64) {
+        let cache = &self.shared.context.cache;
+        match memory.cmp(&state.charged) {
+            std::cmp::Ordering::Greater => cache.charge((memory - state.charged) as usize),
+            std::cmp::Ordering::Less => cache.discharge((state.charged - memory) as usize),
+            std::cmp::Ordering::Equal => {}
+        }
+        state.charged = memory;
+    }
+
+    /// Accounts for a delta that grew by `bytes`.
+    pub(crate) fn grew(&self, state: &mut LeafState, bytes: u64) {
+        if bytes != 0 {
+            state.charged += bytes;
+            self.shared.context.cache.charge(bytes as usize);
+        }
+    }
+
+    pub(crate) fn charged(&self, state: &LeafState) -> u64 {
+        state.charged
+    }
+
+    /// Makes the leaf known to the eviction clock, once.
+    pub(crate) fn register(&self, state: &mut LeafState, node: &Arc<Node>) {
+        if !state.registered {
+            state.registered = true;
+            let node: Arc<Node> = node.clone();
+            let weak: Weak<Node> = Arc::downgrade(&node);
+            self.shared.context.cache.register(weak);
+        }
+    }
+
+    /// The base of `view`, read from disk if it is not in memory, and then kept for others if the latch is free.
+    /// Call without the latch.
+    #[inline]
+    pub(crate) fn base(&self, node: &Arc<Node>, view: &LeafView) -> Result<Arc<Block>> {
+        match &view.base {
+            Base::Loaded(block) => Ok(block.clone()),
+            place => self.load_base(node, place),
+        }
+    }
+
+    #[cold]
+    fn load_base(&self, node: &Arc<Node>, place: &Base) -> Result<Arc<Block>> {
+        self.shared.context.cache.make_room()?;
+        let block = self.read_base(place)?;
+        if let Some(mut state) = self.try_latch() {
+            let now = self.view.load_full();
+            if now.base.same_place(place) {
+                if let (Base::Stored(image), Some(newest)) = (place, &state.image) {
+                    // An older image may still be the base: what changed since is then in the delta, and in the newer image.
+                    state.clean = Arc::ptr_eq(image, newest).then(|| Arc::downgrade(&block));
+                }
+                self.publish(&mut state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
+                self.register(&mut state, node);
+            }
+        }
+        Ok(block)
+    }
+
+    /// The base wherever it is, without keeping it.
+    pub(crate) fn read_base(&self, place: &Base) -> Result<Arc<Block>> {
+        match place {
+            Base::Loaded(block) => Ok(block.clone()),
+            Base::Stored(image) => Ok(Arc::new(image.read(&self.shared)?)),
+            Base::Spilled(spilled) => {
+                let block = Block::parse_spilled(spilled.extent.read()?, spilled.blobs.clone());
+                Ok(Arc::new(
+                    block.map_err(|detail| Error::corrupt(self.shared.context.spill.path(), 0, detail))?,
+                ))
+            }
+        }
+    }
+
+    /// The delta of `view`; a spilled one is read, and kept if the latch is free. Call without the latch.
+    #[inline]
+    pub(crate) fn delta(&self, view: &LeafView) -> Result<Arc<Delta>> {
+        match &view.delta {
+            Changes::Live(delta) => Ok(delta.clone()),
+            Changes::Spilled(spilled) => {
+                let delta = Arc::new(spilled.read(&self.shared.context)?);
+                if let Some(mut state) = self.try_latch() {
+                    let now = self.view.load_full();
+                    if matches!(&now.delta, Changes::Spilled(s) if Arc::ptr_eq(s, spilled)) {
+                        let view = LeafView { delta: Changes::Live(delta.clone()), ..(*now).clone() };
+                        self.publish(&mut state, view);
+                    }
+                }
+                Ok(delta)
+            }
+        }
+    }
+
+    /// Whether `view` has a delta that a writer may push onto.
+    #[inline]
+    pub(crate) fn has_own_delta(&self, view: &LeafView) -> bool {
+        matches!(&view.delta, Changes::Live(delta) if !Arc::ptr_eq(delta, &self.shared.no_delta))
+    }
+
+    /// Gives the leaf a delta to push onto; the latch is held.
+    #[cold]
+    pub(crate) fn make_delta(&self, state: &mut LeafState) -> Result<()> {
+        let view = self.view.load_full();
+        let delta = match &view.delta {
+            Changes::Live(_) => Delta::new(),
+            Changes::Spilled(spilled) => spilled.read(&self.shared.context)?,
+        };
+        self.publish(state, LeafView { delta: Changes::Live(Arc::new(delta)), ..(*view).clone() });
+        Ok(())
+    }
+}
+
+impl Drop for Leaf {
+    fn drop(&mut self) {
+        let charged = self.latch.get_mut().charged;
+        self.shared.context.cache.discharge(charged as usize);
+    }
+}

@@ -1,0 +1,212 @@
+//! Nodes of a tree: identities that live as long as the structure needs them, with contents that are replaced whole.
+//!
+//! An inner node maps separators to children. Its view is immutable and swapped by structure changes, which are serialised by
+//! the tree's structure latch. A stale view is harmless: it leads to a leaf which once held the key, and the leaf knows
+//! that it no longer does (see [`super::leaf`]), upon which the descent starts again.
+
+use super::block::{Block, Value};
+use super::builder::BlockBuilder;
+use super::leaf::{Image, Leaf};
+use super::Shared;
+use crate::store::{BlockAddress, Extent};
+use crate::{Error, Result};
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// Children of an inner node before it splits.
+pub(crate) const MAX_CHILDREN: usize = 256;
+
+pub(crate) enum Node {
+    Inner(Inner),
+    Leaf(Leaf),
+}
+
+impl Node {
+    pub(crate) fn leaf(&self) -> Option<&Leaf> {
+        match self {
+            Node::Leaf(leaf) => Some(leaf),
+            Node::Inner(_) => None,
+        }
+    }
+}
+
+/// Immutable content of an inner node: child `i` covers the keys from `keys[i]` to `keys[i + 1]`.
+pub(crate) struct InnerView {
+    pub keys: Block,
+    pub children: Vec<Arc<Node>>,
+}
+
+impl InnerView {
+    pub(crate) fn new(entries: &[(Vec<u8>, Arc<Node>)]) -> InnerView {
+        let mut builder = BlockBuilder::new();
+        for (key, _) in entries {
+            builder.push(key, Value::Inline(&[]));
+        }
+        InnerView {
+            keys: builder.finish(),
+            children: entries.iter().map(|(_, child)| child.clone()).collect(),
+        }
+    }
+
+    /// The child whose range holds `key`.
+    #[inline]
+    pub(crate) fn child_for(&self, key: &[u8]) -> usize {
+        match self.keys.search(key) {
+            Ok(at) => at,
+            Err(at) => at.saturating_sub(1),
+        }
+    }
+
+    /// The child whose range ends at or after `key` and begins before it.
+    pub(crate) fn child_before(&self, key: &[u8]) -> usize {
+        self.keys.lower_bound(key).saturating_sub(1)
+    }
+
+    /// As editable pairs.
+    pub(crate) fn entries(&self) -> Vec<(Vec<u8>, Arc<Node>)> {
+        let key = |i| {
+            let mut key = Vec::new();
+            self.keys.key_into(i, &mut key);
+            key
+        };
+        self.children.iter().enumerate().map(|(i, child)| (key(i), child.clone())).collect()
+    }
+}
+
+/// What the disk has of an inner node, under the tree's structure latch.
+#[derive(Default)]
+pub(crate) struct InnerImage {
+    pub durable: Option<Arc<Extent>>,
+    pub pending: Option<Arc<Extent>>,
+}
+
+pub(crate) struct Inner {
+    /// Height above the leaves, at least 1.
+    pub level: u32,
+    /// None: not read from disk yet.
+    view: ArcSwapOption<InnerView>,
+    /// Taken to read the page once, not twice; readers of a loaded node never meet it.
+    loading: Mutex<()>,
+    pub image: Mutex<InnerImage>,
+    /// A child's image has changed since this page was written.
+    pub dirty: AtomicBool,
+}
+
+impl Inner {
+    pub(crate) fn new(level: u32, view: InnerView) -> Inner {
+        Inner {
+            level,
+            view: ArcSwapOption::from_pointee(view),
+            loading: Mutex::new(()),
+            image: Mutex::new(InnerImage::default()),
+            dirty: AtomicBool::new(true),
+        }
+    }
+
+    /// A page on disk.
+    pub(crate) fn stored(level: u32, extent: Arc<Extent>) -> Inner {
+        Inner {
+            level,
+            view: ArcSwapOption::empty(),
+            loading: Mutex::new(()),
+            image: Mutex::new(InnerImage { durable: Some(extent), pending: None }),
+            dirty: AtomicBool::new(false),
+        }
+    }
+
+    /// The content, read from disk on first use.
+    #[inline]
+    pub(crate) fn view(&self, shared: &Arc<Shared>) -> Result<arc_swap::Guard<Option<Arc<InnerView>>>> {
+        let view = self.view.load();
+        if view.is_some() {
+            return Ok(view);
+        }
+        self.load(shared)?;
+        Ok(self.view.load())
+    }
+
+    /// The content if it is in memory.
+    pub(crate) fn loaded(&self) -> Option<Arc<InnerView>> {
+        self.view.load_full()
+    }
+
+    /// Replaces the content; the caller holds the structure latch.
+    pub(crate) fn publish(&self, view: InnerView) {
+        self.view.store(Some(Arc::new(view)));
+        self.dirty.store(true, Ordering::SeqCst);
+    }
+
+    fn load(&self, shared: &Arc<Shared>) -> Result<()> {
+        let _loading = self.loading.lock();
+        if self.view.load().is_some() {
+            return Ok(());
+        }
+        let Some(extent) = self.image.lock().durable.clone() else {
+            return Err(Error::corrupt(shared.space.path(), 0, "an inner node without content"));
+        };
+        let corrupt = |detail: String| {
+            Error::corrupt(shared.space.path(), extent.address().offset, format!("inner page: {detail}"))
+        };
+        let page = Block::parse(extent.read()?, &|_| unreachable_blob()).map_err(corrupt)?;
+        if page.is_empty() || !page.blobs().is_empty() {
+            return Err(corrupt("no children, or blobs".to_string()));
+        }
+        let mut entries = Vec::with_capacity(page.len());
+        let mut fence = None;
+        for i in 0..page.len() {
+            let Value::Inline(bytes) = page.value(i) else {
+                return Err(corrupt("a blob as child".to_string()));
+            };
+            let mut key = Vec::new();
+            page.key_into(i, &mut key);
+            if bytes.is_empty() && i + 1 == page.len() && i > 0 {
+                fence = Some(key);
+                break;
+            }
+            let address =
+                BlockAddress::decode(bytes).ok_or_else(|| corrupt("a child's address".to_string()))?;
+            entries.push((key, shared.space.adopt(address)));
+        }
+        let high = |i: usize| entries.get(i + 1).map(|e| &e.0).or(fence.as_ref()).map(|key| &key[..]);
+        let children: Vec<_> = entries
+            .iter()
+            .enumerate()
+            .map(|(i, (key, extent))| (key.clone(), self.child(shared, key, high(i), extent)))
+            .collect();
+        self.view.store(Some(Arc::new(InnerView::new(&children))));
+        Ok(())
+    }
+
+    /// The page to write: address of each child, and the node's upper bound as a last key without a value.
+    pub(crate) fn page(view: &InnerView, addresses: &[BlockAddress], high: Option<&[u8]>) -> Block {
+        let mut builder = BlockBuilder::new();
+        let mut key = Vec::new();
+        for (i, address) in addresses.iter().enumerate() {
+            view.keys.key_into(i, &mut key);
+            builder.push(&key, Value::Inline(&address.encode()));
+        }
+        if let Some(high) = high {
+            builder.push(high, Value::Inline(&[]));
+        }
+        builder.finish()
+    }
+
+    fn child(
+        &self,
+        shared: &Arc<Shared>,
+        low: &[u8],
+        high: Option<&[u8]>,
+        extent: &Arc<Extent>,
+    ) -> Arc<Node> {
+        if self.level > 1 {
+            return Arc::new(Node::Inner(Inner::stored(self.level - 1, extent.clone())));
+        }
+        Arc::new(Node::Leaf(Leaf::stored(shared.clone(), low, high, Image::new(extent.clone()))))
+    }
+}
+
+fn unreachable_blob() -> Arc<super::blob::Blob> {
+    Arc::new(super::blob::Blob::new(Vec::new()))
+}

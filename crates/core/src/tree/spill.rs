@@ -1,0 +1,134 @@
+//! Deltas in the spill file: how uncommitted changes larger than the cache get out of memory.
+//!
+//! ```text
+//! keys u32, then per key:  key length u32 | key | versions u32, oldest first:
+//!     status index u32 | sequence u32 | kind u8 (0 put, 1 blob, 2 delete) | length or blob index u32 | bytes
+//! ```
+//! Statuses and blobs stay in memory, named by index. The file never outlives the process, so the format has no version.
+
+use super::blob::Blob;
+use super::delta::{Delta, Version, VersionOp};
+use super::TreeContext;
+use crate::mvcc::{State, TxnStatus};
+use crate::store::SpillExtent;
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A delta on disk.
+pub(crate) struct SpilledDelta {
+    extent: SpillExtent,
+    statuses: Vec<Arc<TxnStatus>>,
+    blobs: Vec<Arc<Blob>>,
+}
+
+impl SpilledDelta {
+    /// Writes `delta`, which nobody may push to meanwhile: the caller holds the leaf's latch.
+    pub(crate) fn write(delta: &Delta, context: &TreeContext) -> Result<SpilledDelta> {
+        let mut encoder = Encoder { bytes: Vec::with_capacity(delta.memory()), ..Encoder::default() };
+        encoder.number(delta.len());
+        for entry in delta.iter() {
+            encoder.number(entry.key().len());
+            encoder.bytes.extend_from_slice(entry.key());
+            let versions = oldest_first(entry.newest());
+            encoder.number(versions.len());
+            versions.iter().for_each(|version| encoder.version(version));
+        }
+        let extent = context.spill.write(&encoder.bytes)?;
+        Ok(SpilledDelta { extent, statuses: encoder.statuses, blobs: encoder.blobs })
+    }
+
+    /// The same delta in memory again.
+    pub(crate) fn read(&self, context: &TreeContext) -> Result<Delta> {
+        let bytes = self.extent.read()?;
+        self.decode(&bytes)
+            .ok_or_else(|| Error::corrupt(context.spill.path(), 0, "a spilled delta that does not decode"))
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Option<Delta> {
+        let delta = Delta::new();
+        let mut input = Input(bytes);
+        for _ in 0..input.number()? {
+            let length = input.number()?;
+            let key = input.take(length)?;
+            for _ in 0..input.number()? {
+                let status = self.statuses.get(input.number()?)?.clone();
+                let sequence = input.number()? as u32;
+                let kind = input.take(1)?[0];
+                let length = input.number()?;
+                let op = match kind {
+                    0 => VersionOp::Put(input.take(length)?),
+                    1 => VersionOp::Blob(self.blobs.get(length)?),
+                    _ => VersionOp::Delete,
+                };
+                // SAFETY: nobody else knows this delta yet.
+                unsafe { delta.push(key, status, sequence, op) };
+            }
+        }
+        Some(delta)
+    }
+}
+
+/// The versions that can still matter to somebody, oldest first.
+fn oldest_first(newest: Option<&Version>) -> Vec<&Version> {
+    let mut versions: Vec<&Version> = std::iter::successors(newest, |version| version.older())
+        .filter(|v| v.status.state() != State::Aborted && !v.status.is_void(v.sequence))
+        .collect();
+    versions.reverse();
+    versions
+}
+
+#[derive(Default)]
+struct Encoder {
+    bytes: Vec<u8>,
+    statuses: Vec<Arc<TxnStatus>>,
+    known: HashMap<*const TxnStatus, usize>,
+    blobs: Vec<Arc<Blob>>,
+}
+
+impl Encoder {
+    fn number(&mut self, number: usize) {
+        self.bytes.extend_from_slice(&(number as u32).to_le_bytes());
+    }
+
+    fn version(&mut self, version: &Version) {
+        let next = self.statuses.len();
+        let index = *self.known.entry(Arc::as_ptr(&version.status)).or_insert(next);
+        if index == next {
+            self.statuses.push(version.status.clone());
+        }
+        self.number(index);
+        self.number(version.sequence as usize);
+        match version.op() {
+            VersionOp::Put(bytes) => {
+                self.bytes.push(0);
+                self.number(bytes.len());
+                self.bytes.extend_from_slice(bytes);
+            }
+            VersionOp::Blob(blob) => {
+                self.bytes.push(1);
+                self.number(self.blobs.len());
+                self.blobs.push(blob.clone());
+            }
+            VersionOp::Delete => {
+                self.bytes.push(2);
+                self.number(0);
+            }
+        }
+    }
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<usize> {
+        let bytes = self.take(4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+    }
+}

@@ -1,0 +1,281 @@
+//! Consolidation in place, splits, and the removal of empty leaves.
+
+use super::consolidate::{fold, Folded, Piece, Pieces};
+use super::leaf::{Base, Changes, Image, Latched, Leaf, LeafView};
+use super::node::{Inner, InnerView, Node, MAX_CHILDREN};
+use super::Tree;
+use crate::Result;
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// Protected by the structure latch.
+#[derive(Default)]
+pub(crate) struct Structure {
+    /// A checkpoint is writing this tree: leaves that a structure change touches must be written again.
+    pub checkpointing: bool,
+    pub reimage: Vec<Arc<Node>>,
+    /// Images of removed leaves, superseded by the next checkpoint.
+    pub removed: Vec<Arc<Image>>,
+    /// Those that the running checkpoint supersedes, or one that was abandoned.
+    pub removing: Vec<Arc<Image>>,
+}
+
+type StructureLatch<'a> = MutexGuard<'a, Structure>;
+
+/// Inner nodes from the root to the parent of a leaf, with the child taken in each.
+type Path = Vec<(Arc<Node>, usize)>;
+
+impl Tree {
+    /// Consolidates a leaf; splits it if it has grown, removes it if it is empty. Call without any latch.
+    pub(crate) fn maintain(&self, node: &Arc<Node>) -> Result<()> {
+        let Node::Leaf(leaf) = &**node else { return Ok(()) };
+        let view = leaf.view().clone();
+        if view.dead {
+            return Ok(());
+        }
+        let base = leaf.base(node, &view)?;
+        let delta = leaf.delta(&view)?;
+        let grown = base.bytes().len() + delta.memory() > self.shared.spec.block_bytes as usize;
+        let emptied = delta.versions() >= base.len();
+        drop((view, base));
+        if grown || emptied {
+            let mut structure = self.structure.lock();
+            let mut state = leaf.latch();
+            self.restructure(&mut structure, node, leaf, &mut state)
+        } else {
+            let mut state = leaf.latch();
+            self.fold_in_place(leaf, &mut state)
+        }
+    }
+
+    /// Consolidates a leaf in which a reader found nothing but garbage, unless it is known to be undecided.
+    pub(crate) fn tidy(&self, node: &Arc<Node>) -> Result<()> {
+        let Node::Leaf(leaf) = &**node else { return Ok(()) };
+        let known = leaf.try_latch().map_or(usize::MAX, |state| state.deletions_again_at);
+        let versions = match &leaf.view().delta {
+            Changes::Live(delta) => delta.versions(),
+            Changes::Spilled(_) => 0,
+        };
+        if versions <= known {
+            return Ok(());
+        }
+        self.maintain(node)
+    }
+
+    fn fold(&self, leaf: &Leaf, view: &LeafView, pieces: Pieces) -> Result<Option<Folded>> {
+        let delta = match &view.delta {
+            Changes::Live(delta) => delta.clone(),
+            Changes::Spilled(spilled) => Arc::new(spilled.read(&self.shared.context)?),
+        };
+        if view.dead || (delta.is_empty() && view.history.is_none()) {
+            return Ok(None);
+        }
+        let base = leaf.read_base(&view.base)?;
+        let active = self.shared.context.clock.active_snapshots();
+        Ok(Some(fold(view, &base, &delta, &active, self.shared.spec.block_bytes as usize, pieces)))
+    }
+
+    /// Folds into one base, whatever its size. The latch is held.
+    pub(crate) fn fold_in_place(&self, leaf: &Leaf, state: &mut Latched<'_>) -> Result<()> {
+        let view = leaf.view().clone();
+        if let Some(Folded { mut pieces, horizon }) = self.fold(leaf, &view, Pieces::One)? {
+            if let Some(piece) = pieces.pop() {
+                publish_piece(leaf, state, &view, piece, view.high.clone(), horizon);
+            }
+        }
+        Ok(())
+    }
+
+    fn restructure(
+        &self,
+        structure: &mut StructureLatch<'_>,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        state: &mut Latched<'_>,
+    ) -> Result<()> {
+        let view = leaf.view().clone();
+        let Some(Folded { pieces, horizon }) = self.fold(leaf, &view, Pieces::Many)? else { return Ok(()) };
+        let mut pieces = pieces.into_iter();
+        let Some(first) = pieces.next() else { return Ok(()) };
+        let rest: Vec<Piece> = pieces.collect();
+        let high = rest.first().map_or_else(|| view.high.clone(), |piece| Some(Arc::from(&piece.low[..])));
+        if rest.is_empty() {
+            let empty = first.base.is_empty() && first.delta.is_empty() && first.history.is_none();
+            publish_piece(leaf, state, &view, first, high, horizon);
+            if empty {
+                self.remove_leaf(structure, node, leaf, state)?;
+            }
+            return Ok(());
+        }
+        let right = self.new_leaves(&view, rest, horizon);
+        let path = self.path_to(&view.low)?;
+        // Parents first, then the narrowed leaf: see the module's documentation.
+        self.insert_children(path, node, &right);
+        publish_piece(leaf, state, &view, first, high, horizon);
+        // Relaxed: a statistic.
+        self.shared.leaves.fetch_add(right.len() as u64, Ordering::Relaxed);
+        if structure.checkpointing {
+            structure.reimage.push(node.clone());
+            structure.reimage.extend(right.into_iter().map(|(_, child)| child));
+        }
+        Ok(())
+    }
+
+    fn new_leaves(&self, old: &LeafView, pieces: Vec<Piece>, horizon: u64) -> Vec<(Vec<u8>, Arc<Node>)> {
+        let lows: Vec<Vec<u8>> = pieces.iter().map(|piece| piece.low.clone()).collect();
+        let mut leaves = Vec::with_capacity(pieces.len());
+        for (i, piece) in pieces.into_iter().enumerate() {
+            let high = lows.get(i + 1).map_or_else(|| old.high.clone(), |low| Some(Arc::from(&low[..])));
+            let view = LeafView {
+                low: Arc::from(&piece.low[..]),
+                high,
+                base: Base::Loaded(Arc::new(piece.base)),
+                delta: Changes::Live(Arc::new(piece.delta)),
+                history: piece.history,
+                horizon,
+                dead: false,
+            };
+            let node = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), view)));
+            if let Node::Leaf(leaf) = &*node {
+                let mut state = leaf.latch();
+                self.shared.list_dirty(&mut state, &node);
+                leaf.register(&mut state, &node);
+                leaf.touch();
+            }
+            leaves.push((piece.low, node));
+        }
+        leaves
+    }
+
+    /// The way to the leaf that holds `key`; the structure latch is held, so that it stays true.
+    pub(crate) fn path_to(&self, key: &[u8]) -> Result<Path> {
+        let mut path = Vec::new();
+        let mut node = self.root.load_full();
+        loop {
+            let Node::Inner(inner) = &*node else { return Ok(path) };
+            let view = inner.view(&self.shared)?;
+            let Some(view) = view.as_ref() else { return Ok(path) };
+            let at = view.child_for(key);
+            let child = view.children[at].clone();
+            path.push((node.clone(), at));
+            node = child;
+        }
+    }
+
+    /// Makes `children` known right of `left`, which is the last node of `path`.
+    fn insert_children(&self, mut path: Path, left: &Arc<Node>, children: &[(Vec<u8>, Arc<Node>)]) {
+        for (node, _) in &path {
+            if let Node::Inner(inner) = &**node {
+                inner.dirty.store(true, Ordering::SeqCst);
+            }
+        }
+        let Some((parent, at)) = path.pop() else {
+            self.grow(left, children);
+            return;
+        };
+        let Node::Inner(inner) = &*parent else { return };
+        let Some(view) = inner.loaded() else { return };
+        let mut entries = view.entries();
+        let at_end = at + 1 == entries.len();
+        entries.splice(at + 1..at + 1, children.iter().cloned());
+        if entries.len() <= MAX_CHILDREN {
+            inner.publish(InnerView::new(&entries));
+            return;
+        }
+        // An append-only tree leaves full nodes behind.
+        let keep = if at_end { MAX_CHILDREN - 16 } else { entries.len() / 2 };
+        let right: Vec<_> = entries[keep..]
+            .chunks(MAX_CHILDREN - 16)
+            .map(|part| {
+                let node = Node::Inner(Inner::new(inner.level, InnerView::new(part)));
+                (part[0].0.clone(), Arc::new(node))
+            })
+            .collect();
+        self.insert_children(path, &parent, &right);
+        entries.truncate(keep);
+        inner.publish(InnerView::new(&entries));
+    }
+
+    /// A new root above `left`, which was the root, and `children`.
+    fn grow(&self, left: &Arc<Node>, children: &[(Vec<u8>, Arc<Node>)]) {
+        let level = match &**left {
+            Node::Inner(inner) => inner.level + 1,
+            Node::Leaf(_) => 1,
+        };
+        let mut entries = vec![(Vec::new(), left.clone())];
+        entries.extend(children.iter().cloned());
+        self.root.store(Arc::new(Node::Inner(Inner::new(level, InnerView::new(&entries)))));
+    }
+
+    /// Takes an empty leaf out of the tree; a neighbour under the same parent takes over its range. Not while a
+    /// checkpoint writes this tree, and not the only child of its parent: then it stays, empty.
+    fn remove_leaf(
+        &self,
+        structure: &mut StructureLatch<'_>,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        state: &mut Latched<'_>,
+    ) -> Result<()> {
+        let view = leaf.view().clone();
+        let mut path = self.path_to(&view.low)?;
+        let Some((parent, at)) = path.pop() else { return Ok(()) };
+        let Node::Inner(inner) = &*parent else { return Ok(()) };
+        let Some(parent_view) = inner.loaded() else { return Ok(()) };
+        if structure.checkpointing
+            || parent_view.children.len() < 2
+            || !Arc::ptr_eq(&parent_view.children[at], node)
+        {
+            return Ok(());
+        }
+        let heir = &parent_view.children[if at > 0 { at - 1 } else { 1 }];
+        let Node::Leaf(heir) = &**heir else { return Ok(()) };
+        // Two leaf latches: only under the structure latch, so never in opposite orders.
+        let mut heir_state = heir.latch();
+        let heir_view = heir.view().clone();
+        let mut entries = parent_view.entries();
+        let heir_view = if at > 0 {
+            LeafView { high: view.high.clone(), ..(*heir_view).clone() }
+        } else {
+            entries[1].0 = entries[0].0.clone();
+            LeafView { low: view.low.clone(), ..(*heir_view).clone() }
+        };
+        heir.publish(&mut heir_state, heir_view);
+        entries.remove(at);
+        inner.publish(InnerView::new(&entries));
+        for (node, _) in &path {
+            if let Node::Inner(inner) = &**node {
+                inner.dirty.store(true, Ordering::SeqCst);
+            }
+        }
+        leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
+        structure.removed.extend(state.image.take());
+        // Relaxed: a statistic.
+        self.shared.leaves.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn publish_piece(
+    leaf: &Leaf,
+    state: &mut Latched<'_>,
+    old: &LeafView,
+    piece: Piece,
+    high: Option<Arc<[u8]>>,
+    horizon: u64,
+) {
+    state.clean = None;
+    state.deletions = 0;
+    state.fold_again_at = piece.delta.memory() * 2;
+    state.deletions_again_at = piece.delta.versions() * 2;
+    let view = LeafView {
+        low: old.low.clone(),
+        high,
+        base: Base::Loaded(Arc::new(piece.base)),
+        delta: Changes::Live(Arc::new(piece.delta)),
+        history: piece.history,
+        horizon,
+        dead: false,
+    };
+    leaf.publish(state, view);
+}

@@ -1,0 +1,325 @@
+//! Trees against a model that a reader believes at sight: every version of every key in a map.
+
+use super::*;
+use crate::file::RealFileSystem;
+use crate::mvcc::SnapshotGuard;
+use crate::options::SilentObserver;
+use crate::store::TreeRoot;
+use crate::{Compression, Options, Seek};
+use std::collections::BTreeMap;
+
+struct Bench {
+    _dir: tempdir::Dir,
+    context: Arc<TreeContext>,
+    space: Arc<Space>,
+    tree: Arc<Tree>,
+    spec: TreeSpec,
+    generation: u64,
+}
+
+mod tempdir {
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    pub struct Dir(PathBuf);
+
+    impl Dir {
+        pub fn new() -> Dir {
+            static NEXT: AtomicU64 = AtomicU64::new(0);
+            // Relaxed: uniqueness only.
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("teak-tree-{}-{number}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Dir(path)
+        }
+
+        pub fn path(&self) -> &Path {
+            &self.0
+        }
+    }
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+impl Bench {
+    fn new(cache_bytes: u64) -> Bench {
+        let dir = tempdir::Dir::new();
+        let fs = RealFileSystem;
+        let context = Arc::new(TreeContext {
+            cache: Arc::new(Cache::new(cache_bytes, Arc::new(SilentObserver))),
+            clock: Clock::new(0),
+            spill: SpillFile::create(&fs, dir.path(), Options::new("x").spill_max_bytes).unwrap(),
+        });
+        let space = Space::create(&fs, &dir.path().join("s.teak"), 1).unwrap();
+        let spec = TreeSpec { block_bytes: 4096, compression: Compression::Lz4 };
+        let tree = Tree::open(7, spec, space.clone(), None, context.clone());
+        Bench { _dir: dir, context, space, tree, spec, generation: 0 }
+    }
+
+    fn commit(&self, writes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Timestamp {
+        let status = TxnStatus::new(1);
+        for (i, (key, value)) in writes.iter().enumerate() {
+            let op = value.as_ref().map_or(WriteOp::Delete, |value| WriteOp::Insert(value));
+            self.tree.write(key, op, &status, i as u32 + 1).unwrap();
+        }
+        self.context.clock.publish(&status)
+    }
+
+    fn checkpoint(&mut self) -> Option<TreeRoot> {
+        self.generation += 1;
+        self.space.begin(self.generation);
+        let at = self.context.clock.snapshot(0);
+        let root = self.tree.checkpoint(at.timestamp(), self.generation).unwrap();
+        self.space.write_map(self.generation).unwrap();
+        self.tree.checkpoint_durable();
+        self.space.durable(self.generation);
+        root
+    }
+
+    fn reopen(&mut self, root: TreeRoot) {
+        self.tree = Tree::open(7, self.spec, self.space.clone(), Some(root), self.context.clone());
+    }
+}
+
+fn scan(tree: &Arc<Tree>, reader: &Reader<'_>, forward: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut cursor = TreeCursor::new(tree.clone());
+    let mut rows = Vec::new();
+    let mut more = if forward { cursor.first(reader) } else { cursor.last(reader) }.unwrap();
+    while more {
+        rows.push((cursor.key().to_vec(), cursor.value().unwrap().to_vec()));
+        more = if forward { cursor.next(reader) } else { cursor.prev(reader) }.unwrap();
+    }
+    if !forward {
+        rows.reverse();
+    }
+    rows
+}
+
+/// Splitmix64: deterministic by its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+fn key(n: u64) -> Vec<u8> {
+    format!("key{n:06}").into_bytes()
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Compares row by row, so that a failure names the first difference and not all rows.
+fn same(rows: &[(Vec<u8>, Vec<u8>)], model: &Model, seed: u64, step: usize) {
+    for (row, expected) in rows.iter().zip(model) {
+        let key = String::from_utf8_lossy(&row.0);
+        assert_eq!(row.0, *expected.0, "seed {seed} step {step} at {key}");
+        assert!(row.1 == *expected.1, "seed {seed} step {step}: value of {key}");
+    }
+    assert_eq!(rows.len(), model.len(), "seed {seed} step {step}");
+}
+
+fn value(random: &mut Random) -> Vec<u8> {
+    let length = match random.below(40) {
+        0 => 1500 + random.below(20_000),
+        _ => random.below(120),
+    };
+    let seed = random.below(256) as u8;
+    (0..length).map(|i| seed.wrapping_add((i / 7) as u8)).collect()
+}
+
+fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
+    let mut bench = Bench::new(cache_bytes);
+    let mut random = Random(seed);
+    let mut model = Model::new();
+    let mut old: Vec<(SnapshotGuard, Model)> = Vec::new();
+    for step in 0..steps {
+        let keys = 1500;
+        let mut writes = BTreeMap::new();
+        let ascending = random.below(4) == 0;
+        let start = random.below(keys);
+        for i in 0..random.below(30) {
+            let key = key(if ascending { start + i } else { random.below(keys) });
+            let value = (random.below(3) > 0).then(|| value(&mut random));
+            writes.insert(key, value);
+        }
+        let rolled_back = random.below(6) == 0;
+        if rolled_back {
+            let status = TxnStatus::new(9);
+            for (i, (key, _)) in writes.iter().enumerate() {
+                bench.tree.write(key, WriteOp::Update(b"never"), &status, i as u32 + 1).unwrap();
+            }
+            status.abort();
+        } else {
+            bench.commit(&writes.clone().into_iter().collect::<Vec<_>>());
+            for (key, value) in writes {
+                match value {
+                    Some(value) => model.insert(key, value),
+                    None => model.remove(&key),
+                };
+            }
+        }
+        match random.below(20) {
+            0 => old.push((bench.context.clock.snapshot(step as u64), model.clone())),
+            1 if !old.is_empty() => drop(old.swap_remove(random.below(old.len() as u64) as usize)),
+            2 => {
+                if let (Some(root), true) = (bench.checkpoint(), old.is_empty()) {
+                    bench.reopen(root);
+                }
+            }
+            3 => {
+                for (snapshot, model) in &old {
+                    let reader = Reader::at(snapshot.timestamp());
+                    same(&scan(&bench.tree, &reader, true), model, seed, step);
+                    same(&scan(&bench.tree, &reader, false), model, seed, step);
+                }
+            }
+            _ => {}
+        }
+        let reader = Reader::at(Timestamp::MAX);
+        let mut cursor = TreeCursor::new(bench.tree.clone());
+        for _ in 0..5 {
+            let key = key(random.below(keys));
+            let found = cursor.get(&reader, &key).unwrap().then(|| cursor.value().unwrap().to_vec());
+            assert_eq!(found.as_ref(), model.get(&key), "seed {seed} step {step}");
+            let next = cursor.next(&reader).unwrap().then(|| cursor.key().to_vec());
+            let after = (std::ops::Bound::Excluded(key.clone()), std::ops::Bound::Unbounded);
+            assert_eq!(next.as_ref(), model.range(after).next().map(|e| e.0), "seed {seed} step {step}");
+            let before = cursor.seek(&reader, Seek::Before, &key).unwrap().then(|| cursor.key().to_vec());
+            assert_eq!(
+                before.as_ref(),
+                model.range(..key).next_back().map(|e| e.0),
+                "seed {seed} step {step}"
+            );
+        }
+        if step % 16 == 0 {
+            same(&scan(&bench.tree, &reader, true), &model, seed, step);
+            same(&scan(&bench.tree, &reader, false), &model, seed, step);
+        }
+    }
+    let root = bench.checkpoint();
+    if let Some(root) = root {
+        bench.reopen(root);
+    }
+    same(&scan(&bench.tree, &Reader::at(Timestamp::MAX), true), &model, seed, steps);
+}
+
+#[test]
+fn random_histories_read_as_the_model_says() {
+    for seed in 0..12 {
+        random_history(seed, 64 << 20, 300);
+    }
+}
+
+#[test]
+fn a_cache_far_too_small_changes_nothing() {
+    for seed in 100..108 {
+        random_history(seed, 512 << 10, 300);
+    }
+}
+
+#[test]
+fn a_hot_key_under_an_old_snapshot_keeps_few_versions() {
+    let bench = Bench::new(64 << 20);
+    bench.commit(&[(key(1), Some(b"first".to_vec()))]);
+    let old = bench.context.clock.snapshot(1);
+    for i in 0..20_000u64 {
+        bench.commit(&[(key(1), Some(i.to_be_bytes().to_vec()))]);
+    }
+    assert!(bench.context.cache.used() < 64 << 10, "{} bytes", bench.context.cache.used());
+    let rows = scan(&bench.tree, &Reader::at(old.timestamp()), true);
+    assert_eq!(rows, [(key(1), b"first".to_vec())]);
+}
+
+#[test]
+fn a_queue_does_not_grow_behind_its_reader() {
+    let mut bench = Bench::new(64 << 20);
+    let old = bench.context.clock.snapshot(1);
+    for i in 0..30_000u64 {
+        bench.commit(&[(key(i), Some(vec![7; 40]))]);
+        if i >= 100 {
+            bench.commit(&[(key(i - 100), None)]);
+        }
+    }
+    let reader = Reader::at(Timestamp::MAX);
+    let mut cursor = TreeCursor::new(bench.tree.clone());
+    assert!(cursor.first(&reader).unwrap());
+    assert_eq!(cursor.key(), key(29_900));
+    drop(old);
+    bench.checkpoint();
+    assert!(cursor.first(&reader).unwrap());
+    assert_eq!(scan(&bench.tree, &reader, true).len(), 100);
+    assert!(bench.tree.leaves() < 20, "{} leaves", bench.tree.leaves());
+}
+
+#[test]
+fn an_uncommitted_transaction_larger_than_the_cache_is_kept_and_can_go() {
+    let bench = Bench::new(128 << 10);
+    let big = TxnStatus::new(5);
+    for i in 0..20_000u64 {
+        bench.tree.write(&key(i), WriteOp::Insert(&[1; 100]), &big, i as u32 + 1).unwrap();
+    }
+    assert!(bench.context.cache.used() < 2 << 20, "{} bytes", bench.context.cache.used());
+    let own = Reader { snapshot: 0, own: Some(&big), pending: false };
+    assert_eq!(scan(&bench.tree, &own, true).len(), 20_000);
+    assert!(scan(&bench.tree, &Reader::at(Timestamp::MAX), true).is_empty());
+    big.void(10_000, 20_000);
+    assert_eq!(scan(&bench.tree, &own, true).len(), 10_000);
+    bench.context.clock.publish(&big);
+    assert_eq!(scan(&bench.tree, &Reader::at(Timestamp::MAX), false).len(), 10_000);
+}
+
+#[test]
+fn readers_and_writers_on_threads_agree() {
+    let bench = Bench::new(256 << 10);
+    let accounts = 400u64;
+    let all: Vec<_> = (0..accounts).map(|i| (key(i), Some(100u64.to_be_bytes().to_vec()))).collect();
+    bench.commit(&all);
+    let balance = |cursor: &TreeCursor| u64::from_be_bytes(cursor.value().unwrap().try_into().unwrap());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..2u64 {
+            let (bench, stop) = (&bench, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::SeqCst) {
+                    let snapshot = bench.context.clock.snapshot(seed + 10);
+                    let reader = Reader::at(snapshot.timestamp());
+                    let mut cursor = TreeCursor::new(bench.tree.clone());
+                    let (mut sum, mut rows) = (0, 0);
+                    let mut more =
+                        if seed == 0 { cursor.first(&reader) } else { cursor.last(&reader) }.unwrap();
+                    while more {
+                        sum += balance(&cursor);
+                        rows += 1;
+                        more = if seed == 0 { cursor.next(&reader) } else { cursor.prev(&reader) }.unwrap();
+                    }
+                    assert_eq!((rows, sum), (accounts, accounts * 100));
+                }
+            });
+        }
+        let mut random = Random(42);
+        let mut cursor = TreeCursor::new(bench.tree.clone());
+        for _ in 0..30_000 {
+            let (from, to) = (random.below(accounts), random.below(accounts));
+            let latest = Reader::at(Timestamp::MAX);
+            cursor.get(&latest, &key(from)).unwrap();
+            let a = balance(&cursor);
+            cursor.get(&latest, &key(to)).unwrap();
+            let b = balance(&cursor);
+            if from != to && a > 0 {
+                let row = |n, v: u64| (key(n), Some(v.to_be_bytes().to_vec()));
+                bench.commit(&[row(from, a - 1), row(to, b + 1)]);
+            }
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}

@@ -1,0 +1,104 @@
+//! Which version of a key a reader sees.
+
+use super::block::{Block, Value};
+use super::delta::{Delta, Version, VersionOp};
+use super::leaf::LeafView;
+use crate::mvcc::{State, TxnStatus};
+use crate::types::Timestamp;
+
+/// Through whose eyes a tree is read.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// Commits up to this timestamp are visible; `Timestamp::MAX` for the latest.
+    pub snapshot: Timestamp,
+    /// The reader's own transaction, whose writes it sees.
+    pub own: Option<&'a TxnStatus>,
+    /// Other transactions' uncommitted puts count as present (see `View::Pending`).
+    pub pending: bool,
+}
+
+impl Reader<'static> {
+    /// Sees what was committed up to `snapshot`.
+    pub fn at(snapshot: Timestamp) -> Reader<'static> {
+        Reader { snapshot, own: None, pending: false }
+    }
+}
+
+/// What the versions of one key say to one reader.
+pub(crate) enum Seen<'a> {
+    /// The key has this value.
+    Value(Value<'a>),
+    /// The key is gone.
+    Gone,
+    /// Nothing: ask the history and the base.
+    Nothing,
+}
+
+/// The operation of the version that `reader` sees, newest first.
+#[inline]
+pub(crate) fn visible<'a>(newest: Option<&'a Version>, reader: &Reader<'_>) -> Option<&'a Version> {
+    let mut next = newest;
+    while let Some(version) = next {
+        let shown = match version.status.state() {
+            State::Committed(timestamp) => timestamp <= reader.snapshot,
+            State::Active => {
+                reader.own.is_some_and(|own| std::ptr::eq(own, &*version.status))
+                    || (reader.pending && !matches!(version.op(), VersionOp::Delete))
+            }
+            State::Aborted => false,
+        };
+        if shown && !version.status.is_void(version.sequence) {
+            return Some(version);
+        }
+        next = version.older();
+    }
+    None
+}
+
+pub(crate) fn seen(version: Option<&Version>) -> Seen<'_> {
+    match version.map(|v| v.op()) {
+        None => Seen::Nothing,
+        Some(VersionOp::Put(bytes)) => Seen::Value(Value::Inline(bytes)),
+        Some(VersionOp::Blob(blob)) => Seen::Value(Value::Blob(blob)),
+        Some(VersionOp::Delete) => Seen::Gone,
+    }
+}
+
+/// What `reader` sees of `key` in history and base, the delta having said nothing.
+pub(crate) fn below_delta<'a>(
+    view: &'a LeafView,
+    base: &'a Block,
+    base_at: Option<usize>,
+    key: &[u8],
+    reader: &Reader<'_>,
+) -> Option<Value<'a>> {
+    if reader.snapshot < view.horizon {
+        if let Some(past) = view.history.as_ref().and_then(|history| history.find(key, reader.snapshot)) {
+            return past.value();
+        }
+    }
+    base_at.map(|at| base.value(at))
+}
+
+/// Whether somebody else committed a change of `key` after `snapshot`. `snapshot` must be registered: what it could see
+/// and what replaced it are then still in delta or history.
+pub(crate) fn changed_since(
+    view: &LeafView,
+    delta: &Delta,
+    key: &[u8],
+    snapshot: Timestamp,
+    own: &TxnStatus,
+) -> bool {
+    let mut next = delta.find(key).and_then(|entry| entry.newest());
+    while let Some(version) = next {
+        if let State::Committed(timestamp) = version.status.state() {
+            let by_other = !std::ptr::eq(own, &*version.status);
+            if by_other && timestamp > snapshot && !version.status.is_void(version.sequence) {
+                return true;
+            }
+        }
+        next = version.older();
+    }
+    snapshot < view.horizon
+        && view.history.as_ref().is_some_and(|history| history.find(key, snapshot).is_some())
+}
