@@ -5,10 +5,21 @@ use std::collections::BTreeSet;
 use super::*;
 
 /// xorshift64*
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn new(seed: u64) -> Random {
+        Random(seed | 1)
+    }
+
+    /// From TEAK_SEED, and printed.
+    pub fn seed() -> u64 {
+        let seed = std::env::var("TEAK_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0x7EA6);
+        println!("TEAK_SEED={seed}");
+        seed
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -55,9 +66,7 @@ fn expected(keys: &BTreeSet<Vec<u8>>, start: Start, key: &[u8], end: End<'_>) ->
 
 #[test]
 fn scans_return_what_lies_between_their_bounds() {
-    let seed = std::env::var("TEAK_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0x7EA6);
-    println!("TEAK_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Random::new(Random::seed());
     for _ in 0..20 {
         let bench = Bench::new();
         let keys: BTreeSet<Vec<u8>> = (0..40).map(|_| random.key()).collect();
