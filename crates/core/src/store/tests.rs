@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::space::HEADER_BYTES;
 use super::*;
-use crate::file::RealFileSystem;
+use crate::file::{Fault, FileSystem, RealFileSystem, SimulatedFileSystem};
 use crate::{Compression, Error};
 
 /// A directory that goes with the test.
@@ -456,4 +456,93 @@ fn threads_that_write_and_drop_share_a_space() {
     });
     space.trim().unwrap();
     assert_eq!(space.file_bytes(), HEADER_BYTES);
+}
+
+/// Rewrites some of twenty blocks per checkpoint until the power goes, and notes what each checkpoint's image was to hold.
+fn checkpoints_until_power_cut(fs: &dyn FileSystem, images: &mut Vec<Vec<Block>>) -> crate::Result<()> {
+    let space = Space::create(fs, Path::new("/e/s"), 0)?;
+    let mut blocks: Vec<Arc<Extent>> = Vec::new();
+    for generation in 1..=30u64 {
+        space.begin(generation);
+        for i in 0..20 {
+            if generation > 1 && (generation * 7 + i * 3) % 5 > 1 {
+                continue;
+            }
+            let raw = content(generation * 100 + i, (generation * i * 91 % 4000) as usize);
+            let block = space.prepare(&raw, COMPRESSIONS[i as usize % 3])?;
+            space.write(&block)?;
+            match blocks.get_mut(i as usize) {
+                Some(old) => std::mem::replace(old, block.extent().clone()).supersede(generation),
+                None => blocks.push(block.extent().clone()),
+            }
+        }
+        let image = blocks.iter().map(|e| Ok(Block { at: *e.address(), raw: e.read()? }));
+        images.push(image.collect::<crate::Result<_>>()?);
+        let map = space.write_map(generation)?;
+        space.sync()?;
+        let superblock = Superblock {
+            version: Superblock::VERSION,
+            engine_id: [1; 16],
+            checkpoint: generation,
+            timestamp: 0,
+            replay_from: 0,
+            next_tree: 0,
+            next_txn: 0,
+            next_space: 1,
+            directory: None,
+            system_map: Some(map),
+            clean: false,
+        };
+        superblock.write(fs, Path::new("/e/teak.super"))?;
+        space.durable(generation);
+        space.trim()?;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    #[test]
+    fn after_a_power_cut_the_newest_superblock_leads_to_a_whole_image(seed: u64, operations in 0u64..700) {
+        let fs = SimulatedFileSystem::new(seed);
+        fs.create_dir(Path::new("/e")).unwrap();
+        fs.sync_dir(Path::new("/")).unwrap();
+        fs.fail_after(operations, Fault::PowerCut);
+        let mut images = Vec::new();
+        let finished = checkpoints_until_power_cut(&fs, &mut images).is_ok();
+        let fs = fs.crash();
+        let path = Path::new("/e/teak.super");
+        let Some(newest) = Superblock::read_newest(&fs, path).unwrap() else {
+            prop_assert!(images.len() <= 1 && !finished, "a durable checkpoint is lost");
+            return Ok(());
+        };
+        let durable = newest.checkpoint as usize;
+        prop_assert!(durable == images.len() || durable + 1 == images.len(), "{durable} of {}", images.len());
+        let space = Space::open(&fs, Path::new("/e/s"), 0, newest.system_map).unwrap();
+        for block in &images[durable - 1] {
+            prop_assert!(space.adopt(block.at).read().unwrap() == block.raw);
+        }
+        let used: u64 = images[durable - 1].iter().map(|b| b.at.occupied_bytes()).sum();
+        let map = newest.system_map.map_or(0, |map| map.occupied_bytes());
+        prop_assert_eq!(space.end().unwrap(), HEADER_BYTES + used + map + space.free_bytes());
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_the_space_stays_usable() {
+    let fs = SimulatedFileSystem::new(1);
+    fs.create_dir(Path::new("/e")).unwrap();
+    let space = Space::create(&fs, Path::new("/e/s"), 0).unwrap();
+    let kept = stored(&space, Lifetime::Kept, b"kept", Compression::None);
+    let end = space.end().unwrap();
+    fs.fail_from(0, Fault::Enospc);
+    let block = space.prepare(&content(1, 2000), Compression::None).unwrap();
+    assert!(matches!(space.write(&block), Err(Error::DiskFull { .. })));
+    assert!(matches!(space.write_map(1), Err(Error::DiskFull { .. })));
+    drop(block);
+    fs.heal();
+    assert_eq!(kept.read().unwrap(), b"kept");
+    space.write_map(1).unwrap();
+    space.durable(1);
+    assert_eq!(space.end().unwrap() - space.free_bytes(), end + 512);
 }
