@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean
+.PHONY: help up down sql build setup test mtr format clean soak-kill
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -33,3 +33,6 @@ format: ## put Rust and C++ sources into the form that `make test` checks
 
 clean: down ## stop the server and remove target, build and var
 	rm -rf target build var
+
+soak-kill: ## 500 rounds of killing a server under load
+	@TEAK_KILL_ROUNDS=500 tests/kill/run.sh

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Kills a server under load, restarts it and compares what is there with what was acknowledged.
+
+Workloads: bank transfers between accounts, each with a row in a journal, and appends with a secondary index and a
+large text now and then. Every other round runs with the binary log. Prints 'N passed, N failed', a round each.
+"""
+
+import argparse
+import random
+import sys
+import threading
+import time
+
+import pymysql
+
+from server import Server
+
+ACCOUNTS = 200
+START_BALANCE = 1000
+BANKERS = 4
+WRITERS = 2
+
+SCHEMA = [
+    "CREATE TABLE accounts (id INT PRIMARY KEY, balance BIGINT NOT NULL, changed INT NOT NULL, KEY (changed), KEY (balance, id))",
+    "CREATE TABLE journal (client INT, number INT, source INT, target INT, amount INT, PRIMARY KEY (client, number),"
+    " KEY (source), KEY (target, amount))",
+    "CREATE TABLE appended (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, note VARCHAR(60), body MEDIUMTEXT,"
+    " UNIQUE KEY (client, number), KEY (note))",
+    "INSERT INTO accounts SELECT seq, %d, 0 FROM seq_1_to_%d" % (START_BALANCE, ACCOUNTS),
+]
+
+INDEXES = {
+    "accounts": (["PRIMARY", "changed", "balance"], "id, balance, changed"),
+    "journal": (["PRIMARY", "source", "target"], "client, number, source, target, amount"),
+    "appended": (["PRIMARY", "client", "note"], "id, client, number, note, MD5(body)"),
+}
+
+
+class Client(threading.Thread):
+    """Commits until the server is gone; `acknowledged` is the number of its last acknowledged commit."""
+
+    def __init__(self, server, number, start, seed):
+        super().__init__()
+        self.connection = server.connect(autocommit=False)
+        self.number, self.acknowledged = number, start
+        self.random = random.Random(seed)
+        self.failure = None
+
+    def run(self):
+        try:
+            cursor = self.connection.cursor()
+            while True:
+                if self.step(cursor, self.acknowledged + 1):
+                    self.acknowledged += 1
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError, ConnectionError, OSError) as error:
+            # 2006, 2013: the server was killed, which is the point.
+            if error.args and error.args[0] not in (0, 2006, 2013, 2014):
+                self.failure = error
+        except Exception as error:  # pylint: disable=broad-except
+            self.failure = error
+
+    def attempt(self, statements, cursor):
+        """One transaction; False if a lock conflict rolled it back."""
+        try:
+            for statement, values in statements:
+                cursor.execute(statement, values)
+            if self.random.random() < 0.05:
+                self.connection.rollback()
+                return False
+            self.connection.commit()
+            return True
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in (1020, 1205, 1213):
+                raise
+            self.connection.rollback()
+            return False
+
+
+class Banker(Client):
+    """Moves money and writes it down."""
+
+    def step(self, cursor, number):
+        source, target = self.random.sample(range(1, ACCOUNTS + 1), 2)
+        amount = self.random.randint(1, 50)
+        change = "UPDATE accounts SET balance = balance + %s, changed = changed + 1 WHERE id = %s"
+        write = "INSERT INTO journal VALUES (%s, %s, %s, %s, %s)"
+        return self.attempt(
+            [(change, (-amount, source)), (write, (self.number, number, source, target, amount)), (change, (amount, target))],
+            cursor,
+        )
+
+
+class Writer(Client):
+    """Appends rows, one or a few a transaction."""
+
+    def step(self, cursor, number):
+        body = "x" * (self.random.randint(20_000, 90_000) if self.random.random() < 0.05 else self.random.randint(0, 300))
+        write = "INSERT INTO appended (client, number, note, body) VALUES (%s, %s, %s, %s)"
+        return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], cursor)
+
+
+def rows(connection, query):
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return cursor.fetchall()
+
+
+def check_numbers(found, clients, what):
+    """Acknowledged numbers are there without a gap; at most the one in flight may be there besides."""
+    for client in clients:
+        count, last = found.get(client.number, (0, 0))
+        if count != last:
+            raise AssertionError(f"{what}: client {client.number} has {count} rows up to number {last}")
+        if not client.acknowledged <= last <= client.acknowledged + 1:
+            raise AssertionError(f"{what}: client {client.number} was told {client.acknowledged}, found {last}")
+        client.acknowledged = last
+
+
+def check(server, bankers, writers):
+    connection = server.connect()
+    per_client = "SELECT client, COUNT(*), MAX(number) FROM {} GROUP BY client"
+    found = {client: (count, last) for client, count, last in rows(connection, per_client.format("journal"))}
+    check_numbers(found, bankers, "journal")
+    found = {client: (count, last) for client, count, last in rows(connection, per_client.format("appended"))}
+    check_numbers(found, writers, "appended")
+    expected = {account: START_BALANCE for account in range(1, ACCOUNTS + 1)}
+    changes = {account: 0 for account in range(1, ACCOUNTS + 1)}
+    for source, target, amount in rows(connection, "SELECT source, target, amount FROM journal"):
+        expected[source] -= amount
+        expected[target] += amount
+        changes[source] += 1
+        changes[target] += 1
+    for account, balance, changed in rows(connection, "SELECT id, balance, changed FROM accounts"):
+        if (balance, changed) != (expected[account], changes[account]):
+            raise AssertionError(f"account {account} is {(balance, changed)}, the journal says {(expected[account], changes[account])}")
+    for table, (indexes, columns) in INDEXES.items():
+        reference = None
+        for index in indexes:
+            content = sorted(rows(connection, f"SELECT {columns} FROM {table} FORCE INDEX ({index}) WHERE {leading(table, index)} IS NOT NULL"))
+            reference = content if reference is None else reference
+            if content != reference:
+                raise AssertionError(f"{table}: index {index} disagrees with the rows")
+        verdict = rows(connection, f"CHECK TABLE {table}")
+        if verdict[-1][3] != "OK":
+            raise AssertionError(f"CHECK TABLE {table}: {verdict}")
+    connection.close()
+
+
+def leading(table, index):
+    first = {("accounts", "PRIMARY"): "id", ("journal", "PRIMARY"): "client", ("appended", "PRIMARY"): "id"}
+    return first.get((table, index), index)
+
+
+def one_round(server, number, acknowledged, random_source):
+    options = ["--teak-flush-log-at-trx-commit=1"]
+    if number % 2:
+        options += ["--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=1"]
+    seconds = server.start(options)
+    seed = random_source.random()
+    bankers = [Banker(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(BANKERS)]
+    writers = [Writer(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(BANKERS, BANKERS + WRITERS)]
+    clients = bankers + writers
+    for client in clients:
+        client.start()
+    time.sleep(0.3 + random_source.random() * 1.7)
+    server.kill()
+    for client in clients:
+        client.join()
+    for client in clients:
+        if client.failure is not None:
+            raise AssertionError(f"client {client.number}: {client.failure!r}")
+    server.start(options)
+    check(server, bankers, writers)
+    server.kill()
+    commits = 0
+    for client in clients:
+        commits += client.acknowledged - acknowledged.get(client.number, 0)
+        acknowledged[client.number] = client.acknowledged
+    return f"{commits} commits, start {seconds:.1f} s"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--plugin-dir", required=True)
+    parser.add_argument("--directory", required=True)
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}")
+    random_source = random.Random(arguments.seed)
+    server = Server(arguments.directory, arguments.plugin_dir)
+    server.install()
+    passed = failed = 0
+    try:
+        server.start()
+        connection = server.connect(autocommit=True)
+        for statement in SCHEMA:
+            rows(connection, statement)
+        connection.close()
+        server.kill()
+        acknowledged = {}
+        for number in range(arguments.rounds):
+            print(f"round {number}: {one_round(server, number, acknowledged, random_source)}", flush=True)
+            passed += 1
+    except (AssertionError, RuntimeError, pymysql.err.MySQLError) as error:
+        print(f"FAILED: {error}\n{server.log_end()}")
+        failed = 1
+    finally:
+        server.kill()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
