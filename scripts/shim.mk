@@ -8,7 +8,6 @@ OBJ := build/shim
 SOURCES := $(wildcard $(SHIM)/*.cc)
 OBJECTS := $(SOURCES:$(SHIM)/%.cc=$(OBJ)/%.o)
 PUBLIC := /usr/include/mariadb/server
-SERVICES := $(shell dpkg -L libmariadbd-dev 2>/dev/null | grep '/libmysqlservices\.a$$')
 
 # The order is the server's own: generated before public before private.
 INCLUDES := -I$(SHIM) -isystem $(HEADERS)/generated -isystem $(PUBLIC) -isystem $(HEADERS)/sql \
@@ -22,7 +21,7 @@ LDFLAGS := -shared -Wl,--version-script=scripts/ha_teak.map -Wl,--gc-sections -W
 
 $(OUT)/ha_teak.so: $(OBJECTS) $(RUST_LIB) scripts/ha_teak.map scripts/check-symbols.sh
 	@mkdir -p $(OUT)
-	$(CXX) $(LDFLAGS) -o $@.new $(OBJECTS) $(RUST_LIB) $(SERVICES) -lpthread -ldl -lm
+	$(CXX) $(LDFLAGS) -o $@.new $(OBJECTS) $(RUST_LIB) -lmysqlservices -lpthread -ldl -lm
 	@scripts/check-symbols.sh $@.new
 	@mv -f $@.new $@
 
