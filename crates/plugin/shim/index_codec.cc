@@ -1,0 +1,206 @@
+#include "index_codec.h"
+
+namespace teak {
+namespace {
+
+bool same_layout(const KeyPartCodec& a, const KeyPartCodec& b) {
+    return a.fieldnr == b.fieldnr && a.length == b.length && a.prefix == b.prefix && a.null_mask == 0 &&
+           b.null_mask == 0;
+}
+
+} // namespace
+
+bool PrimaryCodec::init(const TABLE* table) {
+    uint pk = table->s->primary_key;
+    restored_.assign(table->s->fields, false);
+    hidden_ = pk == MAX_KEY;
+    if (hidden_) return true;
+    const KEY* key = &table->key_info[pk];
+    if (!key_.add_parts(table, key, key->user_defined_key_parts)) return false;
+    key_.finish();
+    for (const KeyPartCodec& part : key_.parts())
+        if (part.restorable) {
+            restored_[part.fieldnr] = true;
+            decodes_ = true;
+        }
+    return true;
+}
+
+bool PrimaryCodec::decode(teak_bytes pk, uchar* record) const {
+    if (!decodes_) return true;
+    const uchar* p = pk.data;
+    const uchar* end = p + pk.len;
+    for (const KeyPartCodec& part : key_.parts()) {
+        p = KeyCodec::decode_part(part, p, end, record);
+        if (!p) return false;
+    }
+    return true;
+}
+
+bool PrimaryCodec::changed(const uchar* old_record, const uchar* new_record) const {
+    for (const KeyPartCodec& part : key_.parts())
+        if (part.differs(old_record, new_record)) return true;
+    return false;
+}
+
+bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primary) {
+    const KEY* info = &table->key_info[index];
+    primary_ = primary;
+    tree_ = primary->hidden() ? index + 1 : index;
+    unique_ = (info->flags & HA_NOSAME) && info->algorithm != HA_KEY_ALG_LONG_HASH;
+    user_parts_ = info->user_defined_key_parts;
+    if (!key_.add_parts(table, info, user_parts_)) return false;
+    std::vector<bool> known(table->s->fields, false), imaged(table->s->fields, false);
+    auto note = [&](const KeyPartCodec& part) {
+        if (part.restorable)
+            known[part.fieldnr] = true;
+        else if (!part.prefix && !imaged[part.fieldnr]) {
+            imaged[part.fieldnr] = true;
+            images_.push_back(ColumnCodec::of(table, table->field[part.fieldnr]));
+        }
+    };
+    for (const KeyPartCodec& part : key_.parts()) note(part);
+    if (!unique_ && !primary->hidden()) {
+        /* First the columns in the server's order of extended keys, then what could not be taken from the index's columns. */
+        std::vector<KeyPartCodec> late;
+        pk_sources_.assign(primary->parts(), Source{UINT_MAX, false});
+        for (uint i = 0; i < primary->parts(); i++) {
+            const KeyPartCodec& part = primary->key().parts()[i];
+            bool present = false;
+            for (uint j = 0; j < user_parts_; j++) {
+                const KeyPartCodec& mine = key_.parts()[j];
+                if (mine.fieldnr != part.fieldnr) continue;
+                present = true;
+                if (same_layout(mine, part)) pk_sources_[i] = Source{j, mine.descending != part.descending};
+            }
+            if (pk_sources_[i].part != UINT_MAX || present) continue;
+            pk_sources_[i] = Source{static_cast<uint>(key_.parts().size()), false};
+            key_.add_part(part);
+        }
+        for (uint i = 0; i < primary->parts(); i++)
+            if (pk_sources_[i].part == UINT_MAX) {
+                pk_sources_[i] = Source{static_cast<uint>(key_.parts().size()), false};
+                key_.add_part(primary->key().parts()[i]);
+            }
+        tail_is_pk_ = true;
+        for (uint i = 0; i < primary->parts(); i++) tail_is_pk_ &= pk_sources_[i].part == user_parts_ + i;
+        if (tail_is_pk_) tail_size_ = primary->key().fixed_size();
+    }
+    if (!unique_ && primary->hidden()) tail_size_ = kRowIdBytes;
+    for (const KeyPartCodec& part : primary->key().parts())
+        if (!known[part.fieldnr]) note(part);
+    key_.finish();
+    return true;
+}
+
+bool IndexCodec::encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer* value, teak_entry* out) const {
+    uchar* to = key->room(max_key_size());
+    if (!to) return false;
+    uchar* p = to;
+    out->tree = tree_;
+    out->flags = 0;
+    size_t images = unique_ ? 2 + pk.len : 0;
+    for (const ColumnCodec& column : images_)
+        if (!column.is_null(record)) images += column.packed_size(record);
+    if (unique_) {
+        p = key_.encode_record(p, record, user_parts_);
+        if (key_.has_null(record, user_parts_)) {
+            memcpy(p, pk.data, pk.len);
+            p += pk.len;
+        } else
+            out->flags = TEAK_ENTRY_UNIQUE;
+    } else {
+        p = key_.encode_record(p, record, static_cast<uint>(key_.parts().size()));
+        if (primary_->hidden()) {
+            memcpy(p, pk.data, pk.len);
+            p += pk.len;
+        }
+    }
+    out->key = {to, static_cast<size_t>(p - to)};
+    uchar* v = value->room(images + 1);
+    if (!v) return false;
+    p = v;
+    if (unique_) {
+        int2store(p, pk.len);
+        memcpy(p + 2, pk.data, pk.len);
+        p += 2 + pk.len;
+    }
+    for (const ColumnCodec& column : images_)
+        if (!column.is_null(record)) p = column.pack(p, record);
+    out->value = {v, static_cast<size_t>(p - v)};
+    return true;
+}
+
+bool IndexCodec::changed(const uchar* old_record, const uchar* new_record) const {
+    for (const KeyPartCodec& part : key_.parts())
+        if (part.differs(old_record, new_record)) return true;
+    return false;
+}
+
+teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch) const {
+    const teak_bytes none{nullptr, 0};
+    const uchar* end = entry.key.data + entry.key.len;
+    if (unique_) {
+        if (entry.value.len < 2) return none;
+        size_t n = uint2korr(entry.value.data);
+        if (entry.value.len - 2 < n) return none;
+        return {entry.value.data + 2, n};
+    }
+    if (tail_size_) {
+        if (entry.key.len < tail_size_) return none;
+        return {end - tail_size_, tail_size_};
+    }
+    const uchar* p = entry.key.data;
+    if (tail_is_pk_) {
+        p = end_of_parts(entry.key, user_parts_);
+        return p ? teak_bytes{p, static_cast<size_t>(end - p)} : none;
+    }
+    const uchar* starts[MAX_REF_PARTS * 2 + 2];
+    uint count = static_cast<uint>(key_.parts().size());
+    if (count > MAX_REF_PARTS * 2) return none;
+    for (uint i = 0; i < count; i++) {
+        starts[i] = p;
+        p = KeyCodec::skip_part(key_.parts()[i], p, end);
+        if (!p) return none;
+    }
+    starts[count] = p;
+    uchar* to = scratch;
+    for (const Source& source : pk_sources_) {
+        const uchar* from = starts[source.part];
+        const uchar* stop = starts[source.part + 1];
+        for (; from < stop; from++) *to++ = source.flip ? static_cast<uchar>(~*from) : *from;
+    }
+    return {scratch, static_cast<size_t>(to - scratch)};
+}
+
+bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
+    const uchar* p = entry.key.data;
+    const uchar* end = p + entry.key.len;
+    for (const KeyPartCodec& part : key_.parts()) {
+        p = KeyCodec::decode_part(part, p, end, record);
+        if (!p) return false;
+    }
+    const uchar* v = entry.value.data;
+    const uchar* v_end = v + entry.value.len;
+    if (unique_) {
+        teak_bytes pk = primary_of(entry, nullptr);
+        if (!pk.data || (!primary_->hidden() && !primary_->decode(pk, record))) return false;
+        v = pk.data + pk.len;
+    }
+    uchar* blobs = nullptr;
+    for (const ColumnCodec& column : images_) {
+        if (column.is_null(record)) continue;
+        v = column.unpack(v, v_end, record, &blobs);
+        if (!v) return false;
+    }
+    return true;
+}
+
+const uchar* IndexCodec::end_of_parts(teak_bytes key, uint count) const {
+    const uchar* p = key.data;
+    const uchar* end = p + key.len;
+    for (uint i = 0; i < count && p; i++) p = KeyCodec::skip_part(key_.parts()[i], p, end);
+    return p;
+}
+
+} // namespace teak

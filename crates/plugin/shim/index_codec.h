@@ -1,0 +1,82 @@
+/*
+  How one table's keys and rows are laid over its trees: the primary key, and for each index the key and value of an entry.
+
+  Puts KeyCodec and ColumnCodec together as teak_ffi.h describes the trees:
+
+    non-unique entry    key = index columns, then those primary key columns that the index does not have    value = images
+    unique entry        key = index columns; if one is NULL, then the primary key                          value = length (2, LE), primary key, images
+    images              columns of the index and of the primary key that the key bytes do not give back (collated text, floats), each as
+                        in a row, NULLs left out
+*/
+#ifndef TEAK_INDEX_CODEC_H
+#define TEAK_INDEX_CODEC_H
+
+#include "key_codec.h"
+#include "row_codec.h"
+
+namespace teak {
+
+constexpr size_t kRowIdBytes = 8;
+
+/* The key of the row tree: the declared primary key or a hidden row id. */
+class PrimaryCodec {
+  public:
+    bool init(const TABLE* table);
+    bool hidden() const { return hidden_; }
+    size_t max_size() const { return hidden_ ? kRowIdBytes : key_.max_size(); }
+    const KeyCodec& key() const { return key_; }
+    /* Not for a hidden key. */
+    size_t encode(uchar* to, const uchar* record) const {
+        return static_cast<size_t>(key_.encode_record(to, record, parts()) - to);
+    }
+    uint parts() const { return static_cast<uint>(key_.parts().size()); }
+    /* Fills the columns that the key restores; false if malformed. */
+    bool decode(teak_bytes pk, uchar* record) const;
+    const std::vector<bool>& restored_columns() const { return restored_; }
+    bool changed(const uchar* old_record, const uchar* new_record) const;
+
+  private:
+    KeyCodec key_;
+    std::vector<bool> restored_;
+    bool hidden_ = true;
+    bool decodes_ = false;
+};
+
+class IndexCodec {
+  public:
+    bool init(const TABLE* table, uint index, const PrimaryCodec* primary);
+    uint32_t tree() const { return tree_; }
+    bool unique() const { return unique_; }
+    uint user_parts() const { return user_parts_; }
+    const KeyCodec& key() const { return key_; }
+    size_t max_key_size() const { return key_.max_size() + primary_->max_size(); }
+
+    /* Builds the entry of a record; `pk` is its row's key. False: memory is out. */
+    bool encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer* value, teak_entry* out) const;
+    /* Whether any column of the entry differs. */
+    bool changed(const uchar* old_record, const uchar* new_record) const;
+    /* The row's key. May point into the entry or into `scratch` (which has room for a primary key). len 0: malformed. */
+    teak_bytes primary_of(const teak_entry_view& entry, uchar* scratch) const;
+    /* Fills all columns that the entry knows; blob columns are never among them. */
+    bool restore(const teak_entry_view& entry, uchar* record) const;
+    /* Where the first `count` parts of a key end; nullptr if malformed. */
+    const uchar* end_of_parts(teak_bytes key, uint count) const;
+
+  private:
+    struct Source { /* where a primary key part is within the key */
+        uint part;
+        bool flip; /* ascending there, descending here */
+    };
+    const PrimaryCodec* primary_ = nullptr;
+    KeyCodec key_;
+    std::vector<ColumnCodec> images_;
+    std::vector<Source> pk_sources_;
+    uint32_t tree_ = 0;
+    uint user_parts_ = 0;
+    size_t tail_size_ = 0;      /* primary key as the fixed-size end of the key; 0 = look for its parts */
+    bool tail_is_pk_ = false;   /* the tail parts are exactly the primary key */
+    bool unique_ = false;
+};
+
+} // namespace teak
+#endif

@@ -1,0 +1,400 @@
+#include "key_codec.h"
+
+namespace teak {
+namespace {
+
+constexpr uchar kNull = 0, kValue = 1;
+constexpr uchar kEndZero = 0, kEscapedZero = 1;
+constexpr uchar kBelowSpaces = 1, kEndSpaces = 2, kAboveSpaces = 3;
+
+/* Bytes of collation weights that `bytes` bytes of text can have. */
+size_t weights_bound(CHARSET_INFO* cs, size_t bytes) {
+    return cs->strnxfrmlen(bytes + cs->mbmaxlen) + 16;
+}
+
+bool is_zero(const uchar* p, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (p[i]) return false;
+    return true;
+}
+
+void complement(uchar* from, const uchar* to) {
+    for (; from < to; from++) *from = static_cast<uchar>(~*from);
+}
+
+/* The data of a column of a record: pointer and length, without the record's own length bytes. */
+const uchar* record_data(const KeyPartCodec& part, const uchar* record, size_t* length) {
+    const uchar* p = record + part.offset;
+    if (part.length_bytes == 0) {
+        *length = part.length;
+        return p;
+    }
+    size_t n = 0;
+    for (uint i = 0; i < part.length_bytes; i++) n |= static_cast<size_t>(p[i]) << (8 * i);
+    p += part.length_bytes;
+    if (part.is_blob) {
+        const uchar* data;
+        memcpy(&data, p, sizeof data);
+        p = data;
+        if (!p) n = 0;
+    }
+    *length = n;
+    return p;
+}
+
+uchar* encode_units_padded(const KeyPartCodec& part, uchar* to, const uchar* w, size_t n) {
+    const size_t u = part.unit;
+    while (n >= u && memcmp(w + n - u, part.special, u) == 0) n -= u;
+    const uchar* end = w + n;
+    uchar run_flag = 0; /* of the run of spaces we are in; 0 = not in one */
+    while (w < end) {
+        size_t left = static_cast<size_t>(end - w);
+        if (left < u) { /* no collation does this; keep the order sane anyway */
+            memcpy(to, part.special, u);
+            memcpy(to, w, left);
+            to += u;
+            break;
+        }
+        memcpy(to, w, u);
+        to += u;
+        if (memcmp(w, part.special, u) == 0) {
+            if (run_flag == 0) {
+                const uchar* next = w + u;
+                while (static_cast<size_t>(end - next) >= u && memcmp(next, part.special, u) == 0) next += u;
+                size_t rest = std::min<size_t>(u, static_cast<size_t>(end - next));
+                run_flag = memcmp(next, part.special, rest) < 0 ? kBelowSpaces : kAboveSpaces;
+            }
+            *to++ = run_flag;
+        } else
+            run_flag = 0;
+        w += u;
+    }
+    memcpy(to, part.special, u);
+    to += u;
+    *to++ = kEndSpaces;
+    return to;
+}
+
+uchar* encode_units_zero(size_t u, uchar* to, const uchar* w, size_t n) {
+    const uchar* end = w + n;
+    while (w < end) {
+        size_t take = std::min<size_t>(u, static_cast<size_t>(end - w));
+        memset(to, 0, u);
+        memcpy(to, w, take);
+        if (is_zero(to, u)) {
+            to += u;
+            *to++ = kEscapedZero;
+        } else
+            to += u;
+        w += take;
+    }
+    memset(to, 0, u);
+    to += u;
+    *to++ = kEndZero;
+    return to;
+}
+
+void describe_string(KeyPartCodec* part, const Field* field) {
+    CHARSET_INFO* cs = field->charset();
+    part->charset = cs;
+    part->characters = cs->mbmaxlen > 1 || part->prefix ? part->length / cs->mbmaxlen : 0;
+    part->pad_space = !(cs->state & MY_CS_NOPAD);
+    if (cs->levels_for_order > 1 || (cs->state & MY_CS_STRNXFRM_BAD_NWEIGHTS)) {
+        part->kind = PartKind::Weights;
+        return;
+    }
+    part->kind = PartKind::String;
+    uchar space[8], weight[64];
+    memset(space, 0, sizeof space);
+    cs->fill(reinterpret_cast<char*>(space), cs->mbminlen, ' ');
+    size_t n = cs->strnxfrm(weight, sizeof weight, 1, space, cs->mbminlen, 0);
+    if (n < 1 || n > sizeof part->special) n = 1;
+    part->unit = static_cast<uint8_t>(n);
+    memset(part->special, 0, sizeof part->special);
+    if (part->pad_space) memcpy(part->special, weight, n);
+}
+
+/* Fixed size of padded weights: what a full column gives. */
+uint weights_size(const KeyPartCodec& part) {
+    uint characters = part.length / part.charset->mbmaxlen;
+    std::vector<uchar> buffer(weights_bound(part.charset, part.length));
+    uchar nothing = 0;
+    if (part.charset->state & MY_CS_STRNXFRM_BAD_NWEIGHTS) return static_cast<uint>(buffer.size());
+    return static_cast<uint>(part.charset->strnxfrm(buffer.data(), buffer.size(), characters, &nothing, 0,
+                                                    MY_STRXFRM_PAD_WITH_SPACE));
+}
+
+} // namespace
+
+bool KeyPartCodec::differs(const uchar* a, const uchar* b) const {
+    bool null_a = is_null(a), null_b = is_null(b);
+    if (null_a != null_b) return true;
+    if (null_a) return false;
+    if (length_bytes == 0) return memcmp(a + offset, b + offset, column_bytes) != 0;
+    size_t n_a, n_b;
+    const uchar *data_a = record_data(*this, a, &n_a), *data_b = record_data(*this, b, &n_b);
+    return n_a != n_b || (n_a != 0 && memcmp(data_a, data_b, n_a) != 0);
+}
+
+bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count) {
+    for (uint i = 0; i < count; i++) {
+        const KEY_PART_INFO& info = key->key_part[i];
+        const Field* field = info.field;
+        KeyPartCodec part{};
+        part.fieldnr = field->field_index;
+        part.offset = static_cast<uint>(field->offset(table->record[0]));
+        if (field->real_maybe_null()) {
+            part.null_offset = field->null_offset();
+            part.null_mask = field->null_bit;
+        }
+        part.length = info.length;
+        part.column_bytes = field->pack_length();
+        part.descending = (info.key_part_flag & HA_REVERSE_SORT) != 0;
+        part.is_blob = (field->flags & BLOB_FLAG) != 0;
+        part.prefix = part.is_blob || field->key_length() != info.length;
+        part.restorable = !part.prefix;
+        switch (field->key_type()) {
+        case HA_KEYTYPE_SHORT_INT:
+        case HA_KEYTYPE_INT24:
+        case HA_KEYTYPE_LONG_INT:
+        case HA_KEYTYPE_LONGLONG:
+        case HA_KEYTYPE_INT8:
+            part.is_signed = true;
+            part.kind = PartKind::Integer;
+            break;
+        case HA_KEYTYPE_USHORT_INT:
+        case HA_KEYTYPE_UINT24:
+        case HA_KEYTYPE_ULONG_INT:
+        case HA_KEYTYPE_ULONGLONG:
+            part.kind = PartKind::Integer;
+            break;
+        case HA_KEYTYPE_FLOAT:
+        case HA_KEYTYPE_DOUBLE:
+            part.kind = PartKind::Float;
+            part.restorable = false; /* -0 becomes 0 */
+            break;
+        case HA_KEYTYPE_BINARY:
+        case HA_KEYTYPE_BIT:
+            part.kind = PartKind::Raw;
+            break;
+        case HA_KEYTYPE_VARBINARY1:
+        case HA_KEYTYPE_VARBINARY2:
+            part.kind = PartKind::Binary;
+            break;
+        case HA_KEYTYPE_TEXT:
+        case HA_KEYTYPE_VARTEXT1:
+        case HA_KEYTYPE_VARTEXT2:
+            describe_string(&part, field);
+            part.restorable = false;
+            break;
+        default:
+            return false; /* the decimals of MySQL 4.1, which no statement creates any more */
+        }
+        if (part.is_blob)
+            part.length_bytes = static_cast<uint8_t>(static_cast<const Field_blob*>(field)->pack_length_no_ptr());
+        else if (field->real_type() == MYSQL_TYPE_VARCHAR)
+            part.length_bytes = static_cast<uint8_t>(static_cast<const Field_varstring*>(field)->length_bytes);
+        switch (part.kind) {
+        case PartKind::Integer:
+        case PartKind::Raw:
+        case PartKind::Float:
+            part.fixed_size = part.length;
+            part.max_size = part.length;
+            break;
+        case PartKind::Binary:
+            part.max_size = 2 * part.length + 2;
+            break;
+        case PartKind::String: {
+            size_t bytes = weights_bound(part.charset, part.length);
+            part.max_size = static_cast<uint>(bytes + bytes / part.unit + 2 * part.unit + 2);
+            break;
+        }
+        case PartKind::Weights:
+            part.fixed_size = part.max_size = weights_size(part);
+            break;
+        }
+        part.max_size += part.null_mask ? 1 : 0;
+        parts_.push_back(part);
+    }
+    return true;
+}
+
+void KeyCodec::finish() {
+    max_size_ = 0;
+    fixed_size_ = 0;
+    bool fixed = true;
+    size_t scratch = 0;
+    for (const KeyPartCodec& part : parts_) {
+        max_size_ += part.max_size;
+        fixed_size_ += part.fixed_size;
+        if (part.fixed_size == 0 || part.null_mask) fixed = false;
+        if (part.charset) scratch = std::max(scratch, weights_bound(part.charset, part.length));
+    }
+    if (!fixed) fixed_size_ = 0;
+    weights_.resize(scratch);
+}
+
+uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* data, size_t length) const {
+    switch (part.kind) {
+    case PartKind::Integer: {
+        uint n = part.length;
+        for (uint i = 0; i < n; i++) to[i] = data[n - 1 - i];
+        if (part.is_signed) to[0] ^= 0x80;
+        return to + n;
+    }
+    case PartKind::Raw:
+        memcpy(to, data, part.length);
+        return to + part.length;
+    case PartKind::Float: {
+        uint n = part.length;
+        uchar big[8] = {};
+        for (uint i = 0; i < n; i++) big[i] = data[n - 1 - i];
+        if (big[0] & 0x80) {
+            uchar magnitude[8];
+            memcpy(magnitude, big, n);
+            magnitude[0] &= 0x7f;
+            if (is_zero(magnitude, n))
+                memcpy(big, magnitude, n), big[0] = 0x80;
+            else
+                complement(big, big + n);
+        } else
+            big[0] |= 0x80;
+        memcpy(to, big, n);
+        return to + n;
+    }
+    case PartKind::Binary:
+        return encode_units_zero(1, to, data, std::min<size_t>(length, part.length));
+    case PartKind::String:
+    case PartKind::Weights:
+        break;
+    }
+    CHARSET_INFO* cs = part.charset;
+    if (part.characters) {
+        size_t cut = cs->charpos(data, data + length, part.characters);
+        length = std::min(length, cut);
+    }
+    length = std::min<size_t>(length, part.length);
+    if (part.kind == PartKind::Weights) {
+        uint characters = part.length / cs->mbmaxlen;
+        size_t n = cs->strnxfrm(to, part.fixed_size, characters, data, length,
+                                MY_STRXFRM_PAD_WITH_SPACE | MY_STRXFRM_PAD_TO_MAXLEN);
+        if (n < part.fixed_size) memset(to + n, 0, part.fixed_size - n);
+        return to + part.fixed_size;
+    }
+    if (part.pad_space && length) length = cs->lengthsp(reinterpret_cast<const char*>(data), length);
+    size_t n = cs->strnxfrm(weights_.data(), weights_.size(), static_cast<uint>(weights_.size()), data, length, 0);
+    if (part.pad_space) return encode_units_padded(part, to, weights_.data(), n);
+    return encode_units_zero(part.unit, to, weights_.data(), n);
+}
+
+uchar* KeyCodec::encode_record(uchar* to, const uchar* record, uint count) const {
+    for (uint i = 0; i < count; i++) {
+        const KeyPartCodec& part = parts_[i];
+        uchar* start = to;
+        bool null = part.is_null(record);
+        if (part.null_mask) *to++ = null ? kNull : kValue;
+        if (!null) {
+            size_t length;
+            const uchar* data = record_data(part, record, &length);
+            to = encode_body(part, to, data, length);
+        }
+        if (part.descending) complement(start, to);
+    }
+    return to;
+}
+
+bool KeyCodec::has_null(const uchar* record, uint count) const {
+    for (uint i = 0; i < count; i++)
+        if (parts_[i].is_null(record)) return true;
+    return false;
+}
+
+uchar* KeyCodec::encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done) const {
+    const uchar* tuple_end = tuple + tuple_length;
+    uint done = 0;
+    for (; done < parts_.size() && tuple < tuple_end; done++) {
+        const KeyPartCodec& part = parts_[done];
+        uchar* start = to;
+        bool null = false;
+        if (part.null_mask) {
+            null = *tuple++ != 0;
+            *to++ = null ? kNull : kValue;
+        }
+        const uchar* data = tuple;
+        size_t length = part.length;
+        tuple += part.length;
+        if (part.length_bytes) { /* in a tuple always 2 bytes, whatever the record has */
+            length = data[0] | static_cast<size_t>(data[1]) << 8;
+            data += 2;
+            tuple += 2;
+        }
+        if (!null) to = encode_body(part, to, data, length);
+        if (part.descending) complement(start, to);
+    }
+    *parts_done = done;
+    return to;
+}
+
+const uchar* KeyCodec::skip_part(const KeyPartCodec& part, const uchar* from, const uchar* end) {
+    const uchar flip = part.descending ? 0xff : 0;
+    if (part.null_mask) {
+        if (from >= end) return nullptr;
+        if ((*from++ ^ flip) == kNull) return from;
+    }
+    if (part.fixed_size) return static_cast<size_t>(end - from) >= part.fixed_size ? from + part.fixed_size : nullptr;
+    const bool padded = part.kind == PartKind::String && part.pad_space;
+    const size_t u = part.kind == PartKind::String ? part.unit : 1;
+    static const uchar zero[4] = {0, 0, 0, 0};
+    const uchar* special = padded ? part.special : zero;
+    const uchar stop = padded ? kEndSpaces : kEndZero;
+    while (static_cast<size_t>(end - from) > u) {
+        bool is_special = true;
+        for (size_t i = 0; i < u; i++) is_special &= (from[i] ^ flip) == special[i];
+        from += u;
+        if (is_special && (*from++ ^ flip) == stop) return from;
+    }
+    return nullptr;
+}
+
+const uchar* KeyCodec::decode_part(const KeyPartCodec& part, const uchar* from, const uchar* end, uchar* record) {
+    const uchar flip = part.descending ? 0xff : 0;
+    if (part.null_mask) {
+        if (from >= end) return nullptr;
+        if ((*from ^ flip) == kNull) {
+            record[part.null_offset] |= part.null_mask;
+            return from + 1;
+        }
+        record[part.null_offset] &= static_cast<uchar>(~part.null_mask);
+    }
+    if (!part.restorable) return skip_part(part, from, end);
+    if (part.null_mask) from++;
+    uchar* to = record + part.offset;
+    if (part.kind == PartKind::Binary) {
+        uchar* data = to + part.length_bytes;
+        size_t n = 0;
+        while (from + 1 < end) {
+            uchar c = *from++ ^ flip;
+            if (c == 0) {
+                uchar mark = *from++ ^ flip;
+                if (mark == kEndZero) {
+                    to[0] = static_cast<uchar>(n);
+                    if (part.length_bytes == 2) to[1] = static_cast<uchar>(n >> 8);
+                    return from;
+                }
+            }
+            if (n >= part.length) return nullptr;
+            data[n++] = c;
+        }
+        return nullptr;
+    }
+    const uint n = part.length;
+    if (static_cast<size_t>(end - from) < n) return nullptr;
+    if (part.kind == PartKind::Integer) {
+        for (uint i = 0; i < n; i++) to[n - 1 - i] = from[i] ^ flip;
+        if (part.is_signed) to[n - 1] ^= 0x80;
+    } else
+        for (uint i = 0; i < n; i++) to[i] = from[i] ^ flip;
+    return from + n;
+}
+
+} // namespace teak

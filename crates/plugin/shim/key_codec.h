@@ -1,0 +1,101 @@
+/*
+  Index keys as bytes that memcmp orders.
+
+  Responsible for the encoding of one index: from a record or from the server's key tuple to a key, and back for the
+  parts that can be restored. Knows types and collations; knows nothing of rows, trees or transactions.
+
+  A key is its parts one after the other. Each part delimits itself, so "begins with the encoded parts" means "equal in these
+  parts":
+
+    [marker 00 = NULL, 01 = value]   only for nullable columns; a NULL has nothing behind it
+    body, by kind:
+      integer   n bytes, big-endian, sign bit flipped if signed
+      raw       n bytes as in the record (DECIMAL, DATETIME(n), TIMESTAMP(n), TIME(n), YEAR, BIT, BINARY(n), UUID, INET)
+      float     big-endian IEEE with the sign bit flipped, negative ones complemented; -0 as 0
+      binary    VARBINARY, BLOB prefix: bytes, 00 as 00 01, closed by 00 00
+      string    weights of the collation in units of u bytes (u = length of the space's weight), space as below
+      weights   collations with several levels: their weights padded to the column's length, fixed size
+
+  A string under PAD SPACE loses its trailing spaces; the end is the space's weight and 02; a space inside is followed by 01 if what
+  comes behind its run is smaller than a space, else by 03. So the end compares with any other weight like the endless spaces that
+  the collation imagines. Under NOPAD the special unit is zero (followed by 01 inside and by 00 at the end), as for binary.
+
+  All bytes of a DESC part, its marker included, are complemented.
+*/
+#ifndef TEAK_KEY_CODEC_H
+#define TEAK_KEY_CODEC_H
+
+#include "server.h"
+#include <vector>
+
+namespace teak {
+
+enum class PartKind : uint8_t { Integer, Raw, Float, Binary, String, Weights };
+
+/* One column of one key: where it is in a record and how it is encoded. */
+struct KeyPartCodec {
+    PartKind kind;
+    bool is_signed;       /* Integer */
+    bool descending;
+    bool prefix;          /* of a column: cannot give the column back */
+    bool restorable;      /* the encoded bytes give the column back */
+    bool is_blob;
+    uint8_t length_bytes; /* VARCHAR 1 or 2, BLOB 1..4, else 0: what precedes the data in a record */
+    uint8_t unit;         /* String: bytes of one weight */
+    uint8_t special[4];   /* String: the unit that needs an escape */
+    bool pad_space;       /* String */
+    uint fieldnr;         /* index into table->field */
+    uint offset;          /* of the column in a record */
+    uint null_offset;
+    uint8_t null_mask;    /* 0: NOT NULL */
+    uint length;          /* bytes of data at most (the key part's length) */
+    uint column_bytes;    /* pack_length of the whole column */
+    uint characters;      /* String: characters at most; 0 = no cut needed */
+    uint fixed_size;      /* encoded size if it is always the same, else 0 (marker not included) */
+    uint max_size;        /* encoded size at most, marker included */
+    CHARSET_INFO* charset;
+
+    bool is_null(const uchar* record) const {
+        return null_mask != 0 && (record[null_offset] & null_mask) != 0;
+    }
+    /* Whether the column differs between two records. */
+    bool differs(const uchar* a, const uchar* b) const;
+};
+
+class KeyCodec {
+  public:
+    /* Adds the first `parts` parts of a key. False: a type that keys cannot hold. */
+    bool add_parts(const TABLE* table, const KEY* key, uint parts);
+    /* Adds one part that is already described (of the primary key). */
+    void add_part(const KeyPartCodec& part) { parts_.push_back(part); }
+    /* To be called once, when all parts are there. */
+    void finish();
+
+    const std::vector<KeyPartCodec>& parts() const { return parts_; }
+    size_t max_size() const { return max_size_; }
+    /* Size of a key if it is always the same, else 0. */
+    size_t fixed_size() const { return fixed_size_; }
+
+    /* The first `count` parts of the record's key; `to` has room for max_size(). Returns the end. */
+    uchar* encode_record(uchar* to, const uchar* record, uint count) const;
+    /* True if one of the first `count` columns is NULL. */
+    bool has_null(const uchar* record, uint count) const;
+    /* The key from the server's tuple of `tuple_length` bytes; `parts_done` counts the parts. */
+    uchar* encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done) const;
+
+    /* Behind the part that begins at `from`; nullptr if the bytes are not an encoded part. */
+    static const uchar* skip_part(const KeyPartCodec& part, const uchar* from, const uchar* end);
+    /* Restores one part into the record: its NULL bit, and its value if it is restorable. Returns behind it, nullptr if malformed. */
+    static const uchar* decode_part(const KeyPartCodec& part, const uchar* from, const uchar* end, uchar* record);
+
+  private:
+    uchar* encode_body(const KeyPartCodec& part, uchar* to, const uchar* data, size_t length) const;
+
+    std::vector<KeyPartCodec> parts_;
+    mutable std::vector<uchar> weights_; /* scratch: a codec belongs to one handler */
+    size_t max_size_ = 0;
+    size_t fixed_size_ = 0;
+};
+
+} // namespace teak
+#endif

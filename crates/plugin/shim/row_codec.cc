@@ -1,0 +1,194 @@
+#include "row_codec.h"
+
+namespace teak {
+namespace {
+
+constexpr uchar kVersion = 1;
+constexpr size_t kHeader = 3;
+
+size_t read_length(const uchar* p, uint bytes) {
+    size_t n = 0;
+    for (uint i = 0; i < bytes; i++) n |= static_cast<size_t>(p[i]) << (8 * i);
+    return n;
+}
+
+} // namespace
+
+ColumnCodec ColumnCodec::of(const TABLE* table, const Field* field) {
+    ColumnCodec c{};
+    c.fieldnr = field->field_index;
+    c.offset = static_cast<uint>(field->offset(table->record[0]));
+    c.bytes = field->pack_length();
+    c.charset = field->charset();
+    if (field->real_maybe_null()) {
+        c.null_offset = field->null_offset();
+        c.null_mask = field->null_bit;
+    }
+    if (field->flags & BLOB_FLAG) {
+        c.kind = Blob;
+        c.length_bytes = static_cast<uint8_t>(static_cast<const Field_blob*>(field)->pack_length_no_ptr());
+    } else if (field->real_type() == MYSQL_TYPE_VARCHAR) {
+        c.kind = Varchar;
+        c.length_bytes = static_cast<uint8_t>(static_cast<const Field_varstring*>(field)->length_bytes);
+    } else if (field->key_type() == HA_KEYTYPE_TEXT && c.charset->mbmaxlen > 1) {
+        c.kind = PaddedChar;
+        c.length_bytes = 2;
+    } else
+        c.kind = Fixed;
+    return c;
+}
+
+size_t ColumnCodec::packed_size(const uchar* record) const {
+    const uchar* p = record + offset;
+    switch (kind) {
+    case Varchar:
+        return std::min<size_t>(length_bytes + read_length(p, length_bytes), bytes);
+    case Blob:
+        return length_bytes + read_length(p, length_bytes);
+    case PaddedChar:
+        return 2 + bytes;
+    case Fixed:
+        break;
+    }
+    return bytes;
+}
+
+uchar* ColumnCodec::pack(uchar* to, const uchar* record) const {
+    const uchar* p = record + offset;
+    switch (kind) {
+    case Varchar:
+    case Fixed: {
+        size_t n = packed_size(record);
+        memcpy(to, p, n);
+        return to + n;
+    }
+    case Blob: {
+        size_t n = read_length(p, length_bytes);
+        const uchar* data;
+        memcpy(&data, p + length_bytes, sizeof data);
+        memcpy(to, p, length_bytes);
+        if (n) memcpy(to + length_bytes, data, n);
+        return to + length_bytes + n;
+    }
+    case PaddedChar: {
+        size_t n = charset->lengthsp(reinterpret_cast<const char*>(p), bytes);
+        int2store(to, n);
+        memcpy(to + 2, p, n);
+        return to + 2 + n;
+    }
+    }
+    return to;
+}
+
+const uchar* ColumnCodec::skip(const uchar* from, const uchar* end) const {
+    size_t left = static_cast<size_t>(end - from);
+    size_t n = bytes;
+    if (kind != Fixed) {
+        if (left < length_bytes) return nullptr;
+        n = length_bytes + read_length(from, length_bytes);
+    }
+    return n <= left ? from + n : nullptr;
+}
+
+const uchar* ColumnCodec::unpack(const uchar* from, const uchar* end, uchar* record, uchar** blobs) const {
+    const uchar* next = skip(from, end);
+    if (!next) return nullptr;
+    uchar* p = record + offset;
+    size_t n = static_cast<size_t>(next - from);
+    switch (kind) {
+    case Varchar:
+    case Fixed:
+        if (n > bytes) return nullptr;
+        memcpy(p, from, n);
+        break;
+    case Blob: {
+        n -= length_bytes;
+        memcpy(p, from, length_bytes);
+        uchar* data = *blobs;
+        if (n) memcpy(data, from + length_bytes, n);
+        memcpy(p + length_bytes, &data, sizeof data);
+        *blobs += n;
+        break;
+    }
+    case PaddedChar:
+        n -= 2;
+        if (n > bytes) return nullptr;
+        memcpy(p, from + 2, n);
+        if (n < bytes) charset->fill(reinterpret_cast<char*>(p) + n, bytes - n, ' ');
+        break;
+    }
+    return next;
+}
+
+void RowCodec::init(const TABLE* table, const std::vector<bool>& in_key) {
+    const TABLE_SHARE* share = table->s;
+    null_bytes_ = share->null_bytes;
+    columns_ = share->fields;
+    for (uint i = 0; i < share->fields; i++) {
+        const Field* field = table->field[i];
+        if (!field->stored_in_db() || in_key[i]) continue;
+        ColumnCodec column = ColumnCodec::of(table, field);
+        if (column.kind != ColumnCodec::Fixed) {
+            has_blobs_ |= column.kind == ColumnCodec::Blob;
+            variable_.push_back(column);
+        } else if (!runs_.empty() && runs_.back().offset + runs_.back().length == column.offset)
+            runs_.back().length += column.bytes;
+        else
+            runs_.push_back({column.offset, column.bytes});
+    }
+    for (const Run& run : runs_) runs_length_ += run.length;
+}
+
+size_t RowCodec::packed_size(const uchar* record) const {
+    size_t n = kHeader + null_bytes_ + runs_length_;
+    for (const ColumnCodec& column : variable_)
+        if (!column.is_null(record)) n += column.packed_size(record);
+    return n;
+}
+
+size_t RowCodec::pack(uchar* to, const uchar* record) const {
+    uchar* p = to;
+    *p++ = kVersion;
+    int2store(p, columns_);
+    p += 2;
+    memcpy(p, record, null_bytes_);
+    p += null_bytes_;
+    for (const Run& run : runs_) {
+        memcpy(p, record + run.offset, run.length);
+        p += run.length;
+    }
+    for (const ColumnCodec& column : variable_)
+        if (!column.is_null(record)) p = column.pack(p, record);
+    return static_cast<size_t>(p - to);
+}
+
+bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const {
+    const uchar* p = row.data;
+    const uchar* end = p + row.len;
+    if (row.len < kHeader + null_bytes_ + runs_length_ || p[0] != kVersion || uint2korr(p + 1) != columns_)
+        return false;
+    p += kHeader;
+    memcpy(record, p, null_bytes_);
+    p += null_bytes_;
+    for (const Run& run : runs_) {
+        memcpy(record + run.offset, p, run.length);
+        p += run.length;
+    }
+    if (variable_.empty()) return true;
+    uchar* blob = nullptr;
+    if (has_blobs_ && !(blob = blobs->room(row.len))) return false;
+    for (const ColumnCodec& column : variable_) {
+        if (column.is_null(record)) {
+            if (column.kind == ColumnCodec::Blob) memset(record + column.offset, 0, column.bytes);
+            continue;
+        }
+        if (wanted && !bitmap_is_set(wanted, column.fieldnr))
+            p = column.skip(p, end);
+        else
+            p = column.unpack(p, end, record, &blob);
+        if (!p) return false;
+    }
+    return true;
+}
+
+} // namespace teak

@@ -1,0 +1,92 @@
+/*
+  Rows as bytes: which columns are stored, and how a record becomes a packed row and back.
+
+  Knows the layout of the server's records; knows nothing of keys' order or of trees. Computed once when a table is opened.
+
+  A packed row:
+
+    version (1) | columns of the table when it was written (2, LE) | the record's null bytes | fixed runs | variable columns
+
+  A fixed run is a stretch of fixed-length stored columns that lie side by side in the record: one memcpy. Variable columns follow in the
+  table's order, those that are NULL left out:
+    VARCHAR        the record's own 1 or 2 length bytes, then that many bytes
+    BLOB           the record's own 1 to 4 length bytes, then the bytes
+    CHAR(n), multi-byte   2 length bytes (LE), then the text without trailing spaces
+  Left out altogether: virtual columns, and columns that the row's key restores.
+*/
+#ifndef TEAK_ROW_CODEC_H
+#define TEAK_ROW_CODEC_H
+
+#include "server.h"
+#include "teak_ffi.h"
+#include <vector>
+
+namespace teak {
+
+/* A buffer that keeps its memory from row to row. */
+class Buffer {
+  public:
+    Buffer() = default;
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() { my_free(data_); }
+    /* Room for at least n bytes; what was there is lost. nullptr when memory is out. */
+    uchar* room(size_t n) {
+        if (n > capacity_ || !data_) {
+            my_free(data_);
+            capacity_ = std::max<size_t>(n + n / 2, 64);
+            data_ = static_cast<uchar*>(my_malloc(PSI_NOT_INSTRUMENTED, capacity_, MYF(0)));
+            if (!data_) capacity_ = 0;
+        }
+        return data_;
+    }
+    uchar* data() { return data_; }
+    size_t capacity() const { return capacity_; }
+
+  private:
+    uchar* data_ = nullptr;
+    size_t capacity_ = 0;
+};
+
+/* A column whose packed length varies, or one that is packed by itself. */
+struct ColumnCodec {
+    enum Kind : uint8_t { Fixed, Varchar, Blob, PaddedChar } kind;
+    uint8_t length_bytes;
+    uint8_t null_mask;
+    uint null_offset;
+    uint fieldnr;
+    uint offset;
+    uint bytes; /* pack_length */
+    CHARSET_INFO* charset;
+
+    static ColumnCodec of(const TABLE* table, const Field* field);
+    bool is_null(const uchar* record) const { return null_mask && (record[null_offset] & null_mask); }
+    /* Packed size of a column that is not NULL. */
+    size_t packed_size(const uchar* record) const;
+    uchar* pack(uchar* to, const uchar* record) const;
+    /* Behind the column, nullptr if the bytes are malformed. Blob data is copied to *blobs, which advances. */
+    const uchar* unpack(const uchar* from, const uchar* end, uchar* record, uchar** blobs) const;
+    const uchar* skip(const uchar* from, const uchar* end) const;
+};
+
+class RowCodec {
+  public:
+    /* `in_key[i]`: column i is restored from the row's key. */
+    void init(const TABLE* table, const std::vector<bool>& in_key);
+    size_t packed_size(const uchar* record) const;
+    size_t pack(uchar* to, const uchar* record) const;
+    /* Only variable columns in `wanted` are filled (nullptr: all). False if the row is malformed. */
+    bool unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
+
+  private:
+    struct Run {
+        uint offset, length;
+    };
+    std::vector<Run> runs_;
+    std::vector<ColumnCodec> variable_;
+    uint null_bytes_ = 0, runs_length_ = 0, columns_ = 0;
+    bool has_blobs_ = false;
+};
+
+} // namespace teak
+#endif
