@@ -309,7 +309,9 @@ bool KeyCodec::has_null(const uchar* record, uint count) const {
     return false;
 }
 
-uchar* KeyCodec::encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done) const {
+uchar* KeyCodec::encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done,
+                              bool* has_null) const {
+    *has_null = false;
     const uchar* tuple_end = tuple + tuple_length;
     uint done = 0;
     for (; done < parts_.size() && tuple < tuple_end; done++) {
@@ -319,6 +321,7 @@ uchar* KeyCodec::encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, 
         if (part.null_mask) {
             null = *tuple++ != 0;
             *to++ = null ? kNull : kValue;
+            *has_null |= null;
         }
         const uchar* data = tuple;
         size_t length = part.length;

@@ -80,8 +80,8 @@ class KeyCodec {
     uchar* encode_record(uchar* to, const uchar* record, uint count) const;
     /* True if one of the first `count` columns is NULL. */
     bool has_null(const uchar* record, uint count) const;
-    /* The key from the server's tuple of `tuple_length` bytes; `parts_done` counts the parts. */
-    uchar* encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done) const;
+    /* The key from the server's tuple of `tuple_length` bytes; `parts_done` counts the parts, `has_null` tells of a NULL among them. */
+    uchar* encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done, bool* has_null) const;
 
     /* Behind the part that begins at `from`; nullptr if the bytes are not an encoded part. */
     static const uchar* skip_part(const KeyPartCodec& part, const uchar* from, const uchar* end);

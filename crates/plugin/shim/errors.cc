@@ -1,0 +1,85 @@
+#include "errors.h"
+#include "session.h"
+
+namespace teak {
+namespace {
+
+void warn_with_text(THD* thd, int code) {
+    if (!thd) return;
+    char text[512];
+    if (teak_last_error(text, sizeof text) == 0) return;
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "Teak: %s (error %d)", text, code);
+}
+
+} // namespace
+
+int error_code(teak_status status, THD* thd) {
+    int code = HA_ERR_INTERNAL_ERROR;
+    switch (status) {
+    case TEAK_OK:
+        return 0;
+    case TEAK_NOT_FOUND:
+        return HA_ERR_KEY_NOT_FOUND;
+    case TEAK_END:
+        return HA_ERR_END_OF_FILE;
+    case TEAK_DUPLICATE:
+        return HA_ERR_FOUND_DUPP_KEY;
+    case TEAK_LOCK_TIMEOUT:
+        if (thd) thd_mark_transaction_to_rollback(thd, rollback_on_timeout());
+        return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case TEAK_WOULD_BLOCK:
+        return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case TEAK_DEADLOCK:
+        if (thd) thd_mark_transaction_to_rollback(thd, true);
+        return HA_ERR_LOCK_DEADLOCK;
+    case TEAK_INTERRUPTED:
+        return HA_ERR_ABORTED_BY_USER;
+    case TEAK_CONFLICT:
+        if (thd) thd_mark_transaction_to_rollback(thd, true);
+        return HA_ERR_RECORD_CHANGED;
+    case TEAK_TOO_OLD:
+        if (thd) thd_mark_transaction_to_rollback(thd, true);
+        code = HA_ERR_RECORD_CHANGED;
+        break;
+    case TEAK_READ_ONLY:
+        code = HA_ERR_TABLE_READONLY;
+        break;
+    case TEAK_DISK_FULL:
+        code = HA_ERR_RECORD_FILE_FULL;
+        break;
+    case TEAK_CORRUPT:
+        code = HA_ERR_CRASHED_ON_USAGE;
+        break;
+    case TEAK_EXISTS:
+        return HA_ERR_TABLE_EXIST;
+    case TEAK_NO_TABLE:
+        return HA_ERR_NO_SUCH_TABLE;
+    case TEAK_TOO_LARGE:
+        code = HA_ERR_TO_BIG_ROW;
+        break;
+    case TEAK_OUT_OF_MEMORY:
+        code = HA_ERR_OUT_OF_MEM;
+        break;
+    case TEAK_COUNTER_EXHAUSTED:
+        return HA_ERR_AUTOINC_ERANGE;
+    case TEAK_IO:
+        code = HA_ERR_GENERIC;
+        break;
+    case TEAK_NO_XID:
+    case TEAK_IN_USE:
+    case TEAK_UNKNOWN_VERSION:
+    case TEAK_MISUSE:
+    case TEAK_INTERNAL:
+        break;
+    }
+    warn_with_text(thd, code);
+    return code;
+}
+
+void log_last_error(const char* what) {
+    char text[1024];
+    teak_last_error(text, sizeof text);
+    sql_print_error("Teak: %s: %s", what, text);
+}
+
+} // namespace teak

@@ -1,0 +1,31 @@
+/*
+  From the core's status to the server's error codes.
+*/
+#ifndef TEAK_ERRORS_H
+#define TEAK_ERRORS_H
+
+#include "server.h"
+#include "teak_ffi.h"
+
+namespace teak {
+
+/* The HA_ERR_ code of a status. Marks the transaction for rollback where the status demands it, and leaves the core's text as a
+   warning where the code alone would say too little. `thd` may be nullptr. */
+int error_code(teak_status status, THD* thd);
+
+/* This thread's last error text to the server's error log. */
+void log_last_error(const char* what);
+
+inline teak_bytes bytes_of(const char* text) {
+    return {reinterpret_cast<const uint8_t*>(text), strlen(text)};
+}
+inline teak_bytes bytes_of(const uchar* data, size_t length) { return {data, length}; }
+
+/* "./db/table" as the server writes it, to the core's "db/table". */
+inline teak_bytes table_name(const char* path) {
+    if (path[0] == '.' && path[1] == '/') path += 2;
+    return bytes_of(path);
+}
+
+} // namespace teak
+#endif

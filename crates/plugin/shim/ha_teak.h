@@ -1,0 +1,195 @@
+/*
+  The handler: one open table of one connection.
+
+  Turns the server's calls into one call each over the border (teak_ffi.h). Owns the codecs of its table, the buffers that rows are
+  built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
+
+  ha_teak_ddl.cc    create, open, truncate, statistics     ha_teak_read.cc   scans and look-ups     ha_teak_write.cc   rows, AUTO_INCREMENT, locks
+*/
+#ifndef HA_TEAK_H
+#define HA_TEAK_H
+
+#include "session.h"
+#include "errors.h"
+#include "index_codec.h"
+#include <atomic>
+#include <mutex>
+
+namespace teak {
+
+/* What all handlers of a table share. */
+class TableShare : public Handler_share {
+  public:
+    /* Grows when open table handles are stale (TRUNCATE). */
+    std::atomic<uint64_t> generation{0};
+
+    std::mutex latch; /* guards what follows */
+    std::vector<std::vector<double>> rec_per_key; /* of each index, rows per distinct prefix of n+1 parts */
+    uint64_t sampled_rows = UINT64_MAX;           /* rows when they were sampled; UINT64_MAX = never */
+    std::atomic<uint64_t> version{0};             /* of rec_per_key */
+};
+
+} // namespace teak
+
+class ha_teak final : public handler {
+  public:
+    ha_teak(handlerton* hton, TABLE_SHARE* table_share);
+    ~ha_teak() override;
+
+    /* ---- what the table can do */
+    const char* index_type(uint) override { return "BTREE"; }
+    Table_flags table_flags() const override;
+    ulong index_flags(uint index, uint part, bool all_parts) const override;
+    uint max_supported_keys() const override { return MAX_KEY; }
+    uint max_supported_key_parts() const override { return 16; }
+    uint max_supported_key_length() const override { return 3500; }
+    uint max_supported_key_part_length() const override { return 3072; }
+    /* The query cache would have to know about snapshots. */
+    uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+    const key_map* keys_to_use_for_scanning() override { return &key_map_full; }
+
+    /* ---- DDL (ha_teak_ddl.cc) */
+    int open(const char* name, int mode, uint test_if_locked) override;
+    int close() override;
+    int create(const char* name, TABLE* form, HA_CREATE_INFO* info) override;
+    int delete_table(const char* name) override;
+    int rename_table(const char* from, const char* to) override;
+    int truncate() override;
+    int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
+    int info(uint flag) override;
+    int check(THD* thd, HA_CHECK_OPT* options) override;
+    int analyze(THD* thd, HA_CHECK_OPT* options) override;
+    int optimize(THD*, HA_CHECK_OPT*) override { return HA_ADMIN_TRY_ALTER; }
+    bool check_if_incompatible_data(HA_CREATE_INFO* info, uint changes) override;
+    void update_create_info(HA_CREATE_INFO* info) override;
+    ha_rows estimate_rows_upper_bound() override;
+    ha_rows records_in_range(uint index, const key_range* from, const key_range* to, page_range* pages) override;
+    double scan_time() override;
+    double read_time(uint index, uint ranges, ha_rows rows) override;
+
+    /* ---- reading (ha_teak_read.cc) */
+    int index_init(uint index, bool sorted) override;
+    int index_end() override;
+    int index_read_map(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag) override;
+    int index_read_last_map(uchar* buf, const uchar* key, key_part_map parts) override {
+        return index_read_map(buf, key, parts, HA_READ_PREFIX_LAST);
+    }
+    int index_next(uchar* buf) override;
+    int index_prev(uchar* buf) override;
+    int index_first(uchar* buf) override;
+    int index_last(uchar* buf) override;
+    int index_next_same(uchar* buf, const uchar* key, uint key_length) override;
+    int read_range_first(const key_range* start, const key_range* end, bool eq_range, bool sorted) override;
+    int rnd_init(bool scan) override;
+    int rnd_end() override;
+    int rnd_next(uchar* buf) override;
+    int rnd_pos(uchar* buf, uchar* pos) override;
+    void position(const uchar* record) override;
+    int cmp_ref(const uchar* a, const uchar* b) override;
+    Item* idx_cond_push(uint index, Item* condition) override;
+    bool rowid_filter_push(Rowid_filter* filter) override;
+    int reset() override;
+    void unlock_row() override;
+
+    /* ---- writing and locking (ha_teak_write.cc) */
+    int write_row(const uchar* buf) override;
+    int update_row(const uchar* old_record, const uchar* new_record) override;
+    int delete_row(const uchar* buf) override;
+    void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
+                            ulonglong* reserved) override;
+    int reset_auto_increment(ulonglong value) override;
+    int extra(enum ha_extra_function operation) override;
+    THR_LOCK_DATA** store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_type lock_type) override;
+    int external_lock(THD* thd, int lock_type) override;
+    int start_stmt(THD* thd, thr_lock_type lock_type) override;
+    uint lock_count() const override { return 0; }
+    handler* clone(const char* name, MEM_ROOT* root) override;
+
+  private:
+    teak_session* session() const { return session_->handle; }
+    int fail(teak_status status) { return teak::error_code(status, ha_thd()); }
+    /* Opens the core's table, again if another handler truncated it. */
+    int open_table();
+    void close_table();
+    /* Session, transaction, statement and table handle are there; to be called at the start of each statement. */
+    int prepare_statement(THD* thd);
+    /* The same for calls that can come without external_lock (temporary tables under LOCK TABLES). */
+    int ready() { return session_ && session_->statement_open && locked_by_server_ ? 0 : prepare_statement(ha_thd()); }
+    teak::TableShare* shared();
+    uint32_t tree_of(uint index) const { return primary_.hidden() ? index + 1 : index; }
+    const teak::IndexCodec* index_codec(uint index) const;
+    const teak::KeyCodec& key_codec(uint index) const {
+        return index == table->s->primary_key ? primary_.key() : indexes_[index].key();
+    }
+    int set_counter(THD* thd, ulonglong value);
+    void refresh_statistics(bool force);
+    void publish_rec_per_key();
+    teak_bound estimate_bound(uint index, const key_range* range, teak::Buffer* buffer);
+
+    /* reading */
+    enum class Direction : uint8_t { Forward, Backward };
+    uint32_t read_mode() const;
+    teak_cursor* cursor_of(uint32_t tree);
+    void free_cursors();
+    void reset_cursors();
+    int seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end);
+    int deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end);
+    int deliver_row(uchar* buf, const teak_entry_view& row);
+    int check_entry(const teak::IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches);
+    int move(uchar* buf, Direction direction);
+    bool range_end(teak_bound* out);
+    bool on_primary() const { return active_index == table->s->primary_key; }
+    void remember(teak_bytes pk) {
+        memcpy(current_pk_.data(), pk.data, pk.len);
+        current_pk_length_ = pk.len;
+    }
+
+    /* writing */
+    teak_bytes primary_key_of(const uchar* record, teak::Buffer* to);
+    teak_bytes pack_row(const uchar* record);
+    int note_duplicate(teak_status status, const teak_duplicate& duplicate);
+    void raise_counter();
+    uint32_t row_flags() const;
+
+    THR_LOCK_DATA lock_;
+    teak::TableShare* share_ = nullptr;
+    teak::Session* session_ = nullptr;
+    teak_table* table_ = nullptr;
+    uint64_t table_generation_ = 0;
+    std::string name_;
+    uint64_t seen_statistics_ = 0;
+    bool temporary_ = false;
+
+    teak::PrimaryCodec primary_;
+    teak::RowCodec rows_;
+    std::vector<teak::IndexCodec> indexes_; /* by the server's index number; that of the primary key is unused */
+
+    std::vector<teak_cursor*> cursors_; /* by tree; made when needed */
+    bool scan_started_ = false;         /* rnd_next was called since rnd_init */
+    bool exact_bound_ = false;          /* the cursor ends with the key it was placed by (HA_READ_KEY_EXACT, _PREFIX_LAST) */
+    bool exact_point_ = false;          /* it was placed by a whole unique key: nothing else has that key */
+    const key_range* range_end_ = nullptr; /* while read_range_first places the cursor */
+    std::vector<uchar> current_pk_;     /* key of the row delivered last */
+    size_t current_pk_length_ = 0;
+    teak::Buffer exact_key_;            /* under exact_bound_: key of the entry delivered last, to go on from there */
+    size_t exact_key_length_ = 0;
+    teak::Buffer seek_key_, end_key_, blobs_;
+    std::vector<uchar> pk_scratch_;
+
+    enum class RowLock : uint8_t { None, Shared, Exclusive };
+    RowLock row_lock_ = RowLock::None;
+    RowLock stored_row_lock_ = RowLock::None;
+    bool skip_locked_ = false;
+    bool locked_by_server_ = false; /* between external_lock(F_*LCK) and F_UNLCK */
+    bool copying_alter_ = false;
+    bool replaces_ = false; /* REPLACE, ON DUPLICATE KEY UPDATE */
+
+    teak::Buffer pk_buffer_, new_pk_buffer_, row_buffer_;
+    struct EntryBuffers {
+        teak::Buffer old_key, old_value, new_key, new_value;
+    };
+    std::vector<std::unique_ptr<EntryBuffers>> entry_buffers_;
+    std::vector<teak_entry> old_entries_, new_entries_;
+};
+
+#endif

@@ -1,0 +1,369 @@
+/*
+  Scans and look-ups.
+
+  Each call of the server is one call over the border, except that entries which a pushed condition turns down are passed over here,
+  and that a row behind a secondary entry is a second call.
+*/
+#include "ha_teak.h"
+
+using namespace teak;
+
+uint32_t ha_teak::read_mode() const {
+    if (temporary_ || copying_alter_) return TEAK_READ_LATEST;
+    uint32_t mode = TEAK_READ_SNAPSHOT;
+    if (row_lock_ == RowLock::None) return mode;
+    mode = row_lock_ == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
+    if (skip_locked_) mode |= TEAK_READ_SKIP_LOCKED;
+    uint64_t limit;
+    if (statement_lock_timeout(ha_thd(), &limit) && limit == 0) mode |= TEAK_READ_NOWAIT;
+    return mode;
+}
+
+teak_cursor* ha_teak::cursor_of(uint32_t tree) {
+    teak_cursor*& cursor = cursors_[tree];
+    if (!cursor) {
+        bool unique = tree != 0 && indexes_[primary_.hidden() ? tree - 1 : tree].unique();
+        if (teak_cursor_new(table_, tree, unique, &cursor) != TEAK_OK) cursor = nullptr;
+    }
+    return cursor;
+}
+
+void ha_teak::free_cursors() {
+    for (teak_cursor*& cursor : cursors_) {
+        if (cursor) teak_cursor_free(cursor);
+        cursor = nullptr;
+    }
+}
+
+void ha_teak::reset_cursors() {
+    for (teak_cursor* cursor : cursors_)
+        if (cursor) teak_cursor_reset(cursor);
+}
+
+int ha_teak::deliver_row(uchar* buf, const teak_entry_view& row) {
+    /* Who may update the row needs all of it: the new row is packed from the record. */
+    const MY_BITMAP* wanted = row_lock_ == RowLock::Exclusive ? nullptr : table->read_set;
+    if (!rows_.unpack(row.value, buf, &blobs_, wanted)) return HA_ERR_CRASHED_ON_USAGE;
+    if (!primary_.hidden() && !primary_.decode(row.key, buf)) return HA_ERR_CRASHED_ON_USAGE;
+    if (row.key.len > current_pk_.size()) return HA_ERR_CRASHED_ON_USAGE;
+    remember(row.key);
+    return 0;
+}
+
+/* The pushed condition and the rowid filter, on the columns of the entry. */
+int ha_teak::check_entry(const IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches) {
+    *matches = true;
+    bool condition = pushed_idx_cond && pushed_idx_cond_keyno == active_index;
+    bool filter = pushed_rowid_filter && rowid_filter_is_active;
+    if (!condition && !filter) return 0;
+    if (!codec.restore(entry, table->record[0])) return HA_ERR_CRASHED_ON_USAGE;
+    check_result_t result = CHECK_POS;
+    if (condition) result = handler_index_cond_check(this);
+    if (result == CHECK_POS && filter) {
+        remember(pk);
+        result = handler_rowid_filter_check(this);
+    }
+    *matches = result == CHECK_POS;
+    switch (result) {
+    case CHECK_POS:
+    case CHECK_NEG:
+        return 0;
+    case CHECK_OUT_OF_RANGE:
+        return HA_ERR_END_OF_FILE;
+    case CHECK_ABORTED_BY_USER:
+        return HA_ERR_ABORTED_BY_USER;
+    case CHECK_ERROR:
+        break;
+    }
+    return HA_ERR_INTERNAL_ERROR;
+}
+
+/* Brings what the cursor of the active index stands on into `buf`; moves on in `direction` over what does not match. */
+int ha_teak::deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end) {
+    teak_cursor* cursor = cursors_[tree_of(active_index)];
+    for (;;) {
+        if (status == TEAK_NOT_FOUND || status == TEAK_END) return at_end;
+        if (status != TEAK_OK) return fail(status);
+        if (on_primary()) return deliver_row(buf, entry);
+        const IndexCodec& codec = indexes_[active_index];
+        if (exact_bound_) {
+            uchar* to = exact_key_.room(entry.key.len);
+            if (!to) return HA_ERR_OUT_OF_MEM;
+            memcpy(to, entry.key.data, entry.key.len);
+            exact_key_length_ = entry.key.len;
+        }
+        teak_bytes pk = codec.primary_of(entry, pk_scratch_.data());
+        if (pk.len == 0 || pk.len > current_pk_.size()) return HA_ERR_CRASHED_ON_USAGE;
+        bool matches;
+        if (int error = check_entry(codec, entry, pk, &matches)) return error == HA_ERR_END_OF_FILE ? at_end : error;
+        if (matches) {
+            uint32_t mode = read_mode();
+            bool covered = keyread_enabled();
+            if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
+                remember(pk);
+                return codec.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+            }
+            teak_cursor* rows = cursor_of(0);
+            if (!rows) return HA_ERR_OUT_OF_MEM;
+            teak_entry_view row, again;
+            status = teak_fetch_row(session(), cursor, rows, pk, mode, &row, &again);
+            if (status == TEAK_OK) {
+                if (!covered) return deliver_row(buf, row);
+                remember(row.key);
+                return codec.restore(again, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+            }
+            if (status != TEAK_NOT_FOUND) return fail(status);
+        }
+        status = direction == Direction::Forward ? teak_cursor_next(session(), cursor, &entry)
+                                                 : teak_cursor_prev(session(), cursor, &entry);
+    }
+}
+
+int ha_teak::seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end) {
+    if (int error = ready()) return error;
+    teak_cursor* cursor = cursor_of(tree_of(active_index));
+    if (!cursor) return HA_ERR_OUT_OF_MEM;
+    teak_entry_view entry;
+    teak_status status = teak_cursor_seek(session(), cursor, where, key, end, read_mode(), &entry);
+    bool down = where == TEAK_SEEK_LAST || where == TEAK_SEEK_AT_OR_BEFORE || where == TEAK_SEEK_BEFORE;
+    return deliver(buf, status, entry, down ? Direction::Backward : Direction::Forward, HA_ERR_KEY_NOT_FOUND);
+}
+
+bool ha_teak::range_end(teak_bound* out) {
+    if (!range_end_) return false;
+    *out = estimate_bound(active_index, range_end_, &end_key_);
+    if (range_end_->flag == HA_READ_BEFORE_KEY) out->kind = TEAK_BOUND_EXCLUDE;
+    return out->kind != TEAK_BOUND_NONE;
+}
+
+int ha_teak::index_init(uint index, bool) {
+    active_index = index;
+    exact_bound_ = exact_point_ = false;
+    return 0;
+}
+
+int ha_teak::index_end() {
+    reset_cursors();
+    active_index = MAX_KEY;
+    exact_bound_ = exact_point_ = false;
+    return 0;
+}
+
+int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag) {
+    if (!key) {
+        if (flag == HA_READ_PREFIX_LAST || flag == HA_READ_PREFIX_LAST_OR_PREV || flag == HA_READ_BEFORE_KEY)
+            return index_last(buf);
+        return index_first(buf);
+    }
+    const KeyCodec& codec = key_codec(active_index);
+    uchar* to = seek_key_.room(codec.max_size());
+    if (!to) return HA_ERR_OUT_OF_MEM;
+    uint done;
+    bool has_null;
+    uchar* end = codec.encode_tuple(to, key, calculate_key_len(table, active_index, key, parts), &done, &has_null);
+    teak_bytes encoded{to, static_cast<size_t>(end - to)};
+    teak_bound bound{encoded, TEAK_BOUND_INCLUDE};
+    exact_bound_ = exact_point_ = false;
+    switch (flag) {
+    case HA_READ_KEY_EXACT: {
+        bool whole = on_primary() ? done == primary_.parts()
+                                  : indexes_[active_index].unique() && done == indexes_[active_index].user_parts() &&
+                                        !has_null;
+        if (!whole) {
+            exact_bound_ = true;
+            return seek(buf, TEAK_SEEK_AT_OR_AFTER, encoded, &bound);
+        }
+        exact_point_ = true;
+        if (int error = ready()) return error;
+        teak_cursor* cursor = cursor_of(tree_of(active_index));
+        if (!cursor) return HA_ERR_OUT_OF_MEM;
+        teak_entry_view entry;
+        teak_status status = teak_cursor_get(session(), cursor, encoded, read_mode(), &entry);
+        if (status != TEAK_OK) return fail(status);
+        if (on_primary()) return deliver_row(buf, entry);
+        /* Nothing else has this key: do not walk on to other keys if the entry does not match. */
+        const IndexCodec& index = indexes_[active_index];
+        teak_bytes pk = index.primary_of(entry, pk_scratch_.data());
+        if (pk.len == 0 || pk.len > current_pk_.size()) return HA_ERR_CRASHED_ON_USAGE;
+        bool matches;
+        if (int error = check_entry(index, entry, pk, &matches)) return error;
+        if (!matches) return HA_ERR_KEY_NOT_FOUND;
+        uint32_t mode = read_mode();
+        bool covered = keyread_enabled();
+        if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
+            remember(pk);
+            return index.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+        }
+        teak_cursor* rows = cursor_of(0);
+        if (!rows) return HA_ERR_OUT_OF_MEM;
+        teak_entry_view row, again;
+        status = teak_fetch_row(session(), cursor, rows, pk, mode, &row, &again);
+        if (status != TEAK_OK) return fail(status);
+        if (!covered) return deliver_row(buf, row);
+        remember(row.key);
+        return index.restore(again, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+    }
+    case HA_READ_KEY_OR_NEXT: {
+        teak_bound limit;
+        bool limited = range_end(&limit);
+        return seek(buf, TEAK_SEEK_AT_OR_AFTER, encoded, limited ? &limit : nullptr);
+    }
+    case HA_READ_AFTER_KEY: {
+        teak_bound limit;
+        bool limited = range_end(&limit);
+        return seek(buf, TEAK_SEEK_AFTER, encoded, limited ? &limit : nullptr);
+    }
+    case HA_READ_PREFIX_LAST:
+        exact_bound_ = true;
+        return seek(buf, TEAK_SEEK_AT_OR_BEFORE, encoded, &bound);
+    case HA_READ_KEY_OR_PREV:
+    case HA_READ_PREFIX_LAST_OR_PREV:
+        return seek(buf, TEAK_SEEK_AT_OR_BEFORE, encoded, nullptr);
+    case HA_READ_BEFORE_KEY:
+        return seek(buf, TEAK_SEEK_BEFORE, encoded, nullptr);
+    default:
+        return HA_ERR_UNSUPPORTED;
+    }
+}
+
+int ha_teak::move(uchar* buf, Direction direction) {
+    if (int error = ready()) return error;
+    teak_cursor* cursor = cursor_of(tree_of(active_index));
+    if (!cursor) return HA_ERR_OUT_OF_MEM;
+    teak_entry_view entry;
+    teak_status status = direction == Direction::Forward ? teak_cursor_next(session(), cursor, &entry)
+                                                         : teak_cursor_prev(session(), cursor, &entry);
+    return deliver(buf, status, entry, direction, HA_ERR_END_OF_FILE);
+}
+
+int ha_teak::index_next(uchar* buf) {
+    int error = move(buf, Direction::Forward);
+    if (error != HA_ERR_END_OF_FILE || !exact_bound_) return error;
+    /* The key that placed the cursor is used up, but this call does not care about it. */
+    exact_bound_ = false;
+    teak_bytes last = on_primary() ? bytes_of(current_pk_.data(), current_pk_length_)
+                                   : bytes_of(exact_key_.data(), exact_key_length_);
+    error = seek(buf, TEAK_SEEK_AFTER, last, nullptr);
+    return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
+}
+
+int ha_teak::index_prev(uchar* buf) {
+    int error = move(buf, Direction::Backward);
+    if (error != HA_ERR_END_OF_FILE || !exact_bound_) return error;
+    exact_bound_ = false;
+    teak_bytes last = on_primary() ? bytes_of(current_pk_.data(), current_pk_length_)
+                                   : bytes_of(exact_key_.data(), exact_key_length_);
+    error = seek(buf, TEAK_SEEK_BEFORE, last, nullptr);
+    return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
+}
+
+int ha_teak::index_next_same(uchar* buf, const uchar* key, uint key_length) {
+    if (exact_point_) return HA_ERR_END_OF_FILE;
+    if (exact_bound_) return move(buf, Direction::Forward);
+    return handler::index_next_same(buf, key, key_length);
+}
+
+int ha_teak::index_first(uchar* buf) {
+    exact_bound_ = exact_point_ = false;
+    teak_bound limit;
+    bool limited = range_end(&limit);
+    int error = seek(buf, TEAK_SEEK_FIRST, {nullptr, 0}, limited ? &limit : nullptr);
+    return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
+}
+
+int ha_teak::index_last(uchar* buf) {
+    exact_bound_ = exact_point_ = false;
+    int error = seek(buf, TEAK_SEEK_LAST, {nullptr, 0}, nullptr);
+    return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
+}
+
+int ha_teak::read_range_first(const key_range* start, const key_range* end, bool eq_range, bool sorted) {
+    range_end_ = end;
+    int error = handler::read_range_first(start, end, eq_range, sorted);
+    range_end_ = nullptr;
+    return error;
+}
+
+int ha_teak::rnd_init(bool) {
+    scan_started_ = false;
+    exact_bound_ = exact_point_ = false;
+    return 0;
+}
+
+int ha_teak::rnd_end() {
+    reset_cursors();
+    return 0;
+}
+
+int ha_teak::rnd_next(uchar* buf) {
+    if (int error = ready()) return error;
+    teak_cursor* cursor = cursor_of(0);
+    if (!cursor) return HA_ERR_OUT_OF_MEM;
+    teak_entry_view row;
+    teak_status status;
+    if (scan_started_)
+        status = teak_cursor_next(session(), cursor, &row);
+    else {
+        scan_started_ = true;
+        status = teak_cursor_seek(session(), cursor, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, read_mode(), &row);
+    }
+    if (status == TEAK_OK) return deliver_row(buf, row);
+    return status == TEAK_END || status == TEAK_NOT_FOUND ? HA_ERR_END_OF_FILE : fail(status);
+}
+
+int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
+    if (int error = ready()) return error;
+    teak_cursor* cursor = cursor_of(0);
+    if (!cursor) return HA_ERR_OUT_OF_MEM;
+    teak_entry_view row;
+    teak_status status =
+        teak_cursor_get(session(), cursor, bytes_of(pos + 2, uint2korr(pos)), read_mode(), &row);
+    return status == TEAK_OK ? deliver_row(buf, row) : fail(status);
+}
+
+void ha_teak::position(const uchar* record) {
+    /* The record's key columns, since the server also asks for rows it did not read here. During a scan of a secondary index whose
+       entries cannot restore the primary key's columns, the key of the row that was delivered. */
+    bool from_scan = primary_.hidden();
+    if (!from_scan && active_index < MAX_KEY && !on_primary())
+        for (const KeyPartCodec& part : primary_.key().parts()) from_scan |= part.prefix;
+    size_t length = current_pk_length_;
+    if (from_scan)
+        memcpy(ref + 2, current_pk_.data(), length);
+    else
+        length = primary_.encode(ref + 2, record);
+    int2store(ref, length);
+}
+
+int ha_teak::cmp_ref(const uchar* a, const uchar* b) {
+    size_t n_a = uint2korr(a), n_b = uint2korr(b);
+    int order = memcmp(a + 2, b + 2, std::min(n_a, n_b));
+    if (order) return order;
+    return n_a == n_b ? 0 : n_a < n_b ? -1 : 1;
+}
+
+Item* ha_teak::idx_cond_push(uint index, Item* condition) {
+    if (index == table->s->primary_key) return condition;
+    pushed_idx_cond = condition;
+    pushed_idx_cond_keyno = index;
+    in_range_check_pushed_down = true;
+    return nullptr;
+}
+
+bool ha_teak::rowid_filter_push(Rowid_filter* filter) {
+    pushed_rowid_filter = filter; /* the server sets it active once it is filled */
+    return false;
+}
+
+int ha_teak::reset() {
+    reset_cursors();
+    cancel_pushed_idx_cond();
+    cancel_pushed_rowid_filter();
+    exact_bound_ = exact_point_ = false;
+    replaces_ = copying_alter_ = false;
+    return 0;
+}
+
+void ha_teak::unlock_row() {
+    if (session_ && cursors_[0] && row_lock_ != RowLock::None) teak_cursor_unlock_row(session(), cursors_[0]);
+}

@@ -1,0 +1,266 @@
+/*
+  Row operations, AUTO_INCREMENT, and how statements lock.
+*/
+#include "ha_teak.h"
+
+using namespace teak;
+
+teak_bytes ha_teak::primary_key_of(const uchar* record, Buffer* to) {
+    uchar* key = to->room(primary_.max_size());
+    if (!key) return {nullptr, 0};
+    if (!primary_.hidden()) return {key, primary_.encode(key, record)};
+    /* The row was read before it can be changed. */
+    memcpy(key, current_pk_.data(), current_pk_length_);
+    return {key, current_pk_length_};
+}
+
+teak_bytes ha_teak::pack_row(const uchar* record) {
+    uchar* to = row_buffer_.room(rows_.packed_size(record));
+    if (!to) return {nullptr, 0};
+    return {to, rows_.pack(to, record)};
+}
+
+uint32_t ha_teak::row_flags() const {
+    uint32_t flags = 0;
+    if (temporary_ || copying_alter_) flags |= TEAK_ROW_NO_LOCKS;
+    if (replaces_) flags |= TEAK_ROW_LOCK_DUPLICATE;
+    return flags;
+}
+
+int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate) {
+    if (status != TEAK_DUPLICATE) return fail(status);
+    errkey = primary_.hidden() ? duplicate.tree - 1 : duplicate.tree;
+    lookup_errkey = errkey;
+    if (dup_ref && duplicate.pk.len + 2 <= ref_length) {
+        int2store(dup_ref, duplicate.pk.len);
+        memcpy(dup_ref + 2, duplicate.pk.data, duplicate.pk.len);
+    }
+    return HA_ERR_FOUND_DUPP_KEY;
+}
+
+/* A value stored explicitly into the AUTO_INCREMENT column moves the counter. */
+void ha_teak::raise_counter() {
+    Field* field = table->found_next_number_field;
+    if (!field || field->is_null()) return;
+    longlong value = field->val_int();
+    if (value > 0 || (field->flags & UNSIGNED_FLAG && value != 0))
+        teak_counter_raise(session(), table_, static_cast<uint64_t>(value));
+}
+
+int ha_teak::write_row(const uchar* buf) {
+    if (int error = ready()) return error;
+    bool explicit_counter = false;
+    if (table->next_number_field && buf == table->record[0]) {
+        if (int error = update_auto_increment()) return error;
+        explicit_counter = insert_id_for_cur_row == 0;
+    }
+    uint32_t flags = row_flags();
+    teak_bytes pk;
+    if (primary_.hidden()) {
+        uchar* key = pk_buffer_.room(kRowIdBytes);
+        if (!key) return HA_ERR_OUT_OF_MEM;
+        mi_int8store(key, teak_next_row_id(table_));
+        pk = {key, kRowIdBytes};
+        flags |= TEAK_ROW_FRESH_KEY;
+    } else
+        pk = primary_key_of(buf, &pk_buffer_);
+    teak_bytes row = pack_row(buf);
+    if (!pk.data || !row.data) return HA_ERR_OUT_OF_MEM;
+    size_t entries = 0;
+    for (uint i = 0; i < table->s->keys; i++) {
+        if (i == table->s->primary_key) continue;
+        EntryBuffers& buffers = *entry_buffers_[i];
+        if (!indexes_[i].encode(buf, pk, &buffers.new_key, &buffers.new_value, &new_entries_[entries++]))
+            return HA_ERR_OUT_OF_MEM;
+    }
+    teak_duplicate duplicate{};
+    teak_status status =
+        teak_insert(session(), table_, pk, row, new_entries_.data(), entries, flags, &duplicate);
+    if (status != TEAK_OK) return note_duplicate(status, duplicate);
+    remember(pk);
+    if (explicit_counter) raise_counter();
+    return 0;
+}
+
+int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
+    if (int error = ready()) return error;
+    teak_bytes old_pk = primary_key_of(old_record, &pk_buffer_);
+    if (!old_pk.data) return HA_ERR_OUT_OF_MEM;
+    bool moved = !primary_.hidden() && primary_.changed(old_record, new_record);
+    teak_bytes new_pk = moved ? primary_key_of(new_record, &new_pk_buffer_) : old_pk;
+    teak_bytes row = pack_row(new_record);
+    if (!new_pk.data || !row.data) return HA_ERR_OUT_OF_MEM;
+    size_t entries = 0;
+    for (uint i = 0; i < table->s->keys; i++) {
+        if (i == table->s->primary_key) continue;
+        const IndexCodec& index = indexes_[i];
+        if (!moved && !index.changed(old_record, new_record)) continue;
+        EntryBuffers& buffers = *entry_buffers_[i];
+        if (!index.encode(old_record, old_pk, &buffers.old_key, &buffers.old_value, &old_entries_[entries]) ||
+            !index.encode(new_record, new_pk, &buffers.new_key, &buffers.new_value, &new_entries_[entries]))
+            return HA_ERR_OUT_OF_MEM;
+        entries++;
+    }
+    teak_duplicate duplicate{};
+    teak_status status = teak_update(session(), table_, old_pk, new_pk, row, old_entries_.data(), new_entries_.data(),
+                                     entries, row_flags(), &duplicate);
+    if (status != TEAK_OK) return note_duplicate(status, duplicate);
+    /* ON DUPLICATE KEY UPDATE may have set the AUTO_INCREMENT column. */
+    if (table->next_number_field && new_record == table->record[0]) raise_counter();
+    return 0;
+}
+
+int ha_teak::delete_row(const uchar* buf) {
+    if (int error = ready()) return error;
+    teak_bytes pk = primary_key_of(buf, &pk_buffer_);
+    if (!pk.data) return HA_ERR_OUT_OF_MEM;
+    size_t entries = 0;
+    for (uint i = 0; i < table->s->keys; i++) {
+        if (i == table->s->primary_key) continue;
+        EntryBuffers& buffers = *entry_buffers_[i];
+        if (!indexes_[i].encode(buf, pk, &buffers.old_key, &buffers.old_value, &old_entries_[entries++]))
+            return HA_ERR_OUT_OF_MEM;
+    }
+    return fail(teak_delete(session(), table_, pk, old_entries_.data(), entries, row_flags()));
+}
+
+void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
+                                 ulonglong* reserved) {
+    uint64_t value = 0;
+    *first = ULONGLONG_MAX;
+    *reserved = 0;
+    if (ready()) return;
+    if (teak_counter_reserve(session(), table_, offset, increment, std::max<ulonglong>(wanted, 1), &value) != TEAK_OK)
+        return;
+    *first = value;
+    *reserved = std::max<ulonglong>(wanted, 1);
+}
+
+int ha_teak::set_counter(THD* thd, ulonglong value) {
+    if (int error = ready()) return error;
+    return error_code(teak_counter_set(session(), table_, value), thd);
+}
+
+int ha_teak::reset_auto_increment(ulonglong value) { return set_counter(ha_thd(), std::max<ulonglong>(value, 1)); }
+
+int ha_teak::extra(enum ha_extra_function operation) {
+    switch (operation) {
+    case HA_EXTRA_WRITE_CAN_REPLACE:
+    case HA_EXTRA_INSERT_WITH_UPDATE:
+        replaces_ = true;
+        break;
+    case HA_EXTRA_WRITE_CANNOT_REPLACE:
+    case HA_EXTRA_NO_IGNORE_DUP_KEY:
+        replaces_ = false;
+        break;
+    case HA_EXTRA_BEGIN_COPY:
+    case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
+        copying_alter_ = true;
+        break;
+    case HA_EXTRA_END_COPY:
+    case HA_EXTRA_ABORT_COPY:
+        copying_alter_ = false;
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_type lock_type) {
+    if (lock_type == TL_IGNORE) return to;
+    int command = thd_sql_command(thd);
+    if (command == SQLCOM_DROP_TABLE || command == SQLCOM_DROP_SEQUENCE) return to;
+    bool lock_tables = thd_in_lock_tables(thd);
+    RowLock lock = RowLock::None;
+    bool locking = ((lock_type == TL_READ || lock_type == TL_READ_HIGH_PRIORITY) && lock_tables) ||
+                   lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED ||
+                   lock_type == TL_READ_NO_INSERT || command != SQLCOM_SELECT;
+    if (locking) {
+        lock = RowLock::Shared;
+        bool plain = lock_type == TL_READ || lock_type == TL_READ_NO_INSERT;
+        switch (command) {
+        case SQLCOM_CHECKSUM:
+        case SQLCOM_CREATE_SEQUENCE:
+        case SQLCOM_FLUSH:
+        case SQLCOM_HA_OPEN:
+        case SQLCOM_HA_READ:
+            lock = RowLock::None;
+            break;
+        case SQLCOM_ANALYZE:
+            if (lock_type == TL_READ) lock = RowLock::None;
+            break;
+        case SQLCOM_ALTER_TABLE:
+        case SQLCOM_CREATE_INDEX:
+        case SQLCOM_DROP_INDEX:
+        case SQLCOM_OPTIMIZE:
+            /* The source of a copy: the metadata lock keeps writers out. */
+            if (lock_type == TL_READ_NO_INSERT) lock = RowLock::None;
+            break;
+        case SQLCOM_INSERT_SELECT:
+        case SQLCOM_REPLACE_SELECT:
+        case SQLCOM_UPDATE:
+        case SQLCOM_CREATE_TABLE:
+            if (plain && thd_tx_isolation(thd) <= ISO_READ_COMMITTED) lock = RowLock::None;
+            break;
+        default:
+            break;
+        }
+    }
+    row_lock_ = stored_row_lock_ = lock;
+    skip_locked_ = lock_type == TL_WRITE_SKIP_LOCKED || lock_type == TL_READ_SKIP_LOCKED;
+    return to;
+}
+
+int ha_teak::prepare_statement(THD* thd) {
+    if (!thd) return HA_ERR_INTERNAL_ERROR;
+    session_ = session_of(thd);
+    if (!session_) return HA_ERR_OUT_OF_MEM;
+    if (!table_ || table_generation_ != share_->generation.load()) {
+        close_table();
+        if (int error = open_table()) return error;
+    }
+    return begin_statement(thd, session_);
+}
+
+int ha_teak::external_lock(THD* thd, int lock_type) {
+    if (lock_type == F_UNLCK) {
+        locked_by_server_ = false;
+        return 0;
+    }
+    if (int error = prepare_statement(thd)) return error;
+    locked_by_server_ = true;
+    if (lock_type == F_WRLCK)
+        row_lock_ = RowLock::Exclusive;
+    else if (row_lock_ == RowLock::None && thd_tx_isolation(thd) == ISO_SERIALIZABLE &&
+             thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) && thd_sql_command(thd) != SQLCOM_ALTER_TABLE)
+        row_lock_ = RowLock::Shared;
+    stored_row_lock_ = row_lock_;
+    return 0;
+}
+
+int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {
+    if (int error = prepare_statement(thd)) return error;
+    if (!locked_by_server_) {
+        /* A temporary table made under LOCK TABLES, for which external_lock is not called. */
+        locked_by_server_ = true;
+        row_lock_ = RowLock::Exclusive;
+    } else if (thd_sql_command(thd) == SQLCOM_SELECT && lock_type == TL_READ &&
+               thd_tx_isolation(thd) != ISO_SERIALIZABLE)
+        row_lock_ = RowLock::None;
+    else
+        row_lock_ = stored_row_lock_;
+    return 0;
+}
+
+handler* ha_teak::clone(const char* name, MEM_ROOT* root) {
+    auto* copy = static_cast<ha_teak*>(handler::clone(name, root));
+    if (copy) {
+        copy->row_lock_ = row_lock_;
+        copy->stored_row_lock_ = stored_row_lock_;
+        copy->skip_locked_ = skip_locked_;
+        copy->session_ = session_;
+        copy->locked_by_server_ = locked_by_server_;
+    }
+    return copy;
+}

@@ -1,0 +1,269 @@
+/*
+  What the engine is to the server as a whole: connections, transactions, two-phase commit, savepoints.
+
+  A connection's Session lives in the THD's slot. The transaction begins when a statement first uses a Teak table
+  (begin_statement) and ends in commit or rollback; `all` false inside a transaction means the end of a statement.
+*/
+#include "session.h"
+#include "errors.h"
+
+#include <mysql/service_thd_wait.h>
+
+namespace teak {
+
+Plugin plugin;
+
+namespace {
+
+Session* existing_session(THD* thd) {
+    return static_cast<Session*>(thd_get_ha_data(thd, plugin.hton));
+}
+
+bool in_transaction(THD* thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
+
+uint32_t isolation_of(THD* thd) {
+    switch (thd_tx_isolation(thd)) {
+    case ISO_READ_UNCOMMITTED:
+    case ISO_READ_COMMITTED:
+        return TEAK_READ_COMMITTED;
+    case ISO_SERIALIZABLE:
+        return TEAK_SERIALIZABLE;
+    default:
+        return TEAK_REPEATABLE_READ;
+    }
+}
+
+/* Format (4, LE), length of the global part, length of the branch part, both parts. */
+teak_bytes pack_xid(const XID& xid, uchar* to) {
+    int4store(to, xid.formatID);
+    to[4] = static_cast<uchar>(xid.gtrid_length);
+    to[5] = static_cast<uchar>(xid.bqual_length);
+    size_t n = static_cast<size_t>(xid.gtrid_length + xid.bqual_length);
+    memcpy(to + 6, xid.data, n);
+    return {to, 6 + n};
+}
+
+bool unpack_xid(const teak_xid& from, XID* xid) {
+    if (from.len < 6) return false;
+    size_t gtrid = from.data[4], bqual = from.data[5];
+    if (gtrid > MAXGTRIDSIZE || bqual > MAXBQUALSIZE || from.len != 6 + gtrid + bqual) return false;
+    xid->formatID = static_cast<int32>(uint4korr(from.data));
+    xid->gtrid_length = static_cast<long>(gtrid);
+    xid->bqual_length = static_cast<long>(bqual);
+    memcpy(xid->data, from.data + 6, gtrid + bqual);
+    return true;
+}
+
+int close_connection(handlerton* hton, THD* thd) {
+    if (Session* session = existing_session(thd)) {
+        thd_set_ha_data(thd, hton, nullptr);
+        teak_session_free(session->handle);
+        delete session;
+    }
+    return 0;
+}
+
+int end_statement(THD* thd, Session* session) {
+    if (!session->statement_open) return 0;
+    session->statement_open = false;
+    return error_code(teak_statement_commit(session->handle), thd);
+}
+
+int commit(handlerton*, THD* thd, bool all) {
+    Session* session = existing_session(thd);
+    if (!session) return 0;
+    if (!all && in_transaction(thd)) return end_statement(thd, session);
+    session->statement_open = false;
+    return error_code(teak_commit(session->handle), thd);
+}
+
+int rollback(handlerton*, THD* thd, bool all) {
+    Session* session = existing_session(thd);
+    if (!session) return 0;
+    bool open = session->statement_open;
+    session->statement_open = false;
+    if (all || !in_transaction(thd)) return error_code(teak_rollback(session->handle), thd);
+    return open ? error_code(teak_statement_rollback(session->handle), thd) : 0;
+}
+
+int prepare(handlerton*, THD* thd, bool all) {
+    Session* session = existing_session(thd);
+    if (!session) return 0;
+    if (!all && in_transaction(thd)) return end_statement(thd, session);
+    session->statement_open = false;
+    XID xid;
+    thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
+    uchar packed[6 + XIDDATASIZE];
+    return error_code(teak_prepare(session->handle, pack_xid(xid, packed)), thd);
+}
+
+/* Under a server mutex, possibly on another thread: an error is kept by the core and comes back from commit. */
+void commit_ordered(handlerton*, THD* thd, bool all) {
+    Session* session = existing_session(thd);
+    if (session && (all || !in_transaction(thd))) teak_commit_ordered(session->handle);
+}
+
+int recover(handlerton*, XID* xids, uint capacity) {
+    static size_t start = 0; /* the server asks again until it gets fewer than it has room for */
+    uint filled = 0;
+    while (filled < capacity) {
+        teak_xid batch[16];
+        size_t n = teak_recover(plugin.engine, batch, std::min<size_t>(16, capacity - filled), start);
+        if (n == 0) break;
+        start += n;
+        for (size_t i = 0; i < n; i++)
+            if (unpack_xid(batch[i], &xids[filled])) filled++;
+    }
+    if (filled < capacity) start = 0;
+    return static_cast<int>(filled);
+}
+
+/* Results of the XA interface, which no server header defines. */
+enum { XA_RESULT_OK = 0, XA_RESULT_FAILED = -3, XA_RESULT_UNKNOWN = -4 };
+
+int end_by_xid(teak_status status) {
+    if (status == TEAK_OK) return XA_RESULT_OK;
+    return status == TEAK_NO_XID ? XA_RESULT_UNKNOWN : XA_RESULT_FAILED;
+}
+
+int commit_by_xid(handlerton*, XID* xid) {
+    uchar packed[6 + XIDDATASIZE];
+    return end_by_xid(teak_commit_by_xid(plugin.engine, pack_xid(*xid, packed)));
+}
+
+int rollback_by_xid(handlerton*, XID* xid) {
+    uchar packed[6 + XIDDATASIZE];
+    return end_by_xid(teak_rollback_by_xid(plugin.engine, pack_xid(*xid, packed)));
+}
+
+int savepoint_set(handlerton*, THD* thd, void* at) {
+    Session* session = session_of(thd);
+    if (!session) return HA_ERR_OUT_OF_MEM;
+    return error_code(teak_savepoint_set(session->handle, static_cast<teak_savepoint*>(at)), thd);
+}
+
+int savepoint_rollback(handlerton*, THD* thd, void* at) {
+    Session* session = existing_session(thd);
+    if (!session) return 0;
+    return error_code(teak_savepoint_rollback(session->handle, static_cast<const teak_savepoint*>(at)), thd);
+}
+
+/* Row locks taken since the savepoint are kept, but none of them needs the table's definition to stay. */
+bool savepoint_rollback_can_release_mdl(handlerton*, THD*) { return false; }
+
+int savepoint_release(handlerton*, THD*, void*) { return 0; }
+
+int start_consistent_snapshot(handlerton* hton, THD* thd) {
+    Session* session = session_of(thd);
+    if (!session) return HA_ERR_OUT_OF_MEM;
+    teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
+    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), 0);
+    if (status != TEAK_OK) return error_code(status, thd);
+    trans_register_ha(thd, true, hton, 0);
+    if (isolation_of(thd) == TEAK_READ_COMMITTED) return 0;
+    return error_code(teak_open_snapshot(session->handle), thd);
+}
+
+void commit_checkpoint_request(void* cookie) {
+    if (teak_engine_flush_logs(plugin.engine) == TEAK_OK)
+        commit_checkpoint_notify_ha(cookie);
+    else
+        log_last_error("flushing the log for the binlog's checkpoint");
+}
+
+bool flush_logs(handlerton*) {
+    if (teak_engine_flush_logs(plugin.engine) == TEAK_OK) return false;
+    log_last_error("flushing the log");
+    return true;
+}
+
+bool show_status(handlerton*, THD* thd, stat_print_fn* print, enum ha_stat_type stat) {
+    if (stat != HA_ENGINE_STATUS) return false;
+    teak_buffer text{};
+    if (teak_engine_status_text(plugin.engine, &text) != TEAK_OK) return true;
+    bool failed = print(thd, "Teak", 4, "", 0, text.data, text.len);
+    teak_buffer_free(&text);
+    return failed;
+}
+
+void kill_query(handlerton*, THD* thd, enum thd_kill_levels) {
+    if (Session* session = existing_session(thd)) teak_interrupt(session->handle);
+}
+
+void drop_database(handlerton*, char* path) {
+    /* "./db/" */
+    if (teak_tables_drop_prefix(plugin.engine, table_name(path)) != TEAK_OK) log_last_error("dropping a database");
+}
+
+uint partition_flags() { return 0; }
+
+} // namespace
+
+Session* session_of(THD* thd) {
+    if (Session* session = existing_session(thd)) return session;
+    auto* session = new (std::nothrow) Session{nullptr, false};
+    if (!session) return nullptr;
+    if (teak_session_new(plugin.engine, thd, thd_get_thread_id(thd), &session->handle) != TEAK_OK) {
+        log_last_error("a new session");
+        delete session;
+        return nullptr;
+    }
+    thd_set_ha_data(thd, plugin.hton, session);
+    return session;
+}
+
+int begin_statement(THD* thd, Session* session) {
+    /* Also for a statement that is already open: the server forgets registrations at each statement's end. */
+    trans_register_ha(thd, false, plugin.hton, 0);
+    if (in_transaction(thd)) trans_register_ha(thd, true, plugin.hton, 0);
+    if (session->statement_open) return 0;
+    teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
+    uint64_t timeout;
+    if (!statement_lock_timeout(thd, &timeout)) timeout = lock_wait_timeout_ms(thd);
+    teak_session_set_lock_wait_timeout(session->handle, timeout);
+    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), 0);
+    if (status == TEAK_OK) status = teak_statement_begin(session->handle);
+    if (status != TEAK_OK) return error_code(status, thd);
+    session->statement_open = true;
+    return 0;
+}
+
+bool statement_lock_timeout(THD* thd, uint64_t* milliseconds) {
+    /* NOWAIT and WAIT n arrive as lock_wait_timeout, set for the statement alone. */
+    if (!thd || thd->lex->stmt_var_list.is_empty()) return false;
+    if (thd->variables.lock_wait_timeout == global_system_variables.lock_wait_timeout) return false;
+    *milliseconds = static_cast<uint64_t>(thd->variables.lock_wait_timeout) * 1000;
+    return true;
+}
+
+int init_handlerton(handlerton* hton) {
+    hton->create = create_handler;
+    hton->flags = HTON_SUPPORTS_EXTENDED_KEYS;
+    hton->savepoint_offset = sizeof(teak_savepoint);
+    hton->close_connection = close_connection;
+    hton->commit = commit;
+    hton->rollback = rollback;
+    hton->prepare = prepare;
+    hton->commit_ordered = commit_ordered;
+    hton->recover = recover;
+    hton->commit_by_xid = commit_by_xid;
+    hton->rollback_by_xid = rollback_by_xid;
+    hton->savepoint_set = savepoint_set;
+    hton->savepoint_rollback = savepoint_rollback;
+    hton->savepoint_rollback_can_release_mdl = savepoint_rollback_can_release_mdl;
+    hton->savepoint_release = savepoint_release;
+    hton->start_consistent_snapshot = start_consistent_snapshot;
+    hton->commit_checkpoint_request = commit_checkpoint_request;
+    hton->flush_logs = flush_logs;
+    hton->show_status = show_status;
+    hton->kill_query = kill_query;
+    hton->drop_table = drop_table_by_path;
+    hton->drop_database = drop_database;
+    hton->partition_flags = partition_flags;
+    hton->table_options = table_options;
+    static const char* no_files[] = {NullS};
+    hton->tablefile_extensions = no_files;
+    return 0;
+}
+
+} // namespace teak

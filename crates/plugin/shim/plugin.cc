@@ -1,0 +1,209 @@
+/*
+  The plugin's declaration: start and stop, system variables, status variables.
+*/
+#include "session.h"
+#include "errors.h"
+
+#include <mysql/service_thd_wait.h>
+#include <string>
+
+namespace {
+
+using teak::plugin;
+
+/* ---- variables -------------------------------------------------------------------------------- */
+
+unsigned long long cache_size, checkpoint_log_size, log_segment_size, history_max_size;
+unsigned long flush_log_at_trx_commit;
+char* data_home_dir;
+char* tmp_dir;
+char rolls_back_on_timeout;
+char checkpoint_now;
+
+template <typename T> T assign(void* variable, const void* value) {
+    return *static_cast<T*>(variable) = *static_cast<const T*>(value);
+}
+
+void set_cache_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_cache_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+}
+void set_flush(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_commit_flush(plugin.engine, static_cast<uint32_t>(assign<unsigned long>(variable, value)));
+}
+void set_checkpoint_log_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_checkpoint_log_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+}
+void set_history_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_spill_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+}
+void run_checkpoint(THD* thd, st_mysql_sys_var*, void*, const void* value) {
+    if (!*static_cast<const char*>(value)) return;
+    /* The server holds its lock on variables here, which a checkpoint must not keep. */
+    mysql_mutex_unlock(&LOCK_global_system_variables);
+    teak::error_code(teak_engine_checkpoint(plugin.engine), thd);
+    mysql_mutex_lock(&LOCK_global_system_variables);
+}
+
+MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
+                       "Memory for blocks, changes and old versions, in bytes", nullptr, set_cache_size, 128ULL << 20,
+                       8ULL << 20, LLONG_MAX, 1 << 20);
+MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_OPCMDARG,
+                   "0: the log is written and synced about once a second; 1: written and synced at each commit; "
+                   "2: written at each commit, synced about once a second",
+                   nullptr, set_flush, 1, 0, 2, 0);
+MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds to wait for a row lock before error 1205", nullptr,
+                   nullptr, 50, 0, 100000000, 0);
+MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
+                  "At REPEATABLE READ and above, writing or locking a row committed after the snapshot is error 1020",
+                  nullptr, nullptr, TRUE);
+MYSQL_SYSVAR_ULONGLONG(checkpoint_log_size, checkpoint_log_size, PLUGIN_VAR_RQCMDARG,
+                       "A checkpoint starts when this much log was written since the last, in bytes", nullptr,
+                       set_checkpoint_log_size, 256ULL << 20, 1ULL << 20, LLONG_MAX, 1 << 20);
+MYSQL_SYSVAR_ULONGLONG(log_segment_size, log_segment_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                       "Size of one file of the log, in bytes", nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30,
+                       1 << 20);
+MYSQL_SYSVAR_ULONGLONG(history_max_size, history_max_size, PLUGIN_VAR_RQCMDARG,
+                       "Disk that versions for old snapshots and large transactions may take, in bytes", nullptr,
+                       set_history_max_size, 64ULL << 30, 1ULL << 20, LLONG_MAX, 1 << 20);
+MYSQL_SYSVAR_STR(data_home_dir, data_home_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                 "Directory of the engine's files; default #teak in the data directory", nullptr, nullptr, nullptr);
+MYSQL_SYSVAR_STR(tmpdir, tmp_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                 "Directory of temporary files; default tmp in the engine's directory", nullptr, nullptr, nullptr);
+MYSQL_SYSVAR_BOOL(rollback_on_timeout, rolls_back_on_timeout, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+                  "Roll back the whole transaction, not only the statement, on a lock wait timeout", nullptr, nullptr,
+                  FALSE);
+MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now", nullptr,
+                  run_checkpoint, FALSE);
+
+st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
+                                        MYSQL_SYSVAR(flush_log_at_trx_commit),
+                                        MYSQL_SYSVAR(lock_wait_timeout),
+                                        MYSQL_SYSVAR(snapshot_isolation),
+                                        MYSQL_SYSVAR(checkpoint_log_size),
+                                        MYSQL_SYSVAR(log_segment_size),
+                                        MYSQL_SYSVAR(history_max_size),
+                                        MYSQL_SYSVAR(data_home_dir),
+                                        MYSQL_SYSVAR(tmpdir),
+                                        MYSQL_SYSVAR(rollback_on_timeout),
+                                        MYSQL_SYSVAR(checkpoint_now),
+                                        nullptr};
+
+/* ---- status ----------------------------------------------------------------------------------- */
+
+constexpr size_t kMostStatusVariables = 64;
+
+/* A snapshot in the server's buffer: values must outlive the call. */
+struct StatusSnapshot {
+    teak_status_variable counters[kMostStatusVariables];
+    SHOW_VAR rows[kMostStatusVariables + 1];
+};
+static_assert(sizeof(StatusSnapshot) > SHOW_VAR_FUNC_BUFF_SIZE, "allocated from the connection, not the buffer");
+
+int show_counters(THD* thd, SHOW_VAR* out, void*, system_status_var*, enum_var_type) {
+    auto* snapshot = static_cast<StatusSnapshot*>(thd_alloc(thd, sizeof(StatusSnapshot)));
+    if (!snapshot || !plugin.engine) return 1;
+    size_t n = std::min(teak_engine_status_variables(plugin.engine, snapshot->counters, kMostStatusVariables),
+                        kMostStatusVariables);
+    for (size_t i = 0; i < n; i++) {
+        SHOW_VAR row{};
+        row.name = snapshot->counters[i].name;
+        row.value = &snapshot->counters[i].value;
+        row.type = SHOW_ULONGLONG;
+        snapshot->rows[i] = row;
+    }
+    snapshot->rows[n] = SHOW_VAR{};
+    out->type = SHOW_ARRAY;
+    out->value = snapshot->rows;
+    return 0;
+}
+
+SHOW_VAR status_variables[] = {{"Teak", reinterpret_cast<void*>(show_counters), SHOW_FUNC},
+                               {nullptr, nullptr, SHOW_UNDEF}};
+
+/* ---- callbacks of the core ---------------------------------------------------------------------- */
+
+void log_message(int level, const char* text, size_t len) {
+    int n = static_cast<int>(len);
+    if (level == TEAK_LOG_ERROR)
+        sql_print_error("Teak: %.*s", n, text);
+    else if (level == TEAK_LOG_WARNING)
+        sql_print_warning("Teak: %.*s", n, text);
+    else
+        sql_print_information("Teak: %.*s", n, text);
+}
+
+int is_killed(void* thd) { return thd && thd_kill_level(static_cast<THD*>(thd)) != THD_IS_NOT_KILLED; }
+
+void report_wait(void* waiter, void* holder) {
+    if (waiter && holder) thd_rpl_deadlock_check(static_cast<THD*>(waiter), static_cast<THD*>(holder));
+}
+
+void wait_begin(void* thd) { thd_wait_begin(static_cast<THD*>(thd), THD_WAIT_ROW_LOCK); }
+void wait_end(void* thd) { thd_wait_end(static_cast<THD*>(thd)); }
+
+/* ---- start and stop ------------------------------------------------------------------------------- */
+
+int start(void* p) {
+    auto* hton = static_cast<handlerton*>(p);
+    static const teak_callbacks callbacks{log_message, is_killed, report_wait, wait_begin, wait_end};
+    std::string home = data_home_dir && *data_home_dir ? data_home_dir : "#teak";
+    if (home[0] != '/') home = std::string(mysql_real_data_home_ptr) + "/" + home;
+    teak_options options;
+    teak_options_default(&options);
+    options.directory = teak::bytes_of(home.c_str());
+    if (tmp_dir && *tmp_dir) options.temp_directory = teak::bytes_of(tmp_dir);
+    options.cache_bytes = cache_size;
+    options.checkpoint_log_bytes = checkpoint_log_size;
+    options.log_segment_bytes = log_segment_size;
+    options.spill_max_bytes = history_max_size;
+    options.commit_flush = static_cast<uint32_t>(flush_log_at_trx_commit);
+    if (teak_engine_open(&options, &callbacks, &plugin.engine) != TEAK_OK) {
+        teak::log_last_error("cannot start");
+        plugin.engine = nullptr;
+        return 1;
+    }
+    plugin.hton = hton;
+    /* Temporary tables of a server that was killed. */
+    std::string leftovers = std::string(opt_mysql_tmpdir ? opt_mysql_tmpdir : "/tmp") + "/#sql";
+    if (teak_tables_drop_prefix(plugin.engine, teak::bytes_of(leftovers.c_str())) != TEAK_OK)
+        teak::log_last_error("dropping old temporary tables");
+    return teak::init_handlerton(hton);
+}
+
+int stop(void*) {
+    if (!plugin.engine) return 0;
+    teak_status status = teak_engine_close(plugin.engine);
+    plugin.engine = nullptr;
+    if (status != TEAK_OK) teak::log_last_error("closing");
+    return 0;
+}
+
+st_mysql_storage_engine descriptor = {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+} // namespace
+
+namespace teak {
+
+bool snapshot_isolation(THD* thd) { return THDVAR(thd, snapshot_isolation); }
+uint64_t lock_wait_timeout_ms(THD* thd) { return static_cast<uint64_t>(THDVAR(thd, lock_wait_timeout)) * 1000; }
+bool rollback_on_timeout() { return rolls_back_on_timeout; }
+
+ha_create_table_option table_options[] = {
+    HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),
+    HA_TOPTION_ENUM("COMPRESSION", compression, "zstd,lz4,none", 0), HA_TOPTION_END};
+
+} // namespace teak
+
+maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
+                           &descriptor,
+                           "Teak",
+                           "Teak",
+                           "Transactions, row locks, snapshots that cost nothing, compressed tables",
+                           PLUGIN_LICENSE_GPL,
+                           start,
+                           stop,
+                           0x0001,
+                           status_variables,
+                           plugin_variables,
+                           "0.1",
+                           MariaDB_PLUGIN_MATURITY_GAMMA} maria_declare_plugin_end;

@@ -1,0 +1,56 @@
+/*
+  The plugin's process-wide state, and what one connection keeps for Teak.
+
+  plugin.cc fills `plugin`; handlerton.cc owns the sessions; the handler asks for the session of its THD.
+*/
+#ifndef TEAK_SESSION_H
+#define TEAK_SESSION_H
+
+#include "server.h"
+#include "teak_ffi.h"
+
+namespace teak {
+
+struct Plugin {
+    teak_engine* engine;
+    handlerton* hton;
+};
+extern Plugin plugin;
+
+/* Lives in the THD's engine slot from the first use of a Teak table to the end of the connection. */
+struct Session {
+    teak_session* handle;
+    bool statement_open;  /* teak_statement_begin was called and no end yet */
+};
+
+/* Of this THD; made if there is none. nullptr: memory is out (an error is already set). */
+Session* session_of(THD* thd);
+
+/* A statement of `thd` is about to use a Teak table: begins the transaction and the statement as needed, and registers
+   with the server. Returns an HA_ERR_ code. */
+int begin_statement(THD* thd, Session* session);
+
+/* 0 = wait as configured, else the statement's own limit is in *milliseconds (NOWAIT, WAIT n). */
+bool statement_lock_timeout(THD* thd, uint64_t* milliseconds);
+
+bool snapshot_isolation(THD* thd);
+uint64_t lock_wait_timeout_ms(THD* thd);
+bool rollback_on_timeout();
+
+/* handlerton.cc */
+int init_handlerton(handlerton* hton);
+
+/* ha_teak_ddl.cc */
+handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root);
+int drop_table_by_path(handlerton* hton, const char* path);
+
+} // namespace teak
+
+struct ha_table_option_struct {
+    ulonglong block_size;
+    uint compression;
+};
+namespace teak {
+extern ha_create_table_option table_options[];
+}
+#endif
