@@ -25,20 +25,20 @@ int error_code(teak_status status, THD* thd) {
     case TEAK_DUPLICATE:
         return HA_ERR_FOUND_DUPP_KEY;
     case TEAK_LOCK_TIMEOUT:
-        if (thd) thd_mark_transaction_to_rollback(thd, rollback_on_timeout());
+        if (thd) thd->mark_transaction_to_rollback(rollback_on_timeout());
         return HA_ERR_LOCK_WAIT_TIMEOUT;
     case TEAK_WOULD_BLOCK:
         return HA_ERR_LOCK_WAIT_TIMEOUT;
     case TEAK_DEADLOCK:
-        if (thd) thd_mark_transaction_to_rollback(thd, true);
+        if (thd) thd->mark_transaction_to_rollback(true);
         return HA_ERR_LOCK_DEADLOCK;
     case TEAK_INTERRUPTED:
         return HA_ERR_ABORTED_BY_USER;
     case TEAK_CONFLICT:
-        if (thd) thd_mark_transaction_to_rollback(thd, true);
+        if (thd) thd->mark_transaction_to_rollback(true);
         return HA_ERR_RECORD_CHANGED;
     case TEAK_TOO_OLD:
-        if (thd) thd_mark_transaction_to_rollback(thd, true);
+        if (thd) thd->mark_transaction_to_rollback(true);
         code = HA_ERR_RECORD_CHANGED;
         break;
     case TEAK_READ_ONLY:

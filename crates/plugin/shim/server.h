@@ -19,7 +19,6 @@
 #include "log.h"
 
 /* Service functions of the server that no header declares for plugins. */
-extern "C" void thd_mark_transaction_to_rollback(THD* thd, bool all);
 extern "C" int thd_rpl_deadlock_check(THD* waiter, THD* holder);
 
 #endif
