@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Differential SQL tests: each tests/sql/*.sql runs once with Teak and once with InnoDB as the default engine, on a
+# private server with its own data directory; the outputs (rows, errors, warnings) must be the same.
+#
+# usage: tests/sql/run.sh [NAME...]       names without .sql; default: all
+# Leaves the outputs in build/sql/<name>.{teak,innodb,diff} and the server's log in build/sql/error.log.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+work=$PWD/build/sql
+plugin_dir=${TEAK_PLUGIN_DIR:-$PWD/build/plugin}
+# Unix socket paths have a length limit that a deep checkout would pass.
+socket=$(mktemp -u /tmp/teak-sql.XXXXXX.sock)
+mkdir -p "$work"
+rm -rf "$work/data" "$work"/*.teak "$work"/*.innodb "$work"/*.diff "$work/error.log"
+[ -e "$plugin_dir/ha_teak.so" ] || { echo "tests/sql: $plugin_dir/ha_teak.so is missing: run make build" >&2; exit 1; }
+
+common=(--no-defaults --user="$(id -un)" --datadir="$work/data" --lc-messages-dir=/usr/share/mysql)
+mariadb-install-db "${common[@]}" --auth-root-authentication-method=normal --skip-test-db >"$work/install.log" 2>&1 ||
+    { tail -n 20 "$work/install.log" >&2; exit 1; }
+
+mariadbd "${common[@]}" --socket="$socket" --skip-networking --pid-file="$work/pid" --log-error="$work/error.log" \
+    --plugin-dir="$plugin_dir" --plugin-load-add=ha_teak --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
+    --innodb-snapshot-isolation=ON --innodb-flush-log-at-trx-commit=2 --teak-flush-log-at-trx-commit=2 \
+    --lock-wait-timeout=20 --innodb-lock-wait-timeout=5 --teak-lock-wait-timeout=5 \
+    ${TEAK_SERVER_OPTIONS:-} &
+server=$!
+stop() {
+    kill "$server" 2>/dev/null || true
+    wait "$server" 2>/dev/null || true
+    rm -f "$socket"
+}
+trap stop EXIT
+
+client=(mariadb --no-defaults --socket="$socket" --user=root)
+for _ in $(seq 300); do
+    "${client[@]}" -e 'select 1' >/dev/null 2>&1 && break
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.1
+done
+"${client[@]}" -e 'select 1' >/dev/null 2>&1 || { tail -n 30 "$work/error.log" >&2; exit 1; }
+
+# run_one FILE ENGINE OUTPUT
+run_one() {
+    local database
+    database=t_$(basename "$1" .sql)
+    "${client[@]}" -e "drop database if exists $database; create database $database"
+    timeout 300 "${client[@]}" --force --unbuffered --table --show-warnings --default-character-set=utf8mb4 \
+        --init-command="set default_storage_engine=$2" "$database" <"$1" 2>&1 |
+        sed -E 's/\b(Teak|InnoDB)\b/ENGINE/gI' >"$3" || true
+    "${client[@]}" -e "drop database $database" || echo "the server is gone" >>"$3"
+}
+
+passed=0 failed=0
+if [ $# -gt 0 ]; then names=("$@"); else names=(); for f in tests/sql/*.sql; do names+=("$(basename "$f" .sql)"); done; fi
+for name in "${names[@]}"; do
+    run_one "tests/sql/$name.sql" InnoDB "$work/$name.innodb"
+    run_one "tests/sql/$name.sql" Teak "$work/$name.teak"
+    if diff -u "$work/$name.innodb" "$work/$name.teak" >"$work/$name.diff"; then
+        passed=$((passed + 1))
+        rm -f "$work/$name.diff"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $name (InnoDB -, Teak +):"
+        head -n "${TEAK_DIFF_LINES:-25}" "$work/$name.diff" | sed 's/^/    /'
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
