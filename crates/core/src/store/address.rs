@@ -7,9 +7,9 @@
 //! BlockAddress, 25 bytes, little-endian
 //!  0        8          12        16         24            25
 //!  | offset | stored   | raw     | checksum | compression |
-//! TreeRoot, 45 bytes
-//!  0              25       29        37       45
-//!  | BlockAddress | height | entries | leaves |
+//! TreeRoot, 53 bytes
+//!  0              25       29        37       45             53
+//!  | BlockAddress | height | entries | leaves | stored bytes |
 //! ```
 
 use super::{occupied, u32_at, u64_at, ALLOCATION_UNIT};

@@ -3,7 +3,7 @@
 //! ```text
 //!   0            8         12      16          32           40          48            56          64
 //!   | "TEAKSUPR" | version | flags | engine id | checkpoint | timestamp | replay_from | next_tree | next_txn |
-//!  72           76           121          146                     4088
+//!  72           76           129          154                     4088
 //!   | next_space | directory | system map | zeros ...             | XXH3-64 of bytes 0..4088 |
 //! flags: 1 clean, 2 the directory is there, 4 the system map is there
 //! ```
@@ -23,6 +23,9 @@ use crate::{Error, Result, Timestamp, TreeId, TxnId};
 const MAGIC: &[u8; 8] = b"TEAKSUPR";
 const SLOT_BYTES: usize = 4096;
 const CHECKSUM_AT: usize = SLOT_BYTES - 8;
+const DIRECTORY_AT: usize = 76;
+const SYSTEM_MAP_AT: usize = DIRECTORY_AT + TreeRoot::ENCODED_BYTES;
+const END_AT: usize = SYSTEM_MAP_AT + BlockAddress::ENCODED_BYTES;
 const CLEAN: u32 = 1;
 const HAS_DIRECTORY: u32 = 2;
 const HAS_SYSTEM_MAP: u32 = 4;
@@ -136,11 +139,11 @@ impl Superblock {
         out[72..76].copy_from_slice(&self.next_space.to_le_bytes());
         if let Some(directory) = &self.directory {
             flags |= HAS_DIRECTORY;
-            out[76..121].copy_from_slice(&directory.encode());
+            out[DIRECTORY_AT..SYSTEM_MAP_AT].copy_from_slice(&directory.encode());
         }
         if let Some(map) = &self.system_map {
             flags |= HAS_SYSTEM_MAP;
-            out[121..146].copy_from_slice(&map.encode());
+            out[SYSTEM_MAP_AT..END_AT].copy_from_slice(&map.encode());
         }
         out[12..16].copy_from_slice(&flags.to_le_bytes());
         let sum = checksum(&out[..CHECKSUM_AT]);
@@ -150,8 +153,8 @@ impl Superblock {
 
     fn decode(bytes: &[u8; SLOT_BYTES]) -> Option<Superblock> {
         let flags = u32_at(bytes, 12)?;
-        let directory = TreeRoot::decode(&bytes[76..121]);
-        let system_map = BlockAddress::decode(&bytes[121..146]);
+        let directory = TreeRoot::decode(&bytes[DIRECTORY_AT..SYSTEM_MAP_AT]);
+        let system_map = BlockAddress::decode(&bytes[SYSTEM_MAP_AT..END_AT]);
         Some(Superblock {
             version: u32_at(bytes, 8)?,
             engine_id: fixed(bytes, 16)?,
@@ -208,7 +211,13 @@ mod tests {
             next_tree: 8,
             next_txn: 9,
             next_space: 10,
-            directory: (checkpoint > 1).then_some(TreeRoot { address, height: 2, entries: 6, leaves: 3 }),
+            directory: (checkpoint > 1).then_some(TreeRoot {
+                address,
+                height: 2,
+                entries: 6,
+                leaves: 3,
+                stored_bytes: 4,
+            }),
             system_map: (checkpoint > 2).then_some(address),
             clean: checkpoint.is_multiple_of(3),
         }
