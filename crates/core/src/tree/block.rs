@@ -505,9 +505,14 @@ pub(super) fn wide_head(bytes: &[u8]) -> u64 {
     if let Some(head) = bytes.first_chunk::<8>() {
         return u64::from_be_bytes(*head);
     }
-    let mut head = [0; 8];
-    head[..bytes.len()].copy_from_slice(bytes);
-    u64::from_be_bytes(head)
+    // Short ones without a copy of variable length, which would be a call.
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let rest = u64::from(u32::from_be_bytes(*last)) << (8 * (8 - bytes.len()));
+            (u64::from(u32::from_be_bytes(*first)) << 32) | (rest & 0xffff_ffff)
+        }
+        _ => (0..).zip(bytes).fold(0, |head, (i, byte)| head | u64::from(*byte) << (56 - 8 * i)),
+    }
 }
 
 /// The first four bytes, likewise.

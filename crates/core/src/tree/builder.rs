@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::blob::{Blob, BLOB_ADDRESS_BYTES};
-use super::block::{narrow_head, wide_head, Block, Header, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES};
+use super::block::{wide_head, Block, Header, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES};
 
 /// Gathers entries for a block; reusable.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub struct BlockBuilder {
     /// Whether all keys, and all values, have the length of the first.
     fixed_keys: bool,
     fixed_values: bool,
+    /// Of the suffixes; filled by [`BlockBuilder::finish`].
+    heads: Vec<u64>,
 }
 
 impl BlockBuilder {
@@ -123,16 +125,16 @@ impl BlockBuilder {
         let prefix = block.prefix();
         let suffixes = block.suffix_bytes();
         let (last_start, last_end) = block.suffix_span(range.end - 1);
-        self.keys.reserve(prefix.len() * rest.len() + last_end - block.suffix_span(first).1);
-        self.key_ends.reserve(rest.len());
         let key_bytes = *self.key_ends.first().unwrap_or(&0) as usize;
         let mut end = self.keys.len();
+        self.keys.resize(end + prefix.len() * rest.len() + last_end - block.suffix_span(first).1, 0);
+        self.key_ends.reserve(rest.len());
         for i in rest.clone() {
             let (from, to) = block.suffix_span(i);
-            self.keys.extend_from_slice(prefix);
-            self.keys.extend_from_slice(&suffixes[from..to]);
-            self.fixed_keys &= self.keys.len() - end == key_bytes;
-            end = self.keys.len();
+            copy_short(&mut self.keys, end, prefix, 0..prefix.len());
+            copy_short(&mut self.keys, end + prefix.len(), suffixes, from..to);
+            self.fixed_keys &= prefix.len() + to - from == key_bytes;
+            end += prefix.len() + to - from;
             self.key_ends.push(end as u32);
         }
         // Keys of a block ascend, so what the first and the last share, all between share.
@@ -154,8 +156,9 @@ impl BlockBuilder {
     pub fn finish(&mut self) -> Block {
         let entries = self.len();
         let prefix = if entries == 0 { 0 } else { self.prefix };
+        self.gather_heads(prefix);
         let header = Header {
-            wide_heads: self.wants_wide_heads(prefix),
+            wide_heads: self.wants_wide_heads(),
             fixed_suffix: self.fixed_keys || entries == 0,
             fixed_value: self.fixed_values || entries == 0,
             entries: entries as u32,
@@ -168,7 +171,10 @@ impl BlockBuilder {
         let mut out = Vec::with_capacity(layout.end);
         header.encode(&mut out);
         out.extend_from_slice(&self.keys[..prefix]);
-        self.write_heads(&header, &mut out);
+        match header.wide_heads {
+            true => self.heads.iter().for_each(|head| out.extend_from_slice(&head.to_be_bytes())),
+            false => self.heads.iter().for_each(|head| out.extend_from_slice(&head.to_be_bytes()[..4])),
+        }
         if !header.fixed_suffix {
             let ends = self.key_ends.iter().enumerate();
             extend_u32(
@@ -185,7 +191,14 @@ impl BlockBuilder {
         if prefix == 0 {
             out.extend_from_slice(&self.keys);
         } else {
-            self.suffixes(prefix).for_each(|suffix| out.extend_from_slice(suffix));
+            let mut at = out.len();
+            out.resize(at + header.suffix_bytes as usize, 0);
+            for key in self.key_ranges() {
+                let suffix = key.start + prefix..key.end;
+                let end = at + suffix.len();
+                copy_short(&mut out, at, &self.keys, suffix);
+                at = end;
+            }
         }
         out.extend_from_slice(&self.values);
         for blob in &self.blobs {
@@ -198,33 +211,27 @@ impl BlockBuilder {
         Block::assemble(out, blobs, &header, layout)
     }
 
-    fn suffixes(&self, prefix: usize) -> impl Iterator<Item = &[u8]> {
+    /// Where each key lies within the keys.
+    fn key_ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let mut start = 0;
-        self.key_ends.iter().map(move |&end| {
-            let key = &self.keys[start + prefix..end as usize];
-            start = end as usize;
-            key
-        })
+        self.key_ends.iter().map(move |&end| std::mem::replace(&mut start, end as usize)..end as usize)
+    }
+
+    fn gather_heads(&mut self, prefix: usize) {
+        let mut heads = std::mem::take(&mut self.heads);
+        heads.clear();
+        heads.extend(self.key_ranges().map(|key| wide_head(&self.keys[key.start + prefix..key.end])));
+        self.heads = heads;
     }
 
     /// Four bytes do, unless they leave many entries alike that eight bytes tell apart.
-    fn wants_wide_heads(&self, prefix: usize) -> bool {
-        let (mut previous, mut narrow_alike, mut wide_alike) = (0, 0, 0);
-        for suffix in self.suffixes(prefix) {
-            let head = wide_head(suffix);
-            narrow_alike += usize::from(head >> 32 == previous >> 32);
-            wide_alike += usize::from(head == previous);
-            previous = head;
+    fn wants_wide_heads(&self) -> bool {
+        let (mut narrow_alike, mut wide_alike) = (0, 0);
+        for pair in self.heads.windows(2) {
+            narrow_alike += usize::from(pair[0] >> 32 == pair[1] >> 32);
+            wide_alike += usize::from(pair[0] == pair[1]);
         }
         narrow_alike > self.len() / 16 && wide_alike < narrow_alike / 2
-    }
-
-    fn write_heads(&self, header: &Header, out: &mut Vec<u8>) {
-        let suffixes = self.suffixes(header.prefix_bytes as usize);
-        match header.wide_heads {
-            true => suffixes.for_each(|suffix| out.extend_from_slice(&wide_head(suffix).to_be_bytes())),
-            false => suffixes.for_each(|suffix| out.extend_from_slice(&narrow_head(suffix).to_be_bytes())),
-        }
     }
 
     /// Notes the key that was just appended at `start` of the keys.
@@ -268,6 +275,22 @@ impl BlockBuilder {
     fn first_value_bytes(&self) -> usize {
         self.value_starts.get(1).map_or(self.values.len(), |start| (start & !BLOB_BIT) as usize)
     }
+}
+
+/// Copies `range` of `from` to `at`. What lies behind it in `to` may change, and is still to be written: most keys are short,
+/// and a copy of a fixed length is two instructions where one of a variable length is a call.
+#[inline]
+fn copy_short(to: &mut [u8], at: usize, from: &[u8], range: Range<usize>) {
+    const SHORT: usize = 16;
+    if range.len() <= SHORT {
+        if let (Some(to), Some(from)) =
+            (to.get_mut(at..at + SHORT), from.get(range.start..range.start + SHORT))
+        {
+            to.copy_from_slice(from);
+            return;
+        }
+    }
+    to[at..at + range.len()].copy_from_slice(&from[range]);
 }
 
 /// Appends `numbers` little-endian.
