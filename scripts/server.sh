@@ -57,7 +57,8 @@ start() {
     write_config
     rm -f "$PID_FILE"
     [ ! -e "$ERROR_LOG" ] || LOG_LINES_BEFORE=$(wc -l <"$ERROR_LOG")
-    setsid mariadbd --defaults-file="$CONFIG" >>"$ERROR_LOG" 2>&1 </dev/null &
+    # By its full path, or the backtrace of a crash could not find the server's symbols.
+    setsid "$(command -v mariadbd)" --defaults-file="$CONFIG" >>"$ERROR_LOG" 2>&1 </dev/null &
     wait_until_it_answers $!
     say "the server answers on $SOCKET and 127.0.0.1:$PORT"
 }
