@@ -1,1 +1,256 @@
-//! See docs/architecture.md.
+//! The public face of the core: engines, tables, transactions and cursors.
+//!
+//! | file | what |
+//! |---|---|
+//! | `shared.rs` | what the handles of one engine share; the order of its mutexes |
+//! | `transaction.rs`, `work.rs` | the handle of a transaction, and what it has done so far |
+//! | `prepared.rs` | prepared transactions without a handle |
+//! | `cursor.rs` | reading |
+//! | `tables.rs`, `ddl.rs` | open tables; creating, dropping, renaming, truncating |
+//! | `checkpoints.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
+//! | `open.rs` | a new directory, or recovery |
+//! | `settings.rs`, `statistics.rs` | knobs and numbers |
+//!
+//! This room knows all others. What a checkpoint writes and what a replay does is in [`crate::checkpoint`].
+
+mod background;
+mod checkpoints;
+mod cursor;
+mod ddl;
+mod open;
+mod prepared;
+mod settings;
+mod shared;
+mod statistics;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod transaction;
+mod work;
+
+pub use crate::tree::Tree;
+pub use cursor::Cursor;
+pub use settings::Settings;
+pub use statistics::{LockWait, SnapshotInfo, Statistics};
+pub use tables::Table;
+pub use transaction::{Savepoint, Transaction};
+
+use crate::file::FileSystem;
+use crate::options::{LogLevel, Options, TreeSpec};
+use crate::tree::{Reader, TreeCursor};
+use crate::types::{Isolation, Timestamp, TxnId};
+use crate::{Error, Result};
+use shared::Shared;
+use std::sync::Arc;
+
+/// A storage engine over one directory; cheap to clone. Dropped without [`Engine::close`] it is left as by a crash.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+impl Engine {
+    /// Opens the engine in `options.dir`, which is created if there is none; [`Error::InUse`] if another process has it. Replays
+    /// the log: what was committed is there, prepared transactions are in [`Engine::prepared`].
+    pub fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Engine> {
+        Ok(Engine { shared: open::open(fs, options)? })
+    }
+
+    /// Ends the threads and makes a last checkpoint. Transactions must have ended; prepared ones without a handle stay prepared.
+    /// Afterwards every write is [`Error::ReadOnly`].
+    pub fn close(&self) -> Result<()> {
+        self.shared.close()
+    }
+
+    /// Settings that can be changed.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// Creates a table of empty trees; `replace` names a table that goes in the same step. Durable when it returns, as all DDL.
+    pub fn create_table(
+        &self,
+        name: &str,
+        trees: &[TreeSpec],
+        meta: &[u8],
+        replace: Option<&str>,
+    ) -> Result<()> {
+        self.shared.create_table(name, trees, meta, replace)
+    }
+
+    /// Removes a table and its rows. Who has it open reads on until the handle is dropped.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        self.shared.drop_table(name)
+    }
+
+    /// Gives a table another name, which must be free. Open handles follow.
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        self.shared.rename_table(from, to)
+    }
+
+    /// New empty trees under the same record; the counter starts again. Handles opened before keep the old trees: see
+    /// [`Table::is_current`].
+    pub fn truncate_table(&self, name: &str) -> Result<()> {
+        self.shared.truncate_table(name)
+    }
+
+    /// The table of that name.
+    pub fn open_table(&self, name: &str) -> Result<Arc<Table>> {
+        self.shared.open_table(name)
+    }
+
+    /// Names that begin with `prefix`, sorted.
+    pub fn table_names(&self, prefix: &str) -> Result<Vec<String>> {
+        self.shared.system.names(prefix)
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self, isolation: Isolation) -> Transaction {
+        Transaction::new(self.shared.clone(), isolation)
+    }
+
+    /// Identifiers of prepared transactions that no [`Transaction`] handle owns, sorted.
+    pub fn prepared(&self) -> Vec<Vec<u8>> {
+        self.shared.prepared.lock().xids()
+    }
+
+    /// Commits one of [`Engine::prepared`].
+    pub fn commit_prepared(&self, xid: &[u8]) -> Result<()> {
+        self.shared.commit_prepared(xid)
+    }
+
+    /// Rolls one of [`Engine::prepared`] back.
+    pub fn rollback_prepared(&self, xid: &[u8]) -> Result<()> {
+        self.shared.rollback_prepared(xid)
+    }
+
+    /// Makes a checkpoint now: the log before it is not needed any more, but for open prepared or very large transactions.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.shared.checkpoint(false)
+    }
+
+    /// Returns when everything committed so far is durable.
+    pub fn sync_log(&self) -> Result<()> {
+        let shared = &self.shared;
+        shared.log.sync_up_to(shared.log.end()).inspect_err(|error| shared.log_failed(error))
+    }
+
+    /// Wakes a transaction that waits for a lock, so that it asks whether it was interrupted.
+    pub fn interrupt(&self, txn: TxnId) {
+        self.shared.locks.interrupt(txn);
+    }
+
+    /// Numbers for people who watch.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.statistics()
+    }
+
+    /// Active snapshots, oldest first.
+    pub fn snapshots(&self) -> Vec<SnapshotInfo> {
+        let info = |s: crate::mvcc::SnapshotInfo| SnapshotInfo {
+            session: s.label,
+            timestamp: s.timestamp,
+            age: s.since.elapsed(),
+        };
+        self.shared.clock.snapshots().into_iter().map(info).collect()
+    }
+
+    /// Who waits for whom.
+    pub fn lock_waits(&self) -> Vec<LockWait> {
+        let wait = |(waiter, holder)| LockWait { waiter, holder };
+        self.shared.locks.waits().into_iter().map(wait).collect()
+    }
+
+    /// Turns the engine read-only: something happened after which nothing it writes can be trusted.
+    pub fn fail(&self, reason: &str) {
+        self.shared.fail(reason);
+    }
+
+    /// Reads every block that the table's newest rows are in, and checks that keys ascend. The first damage found is the error.
+    pub fn check_table(&self, table: &Table) -> Result<()> {
+        table.all_trees().iter().try_for_each(|tree| check_tree(table, tree))
+    }
+}
+
+fn check_tree(table: &Table, tree: &Arc<Tree>) -> Result<()> {
+    let reader = Reader::at(Timestamp::MAX);
+    let mut cursor = TreeCursor::new(tree.clone());
+    let mut previous: Option<Vec<u8>> = None;
+    let mut found = cursor.first(&reader)?;
+    while found {
+        if previous.as_deref().is_some_and(|previous| previous >= cursor.key()) {
+            let detail = format!("keys of table '{}', tree {} do not ascend", table.name(), tree.id());
+            return Err(Error::corrupt(table.space().path(), 0, detail));
+        }
+        // Also large values, which lie in blocks of their own.
+        cursor.value()?;
+        let key = previous.get_or_insert_with(Vec::new);
+        key.clear();
+        key.extend_from_slice(cursor.key());
+        found = cursor.next(&reader)?;
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn close(&self) -> Result<()> {
+        let Some(directory_lock) = self.directory_lock.lock().take() else { return Ok(()) };
+        self.progress.stop();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            if thread.join().is_err() {
+                self.fail("a background thread has panicked");
+            }
+        }
+        // Undecided still; the log from their first records on is kept.
+        let prepared = self.prepared.lock().abandon();
+        let result = match self.health.check() {
+            Ok(()) => {
+                let clean = self.holds.lock().is_empty();
+                let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
+                synced.and_then(|()| self.checkpoint(clean))
+            }
+            Err(error) => Err(error),
+        };
+        self.health.fail("the engine is closed");
+        self.context.cache.stop();
+        drop(prepared);
+        drop(directory_lock);
+        if let Err(error) = &result {
+            self.observer.message(LogLevel::Warning, &format!("closed without a last checkpoint: {error}"));
+        }
+        result
+    }
+
+    fn statistics(&self) -> Statistics {
+        let locks = self.locks.counters();
+        let snapshots = self.clock.snapshots();
+        let log_end = self.log.end();
+        Statistics {
+            reads: self.counted.reads.get(),
+            writes: self.counted.writes.get(),
+            commits: self.counted.commits.get(),
+            rollbacks: self.counted.rollbacks.get(),
+            active_transactions: self.counted.active.get(),
+            prepared_transactions: self.prepared.lock().waiting() as u64,
+            last_commit: self.clock.last_committed(),
+            log_bytes: log_end.saturating_sub(self.log_start),
+            log_bytes_since_checkpoint: log_end.saturating_sub(self.progress.began()),
+            checkpoints: self.counted.checkpoints.get(),
+            failed_checkpoints: self.counted.failed_checkpoints.get(),
+            checkpoint_waits: self.counted.checkpoint_waits.get(),
+            cache_used_bytes: self.context.cache.used(),
+            cache_budget_bytes: self.context.cache.budget(),
+            spilled_bytes: self.context.spill.used_bytes(),
+            lock_waits: locks.waits,
+            lock_timeouts: locks.timeouts,
+            deadlocks: locks.deadlocks,
+            lock_wait_time: std::time::Duration::from_nanos(locks.wait_nanoseconds),
+            snapshots: snapshots.len() as u64,
+            oldest_snapshot_age: snapshots.iter().map(|s| s.since.elapsed()).max().unwrap_or_default(),
+            open_tables: self.tables.lock().len() as u64,
+            dirty_trees: self.dirty.lock().len() as u64,
+            replayed_operations: self.replayed_operations,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Rows of the directory tree: what the last checkpoint knows about each tree and space.
+//!
+//! ```text
+//! key               value
+//! 'R' tree u64      version u8 = 1 | tree root (45 bytes, see docs/format.md)
+//! 'M' space u32     version u8 = 1 | block address of the space's free map (25 bytes)
+//! 'C' tree u64      version u8 = 1 | counter u64     the persisted AUTO_INCREMENT counter of the table whose first tree this is
+//! 'L'               version u8 = 1 | lsn u64         commits before it are contained in the row counts of the roots
+//! ```
+
+use super::record::take;
+use crate::store::{BlockAddress, TreeRoot};
+use crate::types::TreeId;
+
+const VERSION: u8 = 1;
+
+/// The key of the row that tells which commits the stored row counts contain.
+pub const COUNTED_KEY: &[u8] = b"L";
+
+/// Key of a tree's root.
+pub fn root_key(tree: TreeId) -> [u8; 9] {
+    long_key(b'R', tree)
+}
+
+/// Key of a table's counter, by its first tree.
+pub fn counter_key(tree: TreeId) -> [u8; 9] {
+    long_key(b'C', tree)
+}
+
+/// Key of a space's free map.
+pub fn map_key(space: u32) -> [u8; 5] {
+    let mut key = [b'M'; 5];
+    key[1..].copy_from_slice(&space.to_be_bytes());
+    key
+}
+
+fn long_key(kind: u8, number: u64) -> [u8; 9] {
+    let mut key = [kind; 9];
+    key[1..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// A root as stored.
+pub fn encode_root(root: &TreeRoot) -> Vec<u8> {
+    versioned(&root.encode())
+}
+
+/// Reads a stored root; the error says which check failed.
+pub fn decode_root(bytes: &[u8]) -> Result<TreeRoot, String> {
+    let body = body::<{ TreeRoot::ENCODED_BYTES }>(bytes)?;
+    TreeRoot::decode(&body).ok_or_else(|| "malformed tree root in a directory row".to_string())
+}
+
+/// The address of a free map as stored.
+pub fn encode_map(address: &BlockAddress) -> Vec<u8> {
+    versioned(&address.encode())
+}
+
+/// Reads the stored address of a free map.
+pub fn decode_map(bytes: &[u8]) -> Result<BlockAddress, String> {
+    let body = body::<{ BlockAddress::ENCODED_BYTES }>(bytes)?;
+    BlockAddress::decode(&body).ok_or_else(|| "malformed block address in a directory row".to_string())
+}
+
+/// A number as stored (counters, log positions).
+pub fn encode_number(number: u64) -> Vec<u8> {
+    versioned(&number.to_le_bytes())
+}
+
+/// Reads a stored number.
+pub fn decode_number(bytes: &[u8]) -> Result<u64, String> {
+    body(bytes).map(u64::from_le_bytes)
+}
+
+fn versioned(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1 + body.len());
+    out.push(VERSION);
+    out.extend_from_slice(body);
+    out
+}
+
+fn body<const N: usize>(bytes: &[u8]) -> Result<[u8; N], String> {
+    let mut rest = bytes;
+    match take::<1>(&mut rest)?[0] {
+        VERSION => {}
+        other => return Err(format!("directory row of version {other}, this build reads {VERSION}")),
+    }
+    let body = take::<N>(&mut rest)?;
+    match rest.len() {
+        0 => Ok(body),
+        n => Err(format!("{n} bytes too many in a directory row")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Compression;
+
+    #[test]
+    fn rows_come_back_as_they_were_and_damaged_ones_are_errors() {
+        let address = BlockAddress {
+            offset: 4096,
+            stored_bytes: 700,
+            raw_bytes: 4000,
+            checksum: 0x1234_5678_9abc_def0,
+            compression: Compression::Zstd,
+        };
+        let root = TreeRoot { address, height: 2, entries: 12, leaves: 3, stored_bytes: 2048 };
+        assert_eq!(decode_root(&encode_root(&root)), Ok(root));
+        assert_eq!(decode_map(&encode_map(&address)), Ok(address));
+        assert_eq!(decode_number(&encode_number(77)), Ok(77));
+        let bytes = encode_root(&root);
+        for cut in 0..bytes.len() {
+            assert!(decode_root(&bytes[..cut]).is_err());
+        }
+        assert!(decode_number(&[2, 0, 0, 0, 0, 0, 0, 0, 0]).is_err());
+        assert!(decode_number(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_err());
+    }
+}

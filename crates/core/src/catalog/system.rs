@@ -1,0 +1,105 @@
+//! Reading the two system trees.
+
+use super::{directory, name_key, name_of_key, tree_key, TableRecord, CATALOG_TREE, DIRECTORY_TREE};
+use crate::options::{Compression, TreeSpec};
+use crate::store::{BlockAddress, Space, TreeRoot};
+use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
+use crate::types::{Seek, Timestamp, TreeId};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// The catalog and the directory. Reads see the newest committed rows.
+pub struct SystemTrees {
+    /// The file they live in.
+    pub space: Arc<Space>,
+    /// Tree 0.
+    pub directory: Arc<Tree>,
+    /// Tree 1.
+    pub catalog: Arc<Tree>,
+}
+
+/// How the system trees are stored.
+const SPEC: TreeSpec = TreeSpec { block_bytes: 8 << 10, compression: Compression::Lz4 };
+
+impl SystemTrees {
+    /// Opens both trees as of a checkpoint; `directory` is what its superblock says.
+    pub fn open(
+        space: Arc<Space>,
+        directory: Option<TreeRoot>,
+        context: &Arc<TreeContext>,
+    ) -> Result<SystemTrees> {
+        let open = |id, root| Tree::open(id, SPEC, space.clone(), root, context.clone());
+        let directory = open(DIRECTORY_TREE, directory);
+        // The catalog's root is a row of the directory; until it is read an empty catalog stands in.
+        let mut system = SystemTrees { catalog: open(CATALOG_TREE, None), directory, space: space.clone() };
+        if let Some(root) = system.root(CATALOG_TREE)? {
+            system.catalog = open(CATALOG_TREE, Some(root));
+        }
+        Ok(system)
+    }
+
+    /// The record of the table `name`.
+    pub fn table(&self, name: &str) -> Result<Option<TableRecord>> {
+        self.row(&self.catalog, &name_key(name), TableRecord::decode)
+    }
+
+    /// The name of the table that `tree` belongs to.
+    pub fn table_of(&self, tree: TreeId) -> Result<Option<String>> {
+        self.row(&self.catalog, &tree_key(tree), |bytes| {
+            String::from_utf8(bytes.to_vec()).map_err(|_| "a table name is not UTF-8".to_string())
+        })
+    }
+
+    /// Names of tables that begin with `prefix`, sorted.
+    pub fn names(&self, prefix: &str) -> Result<Vec<String>> {
+        let from = name_key(prefix);
+        let mut cursor = TreeCursor::new(self.catalog.clone());
+        let mut names = Vec::new();
+        let mut found = cursor.seek(&latest(), Seek::AtOrAfter, &from)?;
+        while found && cursor.key().starts_with(&from) {
+            names.extend(name_of_key(cursor.key()).map(str::to_string));
+            found = cursor.next(&latest())?;
+        }
+        Ok(names)
+    }
+
+    /// Where the tree's root was at the last checkpoint.
+    pub fn root(&self, tree: TreeId) -> Result<Option<TreeRoot>> {
+        self.row(&self.directory, &directory::root_key(tree), directory::decode_root)
+    }
+
+    /// Where the space's free map was at the last checkpoint.
+    pub fn map(&self, space: u32) -> Result<Option<BlockAddress>> {
+        self.row(&self.directory, &directory::map_key(space), directory::decode_map)
+    }
+
+    /// The persisted counter of the table whose first tree is `tree`.
+    pub fn counter(&self, tree: TreeId) -> Result<Option<u64>> {
+        self.row(&self.directory, &directory::counter_key(tree), directory::decode_number)
+    }
+
+    /// The log position from which on commits are not yet contained in the stored row counts.
+    pub fn counted(&self) -> Result<Option<u64>> {
+        self.row(&self.directory, directory::COUNTED_KEY, directory::decode_number)
+    }
+
+    fn row<T>(
+        &self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        decode: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Result<Option<T>> {
+        let mut cursor = TreeCursor::new(tree.clone());
+        if !cursor.get(&latest(), key)? {
+            return Ok(None);
+        }
+        decode(cursor.value()?).map(Some).map_err(|detail| {
+            // The block's checksum was right: the row was written like this.
+            Error::corrupt(self.space.path(), 0, format!("system tree {}: {detail}", tree.id()))
+        })
+    }
+}
+
+fn latest() -> Reader<'static> {
+    Reader::at(Timestamp::MAX)
+}

@@ -1,0 +1,303 @@
+//! Writing a checkpoint.
+
+use super::PersistedCounter;
+use crate::catalog::{directory, SystemTrees};
+use crate::file::FileSystem;
+use crate::log::{Log, Lsn};
+use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
+use crate::store::{Space, Superblock, TreeRoot};
+use crate::tree::Tree;
+use crate::types::{TreeId, TxnId, WriteOp};
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A tree to be written, and its row count as of the capture.
+pub struct TreeImage {
+    /// The tree.
+    pub tree: Arc<Tree>,
+    /// Its rows as of T. The counter of the tree itself has moved on by the time the image is written.
+    pub entries: u64,
+}
+
+/// What was dropped since the last checkpoint: its directory rows go.
+#[derive(Debug, Clone, Default)]
+pub struct Dropped {
+    /// The space whose file is gone, if it is.
+    pub space: Option<u32>,
+    /// The trees.
+    pub trees: Vec<TreeId>,
+}
+
+/// What a checkpoint contains, as captured by the engine in one moment without DDL.
+pub struct Capture {
+    /// T, registered so that versions of that time are kept.
+    pub snapshot: SnapshotGuard,
+    /// End of the log as of T.
+    pub log_end: Lsn,
+    /// Where replay begins.
+    pub replay_from: Lsn,
+    /// Commits before it are contained in `entries` of the images.
+    pub counted: Lsn,
+    /// All trees with changes since the last checkpoint, except the directory.
+    pub trees: Vec<TreeImage>,
+    /// Counters that changed since the last checkpoint, by the first tree of their table.
+    pub counters: Vec<(TreeId, Arc<PersistedCounter>)>,
+    /// What was dropped since the last checkpoint.
+    pub dropped: Vec<Dropped>,
+    /// Identifiers that were never used.
+    pub next_tree: TreeId,
+    /// See `next_tree`.
+    pub next_txn: TxnId,
+    /// See `next_tree`.
+    pub next_space: u32,
+    /// The engine is being closed.
+    pub clean: bool,
+}
+
+/// A checkpoint that did not come about.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why.
+    pub error: Error,
+    /// Nobody knows what is on disk: the engine must not write any more.
+    pub fatal: bool,
+}
+
+impl Failure {
+    fn fatal(error: Error) -> Failure {
+        Failure { error, fatal: true }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { error, fatal: false }
+    }
+}
+
+struct Numbers {
+    /// Number of the newest durable superblock. Its successor goes to the other slot, also after failures in between.
+    durable: u64,
+    /// Number of the last attempt.
+    generation: u64,
+}
+
+/// Writes checkpoints, one at a time.
+pub struct Checkpointer {
+    fs: Arc<dyn FileSystem>,
+    superblock: PathBuf,
+    log: Arc<Log>,
+    clock: Arc<Clock>,
+    system: Arc<SystemTrees>,
+    engine_id: [u8; 16],
+    numbers: Mutex<Numbers>,
+}
+
+/// What one attempt has touched so far and has to finish or to abandon.
+#[derive(Default)]
+struct Touched {
+    spaces: BTreeMap<u32, Arc<Space>>,
+    trees: Vec<Arc<Tree>>,
+}
+
+impl Touched {
+    fn space(&mut self, space: &Arc<Space>, generation: u64) {
+        self.spaces.entry(space.id()).or_insert_with(|| {
+            space.begin(generation);
+            space.clone()
+        });
+    }
+
+    fn abandon(&self, generation: u64) {
+        for tree in &self.trees {
+            tree.checkpoint_abandoned();
+        }
+        for space in self.spaces.values() {
+            space.abandon(generation);
+        }
+    }
+
+    fn durable(&self, generation: u64) {
+        for tree in &self.trees {
+            tree.checkpoint_durable();
+        }
+        for space in self.spaces.values() {
+            space.durable(generation);
+        }
+    }
+}
+
+impl Checkpointer {
+    /// Goes on after `newest`, the superblock that the engine was opened with.
+    pub fn new(
+        fs: Arc<dyn FileSystem>,
+        superblock: PathBuf,
+        log: Arc<Log>,
+        clock: Arc<Clock>,
+        system: Arc<SystemTrees>,
+        newest: &Superblock,
+    ) -> Checkpointer {
+        let durable = newest.checkpoint;
+        let numbers = Mutex::new(Numbers { durable, generation: durable });
+        Checkpointer { fs, superblock, log, clock, system, engine_id: newest.engine_id, numbers }
+    }
+
+    /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt may
+    /// succeed. The mutex is held over I/O on purpose: it is what makes checkpoints follow each other, nobody else takes it.
+    /// `Ok(Some(..))` is an error after the checkpoint was durable: some space could not be given back.
+    pub fn run(&self, capture: impl FnOnce() -> Capture) -> (Capture, Result<Option<Error>, Failure>) {
+        let mut numbers = self.numbers.lock();
+        let capture = capture();
+        let result = self.write(&mut numbers, &capture);
+        (capture, result)
+    }
+
+    fn write(&self, numbers: &mut Numbers, capture: &Capture) -> Result<Option<Error>, Failure> {
+        numbers.generation += 1;
+        let generation = numbers.generation;
+        let mut touched = Touched::default();
+        let written = self.write_image(generation, capture, &mut touched);
+        let mut superblock = match written {
+            Ok(superblock) => superblock,
+            Err(failure) => {
+                touched.abandon(generation);
+                return Err(failure);
+            }
+        };
+        superblock.checkpoint = numbers.durable + 1;
+        superblock.write(&*self.fs, &self.superblock).map_err(Failure::fatal)?;
+        numbers.durable = superblock.checkpoint;
+        touched.durable(generation);
+        // From here on the checkpoint stands; what follows only gives space back.
+        let trimmed = touched.spaces.values().try_for_each(|space| space.trim());
+        let released = self.log.release_before(capture.replay_from);
+        Ok(trimmed.and(released).err())
+    }
+
+    fn write_image(
+        &self,
+        generation: u64,
+        capture: &Capture,
+        touched: &mut Touched,
+    ) -> Result<Superblock, Failure> {
+        let system_space = &self.system.space;
+        touched.space(system_space, generation);
+        let roots = write_trees(generation, capture, touched)?;
+        let mut maps = Vec::new();
+        for (id, space) in &touched.spaces {
+            if *id != system_space.id() {
+                maps.push((*id, space.write_map(generation)?));
+                space.sync().map_err(Failure::fatal)?;
+            }
+        }
+        self.log.sync_up_to(capture.log_end)?;
+
+        let directory = &self.system.directory;
+        self.update_directory(capture, &roots, &maps)?;
+        // A snapshot of its own: the rows just written are newer than T, and nobody else writes here.
+        let now = self.clock.snapshot(0);
+        touched.trees.push(directory.clone());
+        // There is always something: at least the row that was just written.
+        let root = directory.checkpoint(now.timestamp(), generation)?;
+        let root = root.ok_or(Error::OutOfMemory("the directory has no image"))?;
+        let system_map = system_space.write_map(generation)?;
+        system_space.sync().map_err(Failure::fatal)?;
+        Ok(Superblock {
+            version: Superblock::VERSION,
+            engine_id: self.engine_id,
+            checkpoint: 0,
+            timestamp: now.timestamp(),
+            replay_from: capture.replay_from,
+            next_tree: capture.next_tree,
+            next_txn: capture.next_txn,
+            next_space: capture.next_space,
+            directory: Some(root),
+            system_map: Some(system_map),
+            clean: capture.clean,
+        })
+    }
+
+    /// Puts the new roots, maps and counters into the directory tree. If the attempt fails later, rows of abandoned images stay
+    /// there in memory; the same trees are then still dirty, so the next attempt replaces them before anything of it is durable.
+    fn update_directory(
+        &self,
+        capture: &Capture,
+        roots: &[(TreeId, TreeRoot)],
+        maps: &[(u32, crate::store::BlockAddress)],
+    ) -> Result<()> {
+        let mut batch = Batch { tree: &self.system.directory, status: TxnStatus::new(0), sequence: 0 };
+        let written = batch.rows(capture, roots, maps);
+        match written {
+            Ok(()) => {
+                self.clock.publish(&batch.status);
+                Ok(())
+            }
+            Err(error) => {
+                batch.status.abort();
+                Err(error)
+            }
+        }
+    }
+}
+
+fn write_trees(generation: u64, capture: &Capture, touched: &mut Touched) -> Result<Vec<(TreeId, TreeRoot)>> {
+    let at = capture.snapshot.timestamp();
+    let mut roots = Vec::new();
+    for image in &capture.trees {
+        touched.space(image.tree.space(), generation);
+        touched.trees.push(image.tree.clone());
+        if let Some(root) = image.tree.checkpoint(at, generation)? {
+            roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
+        }
+    }
+    Ok(roots)
+}
+
+/// Rows written to the directory under one status.
+struct Batch<'a> {
+    tree: &'a Arc<Tree>,
+    status: Arc<TxnStatus>,
+    sequence: u32,
+}
+
+impl Batch<'_> {
+    fn rows(
+        &mut self,
+        capture: &Capture,
+        roots: &[(TreeId, TreeRoot)],
+        maps: &[(u32, crate::store::BlockAddress)],
+    ) -> Result<()> {
+        for (tree, root) in roots {
+            self.put(&directory::root_key(*tree), &directory::encode_root(root))?;
+        }
+        for (space, map) in maps {
+            self.put(&directory::map_key(*space), &directory::encode_map(map))?;
+        }
+        for (tree, counter) in &capture.counters {
+            self.put(&directory::counter_key(*tree), &directory::encode_number(counter.value()))?;
+        }
+        // Last: a tree that was dropped after its image was captured leaves no row.
+        for dropped in &capture.dropped {
+            for tree in &dropped.trees {
+                self.write(&directory::root_key(*tree), WriteOp::Delete)?;
+                self.write(&directory::counter_key(*tree), WriteOp::Delete)?;
+            }
+            if let Some(space) = dropped.space {
+                self.write(&directory::map_key(space), WriteOp::Delete)?;
+            }
+        }
+        self.put(directory::COUNTED_KEY, &directory::encode_number(capture.counted))
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(key, WriteOp::Update(value))
+    }
+
+    fn write(&mut self, key: &[u8], op: WriteOp<'_>) -> Result<()> {
+        self.sequence += 1;
+        self.tree.write(key, op, &self.status, self.sequence)
+    }
+}

@@ -1,0 +1,263 @@
+//! When checkpoints happen, what they contain, and who waits for them.
+//!
+//! Log written since the last durable checkpoint began, against the setting L = `checkpoint_log_bytes`: above L/2 a checkpoint is started; above
+//! 2 L writers wait until it is done, or get its error. Without background threads the writer that passes L does the checkpoint itself.
+
+use super::shared::Shared;
+use super::tables::Table;
+use crate::checkpoint::{Capture, TreeImage};
+use crate::log::Lsn;
+use crate::options::LogLevel;
+use crate::types::{Timestamp, TreeId};
+use crate::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a failing checkpoint is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Where checkpoints stand; shared with the background threads, which hold no reference to the engine while they wait.
+#[derive(Default)]
+pub(crate) struct Progress {
+    /// Where in the log the last durable checkpoint began.
+    began: AtomicU64,
+    /// Where in the log the last attempt began.
+    attempted: AtomicU64,
+    /// A checkpoint was asked for and the thread has not looked yet.
+    asked: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Attempts that ended, either way.
+    attempts: u64,
+    /// Why the last one failed.
+    failure: Option<Error>,
+    stopped: bool,
+}
+
+impl Progress {
+    /// Progress of an engine whose last checkpoint began at `lsn`.
+    pub(super) fn from(lsn: Lsn) -> Progress {
+        Progress { began: AtomicU64::new(lsn), attempted: AtomicU64::new(lsn), ..Progress::default() }
+    }
+
+    pub(super) fn began(&self) -> Lsn {
+        self.began.load(Ordering::SeqCst)
+    }
+
+    fn ask(&self) {
+        if !self.asked.swap(true, Ordering::SeqCst) {
+            self.wake_all();
+        }
+    }
+
+    pub(super) fn wake_all(&self) {
+        // With the mutex: who has looked and is about to wait is not missed.
+        let _state = self.state.lock();
+        self.changed.notify_all();
+    }
+
+    /// Ends the background threads.
+    pub(super) fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    fn ended(&self, failure: Option<Error>) {
+        let mut state = self.state.lock();
+        state.attempts += 1;
+        state.failure = failure;
+        self.changed.notify_all();
+    }
+
+    /// For the checkpoint thread: waits until one is asked for. `false`: the engine goes.
+    pub(super) fn wait_for_work(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.stopped && !self.asked.load(Ordering::SeqCst) {
+            self.changed.wait(&mut state);
+        }
+        if state.failure.is_some() && !state.stopped {
+            let until = Instant::now() + RETRY;
+            while !state.stopped && !self.changed.wait_until(&mut state, until).timed_out() {}
+        }
+        self.asked.store(false, Ordering::SeqCst);
+        !state.stopped
+    }
+
+    /// For periodic work: waits that long. `false`: the engine goes.
+    pub(super) fn pause(&self, duration: Duration) -> bool {
+        let until = Instant::now() + duration;
+        let mut state = self.state.lock();
+        while !state.stopped && !self.changed.wait_until(&mut state, until).timed_out() {}
+        !state.stopped
+    }
+}
+
+impl Shared {
+    fn log_since_checkpoint(&self) -> u64 {
+        self.log.end().saturating_sub(self.progress.began())
+    }
+
+    /// Whether enough log has been written for another checkpoint.
+    pub(super) fn checkpoint_is_due(&self) -> bool {
+        self.log_since_checkpoint() > self.settings.checkpoint_log_bytes() / 2
+    }
+
+    /// Called by writers that hold no latch: starts a checkpoint when one is due, and waits when checkpoints are far behind.
+    #[inline]
+    pub(super) fn wait_for_checkpoint(&self) -> Result<()> {
+        if !self.checkpoint_is_due() {
+            return Ok(());
+        }
+        self.wait_for_checkpoint_slowly()
+    }
+
+    #[cold]
+    fn wait_for_checkpoint_slowly(&self) -> Result<()> {
+        let limit = self.settings.checkpoint_log_bytes();
+        if !self.background {
+            return self.checkpoint_inline(limit);
+        }
+        self.progress.ask();
+        if self.log_since_checkpoint() <= limit.saturating_mul(2) {
+            return Ok(());
+        }
+        self.counted.checkpoint_waits.add(1);
+        let mut state = self.progress.state.lock();
+        // The attempt that runs may have begun long ago; the one after it is the answer to this writer.
+        let enough = state.attempts + 2;
+        loop {
+            self.health.check()?;
+            if state.stopped || self.log_since_checkpoint() <= limit.saturating_mul(2) {
+                return Ok(());
+            }
+            if state.attempts >= enough {
+                return state.failure.clone().map_or(Ok(()), Err);
+            }
+            if !self.progress.asked.swap(true, Ordering::SeqCst) {
+                self.progress.changed.notify_all();
+            }
+            self.progress.changed.wait_for(&mut state, RETRY);
+        }
+    }
+
+    fn checkpoint_inline(&self, limit: u64) -> Result<()> {
+        let behind = self.log_since_checkpoint();
+        let since_attempt = self.log.end().saturating_sub(self.progress.attempted.load(Ordering::SeqCst));
+        if behind <= limit || since_attempt <= limit / 8 {
+            return Ok(());
+        }
+        match self.checkpoint(false) {
+            Err(error) if behind > limit.saturating_mul(2) => Err(error),
+            // There is time to try again.
+            _ => self.health.check(),
+        }
+    }
+
+    /// Makes a checkpoint. After an error that leaves the engine writable everything is as before.
+    pub(super) fn checkpoint(&self, clean: bool) -> Result<()> {
+        self.health.check()?;
+        let (capture, result) = self.checkpointer.run(|| self.capture(clean));
+        match result {
+            Ok(leftover) => {
+                if let Some(error) = leftover {
+                    let text = format!("after a checkpoint space could not be given back: {error}");
+                    self.observer.message(LogLevel::Warning, &text);
+                }
+                self.counted.checkpoints.add(1);
+                self.checkpoint_done(capture);
+                self.progress.ended(None);
+                Ok(())
+            }
+            Err(failure) => {
+                self.counted.failed_checkpoints.add(1);
+                self.put_back(capture);
+                if failure.fatal || matches!(failure.error, Error::ReadOnly(_)) {
+                    self.fail(&format!("a checkpoint failed: {}", failure.error));
+                } else {
+                    let text = format!("a checkpoint failed and will be tried again: {}", failure.error);
+                    self.observer.message(LogLevel::Warning, &text);
+                }
+                self.progress.ended(Some(failure.error.clone()));
+                Err(failure.error)
+            }
+        }
+    }
+
+    /// See `crate::checkpoint` for why the order matters.
+    fn capture(&self, clean: bool) -> Capture {
+        let _ddl = self.ddl.lock();
+        let published = self.log.published();
+        let held = self.holds.lock().values().copied().min();
+        let damaged = {
+            let damaged = self.damaged.lock();
+            (!damaged.trees.is_empty()).then_some(damaged.replay_from)
+        };
+        let snapshot = self.clock.snapshot(0);
+        let log_end = self.log.end();
+        self.progress.attempted.store(log_end, Ordering::SeqCst);
+        let replay_from = [held, damaged].into_iter().flatten().fold(published, Lsn::min);
+        let dirty = std::mem::take(&mut *self.dirty.lock());
+        let mut trees: Vec<TreeImage> =
+            dirty.into_values().map(|tree| TreeImage { entries: tree.entries(), tree }).collect();
+        // Same space after same space, and the same order in each run.
+        trees.sort_by_key(|image| (image.tree.space().id(), image.tree.id()));
+        let counters = self.counters.lock().drain().collect();
+        Capture {
+            snapshot,
+            log_end,
+            replay_from,
+            counted: published,
+            trees,
+            counters,
+            dropped: std::mem::take(&mut *self.dropped.lock()),
+            // Relaxed: identifiers are given out under `ddl`, or (transactions) only need to be above those in the log before
+            // `replay_from`.
+            next_tree: self.ids.tree.load(Ordering::Relaxed),
+            next_txn: self.ids.txn.load(Ordering::Relaxed), // Relaxed: as above
+            next_space: self.ids.space.load(Ordering::Relaxed), // Relaxed: as above
+            clean,
+        }
+    }
+
+    /// The checkpoint failed: what it should have contained is for the next one.
+    fn put_back(&self, capture: Capture) {
+        self.mark_dirty(capture.trees.iter().map(|image| &image.tree));
+        let mut counters = self.counters.lock();
+        for (table, counter) in capture.counters {
+            counters.entry(table).or_insert(counter);
+        }
+        drop(counters);
+        self.dropped.lock().extend(capture.dropped);
+    }
+
+    fn checkpoint_done(&self, capture: Capture) {
+        self.progress.began.fetch_max(capture.counted, Ordering::SeqCst);
+        self.mark_dirty(capture.trees.iter().map(|image| &image.tree).filter(|tree| tree.is_dirty()));
+        let written: HashSet<TreeId> = capture.trees.iter().map(|image| image.tree.id()).collect();
+        let at = capture.snapshot.timestamp();
+        drop(capture);
+        self.release_idle_tables(at, &written);
+    }
+
+    fn release_idle_tables(&self, at: Timestamp, written: &HashSet<TreeId>) {
+        let oldest = self.clock.snapshots().first().map_or(at, |oldest| oldest.timestamp);
+        let idle = {
+            let mut tables = self.tables.lock();
+            let dirty = self.dirty.lock();
+            let counters = self.counters.lock();
+            let is_dirty = |table: &Table| {
+                let changed = |id: TreeId| dirty.contains_key(&id);
+                table.all_trees().iter().any(|tree| changed(tree.id()) || tree.is_dirty())
+                    || table.counter_id().is_some_and(|id| counters.contains_key(&id))
+            };
+            tables.release_idle(at, written, oldest, is_dirty)
+        };
+        drop(idle);
+    }
+}

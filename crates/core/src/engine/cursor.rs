@@ -1,0 +1,90 @@
+//! Cursors of the public interface: a tree's cursor read through a transaction's eyes.
+
+use super::transaction::Transaction;
+use crate::tree::{Tree, TreeCursor};
+use crate::types::{Seek, View};
+use crate::Result;
+use std::sync::Arc;
+
+/// A position in a tree. Owns a view of one leaf and no borrow of the transaction; buffers are reused. After a call that returned
+/// `false` the position is the key that was sought or left: `next` and `prev` go on from there.
+pub struct Cursor {
+    inner: TreeCursor,
+    view: View,
+}
+
+impl Cursor {
+    /// A cursor without a position.
+    pub fn new(tree: Arc<Tree>) -> Cursor {
+        Cursor { inner: TreeCursor::new(tree), view: View::Snapshot }
+    }
+
+    /// Goes to exactly `key`.
+    pub fn get(&mut self, txn: &mut Transaction, view: View, key: &[u8]) -> Result<bool> {
+        self.view = view;
+        let found = self.inner.get(&txn.reader(view), key)?;
+        Ok(counted(txn, found))
+    }
+
+    /// Goes to the key nearest to `key`.
+    pub fn seek(&mut self, txn: &mut Transaction, view: View, seek: Seek, key: &[u8]) -> Result<bool> {
+        self.view = view;
+        let found = self.inner.seek(&txn.reader(view), seek, key)?;
+        Ok(counted(txn, found))
+    }
+
+    /// Goes to the first key.
+    pub fn first(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
+        self.view = view;
+        let found = self.inner.first(&txn.reader(view))?;
+        Ok(counted(txn, found))
+    }
+
+    /// Goes to the last key.
+    pub fn last(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
+        self.view = view;
+        let found = self.inner.last(&txn.reader(view))?;
+        Ok(counted(txn, found))
+    }
+
+    /// Goes to the next key, in the view of the call that placed the cursor.
+    pub fn next(&mut self, txn: &mut Transaction) -> Result<bool> {
+        let found = self.inner.next(&txn.reader(self.view))?;
+        Ok(counted(txn, found))
+    }
+
+    /// Goes to the previous key, in the view of the call that placed the cursor.
+    pub fn prev(&mut self, txn: &mut Transaction) -> Result<bool> {
+        let found = self.inner.prev(&txn.reader(self.view))?;
+        Ok(counted(txn, found))
+    }
+
+    /// Reads the current key again; `false` if it is gone (the position is kept).
+    pub fn refresh(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
+        self.view = view;
+        let found = self.inner.refresh(&txn.reader(view))?;
+        Ok(counted(txn, found))
+    }
+
+    /// The current key. Valid until the next call on this cursor.
+    pub fn key(&self) -> &[u8] {
+        self.inner.key()
+    }
+
+    /// The current value. Valid until the next call on this cursor.
+    pub fn value(&self) -> Result<&[u8]> {
+        self.inner.value()
+    }
+
+    /// Forgets the position and lets go of the pinned leaf.
+    pub fn reset(&mut self) {
+        self.inner.reset();
+    }
+}
+
+fn counted(txn: &mut Transaction, found: bool) -> bool {
+    if found {
+        txn.count_read();
+    }
+    found
+}

@@ -1,0 +1,243 @@
+//! Creating, dropping, renaming and truncating tables.
+//!
+//! Each is one synced transaction on the catalog: after a crash there is the old state or the new one. Files are created before that
+//! transaction and removed after it. A file without a record is either younger than the last checkpoint or belongs to a record whose
+//! removal the log has; both are found at the next start without a look at all tables, because a checkpoint never captures its state in the
+//! middle of DDL (`Shared::ddl`).
+
+use super::shared::Shared;
+use super::tables::Table;
+use super::work::Work;
+use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
+use crate::checkpoint::{Dropped, PersistedCounter};
+use crate::options::{CommitFlush, LogLevel, TreeSpec};
+use crate::store::Space;
+use crate::tree::Tree;
+use crate::types::{TreeId, WriteOp};
+use crate::{Error, Result};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// Rows of the catalog to be changed together.
+#[derive(Default)]
+struct Changes(Vec<(Vec<u8>, Option<Vec<u8>>, bool)>);
+
+impl Changes {
+    fn remove(&mut self, name: &str, record: &TableRecord) {
+        self.0.push((name_key(name), None, false));
+        for (tree, _) in &record.trees {
+            self.0.push((tree_key(*tree).to_vec(), None, false));
+        }
+    }
+
+    fn add(&mut self, name: &str, record: &TableRecord) {
+        self.0.push((name_key(name), Some(record.encode()), true));
+        for (tree, _) in &record.trees {
+            self.0.push((tree_key(*tree).to_vec(), Some(name.as_bytes().to_vec()), true));
+        }
+    }
+
+    /// One transaction, durable when it returns.
+    fn commit(&self, shared: &Shared) -> Result<()> {
+        let catalog = &shared.system.catalog;
+        let mut work = Box::new(Work::new(shared.ids.next_txn()));
+        shared.counted.active.add(1);
+        for (key, value, is_new) in &self.0 {
+            let op = match value {
+                Some(value) if *is_new => WriteOp::Insert(value),
+                Some(value) => WriteOp::Update(value),
+                None => WriteOp::Delete,
+            };
+            if let Err(error) = work.write(shared, catalog, key, op) {
+                work.rollback(shared);
+                return Err(error);
+            }
+        }
+        work.commit(shared, CommitFlush::Sync).map_err(|(error, _)| error)
+    }
+}
+
+impl Shared {
+    fn record(&self, name: &str) -> Result<TableRecord> {
+        self.system.table(name)?.ok_or_else(|| Error::NoSuchTable(name.to_string()))
+    }
+
+    /// A record with new identifiers, and its empty file.
+    fn new_record(&self, specs: &[TreeSpec], meta: &[u8]) -> Result<TableRecord> {
+        // Relaxed: under `ddl`.
+        let space = self.ids.space.fetch_add(1, Ordering::Relaxed);
+        // Relaxed: under `ddl`.
+        let trees = specs.iter().map(|spec| (self.ids.tree.fetch_add(1, Ordering::Relaxed), *spec)).collect();
+        if let Err(error) = Space::create(&*self.fs, &self.space_path(space), space) {
+            self.remove_file(space);
+            return Err(error);
+        }
+        Ok(TableRecord { space, trees, meta: meta.to_vec() })
+    }
+
+    /// Removes the file of a space that no record names. What cannot be removed is left lying, and said.
+    fn remove_file(&self, space: u32) {
+        let path = self.space_path(space);
+        let removed = self.fs.exists(&path).and_then(|exists| match exists {
+            true => self.fs.remove(&path).and_then(|()| self.fs.sync_dir(&self.dir)),
+            false => Ok(()),
+        });
+        if let Err(error) = removed {
+            let text = format!("{} is not used any more and could not be removed: {error}", path.display());
+            self.observer.message(LogLevel::Warning, &text);
+        }
+    }
+
+    /// The commit of `changes` that make `record` known failed or not: a file without record goes.
+    fn commit_new(&self, changes: &Changes, record: &TableRecord) -> Result<()> {
+        changes.commit(self).inspect_err(|error| {
+            // After a failed sync only the next start knows whether the record is in the log.
+            if !matches!(error, Error::ReadOnly(_)) {
+                self.remove_file(record.space);
+            }
+        })
+    }
+
+    /// The record of `name` is gone from the catalog: so are the table's memory and its file.
+    fn discard(&self, name: &str, record: &TableRecord) {
+        let table = self.tables.lock().retire(name);
+        let trees: Vec<TreeId> = record.trees.iter().map(|(tree, _)| *tree).collect();
+        let forgotten: Vec<Option<Arc<Tree>>> = {
+            let mut dirty = self.dirty.lock();
+            trees.iter().map(|tree| dirty.remove(tree)).collect()
+        };
+        {
+            let mut counters = self.counters.lock();
+            let mut damaged = self.damaged.lock();
+            for tree in &trees {
+                counters.remove(tree);
+                damaged.trees.remove(tree);
+            }
+        }
+        self.dropped.lock().push(Dropped { space: Some(record.space), trees });
+        self.remove_file(record.space);
+        drop((table, forgotten));
+    }
+
+    pub(super) fn create_table(
+        &self,
+        name: &str,
+        specs: &[TreeSpec],
+        meta: &[u8],
+        replace: Option<&str>,
+    ) -> Result<()> {
+        check_limit("table name", name.len(), MAX_NAME_BYTES)?;
+        check_limit("number of trees", specs.len(), usize::from(u16::MAX))?;
+        let _ddl = self.ddl.lock();
+        self.health.check()?;
+        let replaced = replace.map(|old| self.record(old).map(|record| (old, record))).transpose()?;
+        if replace != Some(name) && self.system.table(name)?.is_some() {
+            return Err(Error::TableExists(name.to_string()));
+        }
+        let record = self.new_record(specs, meta)?;
+        let mut changes = Changes::default();
+        if let Some((old, record)) = &replaced {
+            changes.remove(old, record);
+        }
+        changes.add(name, &record);
+        self.commit_new(&changes, &record)?;
+        if let Some((old, record)) = &replaced {
+            self.discard(old, record);
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_table(&self, name: &str) -> Result<()> {
+        let _ddl = self.ddl.lock();
+        self.health.check()?;
+        let record = self.record(name)?;
+        let mut changes = Changes::default();
+        changes.remove(name, &record);
+        changes.commit(self)?;
+        self.discard(name, &record);
+        Ok(())
+    }
+
+    pub(super) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        check_limit("table name", to.len(), MAX_NAME_BYTES)?;
+        let _ddl = self.ddl.lock();
+        self.health.check()?;
+        let record = self.record(from)?;
+        if self.system.table(to)?.is_some() {
+            return Err(Error::TableExists(to.to_string()));
+        }
+        let mut changes = Changes::default();
+        changes.remove(from, &record);
+        changes.add(to, &record);
+        changes.commit(self)?;
+        self.tables.lock().rename(from, to);
+        Ok(())
+    }
+
+    pub(super) fn truncate_table(&self, name: &str) -> Result<()> {
+        let _ddl = self.ddl.lock();
+        self.health.check()?;
+        let old = self.record(name)?;
+        let specs: Vec<TreeSpec> = old.trees.iter().map(|(_, spec)| *spec).collect();
+        let record = self.new_record(&specs, &old.meta)?;
+        let mut changes = Changes::default();
+        changes.remove(name, &old);
+        changes.add(name, &record);
+        self.commit_new(&changes, &record)?;
+        self.discard(name, &old);
+        Ok(())
+    }
+
+    pub(super) fn open_table(&self, name: &str) -> Result<Arc<Table>> {
+        if let Some(table) = self.tables.lock().get(name) {
+            return Ok(table.clone());
+        }
+        let _ddl = self.ddl.lock();
+        {
+            let tables = self.tables.lock();
+            if let Some(table) = tables.get(name) {
+                return Ok(table.clone());
+            }
+            if let Some(error) = tables.unusable.get(name) {
+                return Err(error.clone());
+            }
+        }
+        let table = self.load_table(name)?;
+        self.tables.lock().insert(table.clone());
+        Ok(table)
+    }
+
+    /// Opens a table that is not open. The caller holds `ddl`, or is the only thread.
+    pub(super) fn load_table(&self, name: &str) -> Result<Arc<Table>> {
+        let record = self.record(name)?;
+        let path = self.space_path(record.space);
+        if !self.fs.exists(&path)? {
+            return Err(Error::corrupt(path, 0, format!("the file of table '{name}' is missing")));
+        }
+        let space = Space::open(&*self.fs, &path, record.space, self.system.map(record.space)?)?;
+        let mut trees = Vec::with_capacity(record.trees.len());
+        for (id, spec) in &record.trees {
+            let root = self.system.root(*id)?;
+            trees.push(Tree::open(*id, *spec, space.clone(), root, self.context.clone()));
+        }
+        let counter = match record.trees.first() {
+            Some((first, _)) => self.counter(*first)?,
+            None => Arc::new(PersistedCounter::new(0)),
+        };
+        Ok(Arc::new(Table::new(name, record.meta, space, trees, counter)))
+    }
+
+    fn counter(&self, first: TreeId) -> Result<Arc<PersistedCounter>> {
+        if let Some(counter) = self.counters.lock().get(&first) {
+            return Ok(counter.clone());
+        }
+        Ok(Arc::new(PersistedCounter::new(self.system.counter(first)?.unwrap_or(0))))
+    }
+}
+
+fn check_limit(what: &'static str, found: usize, maximum: usize) -> Result<()> {
+    if found > maximum {
+        return Err(Error::TooLarge { what, bytes: found as u64, maximum: maximum as u64 });
+    }
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! Opening an engine: making its directory, or recovering what is there.
+
+use super::background;
+use super::checkpoints::Progress;
+use super::prepared::Prepared;
+use super::settings::Settings;
+use super::shared::{Damaged, Health, Ids, Shared};
+use super::statistics::Counters;
+use super::tables::{OpenTables, Table};
+use super::work::Work;
+use crate::cache::Cache;
+use crate::catalog::{
+    name_of_key, space_file_name, space_of_file_name, SystemTrees, TableRecord, FIRST_TREE, SYSTEM_SPACE,
+};
+use crate::checkpoint::recovery::{replay, CatalogChange, Replayed, Survey};
+use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
+use crate::file::FileSystem;
+use crate::lock::LockManager;
+use crate::log::{Log, Lsn};
+use crate::mvcc::{Clock, TxnStatus};
+use crate::options::{LogLevel, Options};
+use crate::store::{Space, SpillFile, Superblock};
+use crate::tree::{Tree, TreeContext};
+use crate::types::{TreeId, WriteOp};
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SUPERBLOCK: &str = "teak.super";
+const LOCK: &str = "teak.lock";
+const LOG: &str = "log";
+
+/// Where the log of an engine is.
+pub(super) fn log_dir(dir: &Path) -> PathBuf {
+    dir.join(LOG)
+}
+
+/// Opens the engine in `options.dir`.
+pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shared>> {
+    fs.create_dir(&options.dir)?;
+    let directory_lock = fs.lock_exclusive(&options.dir.join(LOCK))?;
+    fs.create_dir(&options.temp_dir)?;
+    let superblock_path = options.dir.join(SUPERBLOCK);
+    let superblock = match Superblock::read_newest(&*fs, &superblock_path)? {
+        Some(superblock) => superblock,
+        None => create(&fs, &options, &superblock_path)?,
+    };
+    let spill = SpillFile::create(&*fs, &options.temp_dir, options.spill_max_bytes)?;
+    let cache = Arc::new(Cache::new(options.cache_bytes, options.observer.clone()));
+    if options.background {
+        cache.start()?;
+    }
+    let clock = Clock::new(superblock.timestamp);
+    let settings = Settings::new(&options, cache.clone(), spill.clone());
+    let context = Arc::new(TreeContext { cache, clock: clock.clone(), spill });
+    let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
+    let space = Space::open(&*fs, &space_path, SYSTEM_SPACE, superblock.system_map)?;
+    let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);
+
+    let mut survey = Survey::default();
+    let log = Log::recover(
+        fs.clone(),
+        &log_dir(&options.dir),
+        options.log_segment_bytes,
+        superblock.replay_from,
+        &mut |lsn, record| {
+            survey.visit(lsn, record);
+            Ok(())
+        },
+    )?;
+    let log = Arc::new(log);
+    let checkpointer = Checkpointer::new(
+        fs.clone(),
+        superblock_path,
+        log.clone(),
+        clock.clone(),
+        system.clone(),
+        &superblock,
+    );
+    let mut shared = Shared {
+        fs,
+        dir: options.dir.clone(),
+        background: options.background,
+        observer: options.observer.clone(),
+        settings,
+        clock,
+        locks: LockManager::new(),
+        log_start: log.end(),
+        log,
+        context,
+        system,
+        checkpointer,
+        progress: Arc::new(Progress::from(superblock.replay_from)),
+        counted: Counters::default(),
+        ids: Ids {
+            tree: superblock.next_tree.max(FIRST_TREE).into(),
+            txn: superblock.next_txn.max(survey.last_txn.saturating_add(1)).into(),
+            space: superblock.next_space.max(1).into(),
+        },
+        health: Health::default(),
+        ddl: Mutex::default(),
+        tables: Mutex::new(OpenTables::default()),
+        dirty: Mutex::default(),
+        counters: Mutex::default(),
+        dropped: Mutex::default(),
+        holds: Mutex::default(),
+        prepared: Mutex::new(Prepared::default()),
+        damaged: Mutex::new(Damaged { trees: HashMap::new(), replay_from: superblock.replay_from }),
+        directory_lock: Mutex::new(Some(directory_lock)),
+        threads: Mutex::default(),
+        replayed_operations: 0,
+    };
+    recover(&mut shared, &superblock, survey, &options)?;
+    let shared = Arc::new(shared);
+    if shared.background {
+        background::start(&shared)?;
+    }
+    Ok(shared)
+}
+
+/// Makes a new engine's files. The superblock comes last: a directory without one is empty, or was never finished.
+fn create(fs: &Arc<dyn FileSystem>, options: &Options, superblock_path: &Path) -> Result<Superblock> {
+    let tables = |name: &String| space_of_file_name(name).is_some_and(|space| space != SYSTEM_SPACE);
+    if fs.list(&options.dir)?.iter().any(tables) {
+        return Err(Error::corrupt(superblock_path, 0, "the file is missing, but there are tables"));
+    }
+    let log = Log::create(fs.clone(), &log_dir(&options.dir), options.log_segment_bytes, 0)?;
+    Space::create(&**fs, &options.dir.join(space_file_name(SYSTEM_SPACE)), SYSTEM_SPACE)?;
+    let superblock = Superblock {
+        version: Superblock::VERSION,
+        engine_id: Superblock::new_engine_id(),
+        checkpoint: 1,
+        timestamp: 0,
+        replay_from: log.end(),
+        next_tree: FIRST_TREE,
+        next_txn: 1,
+        next_space: SYSTEM_SPACE + 1,
+        directory: None,
+        system_map: None,
+        clean: true,
+    };
+    superblock.write(&**fs, superblock_path)?;
+    if let Some(parent) = options.dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs.sync_dir(parent)?;
+    }
+    Ok(superblock)
+}
+
+fn recover(
+    shared: &mut Shared,
+    superblock: &Superblock,
+    mut survey: Survey,
+    options: &Options,
+) -> Result<()> {
+    // Everything replayed is visible to whoever comes after.
+    let committed = TxnStatus::new(0);
+    shared.clock.publish(&committed);
+    let catalog = survey.take_catalog();
+    let spaces = Spaces::replay(shared, &catalog, &committed)?;
+    spaces.remove_orphans(shared, superblock.next_space)?;
+    for (&table, &counter) in &survey.counters {
+        if shared.system.table_of(table)?.is_some() {
+            let value = counter.merged(shared.system.counter(table)?);
+            shared.counters.lock().insert(table, Arc::new(PersistedCounter::new(value)));
+        }
+    }
+    if survey.records > 0 {
+        let replayed = replay_tables(shared, &survey, superblock.replay_from, &committed, options)?;
+        let text = format!(
+            "recovered {} log records from position {}: {} operations, {} prepared transactions",
+            survey.records,
+            superblock.replay_from,
+            replayed.operations,
+            replayed.prepared.len()
+        );
+        shared.observer.message(LogLevel::Note, &text);
+        finish_replay(shared, replayed)?;
+    }
+    Ok(())
+}
+
+/// Second pass over the log.
+fn replay_tables(
+    shared: &Shared,
+    survey: &Survey,
+    from: Lsn,
+    committed: &Arc<TxnStatus>,
+    options: &Options,
+) -> Result<Replayed> {
+    let counted = shared.system.counted()?.unwrap_or(from);
+    let threads = if options.background { options.recovery_threads } else { 1 };
+    let log = log_dir(&options.dir);
+    let mut resolve = |tree| shared.tree_of_log(tree);
+    replay(survey, threads, counted, committed.clone(), &mut resolve, |visit| {
+        Log::scan(&*shared.fs, &log, from, visit).map(drop)
+    })
+}
+
+fn finish_replay(shared: &mut Shared, replayed: Replayed) -> Result<()> {
+    shared.mark_dirty(replayed.trees.iter());
+    for (tree, error) in replayed.damaged {
+        shared.damage(tree, error)?;
+    }
+    let mut tables: Vec<Arc<Table>> = Vec::new();
+    {
+        let open = shared.tables.lock();
+        tables.extend(open.all().cloned());
+    }
+    // Row ids were looked up before the rows of the log were there.
+    tables.iter().for_each(|table| table.count_row_ids());
+    for transaction in replayed.prepared {
+        let work = Work::recovered(shared, transaction, &tables)?;
+        shared.counted.active.add(1);
+        shared.prepared.lock().leave(Box::new(work));
+    }
+    shared.replayed_operations = replayed.operations;
+    Ok(())
+}
+
+impl Shared {
+    /// The tree that an operation in the log belongs to; `None` if its table is gone or cannot be opened.
+    fn tree_of_log(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
+        let Some(name) = self.system.table_of(tree)? else { return Ok(None) };
+        let open = self.tables.lock().get(&name).cloned();
+        let table = match open {
+            Some(table) => table,
+            None => match self.load_table(&name) {
+                Ok(table) => {
+                    self.tables.lock().insert(table.clone());
+                    table
+                }
+                Err(error @ (Error::Corrupt { .. } | Error::UnknownVersion { .. })) => {
+                    self.damage(tree, error)?;
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(table.all_trees().iter().find(|candidate| candidate.id() == tree).cloned())
+    }
+
+    /// A table cannot take its part of the log: it is not opened, the log is kept, the others go on.
+    fn damage(&self, tree: TreeId, error: Error) -> Result<()> {
+        let name = self.system.table_of(tree)?.unwrap_or_default();
+        let text = format!("table '{name}' cannot be recovered and stays closed; its log is kept: {error}");
+        self.observer.message(LogLevel::Error, &text);
+        self.damaged.lock().trees.insert(tree, error.clone());
+        let mut tables = self.tables.lock();
+        let table = tables.retire(&name);
+        tables.unusable.insert(name, error);
+        drop(tables);
+        if let Some(table) = table {
+            let mut dirty = self.dirty.lock();
+            for tree in table.all_trees() {
+                dirty.remove(&tree.id());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Spaces that the log's DDL mentions, and whether they are still in use.
+struct Spaces {
+    /// With their trees, and the names whose records named them.
+    mentioned: HashMap<u32, (Vec<TreeId>, HashSet<String>)>,
+}
+
+impl Spaces {
+    /// Applies the log's changes to the catalog.
+    fn replay(shared: &mut Shared, changes: &[CatalogChange], committed: &Arc<TxnStatus>) -> Result<Spaces> {
+        let mut spaces = Spaces { mentioned: HashMap::new() };
+        let catalog = shared.system.catalog.clone();
+        for (i, change) in changes.iter().enumerate() {
+            let op = match change.kind {
+                crate::log::OpKind::Insert => WriteOp::Insert(&change.value),
+                crate::log::OpKind::Update => WriteOp::Update(&change.value),
+                crate::log::OpKind::Delete => WriteOp::Delete,
+            };
+            if let Some(name) = name_of_key(&change.key) {
+                if let Some(old) = shared.system.table(name)? {
+                    spaces.mention(name, &old);
+                }
+                if !matches!(op, WriteOp::Delete) {
+                    let record = TableRecord::decode(&change.value)
+                        .map_err(|detail| Error::corrupt(log_dir(&shared.dir), 0, detail))?;
+                    spaces.mention(name, &record);
+                    shared.ids.skip(&record);
+                }
+            }
+            catalog.write(&change.key, op, committed, i as u32 + 1)?;
+        }
+        if !changes.is_empty() {
+            shared.mark_dirty([&catalog].into_iter());
+        }
+        Ok(spaces)
+    }
+
+    fn mention(&mut self, name: &str, record: &TableRecord) {
+        let (_, names) = self
+            .mentioned
+            .entry(record.space)
+            .or_insert_with(|| (record.trees.iter().map(|(tree, _)| *tree).collect(), HashSet::new()));
+        names.insert(name.to_string());
+    }
+
+    /// Removes the files of DDL that was not finished before the crash: those of dropped tables, and those younger than the checkpoint
+    /// (with a number from `young` on) that no record names.
+    fn remove_orphans(self, shared: &Shared, young: u32) -> Result<()> {
+        let mut live = HashSet::new();
+        let mut orphans = HashSet::new();
+        for (space, (trees, names)) in self.mentioned {
+            let mut used = false;
+            for name in names {
+                used |= shared.system.table(&name)?.is_some_and(|record| record.space == space);
+            }
+            if used {
+                live.insert(space);
+            } else {
+                orphans.insert(space);
+                shared.dropped.lock().push(Dropped { space: Some(space), trees });
+            }
+        }
+        let files = shared.fs.list(&shared.dir)?;
+        let present: HashSet<u32> = files.iter().filter_map(|name| space_of_file_name(name)).collect();
+        let is_young = |space: &&u32| **space >= young && !live.contains(*space);
+        orphans.extend(present.iter().filter(is_young));
+        orphans.retain(|space| present.contains(space));
+        for space in &orphans {
+            shared.fs.remove(&shared.space_path(*space))?;
+        }
+        if !orphans.is_empty() {
+            shared.fs.sync_dir(&shared.dir)?;
+        }
+        Ok(())
+    }
+}

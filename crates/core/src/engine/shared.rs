@@ -1,0 +1,177 @@
+//! What all handles of one engine share, and the rules about it.
+//!
+//! Mutexes, in the order in which they may be taken together:
+//! the checkpointer's > `ddl` > `tables` > (`dirty`, `counters`, `dropped`, `holds`, `prepared`, `damaged`). Only the first two are held over
+//! I/O: `ddl` by DDL and by the first opening of a table, and by a checkpoint for the moment in which it captures its state.
+
+use super::checkpoints::Progress;
+use super::prepared::Prepared;
+use super::settings::Settings;
+use super::statistics::Counters;
+use super::tables::OpenTables;
+use crate::catalog::{space_file_name, SystemTrees, TableRecord};
+use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
+use crate::file::FileSystem;
+use crate::lock::LockManager;
+use crate::log::{Log, Lsn};
+use crate::mvcc::Clock;
+use crate::options::{LogLevel, Observer};
+use crate::tree::{Tree, TreeContext};
+use crate::types::{TreeId, TxnId};
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// The engine behind its handles.
+pub(crate) struct Shared {
+    pub fs: Arc<dyn FileSystem>,
+    pub dir: PathBuf,
+    pub background: bool,
+    pub observer: Arc<dyn Observer>,
+    pub settings: Settings,
+    pub clock: Arc<Clock>,
+    pub locks: LockManager,
+    pub log: Arc<Log>,
+    pub context: Arc<TreeContext>,
+    pub system: Arc<SystemTrees>,
+    pub checkpointer: Checkpointer,
+    pub progress: Arc<Progress>,
+    pub counted: Counters,
+    pub ids: Ids,
+    pub health: Health,
+    /// Serialises DDL, first openings of tables, and the capture of a checkpoint.
+    pub ddl: Mutex<()>,
+    pub tables: Mutex<OpenTables>,
+    /// Trees with commits since the last checkpoint captured its list. A tree is entered before a commit that touches it is published.
+    pub dirty: Mutex<HashMap<TreeId, Arc<Tree>>>,
+    /// Counters whose newest value no checkpoint has, by the first tree of their table.
+    pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
+    /// Whose directory rows the next checkpoint removes.
+    pub dropped: Mutex<Vec<Dropped>>,
+    /// First records of open transactions that have some in the log.
+    pub holds: Mutex<HashMap<TxnId, Lsn>>,
+    pub prepared: Mutex<Prepared>,
+    /// Trees whose part of the log could not be replayed.
+    pub damaged: Mutex<Damaged>,
+    /// The exclusive lock on the directory; given up when the engine is closed.
+    pub directory_lock: Mutex<Option<Box<dyn Send + Sync>>>,
+    pub threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+    pub log_start: Lsn,
+    pub replayed_operations: u64,
+}
+
+/// Trees that could not take their part of the log at the start. Their log is kept: nothing of it is lost while they exist.
+#[derive(Default)]
+pub(crate) struct Damaged {
+    pub trees: HashMap<TreeId, Error>,
+    /// Where the replay began.
+    pub replay_from: Lsn,
+}
+
+/// Identifiers not used so far.
+pub(crate) struct Ids {
+    pub tree: AtomicU64,
+    pub txn: AtomicU64,
+    pub space: AtomicU32,
+}
+
+impl Ids {
+    /// None of the record's identifiers is given out again.
+    pub(super) fn skip(&self, record: &TableRecord) {
+        // Relaxed: while the engine is opened there is one thread.
+        self.space.fetch_max(record.space.saturating_add(1), Ordering::Relaxed);
+        for (tree, _) in &record.trees {
+            // Relaxed: as above.
+            self.tree.fetch_max(tree.saturating_add(1), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn next_txn(&self) -> TxnId {
+        // Relaxed: only uniqueness matters.
+        self.txn.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Whether the engine may write.
+#[derive(Default)]
+pub(crate) struct Health {
+    failed: AtomicBool,
+    reason: Mutex<Option<String>>,
+}
+
+impl Health {
+    /// An error once the engine has failed.
+    #[inline]
+    pub(super) fn check(&self) -> Result<()> {
+        // Relaxed: a hint; what fails after the failure fails at the log.
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(Error::ReadOnly(self.reason.lock().clone().unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// The first reason stays. `true` if this was it.
+    pub(super) fn fail(&self, reason: &str) -> bool {
+        let mut known = self.reason.lock();
+        let first = known.is_none();
+        known.get_or_insert_with(|| reason.to_string());
+        // Relaxed: see `check`; the reason is behind its mutex.
+        self.failed.store(true, Ordering::Relaxed);
+        first
+    }
+}
+
+impl Shared {
+    /// Turns the engine read-only.
+    pub(super) fn fail(&self, reason: &str) {
+        if self.health.fail(reason) {
+            self.observer.message(
+                LogLevel::Error,
+                &format!("the engine is read-only from now on, restart it to recover from the log: {reason}"),
+            );
+        }
+        // Writers that wait for a checkpoint must learn of it.
+        self.progress.wake_all();
+    }
+
+    /// A write to the log failed. A full disk leaves the log as it was; anything else ends writing.
+    pub(super) fn log_failed(&self, error: &Error) {
+        if !matches!(error, Error::DiskFull { .. } | Error::TooLarge { .. }) {
+            self.fail(&error.to_string());
+        }
+    }
+
+    pub(super) fn space_path(&self, space: u32) -> PathBuf {
+        self.dir.join(space_file_name(space))
+    }
+
+    /// Keeps the log from its present end on, until [`Shared::release_hold`]. To be called before the transaction's first record is
+    /// appended, so that the position is at or before that record.
+    pub(super) fn hold_log(&self, txn: TxnId) {
+        let mut holds = self.holds.lock();
+        holds.entry(txn).or_insert_with(|| self.log.end());
+    }
+
+    /// The transaction is decided and, if it committed, published.
+    pub(super) fn release_hold(&self, txn: TxnId) {
+        self.holds.lock().remove(&txn);
+    }
+
+    /// The next checkpoint must write these. Before the commit is published.
+    pub(super) fn mark_dirty<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
+        let mut dirty = self.dirty.lock();
+        for tree in trees {
+            dirty.entry(tree.id()).or_insert_with(|| tree.clone());
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Without `close`: as after a crash, but the threads end.
+        self.progress.stop();
+    }
+}

@@ -1,0 +1,112 @@
+//! Numbers for people who watch an engine.
+
+use crate::types::{Timestamp, TxnId};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Counted since the start, or as of now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Keys that cursors returned.
+    pub reads: u64,
+    /// Operations written by transactions.
+    pub writes: u64,
+    /// Transactions that committed.
+    pub commits: u64,
+    /// Transactions that were rolled back.
+    pub rollbacks: u64,
+    /// Open transactions.
+    pub active_transactions: u64,
+    /// Prepared transactions that wait for their coordinator.
+    pub prepared_transactions: u64,
+    /// Timestamp of the newest commit.
+    pub last_commit: Timestamp,
+    /// Log written since the start, in bytes.
+    pub log_bytes: u64,
+    /// Log written since the last checkpoint began, in bytes.
+    pub log_bytes_since_checkpoint: u64,
+    /// Checkpoints that became durable.
+    pub checkpoints: u64,
+    /// Checkpoints that failed and were tried again later.
+    pub failed_checkpoints: u64,
+    /// Times a write waited because checkpoints were behind.
+    pub checkpoint_waits: u64,
+    /// Memory in use, in bytes.
+    pub cache_used_bytes: u64,
+    /// Memory budget, in bytes.
+    pub cache_budget_bytes: u64,
+    /// Disk that spilled data takes, in bytes.
+    pub spilled_bytes: u64,
+    /// Lock requests that waited.
+    pub lock_waits: u64,
+    /// Lock waits that timed out.
+    pub lock_timeouts: u64,
+    /// Deadlocks found.
+    pub deadlocks: u64,
+    /// Time spent waiting for locks.
+    pub lock_wait_time: Duration,
+    /// Active snapshots.
+    pub snapshots: u64,
+    /// Age of the oldest snapshot, zero if there is none.
+    pub oldest_snapshot_age: Duration,
+    /// Tables that are open.
+    pub open_tables: u64,
+    /// Trees with changes that no checkpoint contains.
+    pub dirty_trees: u64,
+    /// Operations replayed from the log at the start.
+    pub replayed_operations: u64,
+}
+
+/// An active snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotInfo {
+    /// What [`super::Transaction::set_label`] was given.
+    pub session: u64,
+    /// It sees the commits up to this.
+    pub timestamp: Timestamp,
+    /// How long it has been open.
+    pub age: Duration,
+}
+
+/// A transaction that waits for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockWait {
+    /// Who waits.
+    pub waiter: TxnId,
+    /// For whom.
+    pub holder: TxnId,
+}
+
+/// A number that many threads add to.
+#[derive(Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, n: u64) {
+        // Relaxed: a statistic.
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(super) fn subtract(&self, n: u64) {
+        // Relaxed: a statistic.
+        self.0.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What the engine itself counts. Transactions add their reads and writes when they end.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub reads: Counter,
+    pub writes: Counter,
+    pub commits: Counter,
+    pub rollbacks: Counter,
+    pub active: Counter,
+    pub checkpoints: Counter,
+    pub failed_checkpoints: Counter,
+    pub checkpoint_waits: Counter,
+}

@@ -1,0 +1,241 @@
+//! Open tables.
+//!
+//! A table is opened at most once, so that all see the same trees, and stays open while memory holds something of it that the disk does
+//! not: changes that no checkpoint contains, or versions that an active snapshot may need. [`OpenTables::release_idle`] lets go of the
+//! others, and with them of their files.
+
+use crate::checkpoint::PersistedCounter;
+use crate::store::Space;
+use crate::tree::{Reader, Tree, TreeCursor};
+use crate::types::{Timestamp, TreeId};
+use crate::{Error, Result};
+use parking_lot::RwLock;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Row ids start here if those in use cannot be determined: past any that counting reaches.
+const ROW_IDS_AFTER_DAMAGE: u64 = 1 << 62;
+
+/// Trees that live and die together, with what the caller wants remembered about them.
+pub struct Table {
+    name: RwLock<String>,
+    meta: Vec<u8>,
+    space: Arc<Space>,
+    trees: Vec<Arc<Tree>>,
+    counter: AtomicU64,
+    persisted: Arc<PersistedCounter>,
+    next_row: AtomicU64,
+    current: AtomicBool,
+}
+
+impl Table {
+    pub(super) fn new(
+        name: &str,
+        meta: Vec<u8>,
+        space: Arc<Space>,
+        trees: Vec<Arc<Tree>>,
+        persisted: Arc<PersistedCounter>,
+    ) -> Table {
+        let next_row = trees.first().map_or(1, |rows| next_row_id(rows).unwrap_or(ROW_IDS_AFTER_DAMAGE));
+        Table {
+            name: RwLock::new(name.to_string()),
+            meta,
+            space,
+            trees,
+            counter: AtomicU64::new(persisted.value()),
+            persisted,
+            next_row: AtomicU64::new(next_row),
+            current: AtomicBool::new(true),
+        }
+    }
+
+    /// Its present name.
+    pub fn name(&self) -> String {
+        self.name.read().clone()
+    }
+
+    pub(super) fn set_name(&self, name: &str) {
+        *self.name.write() = name.to_string();
+    }
+
+    /// What the creator wanted remembered.
+    pub fn meta(&self) -> &[u8] {
+        &self.meta
+    }
+
+    /// Its `i`-th tree.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn tree(&self, i: usize) -> &Arc<Tree> {
+        &self.trees[i]
+    }
+
+    /// Number of trees.
+    pub fn trees(&self) -> usize {
+        self.trees.len()
+    }
+
+    pub(super) fn all_trees(&self) -> &[Arc<Tree>] {
+        &self.trees
+    }
+
+    pub(super) fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// By what counters are known in the log and in the directory; `None` for a table without trees.
+    pub(super) fn counter_id(&self) -> Option<TreeId> {
+        self.trees.first().map(|tree| tree.id())
+    }
+
+    /// Next AUTO_INCREMENT value; 0 if none was set.
+    pub fn counter(&self) -> u64 {
+        // Relaxed: a number; values are given out by atomic changes of it alone. Likewise below.
+        self.counter.load(Ordering::Relaxed)
+    }
+
+    /// The counter itself, for reserving values. [`super::Transaction::note_counter`] persists what was reserved.
+    pub fn counter_cell(&self) -> &AtomicU64 {
+        &self.counter
+    }
+
+    pub(super) fn persisted_counter(&self) -> &Arc<PersistedCounter> {
+        &self.persisted
+    }
+
+    /// A hidden primary key that was never given out. Tables that use it have keys of 8 bytes, big-endian, in their first tree: at
+    /// the opening of the table the counting goes on after the last.
+    pub fn next_row_id(&self) -> u64 {
+        // Relaxed: only uniqueness matters.
+        self.next_row.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A row with this id exists or may come to exist.
+    pub(super) fn raise_row_id(&self, used: u64) {
+        // Relaxed: as in `next_row_id`.
+        self.next_row.fetch_max(used.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Looks up the last row id again: rows came from the log.
+    pub(super) fn count_row_ids(&self) {
+        if let Some(rows) = self.trees.first() {
+            // Relaxed: as in `next_row_id`.
+            self.next_row.fetch_max(next_row_id(rows).unwrap_or(ROW_IDS_AFTER_DAMAGE), Ordering::Relaxed);
+        }
+    }
+
+    /// Size of its file, in bytes.
+    pub fn disk_bytes(&self) -> u64 {
+        self.space.file_bytes()
+    }
+
+    /// Bytes in the file that wait to be reused.
+    pub fn free_bytes(&self) -> u64 {
+        self.space.free_bytes()
+    }
+
+    /// Whether this is what [`super::Engine::open_table`] would return: no longer after the table was dropped, truncated or altered.
+    pub fn is_current(&self) -> bool {
+        // Relaxed: the caller's own locking of table definitions orders it.
+        self.current.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn retire(&self) {
+        // Relaxed: see `is_current`.
+        self.current.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The row id in a key, if it can be one.
+pub(super) fn row_id_of_key(key: &[u8]) -> Option<u64> {
+    key.try_into().ok().map(u64::from_be_bytes)
+}
+
+fn next_row_id(rows: &Arc<Tree>) -> Result<u64> {
+    let mut cursor = TreeCursor::new(rows.clone());
+    // Whoever inserted had the table open, which nobody has now: nothing but prepared transactions can be undecided, and
+    // their keys are noted when they are recovered.
+    if !cursor.last(&Reader::at(Timestamp::MAX))? {
+        return Ok(1);
+    }
+    Ok(row_id_of_key(cursor.key()).map_or(1, |last| last.saturating_add(1)))
+}
+
+struct Entry {
+    table: Arc<Table>,
+    /// The first checkpoint timestamp at which all its changes were on disk, as far as known.
+    clean_since: Option<Timestamp>,
+}
+
+/// The tables that are open, by name.
+#[derive(Default)]
+pub(crate) struct OpenTables {
+    by_name: HashMap<String, Entry>,
+    /// Tables that could not be opened while the log was replayed.
+    pub unusable: HashMap<String, Error>,
+}
+
+impl OpenTables {
+    pub(super) fn get(&self, name: &str) -> Option<&Arc<Table>> {
+        self.by_name.get(name).map(|entry| &entry.table)
+    }
+
+    pub(super) fn insert(&mut self, table: Arc<Table>) {
+        self.by_name.insert(table.name(), Entry { table, clean_since: None });
+    }
+
+    /// Takes a table out that is no longer what the name means.
+    pub(super) fn retire(&mut self, name: &str) -> Option<Arc<Table>> {
+        self.unusable.remove(name);
+        let table = self.by_name.remove(name)?.table;
+        table.retire();
+        Some(table)
+    }
+
+    pub(super) fn rename(&mut self, from: &str, to: &str) {
+        if let Some(error) = self.unusable.remove(from) {
+            self.unusable.insert(to.to_string(), error);
+        }
+        if let Some(entry) = self.by_name.remove(from) {
+            entry.table.set_name(to);
+            self.by_name.insert(to.to_string(), entry);
+        }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.by_name.values().map(|entry| &entry.table)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Lets go of tables that nobody uses and of which the disk has everything; to be called after a checkpoint at timestamp
+    /// `checkpoint` that has written the trees `written`. `is_dirty` says whether memory has changes that the disk has not; `oldest` is
+    /// the oldest active snapshot. The caller drops the result without holding a mutex.
+    pub(super) fn release_idle(
+        &mut self,
+        checkpoint: Timestamp,
+        written: &HashSet<TreeId>,
+        oldest: Timestamp,
+        is_dirty: impl Fn(&Table) -> bool,
+    ) -> Vec<Arc<Table>> {
+        let idle = self.by_name.extract_if(|_, entry| {
+            let trees = &entry.table.trees;
+            if is_dirty(&entry.table) {
+                entry.clean_since = None;
+                return false;
+            }
+            if entry.clean_since.is_none() || trees.iter().any(|tree| written.contains(&tree.id())) {
+                entry.clean_since = Some(checkpoint);
+            }
+            let used =
+                Arc::strong_count(&entry.table) > 1 || trees.iter().any(|tree| Arc::strong_count(tree) > 1);
+            // A snapshot from before may need versions that only memory has; a later one reads what the disk has.
+            !used && entry.clean_since.is_some_and(|since| since <= oldest)
+        });
+        idle.map(|(_, entry)| entry.table).collect()
+    }
+}

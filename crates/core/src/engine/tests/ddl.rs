@@ -1,0 +1,217 @@
+//! DDL, and what a crash in the middle of it leaves.
+
+use super::*;
+use crate::catalog::space_of_file_name;
+use crate::file::{Fault, FileSystem};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+#[test]
+fn a_closed_engine_opens_with_everything_it_had() {
+    let (fs, engine, table) = with_table(1);
+    put(&engine, table.tree(0), &[("a", "1"), ("b", "2")]);
+    put(&engine, table.tree(1), &[("x", "")]);
+    drop(table);
+    engine.close().unwrap();
+    assert!(matches!(engine.create_table("u", &specs(1), b"", None), Err(Error::ReadOnly(_))));
+    drop(engine);
+    let engine = open(&fs);
+    let table = engine.open_table("t").unwrap();
+    assert_eq!((table.meta(), table.trees(), table.name()), (&b"meta"[..], 2, "t".to_string()));
+    assert_eq!(table.tree(0).entries(), 2);
+    expect(&engine, "t", 0, &[("a", "1"), ("b", "2")]);
+    expect(&engine, "t", 1, &[("x", "")]);
+    engine.check_table(&table).unwrap();
+    assert_eq!(engine.statistics().replayed_operations, 0, "a clean start has nothing to replay");
+}
+
+#[test]
+fn a_directory_is_used_by_one_engine_at_a_time() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = open(&fs);
+    assert!(matches!(Engine::open(Arc::new(fs.clone()), options()), Err(Error::InUse { .. })));
+    engine.close().unwrap();
+    open(&fs);
+}
+
+#[test]
+fn names_are_unique_and_listed_by_prefix() {
+    let (_fs, engine, _) = with_table(2);
+    assert!(matches!(engine.create_table("t", &specs(1), b"", None), Err(Error::TableExists(_))));
+    engine.create_table("db/a", &specs(1), b"", None).unwrap();
+    engine.create_table("db/b", &specs(1), b"", None).unwrap();
+    assert_eq!(engine.table_names("db/").unwrap(), ["db/a", "db/b"]);
+    assert_eq!(engine.table_names("").unwrap(), ["db/a", "db/b", "t"]);
+    assert!(matches!(engine.rename_table("db/a", "db/b"), Err(Error::TableExists(_))));
+    assert!(matches!(engine.drop_table("nix"), Err(Error::NoSuchTable(_))));
+    engine.drop_table("db/a").unwrap();
+    assert!(matches!(engine.open_table("db/a"), Err(Error::NoSuchTable(_))));
+}
+
+#[test]
+fn a_renamed_table_keeps_rows_handles_and_survives_a_crash() {
+    let (fs, engine, table) = with_table(3);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    engine.checkpoint().unwrap();
+    engine.rename_table("t", "u").unwrap();
+    assert_eq!(table.name(), "u");
+    put(&engine, table.tree(0), &[("b", "2")]);
+    drop(table);
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.table_names("").unwrap(), ["u"]);
+    expect(&engine, "u", 0, &[("a", "1"), ("b", "2")]);
+}
+
+#[test]
+fn a_truncated_table_is_empty_and_old_handles_know() {
+    let (fs, engine, table) = with_table(4);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.note_counter(&table, 17);
+    txn.commit().unwrap();
+    engine.checkpoint().unwrap();
+    engine.truncate_table("t").unwrap();
+    assert!(!table.is_current());
+    let table = engine.open_table("t").unwrap();
+    assert!(table.is_current());
+    assert_eq!(table.counter(), 0);
+    put(&engine, table.tree(0), &[("b", "2")]);
+    drop(table);
+    let (fs, engine) = crash(&fs, engine);
+    expect(&engine, "t", 0, &[("b", "2")]);
+    engine.checkpoint().unwrap();
+    let (_fs, engine) = crash(&fs, engine);
+    expect(&engine, "t", 0, &[("b", "2")]);
+    assert_eq!(engine.open_table("t").unwrap().counter(), 0);
+}
+
+#[test]
+fn replacing_a_table_is_one_step() {
+    let (fs, engine, table) = with_table(5);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    drop(table);
+    engine.create_table("t", &specs(3), b"new", Some("t")).unwrap();
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.open_table("t").unwrap().trees(), 3);
+    expect(&engine, "t", 0, &[]);
+}
+
+fn files(fs: &SimulatedFileSystem) -> BTreeSet<u32> {
+    let names = fs.list(Path::new("/teak")).unwrap();
+    names.iter().filter_map(|name| space_of_file_name(name)).collect()
+}
+
+/// Each file but the system's belongs to a table, and each table has its file.
+fn no_orphans(fs: &SimulatedFileSystem, engine: &Engine) {
+    let names = engine.table_names("").unwrap();
+    let used: BTreeSet<u32> =
+        names.iter().map(|name| engine.open_table(name).unwrap().space().id()).chain([0]).collect();
+    assert_eq!(files(fs), used);
+}
+
+#[test]
+fn a_power_cut_at_any_moment_of_ddl_leaves_old_or_new_and_no_stray_files() {
+    type Step = fn(&Engine) -> Result<()>;
+    let script: &[(&str, Step)] = &[
+        ("create", |e| e.create_table("new", &specs(2), b"", None)),
+        ("drop", |e| e.drop_table("old")),
+        ("rename", |e| e.rename_table("old", "renamed")),
+        ("truncate", |e| e.truncate_table("old")),
+        ("replace", |e| e.create_table("old", &specs(1), b"replaced", Some("old"))),
+    ];
+    for (what, step) in script {
+        for cut in 0.. {
+            let fs = SimulatedFileSystem::new(cut * 7 + 1);
+            let engine = open(&fs);
+            engine.create_table("old", &specs(1), b"", None).unwrap();
+            put(&engine, engine.open_table("old").unwrap().tree(0), &[("a", "1")]);
+            if cut % 2 == 0 {
+                engine.checkpoint().unwrap();
+            }
+            fs.fail_after(cut, Fault::PowerCut);
+            let result = step(&engine).and_then(|()| engine.checkpoint());
+            let finished = !fs.power_is_off();
+            let (fs, engine) = crash(&fs, engine);
+            no_orphans(&fs, &engine);
+            let names = engine.table_names("").unwrap();
+            let done = match *what {
+                "create" => names == ["new", "old"],
+                "drop" => names.is_empty(),
+                "rename" => names == ["renamed"],
+                _ => engine.open_table("old").is_ok_and(|old| all(&engine, old.tree(0)).is_empty()),
+            };
+            assert!(done || !finished || result.is_err(), "{what}, cut {cut}");
+            if !done {
+                expect(&engine, "old", 0, &[("a", "1")]);
+            } else if *what == "rename" {
+                expect(&engine, "renamed", 0, &[("a", "1")]);
+            }
+            if finished {
+                assert!(result.is_ok() && done);
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_is_an_error_of_its_table_alone() {
+    let (fs, engine, table) = with_table(6);
+    engine.create_table("u", &specs(1), b"", None).unwrap();
+    put(&engine, table.tree(0), &[("a", "1")]);
+    let path = table.space().path().to_path_buf();
+    drop(table);
+    engine.close().unwrap();
+    drop(engine);
+    fs.remove(&path).unwrap();
+    let engine = open(&fs);
+    assert!(matches!(engine.open_table("t"), Err(Error::Corrupt { .. })));
+    expect(&engine, "u", 0, &[]);
+    engine.drop_table("t").unwrap();
+    assert_eq!(engine.table_names("").unwrap(), ["u"]);
+}
+
+#[test]
+fn a_table_that_cannot_take_its_log_stays_closed_and_its_log_is_kept() {
+    let (fs, engine, table) = with_table(7);
+    engine.create_table("u", &specs(1), b"", None).unwrap();
+    engine.checkpoint().unwrap();
+    put(&engine, table.tree(0), &[("a", "1")]);
+    put(&engine, engine.open_table("u").unwrap().tree(0), &[("b", "2")]);
+    let path = table.space().path().to_path_buf();
+    let hidden = path.with_extension("hidden");
+    drop((table, engine));
+    fs.rename(&path, &hidden).unwrap();
+    let engine = open(&fs);
+    assert!(matches!(engine.open_table("t"), Err(Error::Corrupt { .. })));
+    expect(&engine, "u", 0, &[("b", "2")]);
+    engine.checkpoint().unwrap();
+    drop(engine);
+    // The file comes back, and with it what the log still has.
+    fs.rename(&hidden, &path).unwrap();
+    expect(&open(&fs), "t", 0, &[("a", "1")]);
+}
+
+#[test]
+fn tables_nobody_uses_are_let_go_after_a_checkpoint_unless_a_snapshot_needs_them() {
+    let (_fs, engine, table) = with_table(8);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    engine.checkpoint().unwrap();
+    let mut old = engine.begin(Isolation::Repeatable);
+    old.open_snapshot();
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.write(table.tree(0), b"a", WriteOp::Update(b"2")).unwrap();
+    txn.commit().unwrap();
+    drop(table);
+    for _ in 0..3 {
+        engine.checkpoint().unwrap();
+    }
+    assert_eq!(engine.statistics().open_tables, 1, "the old snapshot needs versions in memory");
+    let table = engine.open_table("t").unwrap();
+    assert_eq!(read(&mut old, table.tree(0), View::Snapshot), Rows::from([(b"a".to_vec(), b"1".to_vec())]));
+    old.commit().unwrap();
+    drop(table);
+    engine.checkpoint().unwrap();
+    assert_eq!(engine.statistics().open_tables, 0);
+    expect(&engine, "t", 0, &[("a", "2")]);
+}

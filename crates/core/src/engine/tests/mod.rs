@@ -1,0 +1,72 @@
+//! Tests of the engine as a whole, mostly on the simulated file system without threads, so that they repeat exactly.
+
+mod crash;
+mod ddl;
+mod transactions;
+
+use super::*;
+use crate::file::SimulatedFileSystem;
+use crate::{Seek, View, WriteOp};
+use std::collections::BTreeMap;
+
+pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+pub(super) fn options() -> Options {
+    Options { background: false, log_segment_bytes: 1 << 20, cache_bytes: 8 << 20, ..Options::new("/teak") }
+}
+
+pub(super) fn open(fs: &SimulatedFileSystem) -> Engine {
+    Engine::open(Arc::new(fs.clone()), options()).unwrap()
+}
+
+pub(super) fn specs(n: usize) -> Vec<TreeSpec> {
+    vec![TreeSpec { block_bytes: 4096, ..TreeSpec::default() }; n]
+}
+
+/// A new engine with an empty table `t` of two trees.
+pub(super) fn with_table(seed: u64) -> (SimulatedFileSystem, Engine, Arc<Table>) {
+    let fs = SimulatedFileSystem::new(seed);
+    let engine = open(&fs);
+    engine.create_table("t", &specs(2), b"meta", None).unwrap();
+    let table = engine.open_table("t").unwrap();
+    (fs, engine, table)
+}
+
+/// Loses power and starts again.
+pub(super) fn crash(fs: &SimulatedFileSystem, engine: Engine) -> (SimulatedFileSystem, Engine) {
+    drop(engine);
+    let fs = fs.crash();
+    let engine = open(&fs);
+    (fs, engine)
+}
+
+pub(super) fn insert(txn: &mut Transaction, tree: &Arc<Tree>, key: &str, value: &str) {
+    txn.write(tree, key.as_bytes(), WriteOp::Insert(value.as_bytes())).unwrap();
+}
+
+pub(super) fn put(engine: &Engine, tree: &Arc<Tree>, rows: &[(&str, &str)]) {
+    let mut txn = engine.begin(Isolation::Repeatable);
+    rows.iter().for_each(|(key, value)| insert(&mut txn, tree, key, value));
+    txn.commit().unwrap();
+}
+
+pub(super) fn read(txn: &mut Transaction, tree: &Arc<Tree>, view: View) -> Rows {
+    let mut cursor = Cursor::new(tree.clone());
+    let mut rows = Rows::new();
+    let mut found = cursor.seek(txn, view, Seek::AtOrAfter, b"").unwrap();
+    while found {
+        rows.insert(cursor.key().to_vec(), cursor.value().unwrap().to_vec());
+        found = cursor.next(txn).unwrap();
+    }
+    rows
+}
+
+pub(super) fn all(engine: &Engine, tree: &Arc<Tree>) -> Rows {
+    read(&mut engine.begin(Isolation::Repeatable), tree, View::Snapshot)
+}
+
+pub(super) fn expect(engine: &Engine, table: &str, tree: usize, rows: &[(&str, &str)]) {
+    let table = engine.open_table(table).unwrap();
+    let rows: Rows = rows.iter().map(|(k, v)| (k.as_bytes().to_vec(), v.as_bytes().to_vec())).collect();
+    assert_eq!(all(engine, table.tree(tree)), rows);
+}

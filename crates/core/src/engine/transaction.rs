@@ -1,0 +1,261 @@
+//! The handle of a transaction.
+
+use super::shared::Shared;
+use super::tables::Table;
+use super::work::{Phase, Work};
+use crate::lock::LockOutcome;
+use crate::log::CounterChange;
+use crate::tree::{Reader, Tree};
+use crate::types::{Isolation, LockMode, Timestamp, TxnId, View, WaitRequest, WriteOp};
+use crate::{Error, Result};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A point within a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savepoint(pub(crate) u32);
+
+/// A transaction; dropped without commit it is rolled back, unless it is prepared: then it waits for
+/// [`super::Engine::commit_prepared`] or [`super::Engine::rollback_prepared`].
+pub struct Transaction {
+    shared: Arc<Shared>,
+    isolation: Isolation,
+    /// There until the end.
+    work: Option<Box<Work>>,
+    id: TxnId,
+}
+
+const ENDED: Error = Error::Xid("the transaction has ended");
+
+impl Transaction {
+    pub(super) fn new(shared: Arc<Shared>, isolation: Isolation) -> Transaction {
+        let id = shared.ids.next_txn();
+        shared.counted.active.add(1);
+        Transaction { shared, isolation, work: Some(Box::new(Work::new(id))), id }
+    }
+
+    /// Its identifier.
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    /// Its isolation level.
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Changes the level, per statement; a snapshot already taken stays.
+    pub fn set_isolation(&mut self, isolation: Isolation) {
+        self.isolation = isolation;
+    }
+
+    /// Takes the snapshot, if there is none, and returns its timestamp.
+    pub fn open_snapshot(&mut self) -> Timestamp {
+        match &mut self.work {
+            Some(work) => work.open_snapshot(&self.shared),
+            None => self.shared.clock.last_committed(),
+        }
+    }
+
+    /// Gives the snapshot back; the next read takes another (READ COMMITTED: at the end of each statement).
+    pub fn close_snapshot(&mut self) {
+        if let Some(work) = &mut self.work {
+            work.snapshot = None;
+        }
+    }
+
+    /// Names the session in [`super::Engine::snapshots`], for snapshots taken from now on.
+    pub fn set_label(&mut self, session: u64) {
+        if let Some(work) = &mut self.work {
+            work.label = session;
+        }
+    }
+
+    /// Through whose eyes a cursor reads for this transaction.
+    pub(super) fn reader(&mut self, view: View) -> Reader<'_> {
+        let snapshot = match view {
+            View::Snapshot => self.open_snapshot(),
+            View::Latest | View::Pending => Timestamp::MAX,
+        };
+        let own = self.work.as_ref().and_then(|work| work.status());
+        Reader { snapshot, own, pending: view == View::Pending }
+    }
+
+    /// A cursor returned a key.
+    pub(super) fn count_read(&mut self) {
+        if let Some(work) = &mut self.work {
+            work.reads += 1;
+        }
+    }
+
+    /// Writes; the caller holds the exclusive row lock where one is due. Conflicts with the snapshot are for
+    /// [`Transaction::changed_since_snapshot`] to find. May wait for memory or for a checkpoint. After an error the write has not
+    /// happened, or the caller has to roll back to a savepoint before it.
+    pub fn write(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>) -> Result<()> {
+        self.shared.health.check()?;
+        self.shared.wait_for_checkpoint()?;
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        if work.phase != Phase::Active {
+            return Err(Error::Xid("the transaction is prepared"));
+        }
+        work.write(&self.shared, tree, key, op)
+    }
+
+    /// Locks a row; `true` if the lock is new.
+    pub fn lock(
+        &mut self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        mode: LockMode,
+        wait: &WaitRequest<'_>,
+    ) -> Result<bool> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        let outcome = work.locks(&self.shared).lock(tree.id(), key, mode, wait)?;
+        Ok(outcome == LockOutcome::New)
+    }
+
+    /// Locks a range of keys.
+    pub fn lock_range(
+        &mut self,
+        tree: &Arc<Tree>,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        mode: LockMode,
+        wait: &WaitRequest<'_>,
+    ) -> Result<()> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        work.locks(&self.shared).lock_range(tree.id(), from, to, mode, wait)
+    }
+
+    /// Waits while another transaction's range lock covers `key`.
+    pub fn check_insert(&mut self, tree: &Arc<Tree>, key: &[u8], wait: &WaitRequest<'_>) -> Result<()> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        work.locks(&self.shared).check_insert(tree.id(), key, wait)
+    }
+
+    /// Gives back the lock of a row that did not match (READ COMMITTED).
+    pub fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+        if let Some(locks) = self.work.as_deref_mut().and_then(|work| work.opened_locks()) {
+            locks.unlock(tree.id(), key);
+        }
+    }
+
+    /// Whether another transaction committed a version of `key` after this one's snapshot; `false` without one.
+    pub fn changed_since_snapshot(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        let Some(snapshot) = &work.snapshot else { return Ok(false) };
+        let timestamp = snapshot.timestamp();
+        tree.changed_since(key, timestamp, work.status_or_new())
+    }
+
+    /// A point to go back to.
+    pub fn savepoint(&mut self) -> Savepoint {
+        Savepoint(self.work.as_deref_mut().map_or(0, |work| work.savepoint()))
+    }
+
+    /// Undoes the writes since; locks are kept. O(1) for the trees; the redo since is dropped.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        if work.phase != Phase::Active {
+            return Err(Error::Xid("the transaction is prepared"));
+        }
+        work.rollback_to(&self.shared, savepoint.0)
+    }
+
+    /// Raises the table's counter to at least `value`, and persists that with the next log write, also if the transaction is rolled
+    /// back: values given out are not given out again.
+    pub fn note_counter(&mut self, table: &Table, value: u64) {
+        table.counter_cell().fetch_max(value, std::sync::atomic::Ordering::SeqCst);
+        if let Some(work) = &mut self.work {
+            work.note_counter(table, value, CounterChange::Raise);
+        }
+    }
+
+    /// Sets the table's counter, also downwards; persisted as by [`Transaction::note_counter`].
+    pub fn set_counter(&mut self, table: &Table, value: u64) {
+        table.counter_cell().store(value, std::sync::atomic::Ordering::SeqCst);
+        if let Some(work) = &mut self.work {
+            work.note_counter(table, value, CounterChange::Set);
+        }
+    }
+
+    /// Whether it has written anything that is not undone.
+    pub fn has_writes(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.has_writes())
+    }
+
+    /// First phase of a two-phase commit: its writes and `xid` are as durable as the commit flush setting says when this returns. From here
+    /// on only commit or rollback. After an error it is as before and can only be rolled back.
+    pub fn prepare(&mut self, xid: &[u8]) -> Result<()> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        if work.phase != Phase::Active {
+            return Err(Error::Xid("the transaction is prepared already"));
+        }
+        self.shared.prepared.lock().claim(xid)?;
+        let flush = self.shared.settings.commit_flush();
+        work.prepare(&self.shared, xid, flush).inspect_err(|_| self.shared.prepared.lock().forget(xid))
+    }
+
+    /// Publishes a prepared transaction: O(1), no I/O. To be called in the order in which the binlog has the transactions.
+    pub fn commit_ordered(&mut self) {
+        if let Some(work) = &mut self.work {
+            work.publish_prepared(&self.shared);
+        }
+    }
+
+    /// Commits. After an error the transaction was rolled back, or, if it was prepared, is still prepared.
+    pub fn commit(mut self) -> Result<()> {
+        let Some(work) = self.work.take() else { return Err(ENDED) };
+        let xid = work.xid.clone();
+        let flush = self.shared.settings.commit_flush();
+        let result = match work.commit(&self.shared, flush) {
+            Ok(()) => Ok(()),
+            Err((error, None)) => Err(error),
+            Err((error, Some(undecided))) => {
+                self.shared.prepared.lock().leave(undecided);
+                return Err(error);
+            }
+        };
+        self.forget(xid);
+        result
+    }
+
+    /// Undoes everything.
+    pub fn rollback(mut self) {
+        if let Some(work) = self.work.take() {
+            let xid = work.xid.clone();
+            work.rollback(&self.shared);
+            self.forget(xid);
+        }
+    }
+
+    /// Lets a prepared transaction wait for its coordinator (as dropping it does); any other is rolled back.
+    pub fn detach(self) {}
+
+    fn forget(&self, xid: Option<Vec<u8>>) {
+        if let Some(xid) = xid {
+            self.shared.prepared.lock().forget(&xid);
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let Some(mut work) = self.work.take() else { return };
+        match work.phase {
+            Phase::Prepared => {
+                work.snapshot = None;
+                self.shared.prepared.lock().leave(work);
+            }
+            Phase::Active => work.rollback(&self.shared),
+            // Decided: only the end is missing.
+            Phase::Published | Phase::PublishedUnlogged => {
+                let xid = work.xid.clone();
+                let flush = self.shared.settings.commit_flush();
+                // A failure has turned the engine read-only.
+                let _ = work.commit(&self.shared, flush);
+                self.forget(xid);
+            }
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! What a transaction has done so far, apart from the handle: a prepared transaction outlives its handle as this.
+//!
+//! ```text
+//! Active ── prepare ──> Prepared ── commit_ordered ──> Published
+//!    └──────── commit, rollback ──┴───────── commit ──────┘──> ended
+//! ```
+//!
+//! Order at the end of a transaction: its trees are marked dirty, its record is in the log, it is published, its hold on the log
+//! is released, its locks are released. Each step relies on those before it.
+
+use super::shared::Shared;
+use super::tables::{row_id_of_key, Table};
+use crate::checkpoint::recovery::{rows_added, RecoveredTransaction};
+use crate::checkpoint::PersistedCounter;
+use crate::lock::LockOwner;
+use crate::log::{CounterChange, LogRecord, OpKind, Ops, RedoBuffer, RedoMark};
+use crate::mvcc::{SnapshotGuard, TxnStatus};
+use crate::options::CommitFlush;
+use crate::tree::Tree;
+use crate::types::{LockMode, Timestamp, TreeId, TxnId, WaitRequest, WriteOp};
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Redo beyond this goes to the log before the transaction ends, in bytes.
+const REDO_BYTES: usize = 1 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Reads and writes.
+    Active,
+    /// Its redo and its XID are in the log; undecided.
+    Prepared,
+    /// Visible, and its commit record is queued.
+    Published,
+    /// Visible, but its commit record could not be queued.
+    PublishedUnlogged,
+}
+
+/// A tree that the transaction has written to.
+pub(super) struct Touched {
+    tree: Arc<Tree>,
+    /// What the commit adds to its row count.
+    rows: i64,
+}
+
+/// Row counts at the moment when redo went to the log.
+struct SpillPoint {
+    sequence: u32,
+    rows: Vec<(TreeId, i64)>,
+}
+
+struct NotedCounter {
+    table: TreeId,
+    cell: Arc<PersistedCounter>,
+    value: u64,
+    change: CounterChange,
+}
+
+/// See the module's documentation.
+pub(super) struct Work {
+    pub id: TxnId,
+    pub label: u64,
+    pub phase: Phase,
+    pub snapshot: Option<SnapshotGuard>,
+    pub xid: Option<Vec<u8>>,
+    /// Keys that cursors returned to it.
+    pub reads: u64,
+    status: Option<Arc<TxnStatus>>,
+    locks: Option<LockOwner>,
+    /// Rows written, for the choice of a deadlock's victim.
+    weight: Arc<AtomicU64>,
+    sequence: u32,
+    redo: RedoBuffer,
+    /// Positions in `redo` of the savepoints that it still contains, ascending.
+    marks: Vec<(u32, RedoMark)>,
+    /// Not empty once redo went to the log.
+    spills: Vec<SpillPoint>,
+    touched: HashMap<TreeId, Touched>,
+    /// Counters to be logged with the next record.
+    counters: Vec<NotedCounter>,
+    /// The log is held for it.
+    held: bool,
+}
+
+impl Work {
+    pub(super) fn new(id: TxnId) -> Work {
+        Work {
+            id,
+            label: 0,
+            phase: Phase::Active,
+            snapshot: None,
+            xid: None,
+            reads: 0,
+            status: None,
+            locks: None,
+            weight: Arc::default(),
+            sequence: 0,
+            redo: RedoBuffer::new(),
+            marks: Vec::new(),
+            spills: Vec::new(),
+            touched: HashMap::new(),
+            counters: Vec::new(),
+            held: false,
+        }
+    }
+
+    /// A prepared transaction as the log had it; takes its locks again.
+    pub(super) fn recovered(
+        shared: &Shared,
+        from: RecoveredTransaction,
+        tables: &[Arc<Table>],
+    ) -> Result<Work> {
+        let mut work = Work::new(from.txn);
+        work.phase = Phase::Prepared;
+        shared.holds.lock().insert(from.txn, from.first);
+        work.held = true;
+        // Something of it is in the log.
+        work.spills.push(SpillPoint { sequence: from.sequence, rows: Vec::new() });
+        work.xid = Some(from.xid);
+        work.status = Some(from.status);
+        work.sequence = from.sequence;
+        for (tree, key) in &from.writes {
+            // Nobody else has locks but other prepared transactions, with which it had no conflict when it was alive.
+            work.locks(shared).lock(tree.id(), key, LockMode::Exclusive, &WaitRequest::no_wait())?;
+            let table = tables.iter().find(|table| table.counter_id() == Some(tree.id()));
+            if let (Some(table), Some(row)) = (table, row_id_of_key(key)) {
+                table.raise_row_id(row);
+            }
+            let rows = from.rows.get(&tree.id()).copied().unwrap_or(0);
+            work.touched.entry(tree.id()).or_insert_with(|| Touched { tree: tree.clone(), rows });
+        }
+        Ok(work)
+    }
+
+    pub(super) fn status(&self) -> Option<&TxnStatus> {
+        self.status.as_deref()
+    }
+
+    pub(super) fn status_or_new(&mut self) -> &Arc<TxnStatus> {
+        let id = self.id;
+        self.status.get_or_insert_with(|| TxnStatus::new(id))
+    }
+
+    pub(super) fn open_snapshot(&mut self, shared: &Shared) -> Timestamp {
+        let label = self.label;
+        self.snapshot.get_or_insert_with(|| shared.clock.snapshot(label)).timestamp()
+    }
+
+    pub(super) fn locks(&mut self, shared: &Shared) -> &mut LockOwner {
+        let (id, weight) = (self.id, &self.weight);
+        self.locks.get_or_insert_with(|| shared.locks.open(id, weight.clone(), 0))
+    }
+
+    pub(super) fn opened_locks(&mut self) -> Option<&mut LockOwner> {
+        self.locks.as_mut()
+    }
+
+    /// Whether it has written anything that is not undone.
+    pub(super) fn has_writes(&self) -> bool {
+        !self.redo.is_empty() || !self.spills.is_empty()
+    }
+
+    pub(super) fn write(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        op: WriteOp<'_>,
+    ) -> Result<()> {
+        let too_long = Error::TooLarge {
+            what: "transaction",
+            bytes: u64::from(u32::MAX),
+            maximum: u64::from(u32::MAX) - 1,
+        };
+        let sequence = self.sequence.checked_add(1).filter(|&s| s != u32::MAX).ok_or(too_long)?;
+        let status = self.status_or_new().clone();
+        // The redo first: if it refuses the operation nothing has happened, and if the tree does it is taken back.
+        let mark = self.redo.mark();
+        self.redo.push(tree.id(), sequence, key, op)?;
+        if let Err(error) = tree.write(key, op, &status, sequence) {
+            // Same buffer, nothing went to the log in between.
+            let _ = self.redo.truncate_to(mark);
+            return Err(error);
+        }
+        self.sequence = sequence;
+        let touched =
+            self.touched.entry(tree.id()).or_insert_with(|| Touched { tree: tree.clone(), rows: 0 });
+        touched.rows += match op {
+            WriteOp::Insert(_) => 1,
+            WriteOp::Update(_) => 0,
+            WriteOp::Delete => -1,
+        };
+        // Relaxed: a weight.
+        self.weight.fetch_add(1, Ordering::Relaxed);
+        if self.redo.len() > REDO_BYTES {
+            self.spill(shared)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the redo to the log ahead of the decision. If that fails the redo stays here and the write stands.
+    fn spill(&mut self, shared: &Shared) -> Result<()> {
+        self.hold_log(shared);
+        self.log_counters(shared)?;
+        let record = LogRecord::Ops { txn: self.id, ops: self.redo.ops() }.encode();
+        shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
+        self.redo.clear();
+        self.marks.clear();
+        let rows = self.touched.iter().map(|(&tree, touched)| (tree, touched.rows)).collect();
+        self.spills.push(SpillPoint { sequence: self.sequence, rows });
+        Ok(())
+    }
+
+    pub(super) fn savepoint(&mut self) -> u32 {
+        if self.marks.last().is_none_or(|&(sequence, _)| sequence != self.sequence) {
+            self.marks.push((self.sequence, self.redo.mark()));
+        }
+        self.sequence
+    }
+
+    pub(super) fn rollback_to(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
+        if sequence >= self.sequence {
+            return Ok(());
+        }
+        if let Some(status) = &self.status {
+            status.void(sequence, self.sequence);
+        }
+        if self.spills.last().is_some_and(|spill| spill.sequence > sequence) {
+            return self.rollback_spilled(shared, sequence);
+        }
+        // What was written after the savepoint is all in the buffer.
+        let undone: Vec<(TreeId, OpKind)> =
+            self.redo.iter().filter(|op| op.sequence > sequence).map(|op| (op.tree, op.kind)).collect();
+        for (tree, kind) in undone {
+            if let Some(touched) = self.touched.get_mut(&tree) {
+                touched.rows -= rows_added(kind);
+            }
+        }
+        while self.marks.last().is_some_and(|&(at, _)| at > sequence) {
+            self.marks.pop();
+        }
+        match self.marks.last() {
+            Some(&(at, mark)) if at == sequence && self.redo.truncate_to(mark) => {}
+            _ => self.keep_redo_up_to(sequence),
+        }
+        Ok(())
+    }
+
+    /// For a savepoint whose mark is gone: it was set before redo went to the log, and nothing was written in between.
+    fn keep_redo_up_to(&mut self, sequence: u32) {
+        let mut kept = RedoBuffer::new();
+        for op in self.redo.iter().take_while(|op| op.sequence <= sequence) {
+            // It was in a buffer before, so it is within the limits.
+            let _ = kept.push(op.tree, op.sequence, op.key, op.write());
+        }
+        self.redo = kept;
+        self.marks.clear();
+    }
+
+    /// Part of what is undone is in the log. The row counts go back to those of the spill before the savepoint: operations between the
+    /// two are missing in them, which statistics can bear.
+    fn rollback_spilled(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
+        let record = LogRecord::RollbackTo { txn: self.id, sequence }.encode();
+        shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
+        self.redo.clear();
+        self.marks.clear();
+        let kept = self.spills.iter().rposition(|spill| spill.sequence <= sequence);
+        for (tree, touched) in &mut self.touched {
+            let rows = kept.and_then(|at| self.spills[at].rows.iter().find(|(id, _)| id == tree));
+            touched.rows = rows.map_or(0, |&(_, rows)| rows);
+        }
+        // The last point stands for all that the log has; it says that there is something to roll back.
+        let rows = self.touched.iter().map(|(&tree, touched)| (tree, touched.rows)).collect();
+        self.spills.truncate(kept.map_or(0, |at| at + 1));
+        self.spills.push(SpillPoint { sequence, rows });
+        Ok(())
+    }
+
+    pub(super) fn note_counter(&mut self, table: &Table, value: u64, change: CounterChange) {
+        let Some(id) = table.counter_id() else { return };
+        let cell = table.persisted_counter();
+        // What the log has is no help if this transaction is about to set the counter down.
+        let sets = self.counters.iter().any(|noted| noted.table == id && noted.change == CounterChange::Set);
+        if change == CounterChange::Raise && !sets && cell.is_logged(value) {
+            return;
+        }
+        match self.counters.last_mut() {
+            Some(last)
+                if last.table == id && last.change == CounterChange::Raise && change == last.change =>
+            {
+                last.value = value.max(last.value);
+            }
+            _ => self.counters.push(NotedCounter { table: id, cell: cell.clone(), value, change }),
+        }
+    }
+
+    /// Queues the noted counters, so that they are in the log before the record that follows.
+    fn log_counters(&mut self, shared: &Shared) -> Result<()> {
+        for NotedCounter { table, cell, value, change } in self.counters.drain(..) {
+            // A checkpoint that captures the list before this finds the record behind its start of replay.
+            cell.announce(value, change);
+            shared.counters.lock().entry(table).or_insert_with(|| cell.clone());
+            let record = LogRecord::Counter { txn: self.id, table, value, change }.encode();
+            shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
+            cell.logged(value, change);
+        }
+        Ok(())
+    }
+
+    pub(super) fn prepare(&mut self, shared: &Shared, xid: &[u8], flush: CommitFlush) -> Result<()> {
+        shared.health.check()?;
+        self.hold_log(shared);
+        let record = LogRecord::Prepare { txn: self.id, xid, ops: self.redo.ops() };
+        let record = record.encode();
+        let logged = self.log_counters(shared).and_then(|()| shared.log.harden(record, flush));
+        logged.inspect_err(|error| shared.log_failed(error))?;
+        self.redo.clear();
+        self.marks.clear();
+        self.spills.push(SpillPoint { sequence: self.sequence, rows: Vec::new() });
+        self.xid = Some(xid.to_vec());
+        self.phase = Phase::Prepared;
+        Ok(())
+    }
+
+    /// Publishes a prepared transaction. The record is queued before: a checkpoint that contains the transaction makes the log durable
+    /// up to its record.
+    pub(super) fn publish_prepared(&mut self, shared: &Shared) {
+        if self.phase != Phase::Prepared {
+            return;
+        }
+        shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
+        let record = LogRecord::Commit { txn: self.id, ops: Ops::NONE }.encode();
+        self.phase = match shared.log.append(record) {
+            Ok(_) => Phase::Published,
+            Err(_) => Phase::PublishedUnlogged,
+        };
+        self.publish(shared);
+        if self.phase == Phase::Published {
+            self.release_hold(shared);
+        }
+    }
+
+    fn publish(&self, shared: &Shared) {
+        publish(shared, self.status.as_deref(), &self.touched);
+    }
+
+    fn hold_log(&mut self, shared: &Shared) {
+        if !self.held {
+            shared.hold_log(self.id);
+            self.held = true;
+        }
+    }
+
+    fn release_hold(&mut self, shared: &Shared) {
+        if self.held {
+            shared.release_hold(self.id);
+            self.held = false;
+        }
+    }
+
+    /// Commits. A prepared transaction whose commit could not be logged comes back with the error, undecided as before; any other
+    /// was rolled back then.
+    pub(super) fn commit(
+        mut self,
+        shared: &Shared,
+        flush: CommitFlush,
+    ) -> Result<(), (Error, Option<Box<Work>>)> {
+        // No read follows, and what the snapshot holds back need not wait for the log.
+        self.snapshot = None;
+        let result = match self.phase {
+            Phase::Active if !self.has_writes() => self.commit_nothing(shared),
+            Phase::Active => shared
+                .health
+                .check()
+                .and_then(|()| self.log_counters(shared))
+                .and_then(|()| self.commit_record(shared, flush, true)),
+            Phase::Prepared => self.commit_record(shared, flush, true),
+            Phase::Published => Ok(()),
+            Phase::PublishedUnlogged => self.commit_record(shared, flush, false),
+        };
+        let Err(error) = result else {
+            self.release_hold(shared);
+            shared.counted.commits.add(1);
+            self.end(shared);
+            return Ok(());
+        };
+        shared.log_failed(&error);
+        match self.phase {
+            Phase::Prepared => return Err((error, Some(Box::new(self)))),
+            Phase::Active => self.undo(shared),
+            // Visible, and only the log does not know: nothing may build on it.
+            Phase::Published | Phase::PublishedUnlogged => shared.fail(&error.to_string()),
+        }
+        self.end(shared);
+        Err((error, None))
+    }
+
+    /// Whatever was written has been undone.
+    fn commit_nothing(&mut self, shared: &Shared) -> Result<()> {
+        if let Some(status) = &self.status {
+            status.abort();
+        }
+        self.log_counters(shared)
+    }
+
+    fn commit_record(&mut self, shared: &Shared, flush: CommitFlush, publishes: bool) -> Result<()> {
+        shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
+        let record = LogRecord::Commit { txn: self.id, ops: self.redo.ops() }.encode();
+        let (status, touched) = (self.status.as_deref(), &self.touched);
+        let publish = |_| {
+            if publishes {
+                publish(shared, status, touched);
+            }
+        };
+        shared.log.commit(record, flush, publish).map(drop)
+    }
+
+    /// Rolls back what is not published. Nothing of it is waited for: without its commit record the log makes nothing of it.
+    pub(super) fn rollback(mut self, shared: &Shared) {
+        match self.phase {
+            Phase::Active | Phase::Prepared => self.undo(shared),
+            // Visible already: there is no way back.
+            Phase::Published | Phase::PublishedUnlogged => self.release_hold(shared),
+        }
+        self.end(shared);
+    }
+
+    /// Rolls back a prepared transaction on its coordinator's behalf: the decision is durable when this returns.
+    pub(super) fn rollback_durably(mut self, shared: &Shared, flush: CommitFlush) -> Result<()> {
+        let record = LogRecord::Rollback { txn: self.id }.encode();
+        let logged = shared.log.harden(record, flush).map(drop);
+        if let Err(error) = &logged {
+            shared.log_failed(error);
+        }
+        self.spills.clear();
+        self.undo(shared);
+        self.end(shared);
+        logged
+    }
+
+    fn undo(&mut self, shared: &Shared) {
+        if let Some(status) = &self.status {
+            status.abort();
+        }
+        // A failure is no harm here: a transaction without outcome counts for nothing, and a prepared one comes back undecided.
+        let _ = self.log_counters(shared);
+        if !self.spills.is_empty() {
+            let _ = shared.log.append(LogRecord::Rollback { txn: self.id }.encode());
+        }
+        self.release_hold(shared);
+        shared.counted.rollbacks.add(1);
+    }
+
+    /// Lets the others on. The snapshot goes first: it holds garbage back.
+    fn end(mut self, shared: &Shared) {
+        self.snapshot = None;
+        if let Some(mut locks) = self.locks.take() {
+            locks.release_all();
+        }
+        shared.counted.writes.add(u64::from(self.sequence));
+        shared.counted.reads.add(self.reads);
+        shared.counted.active.subtract(1);
+    }
+}
+
+/// Makes the writes visible, all at once.
+fn publish(shared: &Shared, status: Option<&TxnStatus>, touched: &HashMap<TreeId, Touched>) {
+    if let Some(status) = status {
+        shared.clock.publish(status);
+    }
+    for touched in touched.values() {
+        touched.tree.add_entries(touched.rows);
+    }
+}
