@@ -239,7 +239,8 @@ void teak_session_set_lock_wait_timeout(teak_session* session, uint64_t millisec
    Counts from the next teak_txn_begin or teak_txn_set_isolation. */
 void teak_session_set_snapshot_isolation(teak_session* session, uint8_t strict);
 
-/* Does nothing if a transaction is open (but applies the isolation, as teak_txn_set_isolation). */
+/* Does nothing if a transaction is open (but applies the isolation, as teak_txn_set_isolation). `read_only` refuses all writes, also to
+   temporary tables, which READ ONLY transactions of the server may write: leave such checks to the server and pass 0 then. */
 teak_status teak_txn_begin(teak_session* session, uint32_t isolation, uint8_t read_only);
 uint8_t teak_txn_is_active(const teak_session* session);
 uint8_t teak_txn_has_writes(const teak_session* session);
@@ -267,7 +268,7 @@ teak_status teak_savepoint_rollback(teak_session* session, const teak_savepoint*
 /* These end the transaction (is_active becomes 0) except prepare and commit_ordered; without a transaction they are OK. */
 teak_status teak_prepare(teak_session* session, teak_bytes xid); /* durable (as commit_flush says), synced once a group */
 teak_status teak_commit_ordered(teak_session* session);          /* after prepare: publishes, no I/O; then teak_commit ends it */
-teak_status teak_commit(teak_session* session);                  /* on an error the transaction was rolled back */
+teak_status teak_commit(teak_session* session);                  /* on an error it was rolled back; a prepared one stays prepared (recover) */
 teak_status teak_rollback(teak_session* session);
 
 /* recover(): copies up to `capacity` xids, from the `start`th on, ordered; returns how many were copied. */

@@ -1,3 +1,3 @@
-//! Which engine of the core the plugin runs on. The model offers the same names, without durability.
+//! Which engine of the core the plugin runs on.
 
-pub use teak_core::model::{Cursor, Engine, Savepoint, SnapshotInfo, Table, Transaction, Tree};
+pub use teak_core::engine::{Cursor, Engine, Savepoint, SnapshotInfo, Statistics, Table, Transaction, Tree};

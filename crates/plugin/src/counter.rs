@@ -60,8 +60,7 @@ pub fn raise(txn: Option<&mut Transaction>, table: &Table, value: u64) {
 
 /// Sets the next value, also downwards.
 pub fn set(txn: &mut Transaction, table: &Table, value: u64) {
-    table.counter_cell().store(value, Ordering::SeqCst);
-    txn.note_counter(table, value);
+    txn.set_counter(table, value);
 }
 
 #[cfg(test)]

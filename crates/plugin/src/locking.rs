@@ -123,6 +123,7 @@ impl TableCursor {
     /// The entry with exactly this key. One that is missing is kept missing, where the level locks ranges.
     pub(crate) fn get_locked(&mut self, session: &mut Session, key: &[u8], mode: LockMode) -> Result<bool> {
         let tree = self.tree().clone();
+        let mut keep_missing = self.ranges;
         loop {
             if self.core.get(session.txn()?, self.read.view(), key)? {
                 if !self.is_rows() {
@@ -135,7 +136,7 @@ impl TableCursor {
                 }
             }
             session.check_unchanged(&tree, key)?;
-            if self.steps.take().is_none() {
+            if !std::mem::take(&mut keep_missing) {
                 return Ok(false);
             }
             session.lock_range(&tree, Bound::Included(key), Bound::Included(key))?;
@@ -154,8 +155,7 @@ impl TableCursor {
         if !self.is_rows() {
             return Err(Stop::Misuse("rows are fetched with a cursor over tree 0"));
         }
-        self.begin(session, read, Direction::Up);
-        self.steps = None;
+        self.begin(session, Read { ranges: false, ..read }, Direction::Up);
         self.end.set_open();
         let Sight::Locking(mode) = read.sight else {
             if self.core.get(session.txn()?, read.view(), pk)? {

@@ -3,26 +3,66 @@
 use std::ffi::CStr;
 use std::fmt::Write;
 
+use crate::core_engine::{SnapshotInfo, Statistics};
 use crate::engine::EngineHandle;
 
-/// Names and values for SHOW STATUS, in a fixed order.
+/// Names and values for SHOW STATUS, in a fixed order. Where InnoDB has the same thing it has the same name.
 pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
-    let numbers = engine.core.statistics();
+    let Statistics {
+        reads,
+        writes,
+        commits,
+        rollbacks,
+        active_transactions,
+        prepared_transactions,
+        last_commit,
+        log_bytes,
+        log_bytes_since_checkpoint,
+        checkpoints,
+        failed_checkpoints,
+        checkpoint_waits,
+        cache_used_bytes,
+        cache_budget_bytes,
+        spilled_bytes,
+        lock_waits,
+        lock_timeouts,
+        deadlocks,
+        lock_wait_time,
+        snapshots,
+        oldest_snapshot_age,
+        open_tables,
+        dirty_trees,
+        replayed_operations,
+    } = engine.core.statistics();
+    let lock_wait_milliseconds = u64::try_from(lock_wait_time.as_millis()).unwrap_or(u64::MAX);
     vec![
-        (c"commits", numbers.commits),
-        (c"rollbacks", numbers.rollbacks),
-        (c"active_transactions", numbers.active_transactions),
-        (c"row_lock_waits", numbers.lock_waits),
-        (c"row_lock_timeouts", numbers.lock_timeouts),
-        (c"deadlocks", numbers.deadlocks),
-        (c"last_commit_timestamp", numbers.last_commit),
-        (c"oldest_snapshot_seconds", oldest_snapshot_seconds(engine)),
+        (c"cache_bytes_used", cache_used_bytes),
+        (c"cache_bytes_budget", cache_budget_bytes),
+        (c"checkpoints", checkpoints),
+        (c"checkpoints_failed", failed_checkpoints),
+        (c"checkpoint_waits", checkpoint_waits),
+        (c"commits", commits),
+        (c"deadlocks", deadlocks),
+        (c"dirty_trees", dirty_trees),
+        (c"keys_read", reads),
+        (c"keys_written", writes),
+        (c"last_commit_timestamp", last_commit),
+        (c"log_bytes_since_checkpoint", log_bytes_since_checkpoint),
+        (c"log_bytes_written", log_bytes),
+        (c"open_tables", open_tables),
+        (c"replayed_operations", replayed_operations),
+        (c"rollbacks", rollbacks),
+        (c"row_lock_time", lock_wait_milliseconds),
+        (c"row_lock_time_avg", lock_wait_milliseconds.checked_div(lock_waits).unwrap_or(0)),
+        (c"row_lock_timeouts", lock_timeouts),
+        (c"row_lock_waits", lock_waits),
         (c"sessions", engine.session_count() as u64),
+        (c"snapshot_oldest_seconds", oldest_snapshot_age.as_secs()),
+        (c"snapshots", snapshots),
+        (c"spilled_bytes", spilled_bytes),
+        (c"transactions_active", active_transactions),
+        (c"transactions_prepared", prepared_transactions),
     ]
-}
-
-fn oldest_snapshot_seconds(engine: &EngineHandle) -> u64 {
-    engine.core.snapshots().iter().map(|s| s.age.as_secs()).max().unwrap_or(0)
 }
 
 /// The text of SHOW ENGINE TEAK STATUS.
@@ -35,51 +75,85 @@ pub fn status_text(engine: &EngineHandle) -> String {
 
 fn write_status(engine: &EngineHandle, out: &mut String) -> std::fmt::Result {
     let numbers = engine.core.statistics();
-    let settings = engine.core.settings();
     writeln!(out, "TEAK, up {} s", engine.opened.elapsed().as_secs())?;
+    snapshots(engine, &numbers, out)?;
+    transactions(engine, &numbers, out)?;
+    locks(engine, &numbers, out)?;
+    storage(engine, &numbers, out)
+}
 
-    let mut snapshots = engine.core.snapshots();
-    snapshots.sort_by_key(|s| std::cmp::Reverse(s.age));
-    writeln!(out, "\nSNAPSHOTS\nopen {}", snapshots.len())?;
-    match snapshots.first() {
-        Some(oldest) => writeln!(
-            out,
-            "oldest: session {}, transaction {}, age {:.1} s, timestamp {} ({} commits since)",
-            oldest.session,
-            oldest.txn,
-            oldest.age.as_secs_f64(),
-            oldest.timestamp,
-            numbers.last_commit.saturating_sub(oldest.timestamp),
-        )?,
-        None => writeln!(out, "oldest: none")?,
-    }
-
-    writeln!(out, "\nTRANSACTIONS")?;
+fn snapshots(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::fmt::Result {
+    let mut open: Vec<SnapshotInfo> = engine.core.snapshots();
+    open.sort_by_key(|s| std::cmp::Reverse(s.age));
+    writeln!(out, "\nSNAPSHOTS\nopen {}", open.len())?;
+    let Some(oldest) = open.first() else { return writeln!(out, "oldest: none") };
     writeln!(
         out,
-        "active {}, committed {}, rolled back {}, last commit timestamp {}, prepared and waiting for a decision {}",
+        "oldest: session {}, age {:.1} s, timestamp {}, {} commits since",
+        oldest.session,
+        oldest.age.as_secs_f64(),
+        oldest.timestamp,
+        numbers.last_commit.saturating_sub(oldest.timestamp),
+    )
+}
+
+fn transactions(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::fmt::Result {
+    writeln!(
+        out,
+        "\nTRANSACTIONS\nactive {}, prepared and undecided {}, committed {}, rolled back {}, last commit timestamp {}",
         numbers.active_transactions,
+        numbers.prepared_transactions,
         numbers.commits,
         numbers.rollbacks,
         numbers.last_commit,
-        engine.core.prepared().len(),
     )?;
     for (txn, session) in engine.open_transactions() {
         writeln!(out, "transaction {txn}: session {session}")?;
     }
+    Ok(())
+}
 
-    writeln!(out, "\nLOCKS")?;
+fn locks(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
-        "waits {}, timeouts {}, deadlocks {}",
-        numbers.lock_waits, numbers.lock_timeouts, numbers.deadlocks
+        "\nLOCKS\nwaits {} ({:.1} s in all), timeouts {}, deadlocks {}",
+        numbers.lock_waits,
+        numbers.lock_wait_time.as_secs_f64(),
+        numbers.lock_timeouts,
+        numbers.deadlocks,
     )?;
+    for wait in engine.core.lock_waits() {
+        writeln!(out, "transaction {} waits for transaction {}", wait.waiter, wait.holder)?;
+    }
+    Ok(())
+}
 
-    writeln!(out, "\nCACHE\nbudget {} bytes", settings.cache_bytes())?;
+fn storage(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::fmt::Result {
+    let settings = engine.core.settings();
     writeln!(
         out,
-        "\nLOG\ncommit flush {:?}, checkpoint each {} bytes of log",
+        "\nCACHE\nused {} of {} bytes; history spilled to disk {} of at most {} bytes",
+        numbers.cache_used_bytes,
+        numbers.cache_budget_bytes,
+        numbers.spilled_bytes,
+        settings.spill_max_bytes(),
+    )?;
+    writeln!(
+        out,
+        "\nLOG\nwritten {} bytes, commits flush as {} ({:?})",
+        numbers.log_bytes,
+        settings.commit_flush() as u8,
         settings.commit_flush(),
-        settings.checkpoint_log_bytes()
+    )?;
+    writeln!(
+        out,
+        "\nCHECKPOINTS\ndone {}, failed {}, writes that waited {}, log since the last {} of {} bytes, trees with changes {} of tables open {}",
+        numbers.checkpoints,
+        numbers.failed_checkpoints,
+        numbers.checkpoint_waits,
+        numbers.log_bytes_since_checkpoint,
+        settings.checkpoint_log_bytes(),
+        numbers.dirty_trees,
+        numbers.open_tables,
     )
 }

@@ -88,7 +88,9 @@ pub struct TableCursor {
     pub(crate) end: Edge,
     /// Where the next candidate is looked for; kept up to date only while ranges are locked step by step.
     pub(crate) from: Edge,
-    /// How many ranges the scan has locked step by step; `None`: none (any more).
+    /// Whether this read locks ranges.
+    pub(crate) ranges: bool,
+    /// How many ranges the scan has locked step by step; `None`: it locks none, or the rest of its range is locked.
     pub(crate) steps: Option<u32>,
     /// Whether the last read took the lock of the row it returned.
     pub(crate) locked: bool,
@@ -112,6 +114,7 @@ impl TableCursor {
             direction: Direction::Up,
             end: Edge::default(),
             from: Edge::default(),
+            ranges: false,
             steps: None,
             locked: false,
             nothing: true,
@@ -170,14 +173,14 @@ impl TableCursor {
 
     /// Starts a read: what holds for it from here on.
     pub(crate) fn begin(&mut self, session: &Session, read: Read, direction: Direction) {
-        let ranges = read.ranges
+        self.ranges = read.ranges
             && matches!(read.sight, Sight::Locking(_))
             && session.locks_ranges()
             // Who skips locked rows asks for no repeatable answer; a queue's readers must not hold up its writers.
             && (read.busy != Busy::Skip || session.is_serializable());
         self.read = read;
         self.direction = direction;
-        self.steps = ranges.then_some(0);
+        self.steps = self.ranges.then_some(0);
         self.locked = false;
         self.nothing = false;
     }
@@ -211,7 +214,7 @@ impl TableCursor {
         self.direction = direction;
         self.end.set_open();
         // What was locked so far lies behind; ahead, ranges are locked anew.
-        self.steps = self.steps.map(|_| 0);
+        self.steps = self.ranges.then_some(0);
     }
 
     /// The entry with exactly this key.

@@ -309,7 +309,7 @@ impl Session {
         Ok(())
     }
 
-    /// Commits; on an error the transaction was rolled back.
+    /// Commits; on an error the transaction was rolled back, a prepared one waits for `commit_by_xid`.
     pub fn commit(&mut self) -> Result<()> {
         let result = self.take().map_or(Ok(()), Transaction::commit);
         self.ended();

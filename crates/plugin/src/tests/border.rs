@@ -49,6 +49,7 @@ impl Opened {
         unsafe {
             teak_options_default(options.as_mut_ptr());
             let mut options = options.assume_init();
+            options.commit_flush = 0;
             options.directory = raw(dir.to_str().unwrap().as_bytes());
             assert_eq!(teak_engine_open(&options, &callbacks, &mut engine), Status::Ok);
             assert_eq!(teak_table_create(engine, raw(b"db/t"), spec.as_ptr(), 2, raw(b"meta")), Status::Ok);

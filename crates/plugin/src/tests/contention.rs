@@ -192,8 +192,15 @@ fn contention_breaks_nothing() {
         let bench = &bench;
         let workers: Vec<_> =
             (0..4).map(|n| scope.spawn(move || worker(bench, seed.wrapping_add(n), until))).collect();
+        while Instant::now() < until {
+            bench.engine.core.checkpoint().unwrap();
+        }
         workers.into_iter().map(|w| w.join().unwrap()).sum()
     });
     assert!(commits > 100, "{commits} commits");
     audit(&bench, &mut bench.repeatable()).unwrap();
+    let before = accounts(&bench, &mut bench.repeatable(), Read::SNAPSHOT).unwrap();
+    let bench = bench.reopen();
+    audit(&bench, &mut bench.repeatable()).unwrap();
+    assert_eq!(accounts(&bench, &mut bench.repeatable(), Read::SNAPSHOT).unwrap(), before);
 }

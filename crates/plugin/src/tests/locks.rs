@@ -130,6 +130,28 @@ fn a_scan_that_stops_early_leaves_the_rest_of_the_table_alone() {
 }
 
 #[test]
+fn a_scan_that_turns_around_locks_where_it_goes() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut reader = bench.repeatable();
+    let mut cursor = bench.cursor(0);
+    cursor.get(&mut reader, b"3", SHARED).unwrap();
+    let mut writer = bench.repeatable();
+    bench.insert(&mut writer, row("40", "40", "p")).unwrap();
+    writer.commit().unwrap();
+    cursor.next(&mut reader).unwrap();
+    assert_eq!(cursor.key(), b"40");
+    let mut writer = bench.repeatable();
+    assert!(is_timeout(bench.insert(&mut writer, row("4", "4", "p"))));
+    bench.insert(&mut writer, row("2", "2", "p")).unwrap();
+    writer.rollback();
+    cursor.prev(&mut reader).unwrap();
+    cursor.prev(&mut reader).unwrap();
+    assert_eq!(cursor.key(), b"1");
+    assert!(is_timeout(bench.insert(&mut bench.repeatable(), row("2", "2", "p"))));
+}
+
+#[test]
 fn a_long_scan_locks_its_whole_range() {
     let bench = Bench::new();
     let names: Vec<String> = (100..160).map(|n| n.to_string()).collect();

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use teak_core::file::RealFileSystem;
-use teak_core::{LockMode, Options, TreeSpec};
+use teak_core::{CommitFlush, LockMode, Options, TreeSpec};
 
 use crate::bounds::{End, Start};
 use crate::callbacks::{Callbacks, Thd};
@@ -139,8 +139,15 @@ impl Bench {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::SeqCst);
         let dir = std::env::temp_dir().join(format!("teak-plugin-{}-{number}", std::process::id()));
-        let core = Engine::open(Arc::new(RealFileSystem), Options::new(&dir)).expect("an engine");
-        core.create_table("db/t", &[TreeSpec::default(); 3], b"meta", None).expect("a table");
+        Bench::open(dir, |core| {
+            core.create_table("db/t", &[TreeSpec::default(); 3], b"meta", None).expect("a table");
+        })
+    }
+
+    fn open(dir: PathBuf, before: impl FnOnce(&Engine)) -> Bench {
+        let options = Options { commit_flush: CommitFlush::Lazy, ..Options::new(&dir) };
+        let core = Engine::open(Arc::new(RealFileSystem), options).expect("an engine");
+        before(&core);
         let table = core.open_table("db/t").expect("the table");
         let callbacks = Callbacks {
             log: None,
@@ -151,6 +158,13 @@ impl Bench {
         };
         let engine = Arc::new(EngineHandle::new(core, callbacks));
         Bench { engine, table, dir }
+    }
+
+    /// Closes the engine and opens it again.
+    fn reopen(mut self) -> Bench {
+        let dir = std::mem::take(&mut self.dir);
+        drop(self);
+        Bench::open(dir, |_| ())
     }
 
     fn session(&self, level: Level) -> Session {
@@ -246,8 +260,11 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        let _ = self.engine.core.close();
-        // Whatever the engine left there; in memory it leaves nothing.
+        let closed = self.engine.core.close();
+        if !std::thread::panicking() {
+            closed.expect("a clean end");
+        }
+        // A directory that stays behind spoils no other test.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
