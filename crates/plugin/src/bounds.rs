@@ -14,6 +14,16 @@ pub enum Direction {
     Down,
 }
 
+impl Direction {
+    /// The other way.
+    pub fn opposite(self) -> Direction {
+        match self {
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
+        }
+    }
+}
+
 /// Where a scan starts; prefix semantics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {

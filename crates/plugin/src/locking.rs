@@ -8,10 +8,10 @@
 //!
 //! # Ranges
 //!
-//! From REPEATABLE READ on, a scan also locks the gaps it passes against inserts. For the first [`EXACT_STEPS`] entries it locks just
-//! the gap and the entry, so that a `LIMIT 1` leaves the rest of the table alone; then all the way to the end of the scan at once. After a range was
-//! locked the scan looks again, because an insert may have come before the lock. An inserter does the reverse: it checks for ranges, writes, and
-//! checks again. Whatever the order, one of the two sees the other.
+//! From REPEATABLE READ on, a scan also locks the gaps it passes against inserts: one by one at first, then some entries ahead, in proportion
+//! to those it has passed. So a `LIMIT 1` leaves the rest of the table alone, and a long scan pays little. (The lock manager merges neighbouring
+//! ranges.) After a range was locked the scan looks again, because an insert may have come before the lock. An inserter does the reverse: it checks
+//! for ranges, writes, and checks again. Whatever the order, one of the two sees the other.
 
 use std::ops::Bound;
 
@@ -19,11 +19,13 @@ use teak_core::{Error, LockMode};
 
 use crate::bounds::Direction;
 use crate::outcome::{Result, Stop};
-use crate::scan::{Busy, Read, Sight, TableCursor};
+use crate::scan::{Busy, Ranges, Read, Sight, TableCursor};
 use crate::session::Session;
 
-/// Entries whose gaps a scan locks one by one before it locks the rest of its range.
-pub const EXACT_STEPS: u32 = 16;
+/// A scan locks ahead one entry for so many that it has passed, at least one.
+const PASSED_PER_AHEAD: usize = 8;
+/// And not more than so many.
+const MAX_AHEAD: usize = 1024;
 
 /// What became of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +41,9 @@ enum Candidate {
 impl TableCursor {
     /// The first entry from `self.from` on, locked (rows) or not yet (index entries).
     pub(crate) fn first_locked(&mut self, session: &mut Session, mode: LockMode) -> Result<bool> {
-        let found = match self.steps {
-            Some(_) => self.place_in_locked_range(session)?,
-            None => self.place(session)? && self.inside(),
+        let found = match self.ranges {
+            Ranges::AsItGoes => self.lock_ahead(session)?,
+            Ranges::None | Ranges::Done => self.place(session)? && self.inside(),
         };
         self.take_candidates(session, mode, found)
     }
@@ -54,38 +56,51 @@ impl TableCursor {
 
     fn next_candidate(&mut self, session: &mut Session) -> Result<bool> {
         self.locked = false;
-        if self.steps.is_none() {
-            return Ok(self.advance(session)? && self.inside());
+        let found = self.advance(session)? && self.inside();
+        if self.ranges != Ranges::AsItGoes || (found && !self.is_ahead()) {
+            return Ok(found);
         }
-        self.from.set_beyond(self.core.key());
-        self.place_in_locked_range(session)
+        self.lock_ahead(session)
     }
 
-    /// Finds the first candidate from `self.from` on, and locks the range up to it.
-    fn place_in_locked_range(&mut self, session: &mut Session) -> Result<bool> {
+    /// Whether the current key lies where the scan has not locked yet.
+    fn is_ahead(&self) -> bool {
+        self.from.admits(self.core.key(), self.direction.opposite())
+    }
+
+    /// Locks the range from `self.from` to some candidates ahead, or to the end of the scan if it has no more, and goes to the first.
+    fn lock_ahead(&mut self, session: &mut Session) -> Result<bool> {
         let tree = self.tree().clone();
-        let mut covered: Option<Vec<u8>> = None;
         loop {
-            let found = self.place(session)? && self.inside();
-            let is_covered = |upto: &Vec<u8>| match self.direction {
-                Direction::Up => self.core.key() <= upto.as_slice(),
-                Direction::Down => self.core.key() >= upto.as_slice(),
-            };
-            if found && covered.as_ref().is_some_and(is_covered) {
-                return Ok(true);
+            let ahead = (self.passed / PASSED_PER_AHEAD).clamp(1, MAX_AHEAD);
+            let mut candidates = 0;
+            let mut more = self.place(session)? && self.inside();
+            while more {
+                candidates += 1;
+                if candidates == ahead {
+                    break;
+                }
+                more = self.advance(session)? && self.inside();
             }
-            let (Some(steps), Some(from), Some(end)) = (self.steps, self.from.bound(), self.end.bound())
-            else {
-                return Ok(found);
-            };
-            let stepwise = found && steps < EXACT_STEPS;
-            let to = if stepwise { Bound::Included(self.core.key()) } else { end };
+            let (Some(from), Some(end)) = (self.from.bound(), self.end.bound()) else { return Ok(false) };
+            let to = if more { Bound::Included(self.core.key()) } else { end };
             match self.direction {
                 Direction::Up => session.lock_range(&tree, from, to)?,
                 Direction::Down => session.lock_range(&tree, to, from)?,
             }
-            self.steps = stepwise.then_some(steps + 1);
-            covered = stepwise.then(|| self.core.key().to_vec());
+            self.passed += candidates;
+            if !more {
+                self.ranges = Ranges::Done;
+                return Ok(self.place(session)? && self.inside());
+            }
+            self.reach.clear();
+            self.reach.extend_from_slice(self.core.key());
+            let found = self.place(session)? && self.inside();
+            self.from.set_beyond(&self.reach);
+            // Nothing left in the range if all candidates were rolled back meanwhile: then what comes behind it.
+            if found && !self.is_ahead() {
+                return Ok(true);
+            }
         }
     }
 
@@ -123,7 +138,10 @@ impl TableCursor {
     /// The entry with exactly this key. One that is missing is kept missing, where the level locks ranges.
     pub(crate) fn get_locked(&mut self, session: &mut Session, key: &[u8], mode: LockMode) -> Result<bool> {
         let tree = self.tree().clone();
-        let mut keep_missing = self.ranges;
+        let mut keep_missing = self.ranges != Ranges::None;
+        if keep_missing {
+            self.from.set_beyond(key);
+        }
         loop {
             if self.core.get(session.txn()?, self.read.view(), key)? {
                 if !self.is_rows() {

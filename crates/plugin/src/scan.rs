@@ -76,6 +76,17 @@ impl Read {
     }
 }
 
+/// Which ranges a scan locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ranges {
+    /// None.
+    None,
+    /// Those it passes.
+    AsItGoes,
+    /// None any more: all up to its end is locked.
+    Done,
+}
+
 /// A cursor over one tree of a table.
 pub struct TableCursor {
     pub(crate) table: Arc<Table>,
@@ -86,12 +97,14 @@ pub struct TableCursor {
     pub(crate) direction: Direction,
     /// Where the present scan ends.
     pub(crate) end: Edge,
-    /// Where the next candidate is looked for; kept up to date only while ranges are locked step by step.
+    /// Where the scan starts. While ranges are locked: everything before it, from the start of the scan on, is locked.
     pub(crate) from: Edge,
-    /// Whether this read locks ranges.
-    pub(crate) ranges: bool,
-    /// How many ranges the scan has locked step by step; `None`: it locks none, or the rest of its range is locked.
-    pub(crate) steps: Option<u32>,
+    /// What the scan locks besides rows.
+    pub(crate) ranges: Ranges,
+    /// Entries whose gaps the scan has locked.
+    pub(crate) passed: usize,
+    /// The end of the range that is being locked.
+    pub(crate) reach: Vec<u8>,
     /// Whether the last read took the lock of the row it returned.
     pub(crate) locked: bool,
     /// The scan cannot return anything.
@@ -114,8 +127,9 @@ impl TableCursor {
             direction: Direction::Up,
             end: Edge::default(),
             from: Edge::default(),
-            ranges: false,
-            steps: None,
+            ranges: Ranges::None,
+            passed: 0,
+            reach: Vec::new(),
             locked: false,
             nothing: true,
         })
@@ -143,7 +157,6 @@ impl TableCursor {
     /// Lets go of the position and of what it pins.
     pub fn reset(&mut self) {
         self.core.reset();
-        self.steps = None;
         self.locked = false;
         self.nothing = true;
     }
@@ -173,14 +186,15 @@ impl TableCursor {
 
     /// Starts a read: what holds for it from here on.
     pub(crate) fn begin(&mut self, session: &Session, read: Read, direction: Direction) {
-        self.ranges = read.ranges
+        let ranges = read.ranges
             && matches!(read.sight, Sight::Locking(_))
             && session.locks_ranges()
             // Who skips locked rows asks for no repeatable answer; a queue's readers must not hold up its writers.
             && (read.busy != Busy::Skip || session.is_serializable());
         self.read = read;
         self.direction = direction;
-        self.steps = self.ranges.then_some(0);
+        self.ranges = if ranges { Ranges::AsItGoes } else { Ranges::None };
+        self.passed = 0;
         self.locked = false;
         self.nothing = false;
     }
@@ -213,8 +227,12 @@ impl TableCursor {
     fn turn(&mut self, direction: Direction) {
         self.direction = direction;
         self.end.set_open();
-        // What was locked so far lies behind; ahead, ranges are locked anew.
-        self.steps = self.ranges.then_some(0);
+        if self.ranges != Ranges::None {
+            // What was locked so far lies behind; ahead, ranges are locked anew.
+            self.from.set_beyond(self.core.key());
+            self.ranges = Ranges::AsItGoes;
+            self.passed = 0;
+        }
     }
 
     /// The entry with exactly this key.

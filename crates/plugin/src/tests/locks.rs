@@ -130,6 +130,25 @@ fn a_scan_that_stops_early_leaves_the_rest_of_the_table_alone() {
 }
 
 #[test]
+fn a_scan_locks_ahead_in_proportion() {
+    let bench = Bench::new();
+    let names: Vec<String> = (1000..1600).map(|n| n.to_string()).collect();
+    bench.fill(&names.iter().map(|n| row(n, n, "p")).collect::<Vec<_>>());
+    let mut reader = bench.repeatable();
+    let mut cursor = bench.cursor(0);
+    cursor.seek(&mut reader, Start::First, b"", End::Open, SHARED).unwrap();
+    for _ in 0..200 {
+        cursor.next(&mut reader).unwrap();
+    }
+    assert_eq!(cursor.key(), b"1200");
+    let mut writer = bench.repeatable();
+    for key in ["0", "1100x", "1199x"] {
+        assert!(is_timeout(bench.insert(&mut writer, row(key, key, "p"))), "{key}");
+    }
+    bench.insert(&mut writer, row("1226x", "1226x", "p")).unwrap();
+}
+
+#[test]
 fn a_scan_that_turns_around_locks_where_it_goes() {
     let bench = Bench::new();
     three(&bench);
