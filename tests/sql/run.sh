@@ -45,8 +45,8 @@ run_one() {
     local database
     database=t_$(basename "$1" .sql)
     "${client[@]}" -e "drop database if exists $database; create database $database"
-    timeout 300 "${client[@]}" --force --unbuffered --table --show-warnings --default-character-set=utf8mb4 \
-        --init-command="set default_storage_engine=$2" "$database" <"$1" 2>&1 |
+    timeout "${TEAK_SQL_TIMEOUT:-60}" "${client[@]}" --force --unbuffered --batch --show-warnings --default-character-set=utf8mb4 \
+        --init-command="set default_storage_engine=$2, max_statement_time=30" "$database" <"$1" 2>&1 |
         sed -E 's/\b(Teak|InnoDB)\b/ENGINE/gI' >"$3" || true
     "${client[@]}" -e "drop database $database" || echo "the server is gone" >>"$3"
 }

@@ -182,6 +182,7 @@ class ha_teak final : public handler {
     bool skip_locked_ = false;
     bool locked_by_server_ = false; /* between external_lock(F_*LCK) and F_UNLCK */
     bool copying_alter_ = false;
+    uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
     bool replaces_ = false; /* REPLACE, ON DUPLICATE KEY UPDATE */
 
     teak::Buffer pk_buffer_, new_pk_buffer_, row_buffer_;

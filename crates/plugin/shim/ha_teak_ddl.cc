@@ -144,6 +144,7 @@ int ha_teak::open(const char* name, int, uint) {
     new_entries_.resize(table->s->keys);
     current_pk_.resize(primary_.max_size());
     pk_scratch_.resize(primary_.max_size());
+    key_used_on_scan = table->s->primary_key; /* an UPDATE of it must not meet its own rows again */
     ref_length = static_cast<uint>(primary_.max_size() + 2);
     if (int error = open_table()) return error;
     info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
@@ -228,6 +229,7 @@ void ha_teak::update_create_info(HA_CREATE_INFO* info) {
 
 int ha_teak::info(uint flag) {
     if (!table_) return HA_ERR_NO_SUCH_TABLE;
+    if (flag & HA_STATUS_ERRKEY) errkey = duplicate_index_;
     if (flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO)) {
         teak_table_statistics now;
         teak_table_get_statistics(table_, &now);

@@ -29,8 +29,7 @@ uint32_t ha_teak::row_flags() const {
 
 int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate) {
     if (status != TEAK_DUPLICATE) return fail(status);
-    errkey = primary_.hidden() ? duplicate.tree - 1 : duplicate.tree;
-    lookup_errkey = errkey;
+    duplicate_index_ = errkey = primary_.hidden() ? duplicate.tree - 1 : duplicate.tree;
     if (dup_ref && duplicate.pk.len + 2 <= ref_length) {
         int2store(dup_ref, duplicate.pk.len);
         memcpy(dup_ref + 2, duplicate.pk.data, duplicate.pk.len);
@@ -105,8 +104,9 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     teak_status status = teak_update(session(), table_, old_pk, new_pk, row, old_entries_.data(), new_entries_.data(),
                                      entries, row_flags(), &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
-    /* ON DUPLICATE KEY UPDATE may have set the AUTO_INCREMENT column. */
-    if (table->next_number_field && new_record == table->record[0]) raise_counter();
+    if (table->found_next_number_field && new_record == table->record[0] &&
+        bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
+        raise_counter();
     return 0;
 }
 

@@ -1,0 +1,68 @@
+# Every type as a key: order, ranges, duplicates, covering reads in both directions.
+delimiter //
+create procedure probe(in coltype text, in vals text)
+begin
+  execute immediate concat('create table k (id int auto_increment primary key, c ', coltype, ', d int, key(c), key(d,c))');
+  execute immediate concat('insert into k(c,d) values ', vals);
+  execute immediate 'select c, id from k order by c, id';
+  execute immediate 'select c from k force index(c) order by c';
+  execute immediate 'select c from k force index(c) order by c desc';
+  execute immediate 'select id, c from k force index(c) where c >= (select c from k where id=2) order by c, id';
+  execute immediate 'select id, c from k force index(c) where c < (select c from k where id=2) order by c desc, id desc';
+  execute immediate 'select id from k force index(c) where c = (select c from k where id=3) order by id';
+  execute immediate 'select id from k force index(c) where c is null order by id';
+  execute immediate 'select d, c from k force index(d) where d = 1 order by c';
+  execute immediate 'select d, c from k force index(d) where d = 1 order by c desc';
+  execute immediate 'select min(c), max(c), count(distinct c) from k';
+  execute immediate 'select c, count(*) from k group by c order by c';
+  drop table k;
+  execute immediate concat('create table u (c ', coltype, ' not null, d int, primary key(c), unique(d))');
+  execute immediate concat('insert ignore into u(c,d) values ', replace(vals, 'null', '0'));
+  execute immediate 'select * from u order by c';
+  execute immediate 'select c, d from u force index(d) order by d';
+  execute immediate 'update u set d = d + 100';
+  execute immediate 'select * from u order by c desc';
+  execute immediate 'delete from u where d > 102';
+  execute immediate 'select * from u order by c';
+  drop table u;
+  execute immediate concat('create table r (id int auto_increment primary key, c ', coltype, ', d int, key(c desc, d), key(d desc, c desc))');
+  execute immediate concat('insert into r(c,d) values ', vals);
+  execute immediate 'select c, d from r force index(c) order by c desc, d';
+  execute immediate 'select c, d from r force index(c) order by c, d desc';
+  execute immediate 'select c, d from r force index(d) where d >= 1 order by d desc, c desc';
+  execute immediate 'select c, d from r force index(c) where c > (select c from r where id=2) order by c desc, d';
+  drop table r;
+end//
+delimiter ;
+call probe('tinyint', '(5,1),(-3,2),(0,1),(127,3),(-128,1),(null,1),(5,2),(-3,1)');
+call probe('tinyint unsigned', '(5,1),(200,2),(0,1),(255,3),(null,1),(5,2)');
+call probe('smallint', '(5,1),(-300,2),(0,1),(32767,3),(-32768,1),(null,1),(5,2)');
+call probe('mediumint', '(5,1),(-300,2),(0,1),(8388607,3),(-8388608,1),(null,1),(256,2)');
+call probe('mediumint unsigned', '(5,1),(300,2),(0,1),(16777215,3),(null,1),(256,2)');
+call probe('int', '(5,1),(-300,2),(0,1),(2147483647,3),(-2147483648,1),(null,1),(256,2)');
+call probe('int unsigned', '(5,1),(300,2),(0,1),(4294967295,3),(null,1),(256,2)');
+call probe('bigint', '(5,1),(-300,2),(0,1),(9223372036854775807,3),(-9223372036854775808,1),(null,1),(256,2)');
+call probe('bigint unsigned', '(5,1),(300,2),(0,1),(18446744073709551615,3),(null,1),(256,2)');
+call probe('float', '(5.5,1),(-300.25,2),(0,1),(1e30,3),(-1e-30,1),(null,1),(256,2)');
+call probe('double', '(5.5,1),(-300.25,2),(0,1),(1e300,3),(-1e-300,1),(null,1),(256,2)');
+call probe('decimal(20,5)', '(5.5,1),(-300.25,2),(0,1),(999999999999999.99999,3),(-0.00001,1),(null,1),(256,2)');
+call probe('decimal(5,0)', '(5,1),(-300,2),(0,1),(99999,3),(-99999,1),(null,1),(256,2)');
+call probe('decimal(10,2) unsigned', '(5,1),(300,2),(0,1),(99999,3),(null,1),(256.25,2)');
+call probe('date', '("2020-01-02",1),("1999-12-31",2),("0000-00-00",1),("9999-12-31",3),(null,1),("2020-01-01",2)');
+call probe('datetime', '("2020-01-02 03:04:05",1),("1999-12-31 23:59:59",2),("9999-12-31 23:59:59",3),(null,1),("2020-01-02 03:04:06",2)');
+call probe('datetime(3)', '("2020-01-02 03:04:05.123",1),("2020-01-02 03:04:05.122",2),("9999-12-31 23:59:59.999",3),(null,1),("2020-01-02 03:04:05",2)');
+call probe('datetime(6)', '("2020-01-02 03:04:05.123456",1),("2020-01-02 03:04:05.123455",2),("1000-01-01",3),(null,1),("2020-01-02 03:04:05",2)');
+call probe('time', '("03:04:05",1),("-03:04:05",2),("838:59:59",3),(null,1),("00:00:00",2),("-838:59:59",1)');
+call probe('time(4)', '("03:04:05.1234",1),("-03:04:05.1234",2),("-03:04:05",3),(null,1),("-00:00:00.5",2),("00:00:00.5",1)');
+call probe('timestamp null', '("2020-01-02 03:04:05",1),("1999-12-31 23:59:59",2),("2037-12-31 23:59:59",3),(null,1),("2020-01-02 03:04:06",2)');
+call probe('timestamp(6) null', '("2020-01-02 03:04:05.000001",1),("2020-01-02 03:04:05",2),("2037-12-31 23:59:59",3),(null,1)');
+call probe('year', '(2020,1),(1999,2),(1901,3),(null,1),(2155,2),(0,1)');
+call probe('bit(1)', '(1,1),(0,2),(1,3),(null,1)');
+call probe('bit(13)', '(1,1),(0,2),(8191,3),(null,1),(4096,1)');
+call probe('enum("z","b","a")', '("z",1),("a",2),("b",3),(null,1),("z",1)');
+call probe('set("x","y","z")', '("x",1),("x,y",2),("",3),(null,1),("z",1),("y",1)');
+call probe('binary(5)', '("a",1),("ab",2),("",3),(null,1),("abcde",1),(x"00ff",1)');
+call probe('varbinary(20)', '("a",1),("ab",2),("",3),(null,1),(x"6100",1),(x"610000",1),(x"6101",1),(x"00ff",1),(x"ff",1)');
+call probe('uuid', '("123e4567-e89b-12d3-a456-426655440000",1),("00000000-0000-0000-0000-000000000001",2),("ffffffff-ffff-4fff-8fff-ffffffffffff",3),(null,1)');
+call probe('inet6', '("::1",1),("fe80::1",2),("::",3),(null,1),("::ffff:1.2.3.4",1)');
+call probe('inet4', '("1.2.3.4",1),("255.0.0.1",2),("0.0.0.0",3),(null,1)');
