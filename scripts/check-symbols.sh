@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks a freshly linked plugin before a server has to: it exports exactly the three symbols that the server
-# looks up, and everything it leaves undefined is found in mariadbd or in the libraries it names.
+# Checks a freshly linked plugin before a server has to: it exports the three symbols of a plugin's declaration and
+# the pointers of the services it uses, nothing else; and what it leaves undefined is found in mariadbd or in the
+# libraries it names.
 #
 # usage: scripts/check-symbols.sh PLUGIN.so
 set -euo pipefail
@@ -11,9 +12,14 @@ plugin=${1:?usage: check-symbols.sh PLUGIN.so}
 server=$(command -v mariadbd) || die "mariadbd is not installed." "Run scripts/setup.sh"
 
 wanted="_maria_plugin_declarations_ _maria_plugin_interface_version_ _maria_sizeof_struct_st_plugin_"
-exported=$(nm -D --defined-only "$plugin" | awk '{ print $3 }' | sort | tr '\n' ' ')
+exported=$(nm -D --defined-only "$plugin" | awk '$3 !~ /_service$/ { print $3 }' | sort | tr '\n' ' ')
 [ "$exported" = "$wanted " ] || die "$plugin exports the wrong symbols." \
     "wanted: $wanted" "found:  $exported" "See scripts/ha_teak.map and the shim's maria_declare_plugin."
+
+# A service pointer that stays private is one that the server cannot fill in: the first call would crash.
+hidden=$(comm -23 <(nm --defined-only "$plugin" | awk '$2 ~ /[dD]/ && $3 ~ /_service$/ { print $3 }' | sort -u) \
+    <(nm -D --defined-only "$plugin" | awk '{ print $3 }' | sort -u))
+[ -z "$hidden" ] || die "$plugin hides the pointers of services it uses:" "${hidden//$'\n'/ }" "See scripts/ha_teak.map."
 
 # ldd -r resolves against the plugin's own libraries; what is left has to come from the server.
 missing=$(comm -23 \
