@@ -82,6 +82,8 @@ pub(super) struct Work {
     counters: Vec<NotedCounter>,
     /// The log is held for it.
     held: bool,
+    /// A rollback to a savepoint could not be logged: the log has operations that are void, so there is no commit any more.
+    doomed: Option<Error>,
 }
 
 impl Work {
@@ -103,6 +105,7 @@ impl Work {
             touched: HashMap::new(),
             counters: Vec::new(),
             held: false,
+            doomed: None,
         }
     }
 
@@ -263,7 +266,11 @@ impl Work {
     /// two are missing in them, which statistics can bear.
     fn rollback_spilled(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
         let record = LogRecord::RollbackTo { txn: self.id, sequence }.encode();
-        shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
+        if let Err(error) = shared.log.append(record) {
+            shared.log_failed(&error);
+            self.doomed = Some(error.clone());
+            return Err(error);
+        }
         self.redo.clear();
         self.marks.clear();
         let kept = self.spills.iter().rposition(|spill| spill.sequence <= sequence);
@@ -310,7 +317,7 @@ impl Work {
     }
 
     pub(super) fn prepare(&mut self, shared: &Shared, xid: &[u8], flush: CommitFlush) -> Result<()> {
-        shared.health.check()?;
+        self.check(shared)?;
         self.hold_log(shared);
         let record = LogRecord::Prepare { txn: self.id, xid, ops: self.redo.ops() };
         let record = record.encode();
@@ -371,9 +378,8 @@ impl Work {
         self.snapshot = None;
         let result = match self.phase {
             Phase::Active if !self.has_writes() => self.commit_nothing(shared),
-            Phase::Active => shared
-                .health
-                .check()
+            Phase::Active => self
+                .check(shared)
                 .and_then(|()| self.log_counters(shared))
                 .and_then(|()| self.commit_record(shared, flush, true)),
             Phase::Prepared => self.commit_record(shared, flush, true),
@@ -395,6 +401,12 @@ impl Work {
         }
         self.end(shared);
         Err((error, None))
+    }
+
+    /// Whether it can still commit.
+    fn check(&self, shared: &Shared) -> Result<()> {
+        shared.health.check()?;
+        self.doomed.clone().map_or(Ok(()), Err)
     }
 
     /// Whatever was written has been undone.

@@ -16,9 +16,21 @@ impl Random {
 
 /// Random transactions over both trees of a table; `rows` follows what was committed.
 fn work(engine: &Engine, table: &Table, random: &mut Random, rows: &mut [Rows; 2], steps: u64) -> Result<()> {
+    work_until_failure(engine, table, random, rows, &mut rows.clone(), steps)
+}
+
+/// After an error, `next` is what the rows are if the last commit came through after all.
+fn work_until_failure(
+    engine: &Engine,
+    table: &Table,
+    random: &mut Random,
+    rows: &mut [Rows; 2],
+    next: &mut [Rows; 2],
+    steps: u64,
+) -> Result<()> {
     for _ in 0..steps {
         let mut txn = engine.begin(Isolation::Repeatable);
-        let mut next = rows.clone();
+        *next = rows.clone();
         for _ in 0..=random.below(20) {
             let tree = random.below(2) as usize;
             let key = format!("{:04}", random.below(500)).into_bytes();
@@ -41,18 +53,23 @@ fn work(engine: &Engine, table: &Table, random: &mut Random, rows: &mut [Rows; 2
             1 => {
                 txn.prepare(b"x")?;
                 txn.commit_ordered();
-                *rows = next;
                 txn.commit()?;
                 // The commit record itself need not be durable.
                 engine.sync_log()?;
+                *rows = next.clone();
             }
             _ => {
                 txn.commit()?;
-                *rows = next;
+                *rows = next.clone();
             }
         }
     }
     Ok(())
+}
+
+fn matches(engine: &Engine, rows: &[Rows; 2]) -> bool {
+    let table = engine.open_table("t").unwrap();
+    rows.iter().enumerate().all(|(i, rows)| all(engine, table.tree(i)) == *rows)
 }
 
 fn check(engine: &Engine, rows: &[Rows; 2], context: &str) {
@@ -111,6 +128,45 @@ fn a_power_cut_at_any_moment_of_a_checkpoint_loses_nothing() {
         cut += if cut < 30 { 1 } else { 7 };
     }
     assert!(cut > 20, "a checkpoint consists of more than {cut} operations");
+}
+
+#[test]
+fn a_power_cut_at_any_moment_leaves_the_commits_before_it_and_at_most_the_one_under_way() {
+    for round in 0..120u64 {
+        let fs = SimulatedFileSystem::new(round + 3000);
+        let mut random = Random(round);
+        let options = Options {
+            // Checkpoints happen on the way.
+            checkpoint_log_bytes: 8 << 10,
+            log_segment_bytes: 16 << 10,
+            ..options()
+        };
+        let engine = Engine::open(Arc::new(fs.clone()), options.clone()).unwrap();
+        engine.create_table("t", &specs(2), b"", None).unwrap();
+        let table = engine.open_table("t").unwrap();
+        fs.fail_after(random.below(400), Fault::PowerCut);
+        let mut rows = [Rows::new(), Rows::new()];
+        let mut next = rows.clone();
+        let result = work_until_failure(&engine, &table, &mut random, &mut rows, &mut next, 300);
+        assert!(result.is_err() == fs.power_is_off());
+        drop((table, engine));
+        let mut fs = fs.crash();
+        let mut engine = Engine::open(Arc::new(fs.clone()), options.clone()).unwrap();
+        for xid in engine.prepared() {
+            engine.rollback_prepared(&xid).unwrap();
+        }
+        if !matches(&engine, &rows) {
+            assert!(matches(&engine, &next), "round {round}");
+            rows = next;
+        }
+        // And again, during what comes after.
+        let table = engine.open_table("t").unwrap();
+        work(&engine, &table, &mut random, &mut rows, 20).unwrap();
+        drop((table, engine));
+        fs = fs.crash();
+        engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
+        check(&engine, &rows, &format!("round {round}"));
+    }
 }
 
 #[test]

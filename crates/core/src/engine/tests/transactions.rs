@@ -319,3 +319,30 @@ fn a_lazy_commit_may_be_lost_but_only_as_a_whole_and_from_the_end() {
         assert_eq!(rows.into_keys().collect::<Vec<_>>(), expected);
     }
 }
+
+#[test]
+fn a_rollback_to_a_savepoint_that_cannot_be_logged_dooms_the_transaction() {
+    let (fs, engine, table) = with_table(15);
+    let tree = table.tree(0).clone();
+    let mut txn = engine.begin(Isolation::Repeatable);
+    insert(&mut txn, &tree, "a", "1");
+    let savepoint = txn.savepoint();
+    // More than the log queues without writing.
+    fs.fail_from(0, Fault::Enospc);
+    let filled = (0..).find_map(|i: usize| {
+        let value = vec![0; 100_000];
+        txn.write(&tree, format!("k{i}").as_bytes(), WriteOp::Insert(&value)).err()
+    });
+    assert!(matches!(filled, Some(Error::DiskFull { .. })));
+    let undone = txn.rollback_to(savepoint);
+    fs.heal();
+    match undone {
+        Ok(()) => txn.commit().unwrap(),
+        Err(_) => assert!(txn.commit().is_err()),
+    }
+    let rows = all(&engine, &tree);
+    assert!(rows.len() <= 1);
+    drop((table, tree));
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(all(&engine, engine.open_table("t").unwrap().tree(0)), rows);
+}

@@ -1,0 +1,45 @@
+//! `teak inspect DIR`.
+
+use crate::{directory, Failure};
+use std::io::Write;
+use std::path::Path;
+
+/// Prints the checkpoint, the log and the tables of an engine directory.
+pub fn run(dir: &Path, out: &mut dyn Write) -> Result<(), Failure> {
+    let superblock = directory::superblock(dir)?;
+    let id: String = superblock.engine_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    writeln!(out, "engine            {id}")?;
+    writeln!(out, "format            {}", superblock.version)?;
+    writeln!(out, "checkpoint        {}", superblock.checkpoint)?;
+    writeln!(out, "  commits up to   {}", superblock.timestamp)?;
+    writeln!(out, "  closed cleanly  {}", if superblock.clean { "yes" } else { "no" })?;
+    writeln!(out, "log")?;
+    writeln!(out, "  replay from     {}", superblock.replay_from)?;
+
+    let engine = directory::open(dir)?;
+    let numbers = engine.statistics();
+    writeln!(out, "  ends at         {}", superblock.replay_from + numbers.log_bytes_since_checkpoint)?;
+    writeln!(out, "  replayed        {} operations", numbers.replayed_operations)?;
+    let prepared = engine.prepared();
+    writeln!(out, "prepared          {}", prepared.len())?;
+    for xid in prepared {
+        writeln!(out, "  {}", xid.escape_ascii())?;
+    }
+    let names = engine.table_names("")?;
+    writeln!(out, "tables            {}", names.len())?;
+    if names.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{:>12} {:>14} {:>14} {:>6}  name", "rows", "file bytes", "free bytes", "trees")?;
+    for name in names {
+        match engine.open_table(&name) {
+            Ok(table) => {
+                let rows = if table.trees() == 0 { 0 } else { table.tree(0).entries() };
+                let (file, free) = (table.disk_bytes(), table.free_bytes());
+                writeln!(out, "{rows:>12} {file:>14} {free:>14} {:>6}  {name}", table.trees())?;
+            }
+            Err(error) => writeln!(out, "{:>12} {name}: {error}", "damaged")?,
+        }
+    }
+    Ok(())
+}
