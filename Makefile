@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill
+.PHONY: help up down sql build setup test mtr format clean soak-kill bench bench-quick limits
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -36,3 +36,12 @@ clean: down ## stop the server and remove target, build and var
 
 soak-kill: ## 500 rounds of killing a server under load
 	@TEAK_KILL_ROUNDS=500 tests/kill/run.sh
+
+bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine
+	@benches/sysbench.sh
+
+bench-quick: ## the same, one short run each: about 7 minutes
+	@benches/sysbench.sh quick
+
+limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
+	@tests/limits/soak.sh

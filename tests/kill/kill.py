@@ -6,6 +6,7 @@ large text now and then. Every other round runs with the binary log. Prints 'N p
 """
 
 import argparse
+import os
 import random
 import sys
 import threading
@@ -13,7 +14,8 @@ import time
 
 import pymysql
 
-from server import Server
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from server import Server  # pylint: disable=wrong-import-position
 
 ACCOUNTS = 200
 START_BALANCE = 1000

@@ -1,11 +1,15 @@
-"""A private mariadbd that can be killed: own data directory, socket only."""
+"""A private mariadbd for tests and benchmarks, which may be killed: own data directory, socket only."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
 
 import pymysql
+
+# By its full path: started by name, the server cannot find itself when it writes a backtrace with symbols.
+MARIADBD = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin") or "mariadbd"
 
 
 class Server:
@@ -13,6 +17,7 @@ class Server:
 
     def __init__(self, directory, plugin_dir):
         self.directory = directory
+        self.data = os.path.join(directory, "data")
         self.plugin_dir = plugin_dir
         self.socket = os.path.join(directory, "s.sock")
         self.error_log = os.path.join(directory, "error.log")
@@ -22,7 +27,7 @@ class Server:
         """A fresh data directory."""
         subprocess.run(["rm", "-rf", self.directory], check=True)
         os.makedirs(os.path.join(self.directory, "tmp"))
-        command = ["mariadb-install-db", "--no-defaults", f"--datadir={self.directory}/data", "--auth-root-authentication-method=normal"]
+        command = ["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal"]
         if os.geteuid() == 0:
             command.append("--user=root")
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
@@ -30,7 +35,7 @@ class Server:
     def start(self, options=(), limit=120.0):
         """Starts the server and returns the seconds until it answered a query."""
         command = [
-            "mariadbd", "--no-defaults", f"--datadir={self.directory}/data", f"--socket={self.socket}",
+            MARIADBD, "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}",
             f"--tmpdir={self.directory}/tmp", f"--log-error={self.error_log}", f"--pid-file={self.directory}/pid",
             "--skip-networking", f"--plugin-dir={self.plugin_dir}", "--plugin-load-add=ha_teak",
             "--default-storage-engine=Teak", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
@@ -41,7 +46,7 @@ class Server:
         began = time.monotonic()
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while True:
-            if self.process.poll() is not None:
+            if not self.is_running():
                 raise RuntimeError(f"mariadbd ended with {self.process.returncode} while starting:\n{self.log_end()}")
             try:
                 self.connect(database=None).close()
@@ -51,6 +56,10 @@ class Server:
                     self.kill()
                     raise RuntimeError(f"mariadbd did not answer within {limit} s:\n{self.log_end()}") from None
                 time.sleep(0.05)
+
+    def is_running(self):
+        """Whether the process is there; it may be starting."""
+        return self.process is not None and self.process.poll() is None
 
     def connect(self, database="test", **settings):
         """A new connection."""
@@ -70,10 +79,26 @@ class Server:
             self.process.wait(timeout=120)
             self.process = None
 
-    def log_end(self):
+    def memory(self):
+        """Resident bytes of the process: now, and at most so far."""
+        fields = {}
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
+            for line in status:
+                name, _, value = line.partition(":")
+                fields[name] = value
+        return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+
+    def cpu_seconds(self):
+        """Processor time the server has used, in all its threads."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as stat:
+            # The name of the program is in parentheses and may hold spaces; user and system time are fields 14 and 15.
+            fields = stat.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def log_end(self, lines=30):
         """The last lines of the error log."""
         try:
             with open(self.error_log, errors="replace") as log:
-                return "".join(log.readlines()[-30:])
+                return "".join(log.readlines()[-lines:])
         except OSError:
             return ""
