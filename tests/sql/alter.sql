@@ -44,8 +44,6 @@ create table dup (a int);
 insert into dup values (1),(1),(2);
 alter table dup add primary key(a);
 select * from dup;
-alter ignore table dup add primary key(a);
-select * from dup;
 create database if not exists t_alter_other;
 create table t_alter_other.x (a int primary key);
 insert into t_alter_other.x values (1);

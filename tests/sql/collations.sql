@@ -61,7 +61,6 @@ call all_types('ucs2', 'ucs2_general_ci');
 call all_types('utf16', 'utf16_unicode_ci');
 call all_types('utf32', 'utf32_general_ci');
 call all_types('latin2', 'latin2_czech_cs');
-call all_types('cp1250', 'cp1250_czech_cs');
 call all_types('gbk', 'gbk_chinese_ci');
 call all_types('sjis', 'sjis_japanese_ci');
 call all_types('big5', 'big5_chinese_ci');

@@ -1,0 +1,25 @@
+# What the server shows of the engine's surroundings.
+show databases;
+select engine, support, transactions, xa, savepoints from information_schema.engines where engine in (select @@default_storage_engine);
+create table st (id int primary key, v varchar(20), key(v)) comment='x';
+insert into st select seq, seq % 10 from seq_1_to_1000;
+analyze table st;
+explain select * from st where id = 5;
+explain select * from st where v = '5';
+explain select v from st where v > '5';
+explain select * from st order by id limit 5;
+explain select count(*) from st;
+explain select * from st where id between 10 and 20;
+explain select * from st a join st b on a.id = b.id where a.v = '3' and b.id < 100;
+explain select max(id) from st;
+explain select v, count(*) from st group by v;
+explain select id from st where v = '3' order by id desc limit 3;
+explain update st set v = 3 where id = 3;
+explain delete from st where v = '3';
+create table sp (g point not null, spatial index(g));
+create table ttt (a int) block_size=16384 compression=lz4;
+create table long_key (a varchar(3000), key(a));
+create table long_key2 (a varchar(1000) character set utf8mb4, key(a));
+create table many (a int, b int, c int, d int, e int, f int, g int, h int, i int, j int, k int, l int, m int, n int, o int, p int, primary key(a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p));
+insert into many values (1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16);
+select * from many where a=1 and b=2 and c=3;

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Several connections at once, each step with Teak and with InnoDB: the outputs must be the same.
+
+usage: sessions.py SOCKET OUTPUT_DIR [NAME...]
+
+Reads tests/sql/sessions/*.test, one step a line:
+    A: SQL      run on connection A (made when first named) and wait for the answer
+    A& SQL      send, do not wait: it is expected to block; that it still does 0.4 s later is part of the output
+    A=          wait for what was sent with &
+    kill A      KILL QUERY of connection A's statement, from another connection
+    # ...       comment
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import queue
+
+BLOCKED_AFTER = 0.4
+GIVE_UP_AFTER = 20.0
+
+
+class Connection:
+    """A mariadb client fed through a pipe; an answer ends at a marker that the client prints."""
+
+    def __init__(self, socket, engine, database):
+        self.client = subprocess.Popen(
+            ["mariadb", "--no-defaults", f"--socket={socket}", "--user=root", "--force", "--unbuffered", "--batch",
+             f"--init-command=set default_storage_engine={engine}", database],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
+        self.lines = queue.Queue()
+        self.markers = 0
+        threading.Thread(target=self._read, daemon=True).start()
+        self.send("select connection_id()")
+        self.id = self.answer(GIVE_UP_AFTER)[-1]
+
+    def _read(self):
+        for line in self.client.stdout:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def send(self, sql):
+        self.markers += 1
+        self.client.stdin.write(f"{sql};\nselect 'end of step {self.markers}' as ``;\n")
+        self.client.stdin.flush()
+
+    def answer(self, timeout):
+        """Lines up to the marker; None if it did not come in time (the lines so far are kept)."""
+        held = getattr(self, "held", [])
+        while True:
+            try:
+                line = self.lines.get(timeout=timeout)
+            except queue.Empty:
+                self.held = held
+                return None
+            if line is None:
+                return held + ["the connection is gone"]
+            if line == f"end of step {self.markers}":
+                self.held = []
+                return [text for text in held if text and not set(text) == {"-"}]
+            held.append(line)
+
+    def close(self):
+        self.client.stdin.close()
+        self.client.wait(timeout=GIVE_UP_AFTER)
+
+
+def run(path, socket, engine):
+    """The outputs of one file's steps with one engine, as lines."""
+    admin = ["mariadb", "--no-defaults", f"--socket={socket}", "--user=root"]
+    database = f"s_{path.stem}"
+    subprocess.run(admin + ["-e", f"drop database if exists {database}; create database {database}"], check=True)
+    connections, output = {}, []
+
+    def connection(name):
+        if name not in connections:
+            connections[name] = Connection(socket, engine, database)
+        return connections[name]
+
+    for line in path.read_text().splitlines():
+        step = re.match(r"(\w+)([:&=])\s*(.*)|kill (\w+)", line)
+        if not step:
+            continue
+        output.append(line)
+        if step[4]:
+            subprocess.run(admin + ["-e", f"kill query {connection(step[4]).id}"], check=True)
+            continue
+        who, kind, sql = connection(step[1]), step[2], step[3].rstrip(";")
+        if kind != "=":
+            who.send(sql)
+        answer = who.answer(BLOCKED_AFTER if kind == "&" else GIVE_UP_AFTER)
+        if answer is None:
+            answer = ["(blocked)"]
+        output += ["    " + re.sub(r" at line \d+", "", text) for text in answer if text != sql]
+    for each in connections.values():
+        each.close()
+    subprocess.run(admin + ["-e", f"drop database {database}"], check=True)
+    return [re.sub(r"\b(Teak|InnoDB)\b", "ENGINE", text, flags=re.I) for text in output]
+
+
+def main():
+    socket, directory = sys.argv[1], pathlib.Path(sys.argv[2])
+    tests = sorted((pathlib.Path(__file__).parent / "sessions").glob("*.test"))
+    failed = 0
+    chosen = [path for path in tests if not sys.argv[3:] or path.stem in sys.argv[3:]]
+    for path in chosen:
+        outputs = {engine: run(path, socket, engine) for engine in ("InnoDB", "Teak")}
+        for engine, lines in outputs.items():
+            (directory / f"{path.stem}.{engine.lower()}").write_text("\n".join(lines) + "\n")
+        if outputs["InnoDB"] != outputs["Teak"]:
+            failed += 1
+            print(f"FAILED sessions/{path.stem} (InnoDB -, Teak +):", flush=True)
+            subprocess.run(["diff", "-u", directory / f"{path.stem}.innodb", directory / f"{path.stem}.teak"])
+    print(f"sessions: {len(chosen) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
