@@ -16,8 +16,6 @@ explain select v, count(*) from st group by v;
 explain select id from st where v = '3' order by id desc limit 3;
 explain update st set v = 3 where id = 3;
 explain delete from st where v = '3';
-create table sp (g point not null, spatial index(g));
-create table ttt (a int) block_size=16384 compression=lz4;
 create table long_key (a varchar(3000), key(a));
 create table long_key2 (a varchar(1000) character set utf8mb4, key(a));
 create table many (a int, b int, c int, d int, e int, f int, g int, h int, i int, j int, k int, l int, m int, n int, o int, p int, primary key(a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p));

@@ -91,9 +91,9 @@ handler::Table_flags ha_teak::table_flags() const {
 
 ulong ha_teak::index_flags(uint index, uint, bool) const {
     ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_DO_INDEX_COND_PUSHDOWN |
-                  HA_DO_RANGE_FILTER_PUSHDOWN;
+                  HA_DO_RANGE_FILTER_PUSHDOWN | HA_KEYREAD_ONLY;
     /* Whether a column is whole in the index, and not a BLOB, the server checks itself. */
-    return flags | (index == table_share->primary_key ? HA_CLUSTERED_INDEX : HA_KEYREAD_ONLY);
+    return flags | (index == table_share->primary_key ? HA_CLUSTERED_INDEX : 0);
 }
 
 TableShare* ha_teak::shared() {

@@ -147,7 +147,11 @@ int start(void* p) {
     auto* hton = static_cast<handlerton*>(p);
     static const teak_callbacks callbacks{log_message, is_killed, report_wait, wait_begin, wait_end};
     std::string home = data_home_dir && *data_home_dir ? data_home_dir : "#teak";
-    if (home[0] != '/') home = std::string(mysql_real_data_home_ptr) + "/" + home;
+    if (home.compare(0, 2, "./") == 0) home.erase(0, 2);
+    if (home[0] != '/') {
+        ignore_db_dirs_append(home.c_str()); /* else SHOW DATABASES takes the directory for a database */
+        home = std::string(mysql_real_data_home_ptr) + "/" + home;
+    }
     teak_options options;
     teak_options_default(&options);
     options.directory = teak::bytes_of(home.c_str());

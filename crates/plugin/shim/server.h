@@ -18,7 +18,8 @@
 #include "table.h"
 #include "log.h"
 
-/* Service functions of the server that no header declares for plugins. */
+/* Functions of the server that no header declares for plugins. */
+void ignore_db_dirs_append(const char* name);
 extern "C" int thd_rpl_deadlock_check(THD* waiter, THD* holder);
 
 #endif
