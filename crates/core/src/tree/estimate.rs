@@ -99,12 +99,22 @@ impl Tree {
     }
 }
 
+/// Share of the leaf's keys that lie before `key`; what the delta adds counts, since a young leaf has nothing else.
 fn fraction_within(node: &Node, key: Option<&[u8]>) -> f64 {
     let (Some(key), Some(leaf)) = (key, node.leaf()) else { return 1.0 };
-    match &leaf.view().base {
-        Base::Loaded(block) if !block.is_empty() => block.lower_bound(key) as f64 / block.len() as f64,
-        _ => 0.5,
+    let view = leaf.view();
+    let Base::Loaded(block) = &view.base else { return 0.5 };
+    let (mut before, mut all) = (block.lower_bound(key), block.len());
+    if let Changes::Live(delta) = &view.delta {
+        for entry in delta.iter().filter(|entry| block.search(entry.key()).is_err()) {
+            before += usize::from(entry.key() < key);
+            all += 1;
+        }
     }
+    if all == 0 {
+        return 0.5;
+    }
+    before as f64 / all as f64
 }
 
 fn within_leaf(node: &Node, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<u64> {
