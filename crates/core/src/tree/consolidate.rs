@@ -169,7 +169,7 @@ impl<'a> Cutter<'a> {
         }
         let separator = shortest_separator(&self.last_key, key);
         let low = std::mem::replace(&mut self.low, separator);
-        let delta = std::mem::replace(&mut self.delta, Delta::new());
+        let delta = std::mem::take(&mut self.delta);
         self.kept_bytes = 0;
         self.pieces.push((low, self.builder.finish(), delta));
     }

@@ -16,6 +16,9 @@ use crate::Result;
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
+/// Looking a key up in a delta costs as much as passing this many entries.
+const LOOK_UP_COST: u32 = 2;
+
 /// A leaf's content, kept alive for the cursor.
 struct Pin {
     node: Arc<Node>,
@@ -60,6 +63,8 @@ pub struct TreeCursor {
     delta_at: Option<EntryRef<'static>>,
     /// Rows returned from the pinned leaf.
     yielded: usize,
+    /// Entries of the pinned leaf's delta that were merged, weighted by what each cost.
+    merged: u32,
 }
 
 // SAFETY: the raw pointers (`item`, `delta_at`) point into `pin.delta`, which the cursor owns by an Arc and which is Send and Sync.
@@ -78,6 +83,7 @@ impl TreeCursor {
             base_at: 0,
             delta_at: None,
             yielded: 0,
+            merged: 0,
         }
     }
 
@@ -133,8 +139,23 @@ impl TreeCursor {
         }
     }
 
-    /// Pins the leaf that `find` gives, if it holds `key` (None: any).
+    /// Tells the pinned leaf what its delta cost; has it consolidated when that has become the cheaper way.
+    #[inline]
+    fn settle(&mut self) {
+        if self.merged != 0 {
+            let merged = std::mem::take(&mut self.merged);
+            if let Some(pin) = &self.pin {
+                if pin.node.leaf().is_some_and(|leaf| leaf.charge_merge(merged)) {
+                    // A failure shows again to whoever needs the leaf's content.
+                    let _ = self.tree.tidy(&pin.node);
+                }
+            }
+        }
+    }
+
+    /// Pins the leaf that was found, if `holds` says that it is the right one.
     fn pin_leaf(&mut self, node: Arc<Node>, holds: impl Fn(&LeafView) -> bool) -> Result<bool> {
+        self.settle();
         self.forget();
         let Node::Leaf(leaf) = &*node else { return Ok(false) };
         // The number is read first: a view published in between makes the pin look stale, never fresh.
@@ -193,6 +214,9 @@ impl TreeCursor {
             self.key.extend_from_slice(key);
         }
         self.item = self.look_up(reader);
+        if self.pin.as_ref().is_some_and(|pin| !pin.delta.is_empty()) {
+            self.merged += LOOK_UP_COST;
+        }
         let found = !matches!(self.item, Item::None);
         self.yielded += usize::from(found);
         Ok(found)
@@ -375,6 +399,7 @@ impl TreeCursor {
                 self.yielded += 1;
                 return Ok(true);
             }
+            self.merged += 1;
             let base_at = (order == Ordering::Equal).then_some(self.base_at);
             self.base_at += usize::from(base_at.is_some());
             self.delta_at = entry.next();
@@ -453,6 +478,7 @@ impl TreeCursor {
                 self.yielded += 1;
                 return Ok(true);
             };
+            self.merged += LOOK_UP_COST;
             let base_at = (order == Ordering::Equal).then(|| self.base_at - 1);
             self.base_at -= usize::from(base_at.is_some());
             let item = merged(entry, base_at, reader);

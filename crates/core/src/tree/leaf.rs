@@ -22,8 +22,11 @@ use crate::types::Timestamp;
 use crate::{Error, Result};
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+
+/// A consolidation costs about as much as passing this many delta entries in scans.
+const MERGE_COST_LIMIT: u32 = 512;
 
 /// A leaf's block on disk and the large values it names.
 pub(crate) struct Image {
@@ -159,6 +162,8 @@ pub(crate) struct Leaf {
     view: ArcSwap<LeafView>,
     latch: Mutex<LeafState>,
     touched: AtomicBool,
+    /// What merging the delta has cost readers since the last consolidation, in entries looked at.
+    merge_cost: AtomicU32,
     /// Rises with each published view: lets a cursor see cheaply that its view is stale.
     changes: AtomicU64,
 }
@@ -173,6 +178,7 @@ impl Leaf {
             view: ArcSwap::from_pointee(view),
             latch: Mutex::new(state),
             touched: AtomicBool::new(false),
+            merge_cost: AtomicU32::new(0),
             changes: AtomicU64::new(0),
         }
     }
@@ -233,6 +239,15 @@ impl Leaf {
     pub(crate) fn changes(&self) -> u64 {
         // Acquire: pairs with the Release in `publish`.
         self.changes.load(Ordering::Acquire)
+    }
+
+    /// Adds to what readers paid for the delta; true when consolidating would have been cheaper.
+    pub(crate) fn charge_merge(&self, entries: u32) -> bool {
+        // Relaxed, and not one atomic step: a lost addition only delays a consolidation.
+        let cost = self.merge_cost.load(Ordering::Relaxed).saturating_add(entries);
+        let due = cost > MERGE_COST_LIMIT;
+        self.merge_cost.store(if due { 0 } else { cost }, Ordering::Relaxed);
+        due
     }
 
     pub(crate) fn latch(&self) -> Latched<'_> {
