@@ -6,6 +6,8 @@
 #[path = "simulation/seeds.rs"]
 mod seeds;
 
+#[path = "simulation/subject.rs"]
+mod subject;
 #[path = "simulation/twins.rs"]
 mod twins;
 

@@ -55,8 +55,11 @@ impl Cursor {
         let state = shared.state.lock();
         let Some(rows) = state.trees.get(&self.tree.id()) else { return Ok(false) };
         let mut seen = rows.range::<[u8], _>((from, to)).filter_map(|(key, chain)| {
-            let awaited = if self.view == View::Pending { pending(chain, txn.id()) } else { None };
-            awaited.or_else(|| visible(chain, txn.id(), timestamp)).map(|value| (key, value))
+            let value = match self.view {
+                View::Pending => pending(chain, txn.id()),
+                View::Snapshot | View::Latest => visible(chain, txn.id(), timestamp),
+            };
+            value.map(|value| (key, value))
         });
         let found = match direction {
             Direction::Up => seen.next(),

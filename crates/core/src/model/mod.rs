@@ -57,11 +57,16 @@ pub(crate) fn visible(chain: &Chain, txn: TxnId, timestamp: Timestamp) -> Option
     own.or_else(committed).and_then(|v| v.value.as_ref())
 }
 
-/// The value of the newest version if another transaction than `txn` put it and has not committed yet.
+/// As [`visible`] of the newest, but puts of other open transactions count as well (their deletes do not, since they may be
+/// undone: also a put under such a delete may come back).
 pub(crate) fn pending(chain: &Chain, txn: TxnId) -> Option<&Arc<[u8]>> {
-    let newest = chain.last()?;
-    let open = newest.status.id != txn && newest.status.committed.load(Ordering::SeqCst) == 0;
-    newest.value.as_ref().filter(|_| open)
+    let open = |v: &Version| v.status.id != txn && v.status.committed.load(Ordering::SeqCst) == 0;
+    let newest = chain.iter().rev().find(|v| !open(v) || v.value.is_some())?;
+    if open(newest) {
+        newest.value.as_ref()
+    } else {
+        visible(chain, txn, Timestamp::MAX)
+    }
 }
 
 #[derive(Default)]

@@ -1,0 +1,222 @@
+//! Power cuts, killed processes, I/O errors and full disks at random moments of random work; after each restart the engine must
+//! show a state that is allowed.
+//!
+//! Allowed is: what was acknowledged as durable, the operation under way wholly or not at all, and nothing else. With a weaker
+//! commit flush setting, the newest commits may be missing, but only from the end. Several restarts follow one another, and the
+//! faults hit recovery as well.
+
+#[path = "simulation/durable.rs"]
+mod durable;
+#[path = "simulation/seeds.rs"]
+mod seeds;
+#[path = "simulation/session.rs"]
+mod session;
+#[path = "simulation/subject.rs"]
+mod subject;
+
+use durable::{assert_locked, Durable, Found};
+use seeds::{for_each_seed, Random};
+use session::Session;
+use std::sync::Arc;
+use teak_core::file::{Fault, SimulatedFileSystem};
+use teak_core::{CommitFlush, Options};
+
+/// How an engine's life ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    PowerLoss,
+    /// The process dies; what it wrote is in the operating system's hands.
+    Kill,
+    Close,
+}
+
+/// The states a restart may find.
+#[derive(Default)]
+pub struct Expectation {
+    /// As the engine shows it while it runs.
+    pub current: Durable,
+    /// Also allowed after a power loss.
+    after_power_loss: Vec<Durable>,
+    /// Also allowed after the death of the process.
+    after_kill: Vec<Durable>,
+    /// Counters may not be past this.
+    pub highest_counter: u64,
+}
+
+impl Expectation {
+    /// Everything up to `next` is durable.
+    pub fn durable(&mut self, next: Durable) {
+        self.current = next;
+        self.after_power_loss.clear();
+        self.after_kill.clear();
+    }
+
+    /// `next` was acknowledged as the flush setting promises.
+    pub fn acknowledged(&mut self, next: Durable, flush: CommitFlush) {
+        match flush {
+            CommitFlush::Sync => self.durable(next),
+            CommitFlush::Write => {
+                self.after_kill.clear();
+                self.after_power_loss.push(std::mem::replace(&mut self.current, next));
+            }
+            CommitFlush::Lazy => self.promised_nothing(next),
+        }
+    }
+
+    /// `next` is what the engine shows, but nothing is said about the disk.
+    pub fn promised_nothing(&mut self, next: Durable) {
+        let old = std::mem::replace(&mut self.current, next);
+        self.after_kill.push(old.clone());
+        self.after_power_loss.push(old);
+    }
+
+    /// An operation failed that would have led to `next`: the engine goes on without, but a restart may find it.
+    pub fn undecided(&mut self, next: Durable) {
+        self.after_kill.push(next.clone());
+        self.after_power_loss.push(next);
+    }
+
+    /// Finds the state that a restart after `ending` has found, and expects it from now on.
+    fn settle(&mut self, ending: Ending, found: &Found) {
+        let others: &[Durable] = match ending {
+            Ending::PowerLoss => &self.after_power_loss,
+            Ending::Kill => &self.after_kill,
+            Ending::Close => &[],
+        };
+        for (name, table) in &found.tables {
+            assert!(table.counter <= self.highest_counter, "{name}: counter {} was never set", table.counter);
+        }
+        let Some(difference) = self.current.difference(found) else { return self.found(ending, None) };
+        match others.iter().rposition(|state| state.difference(found).is_none()) {
+            Some(i) => {
+                let state = others[i].clone();
+                self.found(ending, Some(state))
+            }
+            None => {
+                let nearest = others.iter().rev().take(3).map(|state| state.difference(found));
+                let nearest: Vec<_> = nearest.collect();
+                panic!(
+                    "after {ending:?}: {difference}; {} other states allowed, e.g. {nearest:?}",
+                    others.len()
+                );
+            }
+        }
+    }
+
+    fn found(&mut self, ending: Ending, state: Option<Durable>) {
+        let state = state.unwrap_or_else(|| self.current.clone());
+        match ending {
+            // What a power loss left is on the disk.
+            Ending::PowerLoss | Ending::Close => self.durable(state),
+            // Nobody has synced it.
+            Ending::Kill => {
+                self.after_kill.clear();
+                let old = std::mem::replace(&mut self.current, state);
+                self.after_power_loss.push(old);
+            }
+        }
+    }
+}
+
+fn options(random: &mut Random) -> Options {
+    Options {
+        cache_bytes: random.pick(&[512 << 10, 2 << 20, 16 << 20]),
+        log_segment_bytes: random.pick(&[64 << 10, 256 << 10, 4 << 20]),
+        checkpoint_log_bytes: 16 << 20,
+        commit_flush: match random.below(10) {
+            0 => CommitFlush::Lazy,
+            1 => CommitFlush::Write,
+            _ => CommitFlush::Sync,
+        },
+        background: false,
+        recovery_threads: 1,
+        ..Options::new("/teak")
+    }
+}
+
+fn plan_fault(fs: &SimulatedFileSystem, random: &mut Random) -> Option<Fault> {
+    // Many faults early: opening and recovering take few operations.
+    let reach = random.pick(&[8, 40, 200, 1000]);
+    let after = random.below(reach) as u64;
+    match random.below(20) {
+        0..=11 => {
+            fs.fail_after(after, Fault::PowerCut);
+            Some(Fault::PowerCut)
+        }
+        12..=14 => {
+            fs.fail_after(after, Fault::Eio);
+            Some(Fault::Eio)
+        }
+        15..=17 => {
+            fs.fail_from(after, Fault::Enospc);
+            Some(Fault::Enospc)
+        }
+        _ => None,
+    }
+}
+
+/// Opens the engine; `None` if that failed, which only a fault may cause.
+fn open(fs: &SimulatedFileSystem, options: &Options, fault: Option<Fault>) -> Option<subject::Engine> {
+    match subject::Engine::open(Arc::new(fs.clone()), options.clone()) {
+        Ok(engine) => Some(engine),
+        Err(error) => {
+            assert!(fault.is_some(), "opening failed without a fault: {error}");
+            None
+        }
+    }
+}
+
+fn check(engine: &subject::Engine, expected: &mut Expectation, ending: Ending, fs: &SimulatedFileSystem) {
+    let found = match Found::read(engine) {
+        Ok(found) => found,
+        Err(_) if fs.power_is_off() => return,
+        Err(error) => panic!("reading after {ending:?}: {error}"),
+    };
+    expected.settle(ending, &found);
+    if let Err(error) = assert_locked(engine, &expected.current.prepared) {
+        assert!(fs.power_is_off(), "locks after {ending:?}: {error}");
+    }
+}
+
+fn history(seed: u64) {
+    let random = &mut Random::new(seed);
+    let mut fs = SimulatedFileSystem::new(seed);
+    let mut expected = Expectation::default();
+    let mut ending = Ending::PowerLoss;
+    for _ in 0..2 + random.below(4) {
+        let fault = plan_fault(&fs, random);
+        let options = options(random);
+        if let Some(engine) = open(&fs, &options, fault) {
+            check(&engine, &mut expected, ending, &fs);
+            let unharmed =
+                Session::new(&engine, &fs, &mut expected, options.commit_flush, fault, random).run();
+            fs.heal();
+            ending = match random.below(3) {
+                _ if !unharmed => Ending::PowerLoss,
+                0 => Ending::Kill,
+                1 => Ending::Close,
+                _ => Ending::PowerLoss,
+            };
+            if ending == Ending::Close {
+                engine.close().unwrap_or_else(|error| panic!("closing: {error}"));
+            }
+        } else {
+            ending = Ending::PowerLoss;
+        }
+        if ending == Ending::PowerLoss {
+            fs = fs.crash();
+        }
+    }
+    fs.heal();
+    for _ in 0..2 {
+        let engine = open(&fs, &options(random), None).expect("no fault is planned");
+        check(&engine, &mut expected, ending, &fs);
+        engine.close().unwrap_or_else(|error| panic!("closing: {error}"));
+        ending = Ending::Close;
+    }
+}
+
+#[test]
+fn every_restart_finds_an_allowed_state() {
+    for_each_seed("crash", history);
+}

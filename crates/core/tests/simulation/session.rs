@@ -1,0 +1,441 @@
+//! Random work on one engine between two restarts, and what it lets one expect of the next.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::subject;
+use teak_core::file::{Fault, SimulatedFileSystem};
+use teak_core::{
+    CommitFlush, Compression, Error, Isolation, LockMode, Result, TreeSpec, View, WaitRequest, WriteOp,
+};
+
+use crate::durable::{Change, Durable, Found, Table};
+use crate::seeds::{key, value, Random};
+use crate::Expectation;
+
+const KEYS: usize = 80;
+const LARGEST_VALUE: usize = 60 << 10;
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+/// Failed operations after which a session with I/O errors ends, or a full disk gets space again.
+const ERRORS: usize = 4;
+
+struct Open {
+    txn: subject::Transaction,
+    changes: Vec<Change>,
+    savepoints: Vec<(subject::Savepoint, usize)>,
+    tables: BTreeSet<String>,
+    /// Values noted; the tables stay open, as the server keeps those that a transaction uses.
+    counters: Vec<(Arc<subject::Table>, u64)>,
+}
+
+/// What a step came to.
+enum Step {
+    Done,
+    /// The step failed; whatever it left open is closed.
+    Failed(Error),
+}
+
+/// Turns an error of the engine into the end of a step.
+macro_rules! attempt {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Step::Failed(error),
+        }
+    };
+}
+
+pub struct Session<'a> {
+    engine: &'a subject::Engine,
+    fs: &'a SimulatedFileSystem,
+    expected: &'a mut Expectation,
+    flush: CommitFlush,
+    fault: Option<Fault>,
+    random: &'a mut Random,
+    open: Vec<Open>,
+    errors: usize,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(
+        engine: &'a subject::Engine,
+        fs: &'a SimulatedFileSystem,
+        expected: &'a mut Expectation,
+        flush: CommitFlush,
+        fault: Option<Fault>,
+        random: &'a mut Random,
+    ) -> Session<'a> {
+        Session { engine, fs, expected, flush, fault, random, open: Vec::new(), errors: 0 }
+    }
+
+    /// Works until the fault has done its harm or the work is done; `true` if the engine is as good as before.
+    pub fn run(mut self) -> bool {
+        let steps = self.random.pick(&[20, 60, 150]);
+        for _ in 0..steps {
+            if self.fs.power_is_off() {
+                return false;
+            }
+            if let Step::Failed(error) = self.step() {
+                self.failed(error);
+                if self.fault.is_some_and(|fault| fault != Fault::Enospc) && self.errors >= ERRORS {
+                    return false;
+                }
+            }
+        }
+        !self.fs.power_is_off()
+            && (self.errors == 0 || self.fault == Some(Fault::Enospc) || self.fault.is_none())
+    }
+
+    fn failed(&mut self, error: Error) {
+        self.errors += 1;
+        match (&error, self.fault) {
+            (Error::DiskFull { .. }, Some(Fault::Enospc)) => {}
+            // A superblock lies in space that it has: no real disk is full there, and whether it was written is unknown.
+            (Error::ReadOnly(reason), Some(Fault::Enospc)) if reason.contains("teak.super") => {
+                self.fault = Some(Fault::Eio);
+                self.fs.heal();
+            }
+            (Error::Io { .. } | Error::ReadOnly(_), Some(Fault::PowerCut | Fault::Eio)) => {}
+            _ => panic!("{error} with {:?}", self.fault),
+        }
+        if self.fault == Some(Fault::Enospc) && self.errors == ERRORS {
+            // Space again: nothing may fail from now on.
+            self.fs.heal();
+            self.fault = None;
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        if self.expected.current.tables.is_empty() {
+            return self.create_table();
+        }
+        if self.open.is_empty() || (self.open.len() < 4 && self.random.percent(10)) {
+            self.begin();
+        }
+        let chosen = self.random.below(self.open.len());
+        match self.random.below(100) {
+            0..=44 => self.write(chosen),
+            45..=46 => self.load(chosen),
+            47..=50 => self.savepoint(chosen),
+            51..=70 => self.commit(chosen),
+            71..=73 => self.rollback(chosen),
+            74..=77 => self.prepare(chosen),
+            78..=80 => self.decide_prepared(),
+            81..=84 => self.everything_durable(subject::Engine::checkpoint),
+            85..=86 => self.everything_durable(subject::Engine::sync_log),
+            87..=93 => self.change_tables(),
+            94..=96 => self.note_counter(chosen),
+            _ => self.compare(),
+        }
+    }
+
+    fn begin(&mut self) {
+        self.open.push(Open {
+            txn: self.engine.begin(Isolation::Repeatable),
+            changes: Vec::new(),
+            savepoints: Vec::new(),
+            tables: BTreeSet::new(),
+            counters: Vec::new(),
+        });
+    }
+
+    fn any_table(&mut self) -> (String, usize) {
+        let tables = &self.expected.current.tables;
+        let (name, table) = tables.iter().nth(self.random.below(tables.len())).expect("there are tables");
+        (name.clone(), self.random.below(table.trees.len()))
+    }
+
+    fn write(&mut self, chosen: usize) -> Step {
+        let (name, tree) = self.any_table();
+        let key = key(self.random, KEYS);
+        let new = (!self.random.percent(30)).then(|| Arc::from(value(self.random, LARGEST_VALUE)));
+        self.change(chosen, Change { table: name, tree, key, value: new })
+    }
+
+    fn load(&mut self, chosen: usize) -> Step {
+        let (name, tree) = self.any_table();
+        let (run, length) = (self.random.below(1000) as u32, self.random.below(200));
+        for i in 0..50 + self.random.below(200) as u32 {
+            let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
+            let value = Some(Arc::from(vec![i as u8; length]));
+            if let Step::Failed(error) = self.change(chosen, Change { table: name.clone(), tree, key, value })
+            {
+                return Step::Failed(error);
+            }
+        }
+        Step::Done
+    }
+
+    /// Locks, reads and writes a row. After an error the transaction is rolled back.
+    fn change(&mut self, chosen: usize, change: Change) -> Step {
+        match self.try_change(chosen, change) {
+            Ok(()) | Err(Error::WouldBlock) => Step::Done,
+            Err(error) => {
+                self.open.swap_remove(chosen).txn.rollback();
+                Step::Failed(error)
+            }
+        }
+    }
+
+    fn try_change(&mut self, chosen: usize, change: Change) -> Result<()> {
+        let Open { txn, changes, tables, .. } = &mut self.open[chosen];
+        let table = self.engine.open_table(&change.table)?;
+        let tree = table.tree(change.tree);
+        txn.lock(tree, &change.key, LockMode::Exclusive, &WaitRequest::no_wait())?;
+        tables.insert(change.table.clone());
+        let mut cursor = subject::Cursor::new(tree.clone());
+        let exists = cursor.get(txn, View::Latest, &change.key)?;
+        let own = changes
+            .iter()
+            .rev()
+            .find(|c| c.table == change.table && c.tree == change.tree && c.key == change.key);
+        let expected = match own {
+            Some(own) => own.value.as_ref(),
+            None => self.expected.current.tables[&change.table].trees[change.tree].get(&change.key),
+        };
+        let found = if exists { Some(cursor.value()?) } else { None };
+        assert!(
+            found == expected.map(|v| &**v),
+            "{}: {:?} is not what was written",
+            change.table,
+            change.key
+        );
+        let op = match &change.value {
+            Some(value) if exists => WriteOp::Update(value),
+            Some(value) => WriteOp::Insert(value),
+            None if exists => WriteOp::Delete,
+            None => return Ok(()),
+        };
+        txn.write(tree, &change.key, op)?;
+        changes.push(change);
+        Ok(())
+    }
+
+    fn savepoint(&mut self, chosen: usize) -> Step {
+        let Open { txn, changes, savepoints, .. } = &mut self.open[chosen];
+        if self.random.percent(50) {
+            savepoints.push((txn.savepoint(), changes.len()));
+        } else if let Some((savepoint, mark)) = savepoints.pop() {
+            if let Err(error) = txn.rollback_to(savepoint) {
+                self.open.swap_remove(chosen).txn.rollback();
+                return Step::Failed(error);
+            }
+            changes.truncate(mark);
+        }
+        Step::Done
+    }
+
+    fn note_counter(&mut self, chosen: usize) -> Step {
+        let (name, _) = self.any_table();
+        let table = attempt!(self.engine.open_table(&name));
+        self.expected.highest_counter += 1 + self.random.below(100) as u64;
+        let open = &mut self.open[chosen];
+        open.txn.note_counter(&table, self.expected.highest_counter);
+        open.tables.insert(name);
+        open.counters.push((table, self.expected.highest_counter));
+        Step::Done
+    }
+
+    /// The present state with the changes of a transaction.
+    fn with(&self, open: &Open) -> Durable {
+        let mut next = self.expected.current.clone();
+        next.apply(&open.changes);
+        next
+    }
+
+    fn commit(&mut self, chosen: usize) -> Step {
+        let open = self.open.swap_remove(chosen);
+        let mut next = self.with(&open);
+        let wrote = !open.changes.is_empty();
+        let committed = open.txn.commit();
+        if committed.is_ok() && wrote {
+            // The counter travels with the commit.
+            for (table, value) in &open.counters {
+                let table = next.tables.get_mut(&table.name()).expect("its tables are left alone");
+                table.counter = table.counter.max(*value);
+            }
+        }
+        match committed {
+            // Nothing was written, so nothing was made durable.
+            Ok(()) if !wrote => Step::Done,
+            Ok(()) => {
+                self.expected.acknowledged(next, self.flush);
+                Step::Done
+            }
+            Err(error) => {
+                self.expected.undecided(next);
+                Step::Failed(error)
+            }
+        }
+    }
+
+    fn rollback(&mut self, chosen: usize) -> Step {
+        let open = self.open.swap_remove(chosen);
+        if self.random.percent(50) {
+            open.txn.rollback();
+        }
+        Step::Done
+    }
+
+    fn prepare(&mut self, chosen: usize) -> Step {
+        let mut open = self.open.swap_remove(chosen);
+        if open.changes.is_empty() {
+            return Step::Done;
+        }
+        let xid = self.random.next().to_be_bytes().to_vec();
+        let before = self.expected.current.clone();
+        let mut prepared = before.clone();
+        prepared.prepared.insert(xid.clone(), open.changes.clone());
+        let committed = self.with(&open);
+        if let Err(error) = open.txn.prepare(&xid) {
+            open.txn.rollback();
+            self.expected.undecided(prepared);
+            return Step::Failed(error);
+        }
+        self.expected.acknowledged(prepared, self.flush);
+        match self.random.below(5) {
+            // As with a binlog, which would bring the decision after a restart.
+            0 | 1 => {
+                open.txn.commit_ordered();
+                self.expected.promised_nothing(committed);
+                attempt!(open.txn.commit());
+            }
+            2 => {
+                if let Err(error) = open.txn.commit() {
+                    self.expected.undecided(committed);
+                    return Step::Failed(error);
+                }
+                self.expected.acknowledged(committed, self.flush);
+            }
+            3 => {
+                open.txn.rollback();
+                self.expected.promised_nothing(before);
+            }
+            _ => {}
+        }
+        Step::Done
+    }
+
+    fn decide_prepared(&mut self) -> Step {
+        let xids = self.engine.prepared();
+        if xids.is_empty() {
+            return Step::Done;
+        }
+        let xid = &xids[self.random.below(xids.len())];
+        let mut next = self.expected.current.clone();
+        let changes = next.prepared.remove(xid).expect("the engine knows no other");
+        let commit = self.random.percent(60);
+        let decided = if commit {
+            next.apply(&changes);
+            self.engine.commit_prepared(xid)
+        } else {
+            self.engine.rollback_prepared(xid)
+        };
+        match decided {
+            Ok(()) if commit => self.expected.acknowledged(next, self.flush),
+            Ok(()) => self.expected.promised_nothing(next),
+            Err(error) => {
+                self.expected.undecided(next);
+                return Step::Failed(error);
+            }
+        }
+        Step::Done
+    }
+
+    fn everything_durable(&mut self, make: fn(&subject::Engine) -> Result<()>) -> Step {
+        attempt!(make(self.engine));
+        let current = self.expected.current.clone();
+        self.expected.durable(current);
+        Step::Done
+    }
+
+    fn create_table(&mut self) -> Step {
+        let free: Vec<&str> =
+            NAMES.into_iter().filter(|n| !self.expected.current.tables.contains_key(*n)).collect();
+        if free.is_empty() {
+            return Step::Done;
+        }
+        let name = self.random.pick(&free);
+        self.create(name, None)
+    }
+
+    fn create(&mut self, name: &str, replace: Option<&str>) -> Step {
+        let compressions = [Compression::None, Compression::Lz4, Compression::Zstd];
+        let spec = TreeSpec { block_bytes: 4096, compression: self.random.pick(&compressions) };
+        let specs = vec![spec; 1 + self.random.below(3)];
+        let meta = self.random.next().to_be_bytes().to_vec();
+        let mut next = self.expected.current.clone();
+        if let Some(old) = replace {
+            next.tables.remove(old);
+        }
+        let trees = vec![Default::default(); specs.len()];
+        next.tables.insert(name.to_string(), Table { meta: meta.clone(), trees, counter: 0 });
+        let created = self.engine.create_table(name, &specs, &meta, replace);
+        self.ddl(created, next)
+    }
+
+    /// A change of the tables is durable when it returns, whatever the flush setting.
+    fn ddl(&mut self, result: Result<()>, next: Durable) -> Step {
+        match result {
+            Ok(()) => {
+                self.expected.durable(next);
+                Step::Done
+            }
+            Err(error) => {
+                self.expected.undecided(next);
+                Step::Failed(error)
+            }
+        }
+    }
+
+    /// DDL on a table that no transaction has touched (the caller's metadata locks see to that).
+    fn change_tables(&mut self) -> Step {
+        let current = &self.expected.current;
+        let mut busy: BTreeSet<&String> = self.open.iter().flat_map(|open| &open.tables).collect();
+        busy.extend(current.prepared.values().flatten().map(|change| &change.table));
+        let idle: Vec<String> = current.tables.keys().filter(|name| !busy.contains(name)).cloned().collect();
+        if idle.is_empty() || self.random.percent(30) {
+            return self.create_table();
+        }
+        let name = idle[self.random.below(idle.len())].clone();
+        let mut next = current.clone();
+        let table = next.tables.remove(&name).expect("it is there");
+        match self.random.below(5) {
+            0 => {
+                let dropped = self.engine.drop_table(&name);
+                self.ddl(dropped, next)
+            }
+            1 | 2 => {
+                let trees = vec![Default::default(); table.trees.len()];
+                next.tables.insert(name.clone(), Table { trees, counter: 0, ..table });
+                let truncated = self.engine.truncate_table(&name);
+                self.ddl(truncated, next)
+            }
+            3 => {
+                let Some(to) = NAMES.into_iter().find(|n| !current.tables.contains_key(*n)) else {
+                    return self.create(&name, Some(&name));
+                };
+                next.tables.insert(to.to_string(), table);
+                let renamed = self.engine.rename_table(&name, to);
+                self.ddl(renamed, next)
+            }
+            _ => {
+                let to = NAMES.into_iter().find(|n| !current.tables.contains_key(*n)).unwrap_or(&name);
+                self.create(to, Some(&name))
+            }
+        }
+    }
+
+    /// What the running engine shows is exactly what was acknowledged.
+    fn compare(&mut self) -> Step {
+        // Opening a table may need the disk, and after an I/O error nothing more is asked than correct restarts.
+        if self.errors > 0 && self.fault.is_some() {
+            return Step::Done;
+        }
+        let found = attempt!(Found::read(self.engine));
+        if let Some(difference) = self.expected.current.difference(&found) {
+            panic!("while running: {difference}");
+        }
+        Step::Done
+    }
+}
