@@ -13,7 +13,7 @@ use super::tables::{row_id_of_key, Table};
 use crate::checkpoint::recovery::{rows_added, RecoveredTransaction};
 use crate::checkpoint::PersistedCounter;
 use crate::lock::LockOwner;
-use crate::log::{CounterChange, LogRecord, OpKind, Ops, RedoBuffer, RedoMark};
+use crate::log::{CounterChange, LogRecord, Ops, RedoBuffer, RedoMark};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::CommitFlush;
 use crate::tree::Tree;
@@ -45,11 +45,17 @@ pub(super) struct Touched {
     rows: i64,
 }
 
-/// Row counts at the moment when redo went to the log.
-struct SpillPoint {
+/// A moment to go back to: a savepoint, or when redo went to the log.
+struct Mark {
     sequence: u32,
+    /// Position in the redo buffer, while what is before it is there.
+    redo: Option<RedoMark>,
+    /// What a commit at this moment would have added to the row counts.
     rows: Vec<(TreeId, i64)>,
 }
+
+/// So many marks are kept: each statement of a long transaction leaves one, and the server goes back to the last, as a rule.
+const MARKS: usize = 64;
 
 struct NotedCounter {
     table: TreeId,
@@ -73,10 +79,10 @@ pub(super) struct Work {
     weight: Arc<AtomicU64>,
     sequence: u32,
     redo: RedoBuffer,
-    /// Positions in `redo` of the savepoints that it still contains, ascending.
-    marks: Vec<(u32, RedoMark)>,
-    /// Not empty once redo went to the log.
-    spills: Vec<SpillPoint>,
+    /// Ascending. Some may be missing: they make going back cheap and row counts exact.
+    marks: Vec<Mark>,
+    /// The log has operations of it, the last with this sequence.
+    spilled: Option<u32>,
     touched: HashMap<TreeId, Touched>,
     /// Counters to be logged with the next record.
     counters: Vec<NotedCounter>,
@@ -101,7 +107,7 @@ impl Work {
             sequence: 0,
             redo: RedoBuffer::new(),
             marks: Vec::new(),
-            spills: Vec::new(),
+            spilled: None,
             touched: HashMap::new(),
             counters: Vec::new(),
             held: false,
@@ -119,8 +125,7 @@ impl Work {
         work.phase = Phase::Prepared;
         shared.holds.lock().insert(from.txn, from.first);
         work.held = true;
-        // Something of it is in the log.
-        work.spills.push(SpillPoint { sequence: from.sequence, rows: Vec::new() });
+        work.spilled = Some(from.sequence);
         work.xid = Some(from.xid);
         work.status = Some(from.status);
         work.sequence = from.sequence;
@@ -162,7 +167,7 @@ impl Work {
 
     /// Whether it has written anything that is not undone.
     pub(super) fn has_writes(&self) -> bool {
-        !self.redo.is_empty() || !self.spills.is_empty()
+        !self.redo.is_empty() || self.spilled.is_some()
     }
 
     pub(super) fn write(
@@ -209,17 +214,36 @@ impl Work {
         self.log_counters(shared)?;
         let record = LogRecord::Ops { txn: self.id, ops: self.redo.ops() }.encode();
         shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
-        self.redo.clear();
-        self.marks.clear();
-        let rows = self.touched.iter().map(|(&tree, touched)| (tree, touched.rows)).collect();
-        self.spills.push(SpillPoint { sequence: self.sequence, rows });
+        self.redo_is_logged(self.sequence);
+        self.mark();
         Ok(())
     }
 
-    pub(super) fn savepoint(&mut self) -> u32 {
-        if self.marks.last().is_none_or(|&(sequence, _)| sequence != self.sequence) {
-            self.marks.push((self.sequence, self.redo.mark()));
+    /// What the buffer had is in the log, or void; the log has operations up to `sequence`.
+    fn redo_is_logged(&mut self, sequence: u32) {
+        self.redo.clear();
+        self.marks.iter_mut().for_each(|mark| mark.redo = None);
+        self.spilled = Some(sequence);
+    }
+
+    fn mark(&mut self) {
+        if self.marks.last().is_some_and(|mark| mark.sequence == self.sequence) {
+            return;
         }
+        if self.marks.len() >= MARKS {
+            // Every other of the older half.
+            let mut number = 0;
+            self.marks.retain(|_| {
+                number += 1;
+                number > MARKS / 2 || number % 2 == 0
+            });
+        }
+        let rows = self.touched.iter().map(|(&tree, touched)| (tree, touched.rows)).collect();
+        self.marks.push(Mark { sequence: self.sequence, redo: Some(self.redo.mark()), rows });
+    }
+
+    pub(super) fn savepoint(&mut self) -> u32 {
+        self.mark();
         self.sequence
     }
 
@@ -230,28 +254,41 @@ impl Work {
         if let Some(status) = &self.status {
             status.void(sequence, self.sequence);
         }
-        if self.spills.last().is_some_and(|spill| spill.sequence > sequence) {
-            return self.rollback_spilled(shared, sequence);
-        }
-        // What was written after the savepoint is all in the buffer.
-        let undone: Vec<(TreeId, OpKind)> =
-            self.redo.iter().filter(|op| op.sequence > sequence).map(|op| (op.tree, op.kind)).collect();
-        for (tree, kind) in undone {
-            if let Some(touched) = self.touched.get_mut(&tree) {
-                touched.rows -= rows_added(kind);
-            }
-        }
-        while self.marks.last().is_some_and(|&(at, _)| at > sequence) {
+        while self.marks.last().is_some_and(|mark| mark.sequence > sequence) {
             self.marks.pop();
         }
-        match self.marks.last() {
-            Some(&(at, mark)) if at == sequence && self.redo.truncate_to(mark) => {}
-            _ => self.keep_redo_up_to(sequence),
+        let logged = self.spilled.is_some_and(|spilled| spilled > sequence);
+        self.restore_rows(sequence, logged);
+        if logged {
+            return self.void_in_log(shared, sequence);
+        }
+        // What was written after the savepoint is all in the buffer.
+        let mark = self.marks.last().filter(|mark| mark.sequence == sequence).and_then(|mark| mark.redo);
+        if !mark.is_some_and(|mark| self.redo.truncate_to(mark)) {
+            self.keep_redo_up_to(sequence);
         }
         Ok(())
     }
 
-    /// For a savepoint whose mark is gone: it was set before redo went to the log, and nothing was written in between.
+    /// Exact if the savepoint has its mark or all that is undone is in the buffer. Otherwise the counts are those of the last mark before
+    /// it, and drift by what was written between the two: they are statistics.
+    fn restore_rows(&mut self, sequence: u32, logged: bool) {
+        let mark = self.marks.last();
+        if mark.is_some_and(|mark| mark.sequence == sequence) || logged {
+            for (tree, touched) in &mut self.touched {
+                let rows = mark.and_then(|mark| mark.rows.iter().find(|(id, _)| id == tree));
+                touched.rows = rows.map_or(0, |&(_, rows)| rows);
+            }
+            return;
+        }
+        for op in self.redo.iter().filter(|op| op.sequence > sequence) {
+            if let Some(touched) = self.touched.get_mut(&op.tree) {
+                touched.rows -= rows_added(op.kind);
+            }
+        }
+    }
+
+    /// Without a mark to truncate to.
     fn keep_redo_up_to(&mut self, sequence: u32) {
         let mut kept = RedoBuffer::new();
         for op in self.redo.iter().take_while(|op| op.sequence <= sequence) {
@@ -259,29 +296,18 @@ impl Work {
             let _ = kept.push(op.tree, op.sequence, op.key, op.write());
         }
         self.redo = kept;
-        self.marks.clear();
+        self.marks.iter_mut().for_each(|mark| mark.redo = None);
     }
 
-    /// Part of what is undone is in the log. The row counts go back to those of the spill before the savepoint: operations between the
-    /// two are missing in them, which statistics can bear.
-    fn rollback_spilled(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
+    /// Part of what is undone is in the log.
+    fn void_in_log(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
         let record = LogRecord::RollbackTo { txn: self.id, sequence }.encode();
         if let Err(error) = shared.log.append(record) {
             shared.log_failed(&error);
             self.doomed = Some(error.clone());
             return Err(error);
         }
-        self.redo.clear();
-        self.marks.clear();
-        let kept = self.spills.iter().rposition(|spill| spill.sequence <= sequence);
-        for (tree, touched) in &mut self.touched {
-            let rows = kept.and_then(|at| self.spills[at].rows.iter().find(|(id, _)| id == tree));
-            touched.rows = rows.map_or(0, |&(_, rows)| rows);
-        }
-        // The last point stands for all that the log has; it says that there is something to roll back.
-        let rows = self.touched.iter().map(|(&tree, touched)| (tree, touched.rows)).collect();
-        self.spills.truncate(kept.map_or(0, |at| at + 1));
-        self.spills.push(SpillPoint { sequence, rows });
+        self.redo_is_logged(sequence);
         Ok(())
     }
 
@@ -323,9 +349,7 @@ impl Work {
         let record = record.encode();
         let logged = self.log_counters(shared).and_then(|()| shared.log.harden(record, flush));
         logged.inspect_err(|error| shared.log_failed(error))?;
-        self.redo.clear();
-        self.marks.clear();
-        self.spills.push(SpillPoint { sequence: self.sequence, rows: Vec::new() });
+        self.redo_is_logged(self.sequence);
         self.xid = Some(xid.to_vec());
         self.phase = Phase::Prepared;
         Ok(())
@@ -446,7 +470,7 @@ impl Work {
         if let Err(error) = &logged {
             shared.log_failed(error);
         }
-        self.spills.clear();
+        self.spilled = None;
         self.undo(shared);
         self.end(shared);
         logged
@@ -458,7 +482,7 @@ impl Work {
         }
         // A failure is no harm here: a transaction without outcome counts for nothing, and a prepared one comes back undecided.
         let _ = self.log_counters(shared);
-        if !self.spills.is_empty() {
+        if self.spilled.is_some() {
             let _ = shared.log.append(LogRecord::Rollback { txn: self.id }.encode());
         }
         self.release_hold(shared);

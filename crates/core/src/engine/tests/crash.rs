@@ -304,8 +304,12 @@ fn threads_write_read_and_checkpoint_at_once_and_a_parallel_replay_restores_it()
         }
     });
     assert!(engine.statistics().checkpoints > 0);
+    // So that there is something to replay.
+    engine.settings().set_checkpoint_log_bytes(1 << 30);
+    engine.checkpoint().unwrap();
+    transfer(9);
     let rows = [all(&engine, table.tree(0)), all(&engine, table.tree(1))];
-    assert_eq!(rows[1].len(), 10_000);
+    assert_eq!(rows[1].len(), 12_500);
     // Not closed: as after the death of the process, but for the lock on the directory.
     drop(table);
     drop(engine);

@@ -2,6 +2,7 @@
 
 mod crash;
 mod ddl;
+mod stress;
 mod transactions;
 
 use super::*;
