@@ -51,3 +51,8 @@ select * from e;
 create table f (id float auto_increment primary key, v int);
 insert into f(v) values (1),(2);
 select * from f;
+create table g (id int auto_increment primary key, v int);
+set insert_id=10;
+insert into g(v) values (1);
+insert into g(v) values (2);
+select * from g;

@@ -37,7 +37,7 @@ int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate)
     return HA_ERR_FOUND_DUPP_KEY;
 }
 
-/* A value stored explicitly into the AUTO_INCREMENT column moves the counter. */
+/* A value past the counter, stored into the AUTO_INCREMENT column, moves it. */
 void ha_teak::raise_counter() {
     Field* field = table->found_next_number_field;
     if (!field || field->is_null()) return;
@@ -48,11 +48,9 @@ void ha_teak::raise_counter() {
 
 int ha_teak::write_row(const uchar* buf) {
     if (int error = ready()) return error;
-    bool explicit_counter = false;
-    if (table->next_number_field && buf == table->record[0]) {
+    bool counted = table->next_number_field && buf == table->record[0];
+    if (counted)
         if (int error = update_auto_increment()) return error;
-        explicit_counter = insert_id_for_cur_row == 0;
-    }
     uint32_t flags = row_flags();
     teak_bytes pk;
     if (primary_.hidden()) {
@@ -77,7 +75,8 @@ int ha_teak::write_row(const uchar* buf) {
         teak_insert(session(), table_, pk, row, new_entries_.data(), entries, flags, &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
     remember(pk);
-    if (explicit_counter) raise_counter();
+    /* Also after a generated value: SET INSERT_ID generates without asking the counter. */
+    if (counted) raise_counter();
     return 0;
 }
 

@@ -150,7 +150,9 @@ int start(void* p) {
     if (home.compare(0, 2, "./") == 0) home.erase(0, 2);
     if (home[0] != '/') {
         ignore_db_dirs_append(home.c_str()); /* else SHOW DATABASES takes the directory for a database */
-        home = std::string(mysql_real_data_home_ptr) + "/" + home;
+        std::string data = mysql_real_data_home_ptr;
+        if (data.empty() || data.back() != '/') data += '/';
+        home = data + home;
     }
     teak_options options;
     teak_options_default(&options);
