@@ -99,6 +99,15 @@ pub struct Tree {
     structure: Mutex<structure::Structure>,
 }
 
+impl Drop for Tree {
+    /// The lists hold leaves, and each leaf holds what the tree's nodes share, the lists included: a dropped table would otherwise
+    /// keep its memory and its file for ever.
+    fn drop(&mut self) {
+        let lists = (std::mem::take(&mut *self.shared.dirty.lock()), std::mem::take(&mut *self.shared.imaged.lock()));
+        drop(lists);
+    }
+}
+
 impl Tree {
     /// A tree whose root is on disk, or a new empty one. No I/O.
     pub fn open(
