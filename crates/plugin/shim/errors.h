@@ -16,9 +16,7 @@ int error_code(teak_status status, THD* thd);
 /* This thread's last error text to the server's error log. */
 void log_last_error(const char* what);
 
-inline teak_bytes bytes_of(const char* text) {
-    return {reinterpret_cast<const uint8_t*>(text), strlen(text)};
-}
+inline teak_bytes bytes_of(const char* text) { return {reinterpret_cast<const uint8_t*>(text), strlen(text)}; }
 inline teak_bytes bytes_of(const uchar* data, size_t length) { return {data, length}; }
 
 /* "./db/table" as the server writes it, to the core's "db/table". */

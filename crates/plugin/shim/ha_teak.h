@@ -23,7 +23,7 @@ class TableShare : public Handler_share {
     /* Grows when open table handles are stale (TRUNCATE). */
     std::atomic<uint64_t> generation{0};
 
-    std::mutex latch; /* guards what follows */
+    std::mutex latch;                             /* guards what follows */
     std::vector<std::vector<double>> rec_per_key; /* of each index, rows per distinct prefix of n+1 parts */
     uint64_t sampled_rows = UINT64_MAX;           /* rows when they were sampled; UINT64_MAX = never */
     std::atomic<uint64_t> version{0};             /* of rec_per_key */
@@ -166,12 +166,12 @@ class ha_teak final : public handler {
 
     std::vector<teak_cursor*> cursors_; /* by tree; made when needed */
     bool scan_started_ = false;         /* rnd_next was called since rnd_init */
-    bool exact_bound_ = false;          /* the cursor ends with the key it was placed by (HA_READ_KEY_EXACT, _PREFIX_LAST) */
-    bool exact_point_ = false;          /* it was placed by a whole unique key: nothing else has that key */
+    bool exact_bound_ = false; /* the cursor ends with the key it was placed by (HA_READ_KEY_EXACT, _PREFIX_LAST) */
+    bool exact_point_ = false; /* it was placed by a whole unique key: nothing else has that key */
     const key_range* range_end_ = nullptr; /* while read_range_first places the cursor */
-    std::vector<uchar> current_pk_;     /* key of the row delivered last */
+    std::vector<uchar> current_pk_;        /* key of the row delivered last */
     size_t current_pk_length_ = 0;
-    teak::Buffer exact_key_;            /* under exact_bound_: key of the entry delivered last, to go on from there */
+    teak::Buffer exact_key_; /* under exact_bound_: key of the entry delivered last, to go on from there */
     size_t exact_key_length_ = 0;
     teak::Buffer seek_key_, end_key_, blobs_;
     std::vector<uchar> pk_scratch_;
@@ -183,7 +183,7 @@ class ha_teak final : public handler {
     bool locked_by_server_ = false; /* between external_lock(F_*LCK) and F_UNLCK */
     bool copying_alter_ = false;
     uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
-    bool replaces_ = false; /* REPLACE, ON DUPLICATE KEY UPDATE */
+    bool replaces_ = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */
 
     teak::Buffer pk_buffer_, new_pk_buffer_, row_buffer_;
     struct EntryBuffers {

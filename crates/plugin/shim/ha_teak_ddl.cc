@@ -11,9 +11,7 @@ constexpr size_t kSampledLeaves = 20;
 constexpr double kPageBytes = 16384; /* what the optimizer's costs are calibrated for */
 const uchar kMeta[] = {'T', 'e', 'a', 'k', 1};
 
-uint secondary_keys(const TABLE* table) {
-    return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1);
-}
+uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
 
 /* Rows per distinct prefix of 1..n parts, from a sample of a tree's keys. */
 std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample& sample, double rows, bool whole) {
@@ -40,7 +38,8 @@ std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample&
             p = p_end;
             q = q_end;
         }
-        for (; part < parts; part++) distinct[part]++;
+        for (; part < parts; part++)
+            distinct[part]++;
     }
     std::vector<double> result(parts, 1);
     for (size_t part = 0; part < parts; part++) {
@@ -109,8 +108,8 @@ TableShare* ha_teak::shared() {
 
 int ha_teak::open_table() {
     table_generation_ = share_->generation.load();
-    teak_status status = teak_table_open(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
-                                         &table_);
+    teak_status status =
+        teak_table_open(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), &table_);
     if (status != TEAK_OK) return error_code(status, ha_thd());
     if (teak_table_trees(table_) != 1 + secondary_keys(table)) {
         close_table();

@@ -166,9 +166,9 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
     exact_bound_ = exact_point_ = false;
     switch (flag) {
     case HA_READ_KEY_EXACT: {
-        bool whole = on_primary() ? done == primary_.parts()
-                                  : indexes_[active_index].unique() && done == indexes_[active_index].user_parts() &&
-                                        !has_null;
+        bool whole = on_primary()
+                         ? done == primary_.parts()
+                         : indexes_[active_index].unique() && done == indexes_[active_index].user_parts() && !has_null;
         if (!whole) {
             exact_bound_ = true;
             return seek(buf, TEAK_SEEK_AT_OR_AFTER, encoded, &bound);
@@ -316,8 +316,7 @@ int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
     teak_cursor* cursor = cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row;
-    teak_status status =
-        teak_cursor_get(session(), cursor, bytes_of(pos + 2, uint2korr(pos)), read_mode(), &row);
+    teak_status status = teak_cursor_get(session(), cursor, bytes_of(pos + 2, uint2korr(pos)), read_mode(), &row);
     return status == TEAK_OK ? deliver_row(buf, row) : fail(status);
 }
 
@@ -326,7 +325,8 @@ void ha_teak::position(const uchar* record) {
        entries cannot restore the primary key's columns, the key of the row that was delivered. */
     bool from_scan = primary_.hidden();
     if (!from_scan && active_index < MAX_KEY && !on_primary())
-        for (const KeyPartCodec& part : primary_.key().parts()) from_scan |= part.prefix;
+        for (const KeyPartCodec& part : primary_.key().parts())
+            from_scan |= part.prefix;
     size_t length = current_pk_length_;
     if (from_scan)
         memcpy(ref + 2, current_pk_.data(), length);

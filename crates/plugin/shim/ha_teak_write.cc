@@ -71,8 +71,7 @@ int ha_teak::write_row(const uchar* buf) {
             return HA_ERR_OUT_OF_MEM;
     }
     teak_duplicate duplicate{};
-    teak_status status =
-        teak_insert(session(), table_, pk, row, new_entries_.data(), entries, flags, &duplicate);
+    teak_status status = teak_insert(session(), table_, pk, row, new_entries_.data(), entries, flags, &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
     remember(pk);
     /* Also after a generated value: SET INSERT_ID generates without asking the counter. */

@@ -15,9 +15,7 @@ Plugin plugin;
 
 namespace {
 
-Session* existing_session(THD* thd) {
-    return static_cast<Session*>(thd_get_ha_data(thd, plugin.hton));
-}
+Session* existing_session(THD* thd) { return static_cast<Session*>(thd_get_ha_data(thd, plugin.hton)); }
 
 bool in_transaction(THD* thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 

@@ -59,7 +59,8 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
             images_.push_back(ColumnCodec::of(table, table->field[part.fieldnr]));
         }
     };
-    for (const KeyPartCodec& part : key_.parts()) note(part);
+    for (const KeyPartCodec& part : key_.parts())
+        note(part);
     if (!unique_ && !primary->hidden()) {
         /* First the columns in the server's order of extended keys, then what could not be taken from the index's columns. */
         std::vector<KeyPartCodec> late;
@@ -83,7 +84,8 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
                 key_.add_part(primary->key().parts()[i]);
             }
         tail_is_pk_ = true;
-        for (uint i = 0; i < primary->parts(); i++) tail_is_pk_ &= pk_sources_[i].part == user_parts_ + i;
+        for (uint i = 0; i < primary->parts(); i++)
+            tail_is_pk_ &= pk_sources_[i].part == user_parts_ + i;
         if (tail_is_pk_) tail_size_ = primary->key().fixed_size();
     }
     if (!unique_ && primary->hidden()) tail_size_ = kRowIdBytes;
@@ -168,7 +170,8 @@ teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch) 
     for (const Source& source : pk_sources_) {
         const uchar* from = starts[source.part];
         const uchar* stop = starts[source.part + 1];
-        for (; from < stop; from++) *to++ = source.flip ? static_cast<uchar>(~*from) : *from;
+        for (; from < stop; from++)
+            *to++ = source.flip ? static_cast<uchar>(~*from) : *from;
     }
     return {scratch, static_cast<size_t>(to - scratch)};
 }
@@ -199,7 +202,8 @@ bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
 const uchar* IndexCodec::end_of_parts(teak_bytes key, uint count) const {
     const uchar* p = key.data;
     const uchar* end = p + key.len;
-    for (uint i = 0; i < count && p; i++) p = KeyCodec::skip_part(key_.parts()[i], p, end);
+    for (uint i = 0; i < count && p; i++)
+        p = KeyCodec::skip_part(key_.parts()[i], p, end);
     return p;
 }
 

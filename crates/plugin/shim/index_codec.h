@@ -73,8 +73,8 @@ class IndexCodec {
     std::vector<Source> pk_sources_;
     uint32_t tree_ = 0;
     uint user_parts_ = 0;
-    size_t tail_size_ = 0;      /* primary key as the fixed-size end of the key; 0 = look for its parts */
-    bool tail_is_pk_ = false;   /* the tail parts are exactly the primary key */
+    size_t tail_size_ = 0;    /* primary key as the fixed-size end of the key; 0 = look for its parts */
+    bool tail_is_pk_ = false; /* the tail parts are exactly the primary key */
     bool unique_ = false;
 };
 

@@ -8,9 +8,7 @@ constexpr uchar kEndZero = 0, kEscapedZero = 1;
 constexpr uchar kBelowSpaces = 1, kEndSpaces = 2, kAboveSpaces = 3;
 
 /* Bytes of collation weights that `bytes` bytes of text can have. */
-size_t weights_bound(CHARSET_INFO* cs, size_t bytes) {
-    return cs->strnxfrmlen(bytes + cs->mbmaxlen) + 16;
-}
+size_t weights_bound(CHARSET_INFO* cs, size_t bytes) { return cs->strnxfrmlen(bytes + cs->mbmaxlen) + 16; }
 
 bool is_zero(const uchar* p, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -19,7 +17,8 @@ bool is_zero(const uchar* p, size_t n) {
 }
 
 void complement(uchar* from, const uchar* to) {
-    for (; from < to; from++) *from = static_cast<uchar>(~*from);
+    for (; from < to; from++)
+        *from = static_cast<uchar>(~*from);
 }
 
 /* The data of a column of a record: pointer and length, without the record's own length bytes. */
@@ -30,7 +29,8 @@ const uchar* record_data(const KeyPartCodec& part, const uchar* record, size_t* 
         return p;
     }
     size_t n = 0;
-    for (uint i = 0; i < part.length_bytes; i++) n |= static_cast<size_t>(p[i]) << (8 * i);
+    for (uint i = 0; i < part.length_bytes; i++)
+        n |= static_cast<size_t>(p[i]) << (8 * i);
     p += part.length_bytes;
     if (part.is_blob) {
         const uchar* data;
@@ -44,7 +44,8 @@ const uchar* record_data(const KeyPartCodec& part, const uchar* record, size_t* 
 
 uchar* encode_units_padded(const KeyPartCodec& part, uchar* to, const uchar* w, size_t n) {
     const size_t u = part.unit;
-    while (n >= u && memcmp(w + n - u, part.special, u) == 0) n -= u;
+    while (n >= u && memcmp(w + n - u, part.special, u) == 0)
+        n -= u;
     const uchar* end = w + n;
     uchar run_flag = 0; /* of the run of spaces we are in; 0 = not in one */
     while (w < end) {
@@ -60,7 +61,8 @@ uchar* encode_units_padded(const KeyPartCodec& part, uchar* to, const uchar* w, 
         if (memcmp(w, part.special, u) == 0) {
             if (run_flag == 0) {
                 const uchar* next = w + u;
-                while (static_cast<size_t>(end - next) >= u && memcmp(next, part.special, u) == 0) next += u;
+                while (static_cast<size_t>(end - next) >= u && memcmp(next, part.special, u) == 0)
+                    next += u;
                 size_t rest = std::min<size_t>(u, static_cast<size_t>(end - next));
                 run_flag = memcmp(next, part.special, rest) < 0 ? kBelowSpaces : kAboveSpaces;
             }
@@ -120,8 +122,8 @@ uint weights_size(const KeyPartCodec& part) {
     std::vector<uchar> buffer(weights_bound(part.charset, part.length));
     uchar nothing = 0;
     if (part.charset->state & MY_CS_STRNXFRM_BAD_NWEIGHTS) return static_cast<uint>(buffer.size());
-    return static_cast<uint>(part.charset->strnxfrm(buffer.data(), buffer.size(), characters, &nothing, 0,
-                                                    MY_STRXFRM_PAD_WITH_SPACE));
+    return static_cast<uint>(
+        part.charset->strnxfrm(buffer.data(), buffer.size(), characters, &nothing, 0, MY_STRXFRM_PAD_WITH_SPACE));
 }
 
 } // namespace
@@ -238,7 +240,8 @@ uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* d
     switch (part.kind) {
     case PartKind::Integer: {
         uint n = part.length;
-        for (uint i = 0; i < n; i++) to[i] = data[n - 1 - i];
+        for (uint i = 0; i < n; i++)
+            to[i] = data[n - 1 - i];
         if (part.is_signed) to[0] ^= 0x80;
         return to + n;
     }
@@ -248,7 +251,8 @@ uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* d
     case PartKind::Float: {
         uint n = part.length;
         uchar big[8] = {};
-        for (uint i = 0; i < n; i++) big[i] = data[n - 1 - i];
+        for (uint i = 0; i < n; i++)
+            big[i] = data[n - 1 - i];
         if (big[0] & 0x80) {
             uchar magnitude[8];
             memcpy(magnitude, big, n);
@@ -352,7 +356,8 @@ const uchar* KeyCodec::skip_part(const KeyPartCodec& part, const uchar* from, co
     const uchar stop = padded ? kEndSpaces : kEndZero;
     while (static_cast<size_t>(end - from) > u) {
         bool is_special = true;
-        for (size_t i = 0; i < u; i++) is_special &= (from[i] ^ flip) == special[i];
+        for (size_t i = 0; i < u; i++)
+            is_special &= (from[i] ^ flip) == special[i];
         from += u;
         if (is_special && (*from++ ^ flip) == stop) return from;
     }
@@ -393,10 +398,12 @@ const uchar* KeyCodec::decode_part(const KeyPartCodec& part, const uchar* from, 
     const uint n = part.length;
     if (static_cast<size_t>(end - from) < n) return nullptr;
     if (part.kind == PartKind::Integer) {
-        for (uint i = 0; i < n; i++) to[n - 1 - i] = from[i] ^ flip;
+        for (uint i = 0; i < n; i++)
+            to[n - 1 - i] = from[i] ^ flip;
         if (part.is_signed) to[n - 1] ^= 0x80;
     } else
-        for (uint i = 0; i < n; i++) to[i] = from[i] ^ flip;
+        for (uint i = 0; i < n; i++)
+            to[i] = from[i] ^ flip;
     return from + n;
 }
 

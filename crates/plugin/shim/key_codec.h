@@ -35,10 +35,10 @@ enum class PartKind : uint8_t { Integer, Raw, Float, Binary, String, Weights };
 /* One column of one key: where it is in a record and how it is encoded. */
 struct KeyPartCodec {
     PartKind kind;
-    bool is_signed;       /* Integer */
+    bool is_signed; /* Integer */
     bool descending;
-    bool prefix;          /* of a column: cannot give the column back */
-    bool restorable;      /* the encoded bytes give the column back */
+    bool prefix;     /* of a column: cannot give the column back */
+    bool restorable; /* the encoded bytes give the column back */
     bool is_blob;
     uint8_t length_bytes; /* VARCHAR 1 or 2, BLOB 1..4, else 0: what precedes the data in a record */
     uint8_t unit;         /* String: bytes of one weight */
@@ -47,17 +47,15 @@ struct KeyPartCodec {
     uint fieldnr;         /* index into table->field */
     uint offset;          /* of the column in a record */
     uint null_offset;
-    uint8_t null_mask;    /* 0: NOT NULL */
-    uint length;          /* bytes of data at most (the key part's length) */
-    uint column_bytes;    /* pack_length of the whole column */
-    uint characters;      /* String: characters at most; 0 = no cut needed */
-    uint fixed_size;      /* encoded size if it is always the same, else 0 (marker not included) */
-    uint max_size;        /* encoded size at most, marker included */
+    uint8_t null_mask; /* 0: NOT NULL */
+    uint length;       /* bytes of data at most (the key part's length) */
+    uint column_bytes; /* pack_length of the whole column */
+    uint characters;   /* String: characters at most; 0 = no cut needed */
+    uint fixed_size;   /* encoded size if it is always the same, else 0 (marker not included) */
+    uint max_size;     /* encoded size at most, marker included */
     CHARSET_INFO* charset;
 
-    bool is_null(const uchar* record) const {
-        return null_mask != 0 && (record[null_offset] & null_mask) != 0;
-    }
+    bool is_null(const uchar* record) const { return null_mask != 0 && (record[null_offset] & null_mask) != 0; }
     /* Whether the column differs between two records. */
     bool differs(const uchar* a, const uchar* b) const;
 };

@@ -75,18 +75,11 @@ MYSQL_SYSVAR_BOOL(rollback_on_timeout, rolls_back_on_timeout, PLUGIN_VAR_OPCMDAR
 MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now", nullptr,
                   run_checkpoint, FALSE);
 
-st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
-                                        MYSQL_SYSVAR(flush_log_at_trx_commit),
-                                        MYSQL_SYSVAR(lock_wait_timeout),
-                                        MYSQL_SYSVAR(snapshot_isolation),
-                                        MYSQL_SYSVAR(checkpoint_log_size),
-                                        MYSQL_SYSVAR(log_segment_size),
-                                        MYSQL_SYSVAR(history_max_size),
-                                        MYSQL_SYSVAR(data_home_dir),
-                                        MYSQL_SYSVAR(tmpdir),
-                                        MYSQL_SYSVAR(rollback_on_timeout),
-                                        MYSQL_SYSVAR(checkpoint_now),
-                                        nullptr};
+st_mysql_sys_var* plugin_variables[] = {
+    MYSQL_SYSVAR(cache_size),          MYSQL_SYSVAR(flush_log_at_trx_commit), MYSQL_SYSVAR(lock_wait_timeout),
+    MYSQL_SYSVAR(snapshot_isolation),  MYSQL_SYSVAR(checkpoint_log_size),     MYSQL_SYSVAR(log_segment_size),
+    MYSQL_SYSVAR(history_max_size),    MYSQL_SYSVAR(data_home_dir),           MYSQL_SYSVAR(tmpdir),
+    MYSQL_SYSVAR(rollback_on_timeout), MYSQL_SYSVAR(checkpoint_now),          nullptr};
 
 /* ---- status ----------------------------------------------------------------------------------- */
 
@@ -194,9 +187,9 @@ bool snapshot_isolation(THD* thd) { return THDVAR(thd, snapshot_isolation); }
 uint64_t lock_wait_timeout_ms(THD* thd) { return static_cast<uint64_t>(THDVAR(thd, lock_wait_timeout)) * 1000; }
 bool rollback_on_timeout() { return rolls_back_on_timeout; }
 
-ha_create_table_option table_options[] = {
-    HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),
-    HA_TOPTION_ENUM("COMPRESSION", compression, "zstd,lz4,none", 0), HA_TOPTION_END};
+ha_create_table_option table_options[] = {HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),
+                                          HA_TOPTION_ENUM("COMPRESSION", compression, "zstd,lz4,none", 0),
+                                          HA_TOPTION_END};
 
 } // namespace teak
 

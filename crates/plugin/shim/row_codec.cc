@@ -8,7 +8,8 @@ constexpr size_t kHeader = 3;
 
 size_t read_length(const uchar* p, uint bytes) {
     size_t n = 0;
-    for (uint i = 0; i < bytes; i++) n |= static_cast<size_t>(p[i]) << (8 * i);
+    for (uint i = 0; i < bytes; i++)
+        n |= static_cast<size_t>(p[i]) << (8 * i);
     return n;
 }
 
@@ -136,7 +137,8 @@ void RowCodec::init(const TABLE* table, const std::vector<bool>& in_key) {
         else
             runs_.push_back({column.offset, column.bytes});
     }
-    for (const Run& run : runs_) runs_length_ += run.length;
+    for (const Run& run : runs_)
+        runs_length_ += run.length;
 }
 
 size_t RowCodec::packed_size(const uchar* record) const {

@@ -20,7 +20,7 @@ extern Plugin plugin;
 /* Lives in the THD's engine slot from the first use of a Teak table to the end of the connection. */
 struct Session {
     teak_session* handle;
-    bool statement_open;  /* teak_statement_begin was called and no end yet */
+    bool statement_open; /* teak_statement_begin was called and no end yet */
 };
 
 /* Of this THD; made if there is none. nullptr: memory is out (an error is already set). */

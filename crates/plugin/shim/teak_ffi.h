@@ -58,18 +58,20 @@ typedef enum teak_status {
     TEAK_END = 2,          /* next, prev: no further key within the bounds (HA_ERR_END_OF_FILE) */
     TEAK_DUPLICATE = 3,    /* HA_ERR_FOUND_DUPP_KEY */
     TEAK_LOCK_TIMEOUT = 4, /* 1205; the statement failed, the transaction goes on */
-    TEAK_DEADLOCK = 5,     /* 1213; the whole transaction must be rolled back (thd_mark_transaction_to_rollback(thd, true)) */
-    TEAK_WOULD_BLOCK = 6,  /* NOWAIT: locked by another transaction (HA_ERR_LOCK_WAIT_TIMEOUT) */
-    TEAK_INTERRUPTED = 7,  /* KILL (HA_ERR_ABORTED_BY_USER) */
-    TEAK_CONFLICT = 8,     /* 1020 HA_ERR_RECORD_CHANGED; the whole transaction must be rolled back, as InnoDB does */
-    TEAK_TOO_OLD = 9,      /* the snapshot's history was given up (HA_ERR_RECORD_CHANGED, whole transaction) */
-    TEAK_READ_ONLY = 10,   /* the engine stopped writing after a failure (HA_ERR_TABLE_READONLY); also a write in a READ ONLY transaction */
-    TEAK_DISK_FULL = 11,   /* HA_ERR_RECORD_FILE_FULL (DISK_FULL) */
-    TEAK_CORRUPT = 12,     /* HA_ERR_CRASHED_ON_USAGE; the text names file and offset */
-    TEAK_EXISTS = 13,      /* HA_ERR_TABLE_EXIST */
-    TEAK_NO_TABLE = 14,    /* HA_ERR_NO_SUCH_TABLE; ENOENT for drop */
-    TEAK_TOO_LARGE = 15,   /* key or value past the limits (HA_ERR_TO_BIG_ROW) */
-    TEAK_IO = 16,          /* the operating system refused (HA_ERR_GENERIC / EIO) */
+    TEAK_DEADLOCK =
+        5, /* 1213; the whole transaction must be rolled back (thd_mark_transaction_to_rollback(thd, true)) */
+    TEAK_WOULD_BLOCK = 6, /* NOWAIT: locked by another transaction (HA_ERR_LOCK_WAIT_TIMEOUT) */
+    TEAK_INTERRUPTED = 7, /* KILL (HA_ERR_ABORTED_BY_USER) */
+    TEAK_CONFLICT = 8,    /* 1020 HA_ERR_RECORD_CHANGED; the whole transaction must be rolled back, as InnoDB does */
+    TEAK_TOO_OLD = 9,     /* the snapshot's history was given up (HA_ERR_RECORD_CHANGED, whole transaction) */
+    TEAK_READ_ONLY =
+        10, /* the engine stopped writing after a failure (HA_ERR_TABLE_READONLY); also a write in a READ ONLY transaction */
+    TEAK_DISK_FULL = 11,         /* HA_ERR_RECORD_FILE_FULL (DISK_FULL) */
+    TEAK_CORRUPT = 12,           /* HA_ERR_CRASHED_ON_USAGE; the text names file and offset */
+    TEAK_EXISTS = 13,            /* HA_ERR_TABLE_EXIST */
+    TEAK_NO_TABLE = 14,          /* HA_ERR_NO_SUCH_TABLE; ENOENT for drop */
+    TEAK_TOO_LARGE = 15,         /* key or value past the limits (HA_ERR_TO_BIG_ROW) */
+    TEAK_IO = 16,                /* the operating system refused (HA_ERR_GENERIC / EIO) */
     TEAK_OUT_OF_MEMORY = 17,     /* HA_ERR_OUT_OF_MEM */
     TEAK_COUNTER_EXHAUSTED = 18, /* HA_ERR_AUTOINC_ERANGE */
     TEAK_NO_XID = 19,            /* no such prepared transaction, or the xid is taken (XAER_NOTA / XAER_DUPID) */
@@ -114,7 +116,7 @@ typedef struct teak_options {
     uint64_t checkpoint_log_bytes;
     uint64_t log_segment_bytes;
     uint64_t spill_max_bytes;
-    uint32_t commit_flush; /* 0, 1, 2 as innodb_flush_log_at_trx_commit */
+    uint32_t commit_flush;     /* 0, 1, 2 as innodb_flush_log_at_trx_commit */
     uint32_t recovery_threads; /* 0: one per processor */
 } teak_options;
 
@@ -163,7 +165,7 @@ teak_status teak_tables_drop_prefix(teak_engine* engine, teak_bytes prefix);
 uint8_t teak_table_exists(teak_engine* engine, teak_bytes name);
 
 teak_status teak_table_open(teak_engine* engine, teak_bytes name, teak_table** out);
-void teak_table_close(teak_table* table); /* after its cursors were freed; NULL is ignored */
+void teak_table_close(teak_table* table);            /* after its cursors were freed; NULL is ignored */
 teak_bytes teak_table_meta(const teak_table* table); /* valid until close */
 size_t teak_table_trees(const teak_table* table);
 
@@ -200,9 +202,9 @@ teak_status teak_estimate_range(const teak_table* table, uint32_t tree, const te
 
 /* Keys of up to `max_leaves` leaves spread over the tree, for cardinalities. */
 typedef struct teak_sample {
-    const teak_bytes* keys;     /* all sampled keys, leaf after leaf, ascending within a leaf */
+    const teak_bytes* keys; /* all sampled keys, leaf after leaf, ascending within a leaf */
     size_t n_keys;
-    const size_t* leaf_ends;    /* leaf i has keys [leaf_ends[i-1], leaf_ends[i]) */
+    const size_t* leaf_ends; /* leaf i has keys [leaf_ends[i-1], leaf_ends[i]) */
     size_t n_leaves;
     void* owner;
 } teak_sample;
@@ -266,9 +268,11 @@ teak_status teak_savepoint_set(teak_session* session, teak_savepoint* out);
 teak_status teak_savepoint_rollback(teak_session* session, const teak_savepoint* savepoint);
 
 /* These end the transaction (is_active becomes 0) except prepare and commit_ordered; without a transaction they are OK. */
-teak_status teak_prepare(teak_session* session, teak_bytes xid); /* durable (as commit_flush says), synced once a group */
-teak_status teak_commit_ordered(teak_session* session);          /* after prepare: publishes, no I/O; then teak_commit ends it */
-teak_status teak_commit(teak_session* session);                  /* on an error it was rolled back; a prepared one stays prepared (recover) */
+teak_status teak_prepare(teak_session* session,
+                         teak_bytes xid);               /* durable (as commit_flush says), synced once a group */
+teak_status teak_commit_ordered(teak_session* session); /* after prepare: publishes, no I/O; then teak_commit ends it */
+teak_status
+teak_commit(teak_session* session); /* on an error it was rolled back; a prepared one stays prepared (recover) */
 teak_status teak_rollback(teak_session* session);
 
 /* recover(): copies up to `capacity` xids, from the `start`th on, ordered; returns how many were copied. */
@@ -299,13 +303,14 @@ enum {
 
 /* Prefix semantics as for bounds: "at" the key = begins with its bytes. */
 typedef enum teak_seek {
-    TEAK_SEEK_FIRST = 0,        /* key ignored; then next */
-    TEAK_SEEK_LAST = 1,         /* key ignored; then prev */
-    TEAK_SEEK_AT_OR_AFTER = 2,  /* HA_READ_KEY_OR_NEXT; HA_READ_KEY_EXACT with end = INCLUDE the same key; then next */
-    TEAK_SEEK_AFTER = 3,        /* HA_READ_AFTER_KEY: behind all keys that begin with it; then next */
-    TEAK_SEEK_AT_OR_BEFORE = 4, /* HA_READ_PREFIX_LAST_OR_PREV, HA_READ_KEY_OR_PREV; HA_READ_PREFIX_LAST with end = INCLUDE the same key;
+    TEAK_SEEK_FIRST = 0,       /* key ignored; then next */
+    TEAK_SEEK_LAST = 1,        /* key ignored; then prev */
+    TEAK_SEEK_AT_OR_AFTER = 2, /* HA_READ_KEY_OR_NEXT; HA_READ_KEY_EXACT with end = INCLUDE the same key; then next */
+    TEAK_SEEK_AFTER = 3,       /* HA_READ_AFTER_KEY: behind all keys that begin with it; then next */
+    TEAK_SEEK_AT_OR_BEFORE =
+        4, /* HA_READ_PREFIX_LAST_OR_PREV, HA_READ_KEY_OR_PREV; HA_READ_PREFIX_LAST with end = INCLUDE the same key;
                                    last key that begins with it or is smaller; then prev */
-    TEAK_SEEK_BEFORE = 5        /* HA_READ_BEFORE_KEY; then prev */
+    TEAK_SEEK_BEFORE = 5 /* HA_READ_BEFORE_KEY; then prev */
 } teak_seek;
 
 typedef struct teak_entry_view {
@@ -359,21 +364,23 @@ enum {
     TEAK_ENTRY_UNIQUE = 1 /* check uniqueness of the key */
 };
 typedef struct teak_entry {
-    uint32_t tree;  /* 1.. */
+    uint32_t tree; /* 1.. */
     uint32_t flags;
     teak_bytes key; /* data == NULL: no entry (index disabled) */
     teak_bytes value;
 } teak_entry;
 
 enum {
-    TEAK_ROW_LOCK_DUPLICATE = 1, /* a duplicate is locked exclusive instead of shared (ON DUPLICATE KEY UPDATE, REPLACE) */
-    TEAK_ROW_FRESH_KEY = 2,      /* the primary key comes from teak_next_row_id: not looked up */
-    TEAK_ROW_NO_LOCKS = 4        /* nobody else can see the table (copying ALTER, temporary table): no locks; uniqueness is still checked */
+    TEAK_ROW_LOCK_DUPLICATE =
+        1,                  /* a duplicate is locked exclusive instead of shared (ON DUPLICATE KEY UPDATE, REPLACE) */
+    TEAK_ROW_FRESH_KEY = 2, /* the primary key comes from teak_next_row_id: not looked up */
+    TEAK_ROW_NO_LOCKS =
+        4 /* nobody else can see the table (copying ALTER, temporary table): no locks; uniqueness is still checked */
 };
 
 typedef struct teak_duplicate {
-    uint32_t tree;  /* which tree found it: 0 = primary key, else the entry's tree */
-    teak_bytes pk;  /* primary key of the existing row; valid until the session's next row operation */
+    uint32_t tree; /* which tree found it: 0 = primary key, else the entry's tree */
+    teak_bytes pk; /* primary key of the existing row; valid until the session's next row operation */
 } teak_duplicate;
 
 /*

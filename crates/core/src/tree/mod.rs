@@ -103,7 +103,8 @@ impl Drop for Tree {
     /// The lists hold leaves, and each leaf holds what the tree's nodes share, the lists included: a dropped table would otherwise
     /// keep its memory and its file for ever.
     fn drop(&mut self) {
-        let lists = (std::mem::take(&mut *self.shared.dirty.lock()), std::mem::take(&mut *self.shared.imaged.lock()));
+        let lists =
+            (std::mem::take(&mut *self.shared.dirty.lock()), std::mem::take(&mut *self.shared.imaged.lock()));
         drop(lists);
     }
 }
