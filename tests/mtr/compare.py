@@ -38,7 +38,8 @@ def output(tree, engine, name, status):
     path = tree / SUITES / "plugin" / engine.lower() / "storage_engine" / part / f"{test}.result"
     lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     # Where the tree is says nothing about the engine; the tests may have masked an engine's name within the path.
-    lines = [re.sub(r"[^\s'\"]*/build/mtr/[^/]+/", "<TREE>/", line) for line in lines]
+    lines = [re.sub(r"[^\s'\"]*/build/mtr/[^/]+/(var/\d+/)?", lambda at: "<TREE>/var/" if at[1] else "<TREE>/", line)
+             for line in lines]
     lines = [re.sub(rf"\b{engine}\b", "<ENGINE>", line, flags=re.IGNORECASE) for line in lines]
     if status[0] != "pass":
         lines.append(f"[ {status[0]} ] " + (status[1] if status[0] == "skipped" else ""))

@@ -14,6 +14,8 @@ set -euo pipefail
 HERE=$ROOT/tests/mtr
 STOCK=/usr/share/mysql/mysql-test
 REFERENCE=InnoDB
+# Servers that one engine's run keeps busy: most tests wait for the disk or for a lock.
+PARALLEL=${TEAK_MTR_PARALLEL:-4}
 TESTED=${TEAK_MTR_AGAINST:-Teak}
 
 # What an engine needs on mariadbd's command line, per suite (the part after storage_engine, or nothing).
@@ -74,7 +76,7 @@ run_engine() {
     [ "${#tests[@]}" -gt 0 ] || die "no such test: $*"
     say "${#tests[@]} tests with $engine"
     # Its exit status says that some test failed; which, and whether that matters, is compare.py's to say.
-    (cd "$tree/usr/share/mysql/mysql-test" && TEAK_MTR_ENGINE=$engine perl mysql-test-run.pl --record --force \
+    (cd "$tree/usr/share/mysql/mysql-test" && TEAK_MTR_ENGINE=$engine perl mysql-test-run.pl --record --force --parallel="$PARALLEL" \
         --max-test-fail=0 --retry=0 --nowarnings --vardir="$tree/var" --testcase-timeout=5 --suite-timeout=30 \
         --suite="$(printf "storage_engine%s-${engine,,}," '' /parts /trx)" \
         "${tests[@]}") >"$tree/mtr.log" 2>&1 </dev/null || true

@@ -55,6 +55,29 @@ std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample&
     return result;
 }
 
+/* Options that would mean nothing here are refused where InnoDB refuses them (innodb_strict_mode, its default), with its messages. */
+int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
+    const char* refused = nullptr;
+    if ((info->used_fields & HA_CREATE_USED_ROW_FORMAT) &&
+        (info->row_type == ROW_TYPE_FIXED || info->row_type == ROW_TYPE_PAGE))
+        refused = "ROW_TYPE";
+    else if (info->index_file_name)
+        refused = "INDEX DIRECTORY";
+    if (!refused) {
+        /* Where a table's file is cannot be chosen. */
+        if (info->data_file_name && thd)
+            push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
+                                ER_THD(thd, WARN_OPTION_IGNORED), "DATA DIRECTORY");
+        return 0;
+    }
+    if (thd && thd_sql_command(thd) == SQLCOM_ALTER_TABLE)
+        my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", refused);
+    else if (thd)
+        push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_ILLEGAL_HA_CREATE_OPTION,
+                            ER_THD(thd, ER_ILLEGAL_HA_CREATE_OPTION), "Teak", refused);
+    return HA_WRONG_CREATE_OPTION;
+}
+
 } // namespace
 
 namespace teak {
@@ -157,6 +180,8 @@ int ha_teak::close() {
 }
 
 int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
+    THD* thd = ha_thd();
+    if (int error = check_create_options(thd, info)) return error;
     PrimaryCodec primary;
     if (!primary.init(form)) return HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < form->s->keys; i++) {
@@ -170,7 +195,6 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
         spec.compression = compressions[options->compression % 3];
     }
     std::vector<teak_tree_spec> trees(1 + secondary_keys(form), spec);
-    THD* thd = ha_thd();
     teak_bytes core_name = table_name(name);
     teak_status status =
         teak_table_create(plugin.engine, core_name, trees.data(), trees.size(), bytes_of(kMeta, sizeof kMeta));
