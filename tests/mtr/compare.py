@@ -4,7 +4,8 @@ usage: compare.py --reference ENGINE --tested ENGINE [--again TREE TREE] [--acce
 
 The trees are those of run.sh, the reference's first; of the tests in the --again trees only those runs count. A test is good when both engines print the same, or when tests/mtr/expected-differences.txt gives a reason for a
 difference and tests/mtr/rdiff/<test>.rdiff has exactly that difference. --accept writes those files anew (for the
-tests that are listed), --only-names prints the names of the tests that are not good. Otherwise prints each test that is not good with its difference, and at last 'N passed, N failed'.
+tests that are listed), --only-names prints the names of the tests that are not good. Otherwise prints the expected
+differences with their reasons, each test that is not good with its difference, and at last 'N passed, N failed'.
 """
 
 import argparse
@@ -122,6 +123,8 @@ def main():
         diff = difference(*results[name])
         wrong = verdict(name, diff, reasons, options.accept)
         if wrong is None:
+            if diff and not options.only_names:
+                print(f"{name} differs as expected: {reasons[name]}")
             excused += bool(diff)
             alike += not diff
             continue
