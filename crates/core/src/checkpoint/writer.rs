@@ -78,13 +78,6 @@ impl From<Error> for Failure {
     }
 }
 
-struct Numbers {
-    /// Number of the newest durable superblock. Its successor goes to the other slot, also after failures in between.
-    durable: u64,
-    /// Number of the last attempt.
-    generation: u64,
-}
-
 /// Writes checkpoints, one at a time.
 pub struct Checkpointer {
     fs: Arc<dyn FileSystem>,
@@ -93,7 +86,9 @@ pub struct Checkpointer {
     clock: Arc<Clock>,
     system: Arc<SystemTrees>,
     engine_id: [u8; 16],
-    numbers: Mutex<Numbers>,
+    /// Number of the newest durable checkpoint. Each attempt has the number of its successor, as generation in the spaces and in
+    /// the superblock: spaces remember their newest generation in their maps, and the next start knows only superblocks.
+    durable: Mutex<u64>,
 }
 
 /// What one attempt has touched so far and has to finish or to abandon.
@@ -140,36 +135,33 @@ impl Checkpointer {
         system: Arc<SystemTrees>,
         newest: &Superblock,
     ) -> Checkpointer {
-        let durable = newest.checkpoint;
-        let numbers = Mutex::new(Numbers { durable, generation: durable });
-        Checkpointer { fs, superblock, log, clock, system, engine_id: newest.engine_id, numbers }
+        let durable = Mutex::new(newest.checkpoint);
+        Checkpointer { fs, superblock, log, clock, system, engine_id: newest.engine_id, durable }
     }
 
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt may
     /// succeed. The mutex is held over I/O on purpose: it is what makes checkpoints follow each other, nobody else takes it.
     /// `Ok(Some(..))` is an error after the checkpoint was durable: some space could not be given back.
     pub fn run(&self, capture: impl FnOnce() -> Capture) -> (Capture, Result<Option<Error>, Failure>) {
-        let mut numbers = self.numbers.lock();
+        let mut durable = self.durable.lock();
         let capture = capture();
-        let result = self.write(&mut numbers, &capture);
+        let result = self.write(&mut durable, &capture);
         (capture, result)
     }
 
-    fn write(&self, numbers: &mut Numbers, capture: &Capture) -> Result<Option<Error>, Failure> {
-        numbers.generation += 1;
-        let generation = numbers.generation;
+    fn write(&self, durable: &mut u64, capture: &Capture) -> Result<Option<Error>, Failure> {
+        let generation = *durable + 1;
         let mut touched = Touched::default();
         let written = self.write_image(generation, capture, &mut touched);
-        let mut superblock = match written {
+        let superblock = match written {
             Ok(superblock) => superblock,
             Err(failure) => {
                 touched.abandon(generation);
                 return Err(failure);
             }
         };
-        superblock.checkpoint = numbers.durable + 1;
         superblock.write(&*self.fs, &self.superblock).map_err(Failure::fatal)?;
-        numbers.durable = superblock.checkpoint;
+        *durable = generation;
         touched.durable(generation);
         // From here on the checkpoint stands; what follows only gives space back.
         let trimmed = touched.spaces.values().try_for_each(|space| space.trim());
@@ -208,7 +200,7 @@ impl Checkpointer {
         Ok(Superblock {
             version: Superblock::VERSION,
             engine_id: self.engine_id,
-            checkpoint: 0,
+            checkpoint: generation,
             timestamp: now.timestamp(),
             replay_from: capture.replay_from,
             next_tree: capture.next_tree,

@@ -254,6 +254,7 @@ impl Shared {
             let is_dirty = |table: &Table| {
                 let changed = |id: TreeId| dirty.contains_key(&id);
                 table.all_trees().iter().any(|tree| changed(tree.id()) || tree.is_dirty())
+                    || table.counter_is_ahead()
                     || table.counter_id().is_some_and(|id| counters.contains_key(&id))
             };
             tables.release_idle(at, written, oldest, is_dirty)

@@ -44,7 +44,11 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     fs.create_dir(&options.temp_dir)?;
     let superblock_path = options.dir.join(SUPERBLOCK);
     let superblock = match Superblock::read_newest(&*fs, &superblock_path)? {
-        Some(superblock) => superblock,
+        Some(superblock) => {
+            superblock.make_durable(&*fs, &superblock_path)?;
+            sync_parent(&*fs, &options.dir)?;
+            superblock
+        }
         None => create(&fs, &options, &superblock_path)?,
     };
     let spill = SpillFile::create(&*fs, &options.temp_dir, options.spill_max_bytes)?;
@@ -142,10 +146,13 @@ fn create(fs: &Arc<dyn FileSystem>, options: &Options, superblock_path: &Path) -
         clean: true,
     };
     superblock.write(&**fs, superblock_path)?;
-    if let Some(parent) = options.dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs.sync_dir(parent)?;
-    }
+    sync_parent(&**fs, &options.dir)?;
     Ok(superblock)
+}
+
+/// Makes the name of the engine's directory durable.
+fn sync_parent(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), |parent| fs.sync_dir(parent))
 }
 
 fn recover(

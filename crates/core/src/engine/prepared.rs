@@ -74,6 +74,9 @@ impl Shared {
     pub(super) fn rollback_prepared(&self, xid: &[u8]) -> Result<()> {
         self.health.check()?;
         let work = self.prepared.lock().take(xid)?;
-        work.rollback_durably(self, self.settings.commit_flush())
+        work.rollback_durably(self, self.settings.commit_flush()).map_err(|(error, work)| {
+            self.prepared.lock().leave(work);
+            error
+        })
     }
 }

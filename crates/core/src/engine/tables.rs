@@ -101,6 +101,12 @@ impl Table {
         &self.counter
     }
 
+    /// Whether the counter has moved without the log being told: it would be lost with the table.
+    pub(super) fn counter_is_ahead(&self) -> bool {
+        // Also behind, if it was set downwards.
+        self.counter() != self.persisted.value()
+    }
+
     pub(super) fn persisted_counter(&self) -> &Arc<PersistedCounter> {
         &self.persisted
     }

@@ -363,7 +363,7 @@ impl Work {
         }
         shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
         let record = LogRecord::Commit { txn: self.id, ops: Ops::NONE }.encode();
-        self.phase = match shared.log.append(record) {
+        self.phase = match shared.log.append_decision(record) {
             Ok(_) => Phase::Published,
             Err(_) => Phase::PublishedUnlogged,
         };
@@ -463,17 +463,22 @@ impl Work {
         self.end(shared);
     }
 
-    /// Rolls back a prepared transaction on its coordinator's behalf: the decision is durable when this returns.
-    pub(super) fn rollback_durably(mut self, shared: &Shared, flush: CommitFlush) -> Result<()> {
+    /// Rolls back a prepared transaction on its coordinator's behalf: the decision is durable when this returns. If it could not be
+    /// logged the transaction comes back with the error, undecided as before: its locks must outlive its records in the log.
+    pub(super) fn rollback_durably(
+        mut self: Box<Self>,
+        shared: &Shared,
+        flush: CommitFlush,
+    ) -> Result<(), (Error, Box<Work>)> {
         let record = LogRecord::Rollback { txn: self.id }.encode();
-        let logged = shared.log.harden(record, flush).map(drop);
-        if let Err(error) = &logged {
-            shared.log_failed(error);
+        if let Err(error) = shared.log.harden(record, flush) {
+            shared.log_failed(&error);
+            return Err((error, self));
         }
         self.spilled = None;
         self.undo(shared);
         self.end(shared);
-        logged
+        Ok(())
     }
 
     fn undo(&mut self, shared: &Shared) {
@@ -483,7 +488,7 @@ impl Work {
         // A failure is no harm here: a transaction without outcome counts for nothing, and a prepared one comes back undecided.
         let _ = self.log_counters(shared);
         if self.spilled.is_some() {
-            let _ = shared.log.append(LogRecord::Rollback { txn: self.id }.encode());
+            let _ = shared.log.append_decision(LogRecord::Rollback { txn: self.id }.encode());
         }
         self.release_hold(shared);
         shared.counted.rollbacks.add(1);

@@ -363,6 +363,19 @@ impl SimulatedFileSystem {
         SimulatedFileSystem { state: Arc::new(Mutex::new(state.survivors())) }
     }
 
+    /// Kills the process: everything it wrote is there, synced or not, and its locks are gone. Handles of this one fail from now on, so
+    /// whatever destructors still run change nothing. After a planned power cut: the process died at that moment instead.
+    pub fn kill(&self) -> SimulatedFileSystem {
+        let mut state = self.lock();
+        let mut dead = State::new(0);
+        dead.power_off = true;
+        let mut after = std::mem::replace(&mut *state, dead);
+        after.power_off = false;
+        after.plan = None;
+        after.locks.clear();
+        SimulatedFileSystem { state: Arc::new(Mutex::new(after)) }
+    }
+
     /// Whether a planned power cut happened.
     pub fn power_is_off(&self) -> bool {
         self.lock().power_off

@@ -134,6 +134,23 @@ fn a_failed_sync_may_lose_writes_for_good() {
 }
 
 #[test]
+fn a_killed_process_leaves_what_it_wrote_and_can_do_no_more() {
+    let fs = with_file(0, b"a");
+    let held = fs.lock_exclusive(Path::new("/lock")).unwrap();
+    let file = fs.open(Path::new("/a"), OpenMode::Existing).unwrap();
+    file.write_at(0, b"b").unwrap();
+    fs.fail_after(0, Fault::PowerCut);
+    assert!(file.sync().is_err());
+    let after = fs.kill();
+    assert!(file.write_at(0, b"c").is_err());
+    drop(held);
+    let _held = after.lock_exclusive(Path::new("/lock")).unwrap();
+    assert_eq!(content(&after, "/a"), b"b");
+    after.open(Path::new("/a"), OpenMode::Existing).unwrap().sync().unwrap();
+    assert_eq!(content(&after.crash(), "/a"), b"b");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_outcome() {
     let run = |seed| {
         let fs = with_file(seed, &[0; 4096]);

@@ -193,6 +193,17 @@ impl Log {
         Ok(end)
     }
 
+    /// Like [`Log::append`] for a small record that tells what has been decided: it is queued even when the queue is full, so a full
+    /// disk does not refuse it.
+    pub fn append_decision(&self, record: impl Into<Vec<u8>>) -> Result<Lsn> {
+        let payload = Payload::record(record.into())?;
+        let mut queue = self.queue.lock();
+        queue.check()?;
+        let (_, end) = queue.push(payload);
+        self.end.store(end, SeqCst);
+        Ok(end)
+    }
+
     /// Group commit of `record`; returns its end LSN, which is also what `publish` is given.
     ///
     /// With [`CommitFlush::Sync`] the record is durable, and with [`CommitFlush::Write`] in the hands of the operating system,

@@ -452,3 +452,17 @@ fn a_record_reported_as_failed_does_not_appear_after_a_crash_though_its_bytes_we
         assert_eq!(numbers(&fs.crash(), 0).unwrap(), [1, 2]);
     }
 }
+
+#[test]
+fn a_full_disk_does_not_refuse_a_decision() {
+    let fs = SimulatedFileSystem::new(0);
+    let log = create(&fs);
+    fs.fail_from(0, Fault::Enospc);
+    let large = || record(1, 3 << 20);
+    let queued = (0..10).take_while(|_| log.append(large()).is_ok()).count();
+    assert!(queued < 10, "the queue has a bound");
+    log.append_decision(record(2, 10)).unwrap();
+    fs.heal();
+    log.sync_up_to(log.end()).unwrap();
+    assert_eq!(numbers(&fs.crash(), 0).unwrap().last(), Some(&2));
+}

@@ -96,6 +96,16 @@ impl Superblock {
         }
     }
 
+    /// Makes the superblock that [`Superblock::read_newest`] found durable, with its file's name. To be called before anything relies
+    /// on it: a process that died between writing and syncing it, or whose sync failed, leaves a superblock that everybody can read but
+    /// the disk does not have, and the kernel may never write it. If this is interrupted, what it was the successor of is intact.
+    pub fn make_durable(&self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
+        let file = fs.open(path, OpenMode::Existing)?;
+        file.write_at((self.checkpoint % 2) * SLOT_BYTES as u64, &self.encode())?;
+        file.sync()?;
+        path.parent().map_or(Ok(()), |dir| fs.sync_dir(dir))
+    }
+
     /// Writes and syncs this superblock, creating the file if there is none.
     ///
     /// After an error from the write or the sync the superblock may or may not be durable: the caller must stop writing, and

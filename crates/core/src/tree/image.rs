@@ -240,11 +240,8 @@ impl Tree {
             let extent = image.pending.as_ref().or(image.durable.as_ref());
             return extent.map(|extent| *extent.address()).ok_or_else(|| self.no_image());
         }
-        let Some(view) = inner.loaded() else { return Err(self.no_image()) };
-        let addresses = self.write_children(&view, high, generation, blocks);
-        let addresses = addresses.inspect_err(|_| inner.dirty.store(true, Ordering::SeqCst))?;
-        let page = Inner::page(&view, &addresses, high);
-        let block = self.prepare(page.bytes(), generation)?;
+        let block = self.build_page(inner, high, generation, blocks);
+        let block = block.inspect_err(|_| inner.dirty.store(true, Ordering::SeqCst))?;
         let address = *block.extent().address();
         let mut image = inner.image.lock();
         if let Some(replaced) = image.pending.replace(block.extent().clone()) {
@@ -254,6 +251,18 @@ impl Tree {
         blocks.push(block);
         self.imaged(node);
         Ok(address)
+    }
+
+    fn build_page(
+        &self,
+        inner: &Inner,
+        high: Option<&[u8]>,
+        generation: u64,
+        blocks: &mut Vec<PreparedBlock>,
+    ) -> Result<PreparedBlock> {
+        let Some(view) = inner.loaded() else { return Err(self.no_image()) };
+        let addresses = self.write_children(&view, high, generation, blocks)?;
+        self.prepare(Inner::page(&view, &addresses, high).bytes(), generation)
     }
 
     fn write_children(

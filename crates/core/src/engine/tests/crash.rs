@@ -210,6 +210,107 @@ fn a_failing_device_during_a_checkpoint_never_loses_a_commit() {
     }
 }
 
+#[test]
+fn after_failed_checkpoints_and_a_restart_the_durable_image_is_never_overwritten() {
+    for cut in 0..40 {
+        let (fs, engine, table) = with_table(cut + 300);
+        let mut random = Random(cut);
+        let mut rows = [Rows::new(), Rows::new()];
+        work(&engine, &table, &mut random, &mut rows, 30).unwrap();
+        fs.fail_from(cut % 8, Fault::Enospc);
+        for _ in 0..3 {
+            engine.checkpoint().unwrap_err();
+        }
+        fs.heal();
+        engine.checkpoint().unwrap();
+        drop(table);
+        let (fs, engine) = crash(&fs, engine);
+        let table = engine.open_table("t").unwrap();
+        for _ in 0..2 {
+            work(&engine, &table, &mut random, &mut rows, 5).unwrap();
+            engine.checkpoint().unwrap();
+        }
+        work(&engine, &table, &mut random, &mut rows, 5).unwrap();
+        fs.fail_after(cut, Fault::PowerCut);
+        let _ = engine.checkpoint();
+        drop(table);
+        let (_fs, engine) = crash(&fs, engine);
+        check(&engine, &rows, &format!("cut {cut}"));
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn a_superblock_that_a_dead_process_left_unsynced_is_not_relied_on() {
+    for seed in 0..200 {
+        let (fs, engine, table) = with_table(seed + 400);
+        let mut random = Random(seed);
+        let mut rows = [Rows::new(), Rows::new()];
+        work(&engine, &table, &mut random, &mut rows, 10).unwrap();
+        engine.checkpoint().unwrap();
+        work(&engine, &table, &mut random, &mut rows, 10).unwrap();
+        let fault = if seed % 2 == 0 { Fault::PowerCut } else { Fault::Eio };
+        fs.fail_after(random.below(20), fault);
+        let _ = engine.checkpoint();
+        let fs = fs.kill();
+        drop((table, engine));
+        let engine = open(&fs);
+        let table = engine.open_table("t").unwrap();
+        work(&engine, &table, &mut random, &mut rows, 5).unwrap();
+        fs.fail_after(random.below(20), Fault::PowerCut);
+        let _ = engine.checkpoint();
+        drop(table);
+        let (_fs, engine) = crash(&fs, engine);
+        check(&engine, &rows, &format!("seed {seed}"));
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn a_prepared_transaction_whose_rollback_cannot_be_logged_stays_prepared() {
+    let (fs, engine, table) = with_table(7);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    let wait = crate::WaitRequest::no_wait();
+    txn.lock(table.tree(0), b"k", crate::LockMode::Exclusive, &wait).unwrap();
+    insert(&mut txn, table.tree(0), "k", "prepared");
+    txn.prepare(b"xid").unwrap();
+    txn.detach();
+    fs.fail_from(0, Fault::Enospc);
+    assert!(matches!(engine.rollback_prepared(b"xid"), Err(Error::DiskFull { .. })));
+    fs.heal();
+    assert_eq!(engine.prepared(), [b"xid"]);
+    let mut other = engine.begin(Isolation::Repeatable);
+    let refused = other.lock(table.tree(0), b"k", crate::LockMode::Exclusive, &wait);
+    assert!(matches!(refused, Err(Error::WouldBlock)));
+    drop((other, table));
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.prepared(), [b"xid"]);
+    engine.rollback_prepared(b"xid").unwrap();
+    expect(&engine, "t", 0, &[]);
+}
+
+#[test]
+fn a_counter_that_the_log_does_not_know_yet_survives_checkpoints() {
+    let (_fs, engine, table) = with_table(8);
+    let counter_after_checkpoints = |table: Arc<Table>| {
+        drop(table);
+        engine.checkpoint().unwrap();
+        engine.checkpoint().unwrap();
+        engine.open_table("t").unwrap().counter()
+    };
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.note_counter(&table, 50);
+    assert_eq!(counter_after_checkpoints(table), 50);
+    txn.commit().unwrap();
+    let table = engine.open_table("t").unwrap();
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.set_counter(&table, 5);
+    assert_eq!(counter_after_checkpoints(table), 5);
+    txn.commit().unwrap();
+    assert_eq!(counter_after_checkpoints(engine.open_table("t").unwrap()), 5);
+    assert_eq!(engine.statistics().open_tables, 1, "only what was opened just now");
+}
+
 fn log_files(fs: &dyn FileSystem, dir: &Path) -> usize {
     fs.list(&dir.join("log")).unwrap().len()
 }
