@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill bench bench-quick limits
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick limits
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -36,6 +36,9 @@ clean: down ## stop the server and remove target, build and var
 
 soak-kill: ## 500 rounds of killing a server under load
 	@TEAK_KILL_ROUNDS=500 tests/kill/run.sh
+
+soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated
+	@TEAK_SEEDS=10000 cargo test --release -p teak-core --test crash
 
 bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine
 	@benches/sysbench.sh

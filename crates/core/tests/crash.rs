@@ -21,13 +21,21 @@ use std::sync::Arc;
 use teak_core::file::{Fault, SimulatedFileSystem};
 use teak_core::{CommitFlush, Options};
 
-/// How an engine's life ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How an engine's life ends; what follows later in this list may lose more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ending {
-    PowerLoss,
-    /// The process dies; what it wrote is in the operating system's hands.
-    Kill,
     Close,
+    /// The process dies, perhaps in the middle of an operation; what it wrote is in the operating system's hands. No destructor
+    /// has any effect.
+    Kill,
+    PowerLoss,
+}
+
+impl Ending {
+    /// One that an engine in any condition can meet.
+    fn sudden(random: &mut Random) -> Ending {
+        random.pick(&[Ending::Kill, Ending::PowerLoss, Ending::PowerLoss])
+    }
 }
 
 /// The states a restart may find.
@@ -86,12 +94,12 @@ impl Expectation {
         for (name, table) in &found.tables {
             assert!(table.counter <= self.highest_counter, "{name}: counter {} was never set", table.counter);
         }
-        let Some(difference) = self.current.difference(found) else { return self.found(ending, None) };
+        // Whatever a restart shows has become durable by then.
+        let Some(difference) = self.current.difference(found) else {
+            return self.durable(self.current.clone());
+        };
         match others.iter().rposition(|state| state.difference(found).is_none()) {
-            Some(i) => {
-                let state = others[i].clone();
-                self.found(ending, Some(state))
-            }
+            Some(i) => self.durable(others[i].clone()),
             None => {
                 let nearest = others.iter().rev().take(3).map(|state| state.difference(found));
                 let nearest: Vec<_> = nearest.collect();
@@ -99,20 +107,6 @@ impl Expectation {
                     "after {ending:?}: {difference}; {} other states allowed, e.g. {nearest:?}",
                     others.len()
                 );
-            }
-        }
-    }
-
-    fn found(&mut self, ending: Ending, state: Option<Durable>) {
-        let state = state.unwrap_or_else(|| self.current.clone());
-        match ending {
-            // What a power loss left is on the disk.
-            Ending::PowerLoss | Ending::Close => self.durable(state),
-            // Nobody has synced it.
-            Ending::Kill => {
-                self.after_kill.clear();
-                let old = std::mem::replace(&mut self.current, state);
-                self.after_power_loss.push(old);
             }
         }
     }
@@ -166,15 +160,31 @@ fn open(fs: &SimulatedFileSystem, options: &Options, fault: Option<Fault>) -> Op
     }
 }
 
-fn check(engine: &subject::Engine, expected: &mut Expectation, ending: Ending, fs: &SimulatedFileSystem) {
+/// Whether everything could be looked at: only a power cut prevents that.
+fn check(
+    engine: &subject::Engine,
+    expected: &mut Expectation,
+    ending: Ending,
+    fs: &SimulatedFileSystem,
+) -> bool {
     let found = match Found::read(engine) {
         Ok(found) => found,
-        Err(_) if fs.power_is_off() => return,
+        Err(_) if fs.power_is_off() => return false,
         Err(error) => panic!("reading after {ending:?}: {error}"),
     };
     expected.settle(ending, &found);
     if let Err(error) = assert_locked(engine, &expected.current.prepared) {
         assert!(fs.power_is_off(), "locks after {ending:?}: {error}");
+    }
+    true
+}
+
+/// What the next process finds.
+fn restart(fs: SimulatedFileSystem, ending: Ending) -> SimulatedFileSystem {
+    match ending {
+        Ending::Close => fs,
+        Ending::Kill => fs.kill(),
+        Ending::PowerLoss => fs.crash(),
     }
 }
 
@@ -186,25 +196,27 @@ fn history(seed: u64) {
     for _ in 0..2 + random.below(4) {
         let fault = plan_fault(&fs, random);
         let options = options(random);
-        if let Some(engine) = open(&fs, &options, fault) {
-            check(&engine, &mut expected, ending, &fs);
-            let unharmed =
-                Session::new(&engine, &fs, &mut expected, options.commit_flush, fault, random).run();
-            fs.heal();
-            ending = match random.below(3) {
-                _ if !unharmed => Ending::PowerLoss,
-                0 => Ending::Kill,
-                1 => Ending::Close,
-                _ => Ending::PowerLoss,
-            };
-            if ending == Ending::Close {
-                engine.close().unwrap_or_else(|error| panic!("closing: {error}"));
-            }
+        let engine = open(&fs, &options, fault);
+        let Some(engine) = engine.filter(|engine| check(engine, &mut expected, ending, &fs)) else {
+            let next = Ending::sudden(random);
+            fs = restart(fs, next);
+            // Nothing is known yet of what the endings before have lost.
+            ending = ending.max(next);
+            continue;
+        };
+        let session = Session::new(&engine, &fs, &mut expected, options.commit_flush, fault, random);
+        let (unharmed, open) = session.run();
+        fs.heal();
+        ending = match random.below(3) {
+            0 if unharmed => Ending::Close,
+            _ => Ending::sudden(random),
+        };
+        if ending == Ending::Close {
+            drop(open);
+            engine.close().unwrap_or_else(|error| panic!("closing: {error}"));
+            expected.durable(expected.current.clone());
         } else {
-            ending = Ending::PowerLoss;
-        }
-        if ending == Ending::PowerLoss {
-            fs = fs.crash();
+            fs = restart(fs, ending);
         }
     }
     fs.heal();

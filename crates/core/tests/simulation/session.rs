@@ -19,13 +19,14 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 /// Failed operations after which a session with I/O errors ends, or a full disk gets space again.
 const ERRORS: usize = 4;
 
-struct Open {
+/// A transaction that has not ended.
+pub struct Open {
     txn: subject::Transaction,
     changes: Vec<Change>,
     savepoints: Vec<(subject::Savepoint, usize)>,
     tables: BTreeSet<String>,
-    /// Values noted; the tables stay open, as the server keeps those that a transaction uses.
-    counters: Vec<(Arc<subject::Table>, u64)>,
+    /// Values noted.
+    counters: Vec<(String, u64)>,
 }
 
 /// What a step came to.
@@ -68,22 +69,23 @@ impl<'a> Session<'a> {
         Session { engine, fs, expected, flush, fault, random, open: Vec::new(), errors: 0 }
     }
 
-    /// Works until the fault has done its harm or the work is done; `true` if the engine is as good as before.
-    pub fn run(mut self) -> bool {
+    /// Works until the fault has done its harm or the work is done; `true` if the engine is as good as before, and the transactions
+    /// that are open.
+    pub fn run(mut self) -> (bool, Vec<Open>) {
         let steps = self.random.pick(&[20, 60, 150]);
         for _ in 0..steps {
-            if self.fs.power_is_off() {
-                return false;
-            }
             if let Step::Failed(error) = self.step() {
                 self.failed(error);
                 if self.fault.is_some_and(|fault| fault != Fault::Enospc) && self.errors >= ERRORS {
-                    return false;
+                    return (false, self.open);
                 }
             }
+            if self.fs.power_is_off() {
+                return (false, self.open);
+            }
         }
-        !self.fs.power_is_off()
-            && (self.errors == 0 || self.fault == Some(Fault::Enospc) || self.fault.is_none())
+        let harmless = self.fault.is_none_or(|fault| fault == Fault::Enospc);
+        (self.errors == 0 || harmless, self.open)
     }
 
     fn failed(&mut self, error: Error) {
@@ -231,8 +233,8 @@ impl<'a> Session<'a> {
         self.expected.highest_counter += 1 + self.random.below(100) as u64;
         let open = &mut self.open[chosen];
         open.txn.note_counter(&table, self.expected.highest_counter);
-        open.tables.insert(name);
-        open.counters.push((table, self.expected.highest_counter));
+        open.tables.insert(name.clone());
+        open.counters.push((name, self.expected.highest_counter));
         Step::Done
     }
 
@@ -251,7 +253,7 @@ impl<'a> Session<'a> {
         if committed.is_ok() && wrote {
             // The counter travels with the commit.
             for (table, value) in &open.counters {
-                let table = next.tables.get_mut(&table.name()).expect("its tables are left alone");
+                let table = next.tables.get_mut(table).expect("its tables are left alone");
                 table.counter = table.counter.max(*value);
             }
         }
@@ -435,6 +437,10 @@ impl<'a> Session<'a> {
         let found = attempt!(Found::read(self.engine));
         if let Some(difference) = self.expected.current.difference(&found) {
             panic!("while running: {difference}");
+        }
+        for (name, value) in self.open.iter().flat_map(|open| &open.counters) {
+            let counter = found.tables[name].counter;
+            assert!(counter >= *value, "{name}: counter {counter} was {value} already");
         }
         Step::Done
     }
