@@ -17,6 +17,7 @@
 
 mod clock;
 mod evictor;
+mod trim;
 mod usage;
 
 use std::mem::Discriminant;
@@ -29,6 +30,7 @@ use parking_lot::Mutex;
 use crate::{Error, LogLevel, Observer, Result};
 use clock::Clock;
 use evictor::{Evictor, Progress};
+use trim::Trimmer;
 use usage::Usage;
 
 /// What a caller above 100 % frees at most, and how many entries it looks at.
@@ -69,6 +71,7 @@ struct State {
     futile: AtomicU32,
     observer: Arc<dyn Observer>,
     reported: Mutex<Vec<Discriminant<Error>>>,
+    trimmer: Trimmer,
 }
 
 /// What a sweep did.
@@ -90,6 +93,7 @@ impl Cache {
             futile: AtomicU32::new(0),
             observer,
             reported: Mutex::new(Vec::new()),
+            trimmer: Trimmer::default(),
         });
         state.set_budget(budget_bytes);
         Cache { evictor: Evictor::new(), state }
@@ -173,6 +177,7 @@ impl Cache {
         let state = self.state.clone();
         self.evictor.start(move || {
             let (used, goal) = (state.usage.approximate(), state.budget() / 100 * 92);
+            state.trimmer.trim(state.budget());
             if used <= goal {
                 return Progress::Done;
             }
@@ -232,6 +237,7 @@ impl State {
             }
         }
         if sweep.freed > 0 {
+            self.trimmer.note(sweep.freed);
             // Relaxed: a hint how much to try.
             self.futile.store(0, Ordering::Relaxed);
         }

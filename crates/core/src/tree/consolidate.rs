@@ -8,8 +8,7 @@ use super::block::{Block, Value};
 use super::builder::BlockBuilder;
 use super::delta::{Delta, EntryRef, Version, VersionOp};
 use super::history::{History, HistoryEntry, Past};
-use super::leaf::LeafView;
-use super::visibility::{seen, Seen};
+use super::visibility::{seen, Content, Seen};
 use crate::mvcc::{ActiveSnapshots, State};
 use crate::types::Timestamp;
 use std::collections::HashSet;
@@ -82,7 +81,7 @@ fn split_chain<'a>(entry: EntryRef<'a>) -> Chain<'a> {
 }
 
 struct Folder<'a> {
-    view: &'a LeafView,
+    content: Content<'a>,
     base: &'a Block,
     active: &'a ActiveSnapshots,
     horizon: Timestamp,
@@ -111,7 +110,7 @@ impl<'a> Folder<'a> {
             self.remember(key, begin, end, value_of(past));
         }
         if let Some(&(oldest, _)) = chain.committed.last() {
-            let since = self.view.history.as_ref().map_or(0, |history| history.current_since(key));
+            let since = self.content.history.map_or(0, |history| history.current_since(key));
             self.remember(key, since, oldest, in_base);
         }
         self.runs.push(Run::Changed { key, value: value_of(version), undecided: chain.undecided });
@@ -238,17 +237,17 @@ fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     right[..(shared + 1).min(right.len())].to_vec()
 }
 
-/// Folds what is committed of `view` (whose base and delta are given) into new pieces.
+/// Folds what is committed of a leaf into new pieces.
 pub(crate) fn fold(
-    view: &LeafView,
-    base: &Block,
-    delta: &Delta,
+    content: &Content<'_>,
     active: &ActiveSnapshots,
     block_bytes: usize,
     pieces: Pieces,
 ) -> Folded {
-    let history = view.history.as_ref().map_or_else(Vec::new, |history| history.needed(active).collect());
-    let mut folder = Folder { view, base, active, horizon: view.horizon, history, runs: Vec::new() };
+    let Content { view, base, delta, history } = *content;
+    let history = history.map_or_else(Vec::new, |history| history.needed(active).collect());
+    let mut folder =
+        Folder { content: *content, base, active, horizon: view.horizon, history, runs: Vec::new() };
     folder.merge(delta);
     let limit = if pieces == Pieces::One { usize::MAX } else { cut_limit(&folder.runs, base, block_bytes) };
     let mut cutter = Cutter {

@@ -7,9 +7,10 @@
 
 use super::block::{Block, Value};
 use super::delta::{Delta, EntryRef, Version};
+use super::history::History;
 use super::leaf::{Changes, LeafView};
 use super::node::Node;
-use super::visibility::{below_delta, seen, visible, Reader, Seen};
+use super::visibility::{seen, visible, Content, Reader, Seen};
 use super::Tree;
 use crate::types::Seek;
 use crate::Result;
@@ -25,6 +26,8 @@ struct Pin {
     view: Arc<LeafView>,
     base: Arc<Block>,
     delta: Arc<Delta>,
+    /// Read when a reader older than the view's horizon comes.
+    history: Option<Arc<History>>,
     changes: u64,
     /// `base` was made for one old snapshot and contains everything; `delta` is empty.
     ephemeral: bool,
@@ -135,7 +138,7 @@ impl TreeCursor {
                 Seen::Value(value) => Some(value),
                 _ => None,
             },
-            Item::Past(at) => pin.view.history.as_ref().and_then(|h| h.entries().get(at)?.past.value()),
+            Item::Past(at) => pin.history.as_ref().and_then(|h| h.entries().get(at)?.past.value()),
         }
     }
 
@@ -169,7 +172,7 @@ impl TreeCursor {
         let delta = leaf.delta(&view)?;
         let view = arc_swap::Guard::into_inner(view);
         self.yielded = 0;
-        self.pin = Some(Pin { view, base, delta, changes, ephemeral: false, node });
+        self.pin = Some(Pin { view, base, delta, history: None, changes, ephemeral: false, node });
         Ok(true)
     }
 
@@ -213,7 +216,7 @@ impl TreeCursor {
             self.key.clear();
             self.key.extend_from_slice(key);
         }
-        self.item = self.look_up(reader);
+        self.item = self.look_up(reader)?;
         if self.pin.as_ref().is_some_and(|pin| !pin.delta.is_empty()) {
             self.merged += LOOK_UP_COST;
         }
@@ -222,30 +225,33 @@ impl TreeCursor {
         Ok(found)
     }
 
-    fn look_up(&self, reader: &Reader<'_>) -> Item {
-        let Some(pin) = &self.pin else { return Item::None };
+    fn look_up(&mut self, reader: &Reader<'_>) -> Result<Item> {
+        let Some(pin) = &mut self.pin else { return Ok(Item::None) };
         if !pin.delta.is_empty() {
             if let Some(entry) = pin.delta.find(&self.key) {
                 let version = visible(entry.newest(), reader);
                 match seen(version) {
-                    Seen::Value(_) => return version.map_or(Item::None, |v| Item::Version(v)),
-                    Seen::Gone => return Item::None,
+                    Seen::Value(_) => return Ok(version.map_or(Item::None, |v| Item::Version(v))),
+                    Seen::Gone => return Ok(Item::None),
                     Seen::Nothing => {}
                 }
             }
         }
-        if reader.snapshot < pin.view.horizon {
-            if let Some(history) = &pin.view.history {
+        if reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
+            if let Some(leaf) = pin.node.leaf() {
+                pin.history = leaf.history(&pin.view)?;
+            }
+            if let Some(history) = &pin.history {
                 if let Some(past) = history.find(&self.key, reader.snapshot) {
                     let at = history.entries().iter().position(|entry| std::ptr::eq(&entry.past, past));
-                    return match past.value() {
+                    return Ok(match past.value() {
                         Some(_) => at.map_or(Item::None, Item::Past),
                         None => Item::None,
-                    };
+                    });
                 }
             }
         }
-        pin.base.search(&self.key).map_or(Item::None, Item::Base)
+        Ok(pin.base.search(&self.key).map_or(Item::None, Item::Base))
     }
 
     /// Reads the current key again, as `reader` sees it now; false if it is gone. The position stays.
@@ -326,7 +332,7 @@ impl TreeCursor {
     /// Replaces the pinned content by a block as of the reader's snapshot, if only history knows that.
     fn adapt(&mut self, reader: &Reader<'_>) -> Result<()> {
         let Some(pin) = &mut self.pin else { return Ok(()) };
-        if !pin.ephemeral && reader.snapshot < pin.view.horizon && pin.view.history.is_some() {
+        if !pin.ephemeral && reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
             pin.base = Arc::new(self.tree.materialise(&pin.node, &pin.view, reader)?);
             pin.delta = Arc::new(Delta::new());
             pin.ephemeral = true;
@@ -543,13 +549,15 @@ impl Tree {
         let Node::Leaf(leaf) = &**node else { return Ok(Block::empty()) };
         let base = leaf.base(node, view)?;
         let delta = leaf.delta(view)?;
-        Ok(materialise(view, &base, &delta, reader))
+        let history = if reader.snapshot < view.horizon { leaf.history(view)? } else { None };
+        Ok(materialise(&Content { view, base: &base, delta: &delta, history: history.as_deref() }, reader))
     }
 }
 
 /// Base, delta and history of one leaf as one reader sees them.
-pub(crate) fn materialise(view: &LeafView, base: &Block, delta: &Delta, reader: &Reader<'_>) -> Block {
-    let past = view.history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < view.horizon);
+pub(crate) fn materialise(content: &Content<'_>, reader: &Reader<'_>) -> Block {
+    let Content { view, base, delta, history } = *content;
+    let past = history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < view.horizon);
     let mut keys: Vec<&[u8]> =
         past.map(|entry| &*entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
     keys.sort_unstable();
@@ -567,7 +575,7 @@ pub(crate) fn materialise(view: &LeafView, base: &Block, delta: &Delta, reader: 
         let value = match seen(version) {
             Seen::Value(value) => Some(value),
             Seen::Gone => None,
-            Seen::Nothing => below_delta(view, base, found.ok(), key, reader),
+            Seen::Nothing => content.below_delta(found.ok(), key, reader),
         };
         if let Some(value) = value {
             builder.push(key, value);

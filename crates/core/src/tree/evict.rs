@@ -1,14 +1,18 @@
-//! How a leaf gives its memory back: a clean base is dropped, a dirty one and undecided changes go to the spill file.
+//! How a leaf gives its memory back: a clean base is dropped, a dirty one, undecided changes and history go
+//! to the spill file.
 
-use super::leaf::{Base, Changes, LeafView, SpilledBase};
+use super::leaf::{Archive, Base, Changes, Leaf, LeafState, LeafView, SpilledBase};
 use super::node::Node;
-use super::spill::SpilledDelta;
+use super::spill::{SpilledDelta, SpilledHistory};
 use crate::cache::Evictable;
 use crate::Result;
 use std::sync::Arc;
 
 /// Deltas below this many bytes stay: reading them back would cost more than they take.
 const SMALL_DELTA_BYTES: usize = 2 << 10;
+
+/// Histories likewise.
+const SMALL_HISTORY_BYTES: usize = 1 << 10;
 
 impl Evictable for Node {
     fn touched(&self) -> bool {
@@ -23,39 +27,63 @@ impl Evictable for Node {
         let Node::Leaf(leaf) = self else { return Ok(0) };
         let Some(mut state) = leaf.try_latch() else { return Ok(0) };
         let view = leaf.view().clone();
-        let before = leaf.charged(&state);
-        if view.dead || before == 0 {
+        if view.dead {
             return Ok(0);
         }
-        let context = &leaf.shared.context;
-        let base = match &view.base {
-            Base::Loaded(block) => {
-                let clean =
-                    state.clean.as_ref().is_some_and(|c| std::ptr::eq(c.as_ptr(), Arc::as_ptr(block)));
-                match &state.image {
-                    Some(image) if clean => Base::Stored(image.clone()),
-                    _ if block.is_empty() => view.base.clone(),
-                    _ => {
-                        let extent = context.spill.write(block.bytes())?;
-                        Base::Spilled(Arc::new(SpilledBase { extent, blobs: block.blobs().to_vec() }))
-                    }
-                }
-            }
-            elsewhere => elsewhere.clone(),
-        };
-        if let Base::Loaded(block) = &view.base {
-            block.blobs().iter().filter(|blob| blob.extent().is_some()).for_each(|blob| {
-                blob.forget_bytes();
-            });
+        let base = evicted_base(leaf, &state, &view)?;
+        let delta = evicted_delta(leaf, &view)?;
+        let history = evicted_history(leaf, &view)?;
+        if base.is_none() && delta.is_none() && history.is_none() {
+            return Ok(0);
         }
-        let delta = match &view.delta {
-            Changes::Live(delta) if delta.is_empty() => Changes::Live(leaf.shared.no_delta.clone()),
-            Changes::Live(delta) if delta.memory() > SMALL_DELTA_BYTES => {
-                Changes::Spilled(Arc::new(SpilledDelta::write(delta, context)?))
-            }
-            other => other.clone(),
+        let before = leaf.charged(&state);
+        let evicted = LeafView {
+            base: base.unwrap_or_else(|| view.base.clone()),
+            delta: delta.unwrap_or_else(|| view.delta.clone()),
+            history: history.unwrap_or_else(|| view.history.clone()),
+            ..(*view).clone()
         };
-        leaf.publish(&mut state, LeafView { base, delta, ..(*view).clone() });
+        leaf.publish(&mut state, evicted);
         Ok(before.saturating_sub(leaf.charged(&state)))
+    }
+}
+
+/// None: the base takes no memory worth having.
+fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Option<Base>> {
+    let Base::Loaded(block) = &view.base else { return Ok(None) };
+    if block.is_empty() {
+        return Ok(None);
+    }
+    block.blobs().iter().filter(|blob| blob.extent().is_some()).for_each(|blob| {
+        blob.forget_bytes();
+    });
+    let clean = state.clean.as_ref().is_some_and(|clean| std::ptr::eq(clean.as_ptr(), Arc::as_ptr(block)));
+    if let (Some(image), true) = (&state.image, clean) {
+        return Ok(Some(Base::Stored(image.clone())));
+    }
+    let extent = leaf.shared.context.spill.write(block.bytes())?;
+    Ok(Some(Base::Spilled(Arc::new(SpilledBase { extent, blobs: block.blobs().to_vec() }))))
+}
+
+fn evicted_delta(leaf: &Leaf, view: &LeafView) -> Result<Option<Changes>> {
+    match &view.delta {
+        Changes::Live(delta) if delta.is_empty() && !Arc::ptr_eq(delta, &leaf.shared.no_delta) => {
+            Ok(Some(Changes::Live(leaf.shared.no_delta.clone())))
+        }
+        Changes::Live(delta) if delta.memory() > SMALL_DELTA_BYTES => {
+            let spilled = SpilledDelta::write(delta, &leaf.shared.context)?;
+            Ok(Some(Changes::Spilled(Arc::new(spilled))))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn evicted_history(leaf: &Leaf, view: &LeafView) -> Result<Option<Archive>> {
+    match &view.history {
+        Archive::Live(history) if history.memory() > SMALL_HISTORY_BYTES => {
+            let spilled = SpilledHistory::write(history, &leaf.shared.context)?;
+            Ok(Some(Archive::Spilled(Arc::new(spilled))))
+        }
+        _ => Ok(None),
     }
 }

@@ -14,7 +14,7 @@ use super::block::Block;
 use super::cursor::materialise;
 use super::leaf::{Changes, Image, Leaf, LeafView, PendingImage};
 use super::node::{Inner, InnerView, Node};
-use super::visibility::Reader;
+use super::visibility::{Content, Reader};
 use super::Tree;
 use crate::store::{BlockAddress, Extent, Lifetime, PreparedBlock, TreeRoot};
 use crate::types::Timestamp;
@@ -134,10 +134,12 @@ impl Tree {
     fn leaf_image(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
         let base = leaf.base(node, view)?;
         let delta = leaf.delta(view)?;
-        if delta.is_empty() && (view.horizon <= at || view.history.is_none()) {
+        if delta.is_empty() && (view.horizon <= at || view.history.is_empty()) {
             return Ok(LeafImage { block: base, clean: view.horizon <= at });
         }
-        let block = Arc::new(materialise(view, &base, &delta, &Reader::at(at)));
+        let history = leaf.history(view)?;
+        let content = Content { view, base: &base, delta: &delta, history: history.as_deref() };
+        let block = Arc::new(materialise(&content, &Reader::at(at)));
         Ok(LeafImage { block, clean: false })
     }
 

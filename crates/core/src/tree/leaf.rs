@@ -15,7 +15,7 @@ use super::block::Block;
 use super::delta::Delta;
 use super::history::History;
 use super::node::Node;
-use super::spill::SpilledDelta;
+use super::spill::{SpilledDelta, SpilledHistory};
 use super::Shared;
 use crate::store::{Extent, SpillExtent};
 use crate::types::Timestamp;
@@ -98,12 +98,29 @@ pub(crate) enum Changes {
 }
 
 #[derive(Clone)]
+pub(crate) enum Archive {
+    Empty,
+    Live(Arc<History>),
+    Spilled(Arc<SpilledHistory>),
+}
+
+impl Archive {
+    pub(crate) fn of(history: Option<Arc<History>>) -> Archive {
+        history.map_or(Archive::Empty, Archive::Live)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Archive::Empty)
+    }
+}
+
+#[derive(Clone)]
 pub(crate) struct LeafView {
     pub low: Arc<[u8]>,
     pub high: Option<Arc<[u8]>>,
     pub base: Base,
     pub delta: Changes,
-    pub history: Option<Arc<History>>,
+    pub history: Archive,
     /// Newest commit that was folded into the base: snapshots at or after it need no history.
     pub horizon: Timestamp,
     /// The leaf was removed from the tree.
@@ -125,7 +142,11 @@ impl LeafView {
             Changes::Live(delta) => delta.memory(),
             Changes::Spilled(_) => 0,
         };
-        (base + delta + self.history.as_ref().map_or(0, |h| h.memory())) as u64
+        let history = match &self.history {
+            Archive::Live(history) => history.memory(),
+            _ => 0,
+        };
+        (base + delta + history) as u64
     }
 }
 
@@ -196,7 +217,7 @@ impl Leaf {
             high: None,
             base: Base::Loaded(Arc::new(Block::empty())),
             delta: Changes::Live(Arc::new(Delta::new())),
-            history: None,
+            history: Archive::Empty,
             horizon: 0,
             dead: false,
         };
@@ -210,7 +231,7 @@ impl Leaf {
             high: high.map(Arc::from),
             base: Base::Stored(image.clone()),
             delta: Changes::Live(shared.no_delta.clone()),
-            history: None,
+            history: Archive::Empty,
             horizon: 0,
             dead: false,
         };
@@ -357,6 +378,30 @@ impl Leaf {
                 }
                 Ok(delta)
             }
+        }
+    }
+
+    /// The history of `view`; a spilled one is read, and kept if the latch is free. Call without the latch.
+    pub(crate) fn history(&self, view: &LeafView) -> Result<Option<Arc<History>>> {
+        let history = self.read_history(&view.history)?;
+        if let (Archive::Spilled(spilled), Some(history)) = (&view.history, &history) {
+            if let Some(mut state) = self.try_latch() {
+                let now = self.view.load_full();
+                if matches!(&now.history, Archive::Spilled(s) if Arc::ptr_eq(s, spilled)) {
+                    let view = LeafView { history: Archive::Live(history.clone()), ..(*now).clone() };
+                    self.publish(&mut state, view);
+                }
+            }
+        }
+        Ok(history)
+    }
+
+    /// The history wherever it is, without keeping it.
+    pub(crate) fn read_history(&self, place: &Archive) -> Result<Option<Arc<History>>> {
+        match place {
+            Archive::Empty => Ok(None),
+            Archive::Live(history) => Ok(Some(history.clone())),
+            Archive::Spilled(spilled) => spilled.read(&self.shared.context),
         }
     }
 

@@ -303,7 +303,8 @@ impl Tree {
             let view = leaf.view();
             if view.holds(key) {
                 let delta = leaf.delta(&view)?;
-                return Ok(visibility::changed_since(&view, &delta, key, snapshot, own));
+                let history = if snapshot < view.horizon { leaf.history(&view)? } else { None };
+                return Ok(visibility::changed_since(&view, &delta, history.as_deref(), key, snapshot, own));
             }
         }
     }

@@ -1,13 +1,17 @@
-//! Deltas in the spill file: how uncommitted changes larger than the cache get out of memory.
+//! Deltas and histories in the spill file: how uncommitted changes larger than the cache, and what only old snapshots
+//! need, get out of memory.
 //!
 //! ```text
-//! keys u32, then per key:  key length u32 | key | versions u32, oldest first:
+//! history: entries u32, then per entry:  key length u32 | key | begin u64 | end u64
+//!     | kind u8 (0 value, 1 blob, 2 absent) | length or blob index u32 | bytes
+//! delta:   keys u32, then per key:  key length u32 | key | versions u32, oldest first:
 //!     status index u32 | sequence u32 | kind u8 (0 put, 1 blob, 2 delete) | length or blob index u32 | bytes
 //! ```
 //! Statuses and blobs stay in memory, named by index. The file never outlives the process, so the format has no version.
 
 use super::blob::Blob;
 use super::delta::{Delta, Version, VersionOp};
+use super::history::{History, HistoryEntry, Past};
 use super::TreeContext;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::SpillExtent;
@@ -54,18 +58,67 @@ impl SpilledDelta {
             for _ in 0..input.number()? {
                 let status = self.statuses.get(input.number()?)?.clone();
                 let sequence = input.number()? as u32;
-                let kind = input.take(1)?[0];
-                let length = input.number()?;
-                let op = match kind {
-                    0 => VersionOp::Put(input.take(length)?),
-                    1 => VersionOp::Blob(self.blobs.get(length)?),
-                    _ => VersionOp::Delete,
-                };
+                let op = input.op(&self.blobs)?;
                 // SAFETY: nobody else knows this delta yet.
                 unsafe { delta.push(key, status, sequence, op) };
             }
         }
         Some(delta)
+    }
+}
+
+/// A history on disk.
+pub(crate) struct SpilledHistory {
+    extent: SpillExtent,
+    blobs: Vec<Arc<Blob>>,
+}
+
+impl SpilledHistory {
+    pub(crate) fn write(history: &History, context: &TreeContext) -> Result<SpilledHistory> {
+        let mut encoder = Encoder { bytes: Vec::with_capacity(history.memory()), ..Encoder::default() };
+        encoder.number(history.entries().len());
+        for entry in history.entries() {
+            encoder.number(entry.key.len());
+            encoder.bytes.extend_from_slice(&entry.key);
+            encoder.bytes.extend_from_slice(&entry.begin.to_le_bytes());
+            encoder.bytes.extend_from_slice(&entry.end.to_le_bytes());
+            encoder.op(match &entry.past {
+                Past::Inline(bytes) => VersionOp::Put(bytes),
+                Past::Blob(blob) => VersionOp::Blob(blob),
+                Past::Absent => VersionOp::Delete,
+            });
+        }
+        let extent = context.spill.write(&encoder.bytes)?;
+        Ok(SpilledHistory { extent, blobs: encoder.blobs })
+    }
+
+    /// The same history in memory again.
+    pub(crate) fn read(&self, context: &TreeContext) -> Result<Option<Arc<History>>> {
+        let bytes = self.extent.read()?;
+        let entries = self.decode(&bytes);
+        let entries = entries.ok_or_else(|| {
+            Error::corrupt(context.spill.path(), 0, "a spilled history that does not decode")
+        })?;
+        Ok(History::from_entries(entries))
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Option<Vec<HistoryEntry>> {
+        let mut input = Input(bytes);
+        let count = input.number()?;
+        let mut entries = Vec::with_capacity(count.min(bytes.len() / 25));
+        for _ in 0..count {
+            let length = input.number()?;
+            let key = input.take(length)?.into();
+            let begin = u64::from_le_bytes(input.take(8)?.try_into().ok()?);
+            let end = u64::from_le_bytes(input.take(8)?.try_into().ok()?);
+            let past = match input.op(&self.blobs)? {
+                VersionOp::Put(bytes) => Past::Inline(bytes.into()),
+                VersionOp::Blob(blob) => Past::Blob(blob.clone()),
+                VersionOp::Delete => Past::Absent,
+            };
+            entries.push(HistoryEntry { key, begin, end, past });
+        }
+        Some(entries)
     }
 }
 
@@ -99,7 +152,11 @@ impl Encoder {
         }
         self.number(index);
         self.number(version.sequence as usize);
-        match version.op() {
+        self.op(version.op());
+    }
+
+    fn op(&mut self, op: VersionOp<'_>) {
+        match op {
             VersionOp::Put(bytes) => {
                 self.bytes.push(0);
                 self.number(bytes.len());
@@ -130,5 +187,18 @@ impl<'a> Input<'a> {
     fn number(&mut self) -> Option<usize> {
         let bytes = self.take(4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+    }
+
+    fn op<'b>(&mut self, blobs: &'b [Arc<Blob>]) -> Option<VersionOp<'b>>
+    where
+        'a: 'b,
+    {
+        let kind = self.take(1)?[0];
+        let length = self.number()?;
+        Some(match kind {
+            0 => VersionOp::Put(self.take(length)?),
+            1 => VersionOp::Blob(blobs.get(length)?),
+            _ => VersionOp::Delete,
+        })
     }
 }

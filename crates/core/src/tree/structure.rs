@@ -1,8 +1,9 @@
 //! Consolidation in place, splits, and the removal of empty leaves.
 
 use super::consolidate::{fold, Folded, Piece, Pieces};
-use super::leaf::{Base, Changes, Image, Latched, Leaf, LeafView};
+use super::leaf::{Archive, Base, Changes, Image, Latched, Leaf, LeafView};
 use super::node::{Inner, InnerView, Node, MAX_CHILDREN};
+use super::visibility::Content;
 use super::Tree;
 use crate::Result;
 use parking_lot::MutexGuard;
@@ -36,6 +37,7 @@ impl Tree {
         }
         let base = leaf.base(node, &view)?;
         let delta = leaf.delta(&view)?;
+        leaf.history(&view)?;
         let grown = base.bytes().len() + delta.memory() > self.shared.spec.block_bytes as usize;
         let emptied = delta.versions() >= base.len();
         drop((view, base));
@@ -68,12 +70,14 @@ impl Tree {
             Changes::Live(delta) => delta.clone(),
             Changes::Spilled(spilled) => Arc::new(spilled.read(&self.shared.context)?),
         };
-        if view.dead || (delta.is_empty() && view.history.is_none()) {
+        if view.dead || (delta.is_empty() && view.history.is_empty()) {
             return Ok(None);
         }
         let base = leaf.read_base(&view.base)?;
+        let history = leaf.read_history(&view.history)?;
         let active = self.shared.context.clock.active_snapshots();
-        Ok(Some(fold(view, &base, &delta, &active, self.shared.spec.block_bytes as usize, pieces)))
+        let content = Content { view, base: &base, delta: &delta, history: history.as_deref() };
+        Ok(Some(fold(&content, &active, self.shared.spec.block_bytes as usize, pieces)))
     }
 
     /// Folds into one base, whatever its size. The latch is held.
@@ -132,7 +136,7 @@ impl Tree {
                 high,
                 base: Base::Loaded(Arc::new(piece.base)),
                 delta: Changes::Live(Arc::new(piece.delta)),
-                history: piece.history,
+                history: Archive::of(piece.history),
                 horizon,
                 dead: false,
             };
@@ -273,7 +277,7 @@ fn publish_piece(
         high,
         base: Base::Loaded(Arc::new(piece.base)),
         delta: Changes::Live(Arc::new(piece.delta)),
-        history: piece.history,
+        history: Archive::of(piece.history),
         horizon,
         dead: false,
     };

@@ -2,6 +2,7 @@
 
 use super::block::{Block, Value};
 use super::delta::{Delta, Version, VersionOp};
+use super::history::History;
 use super::leaf::LeafView;
 use crate::mvcc::{State, TxnStatus};
 use crate::types::Timestamp;
@@ -64,20 +65,30 @@ pub(crate) fn seen(version: Option<&Version>) -> Seen<'_> {
     }
 }
 
-/// What `reader` sees of `key` in history and base, the delta having said nothing.
-pub(crate) fn below_delta<'a>(
-    view: &'a LeafView,
-    base: &'a Block,
-    base_at: Option<usize>,
-    key: &[u8],
-    reader: &Reader<'_>,
-) -> Option<Value<'a>> {
-    if reader.snapshot < view.horizon {
-        if let Some(past) = view.history.as_ref().and_then(|history| history.find(key, reader.snapshot)) {
-            return past.value();
+/// All of a leaf in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Content<'a> {
+    pub view: &'a LeafView,
+    pub base: &'a Block,
+    pub delta: &'a Delta,
+    pub history: Option<&'a History>,
+}
+
+impl<'a> Content<'a> {
+    /// What `reader` sees of `key` in history and base, the delta having said nothing.
+    pub(crate) fn below_delta(
+        &self,
+        base_at: Option<usize>,
+        key: &[u8],
+        reader: &Reader<'_>,
+    ) -> Option<Value<'a>> {
+        if reader.snapshot < self.view.horizon {
+            if let Some(past) = self.history.and_then(|history| history.find(key, reader.snapshot)) {
+                return past.value();
+            }
         }
+        base_at.map(|at| self.base.value(at))
     }
-    base_at.map(|at| base.value(at))
 }
 
 /// Whether somebody else committed a change of `key` after `snapshot`. `snapshot` must be registered: what it could see
@@ -85,6 +96,7 @@ pub(crate) fn below_delta<'a>(
 pub(crate) fn changed_since(
     view: &LeafView,
     delta: &Delta,
+    history: Option<&History>,
     key: &[u8],
     snapshot: Timestamp,
     own: &TxnStatus,
@@ -99,6 +111,5 @@ pub(crate) fn changed_since(
         }
         next = version.older();
     }
-    snapshot < view.horizon
-        && view.history.as_ref().is_some_and(|history| history.find(key, snapshot).is_some())
+    snapshot < view.horizon && history.is_some_and(|history| history.find(key, snapshot).is_some())
 }
