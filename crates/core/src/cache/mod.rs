@@ -149,6 +149,7 @@ impl Cache {
     fn make_room_slowly(&self) -> Result<()> {
         self.evictor.wake();
         let (used, budget) = (self.state.usage.approximate(), self.state.budget());
+        self.state.trimmer.trim_late(budget);
         if used <= budget {
             return Ok(());
         }

@@ -368,6 +368,7 @@ impl Leaf {
         match &view.delta {
             Changes::Live(delta) => Ok(delta.clone()),
             Changes::Spilled(spilled) => {
+                self.shared.context.cache.make_room()?;
                 let delta = Arc::new(spilled.read(&self.shared.context)?);
                 if let Some(mut state) = self.try_latch() {
                     let now = self.view.load_full();
