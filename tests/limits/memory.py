@@ -19,6 +19,8 @@ from server import Server  # pylint: disable=wrong-import-position
 
 MIB = 1 << 20
 ALLOWANCE = 300 * MIB
+# A statement that takes longer hangs.
+STATEMENT_SECONDS = 180
 # About 1 KiB a row: half of it cannot be compressed, as in real tables.
 ROW = "seq, seq * 2654435761 % 4294967291, CONCAT(REPEAT(SHA2(CONCAT(seq, '{salt}'), 512), 4), REPEAT('compressible ', 39))"
 ROW_BYTES = 1024 + 16
@@ -34,7 +36,17 @@ class Memory:
         self.rows = 0
 
     def connect(self):
-        return self.server.connect(autocommit=True, read_timeout=900)
+        return self.server.connect(autocommit=True, read_timeout=STATEMENT_SECONDS)
+
+    def counters(self):
+        """What the engine itself says it uses, to tell it from what the allocator keeps; and what it has spilled."""
+        connection = self.connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SHOW GLOBAL STATUS WHERE variable_name IN ('Teak_cache_bytes_used', 'Teak_spilled_bytes')")
+                return {name: int(value) for name, value in cursor.fetchall()}
+        finally:
+            connection.close()
 
     def reset_peak(self):
         """Makes VmHWM start anew, so that each step has a peak of its own."""
@@ -57,7 +69,10 @@ class Memory:
         resident, peak = self.server.memory()
         if problem is None and peak >= self.limit:
             problem = f"more than {self.limit / MIB:.0f} MiB"
-        print(f"{name:<62} {seconds:6.1f} s   peak {peak / MIB:6.0f} MiB   now {resident / MIB:6.0f} MiB   {'ok' if problem is None else 'FAILED: ' + problem}", flush=True)
+        counters = self.counters()
+        print(f"{name:<52} {seconds:6.1f} s   peak {peak / MIB:5.0f} MiB, now {resident / MIB:5.0f}, by the engine's count"
+              f" {counters.get('Teak_cache_bytes_used', 0) / MIB:5.0f}, spilled {counters.get('Teak_spilled_bytes', 0) / MIB:5.0f}"
+              f"   {'ok' if problem is None else 'FAILED: ' + problem}", flush=True)
         if problem is None:
             self.passed += 1
         else:

@@ -19,7 +19,7 @@ limit() {
     shift
     printf -- '--- %s\n' "$name"
     /usr/bin/python3 "$ROOT/tests/limits/$name.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/$name" "$@" 2>&1 |
-        tee "$log" | grep -v "^$name: [0-9]* passed" || true
+        tee "$log" | grep --line-buffered -v "^$name: [0-9]* passed" || true
     counts=$(sed -nE "s/^$name: ([0-9]+) passed, ([0-9]+) failed$/\1 \2/p" "$log")
     # A test that broke off before its last line failed.
     read -r -a counts <<<"${counts:-0 1}"
