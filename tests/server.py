@@ -17,6 +17,8 @@ class Server:
     """Starts, kills and connects to one server under `directory`."""
 
     def __init__(self, directory, plugin_dir):
+        # The server changes into its data directory, so relative paths would not do.
+        directory, plugin_dir = os.path.abspath(directory), os.path.abspath(plugin_dir)
         self.directory = directory
         self.data = os.path.join(directory, "data")
         self.plugin_dir = plugin_dir

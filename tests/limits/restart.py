@@ -160,9 +160,9 @@ def run(server, arguments):
     began = time.monotonic()
     answers = server.start(options, limit=600)
     query(server, "SELECT COUNT(*) FROM progress")
-    teak_answers = time.monotonic() - began
+    teak_answers, cpu = time.monotonic() - began, server.cpu_seconds()
     print(f"answers after {answers:.1f} s, a Teak table after {teak_answers:.1f} s (limit {arguments.limit} s);"
-          f" resident {server.memory()[0] / MIB:.0f} MiB", flush=True)
+          f" {cpu:.1f} s of processor time, resident {server.memory()[0] / MIB:.0f} MiB", flush=True)
     problems = problems_in_contents(server, clients)
     if teak_answers >= arguments.limit:
         problems.append(f"{teak_answers:.1f} s to the first answer is not below {arguments.limit} s")
@@ -183,7 +183,7 @@ def main():
     try:
         problems = run(server, arguments)
     except (RuntimeError, pymysql.err.MySQLError) as error:
-        problems = [f"{error!r}\n{server.log_end(80)}"]
+        problems = [f"{error}\n{server.log_end(80)}"]
     finally:
         server.kill()
     for problem in problems:
