@@ -19,11 +19,12 @@ common=(--no-defaults --user="$(id -un)" --datadir="$work/data" --lc-messages-di
 mariadb-install-db "${common[@]}" --auth-root-authentication-method=normal --skip-test-db >"$work/install.log" 2>&1 ||
     { tail -n 20 "$work/install.log" >&2; exit 1; }
 
+read -r -a more <<<"${TEAK_SERVER_OPTIONS:-}"
 mariadbd "${common[@]}" --socket="$socket" --skip-networking --pid-file="$work/pid" --log-error="$work/error.log" \
     --plugin-dir="$plugin_dir" --plugin-load-add=ha_teak --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
     --innodb-snapshot-isolation=ON --innodb-flush-log-at-trx-commit=2 --teak-flush-log-at-trx-commit=2 \
     --lock-wait-timeout=20 --innodb-lock-wait-timeout=5 --teak-lock-wait-timeout=5 \
-    ${TEAK_SERVER_OPTIONS:-} &
+    "${more[@]}" &
 server=$!
 stop() {
     kill "$server" 2>/dev/null || true
