@@ -114,9 +114,10 @@ impl Expectation {
 
 fn options(random: &mut Random) -> Options {
     Options {
-        cache_bytes: random.pick(&[512 << 10, 2 << 20, 16 << 20]),
+        cache_bytes: random.pick(&[128 << 10, 512 << 10, 2 << 20, 16 << 20]),
         log_segment_bytes: random.pick(&[64 << 10, 256 << 10, 4 << 20]),
-        checkpoint_log_bytes: 16 << 20,
+        // With the small ones, writers checkpoint in the middle of transactions.
+        checkpoint_log_bytes: random.pick(&[64 << 10, 512 << 10, 16 << 20]),
         commit_flush: match random.below(10) {
             0 => CommitFlush::Lazy,
             1 => CommitFlush::Write,
@@ -130,7 +131,7 @@ fn options(random: &mut Random) -> Options {
 
 fn plan_fault(fs: &SimulatedFileSystem, random: &mut Random) -> Option<Fault> {
     // Many faults early: opening and recovering take few operations.
-    let reach = random.pick(&[8, 40, 200, 1000]);
+    let reach = random.pick(&[8, 40, 200, 1000, 4000]);
     let after = random.below(reach) as u64;
     match random.below(20) {
         0..=11 => {
@@ -193,7 +194,7 @@ fn history(seed: u64) {
     let mut fs = SimulatedFileSystem::new(seed);
     let mut expected = Expectation::default();
     let mut ending = Ending::PowerLoss;
-    for _ in 0..2 + random.below(4) {
+    for _ in 0..2 + random.below(7) {
         let fault = plan_fault(&fs, random);
         let options = options(random);
         let engine = open(&fs, &options, fault);

@@ -6,7 +6,7 @@
 use crate::log::CounterChange;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counter as far as it is, or is about to be, in the log.
+/// The counter as far as it is, or is about to be, in the log. There is one for a table as long as anybody has it.
 pub struct PersistedCounter {
     /// Contains what is about to be logged: what a checkpoint stores. Too great a value only leaves a gap.
     announced: AtomicU64,

@@ -1,6 +1,5 @@
 //! Writing a checkpoint.
 
-use super::PersistedCounter;
 use crate::catalog::{directory, SystemTrees};
 use crate::file::FileSystem;
 use crate::log::{Log, Lsn};
@@ -43,8 +42,8 @@ pub struct Capture {
     pub counted: Lsn,
     /// All trees with changes since the last checkpoint, except the directory.
     pub trees: Vec<TreeImage>,
-    /// Counters that changed since the last checkpoint, by the first tree of their table.
-    pub counters: Vec<(TreeId, Arc<PersistedCounter>)>,
+    /// Values of the counters that changed since the last checkpoint, by the first tree of their table.
+    pub counters: BTreeMap<TreeId, u64>,
     /// What was dropped since the last checkpoint.
     pub dropped: Vec<Dropped>,
     /// Identifiers that were never used.
@@ -269,7 +268,7 @@ impl Batch<'_> {
             self.put(&directory::map_key(*space), &directory::encode_map(map))?;
         }
         for (tree, counter) in &capture.counters {
-            self.put(&directory::counter_key(*tree), &directory::encode_number(counter.value()))?;
+            self.put(&directory::counter_key(*tree), &directory::encode_number(*counter))?;
         }
         // Last: a tree that was dropped after its image was captured leaves no row.
         for dropped in &capture.dropped {

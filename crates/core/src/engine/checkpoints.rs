@@ -190,7 +190,7 @@ impl Shared {
     }
 
     /// See `crate::checkpoint` for why the order matters.
-    fn capture(&self, clean: bool) -> Capture {
+    pub(super) fn capture(&self, clean: bool) -> Capture {
         let _ddl = self.ddl.lock();
         let published = self.log.published();
         let held = self.holds.lock().values().copied().min();
@@ -207,7 +207,9 @@ impl Shared {
             dirty.into_values().map(|tree| TreeImage { entries: tree.entries(), tree }).collect();
         // Same space after same space, and the same order in each run.
         trees.sort_by_key(|image| (image.tree.space().id(), image.tree.id()));
-        let counters = self.counters.lock().drain().collect();
+        // They stay in the list until the checkpoint is durable: a table that is opened meanwhile finds its counter there.
+        let counters =
+            self.counters.lock().iter().map(|(&table, counter)| (table, counter.value())).collect();
         Capture {
             snapshot,
             log_end,
@@ -228,17 +230,14 @@ impl Shared {
     /// The checkpoint failed: what it should have contained is for the next one.
     fn put_back(&self, capture: Capture) {
         self.mark_dirty(capture.trees.iter().map(|image| &image.tree));
-        let mut counters = self.counters.lock();
-        for (table, counter) in capture.counters {
-            counters.entry(table).or_insert(counter);
-        }
-        drop(counters);
         self.dropped.lock().extend(capture.dropped);
     }
 
     fn checkpoint_done(&self, capture: Capture) {
         self.progress.began.fetch_max(capture.counted, Ordering::SeqCst);
         self.mark_dirty(capture.trees.iter().map(|image| &image.tree).filter(|tree| tree.is_dirty()));
+        // Those that have moved on are for the next one.
+        self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
         let written: HashSet<TreeId> = capture.trees.iter().map(|image| image.tree.id()).collect();
         let at = capture.snapshot.timestamp();
         drop(capture);
@@ -254,7 +253,7 @@ impl Shared {
             let is_dirty = |table: &Table| {
                 let changed = |id: TreeId| dirty.contains_key(&id);
                 table.all_trees().iter().any(|tree| changed(tree.id()) || tree.is_dirty())
-                    || table.counter_is_ahead()
+                    || !table.counter_is_settled()
                     || table.counter_id().is_some_and(|id| counters.contains_key(&id))
             };
             tables.release_idle(at, written, oldest, is_dirty)

@@ -101,10 +101,10 @@ impl Table {
         &self.counter
     }
 
-    /// Whether the counter has moved without the log being told: it would be lost with the table.
-    pub(super) fn counter_is_ahead(&self) -> bool {
-        // Also behind, if it was set downwards.
-        self.counter() != self.persisted.value()
+    /// Whether the log has the counter's value, and no transaction is going to tell it of another. Otherwise the table must stay open:
+    /// the value would be lost, or there would be two cells for one counter.
+    pub(super) fn counter_is_settled(&self) -> bool {
+        Arc::strong_count(&self.persisted) == 1 && self.counter() == self.persisted.value()
     }
 
     pub(super) fn persisted_counter(&self) -> &Arc<PersistedCounter> {

@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
     /// Works until the fault has done its harm or the work is done; `true` if the engine is as good as before, and the transactions
     /// that are open.
     pub fn run(mut self) -> (bool, Vec<Open>) {
-        let steps = self.random.pick(&[20, 60, 150]);
+        let steps = self.random.pick(&[20, 60, 150, 500]);
         for _ in 0..steps {
             if let Step::Failed(error) = self.step() {
                 self.failed(error);
@@ -156,7 +156,10 @@ impl<'a> Session<'a> {
 
     fn load(&mut self, chosen: usize) -> Step {
         let (name, tree) = self.any_table();
-        let (run, length) = (self.random.below(1000) as u32, self.random.below(200));
+        let run = self.random.below(1000) as u32;
+        // The longer ones make a transaction larger than the redo buffer, and than the smaller caches.
+        let longest = self.random.pick(&[20, 200, 200, 6000]);
+        let length = self.random.below(longest);
         for i in 0..50 + self.random.below(200) as u32 {
             let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
             let value = Some(Arc::from(vec![i as u8; length]));

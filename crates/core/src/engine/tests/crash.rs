@@ -311,6 +311,43 @@ fn a_counter_that_the_log_does_not_know_yet_survives_checkpoints() {
     assert_eq!(engine.statistics().open_tables, 1, "only what was opened just now");
 }
 
+#[test]
+fn a_counter_noted_before_its_table_was_idle_does_not_hide_a_later_one() {
+    let (fs, engine, table) = with_table(9);
+    engine.create_table("other", &specs(1), b"", None).unwrap();
+    let mut early = engine.begin(Isolation::Repeatable);
+    early.note_counter(&table, 50);
+    let note = |table: Arc<Table>, value| {
+        let mut txn = engine.begin(Isolation::Repeatable);
+        txn.note_counter(&table, value);
+        txn.commit().unwrap();
+    };
+    note(table, 60);
+    engine.checkpoint().unwrap();
+    engine.checkpoint().unwrap();
+    let table = engine.open_table("t").unwrap();
+    early.commit().unwrap();
+    note(table, 70);
+    // The log is not needed from before this commit.
+    put(&engine, engine.open_table("other").unwrap().tree(0), &[("k", "v")]);
+    engine.checkpoint().unwrap();
+    let (_fs, engine) = crash(&fs, engine.clone());
+    assert_eq!(engine.open_table("t").unwrap().counter(), 70);
+}
+
+#[test]
+fn a_table_opened_while_a_checkpoint_runs_has_the_counter_that_the_log_had() {
+    let (fs, engine, table) = with_table(10);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.note_counter(&table, 50);
+    drop(table);
+    txn.rollback();
+    engine.sync_log().unwrap();
+    let (_fs, engine) = crash(&fs, engine);
+    let _captured = engine.shared.capture(false);
+    assert_eq!(engine.open_table("t").unwrap().counter(), 50);
+}
+
 fn log_files(fs: &dyn FileSystem, dir: &Path) -> usize {
     fs.list(&dir.join("log")).unwrap().len()
 }
