@@ -24,6 +24,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         cache_used_bytes,
         cache_budget_bytes,
         spilled_bytes,
+        history_bytes,
         lock_waits,
         lock_timeouts,
         deadlocks,
@@ -44,6 +45,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"commits", commits),
         (c"deadlocks", deadlocks),
         (c"dirty_trees", dirty_trees),
+        (c"history_bytes", history_bytes),
         (c"keys_read", reads),
         (c"keys_written", writes),
         (c"last_commit_timestamp", last_commit),
@@ -89,11 +91,12 @@ fn snapshots(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> s
     let Some(oldest) = open.first() else { return writeln!(out, "oldest: none") };
     writeln!(
         out,
-        "oldest: session {}, age {:.1} s, timestamp {}, {} commits since",
+        "oldest: session {}, age {:.1} s, timestamp {}, {} commits since, pins at most {} bytes of history",
         oldest.session,
         oldest.age.as_secs_f64(),
         oldest.timestamp,
         numbers.last_commit.saturating_sub(oldest.timestamp),
+        numbers.history_bytes,
     )
 }
 

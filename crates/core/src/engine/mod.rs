@@ -242,6 +242,7 @@ impl Shared {
             cache_used_bytes: self.context.cache.used(),
             cache_budget_bytes: self.context.cache.budget(),
             spilled_bytes: self.context.spill.used_bytes(),
+            history_bytes: self.context.history_bytes(),
             lock_waits: locks.waits,
             lock_timeouts: locks.timeouts,
             deadlocks: locks.deadlocks,

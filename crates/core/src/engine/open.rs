@@ -58,7 +58,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     }
     let clock = Clock::new(superblock.timestamp);
     let settings = Settings::new(&options, cache.clone(), spill.clone());
-    let context = Arc::new(TreeContext { cache, clock: clock.clone(), spill });
+    let context = Arc::new(TreeContext::new(cache, clock.clone(), spill));
     let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
     let space = Space::open(&*fs, &space_path, SYSTEM_SPACE, superblock.system_map)?;
     let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);

@@ -37,6 +37,8 @@ pub struct Statistics {
     pub cache_budget_bytes: u64,
     /// Disk that spilled data takes, in bytes.
     pub spilled_bytes: u64,
+    /// What is kept for old snapshots only, in memory or spilled, in bytes.
+    pub history_bytes: u64,
     /// Lock requests that waited.
     pub lock_waits: u64,
     /// Lock waits that timed out.

@@ -112,6 +112,14 @@ impl Archive {
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Archive::Empty)
     }
+
+    fn bytes(&self) -> i64 {
+        match self {
+            Archive::Empty => 0,
+            Archive::Live(history) => history.memory() as i64,
+            Archive::Spilled(spilled) => spilled.bytes() as i64,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -169,6 +177,8 @@ pub(crate) struct LeafState {
     pub listed: bool,
     /// Bytes charged to the cache.
     charged: u64,
+    /// Counted in the context's total.
+    history_bytes: i64,
     registered: bool,
     /// Deletions pushed since the last consolidation.
     pub deletions: usize,
@@ -208,7 +218,10 @@ impl Leaf {
     pub(crate) fn new(shared: Arc<Shared>, view: LeafView) -> Leaf {
         let charged = view.memory();
         shared.context.cache.charge(charged as usize);
-        Leaf::with(shared, view, LeafState { charged, ..LeafState::default() })
+        let history = view.history.bytes();
+        let leaf = Leaf::with(shared, view, LeafState { charged, ..LeafState::default() });
+        leaf.count_history(&mut leaf.latch(), history);
+        leaf
     }
 
     pub(crate) fn empty(shared: Arc<Shared>) -> Leaf {
@@ -282,10 +295,19 @@ impl Leaf {
     /// Replaces the view and accounts for the difference.
     pub(crate) fn publish(&self, state: &mut LeafState, view: LeafView) {
         let memory = view.memory();
+        self.count_history(state, view.history.bytes());
         self.view.store(Arc::new(view));
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
         self.changes.fetch_add(1, Ordering::Release);
         self.recharge(state, memory);
+    }
+
+    fn count_history(&self, state: &mut LeafState, bytes: i64) {
+        if bytes != state.history_bytes {
+            // Relaxed: a statistic.
+            self.shared.context.history_bytes.fetch_add(bytes - state.history_bytes, Ordering::Relaxed);
+            state.history_bytes = bytes;
+        }
     }
 
     fn recharge(&self, state: &mut LeafState, memory: u64) {
@@ -427,7 +449,9 @@ impl Leaf {
 
 impl Drop for Leaf {
     fn drop(&mut self) {
-        let charged = self.latch.get_mut().charged;
-        self.shared.context.cache.discharge(charged as usize);
+        let state = self.latch.get_mut();
+        self.shared.context.cache.discharge(state.charged as usize);
+        // Relaxed: a statistic.
+        self.shared.context.history_bytes.fetch_sub(state.history_bytes, Ordering::Relaxed);
     }
 }

@@ -61,6 +61,20 @@ pub struct TreeContext {
     pub clock: Arc<Clock>,
     /// Where dirty content goes under memory pressure.
     pub spill: Arc<SpillFile>,
+    history_bytes: AtomicI64,
+}
+
+impl TreeContext {
+    /// For the trees of one engine.
+    pub fn new(cache: Arc<Cache>, clock: Arc<Clock>, spill: Arc<SpillFile>) -> TreeContext {
+        TreeContext { cache, clock, spill, history_bytes: AtomicI64::new(0) }
+    }
+
+    /// What is kept for old snapshots only, in memory or spilled, in bytes; as of each leaf's last consolidation.
+    pub fn history_bytes(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.history_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
 }
 
 /// What the nodes of one tree share.

@@ -92,6 +92,10 @@ impl SpilledHistory {
         Ok(SpilledHistory { extent, blobs: encoder.blobs })
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.extent.len()
+    }
+
     /// The same history in memory again.
     pub(crate) fn read(&self, context: &TreeContext) -> Result<Option<Arc<History>>> {
         let bytes = self.extent.read()?;

@@ -49,11 +49,11 @@ impl Bench {
     fn new(cache_bytes: u64) -> Bench {
         let dir = tempdir::Dir::new();
         let fs = RealFileSystem;
-        let context = Arc::new(TreeContext {
-            cache: Arc::new(Cache::new(cache_bytes, Arc::new(SilentObserver))),
-            clock: Clock::new(0),
-            spill: SpillFile::create(&fs, dir.path(), Options::new("x").spill_max_bytes).unwrap(),
-        });
+        let context = Arc::new(TreeContext::new(
+            Arc::new(Cache::new(cache_bytes, Arc::new(SilentObserver))),
+            Clock::new(0),
+            SpillFile::create(&fs, dir.path(), Options::new("x").spill_max_bytes).unwrap(),
+        ));
         let space = Space::create(&fs, &dir.path().join("s.teak"), 1).unwrap();
         let spec = TreeSpec { block_bytes: 4096, compression: Compression::Lz4 };
         let tree = Tree::open(7, spec, space.clone(), None, context.clone());
@@ -238,6 +238,8 @@ fn a_hot_key_under_an_old_snapshot_keeps_few_versions() {
     assert!(bench.context.cache.used() < 64 << 10, "{} bytes", bench.context.cache.used());
     let rows = scan(&bench.tree, &Reader::at(old.timestamp()), true);
     assert_eq!(rows, [(key(1), b"first".to_vec())]);
+    let held = bench.context.history_bytes();
+    assert!((1..1000).contains(&held), "{held} bytes of history");
 }
 
 #[test]
