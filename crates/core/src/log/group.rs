@@ -331,9 +331,17 @@ impl Log {
             queue.led = true;
             self.lead(queue);
         }
+        // A write takes a few microseconds, less than falling asleep and being woken; a sync takes a thousand times that.
+        let mut yields = if sync { 0 } else { YIELDS_BEFORE_SLEEP };
         let mut state = slot.state.lock();
         loop {
             match mem::take(&mut *state) {
+                SlotState::Waiting if yields > 0 => {
+                    yields -= 1;
+                    drop(state);
+                    std::thread::yield_now();
+                    state = slot.state.lock();
+                }
                 SlotState::Waiting => slot.changed.wait(&mut state),
                 SlotState::Done(outcome) => return outcome.map(|()| end),
                 SlotState::Lead => {
@@ -345,8 +353,23 @@ impl Log {
         }
     }
 
-    /// Writes the group that has formed and tells its members; then hands the lead on.
-    fn lead(&self, mut queue: MutexGuard<'_, Queue>) {
+    /// Writes the group that has formed and tells its members; then hands the lead on. A leader that need not sync keeps the lead
+    /// for some groups: the next one might be asleep, and the log idle until it gets a processor.
+    fn lead<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) {
+        for round in 1.. {
+            match self.lead_once(queue, round < GROUPS_PER_LEADER) {
+                Some(next) => queue = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Returns the queue if the lead stays here for another group.
+    fn lead_once<'a>(
+        &'a self,
+        mut queue: MutexGuard<'a, Queue>,
+        may_keep: bool,
+    ) -> Option<MutexGuard<'a, Queue>> {
         let mut group = mem::take(&mut queue.group);
         queue.bytes = 0;
         let poisoned = queue.check();
@@ -381,7 +404,13 @@ impl Log {
         };
         queue.unpublished -= closures;
         // The lead goes on before this group is told, so that the device does not wait.
+        let keep = may_keep
+            && panic.is_none()
+            && !group.sync
+            && !queue.group.sync
+            && !queue.group.members.is_empty();
         match queue.group.members.first() {
+            Some(_) if keep => {}
             Some(next) => next.slot.set(SlotState::Lead),
             None => queue.led = false,
         }
@@ -397,6 +426,7 @@ impl Log {
         if let Some(payload) = panic {
             resume_unwind(payload);
         }
+        keep.then(|| self.queue.lock())
     }
 
     /// Writes the entries segment by segment, publishing what is in each as soon as it is as durable as the group wants.
@@ -429,6 +459,11 @@ impl Log {
         }
     }
 }
+
+/// Times a member looks whether its group is written before it sleeps.
+const YIELDS_BEFORE_SLEEP: u32 = 16;
+/// Groups that a leader writes before somebody else must.
+const GROUPS_PER_LEADER: u32 = 8;
 
 /// How much of a group is done.
 #[derive(Default)]
