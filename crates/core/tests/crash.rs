@@ -19,7 +19,7 @@ use seeds::{for_each_seed, Random};
 use session::Session;
 use std::sync::Arc;
 use teak_core::file::{Fault, SimulatedFileSystem};
-use teak_core::{CommitFlush, Options};
+use teak_core::{CommitFlush, Error, Options};
 
 /// How an engine's life ends; what follows later in this list may lose more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,20 +133,21 @@ fn plan_fault(fs: &SimulatedFileSystem, random: &mut Random) -> Option<Fault> {
     // Many faults early: opening and recovering take few operations.
     let reach = random.pick(&[8, 40, 200, 1000, 4000]);
     let after = random.below(reach) as u64;
-    match random.below(20) {
-        0..=11 => {
-            fs.fail_after(after, Fault::PowerCut);
-            Some(Fault::PowerCut)
-        }
-        12..=14 => {
-            fs.fail_after(after, Fault::Eio);
-            Some(Fault::Eio)
-        }
-        15..=17 => {
-            fs.fail_from(after, Fault::Enospc);
-            Some(Fault::Enospc)
-        }
-        _ => None,
+    let fault = match random.below(20) {
+        0..=11 => Fault::PowerCut,
+        12..=14 => Fault::Eio,
+        15..=17 => Fault::Enospc,
+        _ => return None,
+    };
+    plan(fs, fault, after);
+    Some(fault)
+}
+
+/// A full disk stays full, the others happen once.
+pub fn plan(fs: &SimulatedFileSystem, fault: Fault, after: u64) {
+    match fault {
+        Fault::Enospc => fs.fail_from(after, fault),
+        Fault::PowerCut | Fault::Eio => fs.fail_after(after, fault),
     }
 }
 
@@ -168,7 +169,15 @@ fn check(
     ending: Ending,
     fs: &SimulatedFileSystem,
 ) -> bool {
-    let found = match Found::read(engine) {
+    let found = Found::read(engine).or_else(|error| {
+        // Reading may need the spill file; nothing is lost by such a failure.
+        if !matches!(error, Error::DiskFull { .. } | Error::Io { .. }) {
+            return Err(error);
+        }
+        fs.heal();
+        Found::read(engine)
+    });
+    let found = match found {
         Ok(found) => found,
         Err(_) if fs.power_is_off() => return false,
         Err(error) => panic!("reading after {ending:?}: {error}"),

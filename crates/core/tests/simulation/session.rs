@@ -11,7 +11,7 @@ use teak_core::{
 
 use crate::durable::{Change, Durable, Found, Table};
 use crate::seeds::{key, value, Random};
-use crate::Expectation;
+use crate::{plan, Expectation};
 
 const KEYS: usize = 80;
 const LARGEST_VALUE: usize = 60 << 10;
@@ -91,12 +91,14 @@ impl<'a> Session<'a> {
     fn failed(&mut self, error: Error) {
         self.errors += 1;
         match (&error, self.fault) {
-            (Error::DiskFull { .. }, Some(Fault::Enospc)) => {}
-            // A superblock lies in space that it has: no real disk is full there, and whether it was written is unknown.
-            (Error::ReadOnly(reason), Some(Fault::Enospc)) if reason.contains("teak.super") => {
+            // A superblock lies in space that it has: few disks are full there, and whether it was written is unknown.
+            (Error::DiskFull { .. } | Error::ReadOnly(_), Some(Fault::Enospc))
+                if error.to_string().contains("teak.super") =>
+            {
                 self.fault = Some(Fault::Eio);
                 self.fs.heal();
             }
+            (Error::DiskFull { .. }, Some(Fault::Enospc)) => {}
             (Error::Io { .. } | Error::ReadOnly(_), Some(Fault::PowerCut | Fault::Eio)) => {}
             _ => panic!("{error} with {:?}", self.fault),
         }
@@ -119,11 +121,12 @@ impl<'a> Session<'a> {
             0..=44 => self.write(chosen),
             45..=46 => self.load(chosen),
             47..=50 => self.savepoint(chosen),
-            51..=70 => self.commit(chosen),
+            51..=68 => self.commit(chosen),
+            69..=70 => self.checkpoint(),
             71..=73 => self.rollback(chosen),
             74..=77 => self.prepare(chosen),
             78..=80 => self.decide_prepared(),
-            81..=84 => self.everything_durable(subject::Engine::checkpoint),
+            81..=84 => self.checkpoint(),
             85..=86 => self.everything_durable(subject::Engine::sync_log),
             87..=93 => self.change_tables(),
             94..=96 => self.note_counter(chosen),
@@ -345,6 +348,14 @@ impl<'a> Session<'a> {
             }
         }
         Step::Done
+    }
+
+    fn checkpoint(&mut self) -> Step {
+        // Left to chance, a fault would seldom hit the few operations of a checkpoint.
+        if let Some(fault) = self.fault.filter(|_| self.errors == 0 && self.random.percent(40)) {
+            plan(self.fs, fault, self.random.below(40) as u64);
+        }
+        self.everything_durable(subject::Engine::checkpoint)
     }
 
     fn everything_durable(&mut self, make: fn(&subject::Engine) -> Result<()>) -> Step {
