@@ -45,6 +45,7 @@ make_tree() {
     cp -r "$STOCK/suite/storage_engine" "$suite"
     # Disabled are the tests whose recorded results are wrong, which does not matter here.
     find "$suite" \( -name '*.result' -o -name disabled.def \) -delete
+    cp "$HERE"/extra/*.test "$suite/"
     overlay=$usr/share/mysql/mysql-test/plugin/${engine,,}/storage_engine
     for part in '' /parts /trx; do
         mkdir -p "$overlay$part"

@@ -66,6 +66,7 @@ class ha_teak final : public handler {
     ha_rows records_in_range(uint index, const key_range* from, const key_range* to, page_range* pages) override;
     double scan_time() override;
     double read_time(uint index, uint ranges, ha_rows rows) override;
+    double keyread_time(uint index, uint ranges, ha_rows rows) override;
 
     /* ---- reading (ha_teak_read.cc) */
     int index_init(uint index, bool sorted) override;

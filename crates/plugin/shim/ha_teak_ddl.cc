@@ -2,13 +2,17 @@
   Tables: create, open, drop, rename, truncate, and what the optimizer asks about them.
 */
 #include "ha_teak.h"
+#include <cmath>
 
 using namespace teak;
 
 namespace {
 
 constexpr size_t kSampledLeaves = 20;
-constexpr double kPageBytes = 16384; /* what the optimizer's costs are calibrated for */
+constexpr double kPageBytes = 16384;    /* what the optimizer's costs are calibrated for */
+constexpr double kBlockBytes = 32768;   /* a leaf, unless the table says otherwise */
+constexpr uint64_t kLeavesThatTell = 8; /* fewer say little about how large the rows are */
+constexpr uint kHiddenKeyBytes = 6;     /* of a hidden primary key, as the optimizer knows it from InnoDB */
 const uchar kMeta[] = {'T', 'e', 'a', 'k', 1};
 
 uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
@@ -348,8 +352,27 @@ ha_rows ha_teak::records_in_range(uint index, const key_range* from, const key_r
 
 double ha_teak::scan_time() {
     /* As if rows were not compressed: the cost is that of looking at them. */
+    teak_tree_statistics rows{};
+    if (table_) teak_tree_get_statistics(table_, 0, &rows);
+    if (rows.leaves >= kLeavesThatTell) {
+        const ha_table_option_struct* options = table->s->option_struct;
+        double block_bytes = options && options->block_size ? static_cast<double>(options->block_size) : kBlockBytes;
+        return static_cast<double>(rows.leaves) * block_bytes / kPageBytes;
+    }
     double row_bytes = std::min<double>(table->s->reclength, 400);
     return std::max(1.0, static_cast<double>(stats.records) * row_bytes / kPageBytes);
+}
+
+/* handler::keyread_time with the length that the primary key has in the server's form: ours has room for the longest weights. */
+double ha_teak::keyread_time(uint index, uint ranges, ha_rows rows) {
+    const uint primary = table->s->primary_key;
+    double length = table->s->stored_rec_length;
+    if (index != primary)
+        length = table->key_info[index].key_length +
+                 (primary == MAX_KEY ? kHiddenKeyBytes : table->key_info[primary].key_length);
+    double cost = static_cast<double>(rows) * length / (stats.block_size + 1) * IDX_BLOCK_COPY_COST;
+    if (ranges) cost += std::ceil(static_cast<double>(rows) / (std::floor(stats.block_size * 0.75 / length) + 1));
+    return cost;
 }
 
 double ha_teak::read_time(uint index, uint ranges, ha_rows rows) {

@@ -1,37 +1,58 @@
-//! How many entries a range has, from inner nodes only; and samples of leaves for statistics.
+//! How many entries a range has, from inner nodes and the leaves that are in memory; and samples of leaves for statistics.
 
 use super::leaf::{Base, Changes};
-use super::node::Node;
+use super::node::{InnerView, Node};
 use super::Tree;
 use crate::Result;
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// Nodes between the two ends of a range that are looked at: with them the estimate is about exact where it decides
+/// between an index and a scan.
+const VISITED: usize = 16;
+/// Changes of such a leaf that are looked up in its base.
+const TESTED_CHANGES: usize = 8;
+
+/// Where an end of a range lies.
+struct Place {
+    /// Between 0 and 1, as the inner nodes tell.
+    position: f64,
+    leaf: Arc<Node>,
+    /// The inner node above the leaf, and which child the leaf is; then the same of that inner node.
+    parent: Option<(Arc<InnerView>, usize)>,
+    grandparent: Option<(Arc<InnerView>, usize)>,
+}
+
 impl Tree {
     /// About how many entries lie in the range: O(height), reads no leaf from disk. Exact within one leaf that is in
     /// memory and has no changes pending.
     pub fn estimate(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<u64> {
-        let low = match from {
+        let low_key = match from {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => &[],
         };
-        let (start, first) = self.position(Some(low))?;
-        let (end, last) = match to {
-            Bound::Included(key) | Bound::Excluded(key) => self.position(Some(key))?,
-            Bound::Unbounded => self.position(None)?,
+        let high_key = match to {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            Bound::Unbounded => None,
         };
-        if Arc::ptr_eq(&first, &last) {
-            if let Some(count) = within_leaf(&first, from, to) {
+        let low = self.place(Some(low_key))?;
+        let high = self.place(high_key)?;
+        if Arc::ptr_eq(&low.leaf, &high.leaf) {
+            if let Some(count) = within_leaf(&low.leaf, from, to) {
                 return Ok(count);
             }
         }
         let entries = self.entries() as f64;
-        Ok(((end - start).max(0.0) * entries).round() as u64)
+        let per_leaf = entries / self.leaves().max(1) as f64;
+        let count = between(&low, low_key, &high, high_key, per_leaf)
+            .unwrap_or_else(|| (high.position - low.position).max(0.0) * entries);
+        Ok(count.round() as u64)
     }
 
-    /// Where `key` (None: the end) lies between 0 and 1, as the inner nodes tell; and its leaf.
-    fn position(&self, key: Option<&[u8]>) -> Result<(f64, Arc<Node>)> {
+    /// Where `key` (None: the end) lies.
+    fn place(&self, key: Option<&[u8]>) -> Result<Place> {
         let (mut position, mut share) = (0.0, 1.0);
+        let (mut parent, mut grandparent) = (None, None);
         let mut node = self.root.load_full();
         loop {
             let next = match &*node {
@@ -42,7 +63,9 @@ impl Tree {
                         let at = key.map_or(view.children.len() - 1, |key| view.child_for(key));
                         share /= view.children.len() as f64;
                         position += share * at as f64;
-                        view.children[at].clone()
+                        let child = view.children[at].clone();
+                        grandparent = parent.replace((view.clone(), at));
+                        child
                     })
                 }
             };
@@ -51,8 +74,13 @@ impl Tree {
                 None => break,
             }
         }
-        position += share * fraction_within(&node, key);
-        Ok((position, node))
+        let fraction = match position_within(&node, key) {
+            Some((before, all)) if all > 0 => before as f64 / all as f64,
+            _ if key.is_none() => 1.0,
+            _ => 0.5,
+        };
+        position += share * fraction;
+        Ok(Place { position, leaf: node, parent, grandparent })
     }
 
     /// Visits the keys of about `leaves` leaves, spread evenly. Reads them from disk if need be.
@@ -99,22 +127,83 @@ impl Tree {
     }
 }
 
-/// Share of the leaf's keys that lie before `key`; what the delta adds counts, since a young leaf has nothing else.
-fn fraction_within(node: &Node, key: Option<&[u8]>) -> f64 {
-    let (Some(key), Some(leaf)) = (key, node.leaf()) else { return 1.0 };
-    let view = leaf.view();
-    let Base::Loaded(block) = &view.base else { return 0.5 };
-    let (mut before, mut all) = (block.lower_bound(key), block.len());
+/// Entries from one leaf to another under one inner node, or under two that have one above them; `per_leaf` stands for
+/// leaves that are not in memory. None for leaves further apart: the positions tell enough of them.
+fn between(low: &Place, low_key: &[u8], high: &Place, high_key: Option<&[u8]>, per_leaf: f64) -> Option<f64> {
+    let ((low_view, first), (high_view, last)) = (low.parent.as_ref()?, high.parent.as_ref()?);
+    let middle = if Arc::ptr_eq(low_view, high_view) {
+        entries_of(low_view.children.get(first + 1..*last)?, per_leaf)
+    } else {
+        let ((low_top, from), (high_top, to)) = (low.grandparent.as_ref()?, high.grandparent.as_ref()?);
+        if !Arc::ptr_eq(low_top, high_top) {
+            return None;
+        }
+        let like_low = low_view.children.len() as f64;
+        let whole = low_top.children.get(from + 1..*to)?;
+        let leaves = whole.len() as f64 * mean(whole, |node| children_of(node).unwrap_or(like_low));
+        entries_of(&low_view.children[first + 1..], per_leaf)
+            + leaves * per_leaf
+            + entries_of(&high_view.children[..*last], per_leaf)
+    };
+    let (before, all) = position_within(&low.leaf, Some(low_key)).unwrap_or((0, 0));
+    let at_start = if all > 0 { (all - before) as f64 } else { per_leaf / 2.0 };
+    let (before, all) = position_within(&high.leaf, high_key).unwrap_or((0, 0));
+    let at_end = if all > 0 { before as f64 } else { per_leaf / 2.0 };
+    Some(at_start + middle + at_end)
+}
+
+/// Entries of neighbouring leaves. A sample that is about the tree's average says less than that average.
+fn entries_of(leaves: &[Arc<Node>], per_leaf: f64) -> f64 {
+    let mean = mean(leaves, |node| about_all(node).unwrap_or(per_leaf));
+    let is_noise = leaves.len() > VISITED && (mean / per_leaf.max(1.0) - 1.0).abs() < 0.2;
+    leaves.len() as f64 * if is_noise { per_leaf } else { mean }
+}
+
+/// The mean over the nodes, or over some of them, spread evenly.
+fn mean(nodes: &[Arc<Node>], of: impl Fn(&Node) -> f64) -> f64 {
+    let visited = nodes.len().min(VISITED);
+    let total: f64 = (0..visited).map(|i| of(&nodes[i * nodes.len() / visited])).sum();
+    total / visited.max(1) as f64
+}
+
+fn children_of(node: &Node) -> Option<f64> {
+    match node {
+        Node::Inner(inner) => inner.loaded().map(|view| view.children.len() as f64),
+        Node::Leaf(_) => None,
+    }
+}
+
+/// How many of the leaf's entries lie before `key` (None: the end), and how many it has; None when its base is not in
+/// memory. What the delta adds counts, since a young leaf has nothing else.
+fn position_within(node: &Node, key: Option<&[u8]>) -> Option<(usize, usize)> {
+    let view = node.leaf()?.view();
+    let Base::Loaded(block) = &view.base else { return None };
+    let mut all = block.len();
+    let mut before = key.map_or(all, |key| block.lower_bound(key));
     if let Changes::Live(delta) = &view.delta {
         for entry in delta.iter().filter(|entry| block.search(entry.key()).is_err()) {
-            before += usize::from(entry.key() < key);
+            before += usize::from(match key {
+                Some(key) => entry.key() < key,
+                None => true,
+            });
             all += 1;
         }
     }
-    if all == 0 {
-        return 0.5;
+    Some((before, all))
+}
+
+/// About how many entries the leaf has: which share of its delta adds keys is told from the delta's first.
+fn about_all(node: &Node) -> Option<f64> {
+    let view = node.leaf()?.view();
+    let Base::Loaded(block) = &view.base else { return None };
+    let Changes::Live(delta) = &view.delta else { return Some(block.len() as f64) };
+    let (mut tested, mut new) = (0, 0);
+    for entry in delta.iter().take(TESTED_CHANGES) {
+        tested += 1;
+        new += i32::from(block.search(entry.key()).is_err());
     }
-    before as f64 / all as f64
+    let added = delta.len() as f64 * f64::from(new) / f64::from(tested.max(1));
+    Some(block.len() as f64 + added)
 }
 
 fn within_leaf(node: &Node, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<u64> {

@@ -7,6 +7,7 @@ use crate::options::SilentObserver;
 use crate::store::TreeRoot;
 use crate::{Compression, Options, Seek};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 struct Bench {
     _dir: tempdir::Dir,
@@ -324,4 +325,27 @@ fn readers_and_writers_on_threads_agree() {
         }
         stop.store(true, Ordering::SeqCst);
     });
+}
+
+#[test]
+fn estimates_of_ranges_are_close_whatever_order_the_keys_came_in() {
+    const KEYS: u64 = 20_011;
+    for (stride, per_commit) in [(1, 1), (7919, 1), (7919, KEYS)] {
+        let bench = Bench::new(64 << 20);
+        let order: Vec<_> = (0..KEYS).map(|i| (key(i * stride % KEYS), Some(vec![7; 20]))).collect();
+        for writes in order.chunks(per_commit as usize) {
+            bench.commit(writes);
+        }
+        bench.tree.add_entries(KEYS as i64);
+        for (from, to) in [(0, 10), (100, 300), (5000, 5900), (100, 4000), (100, KEYS), (12_000, KEYS)] {
+            let estimate =
+                bench.tree.estimate(Bound::Included(&key(from)), Bound::Excluded(&key(to))).unwrap();
+            let error = estimate.abs_diff(to - from);
+            assert!(
+                error <= (to - from) / 10 + 1,
+                "{from}..{to} with stride {stride}, {per_commit} a commit: {estimate}, {} leaves",
+                bench.tree.leaves()
+            );
+        }
+    }
 }
