@@ -46,7 +46,7 @@ impl Tree {
         let per_leaf = entries / self.leaves().max(1) as f64;
         let count = between(&low, low_key, &high, high_key, per_leaf)
             .unwrap_or_else(|| (high.position - low.position).max(0.0) * entries);
-        Ok(count.round() as u64)
+        Ok(count.min(entries).round() as u64)
     }
 
     /// Where `key` (None: the end) lies.
@@ -138,9 +138,7 @@ fn between(low: &Place, low_key: &[u8], high: &Place, high_key: Option<&[u8]>, p
         if !Arc::ptr_eq(low_top, high_top) {
             return None;
         }
-        let like_low = low_view.children.len() as f64;
-        let whole = low_top.children.get(from + 1..*to)?;
-        let leaves = whole.len() as f64 * mean(whole, |node| children_of(node).unwrap_or(like_low));
+        let leaves = leaves_under(low_top.children.get(from + 1..*to)?, low_view.children.len());
         entries_of(&low_view.children[first + 1..], per_leaf)
             + leaves * per_leaf
             + entries_of(&high_view.children[..*last], per_leaf)
@@ -152,23 +150,25 @@ fn between(low: &Place, low_key: &[u8], high: &Place, high_key: Option<&[u8]>, p
     Some(at_start + middle + at_end)
 }
 
-/// Entries of neighbouring leaves. A sample that is about the tree's average says less than that average.
+/// Entries of neighbouring leaves: of a few their own, of many what the tree's average says, since a sample of them
+/// would be further off.
 fn entries_of(leaves: &[Arc<Node>], per_leaf: f64) -> f64 {
-    let mean = mean(leaves, |node| about_all(node).unwrap_or(per_leaf));
-    let is_noise = leaves.len() > VISITED && (mean / per_leaf.max(1.0) - 1.0).abs() < 0.2;
-    leaves.len() as f64 * if is_noise { per_leaf } else { mean }
+    if leaves.len() > VISITED {
+        return leaves.len() as f64 * per_leaf;
+    }
+    leaves.iter().map(|node| about_all(node).unwrap_or(per_leaf)).sum()
 }
 
-/// The mean over the nodes, or over some of them, spread evenly.
-fn mean(nodes: &[Arc<Node>], of: impl Fn(&Node) -> f64) -> f64 {
+/// Leaves under neighbouring inner nodes; those not in memory are taken to be as large as `like`.
+fn leaves_under(nodes: &[Arc<Node>], like: usize) -> f64 {
     let visited = nodes.len().min(VISITED);
-    let total: f64 = (0..visited).map(|i| of(&nodes[i * nodes.len() / visited])).sum();
-    total / visited.max(1) as f64
+    let seen: usize = nodes[..visited].iter().map(|node| children_of(node).unwrap_or(like)).sum();
+    seen as f64 / visited.max(1) as f64 * nodes.len() as f64
 }
 
-fn children_of(node: &Node) -> Option<f64> {
+fn children_of(node: &Node) -> Option<usize> {
     match node {
-        Node::Inner(inner) => inner.loaded().map(|view| view.children.len() as f64),
+        Node::Inner(inner) => inner.loaded().map(|view| view.children.len()),
         Node::Leaf(_) => None,
     }
 }
