@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # MariaDB's own suites storage_engine, storage_engine/parts and storage_engine/trx: each test is recorded with
 # InnoDB and with Teak on the same server version, and the two outputs are compared (compare.py). The results that
-# come with the suites have aged with the server, so they judge nobody.
+# come with the suites have aged with the server, so they judge nobody. Tests of our own are in extra/: plans compares
+# the optimizer's plans over tables that are not tiny.
 #
 # usage: tests/mtr/run.sh [--accept] [TEST...]        for example: tests/mtr/run.sh trx.insert type_blob
 #
