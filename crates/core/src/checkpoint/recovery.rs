@@ -194,8 +194,17 @@ struct Batch {
     bytes: Vec<u8>,
 }
 
-const BATCH_ITEMS: usize = 512;
-const BATCH_BYTES: usize = 256 << 10;
+impl Batch {
+    /// Tree, key and number of each operation, in log order.
+    fn keys(&self) -> impl Iterator<Item = (TreeId, &[u8], usize)> {
+        let starts = std::iter::once(0).chain(self.items.iter().map(|item| item.value_end));
+        let items = self.items.iter().zip(starts).enumerate();
+        items.map(|(number, (item, start))| (item.tree.id(), &self.bytes[start..item.key_end], number))
+    }
+}
+
+const BATCH_ITEMS: usize = 4096;
+const BATCH_BYTES: usize = 1 << 20;
 const QUEUED_BATCHES: usize = 4;
 
 /// Applies batches; shared by all workers.
@@ -206,11 +215,22 @@ struct Applier {
 }
 
 impl Applier {
+    /// Applies the last committed operation on each key, leaf by leaf: in key order one leaf's work comes together.
     fn apply(&self, batch: &Batch) {
-        let mut at = 0;
-        for item in &batch.items {
-            let (key, value) = (&batch.bytes[at..item.key_end], &batch.bytes[item.key_end..item.value_end]);
-            at = item.value_end;
+        let mut order: Vec<(TreeId, &[u8], usize)> = batch.keys().collect();
+        // Stable: operations on one key stay in log order.
+        order.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        for (at, &(tree, key, number)) in order.iter().enumerate() {
+            let item = &batch.items[number];
+            let overwritten = order.get(at + 1).is_some_and(|&(next_tree, next_key, next)| {
+                (next_tree, next_key) == (tree, key)
+                    && item.status.is_none()
+                    && batch.items[next].status.is_none()
+            });
+            if overwritten {
+                continue;
+            }
+            let value = &batch.bytes[item.key_end..item.value_end];
             let op = match item.kind {
                 OpKind::Insert => WriteOp::Insert(value),
                 OpKind::Update => WriteOp::Update(value),
