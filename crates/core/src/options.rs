@@ -83,6 +83,9 @@ pub struct Options {
     pub log_segment_bytes: u64,
     /// Disk that spilled data may take, in bytes. Dynamic.
     pub spill_max_bytes: u64,
+    /// Table files that are open at a time, as a rule. By default a quarter of the
+    /// process's limit of descriptors, but at least 50.
+    pub open_files: usize,
     /// Run background threads (checkpoints, eviction, log sync). The simulator turns them off and drives the engine itself.
     pub background: bool,
     /// Threads that replay the log.
@@ -103,6 +106,7 @@ impl Options {
             checkpoint_log_bytes: 256 << 20,
             log_segment_bytes: 64 << 20,
             spill_max_bytes: 64 << 30,
+            open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(50),
             background: true,
             recovery_threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
             observer: Arc::new(SilentObserver),

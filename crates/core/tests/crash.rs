@@ -123,6 +123,8 @@ fn options(random: &mut Random) -> Options {
             1 => CommitFlush::Write,
             _ => CommitFlush::Sync,
         },
+        // With one, a table file is closed whenever another is used.
+        open_files: random.pick(&[1, 2, 100]),
         background: false,
         recovery_threads: 1,
         ..Options::new("/teak")

@@ -4,7 +4,7 @@ use crate::catalog::{directory, SystemTrees};
 use crate::file::FileSystem;
 use crate::log::{Log, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
-use crate::store::{Space, Superblock, TreeRoot};
+use crate::store::{BlockAddress, Space, Superblock, TreeRoot};
 use crate::tree::Tree;
 use crate::types::{TreeId, TxnId, WriteOp};
 use crate::{Error, Result};
@@ -12,6 +12,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+type Roots = Vec<(TreeId, TreeRoot)>;
+type Maps = Vec<(u32, BlockAddress)>;
 
 /// A tree to be written, and its row count as of the capture.
 pub struct TreeImage {
@@ -176,14 +179,7 @@ impl Checkpointer {
     ) -> Result<Superblock, Failure> {
         let system_space = &self.system.space;
         touched.space(system_space, generation);
-        let roots = write_trees(generation, capture, touched)?;
-        let mut maps = Vec::new();
-        for (id, space) in &touched.spaces {
-            if *id != system_space.id() {
-                maps.push((*id, space.write_map(generation)?));
-                space.sync().map_err(Failure::fatal)?;
-            }
-        }
+        let (roots, maps) = write_trees(generation, capture, touched, system_space.id())?;
         self.log.sync_up_to(capture.log_end)?;
 
         let directory = &self.system.directory;
@@ -217,7 +213,7 @@ impl Checkpointer {
         &self,
         capture: &Capture,
         roots: &[(TreeId, TreeRoot)],
-        maps: &[(u32, crate::store::BlockAddress)],
+        maps: &[(u32, BlockAddress)],
     ) -> Result<()> {
         let mut batch = Batch { tree: &self.system.directory, status: TxnStatus::new(0), sequence: 0 };
         let written = batch.rows(capture, roots, maps);
@@ -234,17 +230,31 @@ impl Checkpointer {
     }
 }
 
-fn write_trees(generation: u64, capture: &Capture, touched: &mut Touched) -> Result<Vec<(TreeId, TreeRoot)>> {
+/// Writes the trees space by space. Each space but `system` gets its map and is synced before the next is written: at any time
+/// one file is waiting for its sync, not all of them (which could not all be open).
+fn write_trees(
+    generation: u64,
+    capture: &Capture,
+    touched: &mut Touched,
+    system: u32,
+) -> Result<(Roots, Maps), Failure> {
     let at = capture.snapshot.timestamp();
-    let mut roots = Vec::new();
-    for image in &capture.trees {
-        touched.space(image.tree.space(), generation);
-        touched.trees.push(image.tree.clone());
-        if let Some(root) = image.tree.checkpoint(at, generation)? {
-            roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
+    let (mut roots, mut maps) = (Roots::new(), Maps::new());
+    for images in capture.trees.chunk_by(|a, b| a.tree.space().id() == b.tree.space().id()) {
+        for image in images {
+            touched.space(image.tree.space(), generation);
+            touched.trees.push(image.tree.clone());
+            if let Some(root) = image.tree.checkpoint(at, generation)? {
+                roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
+            }
+        }
+        let space = images[0].tree.space();
+        if space.id() != system {
+            maps.push((space.id(), space.write_map(generation)?));
+            space.sync().map_err(Failure::fatal)?;
         }
     }
-    Ok(roots)
+    Ok((roots, maps))
 }
 
 /// Rows written to the directory under one status.
@@ -259,7 +269,7 @@ impl Batch<'_> {
         &mut self,
         capture: &Capture,
         roots: &[(TreeId, TreeRoot)],
-        maps: &[(u32, crate::store::BlockAddress)],
+        maps: &[(u32, BlockAddress)],
     ) -> Result<()> {
         for (tree, root) in roots {
             self.put(&directory::root_key(*tree), &directory::encode_root(root))?;

@@ -68,17 +68,19 @@ impl Shared {
         let space = self.ids.space.fetch_add(1, Ordering::Relaxed);
         // Relaxed: under `ddl`.
         let trees = specs.iter().map(|spec| (self.ids.tree.fetch_add(1, Ordering::Relaxed), *spec)).collect();
-        if let Err(error) = Space::create(&*self.fs, &self.space_path(space), space) {
-            self.remove_file(space);
+        if let Err(error) = Space::create(&self.files, &self.space_path(space), space) {
+            self.remove_file(space, None);
             return Err(error);
         }
         Ok(TableRecord { space, trees, meta: meta.to_vec() })
     }
 
-    /// Removes the file of a space that no record names. What cannot be removed is left lying, and said.
-    fn remove_file(&self, space: u32) {
+    /// Removes the file of a space that no record names. `table` is the table that it was, if that is open: old snapshots may still
+    /// read it. What cannot be removed is left lying, and said.
+    fn remove_file(&self, space: u32, table: Option<&Table>) {
         let path = self.space_path(space);
-        let removed = self.fs.exists(&path).and_then(|exists| match exists {
+        let kept = table.map_or(Ok(()), |table| table.space().keep_open());
+        let removed = kept.and_then(|()| self.fs.exists(&path)).and_then(|exists| match exists {
             true => self.fs.remove(&path).and_then(|()| self.fs.sync_dir(&self.dir)),
             false => Ok(()),
         });
@@ -93,7 +95,7 @@ impl Shared {
         changes.commit(self).inspect_err(|error| {
             // After a failed sync only the next start knows whether the record is in the log.
             if !matches!(error, Error::ReadOnly(_)) {
-                self.remove_file(record.space);
+                self.remove_file(record.space, None);
             }
         })
     }
@@ -115,7 +117,7 @@ impl Shared {
             }
         }
         self.dropped.lock().push(Dropped { space: Some(record.space), trees });
-        self.remove_file(record.space);
+        self.remove_file(record.space, table.as_deref());
         drop((table, forgotten));
     }
 
@@ -214,7 +216,7 @@ impl Shared {
         if !self.fs.exists(&path)? {
             return Err(Error::corrupt(path, 0, format!("the file of table '{name}' is missing")));
         }
-        let space = Space::open(&*self.fs, &path, record.space, self.system.map(record.space)?)?;
+        let space = Space::open(&self.files, &path, record.space, self.system.map(record.space)?)?;
         let mut trees = Vec::with_capacity(record.trees.len());
         for (id, spec) in &record.trees {
             let root = self.system.root(*id)?;

@@ -19,7 +19,7 @@ use crate::lock::LockManager;
 use crate::log::{Log, Lsn};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{LogLevel, Options};
-use crate::store::{Space, SpillFile, Superblock};
+use crate::store::{OpenFiles, Space, SpillFile, Superblock};
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, WriteOp};
 use crate::{Error, Result};
@@ -42,6 +42,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     fs.create_dir(&options.dir)?;
     let directory_lock = fs.lock_exclusive(&options.dir.join(LOCK))?;
     fs.create_dir(&options.temp_dir)?;
+    let files = OpenFiles::new(fs.clone(), options.open_files);
     let superblock_path = options.dir.join(SUPERBLOCK);
     let superblock = match Superblock::read_newest(&*fs, &superblock_path)? {
         Some(superblock) => {
@@ -49,7 +50,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
             sync_parent(&*fs, &options.dir)?;
             superblock
         }
-        None => create(&fs, &options, &superblock_path)?,
+        None => create(&fs, &files, &options, &superblock_path)?,
     };
     let spill = SpillFile::create(&*fs, &options.temp_dir, options.spill_max_bytes)?;
     let cache = Arc::new(Cache::new(options.cache_bytes, options.observer.clone()));
@@ -60,7 +61,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let settings = Settings::new(&options, cache.clone(), spill.clone());
     let context = Arc::new(TreeContext::new(cache, clock.clone(), spill));
     let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
-    let space = Space::open(&*fs, &space_path, SYSTEM_SPACE, superblock.system_map)?;
+    let space = Space::open(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
     let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);
 
     let mut survey = Survey::default();
@@ -85,6 +86,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     );
     let mut shared = Shared {
         fs,
+        files,
         dir: options.dir.clone(),
         background: options.background,
         observer: options.observer.clone(),
@@ -125,13 +127,18 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
 }
 
 /// Makes a new engine's files. The superblock comes last: a directory without one is empty, or was never finished.
-fn create(fs: &Arc<dyn FileSystem>, options: &Options, superblock_path: &Path) -> Result<Superblock> {
+fn create(
+    fs: &Arc<dyn FileSystem>,
+    files: &Arc<OpenFiles>,
+    options: &Options,
+    superblock_path: &Path,
+) -> Result<Superblock> {
     let tables = |name: &String| space_of_file_name(name).is_some_and(|space| space != SYSTEM_SPACE);
     if fs.list(&options.dir)?.iter().any(tables) {
         return Err(Error::corrupt(superblock_path, 0, "the file is missing, but there are tables"));
     }
     let log = Log::create(fs.clone(), &log_dir(&options.dir), options.log_segment_bytes, 0)?;
-    Space::create(&**fs, &options.dir.join(space_file_name(SYSTEM_SPACE)), SYSTEM_SPACE)?;
+    Space::create(files, &options.dir.join(space_file_name(SYSTEM_SPACE)), SYSTEM_SPACE)?;
     let superblock = Superblock {
         version: Superblock::VERSION,
         engine_id: Superblock::new_engine_id(),

@@ -16,6 +16,7 @@ use crate::lock::LockManager;
 use crate::log::{Log, Lsn};
 use crate::mvcc::Clock;
 use crate::options::{LogLevel, Observer};
+use crate::store::OpenFiles;
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, TxnId};
 use crate::{Error, Result};
@@ -28,6 +29,8 @@ use std::sync::Arc;
 /// The engine behind its handles.
 pub(crate) struct Shared {
     pub fs: Arc<dyn FileSystem>,
+    /// Those of tables.
+    pub files: Arc<OpenFiles>,
     pub dir: PathBuf,
     pub background: bool,
     pub observer: Arc<dyn Observer>,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::{Error, Result};
 
-pub use real::RealFileSystem;
+pub use real::{descriptor_limit, RealFileSystem};
 pub use simulated::{Fault, SimulatedFileSystem};
 
 /// How [`FileSystem::open`] treats a file that does or does not exist.

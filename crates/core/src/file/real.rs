@@ -14,6 +14,16 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealFileSystem;
 
+/// How many descriptors the process may have open (the soft RLIMIT_NOFILE); 1024 if that cannot be found out.
+pub fn descriptor_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a local that getrlimit fills.
+    match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } {
+        0 => limit.rlim_cur,
+        _ => 1024,
+    }
+}
+
 struct RealFile {
     file: std::fs::File,
     path: PathBuf,

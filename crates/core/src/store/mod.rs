@@ -13,6 +13,7 @@
 //! | `free_map.rs` | free ranges as a block on disk |
 //! | `lifecycle.rs` | which extent may be reused when: the generation protocol, without I/O |
 //! | `space.rs`, `extent.rs` | one table file and its extents |
+//! | `open_files.rs` | which table files have a descriptor |
 //! | `superblock.rs` | the root of a durable image |
 //! | `spill.rs` | temporary data of one process |
 //!
@@ -24,6 +25,7 @@ mod compression;
 mod extent;
 mod free_map;
 mod lifecycle;
+mod open_files;
 mod space;
 mod spill;
 mod superblock;
@@ -32,6 +34,7 @@ mod tests;
 
 pub use address::{BlockAddress, TreeRoot};
 pub use extent::{Extent, Lifetime, PreparedBlock};
+pub use open_files::OpenFiles;
 pub use space::Space;
 pub use spill::{SpillExtent, SpillFile};
 pub use superblock::Superblock;

@@ -28,7 +28,7 @@
 //!          | "TEAKSPAC" | version | space id | zeros ...       | XXH3-64 of bytes 0..4088 |
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -36,8 +36,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::extent::{Extent, Lifetime, PreparedBlock};
 use super::lifecycle::Books;
+use super::open_files::{OpenFiles, TableFile};
 use super::{checksum, compression, free_map, occupied, u32_at, u64_at, BlockAddress, ALLOCATION_UNIT};
-use crate::file::{File, FileSystem, OpenMode};
+use crate::file::{File, OpenMode};
 use crate::{Compression, Error, Result};
 
 /// The first extent starts here.
@@ -49,8 +50,7 @@ const HEADER_CHECKSUM_AT: usize = HEADER_BYTES as usize - 8;
 /// One file of extents. All methods may be called from any thread.
 pub struct Space {
     id: u32,
-    path: PathBuf,
-    file: Arc<dyn File>,
+    file: Arc<TableFile>,
     /// At least the length of the file; a block that ends past it cannot be there.
     length: AtomicU64,
     map: Option<BlockAddress>,
@@ -61,34 +61,45 @@ pub struct Space {
 
 impl Space {
     /// Creates an empty space; the file and its name are durable when this returns. What a file of that name held is lost.
-    pub fn create(fs: &dyn FileSystem, path: &Path, id: u32) -> Result<Arc<Space>> {
-        let file = fs.open(path, OpenMode::Create)?;
+    pub fn create(files: &Arc<OpenFiles>, path: &Path, id: u32) -> Result<Arc<Space>> {
+        let file = files.fs().open(path, OpenMode::Create)?;
         file.set_len(0)?;
         file.write_at(0, &header(id))?;
         file.sync()?;
         if let Some(dir) = path.parent() {
-            fs.sync_dir(dir)?;
+            files.fs().sync_dir(dir)?;
         }
-        Ok(Space::new(file, path, id, HEADER_BYTES, None))
+        Ok(Space::new(files, file, path, id, HEADER_BYTES, None))
     }
 
     /// Opens a space as of a durable image: `map` is what `write_map` returned for it. `None` if no image has had extents in
     /// this space: whatever lies past the header is then free. The map is read when it is first needed.
-    pub fn open(fs: &dyn FileSystem, path: &Path, id: u32, map: Option<BlockAddress>) -> Result<Arc<Space>> {
-        let file = fs.open(path, OpenMode::Existing)?;
+    pub fn open(
+        files: &Arc<OpenFiles>,
+        path: &Path,
+        id: u32,
+        map: Option<BlockAddress>,
+    ) -> Result<Arc<Space>> {
+        let file = files.fs().open(path, OpenMode::Existing)?;
         let mut bytes = [0; HEADER_BYTES as usize];
         file.read_exact_at(0, &mut bytes)?;
         check_header(&bytes, id, path)?;
         let length = file.len()?;
-        Ok(Space::new(file, path, id, length, map))
+        Ok(Space::new(files, file, path, id, length, map))
     }
 
-    fn new(file: Arc<dyn File>, path: &Path, id: u32, length: u64, map: Option<BlockAddress>) -> Arc<Space> {
+    fn new(
+        files: &Arc<OpenFiles>,
+        file: Arc<dyn File>,
+        path: &Path,
+        id: u32,
+        length: u64,
+        map: Option<BlockAddress>,
+    ) -> Arc<Space> {
         let books = Books::new(map.map(|map| (map.offset, map.occupied_bytes())));
         Arc::new(Space {
             id,
-            path: path.to_path_buf(),
-            file,
+            file: TableFile::new(files, path, file),
             length: AtomicU64::new(length),
             map,
             loading: Mutex::new(()),
@@ -103,12 +114,18 @@ impl Space {
 
     /// Where it was opened.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Size of the file.
     pub fn file_bytes(&self) -> u64 {
-        self.file.len().unwrap_or_else(|_| self.length.load(Ordering::Relaxed)) // Relaxed: a figure for display
+        // Relaxed: a figure for display.
+        self.file.len_if_open().unwrap_or_else(|| self.length.load(Ordering::Relaxed))
+    }
+
+    /// To be called before the file's name is removed: what readers still hold stays readable.
+    pub fn keep_open(&self) -> Result<()> {
+        self.file.keep_open()
     }
 
     /// Bytes in the file that can be reused now; 0 if the map cannot be read.
@@ -143,7 +160,7 @@ impl Space {
         let (offset, born) = self
             .loaded_books()?
             .allocate(occupied(stored.len() as u64), lifetime)
-            .ok_or_else(|| Error::corrupt(&self.path, 0, "free space is not known"))?;
+            .ok_or_else(|| Error::corrupt(self.path(), 0, "free space is not known"))?;
         let address =
             BlockAddress { offset, stored_bytes: stored.len() as u32, raw_bytes, checksum, compression };
         Ok(PreparedBlock { extent: Arc::new(Extent::new(self.clone(), address, born)), stored })
@@ -183,7 +200,7 @@ impl Space {
     pub fn write_map(self: &Arc<Self>, generation: u64) -> Result<BlockAddress> {
         let built = self.loaded_books()?.build_map(self.id, generation);
         let (offset, content) =
-            built.ok_or_else(|| Error::corrupt(&self.path, 0, "free space is not known"))?;
+            built.ok_or_else(|| Error::corrupt(self.path(), 0, "free space is not known"))?;
         let written = u32::try_from(content.len())
             .map_err(|_| Error::OutOfMemory("free-space map"))
             .and_then(|bytes| self.write_at(offset, &content).map(|()| bytes));
@@ -220,8 +237,9 @@ impl Space {
         // The books stay locked: an extent that was allocated past the new end meanwhile could be cut off.
         let mut books = self.books.lock();
         let Some(end) = books.trim() else { return Ok(()) };
-        if end < self.file.len()? {
-            self.file.set_len(end)?;
+        // Relaxed: as below.
+        if end < self.length.load(Ordering::Relaxed) {
+            self.file.cut(end)?;
             // Relaxed: stores are ordered by the books' mutex against the allocations past `end`, whose writes raise it again.
             self.length.store(end, Ordering::Relaxed);
         }
@@ -230,7 +248,7 @@ impl Space {
 
     /// Reads, checks and decompresses a block.
     pub(super) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
-        let corrupt = |detail: String| Error::corrupt(&self.path, at.offset, detail);
+        let corrupt = |detail: String| Error::corrupt(self.path(), at.offset, detail);
         let end = at.offset.saturating_add(u64::from(at.stored_bytes));
         // Relaxed: whoever knows an address learnt it through something that happened after the block's write.
         let length = self.length.load(Ordering::Relaxed);
@@ -280,10 +298,9 @@ impl Space {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(offset, bytes)?;
-        // Relaxed: see `read`.
+        // Before the write: one that fails may have grown the file as well. Relaxed: see `read`.
         self.length.fetch_max(offset + bytes.len() as u64, Ordering::Relaxed);
-        Ok(())
+        self.file.write_at(offset, bytes)
     }
 
     /// The books, with the map read into them.
@@ -300,7 +317,7 @@ impl Space {
         }
         drop(books);
         let Some(at) = self.map else { return Ok(self.books.lock()) };
-        let corrupt = |detail: &'static str| Error::corrupt(&self.path, at.offset, detail);
+        let corrupt = |detail: &'static str| Error::corrupt(self.path(), at.offset, detail);
         let map = free_map::decode(self.id, &self.read(&at)?).map_err(corrupt)?;
         let mut books = self.books.lock();
         books.load(map).map_err(corrupt)?;
@@ -310,7 +327,7 @@ impl Space {
 
 impl std::fmt::Debug for Space {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Space({} at {})", self.id, self.path.display())
+        write!(f, "Space({} at {})", self.id, self.path().display())
     }
 }
 

@@ -40,6 +40,11 @@ pub(super) fn flip(path: &Path, at: u64) {
 }
 
 const FS: RealFileSystem = RealFileSystem;
+/// Those of one space: the bound does not matter.
+fn files(fs: impl FileSystem + 'static) -> Arc<OpenFiles> {
+    OpenFiles::new(Arc::new(fs), 8)
+}
+
 const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
 
 /// Half noise, half text, so that compression has something to do.
@@ -66,7 +71,7 @@ fn stored(space: &Arc<Space>, lifetime: Lifetime, raw: &[u8], compression: Compr
 #[test]
 fn blocks_of_all_sizes_and_compressions_come_back() {
     let dir = TestDir::new();
-    let space = Space::create(&FS, &dir.0.join("s"), 7).unwrap();
+    let space = Space::create(&files(FS), &dir.0.join("s"), 7).unwrap();
     for compression in COMPRESSIONS {
         for bytes in [0, 1, 511, 512, 513, 5000, 32 << 10, 300_000] {
             for raw in [content(1, bytes), vec![b'x'; bytes]] {
@@ -87,7 +92,7 @@ fn blocks_of_all_sizes_and_compressions_come_back() {
 fn each_flipped_byte_of_a_block_is_detected_and_located() {
     let dir = TestDir::new();
     let path = dir.0.join("s");
-    let space = Space::create(&FS, &path, 7).unwrap();
+    let space = Space::create(&files(FS), &path, 7).unwrap();
     for compression in COMPRESSIONS {
         let raw = content(3, 3000);
         let extent = stored(&space, Lifetime::Kept, &raw, compression);
@@ -110,39 +115,39 @@ fn each_flipped_byte_of_a_block_is_detected_and_located() {
 fn each_flipped_byte_of_a_header_is_detected() {
     let dir = TestDir::new();
     let path = dir.0.join("s");
-    drop(Space::create(&FS, &path, 7).unwrap());
+    drop(Space::create(&files(FS), &path, 7).unwrap());
     for at in 0..HEADER_BYTES {
         flip(&path, at);
-        assert!(matches!(Space::open(&FS, &path, 7, None), Err(Error::Corrupt { .. })), "byte {at}");
+        assert!(matches!(Space::open(&files(FS), &path, 7, None), Err(Error::Corrupt { .. })), "byte {at}");
         flip(&path, at);
     }
-    assert!(matches!(Space::open(&FS, &path, 8, None), Err(Error::Corrupt { .. })), "another id");
-    Space::open(&FS, &path, 7, None).unwrap();
+    assert!(matches!(Space::open(&files(FS), &path, 8, None), Err(Error::Corrupt { .. })), "another id");
+    Space::open(&files(FS), &path, 7, None).unwrap();
 }
 
 #[test]
 fn a_damaged_map_stops_writes_and_not_reads() {
     let dir = TestDir::new();
     let path = dir.0.join("s");
-    let space = Space::create(&FS, &path, 7).unwrap();
+    let space = Space::create(&files(FS), &path, 7).unwrap();
     let at = *stored(&space, Lifetime::Kept, b"data", Compression::None).address();
     let map = space.write_map(1).unwrap();
     for byte in 0..u64::from(map.stored_bytes) {
         flip(&path, map.offset + byte);
-        let space = Space::open(&FS, &path, 7, Some(map)).unwrap();
+        let space = Space::open(&files(FS), &path, 7, Some(map)).unwrap();
         assert!(matches!(space.prepare(b"more", Compression::None), Err(Error::Corrupt { .. })));
         assert_eq!(space.adopt(at).read().unwrap(), b"data");
         assert_eq!(space.free_bytes(), 0);
         flip(&path, map.offset + byte);
     }
-    let no_map = Space::open(&FS, &path, 7, Some(at)).unwrap();
+    let no_map = Space::open(&files(FS), &path, 7, Some(at)).unwrap();
     assert!(matches!(no_map.write_map(2), Err(Error::Corrupt { .. })), "a block that is no map");
 }
 
 #[test]
 fn impossible_addresses_are_errors_that_allocate_nothing() {
     let dir = TestDir::new();
-    let space = Space::create(&FS, &dir.0.join("s"), 7).unwrap();
+    let space = Space::create(&files(FS), &dir.0.join("s"), 7).unwrap();
     let good = *stored(&space, Lifetime::Kept, &content(1, 4000), Compression::Zstd).address();
     for bad in [
         BlockAddress { offset: 1 << 61, ..good },
@@ -161,7 +166,7 @@ fn impossible_addresses_are_errors_that_allocate_nothing() {
 #[test]
 fn an_unwritten_block_gives_its_space_back() {
     let dir = TestDir::new();
-    let space = Space::create(&FS, &dir.0.join("s"), 7).unwrap();
+    let space = Space::create(&files(FS), &dir.0.join("s"), 7).unwrap();
     let first = space.prepare(&content(1, 4000), Compression::None).unwrap();
     let offset = first.address().offset;
     drop(first);
@@ -172,7 +177,7 @@ fn an_unwritten_block_gives_its_space_back() {
 #[test]
 fn the_free_tail_goes_back_to_the_file_system() {
     let dir = TestDir::new();
-    let space = Space::create(&FS, &dir.0.join("s"), 7).unwrap();
+    let space = Space::create(&files(FS), &dir.0.join("s"), 7).unwrap();
     let low = stored(&space, Lifetime::Kept, &content(1, 100_000), Compression::None);
     let high = stored(&space, Lifetime::Kept, &content(2, 900_000), Compression::None);
     space.begin(1);
@@ -270,7 +275,7 @@ impl World {
     fn new(dir: &TestDir, resumes: bool) -> World {
         let path = dir.0.join("s");
         World {
-            space: Space::create(&FS, &path, 7).unwrap(),
+            space: Space::create(&files(FS), &path, 7).unwrap(),
             path,
             live: Vec::new(),
             pages: Vec::new(),
@@ -342,7 +347,7 @@ impl World {
     fn crash(&mut self) {
         (self.readers, self.private, self.live) = Default::default();
         (self.pages, self.image_pages) = Default::default();
-        self.space = Space::open(&FS, &self.path, 7, self.map).unwrap();
+        self.space = Space::open(&files(FS), &self.path, 7, self.map).unwrap();
         self.live = self.image.iter().map(|block| Live { block: block.clone(), extent: None }).collect();
         self.check();
         self.nothing_leaked();
@@ -432,7 +437,7 @@ proptest! {
 #[test]
 fn threads_that_write_and_drop_share_a_space() {
     let dir = TestDir::new();
-    let space = Space::create(&FS, &dir.0.join("s"), 7).unwrap();
+    let space = Space::create(&files(FS), &dir.0.join("s"), 7).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
             let space = &space;
@@ -459,8 +464,8 @@ fn threads_that_write_and_drop_share_a_space() {
 }
 
 /// Rewrites some of twenty blocks per checkpoint until the power goes, and notes what each checkpoint's image was to hold.
-fn checkpoints_until_power_cut(fs: &dyn FileSystem, images: &mut Vec<Vec<Block>>) -> crate::Result<()> {
-    let space = Space::create(fs, Path::new("/e/s"), 0)?;
+fn checkpoints_until_power_cut(fs: &SimulatedFileSystem, images: &mut Vec<Vec<Block>>) -> crate::Result<()> {
+    let space = Space::create(&files(fs.clone()), Path::new("/e/s"), 0)?;
     let mut blocks: Vec<Arc<Extent>> = Vec::new();
     for generation in 1..=30u64 {
         space.begin(generation);
@@ -518,7 +523,7 @@ proptest! {
         };
         let durable = newest.checkpoint as usize;
         prop_assert!(durable == images.len() || durable + 1 == images.len(), "{durable} of {}", images.len());
-        let space = Space::open(&fs, Path::new("/e/s"), 0, newest.system_map).unwrap();
+        let space = Space::open(&files(fs.clone()), Path::new("/e/s"), 0, newest.system_map).unwrap();
         for block in &images[durable - 1] {
             prop_assert!(space.adopt(block.at).read().unwrap() == block.raw);
         }
@@ -532,7 +537,7 @@ proptest! {
 fn a_full_disk_is_an_error_and_the_space_stays_usable() {
     let fs = SimulatedFileSystem::new(1);
     fs.create_dir(Path::new("/e")).unwrap();
-    let space = Space::create(&fs, Path::new("/e/s"), 0).unwrap();
+    let space = Space::create(&files(fs.clone()), Path::new("/e/s"), 0).unwrap();
     let kept = stored(&space, Lifetime::Kept, b"kept", Compression::None);
     let end = space.end().unwrap();
     fs.fail_from(0, Fault::Enospc);

@@ -4,7 +4,7 @@ use super::*;
 use crate::file::RealFileSystem;
 use crate::mvcc::SnapshotGuard;
 use crate::options::SilentObserver;
-use crate::store::TreeRoot;
+use crate::store::{OpenFiles, TreeRoot};
 use crate::{Compression, Options, Seek};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -55,7 +55,7 @@ impl Bench {
             Clock::new(0),
             SpillFile::create(&fs, dir.path(), Options::new("x").spill_max_bytes).unwrap(),
         ));
-        let space = Space::create(&fs, &dir.path().join("s.teak"), 1).unwrap();
+        let space = Space::create(&OpenFiles::new(Arc::new(fs), 8), &dir.path().join("s.teak"), 1).unwrap();
         let spec = TreeSpec { block_bytes: 4096, compression: Compression::Lz4 };
         let tree = Tree::open(7, spec, space.clone(), None, context.clone());
         Bench { _dir: dir, context, space, tree, spec, generation: 0 }

@@ -215,3 +215,48 @@ fn tables_nobody_uses_are_let_go_after_a_checkpoint_unless_a_snapshot_needs_them
     assert_eq!(engine.statistics().open_tables, 0);
     expect(&engine, "t", 0, &[("a", "2")]);
 }
+
+#[test]
+fn tables_beyond_the_bound_of_open_files_are_written_recovered_and_read_after_their_drop() {
+    let open_few = |fs: &SimulatedFileSystem| {
+        Engine::open(Arc::new(fs.clone()), Options { open_files: 3, ..options() }).unwrap()
+    };
+    let name = |i: usize| format!("t{i:02}");
+    let fs = SimulatedFileSystem::new(9);
+    let engine = open_few(&fs);
+    let mut tables = Vec::new();
+    for i in 0..40 {
+        engine.create_table(&name(i), &specs(2), b"", None).unwrap();
+        tables.push(engine.open_table(&name(i)).unwrap());
+    }
+    for round in ["1", "2", "3"] {
+        for table in &tables {
+            put(&engine, table.tree(0), &[(round, "x")]);
+            put(&engine, table.tree(1), &[(round, "y")]);
+        }
+        if round != "3" {
+            engine.checkpoint().unwrap();
+        }
+    }
+    drop(tables);
+    drop(engine);
+    let fs = fs.crash();
+    let engine = open_few(&fs);
+    let rows = [("1", "x"), ("2", "x"), ("3", "x")];
+    (0..40).for_each(|i| expect(&engine, &name(i), 0, &rows));
+    engine.checkpoint().unwrap();
+    drop(engine);
+
+    // Nothing is in memory now, and the file of the dropped table is closed when it is dropped.
+    let engine = open_few(&fs);
+    let dropped = engine.open_table(&name(0)).unwrap();
+    let mut old = engine.begin(Isolation::Repeatable);
+    old.open_snapshot();
+    (1..40).for_each(|i| expect(&engine, &name(i), 0, &rows));
+    engine.drop_table(&name(0)).unwrap();
+    (1..40).for_each(|i| expect(&engine, &name(i), 0, &rows));
+    assert!(!fs.exists(dropped.space().path()).unwrap());
+    // Opening a table reads from its first tree, not from the second.
+    let read = read(&mut old, dropped.tree(1), View::Snapshot);
+    assert_eq!(read.len(), rows.len());
+}

@@ -1,5 +1,6 @@
 use super::*;
 use crate::file::RealFileSystem;
+use crate::store::OpenFiles;
 use crate::tree::block::{Block, Value};
 use crate::tree::builder::BlockBuilder;
 use std::path::PathBuf;
@@ -14,7 +15,8 @@ impl Scratch {
     fn new(name: &str) -> Scratch {
         let dir = std::env::temp_dir().join(format!("teak-blob-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let space = Space::create(&RealFileSystem, &dir.join("s7.teak"), 7).unwrap();
+        let space =
+            Space::create(&OpenFiles::new(Arc::new(RealFileSystem), 8), &dir.join("s7.teak"), 7).unwrap();
         Scratch { dir, space }
     }
 }
