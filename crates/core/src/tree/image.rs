@@ -3,7 +3,8 @@
 //! 1. *Leaves*: each leaf that was dirty when the image began is consolidated, then written as the timestamp sees it. No latch
 //!    is held over I/O; writers and readers go on.
 //! 2. *Structure*: under the structure latch, the pages above the written leaves are built bottom-up, in memory. Leaves that
-//!    a split touched since they were written are built again. O(changed pages), no I/O.
+//!    a split touched since they were written are built again. O(changed pages), no I/O but for large values of such leaves that
+//!    are not stored yet.
 //! 3. The blocks of step 2 are written.
 //!
 //! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
@@ -14,6 +15,7 @@ use super::block::Block;
 use super::cursor::materialise;
 use super::leaf::{Changes, Image, Leaf, LeafView, PendingImage};
 use super::node::{Inner, InnerView, Node};
+use super::structure::mark_dirty;
 use super::visibility::{Content, Reader};
 use super::Tree;
 use crate::store::{BlockAddress, Extent, Lifetime, PreparedBlock, TreeRoot};
@@ -111,9 +113,7 @@ impl Tree {
         if view.dead {
             return Ok(());
         }
-        let made = self.leaf_image(node, leaf, &view, at)?;
-        let raw = made.block.image(&self.shared.space, self.shared.spec.compression)?;
-        let block = self.prepare(&raw, generation)?;
+        let (made, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
         self.shared.space.write(&block)?;
         // A structure change since `view` was taken puts the leaf on the list of those to write again.
         self.note_image(node, leaf, &made, block.extent().clone(), generation);
@@ -129,6 +129,21 @@ impl Tree {
             self.maintain(node)?;
         }
         Ok(())
+    }
+
+    /// The leaf's image and the block to write. Large values that are not stored yet are written here.
+    fn prepare_leaf(
+        &self,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        view: &LeafView,
+        at: Timestamp,
+        generation: u64,
+    ) -> Result<(LeafImage, PreparedBlock)> {
+        let made = self.leaf_image(node, leaf, view, at)?;
+        let raw = made.block.image(&self.shared.space, self.shared.spec.compression)?;
+        let block = self.prepare(&raw, generation)?;
+        Ok((made, block))
     }
 
     fn leaf_image(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
@@ -191,19 +206,13 @@ impl Tree {
             if view.dead {
                 continue;
             }
-            let made = self.leaf_image(node, leaf, &view, at)?;
-            let raw = made.block.image(&self.shared.space, self.shared.spec.compression)?;
-            let block = self.prepare(&raw, generation)?;
+            let (made, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
             self.note_image(node, leaf, &made, block.extent().clone(), generation);
             blocks.push(block);
         }
         for node in dirty.iter().chain(&again) {
             let Some(low) = node.leaf().map(|leaf| leaf.view().low.clone()) else { continue };
-            for (inner, _) in self.path_to(&low)? {
-                if let Node::Inner(inner) = &*inner {
-                    inner.dirty.store(true, Ordering::SeqCst);
-                }
-            }
+            mark_dirty(&self.path_to(&low)?);
         }
         let root = self.root.load_full();
         let address = self.write_node(&root, None, generation, &mut blocks)?;

@@ -131,15 +131,8 @@ impl Tree {
         let mut leaves = Vec::with_capacity(pieces.len());
         for (i, piece) in pieces.into_iter().enumerate() {
             let high = lows.get(i + 1).map_or_else(|| old.high.clone(), |low| Some(Arc::from(&low[..])));
-            let view = LeafView {
-                low: Arc::from(&piece.low[..]),
-                high,
-                base: Base::Loaded(Arc::new(piece.base)),
-                delta: Changes::Live(Arc::new(piece.delta)),
-                history: Archive::of(piece.history),
-                horizon,
-                dead: false,
-            };
+            let low = piece.low.clone();
+            let view = view_of(piece, Arc::from(&low[..]), high, horizon);
             let node = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), view)));
             if let Node::Leaf(leaf) = &*node {
                 let mut state = leaf.latch();
@@ -147,7 +140,7 @@ impl Tree {
                 leaf.register(&mut state, &node);
                 leaf.touch();
             }
-            leaves.push((piece.low, node));
+            leaves.push((low, node));
         }
         leaves
     }
@@ -169,11 +162,7 @@ impl Tree {
 
     /// Makes `children` known right of `left`, which is the last node of `path`.
     fn insert_children(&self, mut path: Path, left: &Arc<Node>, children: &[(Vec<u8>, Arc<Node>)]) {
-        for (node, _) in &path {
-            if let Node::Inner(inner) = &**node {
-                inner.dirty.store(true, Ordering::SeqCst);
-            }
-        }
+        mark_dirty(&path);
         let Some((parent, at)) = path.pop() else {
             self.grow(left, children);
             return;
@@ -247,11 +236,7 @@ impl Tree {
         heir.publish(&mut heir_state, heir_view);
         entries.remove(at);
         inner.publish(InnerView::new(&entries));
-        for (node, _) in &path {
-            if let Node::Inner(inner) = &**node {
-                inner.dirty.store(true, Ordering::SeqCst);
-            }
-        }
+        mark_dirty(&path);
         leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
         structure.removed.extend(state.image.take());
         // Relaxed: a statistic.
@@ -272,14 +257,27 @@ fn publish_piece(
     state.deletions = 0;
     state.fold_again_at = piece.delta.memory() * 2;
     state.deletions_again_at = piece.delta.versions() * 2;
-    let view = LeafView {
-        low: old.low.clone(),
+    leaf.publish(state, view_of(piece, old.low.clone(), high, horizon));
+}
+
+/// A piece as the content of a leaf responsible for the keys from `low` to `high`.
+fn view_of(piece: Piece, low: Arc<[u8]>, high: Option<Arc<[u8]>>, horizon: u64) -> LeafView {
+    LeafView {
+        low,
         high,
         base: Base::Loaded(Arc::new(piece.base)),
         delta: Changes::Live(Arc::new(piece.delta)),
         history: Archive::of(piece.history),
         horizon,
         dead: false,
-    };
-    leaf.publish(state, view);
+    }
+}
+
+/// The next image has to write the pages on this path again.
+pub(super) fn mark_dirty(path: &[(Arc<Node>, usize)]) {
+    for (node, _) in path {
+        if let Node::Inner(inner) = &**node {
+            inner.dirty.store(true, Ordering::SeqCst);
+        }
+    }
 }
