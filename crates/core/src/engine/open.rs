@@ -12,7 +12,7 @@ use crate::cache::Cache;
 use crate::catalog::{
     name_of_key, space_file_name, space_of_file_name, SystemTrees, TableRecord, FIRST_TREE, SYSTEM_SPACE,
 };
-use crate::checkpoint::recovery::{replay, CatalogChange, Replayed, Survey};
+use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
 use crate::file::FileSystem;
 use crate::lock::LockManager;
@@ -203,13 +203,17 @@ fn replay_tables(
     committed: &Arc<TxnStatus>,
     options: &Options,
 ) -> Result<Replayed> {
-    let counted = shared.system.counted()?.unwrap_or(from);
     let threads = if options.background { options.recovery_threads } else { 1 };
+    let share = options.cache_bytes / (16 * threads.max(1) as u64);
+    let plan = Plan {
+        threads,
+        batch_bytes: share.clamp(256 << 10, 4 << 20) as usize,
+        counted: shared.system.counted()?.unwrap_or(from),
+        committed: committed.clone(),
+    };
     let log = log_dir(&options.dir);
     let mut resolve = |tree| shared.tree_of_log(tree);
-    replay(survey, threads, counted, committed.clone(), &mut resolve, |visit| {
-        Log::scan(&*shared.fs, &log, from, visit).map(drop)
-    })
+    replay(survey, &plan, &mut resolve, |visit| Log::scan(&*shared.fs, &log, from, visit).map(drop))
 }
 
 fn finish_replay(shared: &mut Shared, replayed: Replayed) -> Result<()> {

@@ -77,26 +77,42 @@ impl<'a> Op<'a> {
 }
 
 /// Encoded ops that were checked when they were decoded or built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Ops<'a> {
     bytes: &'a [u8],
+    least_tree: TreeId,
 }
+
+impl PartialEq for Ops<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Ops<'_> {}
 
 impl<'a> Ops<'a> {
     /// No ops.
-    pub const NONE: Ops<'static> = Ops { bytes: &[] };
+    pub const NONE: Ops<'static> = Ops { bytes: &[], least_tree: TreeId::MAX };
 
     fn checked(bytes: &'a [u8]) -> Result<Ops<'a>, &'static str> {
-        let (mut input, mut previous) = (bytes, 0);
+        let (mut input, mut previous, mut least_tree) = (bytes, 0, TreeId::MAX);
         while !input.is_empty() {
-            previous = Op::take(&mut input, previous).ok_or("malformed operation")?.sequence;
+            let op = Op::take(&mut input, previous).ok_or("malformed operation")?;
+            previous = op.sequence;
+            least_tree = least_tree.min(op.tree);
         }
-        Ok(Ops { bytes })
+        Ok(Ops { bytes, least_tree })
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    /// No operation is on a tree with a smaller number.
+    pub fn least_tree(&self) -> TreeId {
+        self.least_tree
     }
 
     /// Size of the encoding in bytes.
@@ -202,7 +218,8 @@ impl RedoBuffer {
 
     /// The ops, to be put into a record or iterated.
     pub fn ops(&self) -> Ops<'_> {
-        Ops { bytes: &self.bytes }
+        // They are not looked through again: any tree may be among them.
+        Ops { bytes: &self.bytes, least_tree: 0 }
     }
 
     /// The ops in the order in which they were pushed.

@@ -86,16 +86,19 @@ impl OpenFiles {
         drop(open);
     }
 
-    /// Syncs the oldest files with writes if there are too many. What fails is for the next sync by the owner of the file to tell.
+    /// Syncs the oldest files with writes until there are not too many. What fails is for the next sync by the owner of the file to tell.
     fn limit_unsynced(&self) {
-        // Relaxed: a count near enough.
-        if self.unsynced.load(Ordering::Relaxed) <= self.maximum / 2 {
-            return;
-        }
-        let files: Vec<_> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
-        let written = by_age(files.into_iter().filter(|file| file.state.lock().can_be_synced()));
-        for file in written.iter().take(1 + self.slack()) {
-            let _ = file.sync();
+        // Relaxed: a count near enough. Again and again, since another writer may have chosen the same file.
+        while self.unsynced.load(Ordering::Relaxed) > self.maximum / 2 {
+            let files: Vec<_> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
+            let written = by_age(files.into_iter().filter(|file| file.state.lock().can_be_synced()));
+            if written.is_empty() {
+                return;
+            }
+            for file in written.iter().take(1 + self.slack()) {
+                // A file that others are writing to, or whose sync failed, is not chosen again: this ends.
+                let _ = file.sync();
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use super::blob::Blob;
 use super::block::wide_head;
 use crate::mvcc::TxnStatus;
+use crate::types::WriteOp;
 
 const MAX_HEIGHT: usize = 8;
 const FIRST_CHUNK_BYTES: usize = 1 << 10;
@@ -44,6 +45,16 @@ pub enum VersionOp<'a> {
     Blob(&'a Arc<Blob>),
     /// The key is gone.
     Delete,
+}
+
+impl<'a> VersionOp<'a> {
+    /// The operation on a value that is not large.
+    pub fn of(op: &WriteOp<'a>) -> VersionOp<'a> {
+        match *op {
+            WriteOp::Insert(value) | WriteOp::Update(value) => VersionOp::Put(value),
+            WriteOp::Delete => VersionOp::Delete,
+        }
+    }
 }
 
 /// In place of a length: the payload is an `Arc<Blob>`.

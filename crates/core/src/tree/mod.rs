@@ -29,19 +29,20 @@ mod structure;
 #[cfg(test)]
 mod tests;
 mod visibility;
+mod write;
 
 pub use cursor::TreeCursor;
 pub use visibility::Reader;
+pub use write::Write;
 
 use crate::cache::Cache;
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::{Extent, Space, SpillFile, TreeRoot};
-use crate::types::{Timestamp, TreeId, WriteOp};
+use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use arc_swap::ArcSwap;
-use blob::Blob;
-use delta::{Delta, VersionOp};
+use delta::Delta;
 use leaf::{Image, Latched, Leaf};
 use node::{Inner, Node};
 use parking_lot::Mutex;
@@ -202,96 +203,6 @@ impl Tree {
     /// Whether a checkpoint has something to write.
     pub fn is_dirty(&self) -> bool {
         self.shared.is_dirty.load(Ordering::SeqCst)
-    }
-
-    /// Pushes a version of `key`. The caller holds whatever row lock is due; until `status` is published, only its own transaction
-    /// sees the version. Latches one leaf; may wait before that for memory (back-pressure).
-    pub fn write(&self, key: &[u8], op: WriteOp<'_>, status: &Arc<TxnStatus>, sequence: u32) -> Result<()> {
-        self.check_size(key, &op)?;
-        self.shared.context.cache.make_room()?;
-        let blob;
-        let op = match op {
-            WriteOp::Delete => VersionOp::Delete,
-            WriteOp::Insert(value) | WriteOp::Update(value) if value.len() > self.inline_limit() => {
-                blob = Arc::new(Blob::new(value));
-                VersionOp::Blob(&blob)
-            }
-            WriteOp::Insert(value) | WriteOp::Update(value) => VersionOp::Put(value),
-        };
-        loop {
-            let node = self.find_leaf(key)?;
-            if let Some(due) = self.push(&node, key, op, status, sequence)? {
-                if due {
-                    self.maintain(&node)?;
-                }
-                return Ok(());
-            }
-        }
-    }
-
-    /// Values above this many bytes live in extents of their own.
-    fn inline_limit(&self) -> usize {
-        self.shared.spec.block_bytes as usize / 4
-    }
-
-    fn check_size(&self, key: &[u8], op: &WriteOp<'_>) -> Result<()> {
-        let value = match op {
-            WriteOp::Insert(value) | WriteOp::Update(value) => value.len() as u64,
-            WriteOp::Delete => 0,
-        };
-        if key.len() > MAX_KEY_BYTES {
-            let (bytes, maximum) = (key.len() as u64, MAX_KEY_BYTES as u64);
-            return Err(Error::TooLarge { what: "key", bytes, maximum });
-        }
-        if value > MAX_VALUE_BYTES {
-            return Err(Error::TooLarge { what: "value", bytes: value, maximum: MAX_VALUE_BYTES });
-        }
-        Ok(())
-    }
-
-    /// None: the leaf does not hold the key any more. Otherwise whether the leaf is due for consolidation.
-    fn push(
-        &self,
-        node: &Arc<Node>,
-        key: &[u8],
-        op: VersionOp<'_>,
-        status: &Arc<TxnStatus>,
-        sequence: u32,
-    ) -> Result<Option<bool>> {
-        let Node::Leaf(leaf) = &**node else { return Ok(None) };
-        let mut state = leaf.latch();
-        let mut view = leaf.view();
-        if !view.holds(key) {
-            return Ok(None);
-        }
-        if !leaf.has_own_delta(&view) {
-            leaf.make_delta(&mut state)?;
-            view = leaf.view();
-        }
-        let leaf::Changes::Live(delta) = &view.delta else { return Ok(None) };
-        let before = delta.memory();
-        // SAFETY: the leaf's latch is held, and `delta` is the live delta of its current view.
-        unsafe { delta.push(key, status.clone(), sequence, op) };
-        let grown = delta.memory() - before + if let VersionOp::Blob(blob) = op { blob.memory() } else { 0 };
-        leaf.grew(&mut state, grown as u64);
-        state.deletions += usize::from(matches!(op, VersionOp::Delete));
-        self.shared.list_dirty(&mut state, node);
-        leaf.register(&mut state, node);
-        leaf.touch();
-        Ok(Some(self.is_due(&state, &view, delta)))
-    }
-
-    /// Whether consolidation pays: the delta is large, or most of the base is deleted.
-    fn is_due(&self, state: &Latched<'_>, view: &leaf::LeafView, delta: &Delta) -> bool {
-        let limit = self.shared.spec.block_bytes as usize / 2;
-        let (limit, base_entries) = match &view.base {
-            leaf::Base::Loaded(block) => (limit, block.len()),
-            _ => (limit * 2, usize::MAX),
-        };
-        delta.memory() > limit.max(state.fold_again_at)
-            || (state.deletions >= 16
-                && state.deletions > base_entries / 2
-                && delta.versions() > state.deletions_again_at)
     }
 
     /// The leaf that is responsible for `key`, or was a moment ago.

@@ -5,6 +5,7 @@ use crate::file::RealFileSystem;
 use crate::mvcc::SnapshotGuard;
 use crate::options::SilentObserver;
 use crate::store::{OpenFiles, TreeRoot};
+use crate::types::WriteOp;
 use crate::{Compression, Options, Seek};
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,0 +1,69 @@
+//! Replaying the log after a start.
+//!
+//! Two passes. [`Survey`] learns what became of each transaction and collects what is small: catalog rows and counters. [`replay`] then
+//! applies the operations of committed transactions in log order, which for each key is the order in which its row lock was held. Work is
+//! spread over threads by a hash of tree and key, in batches through short queues, so memory stays bounded however long the log is. A worker
+//! sorts a batch by key, drops what the batch itself overwrites, and writes leaf by leaf.
+//!
+//! All replayed operations carry one status that is published beforehand: nobody reads yet. Operations of prepared transactions carry their
+//! own, undecided one.
+
+mod apply;
+mod ids;
+mod replay;
+mod survey;
+
+pub use ids::IdMap;
+pub use replay::{replay, Plan};
+pub use survey::{CatalogChange, RecoveredCounter, Survey};
+
+use crate::log::{Lsn, OpKind};
+use crate::mvcc::TxnStatus;
+use crate::tree::Tree;
+use crate::types::{TreeId, TxnId};
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A prepared transaction as the log has it.
+pub struct RecoveredTransaction {
+    /// Its identifier.
+    pub txn: TxnId,
+    /// The identifier its coordinator knows it by.
+    pub xid: Vec<u8>,
+    /// Its first record: the log from there on must be kept.
+    pub first: Lsn,
+    /// Undecided.
+    pub status: Arc<TxnStatus>,
+    /// The greatest sequence of its operations.
+    pub sequence: u32,
+    /// The keys it has written, some more than once.
+    pub writes: Vec<(Arc<Tree>, Vec<u8>)>,
+    /// What its commit adds to the row counts.
+    pub rows: HashMap<TreeId, i64>,
+}
+
+/// Finds the tree of an id: `None` for one that the catalog does not know (any more).
+pub type Resolve<'a> = dyn FnMut(TreeId) -> Result<Option<Arc<Tree>>> + 'a;
+
+/// What the second pass did.
+#[derive(Default)]
+pub struct Replayed {
+    /// Transactions waiting for their coordinator.
+    pub prepared: Vec<RecoveredTransaction>,
+    /// Trees with committed operations that could not be applied because the tree is damaged.
+    pub damaged: HashMap<TreeId, Error>,
+    /// All trees that were written to.
+    pub trees: Vec<Arc<Tree>>,
+    /// Operations applied.
+    pub operations: u64,
+}
+
+/// What an operation adds to the number of rows.
+pub fn rows_added(kind: OpKind) -> i64 {
+    match kind {
+        OpKind::Insert => 1,
+        OpKind::Update => 0,
+        OpKind::Delete => -1,
+    }
+}

@@ -1,0 +1,229 @@
+//! The second pass over the log: what is to stay goes to the workers.
+
+use super::apply::{Applier, Batch, Sink};
+use super::ids::IdMap;
+use super::survey::Survey;
+use super::{rows_added, RecoveredTransaction, Replayed, Resolve};
+use crate::catalog::CATALOG_TREE;
+use crate::log::{LogRecord, Lsn, Op, Ops};
+use crate::mvcc::TxnStatus;
+use crate::tree::Tree;
+use crate::types::{TreeId, TxnId};
+use crate::Result;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How the second pass is to work.
+pub struct Plan {
+    /// Workers; with one, everything happens on the caller's thread.
+    pub threads: usize,
+    /// Bytes of operations gathered for a worker before it gets them. It holds a few such batches.
+    pub batch_bytes: usize,
+    /// Commits before it are contained in the row counts already.
+    pub counted: Lsn,
+    /// The status of all that is replayed and not of a prepared transaction.
+    pub committed: Arc<TxnStatus>,
+}
+
+/// A tree that the log writes to.
+struct Target {
+    /// `None`: gone, or not to be opened.
+    tree: Option<Arc<Tree>>,
+    /// What the log adds to its rows.
+    rows: i64,
+    /// By worker: its index in a batch, and in which.
+    seats: Vec<(u64, u32)>,
+}
+
+/// Gathers a worker's operations.
+#[derive(Default)]
+struct Pending {
+    batch: Batch,
+    /// From 1.
+    number: u64,
+}
+
+/// Gets the same records as the survey again.
+struct Replay<'a, 'r> {
+    survey: &'a Survey,
+    plan: &'a Plan,
+    resolve: &'a mut Resolve<'r>,
+    known: IdMap<usize>,
+    targets: Vec<Target>,
+    prepared: HashMap<TxnId, RecoveredTransaction>,
+    pending: Vec<Pending>,
+    sink: Sink<'a>,
+    applier: &'a Applier,
+    sequence: u32,
+    operations: u64,
+}
+
+/// Runs the second pass. `scan` reads the log from the same position as the first.
+pub fn replay(
+    survey: &Survey,
+    plan: &Plan,
+    resolve: &mut Resolve<'_>,
+    scan: impl FnOnce(&mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>) -> Result<()>,
+) -> Result<Replayed> {
+    let applier = Applier::new(plan.committed.clone());
+    let replayed = std::thread::scope(|scope| {
+        let pending = || Pending { number: 1, ..Pending::default() };
+        let mut replay = Replay {
+            survey,
+            plan,
+            resolve,
+            known: IdMap::default(),
+            targets: Vec::new(),
+            prepared: HashMap::new(),
+            pending: std::iter::repeat_with(pending).take(plan.threads.max(1)).collect(),
+            sink: Sink::start(scope, plan.threads, &applier)?,
+            applier: &applier,
+            sequence: 0,
+            operations: 0,
+        };
+        scan(&mut |lsn, record| replay.visit(lsn, record))?;
+        replay.finish()
+        // Dropping the queues ends the workers; the scope waits for them.
+    })?;
+    applier.check()?;
+    Ok(Replayed { damaged: applier.into_damaged(), ..replayed })
+}
+
+impl Replay<'_, '_> {
+    fn visit(&mut self, lsn: Lsn, record: LogRecord<'_>) -> Result<()> {
+        match record {
+            LogRecord::Commit { txn, ops } => {
+                // Usually the only record of its transaction.
+                let at = self.survey.commit_of(txn).unwrap_or(lsn);
+                self.committed(txn, ops, lsn, at)
+            }
+            LogRecord::Ops { txn, ops } | LogRecord::Prepare { txn, ops, .. } => {
+                if let Some(at) = self.survey.commit_of(txn) {
+                    self.committed(txn, ops, lsn, at)
+                } else if self.survey.prepared.contains_key(&txn) {
+                    self.undecided(txn, ops, lsn)
+                } else {
+                    Ok(())
+                }
+            }
+            LogRecord::Rollback { .. } | LogRecord::RollbackTo { .. } | LogRecord::Counter { .. } => Ok(()),
+        }
+    }
+
+    /// Index of the target with this id.
+    #[inline]
+    fn target(&mut self, id: TreeId) -> Result<usize> {
+        match self.known.get(&id) {
+            Some(&at) => Ok(at),
+            None => self.new_target(id),
+        }
+    }
+
+    #[cold]
+    fn new_target(&mut self, id: TreeId) -> Result<usize> {
+        // Catalog rows were applied before: opening the tables depends on them.
+        let tree = if id == CATALOG_TREE { None } else { (self.resolve)(id)? };
+        self.targets.push(Target { tree, rows: 0, seats: vec![(0, 0); self.pending.len()] });
+        self.known.insert(id, self.targets.len() - 1);
+        Ok(self.targets.len() - 1)
+    }
+
+    fn committed(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn, commit: Lsn) -> Result<()> {
+        let voids = self.survey.voids(txn, lsn);
+        for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
+            let at = self.target(op.tree)?;
+            if self.targets[at].tree.is_none() {
+                continue;
+            }
+            if commit >= self.plan.counted {
+                self.targets[at].rows += rows_added(op.kind);
+            }
+            self.sequence = self.sequence.wrapping_add(1);
+            self.push(at, None, self.sequence, &op)?;
+        }
+        Ok(())
+    }
+
+    fn undecided(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn) -> Result<()> {
+        let voids = self.survey.voids(txn, lsn);
+        for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
+            let at = self.target(op.tree)?;
+            let Some(tree) = self.targets[at].tree.clone() else { continue };
+            let transaction = self.transaction(txn, lsn);
+            transaction.sequence = transaction.sequence.max(op.sequence);
+            transaction.writes.push((tree, op.key.to_vec()));
+            *transaction.rows.entry(op.tree).or_default() += rows_added(op.kind);
+            let status = transaction.status.clone();
+            self.push(at, Some(&status), op.sequence, &op)?;
+        }
+        Ok(())
+    }
+
+    fn transaction(&mut self, txn: TxnId, lsn: Lsn) -> &mut RecoveredTransaction {
+        let survey = self.survey;
+        self.prepared.entry(txn).or_insert_with(|| RecoveredTransaction {
+            txn,
+            xid: survey.prepared.get(&txn).cloned().unwrap_or_default(),
+            first: survey.first_record(txn).unwrap_or(lsn),
+            status: TxnStatus::new(txn),
+            sequence: 0,
+            writes: Vec::new(),
+            rows: HashMap::new(),
+        })
+    }
+
+    /// Gives an operation on a target that has a tree to the worker of its key.
+    fn push(
+        &mut self,
+        target: usize,
+        status: Option<&Arc<TxnStatus>>,
+        sequence: u32,
+        op: &Op<'_>,
+    ) -> Result<()> {
+        let hash = twox_hash::XxHash3_64::oneshot_with_seed(op.tree, op.key);
+        let worker = (hash % self.pending.len() as u64) as usize;
+        let Pending { batch, number } = &mut self.pending[worker];
+        let target = &mut self.targets[target];
+        let seat = &mut target.seats[worker];
+        if seat.0 != *number {
+            let Some(tree) = &target.tree else { return Ok(()) };
+            *seat = (*number, batch.add_tree(tree));
+        }
+        batch.push(seat.1, status, sequence, op);
+        self.operations += 1;
+        if batch.is_full(self.plan.batch_bytes) {
+            self.flush(worker)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, worker: usize) -> Result<()> {
+        let pending = &mut self.pending[worker];
+        pending.number += 1;
+        self.sink.send(worker, std::mem::take(&mut pending.batch))?;
+        self.applier.check()
+    }
+
+    fn finish(mut self) -> Result<Replayed> {
+        for worker in 0..self.pending.len() {
+            self.flush(worker)?;
+        }
+        // Also those that have written nothing: their coordinator asks for them.
+        for &txn in self.survey.prepared.keys() {
+            self.transaction(txn, Lsn::MAX);
+        }
+        let mut trees = Vec::with_capacity(self.targets.len());
+        for target in self.targets {
+            if let Some(tree) = target.tree {
+                tree.add_entries(target.rows);
+                trees.push(tree);
+            }
+        }
+        Ok(Replayed {
+            prepared: self.prepared.into_values().collect(),
+            damaged: HashMap::new(),
+            trees,
+            operations: self.operations,
+        })
+    }
+}

@@ -1,0 +1,161 @@
+//! The first pass over the log: what became of each transaction, and what is small.
+
+use super::ids::IdMap;
+use crate::catalog::CATALOG_TREE;
+use crate::log::{CounterChange, LogRecord, Lsn, OpKind, Ops};
+use crate::types::{TreeId, TxnId};
+
+/// One change to a catalog row, in log order.
+#[derive(Debug)]
+pub struct CatalogChange {
+    txn: TxnId,
+    at: Lsn,
+    sequence: u32,
+    complete: bool,
+    /// What happened.
+    pub kind: OpKind,
+    /// The row's key.
+    pub key: Vec<u8>,
+    /// Its value; empty for a delete.
+    pub value: Vec<u8>,
+}
+
+/// What the log says about a table's counter.
+#[derive(Debug, Clone, Copy)]
+pub struct RecoveredCounter {
+    /// The next value.
+    pub value: u64,
+    /// The log set it: what the checkpoint knew counts no more. Otherwise the greater of both does.
+    pub set: bool,
+}
+
+impl RecoveredCounter {
+    /// Together with what the checkpoint knew.
+    pub fn merged(self, stored: Option<u64>) -> u64 {
+        if self.set {
+            self.value
+        } else {
+            self.value.max(stored.unwrap_or(0))
+        }
+    }
+}
+
+/// Outcomes of the transactions in the log. A transaction whose only record is its commit needs no entry.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Transactions with earlier records than their commit, and where the commit is.
+    committed: IdMap<Lsn>,
+    /// First record of transactions not ended.
+    open: IdMap<Lsn>,
+    /// Prepared and not ended, with the identifier that their coordinator knows them by.
+    pub prepared: IdMap<Vec<u8>>,
+    /// Operations with a greater sequence in records before the position are void.
+    voids: IdMap<Vec<(u32, Lsn)>>,
+    catalog: Vec<CatalogChange>,
+    /// Counters, by the first tree of their table.
+    pub counters: IdMap<RecoveredCounter>,
+    /// The greatest transaction id met.
+    pub last_txn: TxnId,
+    /// Records met.
+    pub records: u64,
+}
+
+impl Survey {
+    /// Takes the next record of the log into account.
+    pub fn visit(&mut self, lsn: Lsn, record: LogRecord<'_>) {
+        let txn = record.txn();
+        self.last_txn = self.last_txn.max(txn);
+        self.records += 1;
+        match record {
+            LogRecord::Ops { ops, .. } => {
+                self.open.entry(txn).or_insert(lsn);
+                self.catalog_changes(txn, lsn, ops, false);
+            }
+            LogRecord::Prepare { xid, ops, .. } => {
+                self.open.entry(txn).or_insert(lsn);
+                self.prepared.insert(txn, xid.to_vec());
+                self.catalog_changes(txn, lsn, ops, false);
+            }
+            LogRecord::Commit { ops, .. } => {
+                if self.open.remove(&txn).is_some() {
+                    self.prepared.remove(&txn);
+                    self.committed.insert(txn, lsn);
+                }
+                self.catalog_changes(txn, lsn, ops, true);
+            }
+            LogRecord::Rollback { .. } => {
+                self.open.remove(&txn);
+                self.prepared.remove(&txn);
+            }
+            LogRecord::RollbackTo { sequence, .. } => {
+                self.voids.entry(txn).or_default().push((sequence, lsn));
+            }
+            LogRecord::Counter { table, value, change, .. } => self.counter(table, value, change),
+        }
+    }
+
+    fn counter(&mut self, table: TreeId, value: u64, change: CounterChange) {
+        let counter = self.counters.entry(table).or_insert(RecoveredCounter { value: 0, set: false });
+        match change {
+            CounterChange::Raise => counter.value = counter.value.max(value),
+            CounterChange::Set => *counter = RecoveredCounter { value, set: true },
+        }
+    }
+
+    fn catalog_changes(&mut self, txn: TxnId, at: Lsn, ops: Ops<'_>, complete: bool) {
+        if ops.least_tree() > CATALOG_TREE {
+            return;
+        }
+        for op in ops.iter().filter(|op| op.tree == CATALOG_TREE) {
+            self.catalog.push(CatalogChange {
+                txn,
+                at,
+                sequence: op.sequence,
+                complete,
+                kind: op.kind,
+                key: op.key.to_vec(),
+                value: op.value.to_vec(),
+            });
+        }
+    }
+
+    /// What of a transaction's record at `at` its savepoints made void.
+    pub fn voids(&self, txn: TxnId, at: Lsn) -> Voids<'_> {
+        Voids { all: self.voids.get(&txn).map_or(&[], |voids| &voids[..]), at }
+    }
+
+    /// Where `txn` committed, if it had records before its commit.
+    pub fn commit_of(&self, txn: TxnId) -> Option<Lsn> {
+        self.committed.get(&txn).copied()
+    }
+
+    /// First record of a transaction that has not ended.
+    pub fn first_record(&self, txn: TxnId) -> Option<Lsn> {
+        self.open.get(&txn).copied()
+    }
+
+    /// Catalog changes of committed transactions, in log order.
+    pub fn take_catalog(&mut self) -> Vec<CatalogChange> {
+        let mut changes = std::mem::take(&mut self.catalog);
+        changes.retain(|c| {
+            (c.complete || self.committed.contains_key(&c.txn))
+                && !self.voids(c.txn, c.at).contain(c.sequence)
+        });
+        changes
+    }
+}
+
+/// See [`Survey::voids`].
+#[derive(Clone, Copy)]
+pub struct Voids<'a> {
+    all: &'a [(u32, Lsn)],
+    at: Lsn,
+}
+
+impl Voids<'_> {
+    /// Whether the operation with this sequence is void.
+    #[inline]
+    pub fn contain(&self, sequence: u32) -> bool {
+        self.all.iter().any(|&(kept, until)| sequence > kept && self.at < until)
+    }
+}

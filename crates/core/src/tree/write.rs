@@ -1,0 +1,144 @@
+//! Pushing versions onto the deltas of leaves, one or many at a time.
+
+use super::blob::Blob;
+use super::delta::{Delta, VersionOp};
+use super::leaf::{Base, Changes, LeafState, LeafView};
+use super::node::Node;
+use super::{Tree, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::mvcc::TxnStatus;
+use crate::types::WriteOp;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// One write of one transaction.
+#[derive(Clone, Copy)]
+pub struct Write<'a> {
+    /// What is written to.
+    pub key: &'a [u8],
+    /// What it becomes.
+    pub op: WriteOp<'a>,
+    /// The transaction.
+    pub status: &'a Arc<TxnStatus>,
+    /// The number of the write within its transaction.
+    pub sequence: u32,
+}
+
+impl Write<'_> {
+    fn value(&self) -> &[u8] {
+        match self.op {
+            WriteOp::Insert(value) | WriteOp::Update(value) => value,
+            WriteOp::Delete => &[],
+        }
+    }
+}
+
+/// What came of pushing a run of writes.
+struct Pushed {
+    /// How many went to the leaf; none: it does not hold the first key any more.
+    writes: usize,
+    /// The leaf is due for consolidation.
+    due: bool,
+}
+
+impl Tree {
+    /// Pushes a version of `key`. The caller holds whatever row lock is due; until `status` is published, only its own transaction
+    /// sees the version. Latches one leaf; may wait before that for memory (back-pressure).
+    #[inline]
+    pub fn write(&self, key: &[u8], op: WriteOp<'_>, status: &Arc<TxnStatus>, sequence: u32) -> Result<()> {
+        self.write_run(&[Write { key, op, status, sequence }])
+    }
+
+    /// Like [`Tree::write`] for many, in this order. Neighbours that go to one leaf cost one descent and one latch: sort them by key.
+    pub fn write_run(&self, mut writes: &[Write<'_>]) -> Result<()> {
+        while let Some(first) = writes.first() {
+            self.check_size(first)?;
+            self.shared.context.cache.make_room()?;
+            let blob = self.is_large(first).then(|| Arc::new(Blob::new(first.value())));
+            loop {
+                let node = self.find_leaf(first.key)?;
+                let pushed = self.push(&node, writes, blob.as_ref())?;
+                if pushed.due {
+                    self.maintain(&node)?;
+                }
+                if pushed.writes > 0 {
+                    writes = &writes[pushed.writes..];
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Values above a quarter of a block live in extents of their own.
+    fn is_large(&self, write: &Write<'_>) -> bool {
+        write.value().len() > self.shared.spec.block_bytes as usize / 4
+    }
+
+    fn check_size(&self, write: &Write<'_>) -> Result<()> {
+        let limits =
+            [("key", write.key.len(), MAX_KEY_BYTES as u64), ("value", write.value().len(), MAX_VALUE_BYTES)];
+        for (what, bytes, maximum) in limits {
+            let bytes = bytes as u64;
+            if bytes > maximum {
+                return Err(Error::TooLarge { what, bytes, maximum });
+            }
+        }
+        Ok(())
+    }
+
+    /// Pushes the first of `writes`, whose large value is `blob`, and those behind it that go to the same leaf as they are.
+    fn push(&self, node: &Arc<Node>, writes: &[Write<'_>], blob: Option<&Arc<Blob>>) -> Result<Pushed> {
+        let none = Pushed { writes: 0, due: false };
+        let Node::Leaf(leaf) = &**node else { return Ok(none) };
+        let mut state = leaf.latch();
+        let mut view = leaf.view();
+        let first = &writes[0];
+        if !view.holds(first.key) {
+            return Ok(none);
+        }
+        if !leaf.has_own_delta(&view) {
+            leaf.make_delta(&mut state)?;
+            view = leaf.view();
+        }
+        let Changes::Live(delta) = &view.delta else { return Ok(none) };
+        let before = delta.memory();
+        let op = match blob {
+            Some(blob) => VersionOp::Blob(blob),
+            None => VersionOp::of(&first.op),
+        };
+        // SAFETY: the leaf's latch is held, and `delta` is the live delta of its current view.
+        unsafe { delta.push(first.key, first.status.clone(), first.sequence, op) };
+        // So much that a run makes no leaf of many times the size of a block.
+        let enough = before + 2 * self.shared.spec.block_bytes as usize;
+        let more = writes[1..].iter().take_while(|write| {
+            let fits = delta.memory() < enough && view.holds(write.key);
+            fits && write.key.len() <= MAX_KEY_BYTES && !self.is_large(write)
+        });
+        let mut count = 1;
+        for write in more {
+            // SAFETY: as above.
+            unsafe { delta.push(write.key, write.status.clone(), write.sequence, VersionOp::of(&write.op)) };
+            count += 1;
+        }
+        let grown = delta.memory() - before + blob.map_or(0, |blob| blob.memory());
+        leaf.grew(&mut state, grown as u64);
+        state.deletions += writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
+        self.shared.list_dirty(&mut state, node);
+        leaf.register(&mut state, node);
+        leaf.touch();
+        Ok(Pushed { writes: count, due: self.is_due(&state, &view, delta) })
+    }
+
+    /// Whether consolidation pays: the delta is large, or most of the base is deleted.
+    fn is_due(&self, state: &LeafState, view: &LeafView, delta: &Delta) -> bool {
+        let limit = self.shared.spec.block_bytes as usize / 2;
+        let (limit, base_entries) = match &view.base {
+            Base::Loaded(block) => (limit, block.len()),
+            _ => (limit * 2, usize::MAX),
+        };
+        delta.memory() > limit.max(state.fold_again_at)
+            || (state.deletions >= 16
+                && state.deletions > base_entries / 2
+                && delta.versions() > state.deletions_again_at)
+    }
+}
