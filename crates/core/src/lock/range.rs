@@ -136,13 +136,23 @@ impl Ranges {
         place: usize,
     ) -> impl Iterator<Item = TxnId> + 'a {
         let granted = self.granted.iter().filter(move |(by, range)| *by != txn && want.blocked_by(range));
-        let ahead = self.waiting.iter().take(place).filter(move |r| match (&r.want, want) {
-            (Want::Range(theirs), Want::Range(mine)) => {
-                r.party.txn() != txn && r.party.waiting().is_some() && theirs.conflicts(mine)
-            }
-            _ => false,
+        let ahead = self.waiting.iter().take(place).filter(move |r| {
+            r.party.txn() != txn && r.party.waiting().is_some() && self.goes_first(&r.want, txn, want)
         });
         granted.map(|(by, _)| *by).chain(ahead.map(|r| r.party.txn()))
+    }
+
+    /// Whether a request that waits goes before a later one. An insert does before a range over its key: otherwise readers that
+    /// come and go would keep it waiting for ever. Not before one of a transaction that it waits for already.
+    fn goes_first(&self, theirs: &Want, txn: TxnId, mine: &Want) -> bool {
+        match (theirs, mine) {
+            (Want::Range(theirs), Want::Range(mine)) => theirs.conflicts(mine),
+            (Want::Key(_), Want::Range(mine)) => {
+                let held = || self.granted.iter().filter(|(by, _)| *by == txn);
+                theirs.blocked_by(mine) && !held().any(|(_, range)| theirs.blocked_by(range))
+            }
+            (_, Want::Key(_)) => false,
+        }
     }
 
     /// Adds a range; returns how many more there are.

@@ -287,6 +287,30 @@ fn a_range_keeps_inserts_and_exclusive_locks_out() {
 }
 
 #[test]
+fn an_insert_that_waits_goes_before_later_ranges_over_its_key() {
+    let manager = LockManager::new();
+    let (mut reader, inserter) = (owner(&manager, 1), owner(&manager, 2));
+    let (mut other, mut late) = (owner(&manager, 3), owner(&manager, 4));
+    let no_wait = WaitRequest::no_wait();
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    reader.lock_range(1, all.0, all.1, SharedMode, &no_wait).unwrap();
+    other.lock_range(1, Bound::Unbounded, Bound::Included(b"m"), SharedMode, &no_wait).unwrap();
+    let inserts = asks(inserter, |o| o.check_insert(1, b"k", &WaitRequest::waiting(LONG)));
+    until_waiting(&manager, 2);
+    let refused = late.lock_range(1, Bound::Unbounded, Bound::Included(b"k"), SharedMode, &no_wait);
+    assert!(refused.is_err(), "readers that come and go would starve the insert");
+    late.lock_range(1, Bound::Excluded(b"k"), Bound::Unbounded, SharedMode, &no_wait).unwrap();
+    // The insert waits for this one anyway: it may have more without a deadlock.
+    reader.lock_range(1, Bound::Included(b"a"), Bound::Included(b"z"), SharedMode, &no_wait).unwrap();
+    drop((reader, other));
+    let (inserter, result) = inserts.join().unwrap();
+    result.unwrap();
+    late.lock_range(1, Bound::Unbounded, Bound::Included(b"k"), SharedMode, &no_wait).unwrap();
+    drop((inserter, late));
+    assert_empty(&manager);
+}
+
+#[test]
 fn ranges_and_rows_deadlock_too() {
     let manager = LockManager::new();
     let (mut a, mut b) = (manager.open(1, Arc::new(AtomicU64::new(5)), 0), owner(&manager, 2));

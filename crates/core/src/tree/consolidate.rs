@@ -7,7 +7,7 @@
 use super::block::{Block, Value};
 use super::builder::BlockBuilder;
 use super::delta::{Delta, EntryRef, Version, VersionOp};
-use super::history::{History, HistoryEntry, Past};
+use super::history::{self, History, HistoryEntry};
 use super::visibility::{seen, Content, Seen};
 use crate::mvcc::{ActiveSnapshots, State};
 use crate::types::Timestamp;
@@ -85,14 +85,14 @@ struct Folder<'a> {
     base: &'a Block,
     active: &'a ActiveSnapshots,
     horizon: Timestamp,
-    history: Vec<HistoryEntry>,
+    history: Vec<HistoryEntry<'a>>,
     runs: Vec<Run<'a>>,
 }
 
 impl<'a> Folder<'a> {
-    fn remember(&mut self, key: &[u8], begin: Timestamp, end: Timestamp, value: Option<Value<'_>>) {
+    fn remember(&mut self, key: &'a [u8], begin: Timestamp, end: Timestamp, past: Option<Value<'a>>) {
         if self.active.needs(begin, end) {
-            self.history.push(HistoryEntry { key: key.into(), begin, end, past: Past::of(value) });
+            self.history.push(HistoryEntry { key, begin, end, past });
         }
     }
 
@@ -267,13 +267,14 @@ pub(crate) fn fold(
     let (horizon, mut history) = (folder.horizon, folder.history);
     if !history.is_empty() {
         // A key that the base does not have and that had no value for any snapshot needs no history to say so.
-        let mut gone: HashSet<Box<[u8]>> = folder.runs.iter().filter_map(Run::gone).map(Box::from).collect();
-        history.iter().filter(|e| !matches!(e.past, Past::Absent)).for_each(|e| {
-            gone.remove(&e.key);
+        let mut gone: HashSet<&[u8]> = folder.runs.iter().filter_map(Run::gone).collect();
+        history.iter().filter(|e| e.past.is_some()).for_each(|e| {
+            gone.remove(e.key);
         });
-        history.retain(|entry| !gone.contains(&entry.key));
+        history.retain(|entry| !gone.contains(entry.key));
+        history::sort(&mut history);
     }
-    Folded { pieces: with_history(cut, history), horizon }
+    Folded { pieces: with_history(cut, &history), horizon }
 }
 
 /// At what weight to begin a new piece: an append-only leaf is cut when full, so that a full base is never rewritten;
@@ -301,19 +302,16 @@ fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> usize {
     weight.div_ceil(pieces).max(256)
 }
 
-fn with_history(cut: Vec<(Vec<u8>, Block, Delta)>, mut history: Vec<HistoryEntry>) -> Vec<Piece> {
-    let lows: Vec<Vec<u8>> = cut.iter().map(|(low, _, _)| low.clone()).collect();
+/// Gives each piece its part of the sorted history.
+fn with_history(cut: Vec<(Vec<u8>, Block, Delta)>, mut history: &[HistoryEntry<'_>]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(cut.len());
-    for (i, (low, base, delta)) in cut.into_iter().enumerate() {
-        let own = match lows.get(i + 1) {
-            Some(next) => {
-                let (own, rest) = history.into_iter().partition(|entry| *entry.key < **next);
-                history = rest;
-                own
-            }
-            None => std::mem::take(&mut history),
-        };
-        pieces.push(Piece { low, base, delta, history: History::from_entries(own) });
+    let mut cut = cut.into_iter().peekable();
+    while let Some((low, base, delta)) = cut.next() {
+        let own =
+            cut.peek().map_or(history.len(), |(next, _, _)| history.partition_point(|e| *e.key < **next));
+        let (own, rest) = history.split_at(own);
+        history = rest;
+        pieces.push(Piece { low, base, delta, history: History::from_sorted(own) });
     }
     pieces
 }

@@ -138,7 +138,7 @@ impl TreeCursor {
                 Seen::Value(value) => Some(value),
                 _ => None,
             },
-            Item::Past(at) => pin.history.as_ref().and_then(|h| h.entries().get(at)?.past.value()),
+            Item::Past(at) => pin.history.as_ref().and_then(|h| h.entry(at).past),
         }
     }
 
@@ -242,12 +242,8 @@ impl TreeCursor {
                 pin.history = leaf.history(&pin.view)?;
             }
             if let Some(history) = &pin.history {
-                if let Some(past) = history.find(&self.key, reader.snapshot) {
-                    let at = history.entries().iter().position(|entry| std::ptr::eq(&entry.past, past));
-                    return Ok(match past.value() {
-                        Some(_) => at.map_or(Item::None, Item::Past),
-                        None => Item::None,
-                    });
+                if let Some(at) = history.find(&self.key, reader.snapshot) {
+                    return Ok(history.entry(at).past.map_or(Item::None, |_| Item::Past(at)));
                 }
             }
         }
@@ -559,7 +555,7 @@ pub(crate) fn materialise(content: &Content<'_>, reader: &Reader<'_>) -> Block {
     let Content { view, base, delta, history } = *content;
     let past = history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < view.horizon);
     let mut keys: Vec<&[u8]> =
-        past.map(|entry| &*entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
+        past.map(|entry| entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
     keys.sort_unstable();
     keys.dedup();
     let mut builder = super::builder::BlockBuilder::new();

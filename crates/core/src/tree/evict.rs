@@ -79,7 +79,11 @@ fn evicted_delta(leaf: &Leaf, view: &LeafView) -> Result<Option<Changes>> {
 }
 
 fn evicted_history(leaf: &Leaf, view: &LeafView) -> Result<Option<Archive>> {
+    // All its entries ended at or before the horizon: once no snapshot is older than that, nobody looks at it again.
+    let needed = || leaf.shared.context.clock.active_snapshots().needs(0, view.horizon);
     match &view.history {
+        Archive::Empty => Ok(None),
+        _ if !needed() => Ok(Some(Archive::Empty)),
         Archive::Live(history) if history.memory() > SMALL_HISTORY_BYTES => {
             let spilled = SpilledHistory::write(history, &leaf.shared.context)?;
             Ok(Some(Archive::Spilled(Arc::new(spilled))))

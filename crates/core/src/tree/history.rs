@@ -2,6 +2,8 @@
 //!
 //! An entry says what a key's value was during [begin, end) of commit timestamps. Consolidation puts here what an active
 //! snapshot can still see and drops what none can; readers look only if their snapshot is older than the view's horizon.
+//!
+//! Keys and values lie one after another in one buffer: a leaf's history is two allocations, however many entries it has.
 
 use super::blob::Blob;
 use super::block::Value;
@@ -9,101 +11,143 @@ use crate::mvcc::ActiveSnapshots;
 use crate::types::Timestamp;
 use std::sync::Arc;
 
-/// What a key was.
-#[derive(Debug, Clone)]
-pub(crate) enum Past {
-    /// It did not exist.
-    Absent,
-    /// It had this value.
-    Inline(Box<[u8]>),
-    /// It had this large value.
-    Blob(Arc<Blob>),
-}
-
-impl Past {
-    pub(crate) fn of(value: Option<Value<'_>>) -> Past {
-        match value {
-            None => Past::Absent,
-            Some(Value::Inline(bytes)) => Past::Inline(bytes.into()),
-            Some(Value::Blob(blob)) => Past::Blob(blob.clone()),
-        }
-    }
-
-    pub(crate) fn value(&self) -> Option<Value<'_>> {
-        match self {
-            Past::Absent => None,
-            Past::Inline(bytes) => Some(Value::Inline(bytes)),
-            Past::Blob(blob) => Some(Value::Blob(blob)),
-        }
-    }
-
-    fn memory(&self) -> usize {
-        match self {
-            Past::Absent => 0,
-            Past::Inline(bytes) => bytes.len(),
-            Past::Blob(blob) => blob.memory(),
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct HistoryEntry {
-    pub key: Box<[u8]>,
+/// What a key was during an interval.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HistoryEntry<'a> {
+    pub key: &'a [u8],
     pub begin: Timestamp,
     pub end: Timestamp,
-    pub past: Past,
+    /// `None`: it did not exist.
+    pub past: Option<Value<'a>>,
+}
+
+/// In place of a value's length: the key did not exist.
+const ABSENT: u32 = u32::MAX;
+/// In place of a value's length: the value is a blob, whose index is in the bytes.
+const BLOB: u32 = u32::MAX - 1;
+const BLOB_INDEX_BYTES: usize = 4;
+
+/// Where an entry lies: the key at `start`, the value behind it.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    begin: Timestamp,
+    end: Timestamp,
+    start: usize,
+    key_bytes: u32,
+    value: u32,
 }
 
 /// Sorted by key, then by time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct History {
-    entries: Vec<HistoryEntry>,
+    slots: Box<[Slot]>,
+    bytes: Box<[u8]>,
+    blobs: Vec<Arc<Blob>>,
     memory: usize,
 }
 
+/// By key, then by time.
+pub(crate) fn sort(entries: &mut [HistoryEntry<'_>]) {
+    entries.sort_unstable_by(|a, b| a.key.cmp(b.key).then(a.begin.cmp(&b.begin)));
+}
+
 impl History {
-    /// From entries in any order.
-    pub(crate) fn from_entries(mut entries: Vec<HistoryEntry>) -> Option<Arc<History>> {
+    /// From sorted entries.
+    pub(crate) fn from_sorted(entries: &[HistoryEntry<'_>]) -> Option<Arc<History>> {
         if entries.is_empty() {
             return None;
         }
-        entries.sort_by(|a, b| a.key.cmp(&b.key).then(a.begin.cmp(&b.begin)));
-        entries.shrink_to_fit();
-        let memory =
-            entries.iter().map(|e| std::mem::size_of::<HistoryEntry>() + e.key.len() + e.past.memory()).sum();
-        Some(Arc::new(History { entries, memory }))
+        let value_bytes = |past: &Option<Value<'_>>| match past {
+            Some(Value::Inline(bytes)) => bytes.len(),
+            Some(Value::Blob(_)) => BLOB_INDEX_BYTES,
+            None => 0,
+        };
+        let total = entries.iter().map(|e| e.key.len() + value_bytes(&e.past)).sum();
+        let mut bytes = Vec::with_capacity(total);
+        let mut slots = Vec::with_capacity(entries.len());
+        let mut blobs: Vec<Arc<Blob>> = Vec::new();
+        for entry in entries {
+            let start = bytes.len();
+            bytes.extend_from_slice(entry.key);
+            let value = match entry.past {
+                None => ABSENT,
+                Some(Value::Inline(value)) => {
+                    bytes.extend_from_slice(value);
+                    value.len() as u32
+                }
+                Some(Value::Blob(blob)) => {
+                    bytes.extend_from_slice(&(blobs.len() as u32).to_le_bytes());
+                    blobs.push(blob.clone());
+                    BLOB
+                }
+            };
+            let key_bytes = entry.key.len() as u32;
+            slots.push(Slot { begin: entry.begin, end: entry.end, start, key_bytes, value });
+        }
+        let memory = std::mem::size_of::<History>()
+            + bytes.len()
+            + std::mem::size_of_val(&slots[..])
+            + blobs.iter().map(|blob| blob.memory()).sum::<usize>();
+        Some(Arc::new(History { slots: slots.into(), bytes: bytes.into(), blobs, memory }))
     }
 
+    /// Bytes of memory, blobs included.
     pub(crate) fn memory(&self) -> usize {
         self.memory
     }
 
-    pub(crate) fn entries(&self) -> &[HistoryEntry] {
-        &self.entries
+    /// Number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
     }
 
-    /// All entries of one key, oldest first.
-    pub(crate) fn of_key(&self, key: &[u8]) -> &[HistoryEntry] {
-        let from = self.entries.partition_point(|e| &*e.key < key);
-        let count = self.entries[from..].partition_point(|e| &*e.key == key);
-        &self.entries[from..from + count]
+    /// The entry at `at`, which is below [`History::len`].
+    pub(crate) fn entry(&self, at: usize) -> HistoryEntry<'_> {
+        let slot = &self.slots[at];
+        let (key, rest) = self.bytes[slot.start..].split_at(slot.key_bytes as usize);
+        let past = match slot.value {
+            ABSENT => None,
+            BLOB => {
+                let mut index = [0; BLOB_INDEX_BYTES];
+                index.copy_from_slice(&rest[..BLOB_INDEX_BYTES]);
+                Some(Value::Blob(&self.blobs[u32::from_le_bytes(index) as usize]))
+            }
+            length => Some(Value::Inline(&rest[..length as usize])),
+        };
+        HistoryEntry { key, begin: slot.begin, end: slot.end, past }
     }
 
-    /// What `key` was for `snapshot`, if that differs from what the base says.
-    pub(crate) fn find(&self, key: &[u8], snapshot: Timestamp) -> Option<&Past> {
-        self.of_key(key).iter().find(|e| e.begin <= snapshot && snapshot < e.end).map(|e| &e.past)
+    /// All entries.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = HistoryEntry<'_>> {
+        (0..self.len()).map(|at| self.entry(at))
+    }
+
+    fn key(&self, slot: &Slot) -> &[u8] {
+        &self.bytes[slot.start..slot.start + slot.key_bytes as usize]
+    }
+
+    /// Where the entries of one key lie, oldest first.
+    fn of_key(&self, key: &[u8]) -> std::ops::Range<usize> {
+        let from = self.slots.partition_point(|slot| self.key(slot) < key);
+        let count = self.slots[from..].partition_point(|slot| self.key(slot) == key);
+        from..from + count
+    }
+
+    /// The entry that says what `key` was for `snapshot`, if that differs from what the base says.
+    pub(crate) fn find(&self, key: &[u8], snapshot: Timestamp) -> Option<usize> {
+        self.of_key(key).find(|&at| self.slots[at].begin <= snapshot && snapshot < self.slots[at].end)
     }
 
     /// Since when the base's value of `key` has been current, as far as anybody can still ask.
     pub(crate) fn current_since(&self, key: &[u8]) -> Timestamp {
-        self.of_key(key).last().map_or(0, |e| e.end)
+        self.slots[self.of_key(key)].last().map_or(0, |slot| slot.end)
     }
 
     /// The entries that an active snapshot can still see.
     pub(crate) fn needed<'a>(
         &'a self,
         active: &'a ActiveSnapshots,
-    ) -> impl Iterator<Item = HistoryEntry> + 'a {
-        self.entries.iter().filter(|e| active.needs(e.begin, e.end)).cloned()
+    ) -> impl Iterator<Item = HistoryEntry<'a>> + 'a {
+        self.entries().filter(|entry| active.needs(entry.begin, entry.end))
     }
 }

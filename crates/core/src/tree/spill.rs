@@ -10,8 +10,9 @@
 //! Statuses and blobs stay in memory, named by index. The file never outlives the process, so the format has no version.
 
 use super::blob::Blob;
+use super::block::Value;
 use super::delta::{Delta, Version, VersionOp};
-use super::history::{History, HistoryEntry, Past};
+use super::history::{History, HistoryEntry};
 use super::TreeContext;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::SpillExtent;
@@ -76,16 +77,16 @@ pub(crate) struct SpilledHistory {
 impl SpilledHistory {
     pub(crate) fn write(history: &History, context: &TreeContext) -> Result<SpilledHistory> {
         let mut encoder = Encoder { bytes: Vec::with_capacity(history.memory()), ..Encoder::default() };
-        encoder.number(history.entries().len());
+        encoder.number(history.len());
         for entry in history.entries() {
             encoder.number(entry.key.len());
-            encoder.bytes.extend_from_slice(&entry.key);
+            encoder.bytes.extend_from_slice(entry.key);
             encoder.bytes.extend_from_slice(&entry.begin.to_le_bytes());
             encoder.bytes.extend_from_slice(&entry.end.to_le_bytes());
-            encoder.op(match &entry.past {
-                Past::Inline(bytes) => VersionOp::Put(bytes),
-                Past::Blob(blob) => VersionOp::Blob(blob),
-                Past::Absent => VersionOp::Delete,
+            encoder.op(match entry.past {
+                Some(Value::Inline(bytes)) => VersionOp::Put(bytes),
+                Some(Value::Blob(blob)) => VersionOp::Blob(blob),
+                None => VersionOp::Delete,
             });
         }
         let extent = context.spill.write(&encoder.bytes)?;
@@ -103,22 +104,22 @@ impl SpilledHistory {
         let entries = entries.ok_or_else(|| {
             Error::corrupt(context.spill.path(), 0, "a spilled history that does not decode")
         })?;
-        Ok(History::from_entries(entries))
+        Ok(History::from_sorted(&entries))
     }
 
-    fn decode(&self, bytes: &[u8]) -> Option<Vec<HistoryEntry>> {
+    fn decode<'a>(&'a self, bytes: &'a [u8]) -> Option<Vec<HistoryEntry<'a>>> {
         let mut input = Input(bytes);
         let count = input.number()?;
         let mut entries = Vec::with_capacity(count.min(bytes.len() / 25));
         for _ in 0..count {
             let length = input.number()?;
-            let key = input.take(length)?.into();
+            let key = input.take(length)?;
             let begin = u64::from_le_bytes(input.take(8)?.try_into().ok()?);
             let end = u64::from_le_bytes(input.take(8)?.try_into().ok()?);
             let past = match input.op(&self.blobs)? {
-                VersionOp::Put(bytes) => Past::Inline(bytes.into()),
-                VersionOp::Blob(blob) => Past::Blob(blob.clone()),
-                VersionOp::Delete => Past::Absent,
+                VersionOp::Put(bytes) => Some(Value::Inline(bytes)),
+                VersionOp::Blob(blob) => Some(Value::Blob(blob)),
+                VersionOp::Delete => None,
             };
             entries.push(HistoryEntry { key, begin, end, past });
         }

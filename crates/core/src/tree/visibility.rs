@@ -83,8 +83,10 @@ impl<'a> Content<'a> {
         reader: &Reader<'_>,
     ) -> Option<Value<'a>> {
         if reader.snapshot < self.view.horizon {
-            if let Some(past) = self.history.and_then(|history| history.find(key, reader.snapshot)) {
-                return past.value();
+            let past =
+                |history: &'a History| history.find(key, reader.snapshot).map(|at| history.entry(at).past);
+            if let Some(past) = self.history.and_then(past) {
+                return past;
             }
         }
         base_at.map(|at| self.base.value(at))
