@@ -76,6 +76,9 @@ pub enum Error {
     /// The versions that this snapshot needs were given up.
     #[error("snapshot too old: its history exceeded the configured maximum")]
     SnapshotTooOld,
+    /// The snapshot is older than what it wants to read: an index was built, or a table altered, after it.
+    #[error("the table was altered after this transaction's snapshot was taken; begin a new transaction")]
+    TableChanged,
     /// A table of that name exists.
     #[error("table '{0}' already exists")]
     TableExists(String),

@@ -15,6 +15,7 @@ pub mod log;
 pub mod model;
 pub mod mvcc;
 mod options;
+pub mod sort;
 pub mod store;
 pub mod tree;
 mod types;

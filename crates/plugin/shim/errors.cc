@@ -37,6 +37,8 @@ int error_code(teak_status status, THD* thd) {
     case TEAK_CONFLICT:
         if (thd) thd->mark_transaction_to_rollback(true);
         return HA_ERR_RECORD_CHANGED;
+    case TEAK_TABLE_CHANGED:
+        return HA_ERR_TABLE_DEF_CHANGED;
     case TEAK_TOO_OLD:
         if (thd) thd->mark_transaction_to_rollback(true);
         code = HA_ERR_RECORD_CHANGED;

@@ -5,6 +5,7 @@
   built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
 
   ha_teak_ddl.cc    create, open, truncate, statistics     ha_teak_read.cc   scans and look-ups     ha_teak_write.cc   rows, AUTO_INCREMENT, locks
+  ha_teak_keys.cc   disabled indexes, building indexes
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -16,6 +17,19 @@
 #include <mutex>
 
 namespace teak {
+
+/* A table's metadata. */
+class MetaBytes {
+  public:
+    explicit MetaBytes(ulonglong disabled);
+    teak_bytes bytes() const { return {bytes_, length_}; }
+
+  private:
+    uchar bytes_[16];
+    size_t length_;
+};
+/* Which indexes the metadata says are disabled. */
+ulonglong disabled_indexes(teak_bytes meta);
 
 /* What all handlers of a table share. */
 class TableShare : public Handler_share {
@@ -106,6 +120,13 @@ class ha_teak final : public handler {
     uint lock_count() const override { return 0; }
     handler* clone(const char* name, MEM_ROOT* root) override;
 
+    /* ---- disabled indexes, building indexes (ha_teak_keys.cc) */
+    int disable_indexes(key_map map, bool persist) override;
+    int enable_indexes(key_map map, bool persist) override;
+    int indexes_are_disabled() override;
+    void start_bulk_insert(ha_rows rows, uint flags) override;
+    int end_bulk_insert() override;
+
   private:
     teak_session* session() const { return session_->handle; }
     int fail(teak_status status) { return teak::error_code(status, ha_thd()); }
@@ -122,6 +143,14 @@ class ha_teak final : public handler {
     const teak::KeyCodec& key_codec(uint index) const {
         return index == table->s->primary_key ? primary_.key() : indexes_[index].key();
     }
+    /* Whether rows have no entry in this index for now. */
+    bool is_idle(uint index) const { return (disabled_indexes_ | deferred_indexes_) & 1ULL << index; }
+    bool may_be_disabled(uint index) const;
+    std::vector<uint32_t> trees_of(ulonglong indexes) const;
+    int alter_indexes(ulonglong disabled, ulonglong renewed);
+    int build_indexes(ulonglong indexes);
+    int feed_build(teak_build* build, ulonglong indexes);
+    void defer_indexes();
     int set_counter(THD* thd, ulonglong value);
     void refresh_statistics(bool force);
     void publish_rec_per_key();
@@ -183,6 +212,10 @@ class ha_teak final : public handler {
     bool skip_locked_ = false;
     bool locked_by_server_ = false; /* between external_lock(F_*LCK) and F_UNLCK */
     bool copying_alter_ = false;
+    bool bulk_insert_ = false;       /* between start_bulk_insert and end_bulk_insert */
+    bool reads_for_build_ = false;   /* a scan of all rows, whoever wrote them */
+    ulonglong disabled_indexes_ = 0; /* as the table's metadata says */
+    ulonglong deferred_indexes_ = 0; /* to be built at the end of the bulk insert */
     uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
     bool replaces_ = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */
 

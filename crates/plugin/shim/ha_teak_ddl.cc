@@ -13,7 +13,6 @@ constexpr double kPageBytes = 16384;    /* what the optimizer's costs are calibr
 constexpr double kBlockBytes = 32768;   /* a leaf, unless the table says otherwise */
 constexpr uint64_t kLeavesThatTell = 8; /* fewer say little about how large the rows are */
 constexpr uint kHiddenKeyBytes = 6;     /* of a hidden primary key, as the optimizer knows it from InnoDB */
-const uchar kMeta[] = {'T', 'e', 'a', 'k', 1};
 
 uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
 
@@ -142,6 +141,7 @@ int ha_teak::open_table() {
         close_table();
         return HA_ERR_TABLE_DEF_CHANGED;
     }
+    disabled_indexes_ = disabled_indexes(teak_table_meta(table_));
     return 0;
 }
 
@@ -201,7 +201,7 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     std::vector<teak_tree_spec> trees(1 + secondary_keys(form), spec);
     teak_bytes core_name = table_name(name);
     teak_status status =
-        teak_table_create(plugin.engine, core_name, trees.data(), trees.size(), bytes_of(kMeta, sizeof kMeta));
+        teak_table_create(plugin.engine, core_name, trees.data(), trees.size(), MetaBytes(0).bytes());
     if (status != TEAK_OK) return error_code(status, thd);
     if (info->auto_increment_value > 1 && form->s->found_next_number_field) {
         teak_session* session = nullptr;
@@ -275,6 +275,10 @@ int ha_teak::info(uint flag) {
         if (flag & HA_STATUS_CONST) {
             stats.block_size = static_cast<uint>(kPageBytes);
             stats.create_time = 0;
+            table->s->keys_in_use.set_prefix(table->s->keys);
+            for (uint i = 0; i < table->s->keys; i++)
+                if (disabled_indexes_ & 1ULL << i) table->s->keys_in_use.clear_bit(i);
+            table->s->keys_for_keyread.intersect(table->s->keys_in_use);
             refresh_statistics(false);
         }
         if (seen_statistics_ != share_->version.load()) publish_rec_per_key();

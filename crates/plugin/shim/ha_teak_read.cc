@@ -9,7 +9,7 @@
 using namespace teak;
 
 uint32_t ha_teak::read_mode() const {
-    if (temporary_ || copying_alter_) return TEAK_READ_LATEST;
+    if (temporary_ || copying_alter_ || reads_for_build_) return TEAK_READ_LATEST;
     uint32_t mode = TEAK_READ_SNAPSHOT;
     if (row_lock_ == RowLock::None) return mode;
     mode = row_lock_ == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
@@ -137,6 +137,7 @@ bool ha_teak::range_end(teak_bound* out) {
 }
 
 int ha_teak::index_init(uint index, bool) {
+    if (is_idle(index)) return HA_ERR_WRONG_INDEX;
     active_index = index;
     exact_bound_ = exact_point_ = false;
     return 0;

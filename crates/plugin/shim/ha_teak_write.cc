@@ -65,7 +65,7 @@ int ha_teak::write_row(const uchar* buf) {
     if (!pk.data || !row.data) return HA_ERR_OUT_OF_MEM;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
-        if (i == table->s->primary_key) continue;
+        if (i == table->s->primary_key || is_idle(i)) continue;
         EntryBuffers& buffers = *entry_buffers_[i];
         if (!indexes_[i].encode(buf, pk, &buffers.new_key, &buffers.new_value, &new_entries_[entries++]))
             return HA_ERR_OUT_OF_MEM;
@@ -89,7 +89,7 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (!new_pk.data || !row.data) return HA_ERR_OUT_OF_MEM;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
-        if (i == table->s->primary_key) continue;
+        if (i == table->s->primary_key || is_idle(i)) continue;
         const IndexCodec& index = indexes_[i];
         if (!moved && !index.changed(old_record, new_record)) continue;
         EntryBuffers& buffers = *entry_buffers_[i];
@@ -114,7 +114,7 @@ int ha_teak::delete_row(const uchar* buf) {
     if (!pk.data) return HA_ERR_OUT_OF_MEM;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
-        if (i == table->s->primary_key) continue;
+        if (i == table->s->primary_key || is_idle(i)) continue;
         EntryBuffers& buffers = *entry_buffers_[i];
         if (!indexes_[i].encode(buf, pk, &buffers.old_key, &buffers.old_value, &old_entries_[entries++]))
             return HA_ERR_OUT_OF_MEM;
@@ -154,6 +154,7 @@ int ha_teak::extra(enum ha_extra_function operation) {
     case HA_EXTRA_BEGIN_COPY:
     case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
         copying_alter_ = true;
+        defer_indexes();
         break;
     case HA_EXTRA_END_COPY:
     case HA_EXTRA_ABORT_COPY:

@@ -34,6 +34,8 @@ int begin_statement(THD* thd, Session* session);
 bool statement_lock_timeout(THD* thd, uint64_t* milliseconds);
 
 bool snapshot_isolation(THD* thd);
+/* Memory for sorting when indexes are built. */
+uint64_t sort_buffer_bytes(THD* thd);
 uint64_t lock_wait_timeout_ms(THD* thd);
 bool rollback_on_timeout();
 

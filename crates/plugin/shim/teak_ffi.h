@@ -78,7 +78,8 @@ typedef enum teak_status {
     TEAK_IN_USE = 20,            /* another process has the directory open */
     TEAK_UNKNOWN_VERSION = 21,   /* on-disk format of another build */
     TEAK_MISUSE = 22,            /* a call that makes no sense now (no transaction, bad argument): a bug of the shim */
-    TEAK_INTERNAL = 23           /* a panic was caught (HA_ERR_INTERNAL_ERROR) */
+    TEAK_INTERNAL = 23,          /* a panic was caught (HA_ERR_INTERNAL_ERROR) */
+    TEAK_TABLE_CHANGED = 24      /* altered after the snapshot (HA_ERR_TABLE_DEF_CHANGED) */
 } teak_status;
 
 /* Copies the text of this thread's last error, zero-terminated and cut to `capacity`; returns its whole length. */
@@ -160,6 +161,10 @@ teak_status teak_table_drop(teak_engine* engine, teak_bytes name);
 teak_status teak_table_rename(teak_engine* engine, teak_bytes from, teak_bytes to);
 /* Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again. */
 teak_status teak_table_truncate(teak_engine* engine, teak_bytes name);
+/* Gives the trees `renewed` new empty successors, and the table other metadata, in one step. Open handles of the table must be
+   closed and opened again. */
+teak_status teak_table_alter(teak_engine* engine, teak_bytes name, const uint32_t* renewed, size_t n_renewed,
+                             teak_bytes meta);
 /* Drops every table whose name begins with `prefix` ("db/"); TEAK_OK also when there is none. */
 teak_status teak_tables_drop_prefix(teak_engine* engine, teak_bytes prefix);
 uint8_t teak_table_exists(teak_engine* engine, teak_bytes name);
@@ -223,6 +228,19 @@ uint64_t teak_counter_get(const teak_table* table); /* next value, at least 1 */
 teak_status teak_counter_set(teak_session* session, teak_table* table, uint64_t value);
 /* Hidden primary key, never reused. Store big-endian. */
 uint64_t teak_next_row_id(teak_table* table);
+
+/* ---- building indexes --------------------------------------------------------------------------- */
+
+/* Fills trees that are empty and that nobody else uses, from entries in any order and without the log. After a crash before
+   teak_build_finish returns they are empty. `sort_bytes`: memory for sorting; what is more goes to temporary files. */
+typedef struct teak_build teak_build;
+teak_status teak_build_new(teak_table* table, const uint32_t* trees, size_t n_trees, uint64_t sort_bytes,
+                           teak_build** out);
+/* An entry for the `part`-th of the trees. */
+teak_status teak_build_add(teak_build* build, uint32_t part, teak_bytes key, teak_bytes value);
+/* Sorts, loads and makes a checkpoint. Not to be called twice; the build is freed all the same. */
+teak_status teak_build_finish(teak_build* build);
+void teak_build_free(teak_build* build); /* NULL is ignored */
 
 /* ---- sessions and transactions ------------------------------------------------------------------ */
 

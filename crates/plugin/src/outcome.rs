@@ -31,6 +31,7 @@ pub enum Status {
     UnknownVersion = 21,
     Misuse = 22,
     Internal = 23,
+    TableChanged = 24,
 }
 
 /// Everything but success.
@@ -115,6 +116,7 @@ fn of_error(error: &Error) -> Status {
         Error::Interrupted => Status::Interrupted,
         Error::SnapshotConflict => Status::Conflict,
         Error::SnapshotTooOld => Status::TooOld,
+        Error::TableChanged => Status::TableChanged,
         Error::TableExists(_) => Status::Exists,
         Error::NoSuchTable(_) => Status::NoTable,
         Error::Xid(_) => Status::NoXid,

@@ -25,12 +25,14 @@ pub struct TreeImage {
 }
 
 /// What was dropped since the last checkpoint: its directory rows go.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Dropped {
     /// The space whose file is gone, if it is.
     pub space: Option<u32>,
     /// The trees.
     pub trees: Vec<TreeId>,
+    /// Those of them whose space goes on without them: their extents are to be reused.
+    pub retired: Vec<Arc<Tree>>,
 }
 
 /// What a checkpoint contains, as captured by the engine in one moment without DDL.
@@ -230,6 +232,23 @@ impl Checkpointer {
     }
 }
 
+/// What there is to do in a space.
+enum Part<'a> {
+    Image(&'a TreeImage),
+    Retired(&'a Arc<Tree>),
+}
+
+/// By number, so that runs are alike.
+fn by_space(capture: &Capture) -> BTreeMap<u32, (&Arc<Space>, Vec<Part<'_>>)> {
+    let images = capture.trees.iter().map(|image| (image.tree.space(), Part::Image(image)));
+    let retired = capture.dropped.iter().flat_map(|dropped| &dropped.retired);
+    let mut spaces: BTreeMap<u32, (&Arc<Space>, Vec<Part<'_>>)> = BTreeMap::new();
+    for (space, part) in images.chain(retired.map(|tree| (tree.space(), Part::Retired(tree)))) {
+        spaces.entry(space.id()).or_insert_with(|| (space, Vec::new())).1.push(part);
+    }
+    spaces
+}
+
 /// Writes the trees space by space. Each space but `system` gets its map and is synced before the next is written: at any time
 /// one file is waiting for its sync, not all of them (which could not all be open).
 fn write_trees(
@@ -240,15 +259,19 @@ fn write_trees(
 ) -> Result<(Roots, Maps), Failure> {
     let at = capture.snapshot.timestamp();
     let (mut roots, mut maps) = (Roots::new(), Maps::new());
-    for images in capture.trees.chunk_by(|a, b| a.tree.space().id() == b.tree.space().id()) {
-        for image in images {
-            touched.space(image.tree.space(), generation);
-            touched.trees.push(image.tree.clone());
-            if let Some(root) = image.tree.checkpoint(at, generation)? {
-                roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
+    for (space, parts) in by_space(capture).values() {
+        touched.space(space, generation);
+        for part in parts {
+            match part {
+                Part::Image(image) => {
+                    touched.trees.push(image.tree.clone());
+                    if let Some(root) = image.tree.checkpoint(at, generation)? {
+                        roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
+                    }
+                }
+                Part::Retired(tree) => tree.supersede_all(generation)?,
             }
         }
-        let space = images[0].tree.space();
         if space.id() != system {
             maps.push((space.id(), space.write_map(generation)?));
             space.sync().map_err(Failure::fatal)?;

@@ -1,9 +1,9 @@
 //! Cursors of the public interface: a tree's cursor read through a transaction's eyes.
 
 use super::transaction::Transaction;
-use crate::tree::{Tree, TreeCursor};
+use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Seek, View};
-use crate::Result;
+use crate::{Error, Result};
 use std::sync::Arc;
 
 /// A position in a tree. Owns a view of one leaf and no borrow of the transaction; buffers are reused. After a call that returned
@@ -19,31 +19,41 @@ impl Cursor {
         Cursor { inner: TreeCursor::new(tree), view: View::Snapshot }
     }
 
+    /// The eyes through which the tree is read; [`Error::TableChanged`] if they are older than its content.
+    #[inline]
+    fn reader<'t>(&self, txn: &'t mut Transaction, view: View) -> Result<Reader<'t>> {
+        let reader = txn.reader(view);
+        match reader.snapshot < self.inner.tree().visible_from() {
+            true => Err(Error::TableChanged),
+            false => Ok(reader),
+        }
+    }
+
     /// Goes to exactly `key`.
     pub fn get(&mut self, txn: &mut Transaction, view: View, key: &[u8]) -> Result<bool> {
         self.view = view;
-        let found = self.inner.get(&txn.reader(view), key)?;
+        let found = self.inner.get(&self.reader(txn, view)?, key)?;
         Ok(counted(txn, found))
     }
 
     /// Goes to the key nearest to `key`.
     pub fn seek(&mut self, txn: &mut Transaction, view: View, seek: Seek, key: &[u8]) -> Result<bool> {
         self.view = view;
-        let found = self.inner.seek(&txn.reader(view), seek, key)?;
+        let found = self.inner.seek(&self.reader(txn, view)?, seek, key)?;
         Ok(counted(txn, found))
     }
 
     /// Goes to the first key.
     pub fn first(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
         self.view = view;
-        let found = self.inner.first(&txn.reader(view))?;
+        let found = self.inner.first(&self.reader(txn, view)?)?;
         Ok(counted(txn, found))
     }
 
     /// Goes to the last key.
     pub fn last(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
         self.view = view;
-        let found = self.inner.last(&txn.reader(view))?;
+        let found = self.inner.last(&self.reader(txn, view)?)?;
         Ok(counted(txn, found))
     }
 

@@ -116,7 +116,12 @@ impl Shared {
                 damaged.trees.remove(tree);
             }
         }
-        self.dropped.lock().push(Dropped { space: Some(record.space), trees });
+        {
+            let mut dropped = self.dropped.lock();
+            // With the file go those that were retired before: nothing of them is to be written any more.
+            dropped.iter_mut().for_each(|d| d.retired.retain(|tree| tree.space().id() != record.space));
+            dropped.push(Dropped { space: Some(record.space), trees, retired: Vec::new() });
+        }
         self.remove_file(record.space, table.as_deref());
         drop((table, forgotten));
     }
@@ -188,6 +193,57 @@ impl Shared {
         self.commit_new(&changes, &record)?;
         self.discard(name, &old);
         Ok(())
+    }
+
+    /// Gives the trees `renewed` (by their place) new empty successors, and the table other metadata.
+    pub(super) fn alter_table(&self, name: &str, renewed: &[usize], meta: &[u8]) -> Result<()> {
+        let open = self.open_table(name)?;
+        let _ddl = self.ddl.lock();
+        self.health.check()?;
+        let old = self.record(name)?;
+        let mut new = TableRecord { meta: meta.to_vec(), ..old.clone() };
+        let mut changes = Changes::default();
+        for &place in renewed.iter().filter(|&&place| place < old.trees.len()) {
+            // Relaxed: under `ddl`.
+            new.trees[place].0 = self.ids.tree.fetch_add(1, Ordering::Relaxed);
+            changes.0.push((tree_key(old.trees[place].0).to_vec(), None, false));
+            changes.0.push((tree_key(new.trees[place].0).to_vec(), Some(name.as_bytes().to_vec()), true));
+        }
+        changes.0.push((name_key(name), Some(new.encode()), false));
+        changes.commit(self)?;
+        self.put_in_place(name, &open, &old, &new);
+        Ok(())
+    }
+
+    /// Makes `new` the open table; trees that both records have are the same objects.
+    fn put_in_place(&self, name: &str, open: &Arc<Table>, old: &TableRecord, new: &TableRecord) {
+        let mut retired = Vec::new();
+        let mut trees = Vec::with_capacity(new.trees.len());
+        for (place, (id, spec)) in new.trees.iter().enumerate() {
+            let tree = open.tree(place);
+            if tree.id() == *id {
+                trees.push(tree.clone());
+                continue;
+            }
+            retired.push(tree.clone());
+            trees.push(Tree::open(*id, *spec, open.space().clone(), None, self.context.clone()));
+        }
+        let table = Arc::new(open.with_trees(new.meta.clone(), trees));
+        {
+            let mut tables = self.tables.lock();
+            tables.retire(name);
+            tables.insert(table);
+        }
+        let gone: Vec<TreeId> = retired.iter().map(|tree| tree.id()).collect();
+        let forgotten: Vec<Option<Arc<Tree>>> = {
+            let mut dirty = self.dirty.lock();
+            gone.iter().map(|tree| dirty.remove(tree)).collect()
+        };
+        debug_assert_eq!(old.space, new.space);
+        if !retired.is_empty() {
+            self.dropped.lock().push(Dropped { space: None, trees: gone, retired });
+        }
+        drop(forgotten);
     }
 
     pub(super) fn open_table(&self, name: &str) -> Result<Arc<Table>> {

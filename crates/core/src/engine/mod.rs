@@ -7,6 +7,7 @@
 //! | `prepared.rs` | prepared transactions without a handle |
 //! | `cursor.rs` | reading |
 //! | `tables.rs`, `ddl.rs` | open tables; creating, dropping, renaming, truncating |
+//! | `build.rs` | filling trees from unsorted entries |
 //! | `checkpoints.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
 //! | `open.rs` | a new directory, or recovery |
 //! | `settings.rs`, `statistics.rs` | knobs and numbers |
@@ -14,6 +15,7 @@
 //! This room knows all others. What a checkpoint writes and what a replay does is in [`crate::checkpoint`].
 
 mod background;
+mod build;
 mod checkpoints;
 mod cursor;
 mod ddl;
@@ -29,6 +31,7 @@ mod transaction;
 mod work;
 
 pub use crate::tree::Tree;
+pub use build::TreeBuild;
 pub use cursor::Cursor;
 pub use settings::Settings;
 pub use statistics::{LockWait, SnapshotInfo, Statistics};
@@ -92,6 +95,18 @@ impl Engine {
     /// [`Table::is_current`].
     pub fn truncate_table(&self, name: &str) -> Result<()> {
         self.shared.truncate_table(name)
+    }
+
+    /// Gives the trees `renewed` (by their place in the table) new empty successors, and the table other metadata, in one step. Nobody
+    /// may use these trees meanwhile; handles opened before keep the old ones: see [`Table::is_current`].
+    pub fn alter_table(&self, name: &str, renewed: &[usize], meta: &[u8]) -> Result<()> {
+        self.shared.alter_table(name, renewed, meta)
+    }
+
+    /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About `sort_bytes` of memory
+    /// are used for sorting, and the spill file for what is more.
+    pub fn build_trees(&self, table: &Arc<Table>, trees: &[usize], sort_bytes: u64) -> Result<TreeBuild> {
+        TreeBuild::new(self.shared.clone(), table, trees, sort_bytes)
     }
 
     /// The table of that name.

@@ -18,7 +18,7 @@ use crate::file::FileSystem;
 use crate::lock::LockManager;
 use crate::log::{Log, Lsn};
 use crate::mvcc::{Clock, TxnStatus};
-use crate::options::{LogLevel, Options};
+use crate::options::{LogLevel, Options, TreeSpec};
 use crate::store::{OpenFiles, Space, SpillFile, Superblock};
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, WriteOp};
@@ -173,6 +173,7 @@ fn recover(
     shared.clock.publish(&committed);
     let catalog = survey.take_catalog();
     let spaces = Spaces::replay(shared, &catalog, &committed)?;
+    spaces.retire_trees(shared)?;
     spaces.remove_orphans(shared, superblock.next_space)?;
     for (&table, &counter) in &survey.counters {
         if shared.system.table_of(table)?.is_some() {
@@ -283,12 +284,14 @@ impl Shared {
 struct Spaces {
     /// With their trees, and the names whose records named them.
     mentioned: HashMap<u32, (Vec<TreeId>, HashSet<String>)>,
+    /// Trees that an ALTER replaced, with their space and the first tree of their table.
+    retired: Vec<(u32, TreeId, TreeId, TreeSpec)>,
 }
 
 impl Spaces {
     /// Applies the log's changes to the catalog.
     fn replay(shared: &mut Shared, changes: &[CatalogChange], committed: &Arc<TxnStatus>) -> Result<Spaces> {
-        let mut spaces = Spaces { mentioned: HashMap::new() };
+        let mut spaces = Spaces { mentioned: HashMap::new(), retired: Vec::new() };
         let catalog = shared.system.catalog.clone();
         for (i, change) in changes.iter().enumerate() {
             let op = match change.kind {
@@ -297,13 +300,15 @@ impl Spaces {
                 crate::log::OpKind::Delete => WriteOp::Delete,
             };
             if let Some(name) = name_of_key(&change.key) {
-                if let Some(old) = shared.system.table(name)? {
-                    spaces.mention(name, &old);
+                let old = shared.system.table(name)?;
+                if let Some(old) = &old {
+                    spaces.mention(name, old);
                 }
                 if !matches!(op, WriteOp::Delete) {
                     let record = TableRecord::decode(&change.value)
                         .map_err(|detail| Error::corrupt(log_dir(&shared.dir), 0, detail))?;
                     spaces.mention(name, &record);
+                    spaces.note_retired(old.as_ref(), &record);
                     shared.ids.skip(&record);
                 }
             }
@@ -316,11 +321,39 @@ impl Spaces {
     }
 
     fn mention(&mut self, name: &str, record: &TableRecord) {
-        let (_, names) = self
-            .mentioned
-            .entry(record.space)
-            .or_insert_with(|| (record.trees.iter().map(|(tree, _)| *tree).collect(), HashSet::new()));
+        let (trees, names) = self.mentioned.entry(record.space).or_default();
+        for (tree, _) in &record.trees {
+            if !trees.contains(tree) {
+                trees.push(*tree);
+            }
+        }
         names.insert(name.to_string());
+    }
+
+    fn note_retired(&mut self, old: Option<&TableRecord>, new: &TableRecord) {
+        let Some(old) = old.filter(|old| old.space == new.space) else { return };
+        let Some((first, _)) = new.trees.first() else { return };
+        let gone = old.trees.iter().filter(|(id, _)| new.trees.iter().all(|(kept, _)| kept != id));
+        self.retired.extend(gone.map(|(id, spec)| (new.space, *first, *id, *spec)));
+    }
+
+    /// Has the next checkpoint give back what replaced trees left in spaces that go on.
+    fn retire_trees(&self, shared: &Shared) -> Result<()> {
+        for &(space, first, tree, spec) in &self.retired {
+            let Some(name) = shared.system.table_of(first)? else { continue };
+            let table = match shared.system.table(&name)? {
+                Some(record) if record.space == space => shared.open_table(&name),
+                _ => continue,
+            };
+            let mut dropped = Dropped { space: None, trees: vec![tree], retired: Vec::new() };
+            // Of a table that cannot be opened only the rows of the directory go.
+            if let (Ok(table), Some(root)) = (table, shared.system.root(tree)?) {
+                let space = table.space().clone();
+                dropped.retired.push(Tree::open(tree, spec, space, Some(root), shared.context.clone()));
+            }
+            shared.dropped.lock().push(dropped);
+        }
+        Ok(())
     }
 
     /// Removes the files of DDL that was not finished before the crash: those of dropped tables, and those younger than the checkpoint
@@ -337,7 +370,7 @@ impl Spaces {
                 live.insert(space);
             } else {
                 orphans.insert(space);
-                shared.dropped.lock().push(Dropped { space: Some(space), trees });
+                shared.dropped.lock().push(Dropped { space: Some(space), trees, retired: Vec::new() });
             }
         }
         let files = shared.fs.list(&shared.dir)?;

@@ -50,6 +50,21 @@ impl Table {
         }
     }
 
+    /// The same table with other metadata and trees; `self` is about to be retired.
+    pub(super) fn with_trees(&self, meta: Vec<u8>, trees: Vec<Arc<Tree>>) -> Table {
+        Table {
+            name: RwLock::new(self.name()),
+            meta,
+            space: self.space.clone(),
+            trees,
+            counter: AtomicU64::new(self.counter()),
+            persisted: self.persisted.clone(),
+            // Relaxed: as in `next_row_id`; whoever alters a table keeps writers out.
+            next_row: AtomicU64::new(self.next_row.load(Ordering::Relaxed)),
+            current: AtomicBool::new(true),
+        }
+    }
+
     /// Its present name.
     pub fn name(&self) -> String {
         self.name.read().clone()

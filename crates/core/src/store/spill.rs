@@ -11,8 +11,9 @@ use parking_lot::Mutex;
 
 use super::allocator::Allocator;
 use super::checksum;
+use super::compression::{compress, decompress};
 use crate::file::{File, FileSystem, OpenMode};
-use crate::{Error, Result};
+use crate::{Compression, Error, Result};
 
 /// Spilled data is often small and is never read by page: a unit finer than that of spaces wastes less.
 const UNIT: u64 = 64;
@@ -71,10 +72,22 @@ impl SpillFile {
             allocator.allocate(occupied)
         };
         // From here on dropping the extent gives the space back, also when the write fails.
-        let extent =
-            SpillExtent { file: self.clone(), offset, bytes: bytes.len(), checksum: checksum(bytes) };
+        let (file, checksum) = (self.clone(), checksum(bytes));
+        let extent = SpillExtent { file, offset, bytes: bytes.len(), checksum, raw: None };
         self.file.write_at(offset, bytes)?;
         Ok(extent)
+    }
+
+    /// The same, compressed if that makes it smaller.
+    pub fn write_compressed(self: &Arc<Self>, bytes: &[u8]) -> Result<SpillExtent> {
+        match compress(bytes, Compression::Lz4, bytes.len())? {
+            Some(compressed) => {
+                let mut extent = self.write(&compressed)?;
+                extent.raw = Some(bytes.len());
+                Ok(extent)
+            }
+            None => self.write(bytes),
+        }
     }
 
     fn release(&self, offset: u64, bytes: u64) {
@@ -95,22 +108,30 @@ pub struct SpillExtent {
     offset: u64,
     bytes: usize,
     checksum: u64,
+    /// Size before compression; `None`: not compressed.
+    raw: Option<usize>,
 }
 
 impl SpillExtent {
     /// What was written.
     pub fn read(&self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(self.bytes).map_err(|_| Error::OutOfMemory("spilled data"))?;
-        bytes.resize(self.bytes, 0);
-        self.file.file.read_exact_at(self.offset, &mut bytes)?;
-        match checksum(&bytes) == self.checksum {
-            true => Ok(bytes),
-            false => Err(Error::corrupt(self.file.file.path(), self.offset, "checksum of spilled data")),
-        }
+        let fetch = |bytes: &mut [u8]| {
+            self.file.file.read_exact_at(self.offset, bytes)?;
+            match checksum(bytes) == self.checksum {
+                true => Ok(()),
+                false => Err(self.corrupt("checksum of spilled data".to_string())),
+            }
+        };
+        let (raw, compression) =
+            self.raw.map_or((self.bytes, Compression::None), |raw| (raw, Compression::Lz4));
+        decompress(self.bytes, raw, compression, fetch)?.map_err(|detail| self.corrupt(detail))
     }
 
-    /// Its size.
+    fn corrupt(&self, detail: String) -> Error {
+        Error::corrupt(self.file.file.path(), self.offset, detail)
+    }
+
+    /// Its size in the file.
     pub fn len(&self) -> usize {
         self.bytes
     }

@@ -232,7 +232,7 @@ fn op_bytes(op: VersionOp<'_>) -> usize {
 }
 
 /// The shortest key that is greater than `left` and not greater than `right`.
-fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+pub(super) fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     let shared = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     right[..(shared + 1).min(right.len())].to_vec()
 }

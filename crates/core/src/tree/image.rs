@@ -13,9 +13,9 @@
 use super::blob::Blob;
 use super::block::Block;
 use super::cursor::materialise;
-use super::leaf::{Changes, Image, Leaf, LeafView, PendingImage};
+use super::leaf::{Base, Changes, Image, Leaf, LeafView, PendingImage};
 use super::node::{Inner, InnerView, Node};
-use super::structure::mark_dirty;
+use super::structure::{mark_dirty, Structure};
 use super::visibility::{Content, Reader};
 use super::Tree;
 use crate::store::{BlockAddress, Extent, Lifetime, PreparedBlock, TreeRoot};
@@ -55,7 +55,7 @@ impl Tree {
         }
         let (root, blocks) = {
             let mut structure = self.structure.lock();
-            let result = self.write_structure(&mut structure.reimage, &dirty, at, generation);
+            let result = self.write_structure(&mut structure, &dirty, at, generation);
             structure.checkpointing = false;
             result?
         };
@@ -193,13 +193,13 @@ impl Tree {
     /// Builds all pages that must change, and the leaves that a split touched meanwhile. The structure latch is held.
     fn write_structure(
         &self,
-        reimage: &mut Vec<Arc<Node>>,
+        structure: &mut Structure,
         dirty: &[Arc<Node>],
         at: Timestamp,
         generation: u64,
     ) -> Result<(TreeRoot, Vec<PreparedBlock>)> {
         let mut blocks = Vec::new();
-        let again: Vec<Arc<Node>> = std::mem::take(reimage);
+        let again: Vec<Arc<Node>> = std::mem::take(&mut structure.reimage);
         for node in &again {
             let Node::Leaf(leaf) = &**node else { continue };
             let view = leaf.view().clone();
@@ -213,6 +213,11 @@ impl Tree {
         for node in dirty.iter().chain(&again) {
             let Some(low) = node.leaf().map(|leaf| leaf.view().low.clone()) else { continue };
             mark_dirty(&self.path_to(&low)?);
+        }
+        // The first image that names what was loaded.
+        for image in structure.loaded.drain(..) {
+            image.extent.publish();
+            image.blobs().iter().for_each(|blob| blob.publish());
         }
         let root = self.root.load_full();
         let address = self.write_node(&root, None, generation, &mut blocks)?;
@@ -350,6 +355,38 @@ impl Tree {
                 }
             }
         }
+    }
+
+    /// The tree is dropped while others of its space go on: the images of `generation` and later name nothing of it. Reads all blocks
+    /// that may name large values.
+    pub fn supersede_all(&self, generation: u64) -> Result<()> {
+        let structure = self.structure.lock();
+        structure.removed.iter().chain(&structure.removing).for_each(|image| {
+            image.extent.supersede(generation);
+        });
+        self.supersede_node(&self.root.load_full(), generation)
+    }
+
+    fn supersede_node(&self, node: &Arc<Node>, generation: u64) -> Result<()> {
+        match &**node {
+            Node::Leaf(leaf) => {
+                let image = leaf.latch().image.clone();
+                let Some(image) = image else { return Ok(()) };
+                let block = leaf.read_base(&Base::Stored(image.clone()))?;
+                block.blobs().iter().filter_map(|blob| blob.extent()).for_each(|e| e.supersede(generation));
+                image.extent.supersede(generation);
+            }
+            Node::Inner(inner) => {
+                let view = inner.view(&self.shared)?;
+                for child in view.as_ref().iter().flat_map(|view| &view.children) {
+                    self.supersede_node(child, generation)?;
+                }
+                if let Some(extent) = &inner.image.lock().durable {
+                    extent.supersede(generation);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The checkpoint failed: its image is void, and what it wrote must be written again.

@@ -23,6 +23,7 @@ mod evict;
 mod history;
 mod image;
 mod leaf;
+mod load;
 mod node;
 mod spill;
 mod structure;
@@ -32,6 +33,7 @@ mod visibility;
 mod write;
 
 pub use cursor::TreeCursor;
+pub use load::TreeLoader;
 pub use visibility::Reader;
 pub use write::Write;
 
@@ -94,6 +96,8 @@ pub(crate) struct Shared {
     entries: AtomicI64,
     leaves: AtomicU64,
     stored_bytes: AtomicI64,
+    /// See [`Tree::visible_from`].
+    visible_from: AtomicU64,
 }
 
 impl Shared {
@@ -146,6 +150,7 @@ impl Tree {
             entries: AtomicI64::new(root.as_ref().map_or(0, |r| r.entries as i64)),
             leaves: AtomicU64::new(root.as_ref().map_or(1, |r| r.leaves)),
             stored_bytes: AtomicI64::new(root.as_ref().map_or(0, |r| r.stored_bytes as i64)),
+            visible_from: AtomicU64::new(0),
         });
         let node = match (root, extent) {
             (Some(root), Some(extent)) => Tree::stored_root(&shared, &root, extent),
@@ -198,6 +203,12 @@ impl Tree {
     pub fn disk_bytes(&self) -> u64 {
         // Relaxed: a statistic.
         self.shared.stored_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Snapshots before this timestamp must not read the tree: it was filled by [`TreeLoader`] with what was there then.
+    #[inline]
+    pub fn visible_from(&self) -> Timestamp {
+        self.shared.visible_from.load(Ordering::SeqCst)
     }
 
     /// Whether a checkpoint has something to write.

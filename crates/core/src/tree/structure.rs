@@ -20,7 +20,12 @@ pub(crate) struct Structure {
     pub removed: Vec<Arc<Image>>,
     /// Those that the running checkpoint supersedes, or one that was abandoned.
     pub removing: Vec<Arc<Image>>,
+    /// Images that a load wrote and no checkpoint has named yet.
+    pub loaded: Vec<Arc<Image>>,
 }
+
+/// Places that a page of an append-only tree keeps free.
+pub(super) const LEFT_FREE: usize = 16;
 
 type StructureLatch<'a> = MutexGuard<'a, Structure>;
 
@@ -177,9 +182,9 @@ impl Tree {
             return;
         }
         // An append-only tree leaves full nodes behind.
-        let keep = if at_end { MAX_CHILDREN - 16 } else { entries.len() / 2 };
+        let keep = if at_end { MAX_CHILDREN - LEFT_FREE } else { entries.len() / 2 };
         let right: Vec<_> = entries[keep..]
-            .chunks(MAX_CHILDREN - 16)
+            .chunks(MAX_CHILDREN - LEFT_FREE)
             .map(|part| {
                 let node = Node::Inner(Inner::new(inner.level, InnerView::new(part)));
                 (part[0].0.clone(), Arc::new(node))

@@ -69,9 +69,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Values above a quarter of a block live in extents of their own.
+    /// Values above this many bytes live in extents of their own.
+    pub(super) fn inline_limit(&self) -> usize {
+        self.shared.spec.block_bytes as usize / 4
+    }
+
     fn is_large(&self, write: &Write<'_>) -> bool {
-        write.value().len() > self.shared.spec.block_bytes as usize / 4
+        write.value().len() > self.inline_limit()
     }
 
     fn check_size(&self, write: &Write<'_>) -> Result<()> {

@@ -7,6 +7,7 @@
 #![allow(clippy::missing_safety_doc)] // the paragraph above is the contract of every function here
 
 pub mod border;
+pub mod build;
 pub mod cursor;
 pub mod engine;
 pub mod guard;

@@ -1,0 +1,112 @@
+//! Filling empty trees from entries in any order: external sort, then [`TreeLoader`], then a checkpoint.
+//!
+//! Nothing of it goes to the log. When [`TreeBuild::finish`] returns, a checkpoint has made the trees durable; after a crash before that
+//! they are empty. Whoever uses trees that were built tells so durably *afterwards* (see [`super::Engine::alter_table`]), or drops
+//! the table if the build did not come to its end.
+
+use super::shared::Shared;
+use super::tables::Table;
+use crate::sort::Sorter;
+use crate::tree::{Tree, TreeLoader};
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Less memory than this for one tree makes runs that are not worth their overhead, in bytes.
+const LEAST_SORT_BYTES: u64 = 256 << 10;
+
+struct Part {
+    tree: Arc<Tree>,
+    sorter: Sorter,
+}
+
+/// A build under way. Dropped unfinished it leaves the trees empty.
+pub struct TreeBuild {
+    shared: Arc<Shared>,
+    /// Keeps the table open.
+    table: Arc<Table>,
+    parts: Vec<Part>,
+}
+
+impl TreeBuild {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        table: &Arc<Table>,
+        trees: &[usize],
+        sort_bytes: u64,
+    ) -> Result<TreeBuild> {
+        shared.health.check()?;
+        let each = (sort_bytes / trees.len().max(1) as u64).max(LEAST_SORT_BYTES) as usize;
+        let part = |&place: &usize| Part {
+            tree: table.tree(place).clone(),
+            sorter: Sorter::new(shared.context.spill.clone(), each),
+        };
+        let parts = trees.iter().map(part).collect();
+        Ok(TreeBuild { table: table.clone(), parts, shared })
+    }
+
+    /// Adds an entry to the `part`-th of the trees.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn add(&mut self, part: usize, key: &[u8], value: &[u8]) -> Result<()> {
+        self.parts[part].sorter.push(key, value)
+    }
+
+    /// Sorts and loads, several trees at a time, and makes a checkpoint. After an error the trees are not to be used.
+    pub fn finish(self) -> Result<()> {
+        let TreeBuild { shared, table, parts } = self;
+        let trees: Vec<Arc<Tree>> = parts.iter().map(|part| part.tree.clone()).collect();
+        let threads = match shared.background {
+            true => std::thread::available_parallelism().map_or(1, |n| n.get()).min(parts.len()),
+            false => 1,
+        };
+        // The largest first, so that no thread is left with it at the end.
+        let mut queue = parts;
+        queue.sort_by_key(|part| part.sorter.entries());
+        let queue = Mutex::new(queue);
+        let work = || -> Result<()> {
+            loop {
+                let Some(part) = queue.lock().pop() else { return Ok(()) };
+                load(part)?;
+            }
+        };
+        if threads <= 1 {
+            work()?;
+        } else {
+            std::thread::scope(|scope| -> Result<()> {
+                let spawn = |number| {
+                    let thread = std::thread::Builder::new().name(format!("teak-build-{number}"));
+                    thread.spawn_scoped(scope, work)
+                };
+                let spawned: Vec<_> = (1..threads).map(spawn).collect();
+                // This thread works too; one that could not be started is not missed.
+                let mut result = work();
+                for thread in spawned.into_iter().flatten() {
+                    let outcome = thread.join();
+                    let outcome =
+                        outcome.unwrap_or(Err(Error::OutOfMemory("a thread that built an index has died")));
+                    result = result.and(outcome);
+                }
+                result
+            })?;
+        }
+        shared.mark_dirty(trees.iter());
+        let durable = shared.checkpoint(false);
+        drop(table);
+        durable
+    }
+}
+
+fn load(part: Part) -> Result<()> {
+    let Part { tree, sorter } = part;
+    let mut sorted = sorter.finish()?;
+    let mut loader = TreeLoader::new(&tree);
+    while sorted.advance()? {
+        let (key, value) = sorted.entry();
+        loader.push(key, value)?;
+    }
+    let entries = loader.finish()?;
+    tree.add_entries(entries as i64);
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Trees that are filled without the log: what is there afterwards, after a crash, and what is given back.
+
+use super::*;
+use crate::file::Fault;
+
+const DISABLED: &[u8] = b"disabled";
+const ENABLED: &[u8] = b"enabled";
+
+fn key(i: u64) -> Vec<u8> {
+    format!("{i:06}").into_bytes()
+}
+
+/// The entry of a row, as a second tree has it: other order, the row's key as value; a few values are large.
+fn entry(i: u64) -> (Vec<u8>, Vec<u8>) {
+    let value = if i.is_multiple_of(97) { vec![i as u8; 3000] } else { key(i) };
+    (format!("{:06}", i * 7919 % 10_007).into_bytes(), value)
+}
+
+fn entries(rows: impl Iterator<Item = u64>) -> Rows {
+    rows.map(entry).collect()
+}
+
+/// Rows without entries.
+fn fill(engine: &Engine, table: &Table, rows: std::ops::Range<u64>) -> Result<()> {
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    for i in rows {
+        txn.write(table.tree(0), &key(i), WriteOp::Insert(&[i as u8; 50]))?;
+    }
+    txn.commit()
+}
+
+fn build(engine: &Engine, rows: u64, sort_bytes: u64) -> Result<()> {
+    let table = engine.open_table("t")?;
+    let mut build = engine.build_trees(&table, &[1], sort_bytes)?;
+    for i in 0..rows {
+        let (key, value) = entry(i);
+        build.add(0, &key, &value)?;
+    }
+    build.finish()
+}
+
+#[test]
+fn a_built_tree_has_all_entries_survives_a_crash_and_is_written_to_like_any_other() {
+    for rows in [0, 1, 30, 5000] {
+        let (fs, engine, table) = with_table(rows);
+        fill(&engine, &table, 0..rows).unwrap();
+        drop(table);
+        build(&engine, rows, 0).unwrap();
+        let (fs, engine) = crash(&fs, engine);
+        let table = engine.open_table("t").unwrap();
+        let mut expected = entries(0..rows);
+        assert!(all(&engine, table.tree(1)) == expected, "{rows} rows");
+        assert_eq!(table.tree(1).entries(), rows);
+        engine.check_table(&table).unwrap();
+        put(&engine, table.tree(1), &[("000000x", "new"), ("zzz", "last")]);
+        expected.extend([(b"000000x".to_vec(), b"new".to_vec()), (b"zzz".to_vec(), b"last".to_vec())]);
+        drop(table);
+        let (_fs, engine) = crash(&fs, engine);
+        let table = engine.open_table("t").unwrap();
+        assert!(all(&engine, table.tree(1)) == expected);
+        engine.checkpoint().unwrap();
+        engine.check_table(&table).unwrap();
+    }
+}
+
+#[test]
+fn a_snapshot_from_before_the_build_is_told_so_and_the_rows_stay_readable_to_it() {
+    let (_fs, engine, table) = with_table(1);
+    fill(&engine, &table, 0..10).unwrap();
+    let mut old = engine.begin(Isolation::Repeatable);
+    assert_eq!(read(&mut old, table.tree(0), View::Snapshot).len(), 10);
+    fill(&engine, &table, 10..20).unwrap();
+    build(&engine, 20, 1 << 20).unwrap();
+    let mut cursor = Cursor::new(table.tree(1).clone());
+    assert!(matches!(cursor.first(&mut old, View::Snapshot), Err(Error::TableChanged)));
+    assert!(cursor.first(&mut old, View::Latest).unwrap());
+    assert_eq!(read(&mut old, table.tree(0), View::Snapshot).len(), 10);
+    assert_eq!(all(&engine, table.tree(1)), entries(0..20));
+}
+
+#[test]
+fn an_unsorted_feed_with_a_key_twice_is_an_error_and_changes_nothing() {
+    let (_fs, engine, table) = with_table(1);
+    let mut build = engine.build_trees(&table, &[1], 1 << 20).unwrap();
+    for key in [b"b", b"a", b"b"] {
+        build.add(0, key, b"").unwrap();
+    }
+    assert!(matches!(build.finish(), Err(Error::Corrupt { .. })));
+    assert!(all(&engine, table.tree(1)).is_empty());
+    put(&engine, table.tree(1), &[("k", "v")]);
+    let build = engine.build_trees(&table, &[1], 1 << 20).unwrap();
+    assert!(matches!(build.finish(), Err(Error::Corrupt { .. })), "the tree is not empty");
+}
+
+#[test]
+fn renewed_trees_give_their_space_back() {
+    let (fs, engine, table) = with_table(1);
+    fill(&engine, &table, 0..3000).unwrap();
+    drop(table);
+    build(&engine, 3000, 0).unwrap();
+    let mut sizes = Vec::new();
+    let mut state = (fs, engine);
+    for round in 0..6 {
+        let (fs, engine) = state;
+        engine.alter_table("t", &[1], DISABLED).unwrap();
+        let table = engine.open_table("t").unwrap();
+        assert_eq!((table.meta(), all(&engine, table.tree(1)).len()), (DISABLED, 0));
+        assert_eq!(all(&engine, table.tree(0)).len(), 3000);
+        drop(table);
+        // With and without a start between the change and the checkpoint that gives the space back.
+        state = if round % 2 == 0 { crash(&fs, engine) } else { (fs, engine) };
+        build(&state.1, 3000, 0).unwrap();
+        state.1.alter_table("t", &[], ENABLED).unwrap();
+        state.1.checkpoint().unwrap();
+        let table = state.1.open_table("t").unwrap();
+        assert_eq!(all(&state.1, table.tree(1)), entries(0..3000));
+        sizes.push(table.disk_bytes());
+    }
+    assert!(sizes[5] <= sizes[1], "the file grows with each round: {sizes:?}");
+}
+
+/// Disables, changes rows, builds, enables: as ALTER TABLE does it.
+fn round_trip(engine: &Engine, rows: u64) -> Result<()> {
+    engine.alter_table("t", &[1], DISABLED)?;
+    let table = engine.open_table("t")?;
+    fill(engine, &table, rows..rows + 300)?;
+    drop(table);
+    build(engine, rows + 300, 0)?;
+    engine.alter_table("t", &[], ENABLED)?;
+    engine.checkpoint()
+}
+
+#[test]
+fn a_power_cut_at_any_moment_leaves_an_index_that_is_whole_or_said_to_be_disabled() {
+    let (mut cut, mut finished) = (0, false);
+    while !finished {
+        let (fs, engine, table) = with_table(cut + 1);
+        fill(&engine, &table, 0..400).unwrap();
+        drop(table);
+        build(&engine, 400, 0).unwrap();
+        engine.alter_table("t", &[], ENABLED).unwrap();
+        fs.fail_after(cut, Fault::PowerCut);
+        finished = round_trip(&engine, 400).is_ok();
+        let (fs, engine) = crash(&fs, engine);
+        let table = engine.open_table("t").unwrap();
+        let rows = all(&engine, table.tree(0)).len() as u64;
+        assert!(rows == 400 || rows == 700, "cut {cut}: {rows} rows");
+        if table.meta() == ENABLED {
+            assert!(all(&engine, table.tree(1)) == entries(0..rows), "cut {cut}");
+        }
+        engine.check_table(&table).unwrap();
+        drop(table);
+        // What is half done does not stand in the way.
+        engine.alter_table("t", &[1], DISABLED).unwrap();
+        build(&engine, rows, 0).unwrap();
+        engine.alter_table("t", &[], ENABLED).unwrap();
+        engine.checkpoint().unwrap();
+        let (_fs, engine) = crash(&fs, engine);
+        let table = engine.open_table("t").unwrap();
+        assert!(all(&engine, table.tree(1)) == entries(0..rows), "cut {cut}, second start");
+        engine.check_table(&table).unwrap();
+        cut += if cut < 60 { 1 } else { 5 };
+    }
+    assert!(cut > 40, "it consists of more than {cut} operations");
+}
+
+#[test]
+fn a_table_dropped_with_renewed_trees_leaves_no_trace() {
+    let (fs, engine, table) = with_table(1);
+    fill(&engine, &table, 0..1000).unwrap();
+    drop(table);
+    build(&engine, 1000, 0).unwrap();
+    engine.alter_table("t", &[1], DISABLED).unwrap();
+    engine.drop_table("t").unwrap();
+    engine.checkpoint().unwrap();
+    let (_fs, engine) = crash(&fs, engine);
+    assert!(engine.table_names("").unwrap().is_empty());
+    engine.checkpoint().unwrap();
+}

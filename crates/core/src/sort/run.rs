@@ -1,0 +1,181 @@
+//! Runs of entries: in memory, and in the spill file.
+//!
+//! ```text
+//! chunk: per entry  key length u32 | value length u32 | key | value
+//! ```
+//! Little-endian; compressed one by one. The file never outlives the process, so the format has no version.
+
+use crate::store::{SpillExtent, SpillFile};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// A chunk is written when it has grown past this.
+const CHUNK_BYTES: usize = 128 << 10;
+/// Offsets in a run are 32 bits.
+const MOST_RUN_BYTES: usize = u32::MAX as usize;
+
+#[derive(Clone, Copy)]
+struct Item {
+    /// The key's first bytes, as a number that sorts like them: most comparisons end there.
+    head: u64,
+    start: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+}
+
+/// Entries in memory.
+#[derive(Default)]
+pub(super) struct MemoryRun {
+    items: Vec<Item>,
+    bytes: Vec<u8>,
+}
+
+impl MemoryRun {
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Bytes of memory with one more entry; more than there can be if it does not fit.
+    pub fn memory_with(&self, key: &[u8], value: &[u8]) -> usize {
+        let bytes = self.bytes.len() + key.len() + value.len();
+        if bytes > MOST_RUN_BYTES {
+            return usize::MAX;
+        }
+        bytes + (self.items.len() + 1) * std::mem::size_of::<Item>()
+    }
+
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        let mut head = [0; 8];
+        let width = key.len().min(8);
+        head[..width].copy_from_slice(&key[..width]);
+        self.items.push(Item {
+            head: u64::from_be_bytes(head),
+            start: self.bytes.len() as u32,
+            key_bytes: key.len() as u32,
+            value_bytes: value.len() as u32,
+        });
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+    }
+
+    pub fn sort(&mut self) {
+        let bytes = &self.bytes;
+        let key = |item: &Item| &bytes[item.start as usize..][..item.key_bytes as usize];
+        self.items.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
+    }
+
+    pub fn entry(&self, i: usize) -> (&[u8], &[u8]) {
+        let item = &self.items[i];
+        let (key, rest) = self.bytes[item.start as usize..].split_at(item.key_bytes as usize);
+        (key, &rest[..item.value_bytes as usize])
+    }
+
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.items.clear();
+        self.bytes.clear();
+    }
+}
+
+/// A sorted run in the spill file.
+pub(super) struct SpilledRun {
+    chunks: std::vec::IntoIter<SpillExtent>,
+}
+
+/// Writes a run.
+pub(super) struct RunWriter<'a> {
+    spill: &'a Arc<SpillFile>,
+    chunk: Vec<u8>,
+    chunks: Vec<SpillExtent>,
+}
+
+impl<'a> RunWriter<'a> {
+    pub fn new(spill: &'a Arc<SpillFile>) -> RunWriter<'a> {
+        RunWriter { spill, chunk: Vec::new(), chunks: Vec::new() }
+    }
+
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.chunk.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        self.chunk.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        self.chunk.extend_from_slice(key);
+        self.chunk.extend_from_slice(value);
+        if self.chunk.len() >= CHUNK_BYTES {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.chunks.push(self.spill.write_compressed(&self.chunk)?);
+        self.chunk.clear();
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<SpilledRun> {
+        if !self.chunk.is_empty() {
+            self.write()?;
+        }
+        Ok(SpilledRun { chunks: self.chunks.into_iter() })
+    }
+}
+
+/// Reads a run from its first entry to its last.
+pub(super) enum RunReader {
+    Memory { run: MemoryRun, next: usize },
+    Spilled { run: SpilledRun, chunk: Vec<u8>, key: std::ops::Range<usize>, value: std::ops::Range<usize> },
+}
+
+impl RunReader {
+    pub fn memory(run: MemoryRun) -> RunReader {
+        RunReader::Memory { run, next: 0 }
+    }
+
+    pub fn spilled(run: SpilledRun) -> RunReader {
+        RunReader::Spilled { run, chunk: Vec::new(), key: 0..0, value: 0..0 }
+    }
+
+    /// Goes to the next entry; `false` at the end.
+    pub fn advance(&mut self) -> Result<bool> {
+        match self {
+            RunReader::Memory { run, next } => {
+                *next += 1;
+                Ok(*next <= run.len())
+            }
+            RunReader::Spilled { run, chunk, key, value } => {
+                let mut at = value.end;
+                if at >= chunk.len() {
+                    // Its space in the file is free again when it has been read.
+                    let Some(extent) = run.chunks.next() else { return Ok(false) };
+                    *chunk = extent.read()?;
+                    at = 0;
+                }
+                let damaged = || Error::corrupt("temporary file", 0, "a sorted run that does not decode");
+                let number = |at: usize| {
+                    let bytes = chunk.get(at..at + 4)?.try_into().ok()?;
+                    Some(u32::from_le_bytes(bytes) as usize)
+                };
+                let (Some(key_bytes), Some(value_bytes)) = (number(at), number(at + 4)) else {
+                    return Err(damaged());
+                };
+                *key = at + 8..at + 8 + key_bytes;
+                *value = key.end..key.end + value_bytes;
+                if value.end > chunk.len() {
+                    return Err(damaged());
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// The current entry.
+    pub fn entry(&self) -> (&[u8], &[u8]) {
+        match self {
+            RunReader::Memory { run, next } => run.entry(*next - 1),
+            RunReader::Spilled { chunk, key, value, .. } => (&chunk[key.clone()], &chunk[value.clone()]),
+        }
+    }
+}

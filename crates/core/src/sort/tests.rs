@@ -1,0 +1,81 @@
+//! Whatever goes in comes out sorted, whether it fits or not.
+
+use super::*;
+use crate::file::SimulatedFileSystem;
+use std::path::Path;
+
+fn sorter(budget_bytes: usize) -> (Arc<SpillFile>, Sorter) {
+    let fs = SimulatedFileSystem::new(7);
+    crate::file::FileSystem::create_dir(&fs, Path::new("/tmp")).unwrap();
+    let spill = SpillFile::create(&fs, Path::new("/tmp"), u64::MAX).unwrap();
+    (spill.clone(), Sorter::new(spill, budget_bytes))
+}
+
+/// Keys of different lengths that share long prefixes, in an order of no kind.
+fn entry(i: u64) -> (Vec<u8>, Vec<u8>) {
+    let spread = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let key = format!("{}{:03}", "same prefix ".repeat((spread >> 60) as usize % 3), spread % 100_003);
+    ([key.as_bytes(), &i.to_be_bytes()].concat(), vec![i as u8; (spread >> 50) as usize % 40])
+}
+
+fn check(budget_bytes: usize, entries: u64) -> u64 {
+    let (spill, mut sorter) = sorter(budget_bytes);
+    let mut expected = Vec::new();
+    for i in 0..entries {
+        let (key, value) = entry(i);
+        sorter.push(&key, &value).unwrap();
+        expected.push((key, value));
+    }
+    assert_eq!(sorter.entries(), entries);
+    let spilled = spill.used_bytes();
+    expected.sort();
+    let mut sorted = sorter.finish().unwrap();
+    for (key, value) in &expected {
+        assert!(sorted.advance().unwrap());
+        assert_eq!(sorted.entry(), (&key[..], &value[..]));
+    }
+    assert!(!sorted.advance().unwrap() && !sorted.advance().unwrap());
+    drop(sorted);
+    assert_eq!(spill.used_bytes(), 0, "temporary space is given back");
+    spilled
+}
+
+#[test]
+fn entries_come_out_sorted_from_memory_from_runs_and_from_merged_runs() {
+    assert_eq!(check(1 << 20, 0), 0);
+    assert_eq!(check(1 << 20, 1), 0);
+    assert_eq!(check(1 << 20, 1000), 0);
+    assert!(check(10 << 10, 2000) > 0);
+    // More runs than a level keeps.
+    assert!(check(2 << 10, 8000) > 0);
+}
+
+#[test]
+fn an_entry_larger_than_the_memory_is_a_run_of_its_own() {
+    let (_, mut sorter) = sorter(100);
+    let values = [vec![2; 300_000], vec![1; 10], vec![3; 500]];
+    for (i, value) in values.iter().enumerate() {
+        sorter.push(&[9 - i as u8], value).unwrap();
+    }
+    let mut sorted = sorter.finish().unwrap();
+    for (i, value) in values.iter().enumerate().rev() {
+        assert!(sorted.advance().unwrap());
+        assert_eq!(sorted.entry(), (&[9 - i as u8][..], &value[..]));
+    }
+}
+
+#[test]
+fn a_full_spill_file_is_an_error_and_leaves_nothing() {
+    let fs = SimulatedFileSystem::new(7);
+    crate::file::FileSystem::create_dir(&fs, Path::new("/tmp")).unwrap();
+    let spill = SpillFile::create(&fs, Path::new("/tmp"), 10_000).unwrap();
+    let mut sorter = Sorter::new(spill.clone(), 4000);
+    let mut random = 1u64;
+    let result = (0..10_000u64).try_for_each(|i| {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        sorter.push(&[i.to_le_bytes(), random.to_be_bytes()].concat(), &random.to_le_bytes())
+    });
+    assert!(matches!(result, Err(crate::Error::SpillFull { .. })), "{result:?}");
+    drop(sorter);
+    assert_eq!(spill.used_bytes(), 0);
+}

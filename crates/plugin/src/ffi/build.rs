@@ -1,0 +1,94 @@
+//! Building indexes.
+
+use super::border::{array, put, RawBytes, TableHandle};
+use super::engine::with_engine;
+use super::guard::{run, value};
+use crate::core_engine::TreeBuild;
+use crate::engine::EngineHandle;
+use crate::outcome::{Status, Stop};
+use std::sync::Arc;
+
+/// `teak_build`
+pub struct BuildHandle {
+    engine: Arc<EngineHandle>,
+    parts: usize,
+    /// `None`: finished.
+    build: Option<TreeBuild>,
+}
+
+/// `teak_table_alter`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_alter(
+    handle: *const EngineHandle,
+    name: RawBytes,
+    renewed: *const u32,
+    n_renewed: usize,
+    meta: RawBytes,
+) -> Status {
+    // SAFETY: the handle is open, the arrays readable.
+    unsafe {
+        with_engine(handle, |engine| {
+            let renewed: Vec<usize> = array(renewed, n_renewed).iter().map(|&place| place as usize).collect();
+            Ok(engine.core.alter_table(name.name()?, &renewed, meta.slice())?)
+        })
+    }
+}
+
+/// `teak_build_new`
+#[no_mangle]
+pub unsafe extern "C" fn teak_build_new(
+    handle: *mut TableHandle,
+    trees: *const u32,
+    n_trees: usize,
+    sort_bytes: u64,
+    out: *mut *mut BuildHandle,
+) -> Status {
+    // SAFETY: the handle is open or NULL, the array readable, the result writable.
+    let (table, trees) = unsafe { (handle.as_ref(), array(trees, n_trees)) };
+    run(table.map(|t| &*t.engine), || {
+        let t = table.ok_or(Stop::Misuse("no table"))?;
+        let places: Vec<usize> = trees.iter().map(|&place| place as usize).collect();
+        if places.iter().any(|&place| place >= t.table.trees()) {
+            return Err(Stop::Misuse("no such tree"));
+        }
+        let build = t.engine.core.build_trees(&t.table, &places, sort_bytes)?;
+        let build = BuildHandle { engine: t.engine.clone(), parts: places.len(), build: Some(build) };
+        // SAFETY: by the contract of the header.
+        unsafe { put(out, Box::into_raw(Box::new(build))) };
+        Ok(())
+    })
+}
+
+/// `teak_build_add`
+#[no_mangle]
+pub unsafe extern "C" fn teak_build_add(
+    handle: *mut BuildHandle,
+    part: u32,
+    key: RawBytes,
+    value: RawBytes,
+) -> Status {
+    // SAFETY: the handle is open or NULL and used by one thread, key and value are readable.
+    let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
+    let Some(BuildHandle { engine, parts, build }) = handle else { return Status::Misuse };
+    run(Some(engine), || match build {
+        Some(build) if (part as usize) < *parts => Ok(build.add(part as usize, key, value)?),
+        _ => Err(Stop::Misuse("no such part of a build")),
+    })
+}
+
+/// `teak_build_finish`
+#[no_mangle]
+pub unsafe extern "C" fn teak_build_finish(handle: *mut BuildHandle) -> Status {
+    // SAFETY: the handle is open or NULL and used by one thread.
+    let Some(BuildHandle { engine, build, .. }) = (unsafe { handle.as_mut() }) else { return Status::Misuse };
+    run(Some(engine), || Ok(build.take().ok_or(Stop::Misuse("a build that is finished"))?.finish()?))
+}
+
+/// `teak_build_free`
+#[no_mangle]
+pub unsafe extern "C" fn teak_build_free(handle: *mut BuildHandle) {
+    if !handle.is_null() {
+        // SAFETY: `teak_build_new` made the box, and the shim does not use the handle again.
+        value(None, (), || drop(unsafe { Box::from_raw(handle) }));
+    }
+}
