@@ -212,7 +212,7 @@ class ha_teak final : public handler {
     bool skip_locked_ = false;
     bool locked_by_server_ = false; /* between external_lock(F_*LCK) and F_UNLCK */
     bool copying_alter_ = false;
-    bool bulk_insert_ = false;       /* between start_bulk_insert and end_bulk_insert */
+    bool bulk_insert_ = false;       /* many rows, between start_bulk_insert and end_bulk_insert */
     bool reads_for_build_ = false;   /* a scan of all rows, whoever wrote them */
     ulonglong disabled_indexes_ = 0; /* as the table's metadata says */
     ulonglong deferred_indexes_ = 0; /* to be built at the end of the bulk insert */

@@ -14,6 +14,8 @@ namespace {
 constexpr uchar kMetaHead[] = {'T', 'e', 'a', 'k', 1};
 constexpr size_t kMetaBytes = sizeof kMetaHead + 8;
 constexpr ha_rows kRowsBetweenReports = 4096;
+/* A build ends with a checkpoint, which fewer rows than these are not worth. */
+constexpr ha_rows kRowsToDefer = 10000;
 
 } // namespace
 
@@ -63,7 +65,7 @@ int ha_teak::alter_indexes(ulonglong disabled, ulonglong renewed) {
 
 /* `map`: what stays enabled. */
 int ha_teak::disable_indexes(key_map map, bool persist) {
-    if (!persist || temporary_) return HA_ERR_WRONG_COMMAND;
+    if (!persist) return HA_ERR_WRONG_COMMAND;
     if (int error = ready()) return error;
     ulonglong disabled = disabled_indexes_;
     for (uint i = 0; i < table->s->keys; i++)
@@ -73,7 +75,7 @@ int ha_teak::disable_indexes(key_map map, bool persist) {
 }
 
 int ha_teak::enable_indexes(key_map map, bool persist) {
-    if (!persist || temporary_) return disabled_indexes_ ? HA_ERR_WRONG_COMMAND : 0;
+    if (!persist) return disabled_indexes_ ? HA_ERR_WRONG_COMMAND : 0;
     if (int error = ready()) return error;
     ulonglong enabled = disabled_indexes_ & map.to_ulonglong();
     if (!enabled) return 0;
@@ -146,14 +148,14 @@ int ha_teak::feed_build(teak_build* build, ulonglong indexes) {
     return error ? error : ended;
 }
 
-void ha_teak::start_bulk_insert(ha_rows, uint) {
-    bulk_insert_ = true;
+void ha_teak::start_bulk_insert(ha_rows rows, uint) {
+    bulk_insert_ = rows >= kRowsToDefer;
     defer_indexes();
 }
 
 /* A table that ALTER copies into is seen by nobody else: its indexes can wait until the rows are there. */
 void ha_teak::defer_indexes() {
-    if (!bulk_insert_ || !copying_alter_ || temporary_ || deferred_indexes_ || ready() != 0) return;
+    if (!bulk_insert_ || !copying_alter_ || deferred_indexes_ || ready() != 0) return;
     teak_cursor* rows = cursor_of(0);
     if (!rows) return;
     teak_entry_view entry;
