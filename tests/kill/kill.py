@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Kills a server under load, restarts it and compares what is there with what was acknowledged.
 
-Workloads: bank transfers between accounts, each with a row in a journal, and appends with a secondary index and a
-large text now and then. Every other round runs with the binary log. Prints 'N passed, N failed', a round each.
+Workloads: bank transfers between accounts, each with a row in a journal; appends with a secondary index and a large text
+now and then; and appends to a table whose keys are disabled, enabled, added and dropped meanwhile. Every other round runs with the binary log. Prints 'N passed, N failed', a round each.
 """
 
 import argparse
@@ -21,6 +21,8 @@ ACCOUNTS = 200
 START_BALANCE = 1000
 BANKERS = 4
 WRITERS = 2
+# Enough that ALTER builds the indexes at the end instead of row by row.
+OLD_ROWS = 12_000
 
 SCHEMA = [
     "CREATE TABLE accounts (id INT PRIMARY KEY, balance BIGINT NOT NULL, changed INT NOT NULL, KEY (changed), KEY (balance, id))",
@@ -28,6 +30,9 @@ SCHEMA = [
     " KEY (source), KEY (target, amount))",
     "CREATE TABLE appended (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, note VARCHAR(60), body MEDIUMTEXT,"
     " UNIQUE KEY (client, number), KEY (note))",
+    "CREATE TABLE altered (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, note VARCHAR(60), UNIQUE KEY (client, number), KEY (note),"
+    " KEY (number))",
+    "INSERT INTO altered (client, number, note) SELECT -1, seq, MD5(seq) FROM seq_1_to_%d" % OLD_ROWS,
     "INSERT INTO accounts SELECT seq, %d, 0 FROM seq_1_to_%d" % (START_BALANCE, ACCOUNTS),
 ]
 
@@ -101,6 +106,18 @@ class Writer(Client):
         return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], cursor)
 
 
+class Alterer(Client):
+    """Appends rows and changes the indexes of their table."""
+
+    CHANGES = ["DISABLE KEYS", "ENABLE KEYS", "ENABLE KEYS", "ADD KEY IF NOT EXISTS extra (note, number)", "DROP KEY IF EXISTS extra"]
+
+    def step(self, cursor, number):
+        if self.random.random() < 0.2:
+            cursor.execute(f"ALTER TABLE altered {self.random.choice(self.CHANGES)}")
+        write = "INSERT INTO altered (client, number, note) VALUES (%s, %s, %s)"
+        return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}"))], cursor)
+
+
 def rows(connection, query):
     with connection.cursor() as cursor:
         cursor.execute(query)
@@ -118,13 +135,31 @@ def check_numbers(found, clients, what):
         client.acknowledged = last
 
 
-def check(server, bankers, writers):
+def check_altered(connection):
+    """Each index that is not disabled agrees with the rows."""
+    columns = "id, client, number, note"
+    reference = sorted(rows(connection, f"SELECT {columns} FROM altered FORCE INDEX (PRIMARY) WHERE id > 0"))
+    enabled = rows(connection, "SELECT index_name, column_name FROM information_schema.statistics"
+                   " WHERE table_name = 'altered' AND table_schema = DATABASE() AND comment = '' AND seq_in_index = 1")
+    for index, column in enabled:
+        content = sorted(rows(connection, f"SELECT {columns} FROM altered FORCE INDEX ({index}) WHERE {column} IS NOT NULL"))
+        if content != reference:
+            raise AssertionError(f"altered: index {index} has {len(content)} rows, the table {len(reference)}")
+    verdict = rows(connection, "CHECK TABLE altered")
+    if verdict[-1][3] != "OK":
+        raise AssertionError(f"CHECK TABLE altered: {verdict}")
+
+
+def check(server, bankers, writers, alterers):
     connection = server.connect()
     per_client = "SELECT client, COUNT(*), MAX(number) FROM {} GROUP BY client"
     found = {client: (count, last) for client, count, last in rows(connection, per_client.format("journal"))}
     check_numbers(found, bankers, "journal")
     found = {client: (count, last) for client, count, last in rows(connection, per_client.format("appended"))}
     check_numbers(found, writers, "appended")
+    found = {client: (count, last) for client, count, last in rows(connection, per_client.format("altered"))}
+    check_numbers(found, alterers, "altered")
+    check_altered(connection)
     expected = {account: START_BALANCE for account in range(1, ACCOUNTS + 1)}
     changes = {account: 0 for account in range(1, ACCOUNTS + 1)}
     for source, target, amount in rows(connection, "SELECT source, target, amount FROM journal"):
@@ -161,7 +196,8 @@ def one_round(server, number, acknowledged, random_source):
     seed = random_source.random()
     bankers = [Banker(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(BANKERS)]
     writers = [Writer(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(BANKERS, BANKERS + WRITERS)]
-    clients = bankers + writers
+    alterers = [Alterer(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(BANKERS + WRITERS, BANKERS + WRITERS + 1)]
+    clients = bankers + writers + alterers
     for client in clients:
         client.start()
     time.sleep(0.3 + random_source.random() * 1.7)
@@ -172,7 +208,7 @@ def one_round(server, number, acknowledged, random_source):
         if client.failure is not None:
             raise AssertionError(f"client {client.number}: {client.failure!r}")
     server.start(options)
-    check(server, bankers, writers)
+    check(server, bankers, writers, alterers)
     server.kill()
     commits = 0
     for client in clients:
