@@ -173,7 +173,6 @@ fn recover(
     shared.clock.publish(&committed);
     let catalog = survey.take_catalog();
     let spaces = Spaces::replay(shared, &catalog, &committed)?;
-    spaces.retire_trees(shared)?;
     spaces.remove_orphans(shared, superblock.next_space)?;
     for (&table, &counter) in &survey.counters {
         if shared.system.table_of(table)?.is_some() {
@@ -181,6 +180,8 @@ fn recover(
             shared.counters.lock().insert(table, Arc::new(PersistedCounter::new(value)));
         }
     }
+    // Opens tables: their counters have to be known.
+    spaces.retire_trees(shared)?;
     if survey.records > 0 {
         let replayed = replay_tables(shared, &survey, superblock.replay_from, &committed, options)?;
         let text = format!(
@@ -358,19 +359,19 @@ impl Spaces {
 
     /// Removes the files of DDL that was not finished before the crash: those of dropped tables, and those younger than the checkpoint
     /// (with a number from `young` on) that no record names.
-    fn remove_orphans(self, shared: &Shared, young: u32) -> Result<()> {
+    fn remove_orphans(&self, shared: &Shared, young: u32) -> Result<()> {
         let mut live = HashSet::new();
         let mut orphans = HashSet::new();
-        for (space, (trees, names)) in self.mentioned {
+        for (&space, (trees, names)) in &self.mentioned {
             let mut used = false;
             for name in names {
-                used |= shared.system.table(&name)?.is_some_and(|record| record.space == space);
+                used |= shared.system.table(name)?.is_some_and(|record| record.space == space);
             }
             if used {
                 live.insert(space);
             } else {
                 orphans.insert(space);
-                shared.dropped.lock().push(Dropped { space: Some(space), trees, retired: Vec::new() });
+                shared.dropped.lock().push(Dropped { space: Some(space), trees: trees.clone(), retired: Vec::new() });
             }
         }
         let files = shared.fs.list(&shared.dir)?;

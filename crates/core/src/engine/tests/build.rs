@@ -119,6 +119,29 @@ fn renewed_trees_give_their_space_back() {
     assert!(sizes[5] <= sizes[1], "the file grows with each round: {sizes:?}");
 }
 
+#[test]
+fn the_counter_survives_a_change_of_trees_and_a_crash_after_it() {
+    let (fs, engine, table) = with_table(1);
+    let count = |engine: &Engine, value| {
+        let table = engine.open_table("t").unwrap();
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        txn.note_counter(&table, value);
+        txn.write(table.tree(0), &value.to_be_bytes(), WriteOp::Insert(b"row")).unwrap();
+        txn.commit().unwrap();
+    };
+    count(&engine, 10);
+    drop(table);
+    engine.checkpoint().unwrap();
+    count(&engine, 20);
+    engine.alter_table("t", &[1], DISABLED).unwrap();
+    assert_eq!(engine.open_table("t").unwrap().counter(), 20);
+    count(&engine, 30);
+    let (fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.open_table("t").unwrap().counter(), 30);
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.open_table("t").unwrap().counter(), 30);
+}
+
 /// Disables, changes rows, builds, enables: as ALTER TABLE does it.
 fn round_trip(engine: &Engine, rows: u64) -> Result<()> {
     engine.alter_table("t", &[1], DISABLED)?;
