@@ -371,7 +371,11 @@ impl Spaces {
                 live.insert(space);
             } else {
                 orphans.insert(space);
-                shared.dropped.lock().push(Dropped { space: Some(space), trees: trees.clone(), retired: Vec::new() });
+                shared.dropped.lock().push(Dropped {
+                    space: Some(space),
+                    trees: trees.clone(),
+                    retired: Vec::new(),
+                });
             }
         }
         let files = shared.fs.list(&shared.dir)?;
