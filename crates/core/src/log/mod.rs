@@ -12,6 +12,7 @@
 //! The bytes are described in `docs/format.md`, "Write-ahead log".
 
 mod group;
+mod packed;
 mod reader;
 pub mod record;
 mod segment;

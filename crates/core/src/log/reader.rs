@@ -10,7 +10,7 @@ use std::path::Path;
 use super::segment::{
     checksum, list_segments, segment_path, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES,
 };
-use super::{LogRecord, Lsn};
+use super::{packed, LogRecord, Lsn};
 use crate::file::{FileSystem, OpenMode};
 use crate::{Error, Result};
 
@@ -128,6 +128,7 @@ fn scan_segment(
     scanned: &mut Scanned,
     visit: Visit<'_>,
 ) -> Result<()> {
+    let mut unpacked = Vec::new();
     while limit != Some(scanned.end) {
         let lsn = scanned.end;
         let header = reader.header(lsn)?;
@@ -137,7 +138,7 @@ fn scan_segment(
             Some(header) if header.skip => true,
             Some(header) => match reader.payload(lsn, header)? {
                 Some(payload) if lsn >= from => {
-                    match LogRecord::decode(payload) {
+                    match packed::unpack(payload, &mut unpacked).and_then(LogRecord::decode) {
                         Ok(record) => visit(lsn, record)?,
                         Err(detail) => return Err(reader.corrupt(lsn, detail)),
                     }

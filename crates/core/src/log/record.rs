@@ -10,7 +10,7 @@
 //! The frame around a record carries its length and checksum, so a decoder that fails has met a bug or a newer format and not
 //! a torn write; it nevertheless checks every bound. Decoding checks all ops once, iterating them cannot fail afterwards.
 
-use super::varint;
+use super::{packed, varint};
 use crate::{Error, Result, TreeId, TxnId, WriteOp};
 
 /// Longest key that an op may have, in bytes.
@@ -356,10 +356,10 @@ impl<'a> LogRecord<'a> {
             _ => {}
         }
         out.extend_from_slice(ops.bytes);
-        out
+        packed::pack(out)
     }
 
-    /// Reads what [`LogRecord::encode`] wrote; the error says what is wrong.
+    /// Reads what [`LogRecord::encode`] wrote, after [`packed::unpack`]; the error says what is wrong.
     pub fn decode(bytes: &'a [u8]) -> Result<LogRecord<'a>, &'static str> {
         let (&kind, mut input) = bytes.split_first().ok_or("empty record")?;
         let txn = varint::take(&mut input).ok_or("malformed transaction id")?;
@@ -456,7 +456,9 @@ mod tests {
                 LogRecord::Counter { txn, table: 0, value: u64::MAX, change: CounterChange::Raise },
             ] {
                 let bytes = record.encode();
-                prop_assert_eq!(LogRecord::decode(&bytes), Ok(record));
+                let mut buffer = Vec::new();
+                let bytes = packed::unpack(&bytes, &mut buffer).unwrap();
+                prop_assert_eq!(LogRecord::decode(bytes), Ok(record));
             }
         }
 

@@ -1,0 +1,90 @@
+//! Large records are compressed: they are those of bulk work, which writes the log faster than anything else.
+//!
+//! ```text
+//! packed   kind u8 = 7 | length of the record varint | the record, as an LZ4 block
+//! ```
+//!
+//! Who commits compresses, on its own thread, before the record is queued. Records of ordinary transactions stay as they are: a replay reads
+//! them faster, and they are too small to gain much.
+
+use super::varint;
+
+/// The kind of record that holds another one, compressed.
+const PACKED: u8 = 7;
+/// Records from this size on are compressed, in bytes.
+const LEAST_BYTES: usize = 256 << 10;
+/// Records above this size are not, in bytes: both forms have to fit in memory.
+const MOST_BYTES: usize = 256 << 20;
+
+/// The record, compressed if that pays.
+pub(super) fn pack(record: Vec<u8>) -> Vec<u8> {
+    if !(LEAST_BYTES..=MOST_BYTES).contains(&record.len()) {
+        return record;
+    }
+    let mut out = Vec::with_capacity(16 + lz4_flex::block::get_maximum_output_size(record.len()));
+    out.push(PACKED);
+    varint::put(&mut out, record.len() as u64);
+    let head = out.len();
+    out.resize(out.capacity(), 0);
+    match lz4_flex::block::compress_into(&record, &mut out[head..]) {
+        Ok(bytes) if head + bytes < record.len() - record.len() / 8 => {
+            out.truncate(head + bytes);
+            out.shrink_to_fit();
+            out
+        }
+        _ => record,
+    }
+}
+
+/// The record in `payload`; `buffer` takes it if it is compressed. The error says what is wrong.
+pub(super) fn unpack<'a>(payload: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<&'a [u8], &'static str> {
+    let [PACKED, rest @ ..] = payload else { return Ok(payload) };
+    let mut compressed = rest;
+    let length = varint::take(&mut compressed).and_then(|length| usize::try_from(length).ok());
+    let length = length.filter(|&length| length <= MOST_BYTES).ok_or("length of a compressed record")?;
+    buffer.resize(length, 0);
+    match lz4_flex::block::decompress_into(compressed, buffer) {
+        Ok(found) if found == length => Ok(&buffer[..]),
+        _ => Err("a compressed record that does not decompress"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_records_shrink_and_come_back_and_others_stay_as_they_are() {
+        let text: Vec<u8> = (0..1u32 << 20).map(|i| (i / 7 % 50) as u8).collect();
+        let random: Vec<u8> =
+            (0..1u64 << 20).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect();
+        for (record, shrinks) in
+            [(text.clone(), true), (text[..1000].to_vec(), false), (random, false), (Vec::new(), false)]
+        {
+            let packed = pack(record.clone());
+            assert_eq!(packed.len() < record.len(), shrinks);
+            assert!(unpack(&packed, &mut Vec::new()).unwrap() == record);
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_errors_and_allocate_nothing_beyond_the_limit() {
+        let text = vec![3; 1 << 20];
+        let packed = pack(text.clone());
+        for cut in [1, 2, 5, packed.len() / 2, packed.len() - 1] {
+            assert!(unpack(&packed[..cut], &mut Vec::new()).is_err());
+        }
+        for at in 0..packed.len().min(300) {
+            let mut damaged = packed.clone();
+            damaged[at] ^= 0x41;
+            let mut buffer = Vec::new();
+            // Whatever comes out has the length that was announced, or is refused.
+            if let Ok(record) = unpack(&damaged, &mut buffer) {
+                assert!(record.len() <= MOST_BYTES.max(damaged.len()));
+            }
+        }
+        let mut huge = vec![PACKED];
+        varint::put(&mut huge, 1 << 40);
+        assert!(unpack(&huge, &mut Vec::new()).is_err());
+    }
+}
