@@ -56,8 +56,12 @@ mod tests {
     #[test]
     fn large_records_shrink_and_come_back_and_others_stay_as_they_are() {
         let text: Vec<u8> = (0..1u32 << 20).map(|i| (i / 7 % 50) as u8).collect();
-        let random: Vec<u8> =
-            (0..1u64 << 20).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect();
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 56) as u8
+        };
+        let random: Vec<u8> = (0..1 << 20).map(|_| next()).collect();
         for (record, shrinks) in
             [(text.clone(), true), (text[..1000].to_vec(), false), (random, false), (Vec::new(), false)]
         {

@@ -24,9 +24,17 @@ impl Random {
     }
 }
 
+/// A record of about that size: nothing in it can be compressed.
 fn record(number: u64, bytes: usize) -> Vec<u8> {
     let mut redo = RedoBuffer::new();
-    redo.push(1, 1, b"key", WriteOp::Insert(&vec![number as u8; bytes])).unwrap();
+    let mut state = number;
+    let value: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 56) as u8
+    })
+    .take(bytes)
+    .collect();
+    redo.push(1, 1, b"key", WriteOp::Insert(&value)).unwrap();
     LogRecord::Commit { txn: number, ops: redo.ops() }.encode()
 }
 
