@@ -85,6 +85,9 @@ pub enum Error {
     /// No table of that name.
     #[error("table '{0}' does not exist")]
     NoSuchTable(String),
+    /// A table has no such tree.
+    #[error("the table has no tree {0}")]
+    NoSuchTree(usize),
     /// A prepared transaction with that identifier exists, or none does.
     #[error("prepared transaction: {0}")]
     Xid(&'static str),

@@ -5,7 +5,7 @@
   built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
 
   ha_teak_ddl.cc    create, open, truncate, statistics     ha_teak_read.cc   scans and look-ups     ha_teak_write.cc   rows, AUTO_INCREMENT, locks
-  ha_teak_keys.cc   disabled indexes, building indexes
+  ha_teak_keys.cc   disabled indexes, building indexes      ha_teak_alter.cc   ALTER in place
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -13,29 +13,22 @@
 #include "session.h"
 #include "errors.h"
 #include "index_codec.h"
+#include "table_meta.h"
 #include <atomic>
 #include <mutex>
 
 namespace teak {
 
-/* A table's metadata. */
-class MetaBytes {
-  public:
-    explicit MetaBytes(ulonglong disabled);
-    teak_bytes bytes() const { return {bytes_, length_}; }
-
-  private:
-    uchar bytes_[16];
-    size_t length_;
-};
-/* Which indexes the metadata says are disabled. */
-ulonglong disabled_indexes(teak_bytes meta);
+/* The trees of a table with these options (nullptr: none). */
+teak_tree_spec tree_spec(const ha_table_option_struct* options);
 
 /* What all handlers of a table share. */
 class TableShare : public Handler_share {
   public:
-    /* Grows when open table handles are stale (TRUNCATE). */
+    /* Grows when open table handles are stale (TRUNCATE, trees that were added). */
     std::atomic<uint64_t> generation{0};
+    /* An ALTER in place is under way: the table may have trees that the server's definition does not know yet. */
+    std::atomic<bool> altering{false};
 
     std::mutex latch;                             /* guards what follows */
     std::vector<std::vector<double>> rec_per_key; /* of each index, rows per distinct prefix of n+1 parts */
@@ -120,6 +113,12 @@ class ha_teak final : public handler {
     uint lock_count() const override { return 0; }
     handler* clone(const char* name, MEM_ROOT* root) override;
 
+    /* ---- ALTER in place (ha_teak_alter.cc) */
+    enum_alter_inplace_result check_if_supported_inplace_alter(TABLE* altered, Alter_inplace_info* info) override;
+    bool prepare_inplace_alter_table(TABLE* altered, Alter_inplace_info* info) override;
+    bool inplace_alter_table(TABLE* altered, Alter_inplace_info* info) override;
+    bool commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) override;
+
     /* ---- disabled indexes, building indexes (ha_teak_keys.cc) */
     int disable_indexes(key_map map, bool persist) override;
     int enable_indexes(key_map map, bool persist) override;
@@ -138,7 +137,9 @@ class ha_teak final : public handler {
     /* The same for calls that can come without external_lock (temporary tables under LOCK TABLES). */
     int ready() { return session_ && session_->statement_open && locked_by_server_ ? 0 : prepare_statement(ha_thd()); }
     teak::TableShare* shared();
-    uint32_t tree_of(uint index) const { return primary_.hidden() ? index + 1 : index; }
+    uint32_t tree_of(uint index) const { return trees_[index]; }
+    uint index_of(uint32_t tree) const;
+    int map_trees();
     const teak::IndexCodec* index_codec(uint index) const;
     const teak::KeyCodec& key_codec(uint index) const {
         return index == table->s->primary_key ? primary_.key() : indexes_[index].key();
@@ -147,9 +148,11 @@ class ha_teak final : public handler {
     bool is_idle(uint index) const { return (disabled_indexes_ | deferred_indexes_) & 1ULL << index; }
     bool may_be_disabled(uint index) const;
     std::vector<uint32_t> trees_of(ulonglong indexes) const;
+    int alter_trees(const std::vector<uint32_t>& layout, const teak::TableMeta& meta);
     int alter_indexes(ulonglong disabled, ulonglong renewed);
     int build_indexes(ulonglong indexes);
-    int feed_build(teak_build* build, ulonglong indexes);
+    int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
+    int feed_build(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
     void defer_indexes();
     int set_counter(THD* thd, ulonglong value);
     void refresh_statistics(bool force);
@@ -192,6 +195,8 @@ class ha_teak final : public handler {
 
     teak::PrimaryCodec primary_;
     teak::RowCodec rows_;
+    teak::TableMeta meta_;
+    std::vector<uint32_t> trees_;           /* by the server's index number */
     std::vector<teak::IndexCodec> indexes_; /* by the server's index number; that of the primary key is unused */
 
     std::vector<teak_cursor*> cursors_; /* by tree; made when needed */

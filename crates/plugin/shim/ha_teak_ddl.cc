@@ -85,6 +85,12 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
 
 namespace teak {
 
+teak_tree_spec tree_spec(const ha_table_option_struct* options) {
+    static const uint32_t compressions[] = {TEAK_COMPRESSION_ZSTD, TEAK_COMPRESSION_LZ4, TEAK_COMPRESSION_NONE};
+    if (!options) return {0, TEAK_COMPRESSION_ZSTD};
+    return {static_cast<uint32_t>(options->block_size), compressions[options->compression % 3]};
+}
+
 handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root) {
     return new (root) ha_teak(hton, share);
 }
@@ -137,12 +143,40 @@ int ha_teak::open_table() {
     teak_status status =
         teak_table_open(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), &table_);
     if (status != TEAK_OK) return error_code(status, ha_thd());
-    if (teak_table_trees(table_) != 1 + secondary_keys(table)) {
-        close_table();
+    int error = map_trees();
+    if (error) close_table();
+    return error;
+}
+
+/* Finds each index's tree. Trees that no index has are left from an ALTER: of an index that was dropped, or that was to be added when the
+   server was killed. */
+int ha_teak::map_trees() {
+    if (!meta_.parse(teak_table_meta(table_)) || teak_table_trees(table_) != 1 + meta_.indexes.size())
         return HA_ERR_TABLE_DEF_CHANGED;
+    trees_.assign(table->s->keys, 0);
+    disabled_indexes_ = 0;
+    TableMeta wanted;
+    std::vector<uint32_t> layout{0};
+    for (uint i = 0; i < table->s->keys; i++) {
+        if (i == table->s->primary_key) continue;
+        uint32_t tree = meta_.tree_of(table->key_info[i]);
+        if (!tree) return HA_ERR_TABLE_DEF_CHANGED;
+        trees_[i] = tree;
+        const TableMeta::Index& index = meta_.indexes[tree - 1];
+        if (index.disabled) disabled_indexes_ |= 1ULL << i;
+        indexes_[i].set_tree(tree);
+        layout.push_back(tree);
+        wanted.indexes.push_back(index);
     }
-    disabled_indexes_ = disabled_indexes(teak_table_meta(table_));
-    return 0;
+    cursors_.assign(1 + meta_.indexes.size(), nullptr);
+    if (wanted.indexes.size() == meta_.indexes.size() || share_->altering.load()) return 0;
+    return alter_trees(layout, wanted);
+}
+
+uint ha_teak::index_of(uint32_t tree) const {
+    for (uint i = 0; i < trees_.size(); i++)
+        if (i != table->s->primary_key && trees_[i] == tree) return i;
+    return MAX_KEY;
 }
 
 void ha_teak::close_table() {
@@ -161,7 +195,6 @@ int ha_teak::open(const char* name, int, uint) {
     indexes_.clear();
     indexes_.resize(table->s->keys);
     entry_buffers_.clear();
-    cursors_.assign(1 + secondary_keys(table), nullptr);
     for (uint i = 0; i < table->s->keys; i++) {
         entry_buffers_.emplace_back(new EntryBuffers);
         if (i != table->s->primary_key && !indexes_[i].init(table, i, &primary_)) return HA_ERR_UNSUPPORTED;
@@ -192,16 +225,11 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
         IndexCodec index;
         if (i != form->s->primary_key && !index.init(form, i, &primary)) return HA_ERR_UNSUPPORTED;
     }
-    teak_tree_spec spec{0, TEAK_COMPRESSION_ZSTD};
-    if (const ha_table_option_struct* options = info->option_struct) {
-        static const uint32_t compressions[] = {TEAK_COMPRESSION_ZSTD, TEAK_COMPRESSION_LZ4, TEAK_COMPRESSION_NONE};
-        spec.block_bytes = static_cast<uint32_t>(options->block_size);
-        spec.compression = compressions[options->compression % 3];
-    }
-    std::vector<teak_tree_spec> trees(1 + secondary_keys(form), spec);
+    std::vector<teak_tree_spec> trees(1 + secondary_keys(form), tree_spec(info->option_struct));
     teak_bytes core_name = table_name(name);
+    const std::vector<uchar> meta = TableMeta(form).encode();
     teak_status status =
-        teak_table_create(plugin.engine, core_name, trees.data(), trees.size(), MetaBytes(0).bytes());
+        teak_table_create(plugin.engine, core_name, trees.data(), trees.size(), bytes_of(meta.data(), meta.size()));
     if (status != TEAK_OK) return error_code(status, thd);
     if (info->auto_increment_value > 1 && form->s->found_next_number_field) {
         teak_session* session = nullptr;

@@ -2,8 +2,8 @@
   Indexes that are not kept up row by row: ALTER TABLE ... DISABLE KEYS and ENABLE KEYS, and those of a table that ALTER copies into.
   Both are built at the end, in one pass over the rows (teak_build).
 
-  Which indexes are disabled is in the table's metadata: version byte, then from version 1 on the set as 8 bytes, if it is not empty.
-  DISABLE gives these indexes new empty trees; until ENABLE has made the built trees durable and said so, they count for nothing.
+  Which indexes are disabled is in the table's metadata. DISABLE gives these indexes new empty trees; until ENABLE has made the built
+  trees durable and said so, they count for nothing.
 */
 #include "ha_teak.h"
 
@@ -11,27 +11,11 @@ using namespace teak;
 
 namespace {
 
-constexpr uchar kMetaHead[] = {'T', 'e', 'a', 'k', 1};
-constexpr size_t kMetaBytes = sizeof kMetaHead + 8;
 constexpr ha_rows kRowsBetweenReports = 4096;
 /* A build ends with a checkpoint, which fewer rows than these are not worth. */
 constexpr ha_rows kRowsToDefer = 10000;
 
 } // namespace
-
-namespace teak {
-
-MetaBytes::MetaBytes(ulonglong disabled) {
-    memcpy(bytes_, kMetaHead, sizeof kMetaHead);
-    int8store(bytes_ + sizeof kMetaHead, disabled);
-    length_ = disabled ? kMetaBytes : sizeof kMetaHead;
-}
-
-ulonglong disabled_indexes(teak_bytes meta) {
-    return meta.len < kMetaBytes ? 0 : uint8korr(meta.data + sizeof kMetaHead);
-}
-
-} // namespace teak
 
 /* What DISABLE KEYS leaves alone: an index that keeps rows apart, or that AUTO_INCREMENT needs. */
 bool ha_teak::may_be_disabled(uint index) const {
@@ -47,20 +31,31 @@ std::vector<uint32_t> ha_teak::trees_of(ulonglong indexes) const {
     return trees;
 }
 
-/* The table's metadata says from now on that `disabled` are; those in `renewed` begin anew, empty. */
-int ha_teak::alter_indexes(ulonglong disabled, ulonglong renewed) {
-    std::vector<uint32_t> trees = trees_of(renewed);
-    MetaBytes meta(disabled);
+/* Changes trees and metadata of the table, and opens it again; see teak_table_alter. */
+int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& meta) {
+    const std::vector<uchar> bytes = meta.encode();
     close_table();
     teak_status status =
         teak_table_alter(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
-                         trees.data(), trees.size(), meta.bytes());
+                         layout.data(), layout.size(), tree_spec(table->s->option_struct), bytes_of(bytes.data(), bytes.size()));
     int error = fail(status);
     share_->generation++;
     int reopened = open_table();
-    if (!error) error = reopened;
-    if (!error) error = info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
-    return error;
+    return error ? error : reopened;
+}
+
+/* The table's metadata says from now on that `disabled` are; those in `renewed` begin anew, empty. */
+int ha_teak::alter_indexes(ulonglong disabled, ulonglong renewed) {
+    TableMeta meta = meta_;
+    std::vector<uint32_t> layout{0};
+    for (uint32_t tree = 1; tree <= meta.indexes.size(); tree++) {
+        uint index = index_of(tree);
+        bool known = index != MAX_KEY;
+        layout.push_back(known && renewed & 1ULL << index ? TEAK_NEW_TREE : tree);
+        if (known) meta.indexes[tree - 1].disabled = disabled & 1ULL << index;
+    }
+    int error = alter_trees(layout, meta);
+    return error ? error : info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
 }
 
 /* `map`: what stays enabled. */
@@ -98,12 +93,17 @@ int ha_teak::indexes_are_disabled() {
     return 2;
 }
 
-/* Fills the trees of `indexes` from the rows. */
 int ha_teak::build_indexes(ulonglong indexes) {
-    std::vector<uint32_t> trees = trees_of(indexes);
+    std::vector<const IndexCodec*> codecs;
+    for (uint i = 0; i < table->s->keys; i++)
+        if (indexes & 1ULL << i) codecs.push_back(&indexes_[i]);
+    return build(codecs, trees_of(indexes));
+}
+
+/* Fills `trees` with the entries that `indexes` make of the rows. */
+int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vector<uint32_t>& trees) {
     teak_build* build = nullptr;
-    teak_status status =
-        teak_build_new(table_, trees.data(), trees.size(), sort_buffer_bytes(ha_thd()), &build);
+    teak_status status = teak_build_new(table_, trees.data(), trees.size(), sort_buffer_bytes(ha_thd()), &build);
     if (status != TEAK_OK) return fail(status);
     MY_BITMAP* read_set = tmp_use_all_columns(table, &table->read_set);
     reads_for_build_ = true;
@@ -115,24 +115,21 @@ int ha_teak::build_indexes(ulonglong indexes) {
     return error;
 }
 
-int ha_teak::feed_build(teak_build* build, ulonglong indexes) {
+int ha_teak::feed_build(teak_build* build, const std::vector<const IndexCodec*>& indexes) {
     THD* thd = ha_thd();
     const ha_rows rows = std::max<ha_rows>(estimate_rows_upper_bound(), 1);
     if (int error = ha_rnd_init(true)) return error;
     int error;
     ha_rows done = 0;
+    Buffer key, value;
     while (!(error = ha_rnd_next(table->record[0]))) {
-        uint32_t part = 0;
-        for (uint i = 0; i < table->s->keys && !error; i++) {
-            if (!(indexes & 1ULL << i)) continue;
-            EntryBuffers& buffers = *entry_buffers_[i];
+        teak_bytes pk = bytes_of(current_pk_.data(), current_pk_length_);
+        for (uint32_t part = 0; part < indexes.size() && !error; part++) {
             teak_entry entry;
-            if (!indexes_[i].encode(table->record[0], bytes_of(current_pk_.data(), current_pk_length_),
-                                    &buffers.new_key, &buffers.new_value, &entry))
+            if (!indexes[part]->encode(table->record[0], pk, &key, &value, &entry))
                 error = HA_ERR_OUT_OF_MEM;
-            else if (entry.key.data)
+            else
                 error = fail(teak_build_add(build, part, entry.key, entry.value));
-            part++;
         }
         if (error) break;
         if (++done % kRowsBetweenReports == 0) {

@@ -22,7 +22,8 @@ uint32_t ha_teak::read_mode() const {
 teak_cursor* ha_teak::cursor_of(uint32_t tree) {
     teak_cursor*& cursor = cursors_[tree];
     if (!cursor) {
-        bool unique = tree != 0 && indexes_[primary_.hidden() ? tree - 1 : tree].unique();
+        uint index = tree ? index_of(tree) : MAX_KEY;
+        bool unique = index != MAX_KEY && indexes_[index].unique();
         if (teak_cursor_new(table_, tree, unique, &cursor) != TEAK_OK) cursor = nullptr;
     }
     return cursor;

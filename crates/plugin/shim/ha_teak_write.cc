@@ -29,7 +29,7 @@ uint32_t ha_teak::row_flags() const {
 
 int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate) {
     if (status != TEAK_DUPLICATE) return fail(status);
-    duplicate_index_ = errkey = primary_.hidden() ? duplicate.tree - 1 : duplicate.tree;
+    duplicate_index_ = errkey = duplicate.tree ? index_of(duplicate.tree) : table->s->primary_key;
     if (dup_ref && duplicate.pk.len + 2 <= ref_length) {
         int2store(dup_ref, duplicate.pk.len);
         memcpy(dup_ref + 2, duplicate.pk.data, duplicate.pk.len);

@@ -46,7 +46,6 @@ bool PrimaryCodec::changed(const uchar* old_record, const uchar* new_record) con
 bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primary) {
     const KEY* info = &table->key_info[index];
     primary_ = primary;
-    tree_ = primary->hidden() ? index + 1 : index;
     unique_ = (info->flags & HA_NOSAME) && info->algorithm != HA_KEY_ALG_LONG_HASH;
     user_parts_ = info->user_defined_key_parts;
     if (!key_.add_parts(table, info, user_parts_)) return false;

@@ -45,7 +45,8 @@ class PrimaryCodec {
 class IndexCodec {
   public:
     bool init(const TABLE* table, uint index, const PrimaryCodec* primary);
-    uint32_t tree() const { return tree_; }
+    /* Which tree of the table has the entries; known when the table is open. */
+    void set_tree(uint32_t tree) { tree_ = tree; }
     bool unique() const { return unique_; }
     uint user_parts() const { return user_parts_; }
     const KeyCodec& key() const { return key_; }

@@ -161,10 +161,11 @@ teak_status teak_table_drop(teak_engine* engine, teak_bytes name);
 teak_status teak_table_rename(teak_engine* engine, teak_bytes from, teak_bytes to);
 /* Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again. */
 teak_status teak_table_truncate(teak_engine* engine, teak_bytes name);
-/* Gives the trees `renewed` new empty successors, and the table other metadata, in one step. Open handles of the table must be
-   closed and opened again. */
-teak_status teak_table_alter(teak_engine* engine, teak_bytes name, const uint32_t* renewed, size_t n_renewed,
-                             teak_bytes meta);
+/* Gives the table other trees, and other metadata, in one step: for each its place so far, or TEAK_NEW_TREE for a new empty one
+   of `spec`. The first stays. Open handles of the table must be closed and opened again. */
+#define TEAK_NEW_TREE UINT32_MAX
+teak_status teak_table_alter(teak_engine* engine, teak_bytes name, const uint32_t* layout, size_t n_layout,
+                             teak_tree_spec spec, teak_bytes meta);
 /* Drops every table whose name begins with `prefix` ("db/"); TEAK_OK also when there is none. */
 teak_status teak_tables_drop_prefix(teak_engine* engine, teak_bytes prefix);
 uint8_t teak_table_exists(teak_engine* engine, teak_bytes name);

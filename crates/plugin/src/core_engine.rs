@@ -1,5 +1,5 @@
 //! Which engine of the core the plugin runs on.
 
 pub use teak_core::engine::{
-    Cursor, Engine, Savepoint, SnapshotInfo, Statistics, Table, Transaction, Tree, TreeBuild,
+    Cursor, Engine, Savepoint, SnapshotInfo, Statistics, Table, Transaction, Tree, TreeBuild, TreeSource,
 };

@@ -119,6 +119,7 @@ fn of_error(error: &Error) -> Status {
         Error::TableChanged => Status::TableChanged,
         Error::TableExists(_) => Status::Exists,
         Error::NoSuchTable(_) => Status::NoTable,
+        Error::NoSuchTree(_) => Status::Misuse,
         Error::Xid(_) => Status::NoXid,
         Error::ReadOnly(_) => Status::ReadOnly,
         Error::TooLarge { .. } => Status::TooLarge,

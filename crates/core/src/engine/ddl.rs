@@ -18,6 +18,15 @@ use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+/// Where a tree of an altered table comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeSource {
+    /// It has this place in the table so far. The first tree, with the rows, stays where it is.
+    Keep(usize),
+    /// It is new and empty.
+    New(TreeSpec),
+}
+
 /// Rows of the catalog to be changed together.
 #[derive(Default)]
 struct Changes(Vec<(Vec<u8>, Option<Vec<u8>>, bool)>);
@@ -195,39 +204,46 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the trees `renewed` (by their place) new empty successors, and the table other metadata.
-    pub(super) fn alter_table(&self, name: &str, renewed: &[usize], meta: &[u8]) -> Result<()> {
+    /// Gives the table the trees of `layout`, and other metadata.
+    pub(super) fn alter_table(&self, name: &str, layout: &[TreeSource], meta: &[u8]) -> Result<()> {
+        check_limit("number of trees", layout.len(), usize::from(u16::MAX))?;
         let open = self.open_table(name)?;
         let _ddl = self.ddl.lock();
         self.health.check()?;
         let old = self.record(name)?;
-        let mut new = TableRecord { meta: meta.to_vec(), ..old.clone() };
+        let mut new = TableRecord { meta: meta.to_vec(), trees: Vec::new(), ..old };
         let mut changes = Changes::default();
-        for &place in renewed.iter().filter(|&&place| place < old.trees.len()) {
-            // Relaxed: under `ddl`.
-            new.trees[place].0 = self.ids.tree.fetch_add(1, Ordering::Relaxed);
-            changes.0.push((tree_key(old.trees[place].0).to_vec(), None, false));
-            changes.0.push((tree_key(new.trees[place].0).to_vec(), Some(name.as_bytes().to_vec()), true));
+        for source in layout {
+            let tree = match *source {
+                TreeSource::Keep(place) => *old.trees.get(place).ok_or(Error::NoSuchTree(place))?,
+                TreeSource::New(spec) => {
+                    // Relaxed: under `ddl`.
+                    let id = self.ids.tree.fetch_add(1, Ordering::Relaxed);
+                    changes.0.push((tree_key(id).to_vec(), Some(name.as_bytes().to_vec()), true));
+                    (id, spec)
+                }
+            };
+            new.trees.push(tree);
+        }
+        for (id, _) in old.trees.iter().filter(|(id, _)| new.trees.iter().all(|(kept, _)| kept != id)) {
+            changes.0.push((tree_key(*id).to_vec(), None, false));
         }
         changes.0.push((name_key(name), Some(new.encode()), false));
         changes.commit(self)?;
-        self.put_in_place(name, &open, &old, &new);
+        self.put_in_place(name, &open, &new);
         Ok(())
     }
 
-    /// Makes `new` the open table; trees that both records have are the same objects.
-    fn put_in_place(&self, name: &str, open: &Arc<Table>, old: &TableRecord, new: &TableRecord) {
-        let mut retired = Vec::new();
-        let mut trees = Vec::with_capacity(new.trees.len());
-        for (place, (id, spec)) in new.trees.iter().enumerate() {
-            let tree = open.tree(place);
-            if tree.id() == *id {
-                trees.push(tree.clone());
-                continue;
-            }
-            retired.push(tree.clone());
-            trees.push(Tree::open(*id, *spec, open.space().clone(), None, self.context.clone()));
-        }
+    /// Makes `new` the open table; trees that it had before are the same objects.
+    fn put_in_place(&self, name: &str, open: &Arc<Table>, new: &TableRecord) {
+        let known = |id: TreeId| open.all_trees().iter().find(|tree| tree.id() == id).cloned();
+        let tree = |(id, spec): &(TreeId, TreeSpec)| {
+            known(*id)
+                .unwrap_or_else(|| Tree::open(*id, *spec, open.space().clone(), None, self.context.clone()))
+        };
+        let trees: Vec<Arc<Tree>> = new.trees.iter().map(tree).collect();
+        let is_gone = |tree: &&Arc<Tree>| new.trees.iter().all(|(id, _)| *id != tree.id());
+        let retired: Vec<Arc<Tree>> = open.all_trees().iter().filter(is_gone).cloned().collect();
         let table = Arc::new(open.with_trees(new.meta.clone(), trees));
         {
             let mut tables = self.tables.lock();
@@ -239,7 +255,6 @@ impl Shared {
             let mut dirty = self.dirty.lock();
             gone.iter().map(|tree| dirty.remove(tree)).collect()
         };
-        debug_assert_eq!(old.space, new.space);
         if !retired.is_empty() {
             self.dropped.lock().push(Dropped { space: None, trees: gone, retired });
         }

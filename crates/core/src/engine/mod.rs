@@ -33,6 +33,7 @@ mod work;
 pub use crate::tree::Tree;
 pub use build::TreeBuild;
 pub use cursor::Cursor;
+pub use ddl::TreeSource;
 pub use settings::Settings;
 pub use statistics::{LockWait, SnapshotInfo, Statistics};
 pub use tables::Table;
@@ -97,10 +98,10 @@ impl Engine {
         self.shared.truncate_table(name)
     }
 
-    /// Gives the trees `renewed` (by their place in the table) new empty successors, and the table other metadata, in one step. Nobody
-    /// may use these trees meanwhile; handles opened before keep the old ones: see [`Table::is_current`].
-    pub fn alter_table(&self, name: &str, renewed: &[usize], meta: &[u8]) -> Result<()> {
-        self.shared.alter_table(name, renewed, meta)
+    /// Gives the table other trees, and other metadata, in one step. Nobody may write to it meanwhile; handles opened before keep
+    /// the trees as they were: see [`Table::is_current`].
+    pub fn alter_table(&self, name: &str, layout: &[TreeSource], meta: &[u8]) -> Result<()> {
+        self.shared.alter_table(name, layout, meta)
     }
 
     /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About `sort_bytes` of memory

@@ -3,10 +3,14 @@
 use super::border::{array, put, RawBytes, TableHandle};
 use super::engine::with_engine;
 use super::guard::{run, value};
-use crate::core_engine::TreeBuild;
+use super::table::RawTreeSpec;
+use crate::core_engine::{TreeBuild, TreeSource};
 use crate::engine::EngineHandle;
 use crate::outcome::{Status, Stop};
 use std::sync::Arc;
+
+/// `TEAK_NEW_TREE`
+const NEW_TREE: u32 = u32::MAX;
 
 /// `teak_build`
 pub struct BuildHandle {
@@ -21,15 +25,24 @@ pub struct BuildHandle {
 pub unsafe extern "C" fn teak_table_alter(
     handle: *const EngineHandle,
     name: RawBytes,
-    renewed: *const u32,
-    n_renewed: usize,
+    layout: *const u32,
+    n_layout: usize,
+    spec: RawTreeSpec,
     meta: RawBytes,
 ) -> Status {
     // SAFETY: the handle is open, the arrays readable.
     unsafe {
         with_engine(handle, |engine| {
-            let renewed: Vec<usize> = array(renewed, n_renewed).iter().map(|&place| place as usize).collect();
-            Ok(engine.core.alter_table(name.name()?, &renewed, meta.slice())?)
+            let spec = spec.spec()?;
+            let source = |&place: &u32| match place {
+                NEW_TREE => TreeSource::New(spec),
+                place => TreeSource::Keep(place as usize),
+            };
+            let layout: Vec<TreeSource> = array(layout, n_layout).iter().map(source).collect();
+            if layout.first() != Some(&TreeSource::Keep(0)) {
+                return Err(Stop::Misuse("a table without its rows"));
+            }
+            Ok(engine.core.alter_table(name.name()?, &layout, meta.slice())?)
         })
     }
 }

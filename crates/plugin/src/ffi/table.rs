@@ -24,7 +24,7 @@ pub struct RawTreeSpec {
 }
 
 impl RawTreeSpec {
-    fn spec(self) -> Result<TreeSpec> {
+    pub(super) fn spec(self) -> Result<TreeSpec> {
         let compression = match self.compression {
             0 => Compression::None,
             1 => Compression::Lz4,

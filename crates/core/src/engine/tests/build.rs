@@ -6,6 +6,10 @@ use crate::file::Fault;
 const DISABLED: &[u8] = b"disabled";
 const ENABLED: &[u8] = b"enabled";
 
+const SPEC: TreeSpec = TreeSpec { block_bytes: 4096, compression: crate::Compression::Zstd };
+const RENEW: [TreeSource; 2] = [TreeSource::Keep(0), TreeSource::New(SPEC)];
+const KEEP: [TreeSource; 2] = [TreeSource::Keep(0), TreeSource::Keep(1)];
+
 fn key(i: u64) -> Vec<u8> {
     format!("{i:06}").into_bytes()
 }
@@ -102,7 +106,7 @@ fn renewed_trees_give_their_space_back() {
     let mut state = (fs, engine);
     for round in 0..6 {
         let (fs, engine) = state;
-        engine.alter_table("t", &[1], DISABLED).unwrap();
+        engine.alter_table("t", &RENEW, DISABLED).unwrap();
         let table = engine.open_table("t").unwrap();
         assert_eq!((table.meta(), all(&engine, table.tree(1)).len()), (DISABLED, 0));
         assert_eq!(all(&engine, table.tree(0)).len(), 3000);
@@ -110,7 +114,7 @@ fn renewed_trees_give_their_space_back() {
         // With and without a start between the change and the checkpoint that gives the space back.
         state = if round % 2 == 0 { crash(&fs, engine) } else { (fs, engine) };
         build(&state.1, 3000, 0).unwrap();
-        state.1.alter_table("t", &[], ENABLED).unwrap();
+        state.1.alter_table("t", &KEEP, ENABLED).unwrap();
         state.1.checkpoint().unwrap();
         let table = state.1.open_table("t").unwrap();
         assert_eq!(all(&state.1, table.tree(1)), entries(0..3000));
@@ -133,7 +137,7 @@ fn the_counter_survives_a_change_of_trees_and_a_crash_after_it() {
     drop(table);
     engine.checkpoint().unwrap();
     count(&engine, 20);
-    engine.alter_table("t", &[1], DISABLED).unwrap();
+    engine.alter_table("t", &RENEW, DISABLED).unwrap();
     assert_eq!(engine.open_table("t").unwrap().counter(), 20);
     count(&engine, 30);
     let (fs, engine) = crash(&fs, engine);
@@ -144,12 +148,12 @@ fn the_counter_survives_a_change_of_trees_and_a_crash_after_it() {
 
 /// Disables, changes rows, builds, enables: as ALTER TABLE does it.
 fn round_trip(engine: &Engine, rows: u64) -> Result<()> {
-    engine.alter_table("t", &[1], DISABLED)?;
+    engine.alter_table("t", &RENEW, DISABLED)?;
     let table = engine.open_table("t")?;
     fill(engine, &table, rows..rows + 300)?;
     drop(table);
     build(engine, rows + 300, 0)?;
-    engine.alter_table("t", &[], ENABLED)?;
+    engine.alter_table("t", &KEEP, ENABLED)?;
     engine.checkpoint()
 }
 
@@ -161,7 +165,7 @@ fn a_power_cut_at_any_moment_leaves_an_index_that_is_whole_or_said_to_be_disable
         fill(&engine, &table, 0..400).unwrap();
         drop(table);
         build(&engine, 400, 0).unwrap();
-        engine.alter_table("t", &[], ENABLED).unwrap();
+        engine.alter_table("t", &KEEP, ENABLED).unwrap();
         fs.fail_after(cut, Fault::PowerCut);
         finished = round_trip(&engine, 400).is_ok();
         let (fs, engine) = crash(&fs, engine);
@@ -174,9 +178,9 @@ fn a_power_cut_at_any_moment_leaves_an_index_that_is_whole_or_said_to_be_disable
         engine.check_table(&table).unwrap();
         drop(table);
         // What is half done does not stand in the way.
-        engine.alter_table("t", &[1], DISABLED).unwrap();
+        engine.alter_table("t", &RENEW, DISABLED).unwrap();
         build(&engine, rows, 0).unwrap();
-        engine.alter_table("t", &[], ENABLED).unwrap();
+        engine.alter_table("t", &KEEP, ENABLED).unwrap();
         engine.checkpoint().unwrap();
         let (_fs, engine) = crash(&fs, engine);
         let table = engine.open_table("t").unwrap();
@@ -193,10 +197,34 @@ fn a_table_dropped_with_renewed_trees_leaves_no_trace() {
     fill(&engine, &table, 0..1000).unwrap();
     drop(table);
     build(&engine, 1000, 0).unwrap();
-    engine.alter_table("t", &[1], DISABLED).unwrap();
+    engine.alter_table("t", &RENEW, DISABLED).unwrap();
     engine.drop_table("t").unwrap();
     engine.checkpoint().unwrap();
     let (_fs, engine) = crash(&fs, engine);
     assert!(engine.table_names("").unwrap().is_empty());
     engine.checkpoint().unwrap();
+}
+
+#[test]
+fn trees_are_added_moved_and_dropped_and_keep_their_rows() {
+    let (fs, engine, table) = with_table(1);
+    fill(&engine, &table, 0..100).unwrap();
+    put(&engine, table.tree(1), &[("b", "2")]);
+    drop(table);
+    use TreeSource::{Keep, New};
+    engine.alter_table("t", &[Keep(0), New(SPEC), Keep(1)], b"added").unwrap();
+    let table = engine.open_table("t").unwrap();
+    put(&engine, table.tree(1), &[("a", "1")]);
+    drop(table);
+    assert!(matches!(engine.alter_table("t", &[Keep(0), Keep(3)], b""), Err(Error::NoSuchTree(3))));
+    let (fs, engine) = crash(&fs, engine);
+    expect(&engine, "t", 1, &[("a", "1")]);
+    expect(&engine, "t", 2, &[("b", "2")]);
+    engine.alter_table("t", &[Keep(0), Keep(2)], b"dropped").unwrap();
+    expect(&engine, "t", 1, &[("b", "2")]);
+    engine.checkpoint().unwrap();
+    let (_fs, engine) = crash(&fs, engine);
+    let table = engine.open_table("t").unwrap();
+    assert_eq!((table.trees(), table.meta(), all(&engine, table.tree(0)).len()), (2, &b"dropped"[..], 100));
+    expect(&engine, "t", 1, &[("b", "2")]);
 }

@@ -1,0 +1,114 @@
+/*
+  ALTER TABLE in place: adding non-unique indexes and dropping indexes. Everything else is done by copy.
+
+    prepare    new empty trees, known by the names of the indexes and marked disabled        (exclusive lock)
+    alter      built from the rows; a checkpoint makes them durable                          (shared lock: readers go on)
+    commit     no longer disabled                                                            (exclusive lock)
+
+  Then the server puts its new definition in place. Trees of indexes that a definition does not have go when a table is opened by it
+  (map_trees): so dropping an index does nothing here, and whichever definition a crash leaves finds its trees.
+*/
+#include "ha_teak.h"
+
+using namespace teak;
+
+namespace {
+
+constexpr alter_table_operations kIndexChanges = ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX |
+                                                 ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX;
+/* What comes with them and asks nothing of the engine. */
+constexpr alter_table_operations kHarmless = ALTER_ADD_INDEX | ALTER_DROP_INDEX | ALTER_INDEX_ORDER;
+
+const KEY& added_key(const Alter_inplace_info* info, uint i) { return info->key_info_buffer[info->index_add_buffer[i]]; }
+
+bool same_name(const KEY& a, const KEY& b) { return TableMeta::name_of(a) == TableMeta::name_of(b); }
+
+/* The key that rows are known by is the same before and after. */
+bool same_primary(const TABLE* a, const TABLE* b) {
+    if (a->s->primary_key == MAX_KEY || b->s->primary_key == MAX_KEY) return a->s->primary_key == b->s->primary_key;
+    return same_name(a->key_info[a->s->primary_key], b->key_info[b->s->primary_key]);
+}
+
+} // namespace
+
+enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* altered, Alter_inplace_info* info) {
+    const alter_table_operations wanted = info->handler_flags;
+    if (!(wanted & kIndexChanges)) {
+        /* Trees are known by the names of their indexes. */
+        if (wanted & ALTER_RENAME_INDEX) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+        return handler::check_if_supported_inplace_alter(altered, info);
+    }
+    if ((wanted & ~(kIndexChanges | kHarmless)) || temporary_ || disabled_indexes_ || !same_primary(table, altered))
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    for (uint i = 0; i < info->index_add_count; i++) {
+        const KEY& key = added_key(info, i);
+        if (key.flags & (HA_FULLTEXT | HA_SPATIAL | HA_NOSAME) || key.algorithm == HA_KEY_ALG_LONG_HASH || meta_.tree_of(key))
+            return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
+    return HA_ALTER_INPLACE_NOCOPY_LOCK;
+}
+
+bool ha_teak::prepare_inplace_alter_table(TABLE*, Alter_inplace_info* info) {
+    if (!(info->handler_flags & kIndexChanges)) return false;
+    share_->altering = true;
+    if (info->index_add_count == 0) return false;
+    TableMeta meta = meta_;
+    std::vector<uint32_t> layout;
+    for (uint32_t tree = 0; tree <= meta.indexes.size(); tree++)
+        layout.push_back(tree);
+    for (uint i = 0; i < info->index_add_count; i++) {
+        layout.push_back(TEAK_NEW_TREE);
+        meta.indexes.push_back({TableMeta::name_of(added_key(info, i)), true});
+    }
+    int error = alter_trees(layout, meta);
+    if (error) print_error(error, MYF(0));
+    return error != 0;
+}
+
+bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
+    if (!(info->handler_flags & kIndexChanges) || info->index_add_count == 0) return false;
+    PrimaryCodec primary;
+    std::vector<IndexCodec> codecs(info->index_add_count);
+    std::vector<const IndexCodec*> indexes;
+    std::vector<uint32_t> trees;
+    int error = ready();
+    if (!error && !primary.init(altered)) error = HA_ERR_UNSUPPORTED;
+    for (uint i = 0; i < info->index_add_count && !error; i++) {
+        uint index = 0;
+        while (index < altered->s->keys && !same_name(altered->key_info[index], added_key(info, i)))
+            index++;
+        if (index == altered->s->keys || !codecs[i].init(altered, index, &primary)) error = HA_ERR_UNSUPPORTED;
+        indexes.push_back(&codecs[i]);
+        trees.push_back(meta_.tree_of(added_key(info, i)));
+    }
+    if (!error) {
+        THD* thd = ha_thd();
+        const char* stage = thd_proc_info(thd, "Building indexes");
+        error = build(indexes, trees);
+        thd_proc_info(thd, stage);
+    }
+    if (error) print_error(error, MYF(0));
+    return error != 0;
+}
+
+bool ha_teak::commit_inplace_alter_table(TABLE*, Alter_inplace_info* info, bool commit) {
+    info->group_commit_ctx = nullptr;
+    if (!(info->handler_flags & kIndexChanges)) return false;
+    if (!commit) {
+        share_->altering = false;
+        /* Opening it again lets go of the new trees. */
+        close_table();
+        share_->generation++;
+        return open_table() != 0;
+    }
+    if (info->index_add_count == 0) return false;
+    TableMeta meta = meta_;
+    std::vector<uint32_t> layout;
+    for (uint32_t tree = 0; tree <= meta.indexes.size(); tree++)
+        layout.push_back(tree);
+    for (uint i = 0; i < info->index_add_count; i++)
+        if (uint32_t tree = meta.tree_of(added_key(info, i))) meta.indexes[tree - 1].disabled = false;
+    int error = alter_trees(layout, meta);
+    if (error) print_error(error, MYF(0));
+    return error != 0;
+}
