@@ -103,6 +103,14 @@ impl Shared {
         }
     }
 
+    /// All that `txn`, which waits for `target`, has to let go first, those included that wait themselves.
+    fn ahead_of(&self, target: Target, txn: TxnId) -> Vec<TxnId> {
+        match target {
+            Target::Row(id) => self.rows.ahead_of(id, txn),
+            Target::Ranges(tree) => self.ranges.blockers(tree, txn).iter().map(|b| b.txn).collect(),
+        }
+    }
+
     /// Takes a request back; `true` if it had been granted before that.
     fn give_up(&self, target: Target, party: &Party) -> bool {
         match target {

@@ -148,13 +148,8 @@ impl LockOwner {
         let shared = &*self.shared;
         let txn = self.txn();
         shared.graph.enter(shared, &self.party, target)?;
-        let mut blockers: Vec<TxnId> =
-            shared.blockers(target, txn, txn).iter().flat_map(|b| [Some(b.txn), b.via]).flatten().collect();
-        if !blockers.is_empty() {
-            blockers.sort_unstable();
-            blockers.dedup();
-            (wait.before_wait)(&blockers);
-        }
+        let mut told = Vec::new();
+        self.tell(target, wait, &mut told);
         // A time-out too far away to be represented is none.
         let deadline = start.checked_add(wait.timeout);
         // Asked after entering the graph: an interrupt before that finds nobody to wake, but has set its mark.
@@ -174,8 +169,22 @@ impl LockOwner {
                 Woken::Late => {
                     ask = true;
                     shared.graph.search_again(shared, txn)?;
+                    // Some may go before who came later: upgrades, and ranges.
+                    self.tell(target, wait, &mut told);
                 }
             }
+        }
+    }
+
+    /// Tells the caller of those ahead that it has not been told of.
+    fn tell(&self, target: Target, wait: &WaitRequest<'_>, told: &mut Vec<TxnId>) {
+        let mut ahead = self.shared.ahead_of(target, self.txn());
+        ahead.sort_unstable();
+        ahead.dedup();
+        ahead.retain(|txn| !told.contains(txn));
+        if !ahead.is_empty() {
+            (wait.before_wait)(&ahead);
+            told.append(&mut ahead);
         }
     }
 

@@ -329,6 +329,17 @@ impl RowTable {
         found
     }
 
+    /// All that `txn`, which waits for the row, has to let go first: holders, and requests ahead that will hold it.
+    pub(super) fn ahead_of(&self, id: RowId, txn: TxnId) -> Vec<TxnId> {
+        let shard = self.shard(id).lock();
+        let Some(queue) = shard.queues.get(&id) else { return Vec::new() };
+        let Some(place) = queue.waiting.iter().position(|r| r.party.txn() == txn) else { return Vec::new() };
+        let mode = queue.waiting[place].mode;
+        let holders = queue.holders.iter().filter(|h| h.txn() != txn && h.conflicts(mode)).map(|h| h.txn());
+        let requests = queue.waiting.iter().take(place).filter(|r| mode.max(r.mode) == LockMode::Exclusive);
+        holders.chain(requests.map(|r| r.party.txn())).collect()
+    }
+
     /// Bytes of the maps, but for what queues point to.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {

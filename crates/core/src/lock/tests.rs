@@ -260,6 +260,26 @@ fn who_is_waited_for_is_reported_once_before_the_sleep() {
 }
 
 #[test]
+fn those_who_wait_ahead_are_reported_too() {
+    // Parallel replication rolls back who is in the way of an earlier transaction: also one that does not have the lock yet.
+    let manager = LockManager::new();
+    let mut holder = owner(&manager, 1);
+    try_lock(&mut holder, b"k", Exclusive).unwrap();
+    let first = waits_for(owner(&manager, 2), b"k", Exclusive);
+    until_waiting(&manager, 2);
+    let (sender, reports) = channel();
+    let second = asks(owner(&manager, 3), move |o| {
+        let sender = std::sync::Mutex::new(sender);
+        let report = |txns: &[TxnId]| sender.lock().unwrap().send(txns.to_vec()).unwrap();
+        o.lock(1, b"k", Exclusive, &WaitRequest { before_wait: &report, ..WaitRequest::waiting(LONG) })
+    });
+    assert_eq!(reports.recv().unwrap(), [1, 2]);
+    drop(holder);
+    drop(first.join().unwrap());
+    second.join().unwrap().1.unwrap();
+}
+
+#[test]
 fn a_range_keeps_inserts_and_exclusive_locks_out() {
     let manager = LockManager::new();
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
