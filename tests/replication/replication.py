@@ -310,6 +310,7 @@ class Test:
         self.quota.grant(QUOTA)
         retried += self.run_and_kill(connection, first, self.random.randint(1, QUOTA // 2))
 
+        self.quota.grant(QUOTA)
         # This time the slave threads start by themselves.
         self.replica.start(options)
         second = self.check_snapshot()
