@@ -1,4 +1,4 @@
-"""A private mariadbd for tests and benchmarks, which may be killed: own data directory, socket only."""
+"""A private mariadbd for tests and benchmarks, which may be killed: own data directory, socket only unless given a port."""
 
 import os
 import shutil
@@ -14,15 +14,16 @@ MARIADBD = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbi
 
 
 class Server:
-    """Starts, kills and connects to one server under `directory`."""
+    """Starts, kills and connects to one server under `directory`. With a `port` it listens on 127.0.0.1 too."""
 
-    def __init__(self, directory, plugin_dir):
+    def __init__(self, directory, plugin_dir, port=None):
         # The server changes into its data directory, so relative paths would not do.
         directory, plugin_dir = os.path.abspath(directory), os.path.abspath(plugin_dir)
         self.directory = directory
         self.data = os.path.join(directory, "data")
         self.plugin_dir = plugin_dir
         self.socket = os.path.join(directory, "s.sock")
+        self.network = ["--skip-networking"] if port is None else ["--bind-address=127.0.0.1", f"--port={port}"]
         self.error_log = os.path.join(directory, "error.log")
         self.process = None
 
@@ -40,7 +41,7 @@ class Server:
         command = [
             MARIADBD, "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}",
             f"--tmpdir={self.directory}/tmp", f"--log-error={self.error_log}", f"--pid-file={self.directory}/pid",
-            "--skip-networking", f"--plugin-dir={self.plugin_dir}", "--plugin-load-add=ha_teak",
+            *self.network, f"--plugin-dir={self.plugin_dir}", "--plugin-load-add=ha_teak",
             "--default-storage-engine=Teak", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
             *options,
         ]

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Kills a replica with SIGKILL while it applies transactions, again and again, and checks that its position and its rows
+# always agree and that in the end it has what the primary has.
+#
+# usage: tests/replication/run.sh     TEAK_REPLICATION_ROUNDS (6) rounds, TEAK_SEED to repeat a run's choices
+set -euo pipefail
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
+
+[ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
+status=0
+/usr/bin/python3 "$ROOT/tests/replication/queue_deadlock.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/queue" || status=1
+/usr/bin/python3 "$ROOT/tests/replication/replication.py" --rounds "${TEAK_REPLICATION_ROUNDS:-6}" \
+    --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/replication" || status=1
+exit "$status"
