@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick limits
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load limits
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -45,6 +45,9 @@ bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, 
 
 bench-quick: ## the same, one short run each: about 7 minutes
 	@benches/sysbench.sh quick
+
+bench-load: ## import of a 1 GB dump into BLACKHOLE, InnoDB, Teak, MyISAM, MyRocks; LOAD="--size 100" for a quick look
+	@benches/load.sh $(LOAD)
 
 limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
 	@tests/limits/soak.sh

@@ -13,11 +13,11 @@ def middle(runs, field):
     return median(run[field] for run in runs) if runs else None
 
 
-def spread(runs):
-    """How far the runs lie apart: (largest - smallest) / median of the transactions per second."""
+def spread(runs, field="tps"):
+    """How far the runs lie apart in a figure: (largest - smallest) / median."""
     if len(runs) < 2:
         return 0.0
-    rates = [run["tps"] for run in runs]
+    rates = [run[field] for run in runs]
     return (max(rates) - min(rates)) / median(rates)
 
 
@@ -59,9 +59,9 @@ def titles(engines):
 WIDTHS = (22, 7, 11, 11, 6, 13, 13, 11, 7, 9)
 
 
-def aligned(cells):
+def aligned(cells, widths=WIDTHS):
     """Cells of the printed table, in columns."""
-    first, *others = zip(cells, WIDTHS)
+    first, *others = zip(cells, widths)
     return f"{first[0]:<{first[1]}}" + "".join(f" {cell:>{width}}" for cell, width in others)
 
 

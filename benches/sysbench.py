@@ -9,7 +9,6 @@ import argparse
 import glob
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -18,9 +17,8 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
-import report  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+import report
+from comparison import Comparison, base_options, database, machine
 
 # Name, kind (the goals are set by kind), tables it can use. Those that grow or shrink the tables come last.
 WORKLOADS = [
@@ -40,20 +38,13 @@ WORKLOADS = [
 LOCK_CONFLICTS = "1213,1020,1205"
 
 
-class Bench:
+class Bench(Comparison):
     """One server, two engines, and what was measured so far."""
 
     def __init__(self, arguments):
+        super().__init__(arguments.directory, arguments.plugin_dir, arguments.engines.split(","), base_options(
+            arguments.cache, f"--character-set-server={arguments.charset}", "--max-connections=200", *arguments.server_option))
         self.arguments = arguments
-        self.engines = arguments.engines.split(",")
-        self.server = Server(arguments.directory, arguments.plugin_dir)
-        self.options = [
-            f"--innodb-buffer-pool-size={arguments.cache}", f"--teak-cache-size={arguments.cache}",
-            "--innodb-flush-log-at-trx-commit=2", "--teak-flush-log-at-trx-commit=2",
-            "--innodb-log-file-size=2G", f"--character-set-server={arguments.charset}",
-            "--skip-log-bin", "--skip-name-resolve", "--max-connections=200", *arguments.server_option,
-        ]
-        self.errors = []
         self.result = {
             "engines": self.engines, "machine": machine(), "server_options": self.options, "load": {}, "workloads": [],
             "settings": {name: getattr(arguments, name) for name in ("rows", "runs", "seconds", "cache", "charset")},
@@ -79,36 +70,6 @@ class Bench:
             return done.stdout, f"sysbench exit status {done.returncode}: " + " | ".join(complaints[:6] or [done.stdout[-500:]])
         return done.stdout, None
 
-    def processes(self):
-        """What the server's sessions do, for the report of a hang."""
-        try:
-            sessions = self.query(None, "SELECT id, time, state, info FROM information_schema.processlist WHERE command <> 'Sleep'")
-            return "; ".join(map(str, sessions[:8]))
-        except pymysql.err.MySQLError as error:
-            return repr(error)
-
-    def query(self, engine, statement):
-        """All rows of one statement on a connection of its own."""
-        connection = self.server.connect(database=database(engine) if engine else None, autocommit=True, read_timeout=600)
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-                return cursor.fetchall()
-        finally:
-            connection.close()
-
-    def failed(self, engine, where, what):
-        """Notes an error; a dead server is started again, so that the other measurements still happen."""
-        entry = {"engine": engine, "where": where, "what": what}
-        if not self.server.is_running():
-            entry["error_log"] = self.server.log_end(150)
-            entry["what"] += f"; the server ended with {self.server.process.returncode}"
-        self.errors.append(entry)
-        print(f"ERROR: {engine}, {where}: {entry['what']}", flush=True)
-        if "error_log" in entry:
-            seconds = self.server.start(self.options)
-            print(f"the server was started again in {seconds:.1f} s", flush=True)
-
     def load(self, engine):
         """Fills the tables of one engine, brings them to disk, and warms the cache."""
         self.query(None, f"CREATE DATABASE {database(engine)}")
@@ -117,7 +78,7 @@ class Bench:
         seconds = time.monotonic() - began
         if failure:
             self.failed(engine, "prepare", failure)
-        self.write_out()
+        self.write_out(engine)
         self.result["load"][engine] = {"seconds": seconds, "disk_bytes": self.disk_bytes(engine)}
         for number in range(1, 5):
             self.query(engine, f"ANALYZE TABLE sbtest{number}")
@@ -125,37 +86,14 @@ class Bench:
             self.query(engine, f"SELECT COUNT(*) FROM sbtest{number} FORCE INDEX (k_{number}) WHERE k > 0")
         print(f"{engine}: loaded in {seconds:.1f} s, {self.result['load'][engine]['disk_bytes'] / 2**20:.1f} MiB on disk", flush=True)
 
-    def write_out(self):
-        """Brings every change of both engines to their data files."""
-        if "Teak" in self.engines:
-            self.query(None, "SET GLOBAL teak_checkpoint_now = 1")
-        self.query(None, "SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0")
-        self.query(None, "SET GLOBAL innodb_max_dirty_pages_pct = 0")
-        deadline = time.monotonic() + 120
-        while int(self.query(None, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'")[0][1]) > 0:
-            if time.monotonic() > deadline:
-                self.failed("InnoDB", "write out", "dirty pages are left after 120 s")
-                break
-            time.sleep(0.2)
-        self.query(None, "SET GLOBAL innodb_max_dirty_pages_pct = DEFAULT")
-
     def disk_bytes(self, engine):
         """Bytes that the engine's data files take from the disk; logs are not counted."""
         pattern = "#teak/s*.teak" if engine == "Teak" else f"{database(engine)}/*.[iM]*"
         return sum(os.stat(path).st_blocks * 512 for path in glob.glob(os.path.join(self.server.data, pattern)))
 
-    def settle(self):
-        """Waits until the server is idle: what one run left behind (purge, flushing, checkpoints) must not slow the next."""
-        deadline = time.monotonic() + self.arguments.settle
-        while time.monotonic() < deadline:
-            before = self.server.cpu_seconds()
-            time.sleep(0.5)
-            if self.server.cpu_seconds() - before <= 0.02:
-                return
-
     def measure(self, engine, workload, tables, threads):
         """One timed run; None if it failed."""
-        self.settle()
+        self.settle(self.arguments.settle)
         seconds = self.arguments.seconds
         cpu = self.server.cpu_seconds()
         output, failure = self.sysbench(engine, workload, tables, threads, "run", f"--time={seconds}", "--events=0", limit=seconds + 60)
@@ -215,7 +153,8 @@ class Bench:
                 for threads in map(int, self.arguments.threads.split(",")):
                     if not chosen or workload in chosen:
                         self.compare(workload, kind, tables, threads)
-            self.write_out()
+            for engine in self.engines:
+                self.write_out(engine)
             for engine in self.engines:
                 self.check(engine)
                 self.result["load"][engine]["disk_bytes_at_end"] = self.disk_bytes(engine)
@@ -223,16 +162,6 @@ class Bench:
             self.note_error_log()
             self.save()
         self.server.stop()
-
-    def note_error_log(self):
-        """Errors that the server logged are errors, also where no client saw one."""
-        try:
-            with open(self.server.error_log, errors="replace", encoding="utf-8") as log:
-                found = [line.strip() for line in log if "[ERROR]" in line or "panicked" in line]
-        except OSError:
-            found = []
-        for line in found[:20]:
-            self.errors.append({"engine": "", "where": "error log", "what": line})
 
     def save(self):
         """Writes sysbench.json and sysbench.md."""
@@ -244,19 +173,6 @@ class Bench:
             file.write(text)
         print("\n" + report.summary(self.result))
         print(f"written: {base}.md, {base}.json")
-
-
-def database(engine):
-    """Each engine's tables live in a database of their own."""
-    return "bench_" + engine.lower()
-
-
-def machine():
-    """What the figures depend on besides the engines."""
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        model = next((line.partition(":")[2].strip() for line in info if line.startswith("model name")), platform.machine())
-    version = subprocess.run(["mariadbd", "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    return {"cpu": model, "cores": os.cpu_count(), "load_average": os.getloadavg()[0], "server": version, "kernel": platform.release()}
 
 
 def parse(output):

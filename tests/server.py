@@ -101,6 +101,11 @@ class Server:
             fields = stat.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def io(self):
+        """What the kernel counted of the process's reading and writing, in bytes: `write_bytes` went to a disk or will."""
+        with open(f"/proc/{self.process.pid}/io", encoding="ascii") as counts:
+            return {name: int(value) for name, _, value in (line.partition(":") for line in counts)}
+
     def log_end(self, lines=30):
         """The last lines of the error log."""
         try:

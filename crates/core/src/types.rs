@@ -87,7 +87,8 @@ pub struct WaitRequest<'a> {
     /// Asked when the wait is woken by `interrupt` and about once a second; `true` ends the wait with
     /// [`crate::Error::Interrupted`].
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
-    /// Called once before the first sleep with the ids of the transactions waited for.
+    /// Called before the first sleep with the ids of the transactions waited for, those ahead in the queue included; again later with those
+    /// that came to go first.
     pub before_wait: &'a (dyn Fn(&[TxnId]) + Sync),
 }
 

@@ -1,0 +1,122 @@
+"""What every comparison of engines on one server shares: the server and its options, queries, errors, writing out."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+
+import pymysql
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+from server import Server  # pylint: disable=wrong-import-position
+
+
+class Comparison:
+    """A server with tables of each engine, and what failed so far."""
+
+    def __init__(self, directory, plugin_dir, engines, options):
+        self.engines = engines
+        self.server = Server(directory, plugin_dir)
+        self.options = options
+        self.errors = []
+
+    def processes(self):
+        """What the server's sessions do, for the report of a hang."""
+        try:
+            sessions = self.query(None, "SELECT id, time, state, info FROM information_schema.processlist WHERE command <> 'Sleep'")
+            return "; ".join(map(str, sessions[:8]))
+        except pymysql.err.MySQLError as error:
+            return repr(error)
+
+    def query(self, engine, statement, limit=600):
+        """All rows of one statement on a connection of its own; `limit` in seconds."""
+        connection = self.server.connect(database=database(engine) if engine else None, autocommit=True, read_timeout=limit)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+                return cursor.fetchall()
+        finally:
+            connection.close()
+
+    def failed(self, engine, where, what):
+        """Notes an error; a dead server is started again, so that the other measurements still happen."""
+        entry = {"engine": engine, "where": where, "what": what}
+        if not self.server.is_running():
+            entry["error_log"] = self.server.log_end(150)
+            entry["what"] += f"; the server ended with {self.server.process.returncode}"
+        self.errors.append(entry)
+        print(f"ERROR: {engine}, {where}: {entry['what']}", flush=True)
+        if "error_log" in entry:
+            seconds = self.server.start(self.options)
+            print(f"the server was started again in {seconds:.1f} s", flush=True)
+
+    def write_out(self, engine):
+        """Brings every change of one engine to its data files."""
+        if engine == "Teak":
+            self.query(None, "SET GLOBAL teak_checkpoint_now = 1")
+        elif engine == "InnoDB":
+            self.write_out_innodb()
+        elif engine == "RocksDB":
+            # Not ..._and_lzero_now: that compacts into files compressed by Snappy, whatever the options say.
+            self.query(None, "SET GLOBAL rocksdb_force_flush_memtable_now = 1")
+        else:
+            self.query(None, "FLUSH TABLES")
+
+    def write_out_innodb(self):
+        """InnoDB has no statement for it: no page may be dirty, which is waited for, and it may write as fast as it can."""
+        capacity = {name: self.query(None, f"SELECT @@GLOBAL.{name}")[0][0] for name in ("innodb_io_capacity", "innodb_io_capacity_max")}
+        self.query(None, "SET GLOBAL innodb_io_capacity_max = 20000")
+        self.query(None, "SET GLOBAL innodb_io_capacity = 20000")
+        self.query(None, "SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0")
+        self.query(None, "SET GLOBAL innodb_max_dirty_pages_pct = 0")
+        deadline = time.monotonic() + 120
+        while int(self.query(None, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'")[0][1]) > 0:
+            if time.monotonic() > deadline:
+                self.failed("InnoDB", "write out", "dirty pages are left after 120 s")
+                break
+            time.sleep(0.2)
+        self.query(None, "SET GLOBAL innodb_max_dirty_pages_pct = DEFAULT")
+        for name, value in capacity.items():
+            self.query(None, f"SET GLOBAL {name} = {value}")
+
+    def settle(self, limit):
+        """Waits, at most `limit` seconds, until the server is idle: what one run left behind (purge, flushing) must not slow the next."""
+        deadline = time.monotonic() + limit
+        while time.monotonic() < deadline:
+            before = self.server.cpu_seconds()
+            time.sleep(0.5)
+            if self.server.cpu_seconds() - before <= 0.02:
+                return
+
+    def note_error_log(self):
+        """Errors that the server logged are errors, also where no client saw one."""
+        try:
+            with open(self.server.error_log, errors="replace", encoding="utf-8") as log:
+                found = [line.strip() for line in log if "[ERROR]" in line or "panicked" in line]
+        except OSError:
+            found = []
+        for line in found[:20]:
+            self.errors.append({"engine": "", "where": "error log", "what": line})
+
+
+def base_options(cache, *others):
+    """The server's options that make engines comparable: the same cache, flush mode 2, no binlog, log enough for InnoDB."""
+    return [
+        f"--innodb-buffer-pool-size={cache}", f"--teak-cache-size={cache}",
+        "--innodb-flush-log-at-trx-commit=2", "--teak-flush-log-at-trx-commit=2",
+        "--innodb-log-file-size=2G", "--skip-log-bin", "--skip-name-resolve", *others,
+    ]
+
+
+def database(engine):
+    """Each engine's tables live in a database of their own."""
+    return "bench_" + engine.lower()
+
+
+def machine():
+    """What the figures depend on besides the engines."""
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        model = next((line.partition(":")[2].strip() for line in info if line.startswith("model name")), platform.machine())
+    version = subprocess.run(["mariadbd", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    return {"cpu": model, "cores": os.cpu_count(), "load_average": os.getloadavg()[0], "server": version, "kernel": platform.release()}
