@@ -12,8 +12,8 @@ using namespace teak;
 namespace {
 
 constexpr ha_rows kRowsBetweenReports = 4096;
-/* A build ends with a checkpoint, which fewer rows than these are not worth. */
-constexpr ha_rows kRowsToDefer = 10000;
+/* Fewer rows than these are not worth another pass over them. */
+constexpr ha_rows kRowsToDefer = 1000;
 
 } // namespace
 

@@ -1,19 +1,24 @@
 //! Filling empty trees from entries in any order: external sort, then [`TreeLoader`], then a checkpoint.
 //!
 //! Nothing of it goes to the log. When [`TreeBuild::finish`] returns, a checkpoint has made the trees durable; after a crash before that
-//! they are empty. Whoever uses trees that were built tells so durably *afterwards* (see [`super::Engine::alter_table`]), or drops
+//! they are empty. A few entries are not worth a checkpoint, which writes whatever else is dirty: they are written by a transaction. Whoever uses trees that were built tells so durably *afterwards* (see [`super::Engine::alter_table`]), or drops
 //! the table if the build did not come to its end.
 
 use super::shared::Shared;
 use super::tables::Table;
+use super::transaction::Transaction;
 use crate::sort::Sorter;
 use crate::tree::{Tree, TreeLoader};
+use crate::types::{Isolation, WriteOp};
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Less memory than this for one tree makes runs that are not worth their overhead, in bytes.
 const LEAST_SORT_BYTES: u64 = 256 << 10;
+
+/// Builds of fewer entries are logged.
+const LOGGED_ENTRIES: u64 = if cfg!(test) { 100 } else { 10_000 };
 
 struct Part {
     tree: Arc<Tree>,
@@ -55,6 +60,42 @@ impl TreeBuild {
 
     /// Sorts and loads, several trees at a time, and makes a checkpoint. After an error the trees are not to be used.
     pub fn finish(self) -> Result<()> {
+        let entries: u64 = self.parts.iter().map(|part| part.sorter.entries()).sum();
+        match entries < LOGGED_ENTRIES {
+            true => self.write(),
+            false => self.load(),
+        }
+    }
+
+    /// By a transaction, as any other write.
+    fn write(self) -> Result<()> {
+        let trees: Vec<Arc<Tree>> = self.parts.iter().map(|part| part.tree.clone()).collect();
+        let mut txn = Transaction::new(self.shared.clone(), Isolation::ReadCommitted);
+        for Part { tree, sorter } in self.parts {
+            if !tree.is_empty()? {
+                return Err(Error::corrupt(tree.space().path(), 0, "a build of a tree that is not empty"));
+            }
+            let mut sorted = sorter.finish()?;
+            let mut last: Option<Vec<u8>> = None;
+            while sorted.advance()? {
+                let (key, value) = sorted.entry();
+                if last.as_deref() == Some(key) {
+                    return Err(Error::corrupt(
+                        tree.space().path(),
+                        0,
+                        "two entries of a build have one key",
+                    ));
+                }
+                txn.write(&tree, key, WriteOp::Insert(value))?;
+                last = Some(key.to_vec());
+            }
+        }
+        txn.commit()?;
+        trees.iter().for_each(|tree| tree.hide_from_older_snapshots());
+        Ok(())
+    }
+
+    fn load(self) -> Result<()> {
         let TreeBuild { shared, table, parts } = self;
         let trees: Vec<Arc<Tree>> = parts.iter().map(|part| part.tree.clone()).collect();
         let threads = match shared.background {

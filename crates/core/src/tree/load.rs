@@ -141,6 +141,17 @@ fn loaded(block: Block) -> LeafView {
 }
 
 impl Tree {
+    /// What is in the tree from now on is not for snapshots from before: see [`Tree::visible_from`].
+    pub fn hide_from_older_snapshots(&self) {
+        self.shared.visible_from.store(self.shared.context.clock.last_committed(), Ordering::SeqCst);
+    }
+
+    /// Whether the tree was never written to, or has nothing left; nobody else writes to it.
+    pub fn is_empty(&self) -> Result<bool> {
+        let root = self.root.load_full();
+        root.leaf().map_or(Ok(false), |leaf| self.is_empty_leaf(&root, leaf))
+    }
+
     /// Puts `root` in place of the empty leaf that is the tree so far.
     fn install(&self, root: &Arc<Node>, leaves: u64, images: Vec<Arc<Image>>) -> Result<()> {
         loop {
@@ -176,7 +187,7 @@ impl Tree {
         // Relaxed: statistics.
         self.shared.stored_bytes.store(stored, Ordering::Relaxed);
         self.shared.leaves.store(leaves, Ordering::Relaxed); // Relaxed: as above
-        self.shared.visible_from.store(self.shared.context.clock.last_committed(), Ordering::SeqCst);
+        self.hide_from_older_snapshots();
         structure.loaded.extend(images);
         self.root.store(root.clone());
         self.shared.is_dirty.store(true, Ordering::SeqCst);
