@@ -59,6 +59,8 @@ pub struct Capture {
     pub next_space: u32,
     /// The engine is being closed.
     pub clean: bool,
+    /// Threads to write with: one, unless somebody waits for the checkpoint.
+    pub writers: usize,
 }
 
 /// A checkpoint that did not come about.
@@ -190,7 +192,7 @@ impl Checkpointer {
         let now = self.clock.snapshot(0);
         touched.trees.push(directory.clone());
         // There is always something: at least the row that was just written.
-        let root = directory.checkpoint(now.timestamp(), generation)?;
+        let root = directory.checkpoint(now.timestamp(), generation, 1)?;
         let root = root.ok_or(Error::OutOfMemory("the directory has no image"))?;
         let system_map = system_space.write_map(generation)?;
         system_space.sync().map_err(Failure::fatal)?;
@@ -265,7 +267,7 @@ fn write_trees(
             match part {
                 Part::Image(image) => {
                     touched.trees.push(image.tree.clone());
-                    if let Some(root) = image.tree.checkpoint(at, generation)? {
+                    if let Some(root) = image.tree.checkpoint(at, generation, capture.writers)? {
                         roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
                     }
                 }

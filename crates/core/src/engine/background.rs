@@ -35,7 +35,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
 fn checkpoints(shared: &Shared) {
     if shared.checkpoint_is_due() {
         // The observer has been told, and writers that wait get the error.
-        let _ = shared.checkpoint(false);
+        let _ = shared.checkpoint(false, 1);
     }
 }
 

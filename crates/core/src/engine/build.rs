@@ -98,10 +98,7 @@ impl TreeBuild {
     fn load(self) -> Result<()> {
         let TreeBuild { shared, table, parts } = self;
         let trees: Vec<Arc<Tree>> = parts.iter().map(|part| part.tree.clone()).collect();
-        let threads = match shared.background {
-            true => std::thread::available_parallelism().map_or(1, |n| n.get()).min(parts.len()),
-            false => 1,
-        };
+        let threads = shared.hurried_writers().min(parts.len());
         // The largest first, so that no thread is left with it at the end.
         let mut queue = parts;
         queue.sort_by_key(|part| part.sorter.entries());
@@ -133,7 +130,7 @@ impl TreeBuild {
             })?;
         }
         shared.mark_dirty(trees.iter());
-        let durable = shared.checkpoint(false);
+        let durable = shared.checkpoint(false, shared.hurried_writers());
         drop(table);
         durable
     }

@@ -152,17 +152,25 @@ impl Shared {
         if behind <= limit || since_attempt <= limit / 8 {
             return Ok(());
         }
-        match self.checkpoint(false) {
+        match self.checkpoint(false, 1) {
             Err(error) if behind > limit.saturating_mul(2) => Err(error),
             // There is time to try again.
             _ => self.health.check(),
         }
     }
 
+    /// Threads for a checkpoint that somebody waits for. In the background there is one, so that the others have the processors.
+    pub(super) fn hurried_writers(&self) -> usize {
+        match self.background {
+            true => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            false => 1,
+        }
+    }
+
     /// Makes a checkpoint. After an error that leaves the engine writable everything is as before.
-    pub(super) fn checkpoint(&self, clean: bool) -> Result<()> {
+    pub(super) fn checkpoint(&self, clean: bool, writers: usize) -> Result<()> {
         self.health.check()?;
-        let (capture, result) = self.checkpointer.run(|| self.capture(clean));
+        let (capture, result) = self.checkpointer.run(|| self.capture(clean, writers));
         match result {
             Ok(leftover) => {
                 if let Some(error) = leftover {
@@ -190,7 +198,7 @@ impl Shared {
     }
 
     /// See `crate::checkpoint` for why the order matters.
-    pub(super) fn capture(&self, clean: bool) -> Capture {
+    pub(super) fn capture(&self, clean: bool, writers: usize) -> Capture {
         let _ddl = self.ddl.lock();
         let published = self.log.published();
         let held = self.holds.lock().values().copied().min();
@@ -224,6 +232,7 @@ impl Shared {
             next_txn: self.ids.txn.load(Ordering::Relaxed), // Relaxed: as above
             next_space: self.ids.space.load(Ordering::Relaxed), // Relaxed: as above
             clean,
+            writers,
         }
     }
 

@@ -142,7 +142,7 @@ impl Engine {
 
     /// Makes a checkpoint now: the log before it is not needed any more, but for open prepared or very large transactions.
     pub fn checkpoint(&self) -> Result<()> {
-        self.shared.checkpoint(false)
+        self.shared.checkpoint(false, self.shared.hurried_writers())
     }
 
     /// Returns when everything committed so far is durable.
@@ -224,7 +224,7 @@ impl Shared {
             Ok(()) => {
                 let clean = self.holds.lock().is_empty();
                 let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
-                synced.and_then(|()| self.checkpoint(clean))
+                synced.and_then(|()| self.checkpoint(clean, self.hurried_writers()))
             }
             Err(error) => Err(error),
         };

@@ -22,7 +22,7 @@ use crate::store::{BlockAddress, Extent, Lifetime, PreparedBlock, TreeRoot};
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// What a leaf's image is made of.
@@ -32,27 +32,58 @@ struct LeafImage {
     clean: bool,
 }
 
+/// Fewer leaves than these are not worth another thread.
+const LEAVES_PER_WRITER: usize = 32;
+
+/// Does `work` for each of `nodes`, on up to `writers` threads. After an error some are left out.
+fn each(nodes: &[Arc<Node>], writers: usize, work: &(dyn Fn(&Arc<Node>) -> Result<()> + Sync)) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let run = || -> Result<()> {
+        // Relaxed: each index goes to one thread, and the nodes were there before.
+        while let Some(node) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(node)?;
+        }
+        Ok(())
+    };
+    let threads = writers.min(nodes.len() / LEAVES_PER_WRITER);
+    if threads <= 1 {
+        return run();
+    }
+    std::thread::scope(|scope| {
+        let spawn = |number| {
+            let thread = std::thread::Builder::new().name(format!("teak-write-{number}"));
+            thread.spawn_scoped(scope, run)
+        };
+        // This thread works too; one that could not be started is not missed.
+        let others: Vec<_> = (1..threads).filter_map(|number| spawn(number).ok()).collect();
+        let mut result = run();
+        for thread in others {
+            let outcome = thread.join();
+            result =
+                result.and(outcome.unwrap_or(Err(Error::OutOfMemory("a thread that wrote leaves has died"))));
+        }
+        result
+    })
+}
+
 impl Tree {
     /// Writes what changed since the last image, as of `at`, which must be a registered snapshot until this returns. Returns
-    /// the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`].
-    pub fn checkpoint(&self, at: Timestamp, generation: u64) -> Result<Option<TreeRoot>> {
+    /// the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`]. `writers`: threads that
+    /// consolidate and compress leaves.
+    pub fn checkpoint(&self, at: Timestamp, generation: u64, writers: usize) -> Result<Option<TreeRoot>> {
         // Consolidation comes first: while the image is being made, empty leaves have to stay.
         let listed = self.shared.dirty.lock().clone();
-        for node in &listed {
+        each(&listed, writers, &|node| {
             self.shared.context.cache.make_room()?;
-            self.consolidate_changed(node)?;
-        }
+            self.consolidate_changed(node)
+        })?;
         drop(listed);
         let dirty = self.begin_image();
         if dirty.is_empty() && !self.root_needs_image() {
             return Ok(None);
         }
-        for (i, node) in dirty.iter().enumerate() {
-            if let Err(error) = self.write_leaf(node, at, generation) {
-                self.list_again(&dirty[i..]);
-                return Err(error);
-            }
-        }
+        each(&dirty, writers, &|node| self.write_leaf(node, at, generation))
+            .inspect_err(|_| self.list_again(&dirty))?;
         let (root, blocks) = {
             let mut structure = self.structure.lock();
             let result = self.write_structure(&mut structure, &dirty, at, generation);

@@ -75,7 +75,7 @@ impl Bench {
         self.generation += 1;
         self.space.begin(self.generation);
         let at = self.context.clock.snapshot(0);
-        let root = self.tree.checkpoint(at.timestamp(), self.generation).unwrap();
+        let root = self.tree.checkpoint(at.timestamp(), self.generation, 2).unwrap();
         self.space.write_map(self.generation).unwrap();
         self.tree.checkpoint_durable();
         self.space.durable(self.generation);
