@@ -157,6 +157,7 @@ class ha_teak final : public handler {
     int set_counter(THD* thd, ulonglong value);
     void refresh_statistics(bool force);
     void publish_rec_per_key();
+    void publish_usable_indexes();
     teak_bound estimate_bound(uint index, const key_range* range, teak::Buffer* buffer);
 
     /* reading */
@@ -217,10 +218,10 @@ class ha_teak final : public handler {
     bool skip_locked_ = false;
     bool locked_by_server_ = false; /* between external_lock(F_*LCK) and F_UNLCK */
     bool copying_alter_ = false;
-    bool bulk_insert_ = false;       /* many rows, between start_bulk_insert and end_bulk_insert */
-    bool reads_for_build_ = false;   /* a scan of all rows, whoever wrote them */
-    ulonglong disabled_indexes_ = 0; /* as the table's metadata says */
-    ulonglong deferred_indexes_ = 0; /* to be built at the end of the bulk insert */
+    bool bulk_insert_ = false;        /* many rows, between start_bulk_insert and end_bulk_insert */
+    bool reads_for_build_ = false;    /* a scan of all rows, whoever wrote them */
+    ulonglong disabled_indexes_ = 0;  /* as the table's metadata says */
+    ulonglong deferred_indexes_ = 0;  /* to be built at the end of the bulk insert */
     uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
     bool replaces_ = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */
 

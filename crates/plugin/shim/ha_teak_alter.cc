@@ -14,12 +14,14 @@ using namespace teak;
 
 namespace {
 
-constexpr alter_table_operations kIndexChanges = ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX |
-                                                 ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX;
+constexpr alter_table_operations kIndexChanges =
+    ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX;
 /* What comes with them and asks nothing of the engine. */
 constexpr alter_table_operations kHarmless = ALTER_ADD_INDEX | ALTER_DROP_INDEX | ALTER_INDEX_ORDER;
 
-const KEY& added_key(const Alter_inplace_info* info, uint i) { return info->key_info_buffer[info->index_add_buffer[i]]; }
+const KEY& added_key(const Alter_inplace_info* info, uint i) {
+    return info->key_info_buffer[info->index_add_buffer[i]];
+}
 
 bool same_name(const KEY& a, const KEY& b) { return TableMeta::name_of(a) == TableMeta::name_of(b); }
 
@@ -42,7 +44,8 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (uint i = 0; i < info->index_add_count; i++) {
         const KEY& key = added_key(info, i);
-        if (key.flags & (HA_FULLTEXT | HA_SPATIAL | HA_NOSAME) || key.algorithm == HA_KEY_ALG_LONG_HASH || meta_.tree_of(key))
+        if (key.flags & (HA_FULLTEXT | HA_SPATIAL | HA_NOSAME) || key.algorithm == HA_KEY_ALG_LONG_HASH ||
+            meta_.tree_of(key))
             return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
     return HA_ALTER_INPLACE_NOCOPY_LOCK;

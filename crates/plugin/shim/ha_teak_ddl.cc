@@ -303,15 +303,23 @@ int ha_teak::info(uint flag) {
         if (flag & HA_STATUS_CONST) {
             stats.block_size = static_cast<uint>(kPageBytes);
             stats.create_time = 0;
-            table->s->keys_in_use.set_prefix(table->s->keys);
-            for (uint i = 0; i < table->s->keys; i++)
-                if (disabled_indexes_ & 1ULL << i) table->s->keys_in_use.clear_bit(i);
-            table->s->keys_for_keyread.intersect(table->s->keys_in_use);
+            publish_usable_indexes();
             refresh_statistics(false);
         }
         if (seen_statistics_ != share_->version.load()) publish_rec_per_key();
     }
     return 0;
+}
+
+/* Tells the server which indexes are not disabled. Others may be looking at the share: nothing is written that it has already. */
+void ha_teak::publish_usable_indexes() {
+    key_map usable;
+    usable.set_prefix(table->s->keys);
+    for (uint i = 0; i < table->s->keys; i++)
+        if (disabled_indexes_ & 1ULL << i) usable.clear_bit(i);
+    if (table->s->keys_in_use == usable) return;
+    table->s->keys_in_use = usable;
+    table->s->keys_for_keyread.intersect(usable);
 }
 
 void ha_teak::refresh_statistics(bool force) {

@@ -35,9 +35,9 @@ std::vector<uint32_t> ha_teak::trees_of(ulonglong indexes) const {
 int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& meta) {
     const std::vector<uchar> bytes = meta.encode();
     close_table();
-    teak_status status =
-        teak_table_alter(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
-                         layout.data(), layout.size(), tree_spec(table->s->option_struct), bytes_of(bytes.data(), bytes.size()));
+    teak_status status = teak_table_alter(
+        plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), layout.data(),
+        layout.size(), tree_spec(table->s->option_struct), bytes_of(bytes.data(), bytes.size()));
     int error = fail(status);
     share_->generation++;
     int reopened = open_table();

@@ -57,8 +57,8 @@ MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
                   "At REPEATABLE READ and above, writing or locking a row committed after the snapshot is error 1020",
                   nullptr, nullptr, TRUE);
 MYSQL_THDVAR_ULONGLONG(sort_buffer_size, PLUGIN_VAR_RQCMDARG,
-                       "Memory for sorting when indexes are built, in bytes; what is more goes to temporary files", nullptr,
-                       nullptr, 128ULL << 20, 1ULL << 20, LLONG_MAX, 1 << 20);
+                       "Memory for sorting when indexes are built, in bytes; what is more goes to temporary files",
+                       nullptr, nullptr, 128ULL << 20, 1ULL << 20, LLONG_MAX, 1 << 20);
 MYSQL_SYSVAR_ULONGLONG(checkpoint_log_size, checkpoint_log_size, PLUGIN_VAR_RQCMDARG,
                        "A checkpoint starts when this much log was written since the last, in bytes", nullptr,
                        set_checkpoint_log_size, 256ULL << 20, 1ULL << 20, LLONG_MAX, 1 << 20);
@@ -78,11 +78,19 @@ MYSQL_SYSVAR_BOOL(rollback_on_timeout, rolls_back_on_timeout, PLUGIN_VAR_OPCMDAR
 MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now", nullptr,
                   run_checkpoint, FALSE);
 
-st_mysql_sys_var* plugin_variables[] = {
-    MYSQL_SYSVAR(cache_size),          MYSQL_SYSVAR(flush_log_at_trx_commit), MYSQL_SYSVAR(lock_wait_timeout),
-    MYSQL_SYSVAR(snapshot_isolation),  MYSQL_SYSVAR(sort_buffer_size), MYSQL_SYSVAR(checkpoint_log_size),     MYSQL_SYSVAR(log_segment_size),
-    MYSQL_SYSVAR(history_max_size),    MYSQL_SYSVAR(data_home_dir),           MYSQL_SYSVAR(tmpdir),
-    MYSQL_SYSVAR(rollback_on_timeout), MYSQL_SYSVAR(checkpoint_now),          nullptr};
+st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
+                                        MYSQL_SYSVAR(flush_log_at_trx_commit),
+                                        MYSQL_SYSVAR(lock_wait_timeout),
+                                        MYSQL_SYSVAR(snapshot_isolation),
+                                        MYSQL_SYSVAR(sort_buffer_size),
+                                        MYSQL_SYSVAR(checkpoint_log_size),
+                                        MYSQL_SYSVAR(log_segment_size),
+                                        MYSQL_SYSVAR(history_max_size),
+                                        MYSQL_SYSVAR(data_home_dir),
+                                        MYSQL_SYSVAR(tmpdir),
+                                        MYSQL_SYSVAR(rollback_on_timeout),
+                                        MYSQL_SYSVAR(checkpoint_now),
+                                        nullptr};
 
 /* ---- status ----------------------------------------------------------------------------------- */
 
