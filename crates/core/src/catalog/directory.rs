@@ -9,6 +9,7 @@
 //! ```
 
 use super::record::take;
+use crate::log::Lsn;
 use crate::store::{BlockAddress, TreeRoot};
 use crate::types::TreeId;
 
@@ -72,6 +73,38 @@ pub fn decode_number(bytes: &[u8]) -> Result<u64, String> {
     body(bytes).map(u64::from_le_bytes)
 }
 
+/// Which commits row counts contain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// All whose records begin before it.
+    pub before: Lsn,
+    /// And these, which were published before their turn.
+    pub early: Vec<Lsn>,
+}
+
+impl Counted {
+    /// Whether they contain the commit whose record is at `lsn`.
+    pub fn contains(&self, lsn: Lsn) -> bool {
+        lsn < self.before || self.early.contains(&lsn)
+    }
+}
+
+/// Which commits row counts contain, as stored: the position, then those after it.
+pub fn encode_counted(counted: &Counted) -> Vec<u8> {
+    let numbers = std::iter::once(&counted.before).chain(&counted.early);
+    versioned(&numbers.flat_map(|lsn| lsn.to_le_bytes()).collect::<Vec<u8>>())
+}
+
+/// Reads what [`encode_counted`] wrote.
+pub fn decode_counted(bytes: &[u8]) -> Result<Counted, String> {
+    let (head, rest) = bytes.split_at_checked(9).ok_or("a short row of counted commits")?;
+    let before = decode_number(head)?;
+    let (numbers, []) = rest.as_chunks::<8>() else {
+        return Err("an odd row of counted commits".to_string());
+    };
+    Ok(Counted { before, early: numbers.iter().map(|lsn| u64::from_le_bytes(*lsn)).collect() })
+}
+
 fn versioned(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(1 + body.len());
     out.push(VERSION);
@@ -110,6 +143,11 @@ mod tests {
         assert_eq!(decode_root(&encode_root(&root)), Ok(root));
         assert_eq!(decode_map(&encode_map(&address)), Ok(address));
         assert_eq!(decode_number(&encode_number(77)), Ok(77));
+        for early in [vec![], vec![5, 80]] {
+            let counted = Counted { before: 77, early };
+            assert_eq!(decode_counted(&encode_counted(&counted)), Ok(counted));
+        }
+        assert!(decode_counted(&[1, 0, 0]).is_err() && decode_counted(&[1; 12]).is_err());
         let bytes = encode_root(&root);
         for cut in 0..bytes.len() {
             assert!(decode_root(&bytes[..cut]).is_err());

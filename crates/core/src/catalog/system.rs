@@ -1,6 +1,6 @@
 //! Reading the two system trees.
 
-use super::{directory, name_key, name_of_key, tree_key, TableRecord, CATALOG_TREE, DIRECTORY_TREE};
+use super::{directory, name_key, name_of_key, tree_key, Counted, TableRecord, CATALOG_TREE, DIRECTORY_TREE};
 use crate::options::{Compression, TreeSpec};
 use crate::store::{BlockAddress, Space, TreeRoot};
 use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
@@ -78,9 +78,9 @@ impl SystemTrees {
         self.row(&self.directory, &directory::counter_key(tree), directory::decode_number)
     }
 
-    /// The log position from which on commits are not yet contained in the stored row counts.
-    pub fn counted(&self) -> Result<Option<u64>> {
-        self.row(&self.directory, directory::COUNTED_KEY, directory::decode_number)
+    /// The commits that are contained in the stored row counts.
+    pub fn counted(&self) -> Result<Option<Counted>> {
+        self.row(&self.directory, directory::COUNTED_KEY, directory::decode_counted)
     }
 
     fn row<T>(

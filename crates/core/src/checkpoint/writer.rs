@@ -1,6 +1,6 @@
 //! Writing a checkpoint.
 
-use crate::catalog::{directory, SystemTrees};
+use crate::catalog::{directory, Counted, SystemTrees};
 use crate::file::FileSystem;
 use crate::log::{Log, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
@@ -43,8 +43,8 @@ pub struct Capture {
     pub log_end: Lsn,
     /// Where replay begins.
     pub replay_from: Lsn,
-    /// Commits before it are contained in `entries` of the images.
-    pub counted: Lsn,
+    /// The commits that are contained in `entries` of the images.
+    pub counted: Counted,
     /// All trees with changes since the last checkpoint, except the directory.
     pub trees: Vec<TreeImage>,
     /// Values of the counters that changed since the last checkpoint, by the first tree of their table.
@@ -315,7 +315,7 @@ impl Batch<'_> {
                 self.write(&directory::map_key(space), WriteOp::Delete)?;
             }
         }
-        self.put(directory::COUNTED_KEY, &directory::encode_number(capture.counted))
+        self.put(directory::COUNTED_KEY, &directory::encode_counted(&capture.counted))
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {

@@ -5,14 +5,17 @@
 
 use super::shared::Shared;
 use super::tables::Table;
+use crate::catalog::Counted;
 use crate::checkpoint::{Capture, TreeImage};
 use crate::log::Lsn;
 use crate::options::LogLevel;
+use crate::tree::Tree;
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a failing checkpoint is tried again.
@@ -200,7 +203,12 @@ impl Shared {
     /// See `crate::checkpoint` for why the order matters.
     pub(super) fn capture(&self, clean: bool, writers: usize) -> Capture {
         let _ddl = self.ddl.lock();
-        let published = self.log.published();
+        // Row counts, and which commits they contain, are of one moment; that of T comes later.
+        let (published, early, mut trees) = self.log.while_settled(|published, early| {
+            let dirty = std::mem::take(&mut *self.dirty.lock());
+            let image = |tree: Arc<Tree>| TreeImage { entries: tree.entries(), tree };
+            (published, early.to_vec(), dirty.into_values().map(image).collect::<Vec<_>>())
+        });
         let held = self.holds.lock().values().copied().min();
         let damaged = {
             let damaged = self.damaged.lock();
@@ -210,9 +218,6 @@ impl Shared {
         let log_end = self.log.end();
         self.progress.attempted.store(log_end, Ordering::SeqCst);
         let replay_from = [held, damaged].into_iter().flatten().fold(published, Lsn::min);
-        let dirty = std::mem::take(&mut *self.dirty.lock());
-        let mut trees: Vec<TreeImage> =
-            dirty.into_values().map(|tree| TreeImage { entries: tree.entries(), tree }).collect();
         // Same space after same space, and the same order in each run.
         trees.sort_by_key(|image| (image.tree.space().id(), image.tree.id()));
         // They stay in the list until the checkpoint is durable: a table that is opened meanwhile finds its counter there.
@@ -222,7 +227,7 @@ impl Shared {
             snapshot,
             log_end,
             replay_from,
-            counted: published,
+            counted: Counted { before: published, early },
             trees,
             counters,
             dropped: std::mem::take(&mut *self.dropped.lock()),
@@ -243,7 +248,7 @@ impl Shared {
     }
 
     fn checkpoint_done(&self, capture: Capture) {
-        self.progress.began.fetch_max(capture.counted, Ordering::SeqCst);
+        self.progress.began.fetch_max(capture.counted.before, Ordering::SeqCst);
         self.mark_dirty(capture.trees.iter().map(|image| &image.tree).filter(|tree| tree.is_dirty()));
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));

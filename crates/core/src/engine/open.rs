@@ -10,7 +10,8 @@ use super::tables::{OpenTables, Table};
 use super::work::Work;
 use crate::cache::Cache;
 use crate::catalog::{
-    name_of_key, space_file_name, space_of_file_name, SystemTrees, TableRecord, FIRST_TREE, SYSTEM_SPACE,
+    name_of_key, space_file_name, space_of_file_name, Counted, SystemTrees, TableRecord, FIRST_TREE,
+    SYSTEM_SPACE,
 };
 use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
@@ -210,7 +211,7 @@ fn replay_tables(
     let plan = Plan {
         threads,
         batch_bytes: share.clamp(256 << 10, 4 << 20) as usize,
-        counted: shared.system.counted()?.unwrap_or(from),
+        counted: shared.system.counted()?.unwrap_or(Counted { before: from, early: Vec::new() }),
         committed: committed.clone(),
     };
     let log = log_dir(&options.dir);

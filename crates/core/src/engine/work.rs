@@ -363,11 +363,13 @@ impl Work {
         }
         shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
         let record = LogRecord::Commit { txn: self.id, ops: Ops::NONE }.encode();
-        self.phase = match shared.log.append_decision(record) {
+        self.phase = match shared.log.append_published(record, || self.publish(shared)) {
             Ok(_) => Phase::Published,
-            Err(_) => Phase::PublishedUnlogged,
+            Err(_) => {
+                self.publish(shared);
+                Phase::PublishedUnlogged
+            }
         };
-        self.publish(shared);
         if self.phase == Phase::Published {
             self.release_hold(shared);
         }

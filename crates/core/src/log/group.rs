@@ -71,6 +71,8 @@ struct Queue {
     led: bool,
     /// Members with a closure that has not run yet, including those of the group that is being written.
     unpublished: usize,
+    /// Records at or after `Log::published` that were published when they were queued.
+    early: Vec<Lsn>,
     poison: Option<String>,
 }
 
@@ -170,8 +172,15 @@ impl Log {
 
     fn new(directory: Directory, writer: Writer) -> Log {
         let end = writer.position;
-        let queue =
-            Queue { group: Group::default(), bytes: 0, end, led: false, unpublished: 0, poison: None };
+        let queue = Queue {
+            group: Group::default(),
+            bytes: 0,
+            end,
+            led: false,
+            unpublished: 0,
+            early: Vec::new(),
+            poison: None,
+        };
         Log {
             directory,
             queue: Mutex::new(queue),
@@ -202,6 +211,36 @@ impl Log {
         let (_, end) = queue.push(payload);
         self.end.store(end, SeqCst);
         Ok(end)
+    }
+
+    /// Queues a commit that was decided elsewhere, as [`Log::append_decision`] does, and publishes it at once, before commits that are queued and
+    /// wait for their group. After an error `publish` was not called.
+    pub fn append_published(&self, record: impl Into<Vec<u8>>, publish: impl FnOnce()) -> Result<Lsn> {
+        let payload = Payload::record(record.into())?;
+        let mut queue = self.queue.lock();
+        queue.check()?;
+        let (start, end) = queue.push(payload);
+        self.end.store(end, SeqCst);
+        publish();
+        if queue.unpublished == 0 {
+            self.published.fetch_max(end, SeqCst);
+        } else {
+            let published = self.published();
+            queue.early.retain(|&lsn| lsn >= published);
+            queue.early.push(start);
+        }
+        Ok(end)
+    }
+
+    /// Runs `look` while nothing is being published, with [`Log::published`] and the records after it that are published all the same. It must be
+    /// short and must not call the log.
+    pub fn while_settled<T>(&self, look: impl FnOnce(Lsn, &[Lsn]) -> T) -> T {
+        // Closures run under the one, or under the other.
+        let _writer = self.writer.lock();
+        let mut queue = self.queue.lock();
+        let published = self.published();
+        queue.early.retain(|&lsn| lsn >= published);
+        look(published, &queue.early)
     }
 
     /// Group commit of `record`; returns its end LSN, which is also what `publish` is given.

@@ -4,7 +4,7 @@ use super::apply::{Applier, Batch, Sink};
 use super::ids::IdMap;
 use super::survey::Survey;
 use super::{rows_added, RecoveredTransaction, Replayed, Resolve};
-use crate::catalog::CATALOG_TREE;
+use crate::catalog::{Counted, CATALOG_TREE};
 use crate::log::{LogRecord, Lsn, Op, Ops};
 use crate::mvcc::TxnStatus;
 use crate::tree::Tree;
@@ -19,8 +19,8 @@ pub struct Plan {
     pub threads: usize,
     /// Bytes of operations gathered for a worker before it gets them. It holds a few such batches.
     pub batch_bytes: usize,
-    /// Commits before it are contained in the row counts already.
-    pub counted: Lsn,
+    /// The commits that are contained in the row counts already.
+    pub counted: Counted,
     /// The status of all that is replayed and not of a prepared transaction.
     pub committed: Arc<TxnStatus>,
 }
@@ -135,7 +135,7 @@ impl Replay<'_, '_> {
             if self.targets[at].tree.is_none() {
                 continue;
             }
-            if commit >= self.plan.counted {
+            if !self.plan.counted.contains(commit) {
                 self.targets[at].rows += rows_added(op.kind);
             }
             self.sequence = self.sequence.wrapping_add(1);
