@@ -31,13 +31,7 @@ class Comparison:
 
     def query(self, engine, statement, limit=600):
         """All rows of one statement on a connection of its own; `limit` in seconds."""
-        connection = self.server.connect(database=database(engine) if engine else None, autocommit=True, read_timeout=limit)
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-                return cursor.fetchall()
-        finally:
-            connection.close()
+        return self.server.query(statement, database(engine) if engine else None, read_timeout=limit)
 
     def failed(self, engine, where, what):
         """Notes an error; a dead server is started again, so that the other measurements still happen."""

@@ -13,6 +13,14 @@ import pymysql
 MARIADBD = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin") or "mariadbd"
 
 
+def conflicted(connection, error):
+    """Whether `error` is a lock conflict that ends a transaction; it is then rolled back. Call while handling the error, and raise it again if not."""
+    if error.args[0] not in (1020, 1205, 1213):
+        return False
+    connection.rollback()
+    return True
+
+
 class Server:
     """Starts, kills and connects to one server under `directory`. With a `port` it listens on 127.0.0.1 too."""
 
@@ -70,6 +78,16 @@ class Server:
     def connect(self, database="test", **settings):
         """A new connection."""
         return pymysql.connect(unix_socket=self.socket, user="root", database=database, charset="utf8mb4", **settings)
+
+    def query(self, statement, database="test", **settings):
+        """All rows of one statement on a connection of its own."""
+        connection = self.connect(database=database, autocommit=True, **settings)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+                return cursor.fetchall()
+        finally:
+            connection.close()
 
     def kill(self):
         """SIGKILL, and waits for the end."""

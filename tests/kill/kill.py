@@ -15,7 +15,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from server import Server  # pylint: disable=wrong-import-position
+from server import Server, conflicted  # pylint: disable=wrong-import-position
 
 ACCOUNTS = 200
 START_BALANCE = 1000
@@ -77,9 +77,8 @@ class Client(threading.Thread):
             self.connection.commit()
             return True
         except pymysql.err.OperationalError as error:
-            if error.args[0] not in (1020, 1205, 1213):
+            if not conflicted(self.connection, error):
                 raise
-            self.connection.rollback()
             return False
 
 

@@ -17,7 +17,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from server import Server  # pylint: disable=wrong-import-position
+from server import Server, conflicted  # pylint: disable=wrong-import-position
 
 MIB = 1 << 20
 CLIENTS = 8
@@ -67,25 +67,14 @@ class Client(threading.Thread):
             self.connection.commit()
             return True
         except pymysql.err.OperationalError as error:
-            if error.args[0] not in (1020, 1205, 1213):
+            if not conflicted(self.connection, error):
                 raise
-            self.connection.rollback()
             return False
-
-
-def query(server, statement, database="test"):
-    connection = server.connect(database=database, autocommit=True)
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-            return cursor.fetchall()
-    finally:
-        connection.close()
 
 
 def log_bytes(server):
     """Log since the last checkpoint, by the engine's own count."""
-    found = query(server, "SHOW GLOBAL STATUS LIKE 'Teak_log_bytes_since_checkpoint'")
+    found = server.query("SHOW GLOBAL STATUS LIKE 'Teak_log_bytes_since_checkpoint'")
     if not found:
         raise RuntimeError("the server has no status variable Teak_log_bytes_since_checkpoint")
     return int(found[0][1])
@@ -119,8 +108,8 @@ def write_log(server, wanted, seed, limit=900):
 
 def problems_in_contents(server, clients):
     """What was acknowledged and is missing, or is there without reason."""
-    found = dict(query(server, "SELECT client, number FROM progress"))
-    newest = dict(query(server, "SELECT client, MAX(number) FROM written FORCE INDEX (client) GROUP BY client"))
+    found = dict(server.query("SELECT client, number FROM progress"))
+    newest = dict(server.query("SELECT client, MAX(number) FROM written FORCE INDEX (client) GROUP BY client"))
     problems = []
     for client in clients:
         number = found.get(client.number)
@@ -131,12 +120,12 @@ def problems_in_contents(server, clients):
             problems.append(f"client {client.number}: newest row {newest.get(client.number)}, progress {number}")
     reference = None
     for index, condition in (("PRIMARY", "id > 0"), ("k", "k > -1"), ("client", "client > -1")):
-        content = query(server, f"SELECT COUNT(*), SUM(id), SUM(k), SUM(number), SUM(CRC32(c)) FROM written FORCE INDEX ({index}) WHERE {condition}")
+        content = server.query(f"SELECT COUNT(*), SUM(id), SUM(k), SUM(number), SUM(CRC32(c)) FROM written FORCE INDEX ({index}) WHERE {condition}")
         reference = reference or content
         if content != reference:
             problems.append(f"index {index} disagrees with the rows: {content}, {reference}")
     for table in ("written", "progress"):
-        verdict = query(server, f"CHECK TABLE {table}")[-1][3]
+        verdict = server.query(f"CHECK TABLE {table}")[-1][3]
         if verdict != "OK":
             problems.append(f"CHECK TABLE {table}: {verdict}")
     return problems
@@ -155,11 +144,11 @@ def run(server, arguments):
         with connection.cursor() as cursor:
             cursor.execute(statement)
         connection.close()
-    query(server, "SET GLOBAL teak_checkpoint_now = 1")
+    server.query("SET GLOBAL teak_checkpoint_now = 1")
     clients = write_log(server, arguments.log_mib * MIB, arguments.seed)
     began = time.monotonic()
     answers = server.start(options, limit=600)
-    query(server, "SELECT COUNT(*) FROM progress")
+    server.query("SELECT COUNT(*) FROM progress")
     teak_answers, cpu = time.monotonic() - began, server.cpu_seconds()
     print(f"answers after {answers:.1f} s, a Teak table after {teak_answers:.1f} s (limit {arguments.limit} s);"
           f" {cpu:.1f} s of processor time, resident {server.memory()[0] / MIB:.0f} MiB", flush=True)

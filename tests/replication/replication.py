@@ -20,7 +20,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from server import Server  # pylint: disable=wrong-import-position
+from server import Server, conflicted  # pylint: disable=wrong-import-position
 
 # Few, so that transactions meet each other and optimistic replication has to undo some.
 ACCOUNTS = 20
@@ -127,9 +127,8 @@ class Client(threading.Thread):
             self.connection.commit()
             return True
         except pymysql.err.OperationalError as error:
-            if error.args[0] not in (1020, 1205, 1213):
+            if not conflicted(self.connection, error):
                 raise
-            self.connection.rollback()
             return False
 
 

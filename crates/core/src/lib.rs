@@ -17,6 +17,7 @@ pub mod mvcc;
 mod options;
 pub mod sort;
 pub mod store;
+mod threads;
 pub mod tree;
 mod types;
 

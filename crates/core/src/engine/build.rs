@@ -109,26 +109,7 @@ impl TreeBuild {
                 load(part)?;
             }
         };
-        if threads <= 1 {
-            work()?;
-        } else {
-            std::thread::scope(|scope| -> Result<()> {
-                let spawn = |number| {
-                    let thread = std::thread::Builder::new().name(format!("teak-build-{number}"));
-                    thread.spawn_scoped(scope, work)
-                };
-                let spawned: Vec<_> = (1..threads).map(spawn).collect();
-                // This thread works too; one that could not be started is not missed.
-                let mut result = work();
-                for thread in spawned.into_iter().flatten() {
-                    let outcome = thread.join();
-                    let outcome =
-                        outcome.unwrap_or(Err(Error::OutOfMemory("a thread that built an index has died")));
-                    result = result.and(outcome);
-                }
-                result
-            })?;
-        }
+        crate::threads::share(threads, "teak-build", work)?;
         shared.mark_dirty(trees.iter());
         let durable = shared.checkpoint(false, shared.hurried_writers());
         drop(table);

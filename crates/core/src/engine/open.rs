@@ -296,11 +296,7 @@ impl Spaces {
         let mut spaces = Spaces { mentioned: HashMap::new(), retired: Vec::new() };
         let catalog = shared.system.catalog.clone();
         for (i, change) in changes.iter().enumerate() {
-            let op = match change.kind {
-                crate::log::OpKind::Insert => WriteOp::Insert(&change.value),
-                crate::log::OpKind::Update => WriteOp::Update(&change.value),
-                crate::log::OpKind::Delete => WriteOp::Delete,
-            };
+            let op = change.kind.write(&change.value);
             if let Some(name) = name_of_key(&change.key) {
                 let old = shared.system.table(name)?;
                 if let Some(old) = &old {

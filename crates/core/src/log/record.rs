@@ -30,6 +30,17 @@ pub enum OpKind {
     Delete = 3,
 }
 
+impl OpKind {
+    /// The write that it is, with this value.
+    pub fn write(self, value: &[u8]) -> WriteOp<'_> {
+        match self {
+            OpKind::Insert => WriteOp::Insert(value),
+            OpKind::Update => WriteOp::Update(value),
+            OpKind::Delete => WriteOp::Delete,
+        }
+    }
+}
+
 /// One change to one key of one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op<'a> {
@@ -48,11 +59,7 @@ pub struct Op<'a> {
 impl<'a> Op<'a> {
     /// The op as the write it came from.
     pub fn write(&self) -> WriteOp<'a> {
-        match self.kind {
-            OpKind::Insert => WriteOp::Insert(self.value),
-            OpKind::Update => WriteOp::Update(self.value),
-            OpKind::Delete => WriteOp::Delete,
-        }
+        self.kind.write(self.value)
     }
 
     /// Takes one op from the front of `input`; `previous` is the sequence of the op before it, 0 for the first.

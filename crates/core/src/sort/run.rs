@@ -6,6 +6,7 @@
 //! Little-endian; compressed one by one. The file never outlives the process, so the format has no version.
 
 use crate::store::{SpillExtent, SpillFile};
+use crate::tree::block::wide_head;
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -49,11 +50,8 @@ impl MemoryRun {
     }
 
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
-        let mut head = [0; 8];
-        let width = key.len().min(8);
-        head[..width].copy_from_slice(&key[..width]);
         self.items.push(Item {
-            head: u64::from_be_bytes(head),
+            head: wide_head(key),
             start: self.bytes.len() as u32,
             key_bytes: key.len() as u32,
             value_bytes: value.len() as u32,

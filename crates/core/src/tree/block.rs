@@ -501,7 +501,7 @@ fn strip_prefix<'k>(prefix: &[u8], key: &'k [u8]) -> Result<&'k [u8], Ordering> 
 /// The first eight bytes as a big-endian number, padded with zeros: orders as the bytes do, except that a difference
 /// only in trailing zeros or beyond eight bytes is not seen.
 #[inline]
-pub(super) fn wide_head(bytes: &[u8]) -> u64 {
+pub fn wide_head(bytes: &[u8]) -> u64 {
     if let Some(head) = bytes.first_chunk::<8>() {
         return u64::from_be_bytes(*head);
     }

@@ -45,25 +45,7 @@ fn each(nodes: &[Arc<Node>], writers: usize, work: &(dyn Fn(&Arc<Node>) -> Resul
         }
         Ok(())
     };
-    let threads = writers.min(nodes.len() / LEAVES_PER_WRITER);
-    if threads <= 1 {
-        return run();
-    }
-    std::thread::scope(|scope| {
-        let spawn = |number| {
-            let thread = std::thread::Builder::new().name(format!("teak-write-{number}"));
-            thread.spawn_scoped(scope, run)
-        };
-        // This thread works too; one that could not be started is not missed.
-        let others: Vec<_> = (1..threads).filter_map(|number| spawn(number).ok()).collect();
-        let mut result = run();
-        for thread in others {
-            let outcome = thread.join();
-            result =
-                result.and(outcome.unwrap_or(Err(Error::OutOfMemory("a thread that wrote leaves has died"))));
-        }
-        result
-    })
+    crate::threads::share(writers.min(nodes.len() / LEAVES_PER_WRITER), "teak-write", run)
 }
 
 impl Tree {

@@ -2,8 +2,9 @@
 
 use crate::log::{Op, OpKind};
 use crate::mvcc::TxnStatus;
+use crate::tree::block::wide_head;
 use crate::tree::{Tree, Write};
-use crate::types::{TreeId, WriteOp};
+use crate::types::TreeId;
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -82,10 +83,7 @@ impl Batch {
     fn order(&self) -> Vec<Place> {
         let place = |(number, item): (usize, &Item)| {
             let key = &self.bytes[self.start(number)..item.key_end];
-            let mut head = [0; 8];
-            let width = key.len().min(8);
-            head[..width].copy_from_slice(&key[..width]);
-            Place { tree: item.tree, item: number as u32, head: u64::from_be_bytes(head) }
+            Place { tree: item.tree, item: number as u32, head: wide_head(key) }
         };
         let mut order: Vec<Place> = self.items.iter().enumerate().map(place).collect();
         order.sort_unstable_by(|a, b| {
@@ -160,13 +158,8 @@ impl Applier {
     fn write<'a>(&'a self, batch: &'a Batch, place: &Place) -> Write<'a> {
         let item = &batch.items[place.item as usize];
         let value = &batch.bytes[item.key_end..item.value_end];
-        let op = match item.kind {
-            OpKind::Insert => WriteOp::Insert(value),
-            OpKind::Update => WriteOp::Update(value),
-            OpKind::Delete => WriteOp::Delete,
-        };
         let status = item.status.map_or(&self.status, |index| &batch.statuses[index as usize]);
-        Write { key: batch.key(place.item), op, status, sequence: item.sequence }
+        Write { key: batch.key(place.item), op: item.kind.write(value), status, sequence: item.sequence }
     }
 }
 
