@@ -54,6 +54,19 @@ impl<'a> Run<'a> {
     }
 }
 
+/// About what an entry of a block takes besides its key and its value.
+const ENTRY_BYTES: usize = 12;
+
+/// What a changed key will take in a base, whichever way its undecided versions go. Not what they take in the delta: several versions of
+/// one key cannot be told apart by a cut, and a transaction that updates all rows must not leave behind leaves that are half empty.
+fn weight(key: &[u8], value: Option<Value<'_>>, undecided: &[&Version]) -> usize {
+    let newest = undecided.first().map(|version| op_bytes(version.op()));
+    match value.map(value_bytes).max(newest) {
+        Some(bytes) => key.len() + ENTRY_BYTES + bytes,
+        None => 0,
+    }
+}
+
 /// The committed outcome of one chain.
 struct Chain<'a> {
     undecided: Vec<&'a Version>,
@@ -155,6 +168,7 @@ struct Cutter<'a> {
     limit: usize,
     builder: BlockBuilder,
     delta: Delta,
+    /// What undecided versions may add to the base.
     kept_bytes: usize,
     low: Vec<u8>,
     last_key: Vec<u8>,
@@ -181,13 +195,14 @@ impl<'a> Cutter<'a> {
                     return;
                 }
                 self.cut_before(key);
+                self.kept_bytes += weight(key, *value, undecided);
                 if let Some(value) = value {
                     self.builder.push(key, *value);
+                    self.kept_bytes -= weight(key, Some(*value), &[]);
                 }
                 for version in undecided.iter().rev() {
                     // SAFETY: this delta is not published yet; nobody else pushes.
                     unsafe { self.delta.push(key, version.status.clone(), version.sequence, version.op()) };
-                    self.kept_bytes += key.len() + 64 + op_bytes(version.op());
                 }
                 self.last_key.clear();
                 self.last_key.extend_from_slice(key);
@@ -280,26 +295,27 @@ pub(crate) fn fold(
 /// At what weight to begin a new piece: an append-only leaf is cut when full, so that a full base is never rewritten;
 /// otherwise the pieces are of equal weight.
 fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> usize {
-    let mut weight = 0;
+    let mut total = 0;
     for run in runs {
-        weight += match run {
+        total += match run {
             Run::Base(range) => base.bytes().len() * range.len() / base.len().max(1),
-            Run::Changed { key, value, undecided } => {
-                let kept: usize = undecided.iter().map(|v| key.len() + 64 + op_bytes(v.op())).sum();
-                kept + value.map_or(0, |value| key.len() + 12 + value_bytes(value))
-            }
+            Run::Changed { key, value, undecided } => weight(key, *value, undecided),
         };
     }
-    if weight <= block_bytes {
+    // An append-only leaf ends with the entry that filled it, so it may be larger by that one; to update it must not split it.
+    if total <= block_bytes + block_bytes / 8 {
         return usize::MAX;
     }
-    let appends = matches!(runs, [Run::Base(_), rest @ ..] if rest.iter().all(|r| matches!(r, Run::Changed { .. })))
-        || runs.iter().all(|r| matches!(r, Run::Changed { .. }));
-    if appends {
+    // All the base as it was, then new keys only; updates that made a leaf grow are no appends.
+    let untouched = match runs {
+        [Run::Base(range), ..] => range.len(),
+        _ => 0,
+    };
+    if untouched == base.len() {
         return block_bytes;
     }
-    let pieces = weight.div_ceil(block_bytes * 7 / 10).max(2);
-    weight.div_ceil(pieces).max(256)
+    let pieces = total.div_ceil(block_bytes * 7 / 10).max(2);
+    total.div_ceil(pieces).max(256)
 }
 
 /// Gives each piece its part of the sorted history.

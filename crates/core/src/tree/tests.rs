@@ -283,6 +283,23 @@ fn an_uncommitted_transaction_larger_than_the_cache_is_kept_and_can_go() {
 }
 
 #[test]
+fn an_update_of_every_row_in_one_transaction_splits_no_leaf() {
+    for cache_bytes in [64 << 20, 64 << 10] {
+        let bench = Bench::new(cache_bytes);
+        let rows = |byte: u8| (0..2000).map(move |n| (key(n), Some(vec![byte; 100]))).collect::<Vec<_>>();
+        bench.commit(&rows(1));
+        bench.commit(&rows(2));
+        let before = bench.tree.leaves();
+        for byte in 3..6 {
+            bench.commit(&rows(byte));
+        }
+        assert_eq!(bench.tree.leaves(), before);
+        let full = 2000 * 118 / 4096;
+        assert!((full..full * 3 / 2).contains(&before), "{before} leaves where {full} would be full");
+    }
+}
+
+#[test]
 fn readers_and_writers_on_threads_agree() {
     let bench = Bench::new(256 << 10);
     let accounts = 400u64;
