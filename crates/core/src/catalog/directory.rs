@@ -73,11 +73,13 @@ pub fn decode_number(bytes: &[u8]) -> Result<u64, String> {
     body(bytes).map(u64::from_le_bytes)
 }
 
-/// Which commits row counts contain.
+/// Which commits row counts contain, and which the image may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     /// All whose records begin before it.
     pub before: Lsn,
+    /// The image has nothing of records that begin here or later.
+    pub end: Lsn,
     /// And these, which were published before their turn.
     pub early: Vec<Lsn>,
 }
@@ -89,20 +91,29 @@ impl Counted {
     }
 }
 
-/// Which commits row counts contain, as stored: the position, then those after it.
+/// Version 1 had no end.
+const COUNTED_VERSION: u8 = 2;
+
+/// The same as stored: the two positions, then the early ones.
 pub fn encode_counted(counted: &Counted) -> Vec<u8> {
-    let numbers = std::iter::once(&counted.before).chain(&counted.early);
-    versioned(&numbers.flat_map(|lsn| lsn.to_le_bytes()).collect::<Vec<u8>>())
+    let numbers = [&counted.before, &counted.end].into_iter().chain(&counted.early);
+    let bytes = numbers.flat_map(|lsn| lsn.to_le_bytes());
+    std::iter::once(COUNTED_VERSION).chain(bytes).collect()
 }
 
 /// Reads what [`encode_counted`] wrote.
 pub fn decode_counted(bytes: &[u8]) -> Result<Counted, String> {
-    let (head, rest) = bytes.split_at_checked(9).ok_or("a short row of counted commits")?;
-    let before = decode_number(head)?;
-    let (numbers, []) = rest.as_chunks::<8>() else {
-        return Err("an odd row of counted commits".to_string());
-    };
-    Ok(Counted { before, early: numbers.iter().map(|lsn| u64::from_le_bytes(*lsn)).collect() })
+    let (&version, numbers) = bytes.split_first().ok_or("an empty row of counted commits")?;
+    if version != COUNTED_VERSION {
+        return Err(format!("version {version} of the row of counted commits"));
+    }
+    match numbers.as_chunks::<8>() {
+        ([before, end, early @ ..], []) => {
+            let early = early.iter().map(|lsn| u64::from_le_bytes(*lsn)).collect();
+            Ok(Counted { before: u64::from_le_bytes(*before), end: u64::from_le_bytes(*end), early })
+        }
+        _ => Err("an odd row of counted commits".to_string()),
+    }
 }
 
 fn versioned(body: &[u8]) -> Vec<u8> {
@@ -144,10 +155,12 @@ mod tests {
         assert_eq!(decode_map(&encode_map(&address)), Ok(address));
         assert_eq!(decode_number(&encode_number(77)), Ok(77));
         for early in [vec![], vec![5, 80]] {
-            let counted = Counted { before: 77, early };
+            let counted = Counted { before: 77, end: 90, early };
             assert_eq!(decode_counted(&encode_counted(&counted)), Ok(counted));
         }
-        assert!(decode_counted(&[1, 0, 0]).is_err() && decode_counted(&[1; 12]).is_err());
+        assert!([&[][..], &[1, 0, 0], &[1; 9], &[2; 9], &[2; 20]]
+            .iter()
+            .all(|bytes| decode_counted(bytes).is_err()));
         let bytes = encode_root(&root);
         for cut in 0..bytes.len() {
             assert!(decode_root(&bytes[..cut]).is_err());

@@ -227,7 +227,7 @@ impl Shared {
             snapshot,
             log_end,
             replay_from,
-            counted: Counted { before: published, early },
+            counted: Counted { before: published, end: log_end, early },
             trees,
             counters,
             dropped: std::mem::take(&mut *self.dropped.lock()),

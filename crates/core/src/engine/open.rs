@@ -207,11 +207,13 @@ fn replay_tables(
     options: &Options,
 ) -> Result<Replayed> {
     let threads = if options.background { options.recovery_threads } else { 1 };
-    let share = options.cache_bytes / (16 * threads.max(1) as u64);
+    let held_bytes = options.cache_bytes / (4 * threads.max(1) as u64);
     let plan = Plan {
         threads,
-        batch_bytes: share.clamp(256 << 10, 4 << 20) as usize,
-        counted: shared.system.counted()?.unwrap_or(Counted { before: from, early: Vec::new() }),
+        held_bytes: usize::try_from(held_bytes).unwrap_or(usize::MAX),
+        cache: shared.context.cache.clone(),
+        // Without checkpoint there is no image.
+        counted: shared.system.counted()?.unwrap_or(Counted { before: from, end: from, early: Vec::new() }),
         committed: committed.clone(),
     };
     let log = log_dir(&options.dir);

@@ -108,7 +108,9 @@ impl Tree {
         let mut pieces = pieces.into_iter();
         let Some(first) = pieces.next() else { return Ok(()) };
         let rest: Vec<Piece> = pieces.collect();
-        let high = rest.first().map_or_else(|| view.high.clone(), |piece| Some(Arc::from(&piece.low[..])));
+        // One object a bound, whichever leaves have it: there are as many as leaves.
+        let bounds: Vec<Arc<[u8]>> = rest.iter().map(|piece| Arc::from(&piece.low[..])).collect();
+        let high = bounds.first().or(view.high.as_ref()).cloned();
         if rest.is_empty() {
             let empty = first.base.is_empty() && first.delta.is_empty() && first.history.is_none();
             publish_piece(leaf, state, &view, first, high, horizon);
@@ -117,7 +119,7 @@ impl Tree {
             }
             return Ok(());
         }
-        let right = self.new_leaves(&view, rest, horizon);
+        let right = self.new_leaves(&view, rest, &bounds, horizon);
         let path = self.path_to(&view.low)?;
         // Parents first, then the narrowed leaf: see the module's documentation.
         self.insert_children(path, node, &right);
@@ -131,13 +133,19 @@ impl Tree {
         Ok(())
     }
 
-    fn new_leaves(&self, old: &LeafView, pieces: Vec<Piece>, horizon: u64) -> Vec<(Vec<u8>, Arc<Node>)> {
-        let lows: Vec<Vec<u8>> = pieces.iter().map(|piece| piece.low.clone()).collect();
+    /// Leaves for `pieces`, which begin at `bounds`.
+    fn new_leaves(
+        &self,
+        old: &LeafView,
+        pieces: Vec<Piece>,
+        bounds: &[Arc<[u8]>],
+        horizon: u64,
+    ) -> Vec<(Vec<u8>, Arc<Node>)> {
         let mut leaves = Vec::with_capacity(pieces.len());
-        for (i, piece) in pieces.into_iter().enumerate() {
-            let high = lows.get(i + 1).map_or_else(|| old.high.clone(), |low| Some(Arc::from(&low[..])));
+        for (i, (piece, bound)) in pieces.into_iter().zip(bounds).enumerate() {
+            let high = bounds.get(i + 1).or(old.high.as_ref()).cloned();
             let low = piece.low.clone();
-            let view = view_of(piece, Arc::from(&low[..]), high, horizon);
+            let view = view_of(piece, bound.clone(), high, horizon);
             let node = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), view)));
             if let Node::Leaf(leaf) = &*node {
                 let mut state = leaf.latch();

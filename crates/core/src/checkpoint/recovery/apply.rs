@@ -1,8 +1,9 @@
-//! Applying batches of operations, on threads of their own or at once.
+//! Applying operations, on threads of their own or at once.
 
-use crate::log::{Op, OpKind};
+use super::latest::{Latest, Operation};
+use crate::cache::Cache;
+use crate::log::OpKind;
 use crate::mvcc::TxnStatus;
-use crate::tree::block::wide_head;
 use crate::tree::{Tree, Write};
 use crate::types::TreeId;
 use crate::{Error, Result};
@@ -12,8 +13,9 @@ use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::Arc;
 use std::thread::Scope;
 
-const BATCH_ITEMS: usize = 64 << 10;
-const QUEUED_BATCHES: usize = 2;
+const BATCH_ITEMS: usize = 16 << 10;
+const BATCH_BYTES: usize = 1 << 20;
+const QUEUED_BATCHES: usize = 4;
 
 struct Item {
     /// Index of its tree.
@@ -22,6 +24,8 @@ struct Item {
     status: Option<u32>,
     sequence: u32,
     kind: OpKind,
+    fresh: bool,
+    hash: u64,
     key_end: usize,
     value_end: usize,
 }
@@ -35,14 +39,6 @@ pub(super) struct Batch {
     bytes: Vec<u8>,
 }
 
-/// Where an item stands in the order of application.
-struct Place {
-    tree: u32,
-    item: u32,
-    /// The key's first bytes, as a number that sorts like them.
-    head: u64,
-}
-
 impl Batch {
     /// Makes a tree known, for [`Batch::push`].
     pub fn add_tree(&mut self, tree: &Arc<Tree>) -> u32 {
@@ -52,69 +48,61 @@ impl Batch {
 
     /// Adds an operation on one of its trees.
     #[inline]
-    pub fn push(&mut self, tree: u32, status: Option<&Arc<TxnStatus>>, sequence: u32, op: &Op<'_>) {
+    pub fn push(&mut self, tree: u32, status: Option<&Arc<TxnStatus>>, operation: &Operation<'_>) {
         let status = status.map(|status| {
             if self.statuses.last().is_none_or(|last| !Arc::ptr_eq(last, status)) {
                 self.statuses.push(status.clone());
             }
             self.statuses.len() as u32 - 1
         });
-        self.bytes.extend_from_slice(op.key);
+        let Operation { kind, hash, sequence, fresh, .. } = *operation;
+        self.bytes.extend_from_slice(operation.key);
         let key_end = self.bytes.len();
-        self.bytes.extend_from_slice(op.value);
-        self.items.push(Item { tree, status, sequence, kind: op.kind, key_end, value_end: self.bytes.len() });
+        self.bytes.extend_from_slice(operation.value);
+        let value_end = self.bytes.len();
+        self.items.push(Item { tree, status, sequence, kind, fresh, hash, key_end, value_end });
     }
 
-    /// Whether it is time to apply it: a batch has at most so many bytes, but for a last large operation.
+    /// Whether it is time to hand it over.
     #[inline]
-    pub fn is_full(&self, limit_bytes: usize) -> bool {
-        self.items.len() >= BATCH_ITEMS || self.bytes.len() >= limit_bytes
+    pub fn is_full(&self) -> bool {
+        self.items.len() >= BATCH_ITEMS || self.bytes.len() >= BATCH_BYTES
     }
 
-    fn start(&self, item: usize) -> usize {
-        item.checked_sub(1).map_or(0, |before| self.items[before].value_end)
-    }
-
-    fn key(&self, item: u32) -> &[u8] {
-        &self.bytes[self.start(item as usize)..self.items[item as usize].key_end]
-    }
-
-    /// By tree and key, so that one leaf's work comes together; operations on one key in log order.
-    fn order(&self) -> Vec<Place> {
-        let place = |(number, item): (usize, &Item)| {
-            let key = &self.bytes[self.start(number)..item.key_end];
-            Place { tree: item.tree, item: number as u32, head: wide_head(key) }
-        };
-        let mut order: Vec<Place> = self.items.iter().enumerate().map(place).collect();
-        order.sort_unstable_by(|a, b| {
-            let heads = (a.tree, a.head).cmp(&(b.tree, b.head));
-            heads.then_with(|| self.key(a.item).cmp(self.key(b.item))).then(a.item.cmp(&b.item))
-        });
-        order
-    }
-
-    /// Whether the operation has no effect because the one behind it, on the same key, has the same outcome.
-    fn is_overwritten(&self, at: &Place, next: Option<&Place>) -> bool {
-        next.is_some_and(|next| {
-            (at.tree, at.head) == (next.tree, next.head)
-                && self.items[at.item as usize].status.is_none()
-                && self.items[next.item as usize].status.is_none()
-                && self.key(at.item) == self.key(next.item)
+    /// Its operations, with the statuses of those that are undecided.
+    fn operations(&self) -> impl Iterator<Item = (Operation<'_>, Option<&Arc<TxnStatus>>)> {
+        let mut start = 0;
+        self.items.iter().map(move |item| {
+            let operation = Operation {
+                tree: self.trees[item.tree as usize].id(),
+                key: &self.bytes[start..item.key_end],
+                kind: item.kind,
+                value: &self.bytes[item.key_end..item.value_end],
+                hash: item.hash,
+                sequence: item.sequence,
+                fresh: item.fresh,
+            };
+            start = item.value_end;
+            (operation, item.status.map(|at| &self.statuses[at as usize]))
         })
     }
 }
 
-/// Applies batches; shared by all workers.
+/// What all workers share.
 pub(super) struct Applier {
-    status: Arc<TxnStatus>,
+    /// Of all operations without a status of their own.
+    committed: Arc<TxnStatus>,
+    /// Bytes of operations that a worker may hold back.
+    held_bytes: usize,
+    cache: Arc<Cache>,
     damaged: Mutex<HashMap<TreeId, Error>>,
     failed: Mutex<Option<Error>>,
 }
 
 impl Applier {
-    /// Operations without a status of their own get `committed`.
-    pub fn new(committed: Arc<TxnStatus>) -> Applier {
-        Applier { status: committed, damaged: Mutex::default(), failed: Mutex::default() }
+    /// Operations without a status of their own get `committed`. Each worker may hold back `held_bytes`, which `cache` accounts for.
+    pub fn new(committed: Arc<TxnStatus>, held_bytes: usize, cache: Arc<Cache>) -> Applier {
+        Applier { committed, held_bytes, cache, damaged: Mutex::default(), failed: Mutex::default() }
     }
 
     /// The trees whose damage kept operations from being applied.
@@ -130,37 +118,95 @@ impl Applier {
         }
     }
 
-    /// Applies the last committed operation on each key, leaf by leaf.
-    fn apply(&self, batch: &Batch) {
-        let order = batch.order();
-        let mut writes = Vec::new();
-        for places in order.chunk_by(|a, b| a.tree == b.tree) {
-            writes.clear();
-            for (i, place) in places.iter().enumerate() {
-                if !batch.is_overwritten(place, places.get(i + 1)) {
-                    writes.push(self.write(batch, place));
-                }
+    /// Writes operations, sorted by key, to their tree.
+    fn write(&self, tree: &Tree, writes: &[Write<'_>]) {
+        match tree.write_run(writes) {
+            Ok(()) => {}
+            Err(error @ (Error::Corrupt { .. } | Error::UnknownVersion { .. })) => {
+                self.damaged.lock().entry(tree.id()).or_insert(error);
             }
-            let tree = &batch.trees[places[0].tree as usize];
-            match tree.write_run(&writes) {
-                Ok(()) => {}
-                Err(error @ (Error::Corrupt { .. } | Error::UnknownVersion { .. })) => {
-                    self.damaged.lock().entry(tree.id()).or_insert(error);
-                }
-                Err(error) => {
-                    self.failed.lock().get_or_insert(error);
-                    return;
-                }
+            Err(error) => {
+                self.failed.lock().get_or_insert(error);
+            }
+        }
+    }
+}
+
+/// Holds back the operations that fall to one thread, and applies the last on each key.
+pub(super) struct Worker<'a> {
+    applier: &'a Applier,
+    trees: HashMap<TreeId, Arc<Tree>>,
+    latest: Latest,
+    charged: usize,
+}
+
+impl<'a> Worker<'a> {
+    fn new(applier: &'a Applier) -> Worker<'a> {
+        Worker { applier, trees: HashMap::new(), latest: Latest::default(), charged: 0 }
+    }
+
+    fn take(&mut self, batch: &Batch) {
+        for tree in &batch.trees {
+            self.trees.entry(tree.id()).or_insert_with(|| tree.clone());
+        }
+        if batch.statuses.is_empty() {
+            batch.operations().for_each(|(operation, _)| self.latest.add(&operation));
+        } else {
+            self.take_undecided(batch);
+        }
+        self.charge(self.latest.memory());
+        if self.latest.memory() > self.applier.held_bytes {
+            self.flush();
+        }
+    }
+
+    /// A prepared transaction still has its locks at the end of the log: on its keys nothing follows, what others did comes before.
+    fn take_undecided(&mut self, batch: &Batch) {
+        for (operation, status) in batch.operations() {
+            if status.is_none() {
+                self.latest.add(&operation);
+            }
+        }
+        self.flush();
+        for (operation, status) in batch.operations() {
+            if let (Some(status), Some(tree)) = (status, self.trees.get(&operation.tree)) {
+                self.applier.write(tree, &[write(&operation, status)]);
             }
         }
     }
 
-    fn write<'a>(&'a self, batch: &'a Batch, place: &Place) -> Write<'a> {
-        let item = &batch.items[place.item as usize];
-        let value = &batch.bytes[item.key_end..item.value_end];
-        let status = item.status.map_or(&self.status, |index| &batch.statuses[index as usize]);
-        Write { key: batch.key(place.item), op: item.kind.write(value), status, sequence: item.sequence }
+    fn flush(&mut self) {
+        if self.applier.check().is_err() {
+            return;
+        }
+        let sorted = self.latest.sorted();
+        for operations in sorted.chunk_by(|a, b| a.tree == b.tree) {
+            let Some(tree) = self.trees.get(&operations[0].tree) else { continue };
+            let committed = &self.applier.committed;
+            let writes: Vec<Write<'_>> =
+                operations.iter().map(|operation| write(operation, committed)).collect();
+            self.applier.write(tree, &writes);
+        }
+        drop(sorted);
+        self.latest.clear();
     }
+
+    fn charge(&mut self, bytes: usize) {
+        self.applier.cache.charge(bytes.saturating_sub(self.charged));
+        self.applier.cache.discharge(self.charged.saturating_sub(bytes));
+        self.charged = bytes;
+    }
+
+    /// Applies what is left.
+    fn finish(mut self) {
+        self.flush();
+        self.charge(0);
+    }
+}
+
+fn write<'a>(operation: &Operation<'a>, status: &'a Arc<TxnStatus>) -> Write<'a> {
+    let Operation { key, kind, value, sequence, .. } = *operation;
+    Write { key, op: kind.write(value), status, sequence }
 }
 
 /// Where batches go: to a thread each, or (simulator, one thread) applied at once.
@@ -168,11 +214,11 @@ pub(super) enum Sink<'a> {
     /// By worker.
     Queues(Vec<SyncSender<Batch>>),
     /// Nobody else works.
-    Inline(&'a Applier),
+    Inline(Worker<'a>),
 }
 
 impl<'a> Sink<'a> {
-    /// Starts the workers; they end when the sink is dropped.
+    /// Starts the workers; they apply what they still hold, and end, when the sink is dropped.
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         threads: usize,
@@ -182,14 +228,18 @@ impl<'a> Sink<'a> {
         'scope: 'a,
     {
         if threads <= 1 {
-            return Ok(Sink::Inline(applier));
+            return Ok(Sink::Inline(Worker::new(applier)));
         }
         let mut queues = Vec::with_capacity(threads);
         for number in 0..threads {
             let (sender, receiver) = sync_channel::<Batch>(QUEUED_BATCHES);
             let thread = std::thread::Builder::new().name(format!("teak-replay-{number}"));
-            let spawned =
-                thread.spawn_scoped(scope, move || receiver.iter().for_each(|batch| applier.apply(&batch)));
+            let work = move || {
+                let mut worker = Worker::new(applier);
+                receiver.iter().for_each(|batch| worker.take(&batch));
+                worker.finish();
+            };
+            let spawned = thread.spawn_scoped(scope, work);
             spawned.map_err(|_| Error::OutOfMemory("no thread for the replay of the log"))?;
             queues.push(sender);
         }
@@ -197,14 +247,21 @@ impl<'a> Sink<'a> {
     }
 
     /// Hands a batch to its worker; waits while that one is far behind.
-    pub fn send(&self, worker: usize, batch: Batch) -> Result<()> {
+    pub fn send(&mut self, worker: usize, batch: Batch) -> Result<()> {
         match self {
-            Sink::Inline(applier) => applier.apply(&batch),
+            Sink::Inline(worker) => worker.take(&batch),
             // A worker is there as long as its queue: it only ends when the queue does.
             Sink::Queues(queues) => queues[worker]
                 .send(batch)
                 .map_err(|_| Error::OutOfMemory("a thread that replays the log has died"))?,
         }
         Ok(())
+    }
+
+    /// There is no more.
+    pub fn finish(self) {
+        if let Sink::Inline(worker) = self {
+            worker.finish();
+        }
     }
 }

@@ -2,14 +2,16 @@
 //!
 //! Two passes. [`Survey`] learns what became of each transaction and collects what is small: catalog rows and counters. [`replay`] then
 //! applies the operations of committed transactions in log order, which for each key is the order in which its row lock was held. Work is
-//! spread over threads by a hash of tree and key, in batches through short queues, so memory stays bounded however long the log is. A worker
-//! sorts a batch by key, drops what the batch itself overwrites, and writes leaf by leaf.
+//! spread over threads by a hash of tree and key, in batches through short queues. A worker holds back what it gets, in memory that the
+//! cache accounts for, keeps the last operation on each key, and writes that to the trees in key order: a row that the log
+//! changes a hundred times is written once.
 //!
 //! All replayed operations carry one status that is published beforehand: nobody reads yet. Operations of prepared transactions carry their
 //! own, undecided one.
 
 mod apply;
 mod ids;
+mod latest;
 mod replay;
 mod survey;
 

@@ -2,8 +2,10 @@
 
 use super::apply::{Applier, Batch, Sink};
 use super::ids::IdMap;
+use super::latest::Operation;
 use super::survey::Survey;
 use super::{rows_added, RecoveredTransaction, Replayed, Resolve};
+use crate::cache::Cache;
 use crate::catalog::{Counted, CATALOG_TREE};
 use crate::log::{LogRecord, Lsn, Op, Ops};
 use crate::mvcc::TxnStatus;
@@ -17,8 +19,10 @@ use std::sync::Arc;
 pub struct Plan {
     /// Workers; with one, everything happens on the caller's thread.
     pub threads: usize,
-    /// Bytes of operations gathered for a worker before it gets them. It holds a few such batches.
-    pub batch_bytes: usize,
+    /// Bytes of operations that each worker may hold back, to write once what the log has more than once.
+    pub held_bytes: usize,
+    /// Accounts for them.
+    pub cache: Arc<Cache>,
     /// The commits that are contained in the row counts already.
     pub counted: Counted,
     /// The status of all that is replayed and not of a prepared transaction.
@@ -65,7 +69,7 @@ pub fn replay(
     resolve: &mut Resolve<'_>,
     scan: impl FnOnce(&mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>) -> Result<()>,
 ) -> Result<Replayed> {
-    let applier = Applier::new(plan.committed.clone());
+    let applier = Applier::new(plan.committed.clone(), plan.held_bytes, plan.cache.clone());
     let replayed = std::thread::scope(|scope| {
         let pending = || Pending { number: 1, ..Pending::default() };
         let mut replay = Replay {
@@ -139,7 +143,9 @@ impl Replay<'_, '_> {
                 self.targets[at].rows += rows_added(op.kind);
             }
             self.sequence = self.sequence.wrapping_add(1);
-            self.push(at, None, self.sequence, &op)?;
+            // The record was there before its operations were visible to anybody, so an image that has them is younger.
+            let fresh = lsn >= self.plan.counted.end;
+            self.push(at, None, self.sequence, fresh, &op)?;
         }
         Ok(())
     }
@@ -154,7 +160,7 @@ impl Replay<'_, '_> {
             transaction.writes.push((tree, op.key.to_vec()));
             *transaction.rows.entry(op.tree).or_default() += rows_added(op.kind);
             let status = transaction.status.clone();
-            self.push(at, Some(&status), op.sequence, &op)?;
+            self.push(at, Some(&status), op.sequence, false, &op)?;
         }
         Ok(())
     }
@@ -178,6 +184,7 @@ impl Replay<'_, '_> {
         target: usize,
         status: Option<&Arc<TxnStatus>>,
         sequence: u32,
+        fresh: bool,
         op: &Op<'_>,
     ) -> Result<()> {
         let hash = twox_hash::XxHash3_64::oneshot_with_seed(op.tree, op.key);
@@ -189,9 +196,10 @@ impl Replay<'_, '_> {
             let Some(tree) = &target.tree else { return Ok(()) };
             *seat = (*number, batch.add_tree(tree));
         }
-        batch.push(seat.1, status, sequence, op);
+        let Op { tree, key, kind, value, .. } = *op;
+        batch.push(seat.1, status, &Operation { tree, key, kind, value, hash, sequence, fresh });
         self.operations += 1;
-        if batch.is_full(self.plan.batch_bytes) {
+        if batch.is_full() {
             self.flush(worker)?;
         }
         Ok(())
@@ -212,6 +220,7 @@ impl Replay<'_, '_> {
         for &txn in self.survey.prepared.keys() {
             self.transaction(txn, Lsn::MAX);
         }
+        self.sink.finish();
         let mut trees = Vec::with_capacity(self.targets.len());
         for target in self.targets {
             if let Some(tree) = target.tree {
