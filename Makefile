@@ -37,8 +37,8 @@ clean: down ## stop the server and remove target, build and var
 soak-kill: ## 500 rounds of killing a server under load
 	@TEAK_KILL_ROUNDS=500 tests/kill/run.sh
 
-soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated
-	@TEAK_SEEDS=10000 cargo test --release -p teak-core --test crash
+soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
+	@TEAK_SEEDS=10000 cargo test --release -p teak-core --test crash --test model
 
 bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine
 	@benches/sysbench.sh

@@ -37,6 +37,7 @@ fn checkpoints(shared: &Shared) {
         // The observer has been told, and writers that wait get the error.
         let _ = shared.checkpoint(false, 1);
     }
+    shared.write_finished();
 }
 
 fn sync_log(shared: &Shared) {

@@ -14,9 +14,12 @@ use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// So many leaves of a tree that were filled last may still change: their images wait.
+const YOUNG_LEAVES: usize = 16;
 
 /// How often a failing checkpoint is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -30,6 +33,8 @@ pub(crate) struct Progress {
     attempted: AtomicU64,
     /// A checkpoint was asked for and the thread has not looked yet.
     asked: AtomicBool,
+    /// More finished leaves than these are worth a look.
+    finished_enough: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -114,10 +119,36 @@ impl Shared {
     /// Called by writers that hold no latch: starts a checkpoint when one is due, and waits when checkpoints are far behind.
     #[inline]
     pub(super) fn wait_for_checkpoint(&self) -> Result<()> {
-        if !self.checkpoint_is_due() {
-            return Ok(());
+        if self.checkpoint_is_due() {
+            return self.wait_for_checkpoint_slowly();
         }
-        self.wait_for_checkpoint_slowly()
+        if self.context.finished_leaves() > self.progress.finished_enough.load(Ordering::Relaxed) {
+            self.ask_for_early_images();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn ask_for_early_images(&self) {
+        match self.background {
+            true => self.progress.ask(),
+            false => self.write_finished(),
+        }
+    }
+
+    /// Writes leaves that appends have filled, so that the next checkpoint need not. A failure is one that the checkpoint will meet and
+    /// report.
+    pub(super) fn write_finished(&self) {
+        if self.health.check().is_err() {
+            return;
+        }
+        let keep = if self.background { YOUNG_LEAVES } else { 1 };
+        let trees: Vec<Arc<Tree>> = self.dirty.lock().values().cloned().collect();
+        for tree in trees {
+            let _ = tree.write_finished(keep, &|| self.checkpoint_is_due());
+        }
+        // Relaxed: a hint; what is left is looked at again when there is more.
+        self.progress.finished_enough.store(self.context.finished_leaves() + keep, Ordering::Relaxed);
     }
 
     #[cold]

@@ -140,7 +140,8 @@ impl Transaction {
         }
     }
 
-    /// Whether another transaction committed a version of `key` after this one's snapshot; `false` without one.
+    /// Whether another transaction committed a version of `key` after this one's snapshot; `false` without one. A key that was not there and is
+    /// not there may have come and gone meanwhile: nobody kept that.
     pub fn changed_since_snapshot(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
         let Some(snapshot) = &work.snapshot else { return Ok(false) };

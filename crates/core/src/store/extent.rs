@@ -57,6 +57,12 @@ impl Extent {
         self.space.supersede(&self.address, self.born, generation);
     }
 
+    /// A private extent becomes part of the image of checkpoint `generation`, which is being written; it is private again if that is
+    /// abandoned. Others are not changed.
+    pub fn join(&self, generation: u64) {
+        self.space.join(&self.address, generation);
+    }
+
     /// A private extent is about to be named by durable structures; others are not changed.
     ///
     /// The first image that may name it must not have written its map yet.

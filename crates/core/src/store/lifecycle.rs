@@ -15,6 +15,7 @@
 //!      │  │                    ^   ^            abandon(s), s > born │
 //!      │  │                    │   └───── if the checkpoint said so ────┘
 //!      │  ├──> Checkpoint(g) ──┤ durable(g)      abandon(g): free once unheld
+//!      │  │         ^ │ join(g)
 //!      │  └──> Private ────────┘ publish         dropped: free
 //!      └──> dropped: free
 //! ```
@@ -164,6 +165,15 @@ impl Books {
                 self.outdated = true;
             }
             _ => (),
+        }
+    }
+
+    /// A private extent that is in the file becomes part of the image of `generation`, which is not durable yet.
+    pub fn join(&mut self, offset: u64, generation: u64) {
+        if let Some(Tracked { state: state @ State::Private, born, .. }) = self.tracked.get_mut(&offset) {
+            *state = State::Checkpoint(generation);
+            *born = generation.max(*born);
+            self.outdated = true;
         }
     }
 

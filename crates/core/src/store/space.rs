@@ -283,6 +283,10 @@ impl Space {
         self.books.lock().supersede(at.offset, at.occupied_bytes(), born, generation);
     }
 
+    pub(super) fn join(&self, at: &BlockAddress, generation: u64) {
+        self.books.lock().join(at.offset, generation);
+    }
+
     pub(super) fn publish(&self, at: &BlockAddress) {
         self.books.lock().publish(at.offset);
     }

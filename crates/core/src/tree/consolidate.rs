@@ -26,6 +26,8 @@ pub(crate) struct Piece {
 pub(crate) struct Folded {
     pub pieces: Vec<Piece>,
     pub horizon: Timestamp,
+    /// The leaf was cut because appends have filled it: all pieces but the last are full.
+    pub appended: bool,
 }
 
 /// How many pieces [`fold`] may make.
@@ -264,7 +266,10 @@ pub(crate) fn fold(
     let mut folder =
         Folder { content: *content, base, active, horizon: view.horizon, history, runs: Vec::new() };
     folder.merge(delta);
-    let limit = if pieces == Pieces::One { usize::MAX } else { cut_limit(&folder.runs, base, block_bytes) };
+    let (limit, appended) = match pieces {
+        Pieces::One => (usize::MAX, false),
+        Pieces::Many => cut_limit(&folder.runs, base, block_bytes),
+    };
     let mut cutter = Cutter {
         base,
         limit,
@@ -289,12 +294,12 @@ pub(crate) fn fold(
         history.retain(|entry| !gone.contains(entry.key));
         history::sort(&mut history);
     }
-    Folded { pieces: with_history(cut, &history), horizon }
+    Folded { pieces: with_history(cut, &history), horizon, appended }
 }
 
 /// At what weight to begin a new piece: an append-only leaf is cut when full, so that a full base is never rewritten;
-/// otherwise the pieces are of equal weight.
-fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> usize {
+/// otherwise the pieces are of equal weight. And whether it is one.
+fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> (usize, bool) {
     let mut total = 0;
     for run in runs {
         total += match run {
@@ -304,7 +309,7 @@ fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> usize {
     }
     // An append-only leaf ends with the entry that filled it, so it may be larger by that one; to update it must not split it.
     if total <= block_bytes + block_bytes / 8 {
-        return usize::MAX;
+        return (usize::MAX, false);
     }
     // All the base as it was, then new keys only; updates that made a leaf grow are no appends.
     let untouched = match runs {
@@ -312,10 +317,10 @@ fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> usize {
         _ => 0,
     };
     if untouched == base.len() {
-        return block_bytes;
+        return (block_bytes, true);
     }
     let pieces = total.div_ceil(block_bytes * 7 / 10).max(2);
-    total.div_ceil(pieces).max(256)
+    (total.div_ceil(pieces).max(256), false)
 }
 
 /// Gives each piece its part of the sorted history.

@@ -57,8 +57,7 @@ fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Optio
     block.blobs().iter().filter(|blob| blob.extent().is_some()).for_each(|blob| {
         blob.forget_bytes();
     });
-    let clean = state.clean.as_ref().is_some_and(|clean| std::ptr::eq(clean.as_ptr(), Arc::as_ptr(block)));
-    if let (Some(image), true) = (&state.image, clean) {
+    if let Some(image) = state.image_of(&view.base) {
         return Ok(Some(Base::Stored(image.clone())));
     }
     let extent = leaf.shared.context.spill.write(block.bytes())?;

@@ -18,7 +18,7 @@ use super::node::{Inner, InnerView, Node};
 use super::structure::{mark_dirty, Structure};
 use super::visibility::{Content, Reader};
 use super::Tree;
-use crate::store::{BlockAddress, Extent, Lifetime, PreparedBlock, TreeRoot};
+use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::collections::HashSet;
@@ -126,14 +126,18 @@ impl Tree {
         if view.dead {
             return Ok(());
         }
-        let (made, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
+        if let Some(early) = self.take_early(leaf, &view, at, generation) {
+            self.note_image(node, leaf, early, generation);
+            return Ok(());
+        }
+        let (image, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
         self.shared.space.write(&block)?;
         // A structure change since `view` was taken puts the leaf on the list of those to write again.
-        self.note_image(node, leaf, &made, block.extent().clone(), generation);
+        self.note_image(node, leaf, image, generation);
         Ok(())
     }
 
-    fn consolidate_changed(&self, node: &Arc<Node>) -> Result<()> {
+    pub(super) fn consolidate_changed(&self, node: &Arc<Node>) -> Result<()> {
         let changed = node.leaf().is_some_and(|leaf| match &leaf.view().delta {
             Changes::Live(delta) => !delta.is_empty(),
             Changes::Spilled(_) => true,
@@ -152,11 +156,12 @@ impl Tree {
         view: &LeafView,
         at: Timestamp,
         generation: u64,
-    ) -> Result<(LeafImage, PreparedBlock)> {
+    ) -> Result<(PendingImage, PreparedBlock)> {
         let made = self.leaf_image(node, leaf, view, at)?;
         let raw = made.block.image(&self.shared.space, self.shared.spec.compression)?;
         let block = self.prepare(&raw, generation)?;
-        Ok((made, block))
+        let image = Image::with_blobs(block.extent().clone(), made.block.blobs());
+        Ok((PendingImage { image, written: made.clean.then(|| Arc::downgrade(&made.block)) }, block))
     }
 
     fn leaf_image(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
@@ -171,28 +176,19 @@ impl Tree {
         Ok(LeafImage { block, clean: false })
     }
 
-    fn note_image(
-        &self,
-        node: &Arc<Node>,
-        leaf: &Leaf,
-        made: &LeafImage,
-        extent: Arc<Extent>,
-        generation: u64,
-    ) {
+    fn note_image(&self, node: &Arc<Node>, leaf: &Leaf, made: PendingImage, generation: u64) {
         let mut state = leaf.latch();
         if let Some(replaced) = state.pending.take() {
             // Its blobs are in the images that replace it: the leaf's, or its new neighbours'.
             replaced.image.extent.supersede(generation);
         }
-        let stored = extent.address().stored_bytes as i64;
+        let stored = made.image.extent.address().stored_bytes as i64;
         let before = state.image.as_ref().map_or(0, |image| image.extent.address().stored_bytes as i64);
         // Relaxed: a statistic.
         self.shared.stored_bytes.fetch_add(stored - before, Ordering::Relaxed);
-        state.pending = Some(PendingImage {
-            image: Image::with_blobs(extent, made.block.blobs()),
-            written: made.clean.then(|| Arc::downgrade(&made.block)),
-        });
-        if !made.clean {
+        let clean = made.written.is_some();
+        state.pending = Some(made);
+        if !clean {
             self.shared.list_dirty(&mut state, node);
         }
         drop(state);
@@ -219,8 +215,8 @@ impl Tree {
             if view.dead {
                 continue;
             }
-            let (made, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
-            self.note_image(node, leaf, &made, block.extent().clone(), generation);
+            let (image, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
+            self.note_image(node, leaf, image, generation);
             blocks.push(block);
         }
         for node in dirty.iter().chain(&again) {
@@ -356,6 +352,7 @@ impl Tree {
                 Node::Leaf(leaf) => {
                     let mut state = leaf.latch();
                     if let Some(PendingImage { image, written }) = state.pending.take() {
+                        state.early = state.early.take().filter(|early| !Arc::ptr_eq(&early.image, &image));
                         state.image = Some(image);
                         state.clean = written;
                     }

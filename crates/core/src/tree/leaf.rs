@@ -82,6 +82,11 @@ pub(crate) enum Base {
 }
 
 impl Base {
+    /// Whether it is this block, in memory.
+    pub(crate) fn is_block(&self, block: &Arc<Block>) -> bool {
+        matches!(self, Base::Loaded(loaded) if Arc::ptr_eq(loaded, block))
+    }
+
     fn same_place(&self, other: &Base) -> bool {
         match (self, other) {
             (Base::Stored(a), Base::Stored(b)) => Arc::ptr_eq(a, b),
@@ -158,7 +163,8 @@ impl LeafView {
     }
 }
 
-/// What a checkpoint in progress has written of a leaf.
+/// What a checkpoint in progress has written of a leaf, or what was written ahead of it (see [`super::early`]).
+#[derive(Clone)]
 pub(crate) struct PendingImage {
     pub image: Arc<Image>,
     /// The block that was written as it was, so that the base is clean once the checkpoint is durable.
@@ -171,6 +177,8 @@ pub(crate) struct LeafState {
     /// What the last durable checkpoint names.
     pub image: Option<Arc<Image>>,
     pub pending: Option<PendingImage>,
+    /// Written ahead of the next checkpoint.
+    pub early: Option<PendingImage>,
     /// The block in memory that equals `image`.
     pub clean: Option<Weak<Block>>,
     /// In the tree's list of dirty leaves.
@@ -362,6 +370,10 @@ impl Leaf {
                 if let (Base::Stored(image), Some(newest)) = (place, &state.image) {
                     // An older image may still be the base: what changed since is then in the delta, and in the newer image.
                     state.clean = Arc::ptr_eq(image, newest).then(|| Arc::downgrade(&block));
+                }
+                let LeafState { early, pending, .. } = &mut *state;
+                for written in [early, pending].into_iter().flatten().filter(|written| written.is_of(place)) {
+                    written.written = Some(Arc::downgrade(&block));
                 }
                 self.publish(&mut state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
                 self.register(&mut state, node);

@@ -18,6 +18,7 @@ pub mod builder;
 mod consolidate;
 mod cursor;
 pub mod delta;
+mod early;
 mod estimate;
 mod evict;
 mod history;
@@ -48,7 +49,8 @@ use delta::Delta;
 use leaf::{Image, Latched, Leaf};
 use node::{Inner, Node};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// Longest key, in bytes.
@@ -65,12 +67,21 @@ pub struct TreeContext {
     /// Where dirty content goes under memory pressure.
     pub spill: Arc<SpillFile>,
     history_bytes: AtomicI64,
+    /// Leaves that wait for [`Tree::write_finished`].
+    finished: AtomicUsize,
 }
 
 impl TreeContext {
     /// For the trees of one engine.
     pub fn new(cache: Arc<Cache>, clock: Arc<Clock>, spill: Arc<SpillFile>) -> TreeContext {
-        TreeContext { cache, clock, spill, history_bytes: AtomicI64::new(0) }
+        TreeContext { cache, clock, spill, history_bytes: AtomicI64::new(0), finished: AtomicUsize::new(0) }
+    }
+
+    /// Leaves that appends have filled and that wait to be written.
+    #[inline]
+    pub fn finished_leaves(&self) -> usize {
+        // Relaxed: a hint that there is work.
+        self.finished.load(Ordering::Relaxed)
     }
 
     /// What is kept for old snapshots only, in memory or spilled, in bytes; as of each leaf's last consolidation.
@@ -91,6 +102,8 @@ pub(crate) struct Shared {
     /// Leaves changed since the last checkpoint began.
     dirty: Mutex<Vec<Arc<Node>>>,
     is_dirty: AtomicBool,
+    /// Leaves that appends have filled, oldest first.
+    finished: Mutex<VecDeque<early::Finished>>,
     /// Nodes with a pending image.
     imaged: Mutex<Vec<Arc<Node>>>,
     entries: AtomicI64,
@@ -122,9 +135,12 @@ impl Drop for Tree {
     /// The lists hold leaves, and each leaf holds what the tree's nodes share, the lists included: a dropped table would otherwise
     /// keep its memory and its file for ever.
     fn drop(&mut self) {
+        let finished = std::mem::take(&mut *self.shared.finished.lock());
+        // Relaxed: a hint.
+        self.shared.context.finished.fetch_sub(finished.len(), Ordering::Relaxed);
         let lists =
             (std::mem::take(&mut *self.shared.dirty.lock()), std::mem::take(&mut *self.shared.imaged.lock()));
-        drop(lists);
+        drop((finished, lists));
     }
 }
 
@@ -146,6 +162,7 @@ impl Tree {
             no_delta: Arc::new(Delta::new()),
             dirty: Mutex::new(Vec::new()),
             is_dirty: AtomicBool::new(false),
+            finished: Mutex::default(),
             imaged: Mutex::new(Vec::new()),
             entries: AtomicI64::new(root.as_ref().map_or(0, |r| r.entries as i64)),
             leaves: AtomicU64::new(root.as_ref().map_or(1, |r| r.leaves)),

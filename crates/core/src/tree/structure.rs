@@ -88,7 +88,7 @@ impl Tree {
     /// Folds into one base, whatever its size. The latch is held.
     pub(crate) fn fold_in_place(&self, leaf: &Leaf, state: &mut Latched<'_>) -> Result<()> {
         let view = leaf.view().clone();
-        if let Some(Folded { mut pieces, horizon }) = self.fold(leaf, &view, Pieces::One)? {
+        if let Some(Folded { mut pieces, horizon, .. }) = self.fold(leaf, &view, Pieces::One)? {
             if let Some(piece) = pieces.pop() {
                 publish_piece(leaf, state, &view, piece, view.high.clone(), horizon);
             }
@@ -104,7 +104,8 @@ impl Tree {
         state: &mut Latched<'_>,
     ) -> Result<()> {
         let view = leaf.view().clone();
-        let Some(Folded { pieces, horizon }) = self.fold(leaf, &view, Pieces::Many)? else { return Ok(()) };
+        let folded = self.fold(leaf, &view, Pieces::Many)?;
+        let Some(Folded { pieces, horizon, appended }) = folded else { return Ok(()) };
         let mut pieces = pieces.into_iter();
         let Some(first) = pieces.next() else { return Ok(()) };
         let rest: Vec<Piece> = pieces.collect();
@@ -126,6 +127,10 @@ impl Tree {
         publish_piece(leaf, state, &view, first, high, horizon);
         // Relaxed: a statistic.
         self.shared.leaves.fetch_add(right.len() as u64, Ordering::Relaxed);
+        if appended {
+            self.note_finished(node.clone());
+            right[..right.len() - 1].iter().for_each(|(_, child)| self.note_finished(child.clone()));
+        }
         if structure.checkpointing {
             structure.reimage.push(node.clone());
             structure.reimage.extend(right.into_iter().map(|(_, child)| child));
@@ -267,6 +272,7 @@ fn publish_piece(
     horizon: u64,
 ) {
     state.clean = None;
+    state.early = None;
     state.deletions = 0;
     state.fold_again_at = piece.delta.memory() * 2;
     state.deletions_again_at = piece.delta.versions() * 2;

@@ -82,6 +82,36 @@ impl Bench {
         root
     }
 
+    /// A checkpoint that fails before its superblock is written.
+    fn abandon_checkpoint(&mut self) {
+        let generation = self.generation + 1;
+        self.space.begin(generation);
+        let at = self.context.clock.snapshot(0);
+        self.tree.checkpoint(at.timestamp(), generation, 1).unwrap();
+        self.tree.checkpoint_abandoned();
+        self.space.abandon(generation);
+    }
+
+    /// Writes images of leaves, as if appends had just filled them.
+    fn write_early(&self, wanted: &mut dyn FnMut() -> bool) {
+        let mut nodes = vec![self.tree.root.load_full()];
+        while let Some(node) = nodes.pop() {
+            match &*node {
+                Node::Leaf(_) if wanted() => self.tree.note_finished(node.clone()),
+                Node::Leaf(_) => {}
+                Node::Inner(inner) => {
+                    nodes.extend(inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone());
+                }
+            }
+        }
+        self.tree.write_finished(0, &|| false).unwrap();
+    }
+
+    /// Bytes of the file that are in use.
+    fn used(&self) -> u64 {
+        self.space.file_bytes() - self.space.free_bytes()
+    }
+
     fn reopen(&mut self, root: TreeRoot) {
         self.tree = Tree::open(7, self.spec, self.space.clone(), Some(root), self.context.clone());
     }
@@ -178,7 +208,9 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
                     bench.reopen(root);
                 }
             }
-            3 => {
+            3 => bench.write_early(&mut || random.below(3) > 0),
+            4 => bench.abandon_checkpoint(),
+            5 => {
                 for (snapshot, model) in &old {
                     let reader = Reader::at(snapshot.timestamp());
                     same(&scan(&bench.tree, &reader, true), model, seed, step);
@@ -227,6 +259,47 @@ fn a_cache_far_too_small_changes_nothing() {
     for seed in 100..108 {
         random_history(seed, 512 << 10, 300);
     }
+}
+
+#[test]
+fn early_images_are_what_a_checkpoint_would_write_and_leave_nothing_behind() {
+    let rows = |byte: u8, step: usize| {
+        (0..3000).step_by(step).map(move |n| (key(n), Some(vec![byte; 100]))).collect::<Vec<_>>()
+    };
+    let used = |early: bool| {
+        let mut bench = Bench::new(64 << 20);
+        let write_early = |bench: &Bench| bench.write_early(&mut || early);
+        bench.commit(&rows(1, 1));
+        bench.tree.write_finished(0, &|| !early).unwrap();
+        bench.abandon_checkpoint();
+        bench.checkpoint();
+        bench.commit(&rows(2, 50));
+        write_early(&bench);
+        bench.commit(&rows(3, 70));
+        bench.abandon_checkpoint();
+        write_early(&bench);
+        bench.checkpoint();
+        bench.commit(&rows(4, 1));
+        let root = (bench.checkpoint(), bench.checkpoint()).0.unwrap();
+        bench.reopen(root);
+        bench.checkpoint();
+        assert_eq!(scan(&bench.tree, &Reader::at(Timestamp::MAX), true).len(), 3000);
+        bench.used()
+    };
+    assert_eq!(used(true), used(false));
+}
+
+#[test]
+fn a_leaf_with_an_early_image_is_evicted_without_spilling() {
+    let bench = Bench::new(64 << 20);
+    let rows: Vec<_> = (0..3000).map(|n| (key(n), Some(vec![7; 100]))).collect();
+    bench.commit(&rows);
+    bench.write_early(&mut || true);
+    bench.context.cache.set_budget(64 << 10);
+    bench.context.cache.make_room().unwrap();
+    assert!(bench.context.cache.used() < 100 << 10);
+    assert!(bench.context.spill.used_bytes() < 10 << 10, "{}", bench.context.spill.used_bytes());
+    assert_eq!(scan(&bench.tree, &Reader::at(Timestamp::MAX), true).len(), 3000);
 }
 
 #[test]

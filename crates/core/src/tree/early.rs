@@ -1,0 +1,155 @@
+//! Images of finished leaves, written before a checkpoint asks for them.
+//!
+//! A load fills leaf after leaf and does not come back to them. Their blocks go to the file while it goes on, on a processor that has time, so
+//! that the checkpoint at its end finds them there, and an eviction needs no spill file for them.
+//!
+//! The extent is private until a checkpoint makes it its own: a leaf that changes meanwhile, or a crash, leaves nothing behind.
+
+use super::leaf::{Base, Changes, Image, Leaf, LeafState, LeafView, PendingImage};
+use super::node::Node;
+use super::Tree;
+use crate::store::Lifetime;
+use crate::types::Timestamp;
+use crate::Result;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// How often a leaf whose rows are undecided is looked at.
+const LOOKS: u8 = 8;
+
+/// More leaves than these do not wait: who is so far behind leaves them to the checkpoint.
+const MOST_WAITING: usize = 4096;
+
+/// A leaf that an append has filled.
+pub(super) struct Finished {
+    node: Arc<Node>,
+    looks: u8,
+}
+
+/// What came of looking at a finished leaf.
+enum Look {
+    Done,
+    Undecided,
+}
+
+impl Tree {
+    /// An append has filled the leaf.
+    pub(super) fn note_finished(&self, node: Arc<Node>) {
+        self.enqueue(Finished { node, looks: 0 });
+    }
+
+    fn enqueue(&self, leaf: Finished) {
+        let mut finished = self.shared.finished.lock();
+        if finished.len() >= MOST_WAITING && finished.pop_front().is_some() {
+            // Relaxed: says how much work there is; the list has its mutex.
+            self.shared.context.finished.fetch_sub(1, Ordering::Relaxed);
+        }
+        finished.push_back(leaf);
+        // Relaxed: see above.
+        self.shared.context.finished.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn dequeue(&self) -> Option<Finished> {
+        let leaf = self.shared.finished.lock().pop_front()?;
+        // Relaxed: see `enqueue`.
+        self.shared.context.finished.fetch_sub(1, Ordering::Relaxed);
+        Some(leaf)
+    }
+
+    /// Writes images of finished leaves but for the youngest `keep`, which may still change, until `stop`.
+    pub fn write_finished(&self, keep: usize, stop: &dyn Fn() -> bool) -> Result<()> {
+        let waiting = self.shared.finished.lock().len();
+        for _ in keep..waiting {
+            if stop() {
+                break;
+            }
+            let Some(Finished { node, looks }) = self.dequeue() else { break };
+            if let (Look::Undecided, true) = (self.write_early(&node)?, looks < LOOKS) {
+                self.enqueue(Finished { node, looks: looks + 1 });
+            }
+        }
+        Ok(())
+    }
+
+    fn write_early(&self, node: &Arc<Node>) -> Result<Look> {
+        let Node::Leaf(leaf) = &**node else { return Ok(Look::Done) };
+        self.shared.context.cache.make_room()?;
+        self.consolidate_changed(node)?;
+        let view = leaf.view().clone();
+        if has_changes(&view) {
+            return Ok(Look::Undecided);
+        }
+        let Base::Loaded(block) = &view.base else { return Ok(Look::Done) };
+        let wanted = {
+            let state = leaf.latch();
+            state.listed && state.pending.is_none() && !state.is_written(&view.base)
+        };
+        if !wanted || view.dead || block.is_empty() || !block.blobs().is_empty() || !view.history.is_empty() {
+            return Ok(Look::Done);
+        }
+        let (space, compression) = (&self.shared.space, self.shared.spec.compression);
+        let prepared = space.prepare_for(Lifetime::Private, block.bytes(), compression)?;
+        space.write(&prepared)?;
+        let image = Image::with_blobs(prepared.extent().clone(), &[]);
+        let mut state = leaf.latch();
+        if leaf.view().base.is_block(block) {
+            state.early = Some(PendingImage { image, written: Some(Arc::downgrade(block)) });
+        }
+        Ok(Look::Done)
+    }
+
+    /// The leaf's early image, if that is what the checkpoint at `at` would write; from now on it belongs to `generation`.
+    pub(super) fn take_early(
+        &self,
+        leaf: &Leaf,
+        view: &LeafView,
+        at: Timestamp,
+        generation: u64,
+    ) -> Option<PendingImage> {
+        if has_changes(view) || view.horizon > at {
+            return None;
+        }
+        let state = leaf.latch();
+        let early = state.early.as_ref().filter(|early| early.is_of(&view.base))?;
+        early.image.extent.join(generation);
+        Some(early.clone())
+    }
+}
+
+fn has_changes(view: &LeafView) -> bool {
+    match &view.delta {
+        Changes::Live(delta) => !delta.is_empty(),
+        Changes::Spilled(_) => true,
+    }
+}
+
+impl PendingImage {
+    /// Whether `base` is what was written.
+    pub(super) fn is_of(&self, base: &Base) -> bool {
+        match base {
+            Base::Loaded(block) => self
+                .written
+                .as_ref()
+                .is_some_and(|written| std::ptr::eq(written.as_ptr(), Arc::as_ptr(block))),
+            Base::Stored(image) => Arc::ptr_eq(image, &self.image),
+            Base::Spilled(_) => false,
+        }
+    }
+}
+
+impl LeafState {
+    /// Whether `base` is in the file already, by the last checkpoint or early.
+    fn is_written(&self, base: &Base) -> bool {
+        self.image_of(base).is_some()
+    }
+
+    /// The image that `base` can be read back from.
+    pub(super) fn image_of(&self, base: &Base) -> Option<&Arc<Image>> {
+        let Base::Loaded(block) = base else { return None };
+        let clean = self.clean.as_ref().is_some_and(|clean| std::ptr::eq(clean.as_ptr(), Arc::as_ptr(block)));
+        match &self.image {
+            Some(image) if clean => Some(image),
+            _ => self.early.as_ref().filter(|early| early.is_of(base)).map(|early| &early.image),
+        }
+    }
+}
