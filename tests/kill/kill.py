@@ -108,7 +108,8 @@ class Writer(Client):
 class Alterer(Client):
     """Appends rows and changes the indexes of their table."""
 
-    CHANGES = ["DISABLE KEYS", "ENABLE KEYS", "ENABLE KEYS", "ADD KEY IF NOT EXISTS extra (note, number)", "DROP KEY IF EXISTS extra"]
+    CHANGES = ["DISABLE KEYS", "ENABLE KEYS", "ENABLE KEYS", "ADD KEY IF NOT EXISTS extra (note, number)", "DROP KEY IF EXISTS extra",
+               "COMPRESSION=lz4", "COMPRESSION=zstd COMPRESSION_LEVEL=3"]
 
     def step(self, cursor, number):
         if self.random.random() < 0.2:

@@ -2,7 +2,9 @@
 # Differential SQL tests: each tests/sql/*.sql runs once with Teak and once with InnoDB as the default engine, on a
 # private server with its own data directory; the outputs (rows, errors, warnings) must be the same.
 #
-# usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, and tests/sql/sessions.py
+# Those in tests/sql/own/ are about what only Teak has; their outputs must be the .result files beside them.
+#
+# usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, those in own/, and tests/sql/sessions.py
 # Leaves the outputs in build/sql/<name>.{teak,innodb,diff} and the server's log in build/sql/error.log.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -55,7 +57,7 @@ run_one() {
 passed=0 failed=0
 if [ $# -gt 0 ]; then names=("$@"); else names=(); for f in tests/sql/*.sql; do names+=("$(basename "$f" .sql)"); done; fi
 for name in "${names[@]}"; do
-    [ "$name" != sessions ] || continue
+    case $name in sessions | own) continue ;; esac
     run_one "tests/sql/$name.sql" InnoDB "$work/$name.innodb"
     run_one "tests/sql/$name.sql" Teak "$work/$name.teak"
     if diff -u "$work/$name.innodb" "$work/$name.teak" >"$work/$name.diff"; then
@@ -67,6 +69,21 @@ for name in "${names[@]}"; do
         head -n "${TEAK_DIFF_LINES:-25}" "$work/$name.diff" | sed 's/^/    /'
     fi
 done
+own() {
+    local file name
+    for file in tests/sql/own/*.sql; do
+        name=$(basename "$file" .sql)
+        run_one "$file" Teak "$work/$name.teak"
+        if diff -u "${file%.sql}.result" "$work/$name.teak"; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "FAILED own/$name (expected -, found +), see above"
+        fi
+    done
+}
+
+if [ $# -eq 0 ] || [ "$*" = own ]; then own; fi
 if [ $# -eq 0 ]; then
     python3 tests/sql/sessions.py "$socket" "$work" || failed=$((failed + 1))
 elif [ "$*" = sessions ]; then

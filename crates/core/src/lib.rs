@@ -22,7 +22,7 @@ pub mod tree;
 mod types;
 
 pub use error::{Error, Result};
-pub use options::{CommitFlush, Compression, LogLevel, Observer, Options, SilentObserver, TreeSpec};
+pub use options::{CommitFlush, Compression, LogLevel, Observer, Options, Packing, SilentObserver, TreeSpec};
 pub use types::{
     Isolation, LockMode, Seek, Timestamp, TreeId, TxnId, View, WaitPolicy, WaitRequest, WriteOp,
 };

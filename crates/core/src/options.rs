@@ -23,22 +23,42 @@ pub enum Compression {
     None = 0,
     /// LZ4 block format.
     Lz4 = 1,
-    /// Zstandard, level 1.
+    /// Zstandard.
     Zstd = 2,
 }
 
-/// Physical properties of one tree, fixed at creation.
+/// How blocks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packing {
+    /// With what.
+    pub compression: Compression,
+    /// Of Zstandard, 1 to [`Packing::MOST_LEVEL`]; 0: the default. Others have none.
+    pub level: u8,
+}
+
+impl Packing {
+    /// The highest level that does not need far more memory than a block.
+    pub const MOST_LEVEL: u8 = 19;
+}
+
+impl From<Compression> for Packing {
+    fn from(compression: Compression) -> Packing {
+        Packing { compression, level: 0 }
+    }
+}
+
+/// Physical properties of one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeSpec {
-    /// Target size of a base block before compression, in bytes (4 KiB to 1 MiB).
+    /// Target size of a base block before compression, in bytes (4 KiB to 1 MiB). Fixed at creation.
     pub block_bytes: u32,
-    /// Compression of blocks on disk.
-    pub compression: Compression,
+    /// Compression of blocks on disk from now on.
+    pub packing: Packing,
 }
 
 impl Default for TreeSpec {
     fn default() -> TreeSpec {
-        TreeSpec { block_bytes: 32 << 10, compression: Compression::Zstd }
+        TreeSpec { block_bytes: 32 << 10, packing: Compression::Zstd.into() }
     }
 }
 

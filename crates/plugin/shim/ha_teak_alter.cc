@@ -1,5 +1,5 @@
 /*
-  ALTER TABLE in place: adding non-unique indexes and dropping indexes. Everything else is done by copy.
+  ALTER TABLE in place: adding non-unique indexes, dropping indexes, and another compression. Everything else is done by copy.
 
     prepare    new empty trees, known by the names of the indexes and marked disabled        (exclusive lock)
     alter      built from the rows; a checkpoint makes them durable                          (shared lock: readers go on)
@@ -7,6 +7,8 @@
 
   Then the server puts its new definition in place. Trees of indexes that a definition does not have go when a table is opened by it
   (map_trees): so dropping an index does nothing here, and whichever definition a crash leaves finds its trees.
+
+  Another compression holds for blocks that are written from the commit on; the engine rewrites those that are there at its next checkpoints.
 */
 #include "ha_teak.h"
 
@@ -24,6 +26,11 @@ const KEY& added_key(const Alter_inplace_info* info, uint i) {
 }
 
 bool same_name(const KEY& a, const KEY& b) { return TableMeta::name_of(a) == TableMeta::name_of(b); }
+
+bool repacks(const TABLE* now, const TABLE* then) {
+    const ha_table_option_struct *a = now->s->option_struct, *b = then->s->option_struct;
+    return a && b && (a->compression != b->compression || a->compression_level != b->compression_level);
+}
 
 /* The key that rows are known by is the same before and after. */
 bool same_primary(const TABLE* a, const TABLE* b) {
@@ -94,8 +101,17 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
     return error != 0;
 }
 
-bool ha_teak::commit_inplace_alter_table(TABLE*, Alter_inplace_info* info, bool commit) {
+bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) {
     info->group_commit_ctx = nullptr;
+    if (commit && repacks(table, altered)) {
+        int error = fail(teak_table_set_compression(
+            plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
+            tree_spec(altered->s->option_struct)));
+        if (error) {
+            print_error(error, MYF(0));
+            return true;
+        }
+    }
     if (!(info->handler_flags & kIndexChanges)) return false;
     if (!commit) {
         share_->altering = false;

@@ -86,9 +86,10 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
 namespace teak {
 
 teak_tree_spec tree_spec(const ha_table_option_struct* options) {
-    static const uint32_t compressions[] = {TEAK_COMPRESSION_ZSTD, TEAK_COMPRESSION_LZ4, TEAK_COMPRESSION_NONE};
-    if (!options) return {0, TEAK_COMPRESSION_ZSTD};
-    return {static_cast<uint32_t>(options->block_size), compressions[options->compression % 3]};
+    static const uint16_t compressions[] = {TEAK_COMPRESSION_ZSTD, TEAK_COMPRESSION_LZ4, TEAK_COMPRESSION_NONE};
+    if (!options) return {0, TEAK_COMPRESSION_ZSTD, 0};
+    return {static_cast<uint32_t>(options->block_size), compressions[options->compression % 3],
+            static_cast<uint16_t>(options->compression_level)};
 }
 
 handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root) {
@@ -271,8 +272,8 @@ bool ha_teak::check_if_incompatible_data(HA_CREATE_INFO* info, uint changes) {
     if ((info->used_fields & HA_CREATE_USED_AUTO) && info->auto_increment_value != 0) return COMPATIBLE_DATA_NO;
     if (info->used_fields & HA_CREATE_USED_ROW_FORMAT) return COMPATIBLE_DATA_NO;
     const ha_table_option_struct *now = table->s->option_struct, *then = info->option_struct;
-    if (now && then && (now->block_size != then->block_size || now->compression != then->compression))
-        return COMPATIBLE_DATA_NO;
+    /* Another compression is a change in place: see ha_teak_alter.cc. */
+    if (now && then && now->block_size != then->block_size) return COMPATIBLE_DATA_NO;
     return COMPATIBLE_DATA_YES;
 }
 

@@ -201,6 +201,7 @@ bool rollback_on_timeout() { return rolls_back_on_timeout; }
 
 ha_create_table_option table_options[] = {HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),
                                           HA_TOPTION_ENUM("COMPRESSION", compression, "zstd,lz4,none", 0),
+                                          HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 0, 0, 19, 1),
                                           HA_TOPTION_END};
 
 } // namespace teak

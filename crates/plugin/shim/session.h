@@ -51,6 +51,7 @@ int drop_table_by_path(handlerton* hton, const char* path);
 struct ha_table_option_struct {
     ulonglong block_size;
     uint compression;
+    ulonglong compression_level;
 };
 namespace teak {
 extern ha_create_table_option table_options[];

@@ -151,7 +151,8 @@ enum { TEAK_COMPRESSION_NONE = 0, TEAK_COMPRESSION_LZ4 = 1, TEAK_COMPRESSION_ZST
 
 typedef struct teak_tree_spec {
     uint32_t block_bytes; /* 4 KiB to 1 MiB; 0: default (32 KiB) */
-    uint32_t compression;
+    uint16_t compression;
+    uint16_t level; /* of Zstandard; 0: the default */
 } teak_tree_spec;
 
 /* All DDL is atomic and durable when it returns. `meta` is opaque to Teak. trees[0] is the row tree. */
@@ -166,6 +167,8 @@ teak_status teak_table_truncate(teak_engine* engine, teak_bytes name);
 #define TEAK_NEW_TREE UINT32_MAX
 teak_status teak_table_alter(teak_engine* engine, teak_bytes name, const uint32_t* layout, size_t n_layout,
                              teak_tree_spec spec, teak_bytes meta);
+/* Blocks are written as `spec` says (but for its block size) from now on; those that are there are rewritten in the background. */
+teak_status teak_table_set_compression(teak_engine* engine, teak_bytes name, teak_tree_spec spec);
 /* Drops every table whose name begins with `prefix` ("db/"); TEAK_OK also when there is none. */
 teak_status teak_tables_drop_prefix(teak_engine* engine, teak_bytes prefix);
 uint8_t teak_table_exists(teak_engine* engine, teak_bytes name);

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! catalog key                    value
-//! 'n' name (UTF-8)               version u8 = 1 | space u32 | trees u16 | { tree u64 | block_bytes u32 | compression u8 }* | meta
+//! 'n' name (UTF-8)               version u8 = 2 | space u32 | trees u16 | { tree u64 | block_bytes u32 | compression u8 | level u8 }* | meta
 //! 't' tree u64                   name of the table it belongs to
 //! ```
 

@@ -1,9 +1,10 @@
 //! The record of one table.
 
-use crate::options::{Compression, TreeSpec};
+use crate::options::{Compression, Packing, TreeSpec};
 use crate::types::TreeId;
 
-const VERSION: u8 = 1;
+/// Version 1 had no level of compression.
+const VERSION: u8 = 2;
 
 /// One table: its file, its trees, and what the caller wants to keep with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,14 +20,15 @@ pub struct TableRecord {
 impl TableRecord {
     /// As stored in the catalog.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(7 + 13 * self.trees.len() + self.meta.len());
+        let mut out = Vec::with_capacity(7 + 14 * self.trees.len() + self.meta.len());
         out.push(VERSION);
         out.extend_from_slice(&self.space.to_le_bytes());
         out.extend_from_slice(&(self.trees.len() as u16).to_le_bytes());
         for (id, spec) in &self.trees {
             out.extend_from_slice(&id.to_le_bytes());
             out.extend_from_slice(&spec.block_bytes.to_le_bytes());
-            out.push(spec.compression as u8);
+            out.push(spec.packing.compression as u8);
+            out.push(spec.packing.level);
         }
         out.extend_from_slice(&self.meta);
         out
@@ -36,7 +38,7 @@ impl TableRecord {
     pub fn decode(bytes: &[u8]) -> Result<TableRecord, String> {
         let mut rest = bytes;
         let version = take::<1>(&mut rest)?[0];
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(format!("table record of version {version}, this build reads {VERSION}"));
         }
         let space = u32::from_le_bytes(take(&mut rest)?);
@@ -51,7 +53,8 @@ impl TableRecord {
                 2 => Compression::Zstd,
                 other => return Err(format!("unknown compression {other} in a table record")),
             };
-            trees.push((id, TreeSpec { block_bytes, compression }));
+            let level = if version == 1 { 0 } else { take::<1>(&mut rest)?[0] };
+            trees.push((id, TreeSpec { block_bytes, packing: Packing { compression, level } }));
         }
         Ok(TableRecord { space, trees, meta: rest.to_vec() })
     }
@@ -79,14 +82,14 @@ mod tests {
         #[test]
         fn a_record_comes_back_as_it_was(
             space: u32,
-            trees in proptest::collection::vec((any::<u64>(), any::<u32>(), 0u8..3), 0..9),
+            trees in proptest::collection::vec((any::<u64>(), any::<u32>(), 0u8..3, any::<u8>()), 0..9),
             meta in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
             let trees = trees
                 .into_iter()
-                .map(|(id, block_bytes, c)| {
+                .map(|(id, block_bytes, c, level)| {
                     let compression = [Compression::None, Compression::Lz4, Compression::Zstd][usize::from(c)];
-                    (id, TreeSpec { block_bytes, compression })
+                    (id, TreeSpec { block_bytes, packing: Packing { compression, level } })
                 })
                 .collect();
             let record = TableRecord { space, trees, meta };
@@ -100,9 +103,24 @@ mod tests {
     }
 
     #[test]
+    fn a_record_without_level_is_still_read() {
+        let old = [
+            &[1][..],
+            &7u32.to_le_bytes(),
+            &1u16.to_le_bytes(),
+            &9u64.to_le_bytes(),
+            &4096u32.to_le_bytes(),
+            &[1, 88],
+        ];
+        let spec = TreeSpec { block_bytes: 4096, packing: Compression::Lz4.into() };
+        let record = TableRecord { space: 7, trees: vec![(9, spec)], meta: vec![88] };
+        assert_eq!(TableRecord::decode(&old.concat()), Ok(record));
+    }
+
+    #[test]
     fn a_newer_version_is_refused() {
         let mut bytes = TableRecord { space: 1, trees: vec![], meta: vec![] }.encode();
-        bytes[0] = 2;
-        assert!(TableRecord::decode(&bytes).unwrap_err().contains("version 2"));
+        bytes[0] = 3;
+        assert!(TableRecord::decode(&bytes).unwrap_err().contains("version 3"));
     }
 }

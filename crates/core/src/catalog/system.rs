@@ -1,7 +1,7 @@
 //! Reading the two system trees.
 
 use super::{directory, name_key, name_of_key, tree_key, Counted, TableRecord, CATALOG_TREE, DIRECTORY_TREE};
-use crate::options::{Compression, TreeSpec};
+use crate::options::{Compression, Packing, TreeSpec};
 use crate::store::{BlockAddress, Space, TreeRoot};
 use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
 use crate::types::{Seek, Timestamp, TreeId};
@@ -19,7 +19,8 @@ pub struct SystemTrees {
 }
 
 /// How the system trees are stored.
-const SPEC: TreeSpec = TreeSpec { block_bytes: 8 << 10, compression: Compression::Lz4 };
+const SPEC: TreeSpec =
+    TreeSpec { block_bytes: 8 << 10, packing: Packing { compression: Compression::Lz4, level: 0 } };
 
 impl SystemTrees {
     /// Opens both trees as of a checkpoint; `directory` is what its superblock says.

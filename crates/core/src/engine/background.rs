@@ -33,9 +33,12 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
 }
 
 fn checkpoints(shared: &Shared) {
-    if shared.checkpoint_is_due() {
+    if shared.checkpoint_is_due() || shared.conversion_goes_on() {
         // The observer has been told, and writers that wait get the error.
         let _ = shared.checkpoint(false, 1);
+    }
+    if shared.conversion_goes_on() {
+        shared.progress.ask();
     }
     shared.write_finished();
 }

@@ -44,7 +44,7 @@ impl TreeBuild {
         let each = (sort_bytes / trees.len().max(1) as u64).max(LEAST_SORT_BYTES) as usize;
         let part = |&place: &usize| Part {
             tree: table.tree(place).clone(),
-            sorter: Sorter::new(shared.context.spill.clone(), each),
+            sorter: Sorter::new(shared.context.spill.clone(), each, shared.background),
         };
         let parts = trees.iter().map(part).collect();
         Ok(TreeBuild { table: table.clone(), parts, shared })

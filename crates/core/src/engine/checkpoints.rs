@@ -58,7 +58,7 @@ impl Progress {
         self.began.load(Ordering::SeqCst)
     }
 
-    fn ask(&self) {
+    pub(super) fn ask(&self) {
         if !self.asked.swap(true, Ordering::SeqCst) {
             self.wake_all();
         }
@@ -114,6 +114,11 @@ impl Shared {
     /// Whether enough log has been written for another checkpoint.
     pub(super) fn checkpoint_is_due(&self) -> bool {
         self.log_since_checkpoint() > self.settings.checkpoint_log_bytes() / 2
+    }
+
+    /// Whether blocks are left for the next checkpoint to rewrite.
+    pub(super) fn conversion_goes_on(&self) -> bool {
+        self.context.is_converting() && self.dirty.lock().values().any(|tree| tree.is_converting())
     }
 
     /// Called by writers that hold no latch: starts a checkpoint when one is due, and waits when checkpoints are far behind.

@@ -10,7 +10,7 @@ use super::tables::Table;
 use super::work::Work;
 use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
-use crate::options::{CommitFlush, LogLevel, TreeSpec};
+use crate::options::{CommitFlush, LogLevel, Packing, TreeSpec};
 use crate::store::Space;
 use crate::tree::Tree;
 use crate::types::{TreeId, WriteOp};
@@ -231,6 +231,22 @@ impl Shared {
         changes.0.push((name_key(name), Some(new.encode()), false));
         changes.commit(self)?;
         self.put_in_place(name, &open, &new);
+        Ok(())
+    }
+
+    /// Changes how the blocks of a table are compressed.
+    pub(super) fn set_packing(&self, name: &str, packing: Packing) -> Result<()> {
+        let open = self.open_table(name)?;
+        let _ddl = self.ddl.lock();
+        self.health.check()?;
+        let mut record = self.record(name)?;
+        record.trees.iter_mut().for_each(|(_, spec)| spec.packing = packing);
+        let mut changes = Changes::default();
+        changes.0.push((name_key(name), Some(record.encode()), false));
+        changes.commit(self)?;
+        open.all_trees().iter().for_each(|tree| tree.convert(packing));
+        self.mark_dirty(open.all_trees().iter());
+        self.progress.ask();
         Ok(())
     }
 

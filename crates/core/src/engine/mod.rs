@@ -40,7 +40,7 @@ pub use tables::Table;
 pub use transaction::{Savepoint, Transaction};
 
 use crate::file::FileSystem;
-use crate::options::{LogLevel, Options, TreeSpec};
+use crate::options::{LogLevel, Options, Packing, TreeSpec};
 use crate::tree::{Reader, TreeCursor};
 use crate::types::{Isolation, Timestamp, TxnId};
 use crate::{Error, Result};
@@ -102,6 +102,12 @@ impl Engine {
     /// the trees as they were: see [`Table::is_current`].
     pub fn alter_table(&self, name: &str, layout: &[TreeSource], meta: &[u8]) -> Result<()> {
         self.shared.alter_table(name, layout, meta)
+    }
+
+    /// Blocks of the table are written like this from now on; those that are there are rewritten by the next checkpoints, while everything
+    /// goes on.
+    pub fn set_packing(&self, name: &str, packing: Packing) -> Result<()> {
+        self.shared.set_packing(name, packing)
     }
 
     /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About `sort_bytes` of memory

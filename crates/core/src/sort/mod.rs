@@ -13,10 +13,11 @@ mod run;
 mod tests;
 
 use crate::store::SpillFile;
-use crate::Result;
+use crate::{Error, Result};
 use merge::Merge;
 use run::{MemoryRun, RunWriter, SpilledRun};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 /// Runs of one level that are merged at once, and the most that a level keeps.
 const FAN: usize = 64;
@@ -24,16 +25,25 @@ const FAN: usize = 64;
 /// Takes entries in any order.
 pub struct Sorter {
     spill: Arc<SpillFile>,
+    /// Of one run.
     budget_bytes: usize,
     run: MemoryRun,
     levels: Vec<Vec<SpilledRun>>,
     entries: u64,
+    /// Whether runs are sorted and written on threads of their own.
+    threads: bool,
+    /// The run that is being sorted and written.
+    writing: Option<JoinHandle<Result<(SpilledRun, MemoryRun)>>>,
 }
 
 impl Sorter {
-    /// A sorter that uses about `budget_bytes` of memory, and `spill` for what is more.
-    pub fn new(spill: Arc<SpillFile>, budget_bytes: usize) -> Sorter {
-        Sorter { spill, budget_bytes, run: MemoryRun::default(), levels: Vec::new(), entries: 0 }
+    /// A sorter that uses about `budget_bytes` of memory, and `spill` for what is more. With `threads` it takes entries while the
+    /// ones before are being sorted.
+    pub fn new(spill: Arc<SpillFile>, budget_bytes: usize, threads: bool) -> Sorter {
+        // Two runs at a time: one is filled, one is written.
+        let budget_bytes = if threads { budget_bytes / 2 } else { budget_bytes };
+        let (run, levels) = (MemoryRun::default(), Vec::new());
+        Sorter { spill, budget_bytes, run, levels, entries: 0, threads, writing: None }
     }
 
     /// Entries so far.
@@ -41,7 +51,7 @@ impl Sorter {
         self.entries
     }
 
-    /// Adds an entry. When the memory is used up this sorts and writes a run.
+    /// Adds an entry. When the memory is used up a run is sorted and written.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if !self.run.is_empty() && self.run.memory_with(key, value) > self.budget_bytes {
             self.spill_run()?;
@@ -52,14 +62,27 @@ impl Sorter {
     }
 
     fn spill_run(&mut self) -> Result<()> {
-        let mut writer = RunWriter::new(&self.spill);
-        self.run.sort();
-        for i in 0..self.run.len() {
-            let (key, value) = self.run.entry(i);
-            writer.push(key, value)?;
+        let emptied = self.wait_for_run()?.unwrap_or_default();
+        let run = std::mem::replace(&mut self.run, emptied);
+        let spill = self.spill.clone();
+        if self.threads {
+            let name = "teak-sort".to_string();
+            let thread = std::thread::Builder::new().name(name).spawn(move || write_run(run, &spill));
+            self.writing = Some(thread.map_err(|_| Error::OutOfMemory("no thread for a sort"))?);
+            return Ok(());
         }
-        self.run.clear();
-        self.add_run(0, writer.finish()?)
+        let (written, emptied) = write_run(run, &spill)?;
+        self.run = emptied;
+        self.add_run(0, written)
+    }
+
+    /// The memory of the run that was being written, if there was one.
+    fn wait_for_run(&mut self) -> Result<Option<MemoryRun>> {
+        let Some(thread) = self.writing.take() else { return Ok(None) };
+        let outcome = thread.join().unwrap_or(Err(Error::OutOfMemory("a thread that sorts has died")));
+        let (written, emptied) = outcome?;
+        self.add_run(0, written)?;
+        Ok(Some(emptied))
     }
 
     fn add_run(&mut self, level: usize, run: SpilledRun) -> Result<()> {
@@ -81,10 +104,32 @@ impl Sorter {
 
     /// All entries in ascending order of their keys; equal keys in any order.
     pub fn finish(mut self) -> Result<Sorted> {
+        self.wait_for_run()?;
         self.run.sort();
         let runs = self.levels.drain(..).flatten().collect();
         Ok(Sorted { merge: Merge::new(runs, std::mem::take(&mut self.run))? })
     }
+}
+
+impl Drop for Sorter {
+    /// What a thread still writes is dropped here, not some time later.
+    fn drop(&mut self) {
+        if let Some(thread) = self.writing.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Sorts and writes a run, and returns its memory.
+fn write_run(mut run: MemoryRun, spill: &Arc<SpillFile>) -> Result<(SpilledRun, MemoryRun)> {
+    let mut writer = RunWriter::new(spill);
+    run.sort();
+    for i in 0..run.len() {
+        let (key, value) = run.entry(i);
+        writer.push(key, value)?;
+    }
+    run.clear();
+    Ok((writer.finish()?, run))
 }
 
 /// What a [`Sorter`] made of its entries.

@@ -4,11 +4,11 @@ use super::*;
 use crate::file::SimulatedFileSystem;
 use std::path::Path;
 
-fn sorter(budget_bytes: usize) -> (Arc<SpillFile>, Sorter) {
+fn sorter(budget_bytes: usize, threads: bool) -> (Arc<SpillFile>, Sorter) {
     let fs = SimulatedFileSystem::new(7);
     crate::file::FileSystem::create_dir(&fs, Path::new("/tmp")).unwrap();
     let spill = SpillFile::create(&fs, Path::new("/tmp"), u64::MAX).unwrap();
-    (spill.clone(), Sorter::new(spill, budget_bytes))
+    (spill.clone(), Sorter::new(spill, budget_bytes, threads))
 }
 
 /// Keys of different lengths that share long prefixes, in an order of no kind.
@@ -18,8 +18,14 @@ fn entry(i: u64) -> (Vec<u8>, Vec<u8>) {
     ([key.as_bytes(), &i.to_be_bytes()].concat(), vec![i as u8; (spread >> 50) as usize % 40])
 }
 
+/// Returns the bytes that were spilled; without threads they depend on the entries only.
 fn check(budget_bytes: usize, entries: u64) -> u64 {
-    let (spill, mut sorter) = sorter(budget_bytes);
+    check_with(2 * budget_bytes, entries, true);
+    check_with(budget_bytes, entries, false)
+}
+
+fn check_with(budget_bytes: usize, entries: u64, threads: bool) -> u64 {
+    let (spill, mut sorter) = sorter(budget_bytes, threads);
     let mut expected = Vec::new();
     for i in 0..entries {
         let (key, value) = entry(i);
@@ -52,7 +58,7 @@ fn entries_come_out_sorted_from_memory_from_runs_and_from_merged_runs() {
 
 #[test]
 fn an_entry_larger_than_the_memory_is_a_run_of_its_own() {
-    let (_, mut sorter) = sorter(100);
+    let (_, mut sorter) = sorter(100, false);
     let values = [vec![2; 300_000], vec![1; 10], vec![3; 500]];
     for (i, value) in values.iter().enumerate() {
         sorter.push(&[9 - i as u8], value).unwrap();
@@ -66,10 +72,16 @@ fn an_entry_larger_than_the_memory_is_a_run_of_its_own() {
 
 #[test]
 fn a_full_spill_file_is_an_error_and_leaves_nothing() {
+    for threads in [false, true] {
+        full_spill_file(threads);
+    }
+}
+
+fn full_spill_file(threads: bool) {
     let fs = SimulatedFileSystem::new(7);
     crate::file::FileSystem::create_dir(&fs, Path::new("/tmp")).unwrap();
     let spill = SpillFile::create(&fs, Path::new("/tmp"), 10_000).unwrap();
-    let mut sorter = Sorter::new(spill.clone(), 4000);
+    let mut sorter = Sorter::new(spill.clone(), 4000, threads);
     let mut random = 1u64;
     let result = (0..10_000u64).try_for_each(|i| {
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -5,10 +5,10 @@
 
 use std::cell::Cell;
 
-use crate::{Compression, Error, Result};
+use crate::{Compression, Error, Packing, Result};
 
 /// zstd's fastest regular level: blocks are read and written far more often than they are archived.
-const ZSTD_LEVEL: i32 = 1;
+const DEFAULT_LEVEL: u8 = 1;
 /// A thread keeps a scratch buffer of at most this size; larger ones served one large value and are given back.
 const SCRATCH_KEPT_BYTES: usize = 1 << 20;
 /// No LZ4 block expands by more than this.
@@ -16,7 +16,8 @@ const LZ4_MAX_RATIO: u64 = 255;
 
 #[derive(Default)]
 struct Contexts {
-    compressor: Option<zstd::bulk::Compressor<'static>>,
+    /// And the level it is set to.
+    compressor: Option<(zstd::bulk::Compressor<'static>, u8)>,
     decompressor: Option<zstd::bulk::Decompressor<'static>>,
     scratch: Vec<u8>,
 }
@@ -39,14 +40,14 @@ fn with_contexts<R>(work: impl FnOnce(&mut Contexts) -> R) -> R {
 }
 
 /// Compresses `raw`; `None` if the result would not be at most `limit` bytes, in which case `raw` is stored as it is.
-pub(super) fn compress(raw: &[u8], compression: Compression, limit: usize) -> Result<Option<Vec<u8>>> {
+pub(super) fn compress(raw: &[u8], packing: Packing, limit: usize) -> Result<Option<Vec<u8>>> {
     const NO_MEMORY: Error = Error::OutOfMemory("compressing a block");
-    if limit == 0 || compression == Compression::None {
+    if limit == 0 || packing.compression == Compression::None {
         return Ok(None);
     }
     with_contexts(|contexts| {
         let scratch = &mut contexts.scratch;
-        let bytes = match compression {
+        let bytes = match packing.compression {
             Compression::None => return Ok(None),
             Compression::Lz4 => {
                 let bound = lz4_flex::block::get_maximum_output_size(raw.len());
@@ -54,10 +55,15 @@ pub(super) fn compress(raw: &[u8], compression: Compression, limit: usize) -> Re
                 lz4_flex::block::compress_into(raw, scratch).map_err(|_| NO_MEMORY)?
             }
             Compression::Zstd => {
-                let compressor = match &mut contexts.compressor {
+                let level = if packing.level == 0 { DEFAULT_LEVEL } else { packing.level };
+                let (compressor, set) = match &mut contexts.compressor {
                     Some(compressor) => compressor,
-                    none => none.insert(zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(|_| NO_MEMORY)?),
+                    none => none.insert((zstd::bulk::Compressor::default(), 0)),
                 };
+                if *set != level {
+                    compressor.set_compression_level(i32::from(level)).map_err(|_| NO_MEMORY)?;
+                    *set = level;
+                }
                 grow(scratch, zstd::zstd_safe::compress_bound(raw.len()))?;
                 compressor.compress_to_buffer(raw, &mut scratch[..]).map_err(|_| NO_MEMORY)?
             }
@@ -146,7 +152,7 @@ mod tests {
         for compression in [Compression::Lz4, Compression::Zstd] {
             for size in [1usize, 100, 32 << 10, 3 << 20] {
                 let raw: Vec<u8> = (0..size).map(|i| (i / 37) as u8).collect();
-                let packed = compress(&raw, compression, size * 2 + 64).unwrap().unwrap();
+                let packed = compress(&raw, compression.into(), size * 2 + 64).unwrap().unwrap();
                 assert_eq!(unpack(&packed, size, compression).unwrap(), raw);
                 assert!(unpack(&packed, size + 1, compression).is_err());
                 assert!(unpack(&packed, size - 1, compression).is_err());
@@ -156,8 +162,26 @@ mod tests {
 
     #[test]
     fn a_result_past_the_limit_is_not_given() {
-        assert_eq!(compress(&[7; 4096], Compression::Zstd, 5).unwrap(), None);
-        assert_eq!(compress(&[7; 4096], Compression::None, 9999).unwrap(), None);
+        assert_eq!(compress(&[7; 4096], Compression::Zstd.into(), 5).unwrap(), None);
+        assert_eq!(compress(&[7; 4096], Compression::None.into(), 9999).unwrap(), None);
+    }
+
+    #[test]
+    fn a_higher_level_gives_less_and_the_lower_one_works_after_it() {
+        let mut state = 1u32;
+        let mut word = || {
+            state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+            format!("word{} ", (state >> 20) % 700)
+        };
+        let raw: Vec<u8> = (0..4000).flat_map(|_| word().into_bytes()).collect();
+        let size = |level| {
+            let packing = Packing { compression: Compression::Zstd, level };
+            let packed = compress(&raw, packing, raw.len()).unwrap().unwrap();
+            assert_eq!(unpack(&packed, raw.len(), Compression::Zstd).unwrap(), raw);
+            packed.len()
+        };
+        let sizes = [size(0), size(12), size(1)];
+        assert!(sizes[1] < sizes[0] && sizes[0] == sizes[2], "{sizes:?}");
     }
 
     proptest! {

@@ -39,7 +39,7 @@ use super::lifecycle::Books;
 use super::open_files::{OpenFiles, TableFile};
 use super::{checksum, compression, free_map, occupied, u32_at, u64_at, BlockAddress, ALLOCATION_UNIT};
 use crate::file::{File, OpenMode};
-use crate::{Compression, Error, Result};
+use crate::{Compression, Error, Packing, Result};
 
 /// The first extent starts here.
 pub(super) const HEADER_BYTES: u64 = 4096;
@@ -134,8 +134,8 @@ impl Space {
     }
 
     /// Compresses `raw`, computes its checksum and allocates an extent for it. No I/O but the first time, when the map is read.
-    pub fn prepare(self: &Arc<Self>, raw: &[u8], compression: Compression) -> Result<PreparedBlock> {
-        self.prepare_for(Lifetime::Kept, raw, compression)
+    pub fn prepare(self: &Arc<Self>, raw: &[u8], packing: impl Into<Packing>) -> Result<PreparedBlock> {
+        self.prepare_for(Lifetime::Kept, raw, packing)
     }
 
     /// [`Space::prepare`] for an extent that does not stay for good.
@@ -143,8 +143,9 @@ impl Space {
         self: &Arc<Self>,
         lifetime: Lifetime,
         raw: &[u8],
-        compression: Compression,
+        packing: impl Into<Packing>,
     ) -> Result<PreparedBlock> {
+        let packing = packing.into();
         let raw_bytes = u32::try_from(raw.len()).map_err(|_| Error::TooLarge {
             what: "block",
             bytes: raw.len() as u64,
@@ -152,8 +153,8 @@ impl Space {
         })?;
         // Decompression is only worth its time if at least one unit of the file is saved.
         let limit = occupied(raw.len() as u64) - ALLOCATION_UNIT;
-        let (stored, compression) = match compression::compress(raw, compression, limit as usize)? {
-            Some(stored) => (stored, compression),
+        let (stored, compression) = match compression::compress(raw, packing, limit as usize)? {
+            Some(stored) => (stored, packing.compression),
             None => (raw.to_vec(), Compression::None),
         };
         let checksum = checksum(&stored);

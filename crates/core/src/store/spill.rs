@@ -80,7 +80,7 @@ impl SpillFile {
 
     /// The same, compressed if that makes it smaller.
     pub fn write_compressed(self: &Arc<Self>, bytes: &[u8]) -> Result<SpillExtent> {
-        match compress(bytes, Compression::Lz4, bytes.len())? {
+        match compress(bytes, Compression::Lz4.into(), bytes.len())? {
             Some(compressed) => {
                 let mut extent = self.write(&compressed)?;
                 extent.raw = Some(bytes.len());

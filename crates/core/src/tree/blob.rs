@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::store::{BlockAddress, Extent, Lifetime, Space};
-use crate::{Compression, Result};
+use crate::{Packing, Result};
 
 /// Encoded size of a [`BlobAddress`].
 pub const BLOB_ADDRESS_BYTES: usize = BlockAddress::ENCODED_BYTES + 8;
@@ -105,7 +105,7 @@ impl Blob {
 
     /// Makes sure that it is written, once whoever calls; durable with the next sync of the space. The bytes stay in
     /// memory until [`Blob::forget_bytes`]. Until [`Blob::publish`], the extent goes with the blob.
-    pub fn store(&self, space: &Arc<Space>, compression: Compression) -> Result<BlobAddress> {
+    pub fn store(&self, space: &Arc<Space>, packing: impl Into<Packing>) -> Result<BlobAddress> {
         if let Some(address) = self.address() {
             return Ok(address);
         }
@@ -114,7 +114,7 @@ impl Blob {
             return Ok(address);
         }
         let bytes = self.bytes()?;
-        let block = space.prepare_for(Lifetime::Private, &bytes, compression)?;
+        let block = space.prepare_for(Lifetime::Private, &bytes, packing)?;
         space.write(&block)?;
         let extent = self.extent.get_or_init(|| block.extent().clone());
         Ok(BlobAddress { extent: *extent.address(), length: self.length })

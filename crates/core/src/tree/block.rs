@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use super::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
 use crate::store::Space;
-use crate::{Compression, Result};
+use crate::{Packing, Result};
 
 /// Bytes before the prefix.
 pub(super) const HEADER_BYTES: usize = 24;
@@ -261,21 +261,22 @@ impl Block {
     }
 
     /// The bytes for a checkpoint to write into `space`, after storing and publishing the blobs.
-    pub fn image(&self, space: &Arc<Space>, compression: Compression) -> Result<Cow<'_, [u8]>> {
-        let image = self.private_image(space, compression)?;
+    pub fn image(&self, space: &Arc<Space>, packing: impl Into<Packing>) -> Result<Cow<'_, [u8]>> {
+        let image = self.private_image(space, packing)?;
         self.blobs.iter().for_each(|blob| blob.publish());
         Ok(image)
     }
 
     /// The bytes to write into `space` long before a durable structure names them, after storing the blobs. Whoever
     /// publishes the block's extent publishes [`Block::blobs`] too.
-    pub fn private_image(&self, space: &Arc<Space>, compression: Compression) -> Result<Cow<'_, [u8]>> {
+    pub fn private_image(&self, space: &Arc<Space>, packing: impl Into<Packing>) -> Result<Cow<'_, [u8]>> {
         if self.blobs.is_empty() {
             return Ok(Cow::Borrowed(&self.bytes));
         }
+        let packing = packing.into();
         let mut image = self.bytes.clone();
         for (row, blob) in image[self.layout.blobs..].chunks_exact_mut(BLOB_ADDRESS_BYTES).zip(&self.blobs) {
-            row.copy_from_slice(&blob.store(space, compression)?.encode());
+            row.copy_from_slice(&blob.store(space, packing)?.encode());
         }
         Ok(Cow::Owned(image))
     }

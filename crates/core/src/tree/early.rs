@@ -87,8 +87,8 @@ impl Tree {
         if !wanted || view.dead || block.is_empty() || !block.blobs().is_empty() || !view.history.is_empty() {
             return Ok(Look::Done);
         }
-        let (space, compression) = (&self.shared.space, self.shared.spec.compression);
-        let prepared = space.prepare_for(Lifetime::Private, block.bytes(), compression)?;
+        let space = &self.shared.space;
+        let prepared = space.prepare_for(Lifetime::Private, block.bytes(), self.shared.packing())?;
         space.write(&prepared)?;
         let image = Image::with_blobs(prepared.extent().clone(), &[]);
         let mut state = leaf.latch();

@@ -53,6 +53,7 @@ impl Tree {
     /// the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`]. `writers`: threads that
     /// consolidate and compress leaves.
     pub fn checkpoint(&self, at: Timestamp, generation: u64, writers: usize) -> Result<Option<TreeRoot>> {
+        let more = self.list_unconverted()?;
         // Consolidation comes first: while the image is being made, empty leaves have to stay.
         let listed = self.shared.dirty.lock().clone();
         each(&listed, writers, &|node| {
@@ -76,11 +77,14 @@ impl Tree {
             self.shared.space.write(block)?;
         }
         self.supersede_replaced(generation);
+        if more {
+            self.shared.is_dirty.store(true, Ordering::SeqCst);
+        }
         Ok(Some(root))
     }
 
     fn prepare(&self, raw: &[u8], generation: u64) -> Result<PreparedBlock> {
-        self.shared.space.prepare_for(Lifetime::Checkpoint(generation), raw, self.shared.spec.compression)
+        self.shared.space.prepare_for(Lifetime::Checkpoint(generation), raw, self.shared.packing())
     }
 
     /// Takes the list of dirty leaves; from here on structure changes note what they touch.
@@ -158,7 +162,7 @@ impl Tree {
         generation: u64,
     ) -> Result<(PendingImage, PreparedBlock)> {
         let made = self.leaf_image(node, leaf, view, at)?;
-        let raw = made.block.image(&self.shared.space, self.shared.spec.compression)?;
+        let raw = made.block.image(&self.shared.space, self.shared.packing())?;
         let block = self.prepare(&raw, generation)?;
         let image = Image::with_blobs(block.extent().clone(), made.block.blobs());
         Ok((PendingImage { image, written: made.clean.then(|| Arc::downgrade(&made.block)) }, block))

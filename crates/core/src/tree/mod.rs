@@ -16,6 +16,7 @@ pub mod blob;
 pub mod block;
 pub mod builder;
 mod consolidate;
+mod convert;
 mod cursor;
 pub mod delta;
 mod early;
@@ -40,7 +41,7 @@ pub use write::Write;
 
 use crate::cache::Cache;
 use crate::mvcc::{Clock, TxnStatus};
-use crate::options::TreeSpec;
+use crate::options::{Packing, TreeSpec};
 use crate::store::{Extent, Space, SpillFile, TreeRoot};
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
@@ -69,12 +70,27 @@ pub struct TreeContext {
     history_bytes: AtomicI64,
     /// Leaves that wait for [`Tree::write_finished`].
     finished: AtomicUsize,
+    /// Trees whose blocks are being rewritten.
+    converting: AtomicUsize,
 }
 
 impl TreeContext {
     /// For the trees of one engine.
     pub fn new(cache: Arc<Cache>, clock: Arc<Clock>, spill: Arc<SpillFile>) -> TreeContext {
-        TreeContext { cache, clock, spill, history_bytes: AtomicI64::new(0), finished: AtomicUsize::new(0) }
+        TreeContext {
+            cache,
+            clock,
+            spill,
+            history_bytes: AtomicI64::new(0),
+            finished: AtomicUsize::new(0),
+            converting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether blocks of some tree are being rewritten.
+    pub fn is_converting(&self) -> bool {
+        // Relaxed: a hint that there is work.
+        self.converting.load(Ordering::Relaxed) > 0
     }
 
     /// Leaves that appends have filled and that wait to be written.
@@ -94,7 +110,12 @@ impl TreeContext {
 /// What the nodes of one tree share.
 pub(crate) struct Shared {
     pub id: TreeId,
+    /// As the tree was opened; see [`Shared::packing`].
     pub spec: TreeSpec,
+    /// Compression and level.
+    packing: Mutex<Packing>,
+    /// From where on leaves still have the compression of before.
+    unconverted: Mutex<Option<Vec<u8>>>,
     pub space: Arc<Space>,
     pub context: Arc<TreeContext>,
     /// Stands in for the delta of leaves without changes.
@@ -114,6 +135,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// How blocks are to be written.
+    fn packing(&self) -> Packing {
+        *self.packing.lock()
+    }
+
     fn list_dirty(&self, state: &mut Latched<'_>, node: &Arc<Node>) {
         if !state.listed {
             state.listed = true;
@@ -141,6 +167,7 @@ impl Drop for Tree {
         let lists =
             (std::mem::take(&mut *self.shared.dirty.lock()), std::mem::take(&mut *self.shared.imaged.lock()));
         drop((finished, lists));
+        self.stop_converting();
     }
 }
 
@@ -157,6 +184,8 @@ impl Tree {
         let shared = Arc::new(Shared {
             id,
             spec,
+            packing: Mutex::new(spec.packing),
+            unconverted: Mutex::new(None),
             space,
             context,
             no_delta: Arc::new(Delta::new()),
@@ -190,7 +219,7 @@ impl Tree {
 
     /// Physical properties.
     pub fn spec(&self) -> TreeSpec {
-        self.shared.spec
+        TreeSpec { packing: self.shared.packing(), ..self.shared.spec }
     }
 
     /// The file it lives in.

@@ -6,7 +6,7 @@ use crate::mvcc::SnapshotGuard;
 use crate::options::SilentObserver;
 use crate::store::{OpenFiles, TreeRoot};
 use crate::types::WriteOp;
-use crate::{Compression, Options, Seek};
+use crate::{Compression, Options, Packing, Seek};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -57,7 +57,8 @@ impl Bench {
             SpillFile::create(&fs, dir.path(), Options::new("x").spill_max_bytes).unwrap(),
         ));
         let space = Space::create(&OpenFiles::new(Arc::new(fs), 8), &dir.path().join("s.teak"), 1).unwrap();
-        let spec = TreeSpec { block_bytes: 4096, compression: Compression::Lz4 };
+        let spec =
+            TreeSpec { block_bytes: 4096, packing: Packing { compression: Compression::Lz4, level: 0 } };
         let tree = Tree::open(7, spec, space.clone(), None, context.clone());
         Bench { _dir: dir, context, space, tree, spec, generation: 0 }
     }

@@ -377,7 +377,7 @@ impl<'a> Session<'a> {
 
     fn create(&mut self, name: &str, replace: Option<&str>) -> Step {
         let compressions = [Compression::None, Compression::Lz4, Compression::Zstd];
-        let spec = TreeSpec { block_bytes: 4096, compression: self.random.pick(&compressions) };
+        let spec = TreeSpec { block_bytes: 4096, packing: self.random.pick(&compressions).into() };
         let specs = vec![spec; 1 + self.random.below(3)];
         let meta = self.random.next().to_be_bytes().to_vec();
         let mut next = self.expected.current.clone();

@@ -6,12 +6,13 @@ use crate::subject;
 use teak_core::file::SimulatedFileSystem;
 use teak_core::model;
 use teak_core::{
-    Compression, Error, Isolation, LockMode, Options, Result, Seek, TreeSpec, View, WaitRequest, WriteOp,
+    Compression, Error, Isolation, LockMode, Options, Packing, Result, Seek, TreeSpec, View, WaitRequest,
+    WriteOp,
 };
 
 const TREES: [TreeSpec; 2] = [
-    TreeSpec { block_bytes: 4096, compression: Compression::Lz4 },
-    TreeSpec { block_bytes: 4096, compression: Compression::None },
+    TreeSpec { block_bytes: 4096, packing: Packing { compression: Compression::Lz4, level: 0 } },
+    TreeSpec { block_bytes: 4096, packing: Packing { compression: Compression::None, level: 0 } },
 ];
 
 /// A key with its value.

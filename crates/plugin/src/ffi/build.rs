@@ -47,6 +47,17 @@ pub unsafe extern "C" fn teak_table_alter(
     }
 }
 
+/// `teak_table_set_compression`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_set_compression(
+    handle: *const EngineHandle,
+    name: RawBytes,
+    spec: RawTreeSpec,
+) -> Status {
+    // SAFETY: the handle is open, the name readable.
+    unsafe { with_engine(handle, |engine| Ok(engine.core.set_packing(name.name()?, spec.spec()?.packing)?)) }
+}
+
 /// `teak_build_new`
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_new(

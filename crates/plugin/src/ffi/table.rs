@@ -2,7 +2,7 @@
 
 use std::os::raw::c_void;
 
-use teak_core::{Compression, Error, TreeSpec};
+use teak_core::{Compression, Error, Packing, TreeSpec};
 
 use super::border::{array, end, put, RawBound, RawBytes, SessionHandle, TableHandle};
 use super::engine::{share, with_engine};
@@ -20,10 +20,19 @@ use crate::outcome::{Result, Status, Stop};
 #[allow(missing_docs)]
 pub struct RawTreeSpec {
     pub block_bytes: u32,
-    pub compression: u32,
+    pub compression: u16,
+    /// Of Zstandard; 0: the default.
+    pub level: u16,
 }
 
 impl RawTreeSpec {
+    fn level(self) -> Result<u8> {
+        u8::try_from(self.level)
+            .ok()
+            .filter(|&level| level <= Packing::MOST_LEVEL)
+            .ok_or(Stop::Misuse("level of compression"))
+    }
+
     pub(super) fn spec(self) -> Result<TreeSpec> {
         let compression = match self.compression {
             0 => Compression::None,
@@ -36,7 +45,7 @@ impl RawTreeSpec {
             bytes if (4 << 10..=1 << 20).contains(&bytes) => bytes,
             _ => return Err(Stop::Misuse("block size")),
         };
-        Ok(TreeSpec { block_bytes, compression })
+        Ok(TreeSpec { block_bytes, packing: Packing { compression, level: self.level()? } })
     }
 }
 

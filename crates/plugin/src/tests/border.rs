@@ -44,7 +44,7 @@ impl Opened {
         let callbacks = Callbacks { log: Some(log), ..Callbacks::default() };
         let (mut engine, mut table) = (null(), null_mut());
         let mut options = std::mem::MaybeUninit::uninit();
-        let spec = [RawTreeSpec { block_bytes: 0, compression: 2 }; 2];
+        let spec = [RawTreeSpec { block_bytes: 0, compression: 2, level: 0 }; 2];
         // SAFETY: all pointers are to locals of the right types.
         unsafe {
             teak_options_default(options.as_mut_ptr());
@@ -204,7 +204,7 @@ fn a_panic_is_logged_and_turns_the_engine_read_only() {
 fn ddl_finds_and_loses_tables() {
     let opened = Opened::new("ddl");
     let engine = opened.engine;
-    let spec = RawTreeSpec { block_bytes: 16 << 10, compression: 0 };
+    let spec = RawTreeSpec { block_bytes: 16 << 10, compression: 0, level: 0 };
     // SAFETY: handles are open, pointers are to locals.
     unsafe {
         assert_eq!(teak_table_create(engine, raw(b"db/t"), &spec, 1, RawBytes::NONE), Status::Exists);
@@ -219,7 +219,7 @@ fn ddl_finds_and_loses_tables() {
         assert_eq!(teak_table_exists(engine, raw(b"db/t")), 0);
         assert_eq!(teak_table_meta(opened.table).slice(), b"meta");
         assert_eq!(teak_table_trees(opened.table), 2);
-        let spec = RawTreeSpec { block_bytes: 100, compression: 0 };
+        let spec = RawTreeSpec { block_bytes: 100, compression: 0, level: 0 };
         assert_eq!(teak_table_create(engine, raw(b"w"), &spec, 1, RawBytes::NONE), Status::Misuse);
     }
 }

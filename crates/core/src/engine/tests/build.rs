@@ -6,7 +6,10 @@ use crate::file::Fault;
 const DISABLED: &[u8] = b"disabled";
 const ENABLED: &[u8] = b"enabled";
 
-const SPEC: TreeSpec = TreeSpec { block_bytes: 4096, compression: crate::Compression::Zstd };
+const SPEC: TreeSpec = TreeSpec {
+    block_bytes: 4096,
+    packing: crate::Packing { compression: crate::Compression::Zstd, level: 0 },
+};
 const RENEW: [TreeSource; 2] = [TreeSource::Keep(0), TreeSource::New(SPEC)];
 const KEEP: [TreeSource; 2] = [TreeSource::Keep(0), TreeSource::Keep(1)];
 

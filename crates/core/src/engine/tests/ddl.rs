@@ -3,6 +3,7 @@
 use super::*;
 use crate::catalog::space_of_file_name;
 use crate::file::{Fault, FileSystem};
+use crate::{Compression, Packing};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -259,4 +260,59 @@ fn tables_beyond_the_bound_of_open_files_are_written_recovered_and_read_after_th
     // Opening a table reads from its first tree, not from the second.
     let read = read(&mut old, dropped.tree(1), View::Snapshot);
     assert_eq!(read.len(), rows.len());
+}
+
+#[test]
+fn a_table_gets_another_compression_while_it_is_used_and_keeps_its_rows() {
+    let fs = SimulatedFileSystem::new(31);
+    let engine = open(&fs);
+    let none = TreeSpec { block_bytes: 4096, packing: Compression::None.into() };
+    engine.create_table("t", &[none; 2], b"meta", None).unwrap();
+    let table = engine.open_table("t").unwrap();
+    let write = |engine: &Engine, from: u32, value: &str| {
+        let table = engine.open_table("t").unwrap();
+        let mut txn = engine.begin(Isolation::Repeatable);
+        for i in from..from + 300 {
+            let key = format!("key {i:05}");
+            for place in 0..2 {
+                let value = format!("{value} {i} {}", "compressible ".repeat(20));
+                txn.write(table.tree(place), key.as_bytes(), WriteOp::Update(value.as_bytes())).unwrap();
+            }
+        }
+        txn.commit().unwrap();
+    };
+    (0..5).for_each(|part| write(&engine, part * 300, "old"));
+    engine.checkpoint().unwrap();
+    let before = table.tree(0).disk_bytes();
+    drop(table);
+    let packing = Packing { compression: Compression::Zstd, level: 3 };
+    engine.set_packing("t", packing).unwrap();
+    engine.checkpoint().unwrap();
+    // The power goes in the middle of the conversion: what is left of it stays as it was.
+    write(&engine, 100, "new");
+    let rows = all(&engine, engine.open_table("t").unwrap().tree(0));
+    let (fs, engine) = crash(&fs, engine);
+    let table = engine.open_table("t").unwrap();
+    assert_eq!(table.tree(1).spec().packing, packing);
+    assert_eq!(all(&engine, table.tree(0)), rows);
+    let half = table.tree(0).disk_bytes();
+    assert!(half < before * 19 / 20, "{half} of {before}");
+    // Again: now to its end.
+    engine.set_packing("t", packing).unwrap();
+    for turn in 0..100 {
+        write(&engine, turn * 13, "again");
+        engine.checkpoint().unwrap();
+        if !table.tree(0).is_converting() && !table.tree(1).is_converting() {
+            break;
+        }
+    }
+    assert!(!table.tree(0).is_converting());
+    let rows = all(&engine, table.tree(0));
+    drop(table);
+    let (_fs, engine) = crash(&fs, engine);
+    let table = engine.open_table("t").unwrap();
+    assert!(table.tree(0).disk_bytes() < before / 3, "{} of {before}", table.tree(0).disk_bytes());
+    assert_eq!(all(&engine, table.tree(0)), rows);
+    assert_eq!(all(&engine, table.tree(1)), rows);
+    engine.check_table(&table).unwrap();
 }

@@ -3,6 +3,7 @@ use crate::file::RealFileSystem;
 use crate::store::OpenFiles;
 use crate::tree::block::{Block, Value};
 use crate::tree::builder::BlockBuilder;
+use crate::Compression;
 use std::path::PathBuf;
 
 /// A space in a directory of its own, removed with it.

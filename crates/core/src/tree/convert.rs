@@ -1,0 +1,68 @@
+//! Rewriting a tree's blocks with another compression, some at each checkpoint.
+//!
+//! Every block says how it was compressed, so a tree may have blocks of both kinds for as long as it takes. Where the conversion
+//! stands is not durable: after a restart the blocks it has not come to stay as they are until they change.
+
+use super::Tree;
+use crate::options::Packing;
+use crate::Result;
+use std::sync::atomic::Ordering;
+
+/// Leaves that a checkpoint rewrites though they have not changed: 64 MiB of them, before compression.
+const LEAVES_PER_CHECKPOINT: usize = if cfg!(test) { 7 } else { 2048 };
+
+impl Tree {
+    /// Blocks are written like this from now on, and those that are there are rewritten by the next checkpoints. (Large values, which have
+    /// extents of their own, stay as they are.)
+    pub fn convert(&self, packing: Packing) {
+        *self.shared.packing.lock() = packing;
+        if self.shared.unconverted.lock().replace(Vec::new()).is_none() {
+            // Relaxed: says that there is work.
+            self.shared.context.converting.fetch_add(1, Ordering::Relaxed);
+        }
+        self.shared.is_dirty.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether blocks are left to be rewritten.
+    pub fn is_converting(&self) -> bool {
+        self.shared.unconverted.lock().is_some()
+    }
+
+    /// Puts the next leaves to be rewritten on the list of dirty ones; whether there are more.
+    pub(super) fn list_unconverted(&self) -> Result<bool> {
+        let Some(mut next) = self.shared.unconverted.lock().clone() else { return Ok(false) };
+        for _ in 0..LEAVES_PER_CHECKPOINT {
+            let node = self.find_leaf(&next)?;
+            let Some(leaf) = node.leaf() else { break };
+            let mut state = leaf.latch();
+            let view = leaf.view().clone();
+            if !view.holds(&next) {
+                // A split came between; the next descent finds the leaf.
+                continue;
+            }
+            if state.image.is_some() {
+                state.early = None;
+                self.shared.list_dirty(&mut state, &node);
+            }
+            match &view.high {
+                Some(high) => next = high.to_vec(),
+                None => {
+                    drop(state);
+                    self.stop_converting();
+                    return Ok(false);
+                }
+            }
+        }
+        if let Some(place) = &mut *self.shared.unconverted.lock() {
+            *place = next;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn stop_converting(&self) {
+        if self.shared.unconverted.lock().take().is_some() {
+            // Relaxed: see `convert`.
+            self.shared.context.converting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
