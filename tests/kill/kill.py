@@ -109,6 +109,7 @@ class Alterer(Client):
     """Appends rows and changes the indexes of their table."""
 
     CHANGES = ["DISABLE KEYS", "ENABLE KEYS", "ENABLE KEYS", "ADD KEY IF NOT EXISTS extra (note, number)", "DROP KEY IF EXISTS extra",
+               "ADD UNIQUE KEY IF NOT EXISTS single (client, number, id)", "DROP KEY IF EXISTS single",
                "COMPRESSION=lz4", "COMPRESSION=zstd COMPRESSION_LEVEL=3"]
 
     def step(self, cursor, number):

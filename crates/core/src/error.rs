@@ -88,6 +88,14 @@ pub enum Error {
     /// A table has no such tree.
     #[error("the table has no tree {0}")]
     NoSuchTree(usize),
+    /// Two entries of a build have one key.
+    #[error("two entries of the index have one key")]
+    DuplicateEntry {
+        /// Which of the trees.
+        part: usize,
+        /// The lesser one of their values.
+        value: Vec<u8>,
+    },
     /// A prepared transaction with that identifier exists, or none does.
     #[error("prepared transaction: {0}")]
     Xid(&'static str),

@@ -152,6 +152,7 @@ class ha_teak final : public handler {
     int alter_indexes(ulonglong disabled, ulonglong renewed);
     int build_indexes(ulonglong indexes);
     int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
+    int read_duplicate(const teak_build* build);
     int feed_build(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
     void defer_indexes();
     int set_counter(THD* thd, ulonglong value);
@@ -220,6 +221,7 @@ class ha_teak final : public handler {
     bool copying_alter_ = false;
     bool bulk_insert_ = false;        /* many rows, between start_bulk_insert and end_bulk_insert */
     bool reads_for_build_ = false;    /* a scan of all rows, whoever wrote them */
+    uint32_t duplicate_part_ = 0;     /* of a build: which index two rows have one key of */
     ulonglong disabled_indexes_ = 0;  /* as the table's metadata says */
     ulonglong deferred_indexes_ = 0;  /* to be built at the end of the bulk insert */
     uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */

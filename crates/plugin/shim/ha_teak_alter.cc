@@ -1,5 +1,5 @@
 /*
-  ALTER TABLE in place: adding non-unique indexes, dropping indexes, and another compression. Everything else is done by copy.
+  ALTER TABLE in place: adding indexes, dropping indexes, and another compression. Everything else is done by copy.
 
     prepare    new empty trees, known by the names of the indexes and marked disabled        (exclusive lock)
     alter      built from the rows; a checkpoint makes them durable                          (shared lock: readers go on)
@@ -16,8 +16,8 @@ using namespace teak;
 
 namespace {
 
-constexpr alter_table_operations kIndexChanges =
-    ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX;
+constexpr alter_table_operations kIndexChanges = ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX | ALTER_ADD_UNIQUE_INDEX |
+                                                 ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX;
 /* What comes with them and asks nothing of the engine. */
 constexpr alter_table_operations kHarmless = ALTER_ADD_INDEX | ALTER_DROP_INDEX | ALTER_INDEX_ORDER;
 
@@ -47,12 +47,13 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
         if (wanted & ALTER_RENAME_INDEX) return HA_ALTER_INPLACE_NOT_SUPPORTED;
         return handler::check_if_supported_inplace_alter(altered, info);
     }
-    if ((wanted & ~(kIndexChanges | kHarmless)) || temporary_ || disabled_indexes_ || !same_primary(table, altered))
+    /* ALTER IGNORE drops rows. */
+    if ((wanted & ~(kIndexChanges | kHarmless)) || info->ignore || temporary_ || disabled_indexes_ ||
+        !same_primary(table, altered))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (uint i = 0; i < info->index_add_count; i++) {
         const KEY& key = added_key(info, i);
-        if (key.flags & (HA_FULLTEXT | HA_SPATIAL | HA_NOSAME) || key.algorithm == HA_KEY_ALG_LONG_HASH ||
-            meta_.tree_of(key))
+        if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH || meta_.tree_of(key))
             return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
     return HA_ALTER_INPLACE_NOCOPY_LOCK;
@@ -81,6 +82,7 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
     std::vector<IndexCodec> codecs(info->index_add_count);
     std::vector<const IndexCodec*> indexes;
     std::vector<uint32_t> trees;
+    std::vector<KEY*> keys;
     int error = ready();
     if (!error && !primary.init(altered)) error = HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < info->index_add_count && !error; i++) {
@@ -88,6 +90,7 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
         while (index < altered->s->keys && !same_name(altered->key_info[index], added_key(info, i)))
             index++;
         if (index == altered->s->keys || !codecs[i].init(altered, index, &primary)) error = HA_ERR_UNSUPPORTED;
+        keys.push_back(&altered->key_info[index]);
         indexes.push_back(&codecs[i]);
         trees.push_back(meta_.tree_of(added_key(info, i)));
     }
@@ -97,7 +100,12 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
         error = build(indexes, trees);
         thd_proc_info(thd, stage);
     }
-    if (error) print_error(error, MYF(0));
+    if (error == HA_ERR_FOUND_DUPP_KEY) {
+        memcpy(altered->record[0], table->record[0], altered->s->reclength);
+        print_keydup_error(altered, keys[duplicate_part_], MYF(0));
+    } else if (error)
+        print_error(error, MYF(0));
+    if (inited == RND) ha_rnd_end();
     return error != 0;
 }
 

@@ -108,11 +108,27 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     MY_BITMAP* read_set = tmp_use_all_columns(table, &table->read_set);
     reads_for_build_ = true;
     int error = feed_build(build, indexes);
+    if (!error) {
+        status = teak_build_finish(build);
+        error = status == TEAK_DUPLICATE ? read_duplicate(build) : fail(status);
+    }
     reads_for_build_ = false;
     tmp_restore_column_map(&table->read_set, read_set);
-    if (!error) error = fail(teak_build_finish(build));
     teak_build_free(build);
     return error;
+}
+
+/* Two rows have one key of a unique index: reads one of them, and leaves the scan open so that its BLOBs stay until it is shown. */
+int ha_teak::read_duplicate(const teak_build* build) {
+    teak_bytes pk = teak_build_duplicate(build, &duplicate_part_);
+    Buffer buffer;
+    uchar* place = buffer.room(2 + pk.len);
+    if (!place) return HA_ERR_OUT_OF_MEM;
+    int2store(place, static_cast<uint16>(pk.len));
+    memcpy(place + 2, pk.data, pk.len);
+    if (int error = ha_rnd_init(false)) return error;
+    int error = ha_rnd_pos(table->record[0], place);
+    return error ? error : HA_ERR_FOUND_DUPP_KEY;
 }
 
 int ha_teak::feed_build(teak_build* build, const std::vector<const IndexCodec*>& indexes) {

@@ -242,8 +242,11 @@ teak_status teak_build_new(teak_table* table, const uint32_t* trees, size_t n_tr
                            teak_build** out);
 /* An entry for the `part`-th of the trees. */
 teak_status teak_build_add(teak_build* build, uint32_t part, teak_bytes key, teak_bytes value);
-/* Sorts, loads and makes a checkpoint. Not to be called twice; the build is freed all the same. */
+/* Sorts, loads and makes a checkpoint. TEAK_DUPLICATE if two entries of a unique index have one key. Not to be called twice; the
+   build is freed all the same. */
 teak_status teak_build_finish(teak_build* build);
+/* After TEAK_DUPLICATE: the primary key of one of the rows, valid until the build is freed, and which part it was. */
+teak_bytes teak_build_duplicate(const teak_build* build, uint32_t* part);
 void teak_build_free(teak_build* build); /* NULL is ignored */
 
 /* ---- sessions and transactions ------------------------------------------------------------------ */

@@ -21,6 +21,7 @@ const LEAST_SORT_BYTES: u64 = 256 << 10;
 const LOGGED_ENTRIES: u64 = if cfg!(test) { 100 } else { 10_000 };
 
 struct Part {
+    number: usize,
     tree: Arc<Tree>,
     sorter: Sorter,
 }
@@ -42,11 +43,12 @@ impl TreeBuild {
     ) -> Result<TreeBuild> {
         shared.health.check()?;
         let each = (sort_bytes / trees.len().max(1) as u64).max(LEAST_SORT_BYTES) as usize;
-        let part = |&place: &usize| Part {
+        let part = |(number, &place): (usize, &usize)| Part {
+            number,
             tree: table.tree(place).clone(),
             sorter: Sorter::new(shared.context.spill.clone(), each, shared.background),
         };
-        let parts = trees.iter().map(part).collect();
+        let parts = trees.iter().enumerate().map(part).collect();
         Ok(TreeBuild { table: table.clone(), parts, shared })
     }
 
@@ -58,7 +60,8 @@ impl TreeBuild {
         self.parts[part].sorter.push(key, value)
     }
 
-    /// Sorts and loads, several trees at a time, and makes a checkpoint. After an error the trees are not to be used.
+    /// Sorts and loads, several trees at a time, and makes a checkpoint. After an error, [`Error::DuplicateEntry`] if two entries of a
+    /// tree have one key, the trees are not to be used.
     pub fn finish(self) -> Result<()> {
         let entries: u64 = self.parts.iter().map(|part| part.sorter.entries()).sum();
         match entries < LOGGED_ENTRIES {
@@ -71,24 +74,12 @@ impl TreeBuild {
     fn write(self) -> Result<()> {
         let trees: Vec<Arc<Tree>> = self.parts.iter().map(|part| part.tree.clone()).collect();
         let mut txn = Transaction::new(self.shared.clone(), Isolation::ReadCommitted);
-        for Part { tree, sorter } in self.parts {
+        for part in self.parts {
+            let tree = part.tree.clone();
             if !tree.is_empty()? {
                 return Err(Error::corrupt(tree.space().path(), 0, "a build of a tree that is not empty"));
             }
-            let mut sorted = sorter.finish()?;
-            let mut last: Option<Vec<u8>> = None;
-            while sorted.advance()? {
-                let (key, value) = sorted.entry();
-                if last.as_deref() == Some(key) {
-                    return Err(Error::corrupt(
-                        tree.space().path(),
-                        0,
-                        "two entries of a build have one key",
-                    ));
-                }
-                txn.write(&tree, key, WriteOp::Insert(value))?;
-                last = Some(key.to_vec());
-            }
+            part.sorted(|key, value| txn.write(&tree, key, WriteOp::Insert(value)))?;
         }
         txn.commit()?;
         trees.iter().for_each(|tree| tree.hide_from_older_snapshots());
@@ -118,14 +109,33 @@ impl TreeBuild {
 }
 
 fn load(part: Part) -> Result<()> {
-    let Part { tree, sorter } = part;
-    let mut sorted = sorter.finish()?;
+    let tree = part.tree.clone();
     let mut loader = TreeLoader::new(&tree);
-    while sorted.advance()? {
-        let (key, value) = sorted.entry();
-        loader.push(key, value)?;
-    }
+    part.sorted(|key, value| loader.push(key, value))?;
     let entries = loader.finish()?;
     tree.add_entries(entries as i64);
     Ok(())
+}
+
+impl Part {
+    /// Gives the entries to `take` in the order of their keys, of which no two are alike.
+    fn sorted(self, mut take: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        let mut sorted = self.sorter.finish()?;
+        let mut last: Option<(Vec<u8>, Vec<u8>)> = None;
+        while sorted.advance()? {
+            let (key, value) = sorted.entry();
+            if let Some((_, before)) = last.as_ref().filter(|(last, _)| *last == key) {
+                // The sort leaves open which comes first; the error does not.
+                let value = value.min(&before[..]).to_vec();
+                return Err(Error::DuplicateEntry { part: self.number, value });
+            }
+            take(key, value)?;
+            let (last_key, last_value) = last.get_or_insert_default();
+            last_key.clear();
+            last_key.extend_from_slice(key);
+            last_value.clear();
+            last_value.extend_from_slice(value);
+        }
+        Ok(())
+    }
 }

@@ -7,7 +7,9 @@ use super::table::RawTreeSpec;
 use crate::core_engine::{TreeBuild, TreeSource};
 use crate::engine::EngineHandle;
 use crate::outcome::{Status, Stop};
+use crate::unique::primary_key;
 use std::sync::Arc;
+use teak_core::Error;
 
 /// `TEAK_NEW_TREE`
 const NEW_TREE: u32 = u32::MAX;
@@ -18,6 +20,8 @@ pub struct BuildHandle {
     parts: usize,
     /// `None`: finished.
     build: Option<TreeBuild>,
+    /// What the build ended with, if two entries had one key: which part, and the value of one of them.
+    duplicate: Option<(usize, Vec<u8>)>,
 }
 
 /// `teak_table_alter`
@@ -76,7 +80,12 @@ pub unsafe extern "C" fn teak_build_new(
             return Err(Stop::Misuse("no such tree"));
         }
         let build = t.engine.core.build_trees(&t.table, &places, sort_bytes)?;
-        let build = BuildHandle { engine: t.engine.clone(), parts: places.len(), build: Some(build) };
+        let build = BuildHandle {
+            engine: t.engine.clone(),
+            parts: places.len(),
+            build: Some(build),
+            duplicate: None,
+        };
         // SAFETY: by the contract of the header.
         unsafe { put(out, Box::into_raw(Box::new(build))) };
         Ok(())
@@ -93,7 +102,7 @@ pub unsafe extern "C" fn teak_build_add(
 ) -> Status {
     // SAFETY: the handle is open or NULL and used by one thread, key and value are readable.
     let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
-    let Some(BuildHandle { engine, parts, build }) = handle else { return Status::Misuse };
+    let Some(BuildHandle { engine, parts, build, .. }) = handle else { return Status::Misuse };
     run(Some(engine), || match build {
         Some(build) if (part as usize) < *parts => Ok(build.add(part as usize, key, value)?),
         _ => Err(Stop::Misuse("no such part of a build")),
@@ -104,8 +113,26 @@ pub unsafe extern "C" fn teak_build_add(
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_finish(handle: *mut BuildHandle) -> Status {
     // SAFETY: the handle is open or NULL and used by one thread.
-    let Some(BuildHandle { engine, build, .. }) = (unsafe { handle.as_mut() }) else { return Status::Misuse };
-    run(Some(engine), || Ok(build.take().ok_or(Stop::Misuse("a build that is finished"))?.finish()?))
+    let handle = unsafe { handle.as_mut() };
+    let Some(BuildHandle { engine, build, duplicate, .. }) = handle else { return Status::Misuse };
+    run(Some(engine), || {
+        let outcome = build.take().ok_or(Stop::Misuse("a build that is finished"))?.finish();
+        if let Err(Error::DuplicateEntry { part, value }) = &outcome {
+            *duplicate = Some((*part, value.clone()));
+        }
+        Ok(outcome?)
+    })
+}
+
+/// `teak_build_duplicate`
+#[no_mangle]
+pub unsafe extern "C" fn teak_build_duplicate(handle: *const BuildHandle, part: *mut u32) -> RawBytes {
+    // SAFETY: the handle is open or NULL and used by one thread.
+    let duplicate = unsafe { handle.as_ref() }.and_then(|handle| handle.duplicate.as_ref());
+    let Some((number, value)) = duplicate else { return RawBytes::NONE };
+    // SAFETY: by the contract of the header.
+    unsafe { put(part, *number as u32) };
+    primary_key(value).map_or(RawBytes::NONE, RawBytes::of)
 }
 
 /// `teak_build_free`
