@@ -89,10 +89,11 @@ fn a_snapshot_from_before_the_build_is_told_so_and_the_rows_stay_readable_to_it(
 fn an_unsorted_feed_with_a_key_twice_is_an_error_and_changes_nothing() {
     let (_fs, engine, table) = with_table(1);
     let mut build = engine.build_trees(&table, &[1], 1 << 20).unwrap();
-    for key in [b"b", b"a", b"b"] {
-        build.add(0, key, b"").unwrap();
+    for (key, value) in [(b"b", b"2"), (b"a", b"1"), (b"b", b"1")] {
+        build.add(0, key, value).unwrap();
     }
-    assert!(matches!(build.finish(), Err(Error::Corrupt { .. })));
+    let outcome = build.finish();
+    assert!(matches!(&outcome, Err(Error::DuplicateEntry { part: 0, value }) if value == b"1"), "{outcome:?}");
     assert!(all(&engine, table.tree(1)).is_empty());
     put(&engine, table.tree(1), &[("k", "v")]);
     let build = engine.build_trees(&table, &[1], 1 << 20).unwrap();
