@@ -5,11 +5,19 @@
 //! old block are taken over without touching entry by entry what need not change. The bytes are those of
 //! `super::block`, which documents them.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::blob::{Blob, BLOB_ADDRESS_BYTES};
 use super::block::{wide_head, Block, Header, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES};
+
+/// A thread keeps the buffers of one builder up to this size.
+const KEPT_BYTES: usize = 1 << 20;
+
+thread_local! {
+    static KEPT: Cell<Option<BlockBuilder>> = const { Cell::new(None) };
+}
 
 /// Gathers entries for a block; reusable.
 #[derive(Default)]
@@ -34,6 +42,21 @@ impl BlockBuilder {
     /// An empty builder.
     pub fn new() -> BlockBuilder {
         BlockBuilder::default()
+    }
+
+    /// An empty builder with the buffers of one that this thread gave back.
+    pub fn reused() -> BlockBuilder {
+        // A thread that is being torn down has none.
+        KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default()
+    }
+
+    /// Keeps the buffers for [`BlockBuilder::reused`]: growing them anew for each leaf costs more than filling them.
+    pub fn give_back(mut self) {
+        self.clear();
+        let numbers = self.key_ends.capacity() + self.value_starts.capacity() + 2 * self.heads.capacity();
+        if self.keys.capacity() + self.values.capacity() + 4 * numbers <= KEPT_BYTES {
+            let _ = KEPT.try_with(|kept| kept.set(Some(self)));
+        }
     }
 
     /// Forgets all entries, keeps the buffers.

@@ -236,6 +236,7 @@ impl<'a> Cutter<'a> {
     fn finish(mut self) -> Vec<(Vec<u8>, Block, Delta)> {
         let last = self.builder.finish();
         self.pieces.push((self.low, last, self.delta));
+        self.builder.give_back();
         self.pieces
     }
 }
@@ -273,7 +274,7 @@ pub(crate) fn fold(
     let mut cutter = Cutter {
         base,
         limit,
-        builder: BlockBuilder::new(),
+        builder: BlockBuilder::reused(),
         delta: Delta::new(),
         kept_bytes: 0,
         low: Vec::new(),

@@ -558,7 +558,7 @@ pub(crate) fn materialise(content: &Content<'_>, reader: &Reader<'_>) -> Block {
         past.map(|entry| entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
     keys.sort_unstable();
     keys.dedup();
-    let mut builder = super::builder::BlockBuilder::new();
+    let mut builder = super::builder::BlockBuilder::reused();
     let mut at = 0;
     for key in keys {
         let found = base.search(key);
@@ -578,5 +578,7 @@ pub(crate) fn materialise(content: &Content<'_>, reader: &Reader<'_>) -> Block {
         }
     }
     builder.push_range(base, at..base.len());
-    builder.finish()
+    let block = builder.finish();
+    builder.give_back();
+    block
 }

@@ -93,7 +93,10 @@ fn an_unsorted_feed_with_a_key_twice_is_an_error_and_changes_nothing() {
         build.add(0, key, value).unwrap();
     }
     let outcome = build.finish();
-    assert!(matches!(&outcome, Err(Error::DuplicateEntry { part: 0, value }) if value == b"1"), "{outcome:?}");
+    assert!(
+        matches!(&outcome, Err(Error::DuplicateEntry { part: 0, value }) if value == b"1"),
+        "{outcome:?}"
+    );
     assert!(all(&engine, table.tree(1)).is_empty());
     put(&engine, table.tree(1), &[("k", "v")]);
     let build = engine.build_trees(&table, &[1], 1 << 20).unwrap();
