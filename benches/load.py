@@ -310,7 +310,7 @@ def main():
     parser.add_argument("--runs", type=int, default=1, help="runs of which the median counts")
     parser.add_argument("--engines", default=",".join(DATA_FILES))
     parser.add_argument("--variant", default="default,after", help=f"of {', '.join(VARIANTS)}, with commas; or all")
-    parser.add_argument("--cache", default="1G", help="cache of each engine")
+    parser.add_argument("--cache", default="4G", help="cache of each engine")
     parser.add_argument("--limit", type=int, default=7200, help="seconds that one statement or load may take")
     parser.add_argument("--settle", type=float, default=30.0, help="seconds to wait at most, around a step, for the server to be idle")
     parser.add_argument("--server-option", action="append", default=[], help="a further option of mariadbd; repeatable")
