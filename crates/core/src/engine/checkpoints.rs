@@ -118,7 +118,7 @@ impl Shared {
 
     /// Whether blocks are left for the next checkpoint to rewrite.
     pub(super) fn conversion_goes_on(&self) -> bool {
-        self.context.is_converting() && self.dirty.lock().values().any(|tree| tree.is_converting())
+        self.dirty.lock().values().any(|tree| tree.is_converting())
     }
 
     /// Called by writers that hold no latch: starts a checkpoint when one is due, and waits when checkpoints are far behind.

@@ -16,10 +16,7 @@ impl Tree {
     /// extents of their own, stay as they are.)
     pub fn convert(&self, packing: Packing) {
         *self.shared.packing.lock() = packing;
-        if self.shared.unconverted.lock().replace(Vec::new()).is_none() {
-            // Relaxed: says that there is work.
-            self.shared.context.converting.fetch_add(1, Ordering::Relaxed);
-        }
+        *self.shared.unconverted.lock() = Some(Vec::new());
         self.shared.is_dirty.store(true, Ordering::SeqCst);
     }
 
@@ -47,8 +44,7 @@ impl Tree {
             match &view.high {
                 Some(high) => next = high.to_vec(),
                 None => {
-                    drop(state);
-                    self.stop_converting();
+                    *self.shared.unconverted.lock() = None;
                     return Ok(false);
                 }
             }
@@ -57,12 +53,5 @@ impl Tree {
             *place = next;
         }
         Ok(true)
-    }
-
-    pub(super) fn stop_converting(&self) {
-        if self.shared.unconverted.lock().take().is_some() {
-            // Relaxed: see `convert`.
-            self.shared.context.converting.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }

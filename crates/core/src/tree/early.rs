@@ -5,14 +5,15 @@
 //!
 //! The extent is private until a checkpoint makes it its own: a leaf that changes meanwhile, or a crash, leaves nothing behind.
 
-use super::leaf::{Base, Changes, Image, Leaf, LeafState, LeafView, PendingImage};
+use super::block::Block;
+use super::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
 use super::node::Node;
 use super::Tree;
 use crate::store::Lifetime;
 use crate::types::Timestamp;
 use crate::Result;
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// How often a leaf whose rows are undecided is looked at.
 const LOOKS: u8 = 8;
@@ -76,7 +77,7 @@ impl Tree {
         self.shared.context.cache.make_room()?;
         self.consolidate_changed(node)?;
         let view = leaf.view().clone();
-        if has_changes(&view) {
+        if view.has_changes() {
             return Ok(Look::Undecided);
         }
         let Base::Loaded(block) = &view.base else { return Ok(Look::Done) };
@@ -106,7 +107,7 @@ impl Tree {
         at: Timestamp,
         generation: u64,
     ) -> Option<PendingImage> {
-        if has_changes(view) || view.horizon > at {
+        if view.has_changes() || view.horizon > at {
             return None;
         }
         let state = leaf.latch();
@@ -116,21 +117,16 @@ impl Tree {
     }
 }
 
-fn has_changes(view: &LeafView) -> bool {
-    match &view.delta {
-        Changes::Live(delta) => !delta.is_empty(),
-        Changes::Spilled(_) => true,
-    }
+/// Whether what was written is this block; one that is gone has an address that no other has while the reference to it is there.
+fn is_this(written: &Option<Weak<Block>>, block: &Arc<Block>) -> bool {
+    written.as_ref().is_some_and(|written| std::ptr::eq(written.as_ptr(), Arc::as_ptr(block)))
 }
 
 impl PendingImage {
     /// Whether `base` is what was written.
     pub(super) fn is_of(&self, base: &Base) -> bool {
         match base {
-            Base::Loaded(block) => self
-                .written
-                .as_ref()
-                .is_some_and(|written| std::ptr::eq(written.as_ptr(), Arc::as_ptr(block))),
+            Base::Loaded(block) => is_this(&self.written, block),
             Base::Stored(image) => Arc::ptr_eq(image, &self.image),
             Base::Spilled(_) => false,
         }
@@ -146,9 +142,8 @@ impl LeafState {
     /// The image that `base` can be read back from.
     pub(super) fn image_of(&self, base: &Base) -> Option<&Arc<Image>> {
         let Base::Loaded(block) = base else { return None };
-        let clean = self.clean.as_ref().is_some_and(|clean| std::ptr::eq(clean.as_ptr(), Arc::as_ptr(block)));
         match &self.image {
-            Some(image) if clean => Some(image),
+            Some(image) if is_this(&self.clean, block) => Some(image),
             _ => self.early.as_ref().filter(|early| early.is_of(base)).map(|early| &early.image),
         }
     }

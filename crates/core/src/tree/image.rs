@@ -13,7 +13,7 @@
 use super::blob::Blob;
 use super::block::Block;
 use super::cursor::materialise;
-use super::leaf::{Base, Changes, Image, Leaf, LeafView, PendingImage};
+use super::leaf::{Base, Image, Leaf, LeafView, PendingImage};
 use super::node::{Inner, InnerView, Node};
 use super::structure::{mark_dirty, Structure};
 use super::visibility::{Content, Reader};
@@ -142,10 +142,7 @@ impl Tree {
     }
 
     pub(super) fn consolidate_changed(&self, node: &Arc<Node>) -> Result<()> {
-        let changed = node.leaf().is_some_and(|leaf| match &leaf.view().delta {
-            Changes::Live(delta) => !delta.is_empty(),
-            Changes::Spilled(_) => true,
-        });
+        let changed = node.leaf().is_some_and(|leaf| leaf.view().has_changes());
         if changed {
             self.maintain(node)?;
         }

@@ -146,6 +146,14 @@ impl LeafView {
         !self.dead && *key >= *self.low && self.high.as_ref().is_none_or(|high| *key < **high)
     }
 
+    /// Whether there is anything besides base and history.
+    pub(crate) fn has_changes(&self) -> bool {
+        match &self.delta {
+            Changes::Live(delta) => !delta.is_empty(),
+            Changes::Spilled(_) => true,
+        }
+    }
+
     fn memory(&self) -> u64 {
         let base = match &self.base {
             Base::Loaded(block) => block.memory() + block.blobs().iter().map(|b| b.memory()).sum::<usize>(),

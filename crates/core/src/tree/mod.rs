@@ -70,27 +70,12 @@ pub struct TreeContext {
     history_bytes: AtomicI64,
     /// Leaves that wait for [`Tree::write_finished`].
     finished: AtomicUsize,
-    /// Trees whose blocks are being rewritten.
-    converting: AtomicUsize,
 }
 
 impl TreeContext {
     /// For the trees of one engine.
     pub fn new(cache: Arc<Cache>, clock: Arc<Clock>, spill: Arc<SpillFile>) -> TreeContext {
-        TreeContext {
-            cache,
-            clock,
-            spill,
-            history_bytes: AtomicI64::new(0),
-            finished: AtomicUsize::new(0),
-            converting: AtomicUsize::new(0),
-        }
-    }
-
-    /// Whether blocks of some tree are being rewritten.
-    pub fn is_converting(&self) -> bool {
-        // Relaxed: a hint that there is work.
-        self.converting.load(Ordering::Relaxed) > 0
+        TreeContext { cache, clock, spill, history_bytes: AtomicI64::new(0), finished: AtomicUsize::new(0) }
     }
 
     /// Leaves that appends have filled and that wait to be written.
@@ -167,7 +152,6 @@ impl Drop for Tree {
         let lists =
             (std::mem::take(&mut *self.shared.dirty.lock()), std::mem::take(&mut *self.shared.imaged.lock()));
         drop((finished, lists));
-        self.stop_converting();
     }
 }
 
