@@ -1,35 +1,46 @@
-//! The `teak` command: a look at an engine directory while no server uses it.
+//! The `teak` command: looks at engine directories while no server uses them, and works with servers as their client.
 //!
-//! One module per subcommand; the work is in the library.
+//! One module per subcommand; the work is in the library or in the module's own directory.
 
 mod check;
+#[allow(dead_code, unused_imports)] // `load` and `bench` use it.
+mod client;
 mod directory;
 mod inspect;
 
-use std::path::Path;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-const USAGE: &str = "\
-usage: teak inspect DIR    what is in an engine directory (<datadir>/#teak): checkpoint, log, tables
-       teak check DIR      read every block of every table and verify it; exit status 1 if something is damaged
-       teak version
+/// The command line of Teak, a storage engine for MariaDB
+#[derive(Parser)]
+#[command(name = "teak", version, arg_required_else_help = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
 
-The server must not run. Both commands recover from the log, as a start of the server would, and make no checkpoint.
-";
+#[derive(Subcommand)]
+enum Command {
+    /// What is in an engine directory (<datadir>/#teak): checkpoint, log, tables. The server must not run
+    ///
+    /// Recovers from the log, as a start of the server would, and makes no checkpoint.
+    Inspect { dir: PathBuf },
+    /// Read every block of every table and verify it; exit status 1 if something is damaged. The server must not run
+    ///
+    /// Recovers from the log, as a start of the server would, and makes no checkpoint.
+    Check { dir: PathBuf },
+    /// Print the version
+    Version,
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let line = CommandLine::parse_from(client::split_short_password(std::env::args_os()));
     let mut out = std::io::stdout().lock();
-    let result = match arguments[..] {
-        ["inspect", dir] => inspect::run(Path::new(dir), &mut out),
-        ["check", dir] => check::run(Path::new(dir), &mut out),
-        ["version" | "--version" | "-V"] => version(&mut out),
-        ["help" | "--help" | "-h"] => print(&mut out, USAGE),
-        _ => {
-            eprint!("{USAGE}");
-            return ExitCode::from(2);
-        }
+    let result = match line.command {
+        Command::Inspect { dir } => inspect::run(&dir, &mut out),
+        Command::Check { dir } => check::run(&dir, &mut out),
+        Command::Version => version(&mut out),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -74,10 +85,6 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-fn print(out: &mut dyn std::io::Write, text: &str) -> Result<(), Failure> {
-    Ok(out.write_all(text.as_bytes())?)
-}
-
 fn version(out: &mut dyn std::io::Write) -> Result<(), Failure> {
     Ok(writeln!(out, "teak {}", env!("CARGO_PKG_VERSION"))?)
 }
@@ -85,7 +92,6 @@ fn version(out: &mut dyn std::io::Write) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
     use std::sync::Arc;
     use teak_core::engine::Engine;
     use teak_core::file::RealFileSystem;
@@ -114,6 +120,12 @@ mod tests {
         }
         engine.close().unwrap();
         Directory(path)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        CommandLine::command().debug_assert();
     }
 
     #[test]

@@ -1,0 +1,252 @@
+//! Statements and their results, in the text protocol.
+
+use super::packet::{Fields, Packets};
+use super::Error;
+
+const COM_QUIT: u8 = 1;
+const COM_QUERY: u8 = 3;
+/// More results of the same statement follow.
+const MORE_RESULTS: u16 = 8;
+const IN_TRANSACTION: u16 = 1;
+
+/// What the server says of a statement that it carried out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Completed {
+    /// Rows that changed, over all results of the statement.
+    pub affected_rows: u64,
+    pub last_insert_id: u64,
+    pub warnings: u16,
+    /// Such as `Records: 3  Duplicates: 0  Warnings: 0`.
+    pub info: String,
+    status: u16,
+}
+
+impl Completed {
+    /// Whether a transaction is open after the statement.
+    pub fn in_transaction(&self) -> bool {
+        self.status & IN_TRANSACTION != 0
+    }
+}
+
+/// Rows of a result; a value is its text, or `None` for NULL.
+pub type Rows = Vec<Vec<Option<Vec<u8>>>>;
+
+/// A connection to a server. Dropped, it says good-bye.
+pub struct Connection {
+    packets: Packets,
+    version: String,
+    id: u32,
+    payload: Vec<u8>,
+}
+
+impl Connection {
+    pub(super) fn new(packets: Packets, version: String, id: u32) -> Connection {
+        Connection { packets, version, id, payload: Vec::new() }
+    }
+
+    /// The version as the server gives it, such as `10.11.18-MariaDB`.
+    pub fn version(&self) -> &str {
+        // MariaDB pretends to be an old MySQL towards replicas.
+        self.version.strip_prefix("5.5.5-").unwrap_or(&self.version)
+    }
+
+    /// The number of the connection, as in `KILL`.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Carries out one statement; rows of results are read and dropped.
+    ///
+    /// After a server's error the connection can be used on; after another it cannot.
+    pub fn execute(&mut self, statement: impl AsRef<[u8]>) -> Result<Completed, Error> {
+        self.send(statement.as_ref())?;
+        self.receive(None)
+    }
+
+    /// Carries out one statement and returns the rows of its first result.
+    pub fn query(&mut self, statement: impl AsRef<[u8]>) -> Result<Rows, Error> {
+        self.send(statement.as_ref())?;
+        let mut rows = Rows::new();
+        self.receive(Some(&mut rows))?;
+        Ok(rows)
+    }
+
+    /// The first value of the first row, as text; `None` if there is none or it is NULL.
+    pub fn value(&mut self, statement: impl AsRef<[u8]>) -> Result<Option<String>, Error> {
+        let first =
+            self.query(statement)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
+        Ok(first.map(|value| String::from_utf8_lossy(&value).into_owned()))
+    }
+
+    fn send(&mut self, statement: &[u8]) -> Result<(), Error> {
+        self.packets.restart();
+        self.packets.send(&[COM_QUERY], statement)
+    }
+
+    /// Reads all results of a statement; the rows of the first that has any go to `rows`.
+    fn receive(&mut self, mut rows: Option<&mut Rows>) -> Result<Completed, Error> {
+        let mut total = Completed::default();
+        loop {
+            self.packets.receive(&mut self.payload)?;
+            let status = match self.payload.first().copied() {
+                Some(0) => {
+                    let completed = completed(&self.payload)?;
+                    let affected_rows = total.affected_rows + completed.affected_rows;
+                    total = Completed { affected_rows, ..completed };
+                    total.status
+                }
+                Some(0xff) => return Err(server_error(&self.payload)),
+                Some(0xfb) => return Err(self.refuse_file()?),
+                Some(_) => self.result_set(rows.take())?,
+                None => return Err(Error::Protocol("an empty answer".into())),
+            };
+            total.status = status;
+            if status & MORE_RESULTS == 0 {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// The server asks for a file of the client (LOAD DATA LOCAL): it gets none, since any server could ask for any file.
+    fn refuse_file(&mut self) -> Result<Error, Error> {
+        self.packets.send(b"", b"")?;
+        self.packets.receive(&mut self.payload)?;
+        Ok(Error::Protocol("the server asked for a local file (LOAD DATA LOCAL), which is refused".into()))
+    }
+
+    /// Reads columns and rows, and returns the status after them.
+    fn result_set(&mut self, mut rows: Option<&mut Rows>) -> Result<u16, Error> {
+        let columns = Fields(&self.payload)
+            .number()?
+            .ok_or_else(|| Error::Protocol("a result without columns".into()))?;
+        for _ in 0..columns {
+            self.packets.receive(&mut self.payload)?;
+        }
+        self.packets.receive(&mut self.payload)?;
+        end_of_rows(&self.payload)?.ok_or_else(|| Error::Protocol("more columns than announced".into()))?;
+        loop {
+            self.packets.receive(&mut self.payload)?;
+            if let Some(status) = end_of_rows(&self.payload)? {
+                return Ok(status);
+            }
+            if let Some(rows) = &mut rows {
+                let mut fields = Fields(&self.payload);
+                let row: Result<_, Error> =
+                    (0..columns).map(|_| Ok(fields.string()?.map(<[u8]>::to_vec))).collect();
+                rows.push(row?);
+            }
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.packets.restart();
+        // If it does not arrive, the server notices the closed socket.
+        let _ = self.packets.send(&[COM_QUIT], b"");
+    }
+}
+
+/// The status, if the payload ends columns or rows.
+fn end_of_rows(payload: &[u8]) -> Result<Option<u16>, Error> {
+    match payload.first() {
+        Some(0xff) => Err(server_error(payload)),
+        Some(0xfe) if payload.len() < 9 => {
+            let mut fields = Fields(&payload[1..]);
+            fields.u16()?;
+            Ok(Some(fields.u16()?))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn completed(payload: &[u8]) -> Result<Completed, Error> {
+    let mut fields = Fields(&payload[1..]);
+    let affected_rows = fields.number()?.unwrap_or(0);
+    let last_insert_id = fields.number()?.unwrap_or(0);
+    let status = fields.u16()?;
+    let warnings = fields.u16()?;
+    // The length before the text is left out by some servers.
+    let rest = fields.0;
+    let info = fields.string().ok().flatten().unwrap_or(rest);
+    Ok(Completed {
+        affected_rows,
+        last_insert_id,
+        warnings,
+        info: String::from_utf8_lossy(info).into_owned(),
+        status,
+    })
+}
+
+/// The error in a packet that begins with 0xff.
+pub(super) fn server_error(payload: &[u8]) -> Error {
+    let code = payload.get(1..3).map_or(0, |code| u16::from_le_bytes([code[0], code[1]]));
+    let rest = payload.get(3..).unwrap_or_default();
+    let (state, message) = match rest {
+        [b'#', state @ ..] if state.len() >= 5 => state.split_at(5),
+        _ => (&b"HY000"[..], rest),
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Error::Server { code, state: text(state), message: text(message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::packet::Socket;
+    use std::os::unix::net::UnixStream;
+
+    /// A connection whose server sends these packets and then closes.
+    fn answering(packets: Vec<Vec<u8>>) -> Connection {
+        let (client, server) = UnixStream::pair().unwrap();
+        let mut server = Packets::new(Socket::Unix(server));
+        std::thread::spawn(move || {
+            let mut query = Vec::new();
+            if server.receive(&mut query).is_ok() {
+                for packet in packets {
+                    let _ = server.send(&packet, b"");
+                }
+            }
+        });
+        Connection::new(Packets::new(Socket::Unix(client)), "5.5.5-10.11.1-MariaDB".into(), 7)
+    }
+
+    #[test]
+    fn rows_nulls_and_several_results() {
+        let packets = vec![
+            vec![1],
+            b"column".to_vec(),
+            vec![0xfe, 0, 0, 0, 0],
+            b"\x02ab".to_vec(),
+            vec![0xfb],
+            vec![0xfe, 0, 0, 8, 0],
+            vec![0, 5, 0, 2, 0, 0, 0],
+        ];
+        assert_eq!(answering(packets.clone()).query("x").unwrap(), [[Some(b"ab".to_vec())], [None]]);
+        assert_eq!(answering(packets).execute("x").unwrap().affected_rows, 5);
+    }
+
+    #[test]
+    fn an_error_amid_rows_and_a_broken_answer_are_errors() {
+        let error = b"\xff\x26\x04#23000Duplicate".to_vec();
+        let amid = vec![vec![1], vec![0], vec![0xfe, 0, 0, 0, 0], b"\x01a".to_vec(), error.clone()];
+        let error_text = answering(amid).execute("x").unwrap_err();
+        assert_eq!(error_text.code(), Some(1062));
+        assert_eq!(error_text.to_string(), "ERROR 1062 (23000): Duplicate");
+        for broken in [
+            vec![],
+            vec![vec![]],
+            vec![vec![0]],
+            vec![vec![2], vec![0]],
+            vec![vec![1], vec![0], vec![0xfe], vec![9, 9]],
+        ] {
+            assert!(answering(broken.clone()).query("x").is_err(), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_gets_no_local_file() {
+        let error = answering(vec![b"\xfb/etc/passwd".to_vec()]).execute("x").unwrap_err();
+        assert!(matches!(error, Error::Protocol(_) | Error::Io { .. }), "{error}");
+    }
+}

@@ -1,0 +1,69 @@
+//! A client of MariaDB and MySQL servers, as small as this program needs it: text protocol, statements as bytes.
+//!
+//! Options are named as the `mariadb` client names them and are read from the same files:
+//!
+//! ```text
+//! Arguments (command line) ─┐
+//! option_file (my.cnf)      ├─> Settings ── connect() ──> Connection ── execute(), query()
+//! environment, prompt       ─┘                  │
+//!                                handshake, authentication, tls
+//! ```
+//!
+//! Statements are bytes and not strings, since a dump may be in any character set.
+
+mod arguments;
+mod authentication;
+mod connection;
+mod handshake;
+mod option_file;
+mod packet;
+mod settings;
+mod tls;
+
+pub use arguments::{split_short_password, Arguments};
+pub use connection::{Completed, Connection, Rows};
+pub use settings::Settings;
+
+/// Why the server could not be asked, or did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server answered with an error.
+    #[error("ERROR {code} ({state}): {message}")]
+    Server {
+        /// The server's number, such as 1062.
+        code: u16,
+        /// SQLSTATE.
+        state: String,
+        message: String,
+    },
+    /// The connection broke, or none could be made.
+    #[error("{what}: {error}")]
+    Io { what: String, error: std::io::Error },
+    /// The server answered something that the protocol does not know.
+    #[error("the server sent something unexpected: {0}")]
+    Protocol(String),
+    /// An option or an option file is wrong.
+    #[error("{0}")]
+    Settings(String),
+    /// No encrypted connection, although one is asked for.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The server wants an authentication that this client has not.
+    #[error("{0}")]
+    Authentication(String),
+}
+
+impl Error {
+    /// The server's error number, if the server answered.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Error::Server { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
+        let what = what.into();
+        move |error| Error::Io { what, error }
+    }
+}

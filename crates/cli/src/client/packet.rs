@@ -1,0 +1,352 @@
+//! Packets of the client protocol over a socket, plain or encrypted.
+//!
+//! ```text
+//! length: 3 bytes, little-endian | sequence: 1 byte | payload
+//! ```
+//!
+//! A payload of 2^24 - 1 bytes is continued by the next packet; the last part is shorter, if need be empty.
+
+use super::Error;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+
+/// The longest payload of one packet.
+const LONGEST: usize = (1 << 24) - 1;
+/// A longer answer than a server may send is a broken one.
+const LONGEST_ANSWER: usize = 1 << 30;
+/// Longer payloads are written from where they are, without a copy.
+const COPIED: usize = 64 << 10;
+
+/// A connected socket.
+#[derive(Debug)]
+pub enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(buffer),
+            Socket::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(buffer),
+            Socket::Unix(stream) => stream.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+enum Stream {
+    Plain(Socket),
+    Encrypted(Box<rustls::StreamOwned<rustls::ClientConnection, Socket>>),
+    /// Only while it is encrypted.
+    None,
+}
+
+impl Stream {
+    fn as_read(&mut self) -> Result<&mut dyn Read, Error> {
+        match self {
+            Stream::Plain(socket) => Ok(socket),
+            Stream::Encrypted(stream) => Ok(stream),
+            Stream::None => Err(Error::Protocol("the connection is closed".into())),
+        }
+    }
+
+    fn as_write(&mut self) -> Result<&mut dyn Write, Error> {
+        match self {
+            Stream::Plain(socket) => Ok(socket),
+            Stream::Encrypted(stream) => Ok(stream),
+            Stream::None => Err(Error::Protocol("the connection is closed".into())),
+        }
+    }
+}
+
+/// Reads and writes packets.
+pub struct Packets {
+    stream: Stream,
+    /// Bytes received and not yet taken: `input[taken..received]`.
+    input: Vec<u8>,
+    taken: usize,
+    received: usize,
+    output: Vec<u8>,
+    sequence: u8,
+    local: bool,
+}
+
+impl Packets {
+    /// Over a socket on which nothing was exchanged yet.
+    pub fn new(socket: Socket) -> Packets {
+        let local = matches!(socket, Socket::Unix(_));
+        let (input, output) = (vec![0; 16 << 10], Vec::new());
+        Packets { stream: Stream::Plain(socket), input, taken: 0, received: 0, output, sequence: 0, local }
+    }
+
+    /// Whether nobody between the programs can listen: a local socket or TLS.
+    pub fn is_private(&self) -> bool {
+        self.local || matches!(self.stream, Stream::Encrypted(_))
+    }
+
+    /// Whether this is a local socket.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// Continues encrypted. Bytes that came before, which nobody signed, are an error.
+    pub fn encrypt(&mut self, session: rustls::ClientConnection) -> Result<(), Error> {
+        if self.taken != self.received {
+            return Err(Error::Protocol("data before the encryption began".into()));
+        }
+        let Stream::Plain(socket) = std::mem::replace(&mut self.stream, Stream::None) else {
+            return Err(Error::Protocol("the connection is encrypted already".into()));
+        };
+        let mut stream = Box::new(rustls::StreamOwned::new(session, socket));
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock).map_err(|error| Error::Tls(error.to_string()))?;
+        }
+        self.stream = Stream::Encrypted(stream);
+        Ok(())
+    }
+
+    /// A new command begins: its packets are counted from 0.
+    pub fn restart(&mut self) {
+        self.sequence = 0;
+    }
+
+    /// Sends `first` followed by `rest` as one payload.
+    pub fn send(&mut self, first: &[u8], rest: &[u8]) -> Result<(), Error> {
+        let lost = || Error::io("the connection to the server is lost");
+        let mut parts = (first, rest);
+        loop {
+            let length = (parts.0.len() + parts.1.len()).min(LONGEST);
+            self.output.clear();
+            self.output.extend_from_slice(&(length as u32).to_le_bytes()[..3]);
+            self.output.push(self.sequence);
+            self.sequence = self.sequence.wrapping_add(1);
+            let from_first = length.min(parts.0.len());
+            self.output.extend_from_slice(&parts.0[..from_first]);
+            let (now, later) = parts.1.split_at(length - from_first);
+            parts = (&parts.0[from_first..], later);
+            let writer = self.stream.as_write()?;
+            if now.len() <= COPIED {
+                self.output.extend_from_slice(now);
+                writer.write_all(&self.output).map_err(lost())?;
+            } else {
+                writer.write_all(&self.output).map_err(lost())?;
+                writer.write_all(now).map_err(lost())?;
+            }
+            if length < LONGEST {
+                return writer.flush().map_err(lost());
+            }
+        }
+    }
+
+    /// Receives one payload into `payload`.
+    pub fn receive(&mut self, payload: &mut Vec<u8>) -> Result<(), Error> {
+        payload.clear();
+        loop {
+            self.fill(4)?;
+            let header = &self.input[self.taken..self.taken + 4];
+            let length = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
+            if header[3] != self.sequence {
+                return Err(Error::Protocol(format!("packet {} where {} was due", header[3], self.sequence)));
+            }
+            self.sequence = self.sequence.wrapping_add(1);
+            self.taken += 4;
+            if payload.len() + length > LONGEST_ANSWER {
+                return Err(Error::Protocol("an answer of more than 1 GiB".into()));
+            }
+            self.take(length, payload)?;
+            if length < LONGEST {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes sure that at least `wanted` bytes, a few, are in the input.
+    fn fill(&mut self, wanted: usize) -> Result<(), Error> {
+        if self.taken == self.received {
+            (self.taken, self.received) = (0, 0);
+        } else if self.input.len() - self.taken < wanted {
+            self.input.copy_within(self.taken..self.received, 0);
+            (self.taken, self.received) = (0, self.received - self.taken);
+        }
+        while self.received - self.taken < wanted {
+            let free = &mut self.input[self.received..];
+            self.received += read_some(self.stream.as_read()?, free)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the next `length` bytes to `payload`, those that are not here yet directly from the socket.
+    fn take(&mut self, length: usize, payload: &mut Vec<u8>) -> Result<(), Error> {
+        let here = length.min(self.received - self.taken);
+        payload.extend_from_slice(&self.input[self.taken..self.taken + here]);
+        self.taken += here;
+        let mut filled = payload.len();
+        payload.resize(filled + length - here, 0);
+        while filled < payload.len() {
+            filled += read_some(self.stream.as_read()?, &mut payload[filled..])?;
+        }
+        Ok(())
+    }
+}
+
+fn read_some(stream: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, Error> {
+    loop {
+        match stream.read(buffer) {
+            Ok(0) => {
+                let error = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the server closed it");
+                return Err(Error::Io { what: "the connection to the server is lost".into(), error });
+            }
+            Ok(count) => return Ok(count),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(Error::Io { what: "the connection to the server is lost".into(), error })
+            }
+        }
+    }
+}
+
+/// Takes fields off a payload; each fails where the payload is too short.
+pub struct Fields<'a>(pub &'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// The next `length` bytes.
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Error> {
+        if length > self.0.len() {
+            return Err(Error::Protocol("a packet that is too short".into()));
+        }
+        let (field, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Ok(field)
+    }
+
+    pub fn u8(&mut self) -> Result<u8, Error> {
+        Ok(self.bytes(1)?[0])
+    }
+
+    pub fn u16(&mut self) -> Result<u16, Error> {
+        Ok(self.little_endian(2)? as u16)
+    }
+
+    pub fn u32(&mut self) -> Result<u32, Error> {
+        Ok(self.little_endian(4)? as u32)
+    }
+
+    fn little_endian(&mut self, length: usize) -> Result<u64, Error> {
+        Ok(self.bytes(length)?.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+
+    /// Bytes up to a zero, or to the end.
+    pub fn until_zero(&mut self) -> &'a [u8] {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        let field = &self.0[..end];
+        self.0 = &self.0[(end + 1).min(self.0.len())..];
+        field
+    }
+
+    /// A number of 1 to 9 bytes; `None` is SQL's NULL.
+    pub fn number(&mut self) -> Result<Option<u64>, Error> {
+        match self.u8()? {
+            0xfb => Ok(None),
+            0xfc => self.little_endian(2).map(Some),
+            0xfd => self.little_endian(3).map(Some),
+            0xfe => self.little_endian(8).map(Some),
+            0xff => Err(Error::Protocol("an error where a number was due".into())),
+            small => Ok(Some(u64::from(small))),
+        }
+    }
+
+    /// Bytes with their length before them; `None` is SQL's NULL.
+    pub fn string(&mut self) -> Result<Option<&'a [u8]>, Error> {
+        match self.number()? {
+            None => Ok(None),
+            Some(length) => self.bytes(usize::try_from(length).unwrap_or(usize::MAX)).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Packets, Packets) {
+        let (a, b) = UnixStream::pair().unwrap();
+        (Packets::new(Socket::Unix(a)), Packets::new(Socket::Unix(b)))
+    }
+
+    #[test]
+    fn payloads_of_all_lengths_arrive() {
+        let lengths = [
+            0,
+            1,
+            3,
+            16 << 10,
+            (64 << 10) - 4,
+            COPIED,
+            COPIED + 1,
+            LONGEST - 1,
+            LONGEST,
+            LONGEST + 1,
+            2 * LONGEST,
+            40 << 20,
+        ];
+        let (mut a, mut b) = pair();
+        let sender = std::thread::spawn(move || {
+            for length in lengths {
+                a.restart();
+                let payload: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+                let (first, rest) = payload.split_at(length.min(3));
+                a.send(first, rest).unwrap();
+            }
+        });
+        let mut payload = Vec::new();
+        for length in lengths {
+            b.restart();
+            b.receive(&mut payload).unwrap();
+            assert_eq!(payload.len(), length);
+            assert!(payload.iter().enumerate().all(|(i, &byte)| byte == (i % 251) as u8));
+        }
+        sender.join().unwrap();
+    }
+
+    #[test]
+    fn a_closed_socket_and_a_wrong_sequence_are_errors() {
+        let (a, mut b) = pair();
+        drop(a);
+        assert!(matches!(b.receive(&mut Vec::new()), Err(Error::Io { .. })));
+        let (mut a, mut b) = pair();
+        a.send(b"x", b"").unwrap();
+        a.send(b"y", b"").unwrap();
+        b.receive(&mut Vec::new()).unwrap();
+        b.restart();
+        assert!(matches!(b.receive(&mut Vec::new()), Err(Error::Protocol(_))));
+    }
+
+    #[test]
+    fn fields_never_read_past_the_end() {
+        for payload in
+            [&b""[..], b"\xfe1234567", b"\xfc1", b"\x05abc", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xffxx"]
+        {
+            assert!(Fields(payload).string().is_err(), "{payload:?}");
+        }
+        assert_eq!(Fields(b"\x02abc").string().unwrap(), Some(&b"ab"[..]));
+        assert_eq!(Fields(b"\xfb").string().unwrap(), None);
+        let mut fields = Fields(b"ab\0c");
+        assert_eq!(
+            (fields.until_zero(), fields.until_zero(), fields.until_zero()),
+            (&b"ab"[..], &b"c"[..], &b""[..])
+        );
+    }
+}
