@@ -2,6 +2,7 @@
 //!
 //! One module per subcommand; the work is in the library or in the module's own directory.
 
+mod bench;
 mod check;
 #[allow(dead_code, unused_imports)] // `load` and `bench` use it.
 mod client;
@@ -30,6 +31,9 @@ enum Command {
     ///
     /// Recovers from the log, as a start of the server would, and makes no checkpoint.
     Check { dir: PathBuf },
+    /// Benchmarks against any MariaDB or MySQL server
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// Print the version
     Version,
 }
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
     let result = match line.command {
         Command::Inspect { dir } => inspect::run(&dir, &mut out),
         Command::Check { dir } => check::run(&dir, &mut out),
+        Command::Bench(command) => bench::run(&command).map_err(Failure::Bench),
         Command::Version => version(&mut out),
     };
     match result {
@@ -55,6 +60,7 @@ fn main() -> ExitCode {
 #[derive(Debug)]
 enum Failure {
     Core(teak_core::Error),
+    Bench(bench::Error),
     Output(std::io::Error),
     /// This many tables are damaged; each was reported.
     Damaged(usize),
@@ -65,6 +71,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failure::Core(error) => error.fmt(f),
+            Failure::Bench(error) => error.fmt(f),
             Failure::Output(error) => write!(f, "cannot write the output: {error}"),
             Failure::Damaged(1) => write!(f, "1 table is damaged"),
             Failure::Damaged(tables) => write!(f, "{tables} tables are damaged"),

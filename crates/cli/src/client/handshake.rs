@@ -19,6 +19,7 @@ const PROTOCOL_41: u32 = 1 << 9;
 const SSL: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
+const MULTI_STATEMENTS: u32 = 1 << 16;
 const MULTI_RESULTS: u32 = 1 << 17;
 const PLUGIN_AUTH: u32 = 1 << 19;
 /// utf8mb4_general_ci
@@ -42,6 +43,9 @@ pub fn perform(mut packets: Packets, settings: &Settings) -> Result<Connection, 
         LONG_PASSWORD | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | MULTI_RESULTS | PLUGIN_AUTH;
     if settings.database.is_some() {
         flags |= CONNECT_WITH_DB;
+    }
+    if settings.several_statements {
+        flags |= MULTI_STATEMENTS;
     }
     if wants_tls(settings, &packets, greeting.capabilities)? {
         flags |= SSL;

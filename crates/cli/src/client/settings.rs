@@ -20,6 +20,8 @@ pub struct Settings {
     pub database: Option<String>,
     pub character_set: String,
     pub connect_timeout: Option<Duration>,
+    /// Whether the server takes several statements at once, separated by semicolons. No option: it is for statements of this program.
+    pub several_statements: bool,
     pub tls: Tls,
 }
 
@@ -97,6 +99,7 @@ impl Settings {
                 .or_else(|| of_file("default-character-set"))
                 .filter(|name| name != "auto")
                 .unwrap_or_else(|| "utf8mb4".into()),
+            several_statements: false,
             connect_timeout: seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs),
             tls: Tls { policy, ..tls },
         })

@@ -1,0 +1,80 @@
+//! `teak bench`: workloads against any MariaDB or MySQL server and any of its engines, and pages about them.
+//!
+//! | module | is responsible for |
+//! |---|---|
+//! | `linkbench/` | LinkBench: its graph, its operations, loading, requesters, phases, verification |
+//! | `report/` | runs of LinkBench as text and as one HTML page |
+//! | `result` | what a run measured, in JSON |
+//! | `hotrow`, `queue` | the two tests that show at once what old snapshots cost |
+//! | `server` | the connection and the database that all of them use |
+//! | `histogram`, `random` | latencies, random numbers that are the same everywhere |
+
+mod histogram;
+mod hotrow;
+mod linkbench;
+mod queue;
+mod random;
+mod report;
+mod result;
+mod server;
+
+use crate::client;
+use std::path::{Path, PathBuf};
+
+/// The benchmarks.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// LinkBench: a social graph with the mix of operations that Facebook observed; three phases, in the middle one of which a snapshot can be open
+    #[command(disable_help_flag = true)]
+    Linkbench(Box<linkbench::Options>),
+    /// One HTML page about several runs of LinkBench, side by side
+    Report(report::Options),
+    /// Clients that update one row, without and then with an old snapshot
+    #[command(disable_help_flag = true)]
+    Hotrow(Box<hotrow::Options>),
+    /// A queue table: time of the query for its first row, while rows are deleted under an old snapshot
+    #[command(disable_help_flag = true)]
+    Queue(Box<queue::Options>),
+}
+
+/// Why a benchmark failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Client(#[from] client::Error),
+    #[error("{}: {error}", path.display())]
+    File { path: PathBuf, error: std::io::Error },
+    #[error("{}: {error}", path.display())]
+    Json { path: PathBuf, error: serde_json::Error },
+    #[error("{0}")]
+    Usage(String),
+    /// A snapshot read something else than at its begin.
+    #[error("the snapshot changed: first {first}, at its end {last}")]
+    Changed { first: String, last: String },
+    /// Operations failed, or the tables are inconsistent; what it was has been printed.
+    #[error("{0}")]
+    Failed(&'static str),
+    /// A thread of this program ended by a bug; the message was printed.
+    #[error("{0} panicked")]
+    Panic(&'static str),
+}
+
+/// Does what the command line asks for.
+pub fn run(command: &Command) -> Result<(), Error> {
+    match command {
+        Command::Linkbench(options) => linkbench::run(options),
+        Command::Report(options) => report::run(options),
+        Command::Hotrow(options) => hotrow::run(options),
+        Command::Queue(options) => queue::run(options),
+    }
+}
+
+fn write_file(path: &Path, contents: &str) -> Result<(), Error> {
+    std::fs::write(path, contents).map_err(|error| Error::File { path: path.into(), error })
+}
+
+fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Error::Json { path: path.into(), error })?;
+    write_file(path, &(text + "\n"))
+}
