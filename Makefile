@@ -1,10 +1,10 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load limits
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load bench-linkbench limits
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: ## set up, build, start the private server in ./var, load the main job's data, print the comparison
 	@scripts/up.sh
@@ -48,6 +48,9 @@ bench-quick: ## the same, one short run each: about 7 minutes
 
 bench-load: ## import of a 1 GB dump into BLACKHOLE, InnoDB, Teak, MyISAM, MyRocks; LOAD="--size 100" for a quick look
 	@benches/load.sh $(LOAD)
+
+bench-linkbench: ## LinkBench with a long-running snapshot, hot row, queue; InnoDB, Teak, MyRocks: an hour and a half; LINKBENCH=quick for a look
+	@benches/linkbench.sh $(LINKBENCH)
 
 limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
 	@tests/limits/soak.sh

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -10,6 +11,9 @@ import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
 from server import Server  # pylint: disable=wrong-import-position
+
+DEBIAN_PLUGIN_DIR = "/usr/lib/mysql/plugin"
+DEBIAN_PLUGINS = {"BLACKHOLE": ("ha_blackhole.so", "mariadb-server"), "RocksDB": ("ha_rocksdb.so", "mariadb-plugin-rocksdb")}
 
 
 class Comparison:
@@ -114,3 +118,52 @@ def machine():
         model = next((line.partition(":")[2].strip() for line in info if line.startswith("model name")), platform.machine())
     version = subprocess.run(["mariadbd", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     return {"cpu": model, "cores": os.cpu_count(), "load_average": os.getloadavg()[0], "server": version, "kernel": platform.release()}
+
+
+def plugin_options(engines, directory, teak, cache):
+    """The server's options for engines that are plugins. Those that are not installed are taken out of `engines`, and named.
+
+    The plugins are gathered in `directory`, as a server takes them from one only.
+    """
+    found = gather_plugins(directory, teak)
+    options = []
+    for engine, (plugin, package) in DEBIAN_PLUGINS.items():
+        if engine in engines and plugin in found:
+            options.append(f"--plugin-load-add={plugin}")
+        elif engine in engines:
+            print(f"{engine} is left out: {plugin} is not in {DEBIAN_PLUGIN_DIR} (package {package})", flush=True)
+            engines.remove(engine)
+    if "RocksDB" in engines:
+        options += [
+            f"--rocksdb-block-cache-size={cache}", "--rocksdb-flush-log-at-trx-commit=2",
+            # Its default refuses keys on columns with a collation that is not binary.
+            "--rocksdb-strict-collation-check=OFF",
+            "--rocksdb-default-cf-options=compression=kZSTD;bottommost_compression=kZSTD",
+        ]
+    return options
+
+
+def gather_plugins(directory, teak):
+    """Fills a directory with Teak's plugin and Debian's, since a server takes plugins from one; returns their names.
+
+    Teak's is a copy: a build that ends during the benchmark must not change what is measured.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    os.makedirs(directory)
+    shutil.copy2(os.path.join(teak, "ha_teak.so"), directory)
+    for name, _ in DEBIAN_PLUGINS.values():
+        if os.path.exists(os.path.join(DEBIAN_PLUGIN_DIR, name)):
+            os.symlink(os.path.join(DEBIAN_PLUGIN_DIR, name), os.path.join(directory, name))
+    return os.listdir(directory)
+
+
+def sync(path):
+    """Waits until a file, written by whatever process, is on disk."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return  # compacted away meanwhile
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -20,12 +20,10 @@ import time
 import pymysql
 
 import load_report
-from comparison import Comparison, base_options, database, machine
+from comparison import Comparison, base_options, database, machine, plugin_options, sync
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = "article87"
-DEBIAN_PLUGIN_DIR = "/usr/lib/mysql/plugin"
-DEBIAN_PLUGINS = {"BLACKHOLE": ("ha_blackhole.so", "mariadb-server"), "RocksDB": ("ha_rocksdb.so", "mariadb-plugin-rocksdb")}
 
 # Files with data and indexes, in the data directory; logs and undo are not counted.
 DATA_FILES = {
@@ -61,21 +59,8 @@ class Load(Comparison):
         unknown = set(engines) - set(DATA_FILES)
         if unknown:
             raise SystemExit(f"no such engine: {', '.join(unknown)}; known: {', '.join(DATA_FILES)}")
-        found = gather_plugins(plugins, arguments.plugin_dir)
         options = base_options(arguments.cache, f"--key-buffer-size={arguments.cache}")
-        for engine, (plugin, package) in DEBIAN_PLUGINS.items():
-            if engine in engines and plugin in found:
-                options.append(f"--plugin-load-add={plugin}")
-            elif engine in engines:
-                print(f"{engine} is left out: {plugin} is not in {DEBIAN_PLUGIN_DIR} (package {package})", flush=True)
-                engines.remove(engine)
-        if "RocksDB" in engines:
-            options += [
-                f"--rocksdb-block-cache-size={arguments.cache}", "--rocksdb-flush-log-at-trx-commit=2",
-                # Its default refuses keys on columns with a collation that is not binary.
-                "--rocksdb-strict-collation-check=OFF",
-                "--rocksdb-default-cf-options=compression=kZSTD;bottommost_compression=kZSTD",
-            ]
+        options += plugin_options(engines, plugins, arguments.plugin_dir, arguments.cache)
         super().__init__(os.path.join(arguments.directory, "server"), plugins, engines, options + arguments.server_option)
         self.dump, self.expected = None, None
         self.result = {
@@ -267,32 +252,6 @@ class Load(Comparison):
             file.write(load_report.markdown(self.result))
         print("\n" + load_report.summary(self.result))
         print(f"written: {base}.md, {base}.json")
-
-
-def gather_plugins(directory, teak):
-    """A directory with Teak's plugin and Debian's, since a server takes plugins from one; returns their names.
-
-    Teak's is a copy: a build that ends during the benchmark must not change what is measured.
-    """
-    shutil.rmtree(directory, ignore_errors=True)
-    os.makedirs(directory)
-    shutil.copy2(os.path.join(teak, "ha_teak.so"), directory)
-    for name, _ in DEBIAN_PLUGINS.values():
-        if os.path.exists(os.path.join(DEBIAN_PLUGIN_DIR, name)):
-            os.symlink(os.path.join(DEBIAN_PLUGIN_DIR, name), os.path.join(directory, name))
-    return os.listdir(directory)
-
-
-def sync(path):
-    """Waits until a file, written by whatever process, is on disk."""
-    try:
-        file = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return  # compacted away meanwhile
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def explain(error):

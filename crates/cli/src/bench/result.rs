@@ -19,6 +19,8 @@ pub struct Run {
     pub settings: Settings,
     /// Without it, the tables were there before.
     pub load: Option<Load>,
+    /// Operations before the first phase, which are in none of the figures below.
+    pub warmup_operations: u64,
     pub phases: Vec<Phase>,
     /// One entry a second, from the start of the first phase (warm-up is not in it).
     pub series: Vec<Second>,

@@ -102,6 +102,8 @@ enum Stage {
     Run,
     /// Load and run
     All,
+    /// Only what --verify does
+    Verify,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +130,12 @@ impl Isolation {
     }
 }
 
+impl Options {
+    fn verifies(&self) -> bool {
+        self.verify || self.stage == Stage::Verify
+    }
+}
+
 /// Loads, runs, verifies and reports, as the options say.
 pub fn run(options: &Options) -> Result<(), Error> {
     let rate = options.rate.unwrap_or(0.0);
@@ -137,14 +145,14 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let settings = options.server.settings()?;
     let graph = Arc::new(Graph::new(options.maxid));
     let mut result = describe(options, rate);
-    if options.stage != Stage::Run {
+    if matches!(options.stage, Stage::Load | Stage::All) {
         result.load = Some(load(options, &settings, &graph)?);
     }
     let mut connection = settings.connect()?;
     result.server = connection.version().to_string();
     result.engine = schema::engine(&mut connection)?;
     result.label = options.label.clone().unwrap_or_else(|| result.engine.clone());
-    if options.stage != Stage::Load {
+    if matches!(options.stage, Stage::Run | Stage::All) {
         check_size(options, &mut connection)?;
         let plan = run::Plan {
             settings: settings.clone(),
@@ -165,7 +173,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
             }
         })?;
     }
-    if options.verify {
+    if options.verifies() {
         result.inconsistencies = verify::verify(&mut connection, options.maxid)?;
     }
     output(options, &result)
@@ -230,7 +238,7 @@ fn output(options: &Options, result: &Run) -> Result<(), Error> {
     if let Some(path) = &options.html {
         write_file(path, &report::html(std::slice::from_ref(result)))?;
     }
-    if options.verify && result.inconsistencies.is_empty() {
+    if options.verifies() && result.inconsistencies.is_empty() {
         println!("verified: counts agree with visible links, and the indexes of links with each other");
     }
     if result.has_errors() {

@@ -158,6 +158,7 @@ fn gather(plan: &Plan, result: &mut Run, reports: &[Report], parts: &BTreeMap<i6
         let has_snapshot = plan.snapshot && index == MIDDLE;
         result.phases.push(phase.result(phase_name(plan, index), has_snapshot, index, seconds));
     }
+    result.warmup_operations = parts.range(..0).map(|(_, part)| part.all.count()).sum();
     // Seconds in which nothing ended are zeros, not gaps.
     let all = 0..(seconds * PHASES as f64) as u64;
     let of_second = |second: u64| parts.get(&(second as i64)).map(|part| part.result(second));
