@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 const PHASES: usize = 3;
 /// The one with the snapshot, if there is one.
 const MIDDLE: usize = 1;
-/// A second is shown when so many more have passed: by then its slowest requests have mostly ended.
-const SHOWN_AFTER: i64 = 1;
+/// The number of the second that is shown is this much behind: requesters send a second's figures when an operation ends in a later one.
+const SHOWN_BEHIND: i64 = 2;
 
 /// How to run.
 pub struct Plan {
@@ -108,11 +108,14 @@ fn watch(
                 result.snapshot = Some(close(snapshot));
             }
         }
-        let second = schedule.second_of(now) - SHOWN_AFTER;
-        while shown < second {
+        while shown < schedule.second_of(now) - SHOWN_BEHIND {
             shown += 1;
             progress(&line(plan, schedule, shown, parts.get(&shown)));
         }
+    }
+    let last = schedule.second_of(schedule.end()) - 1;
+    for second in shown + 1..=last {
+        progress(&line(plan, schedule, second, parts.get(&second)));
     }
     Ok(parts)
 }
