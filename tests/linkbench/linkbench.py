@@ -17,6 +17,8 @@ OPERATIONS = {
     "DELETE_NODE", "GET_NODE",
 }
 NODES = 5000
+# An error of the lock wait must not take longer than a phase.
+OPTIONS = ["--innodb-lock-wait-timeout=5", "--teak-lock-wait-timeout=5", "--innodb-buffer-pool-size=128M"]
 CONTENTS = {
     "linktable": "id1, id2, link_type, visibility, data, time, version", "counttable": "id, link_type, count, time, version",
     "nodetable": "id, type, version, time, data",
@@ -112,6 +114,22 @@ class Tests:
         status, output = self.bench("linkbench", "InnoDB", "run", f"--maxid={NODES}", "--requesters=2", "--warmup-seconds=0", "--phase-seconds=1")
         assert status == 1 and "COUNT_LINK: ERROR 1146" in output and "GET_NODE: ERROR" not in output, output
 
+    def test_a_server_that_dies_ends_the_run_with_an_error(self):
+        self.load("Teak")
+        command = [self.binary, "bench", "linkbench", "run", f"--maxid={NODES}", "--requesters=3", "--warmup-seconds=0", "--phase-seconds=100",
+                   "--snapshot=middle", "--no-defaults", f"--socket={self.server.socket}", "--user=root", "--database=teak"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+            try:
+                # Requesters are at work once there are nodes that were not loaded.
+                while self.server.query(f"SELECT COUNT(*) FROM nodetable WHERE id > {NODES}", database="teak")[0][0] == 0:
+                    assert run.poll() is None, run.stdout.read()
+                self.server.kill()
+                output, _ = run.communicate(timeout=60)
+            finally:
+                run.kill()
+        self.server.start(OPTIONS)
+        assert run.returncode == 1 and ": connection" in output, output
+
     def test_a_rate_is_kept(self):
         self.load("Teak")
         name = self.file("rate.json")
@@ -170,8 +188,7 @@ def main():
     parser.add_argument("--directory", required=True)
     tests = Tests(parser.parse_args())
     tests.server.install()
-    # An error of the lock wait must not take longer than a phase.
-    tests.server.start(["--innodb-lock-wait-timeout=5", "--teak-lock-wait-timeout=5", "--innodb-buffer-pool-size=128M"])
+    tests.server.start(OPTIONS)
     try:
         failed = tests.run()
         tests.server.stop()

@@ -13,8 +13,6 @@ use std::time::{Duration, Instant};
 /// Options of `teak bench hotrow`.
 #[derive(clap::Args)]
 pub struct Options {
-    #[command(flatten)]
-    server: Server,
     /// Clients that update the row
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1024))]
     clients: u64,
@@ -24,6 +22,9 @@ pub struct Options {
     /// Write what was measured to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    // Last, since its heading in the help is that of all options after it.
+    #[command(flatten)]
+    server: Server,
 }
 
 /// What was measured.

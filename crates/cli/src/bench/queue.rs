@@ -21,14 +21,15 @@ const FIRST_ROW: &str = "SELECT id FROM queue ORDER BY id LIMIT 1";
 /// Options of `teak bench queue`.
 #[derive(clap::Args)]
 pub struct Options {
-    #[command(flatten)]
-    server: Server,
     /// Rows that are deleted, and as many inserted, while the snapshot is open
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(BATCH..=1 << 40))]
     rows: u64,
     /// Write what was measured to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    // Last, since its heading in the help is that of all options after it.
+    #[command(flatten)]
+    server: Server,
 }
 
 /// What was measured.

@@ -45,8 +45,6 @@ pub struct Options {
     /// What to do
     #[arg(value_enum)]
     stage: Stage,
-    #[command(flatten)]
-    server: Server,
     /// Number of nodes; a million are about 1 GB in InnoDB
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     maxid: u64,
@@ -92,6 +90,9 @@ pub struct Options {
     /// Show a line each so many seconds; 0 shows none
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     progress: u64,
+    // Last, since its heading in the help is that of all options after it.
+    #[command(flatten)]
+    server: Server,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]

@@ -113,7 +113,8 @@ fn watch(
             progress(&line(plan, schedule, shown, parts.get(&shown)));
         }
     }
-    let last = schedule.second_of(schedule.end()) - 1;
+    // Requesters that could not go on end early.
+    let last = schedule.second_of(schedule.end().min(Instant::now())) - 1;
     for second in shown + 1..=last {
         progress(&line(plan, schedule, second, parts.get(&second)));
     }
