@@ -106,6 +106,8 @@ pub struct Options {
     /// Table files that are open at a time, as a rule. By default a quarter of the
     /// process's limit of descriptors, but at least 50.
     pub open_files: usize,
+    /// Blocks of a tree that its dictionary is trained on, in bytes; smaller trees have none. 0: no dictionary is trained.
+    pub dictionary_sample_bytes: usize,
     /// Run background threads (checkpoints, eviction, log sync). The simulator turns them off and drives the engine itself.
     pub background: bool,
     /// Threads that replay the log.
@@ -127,6 +129,7 @@ impl Options {
             log_segment_bytes: 64 << 20,
             spill_max_bytes: 64 << 30,
             open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(50),
+            dictionary_sample_bytes: 12 << 20,
             background: true,
             recovery_threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
             observer: Arc::new(SilentObserver),

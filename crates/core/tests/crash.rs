@@ -125,6 +125,7 @@ fn options(random: &mut Random) -> Options {
         },
         // With one, a table file is closed whenever another is used.
         open_files: random.pick(&[1, 2, 100]),
+        dictionary_sample_bytes: random.pick(&[0, 16 << 10, 60 << 10]),
         background: false,
         recovery_threads: 1,
         ..Options::new("/teak")

@@ -3,6 +3,9 @@
 namespace teak {
 namespace {
 
+/* Images that may be left out: a bit each. */
+constexpr size_t kGuessedImages = 8;
+
 bool same_layout(const KeyPartCodec& a, const KeyPartCodec& b) {
     return a.fieldnr == b.fieldnr && a.length == b.length && a.prefix == b.prefix && a.null_mask == 0 &&
            b.null_mask == 0;
@@ -55,7 +58,7 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
             known[part.fieldnr] = true;
         else if (!part.prefix && !imaged[part.fieldnr]) {
             imaged[part.fieldnr] = true;
-            images_.push_back(ColumnCodec::of(table, table->field[part.fieldnr]));
+            images_.push_back({ColumnCodec::of(table, table->field[part.fieldnr]), UINT_MAX, PlainText()});
         }
     };
     for (const KeyPartCodec& part : key_.parts())
@@ -91,7 +94,27 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
     for (const KeyPartCodec& part : primary->key().parts())
         if (!known[part.fieldnr]) note(part);
     key_.finish();
+    const uint parts = static_cast<uint>(key_.parts().size());
+    for (size_t i = 0; i < images_.size() && i < kGuessedImages; i++)
+        for (uint j = 0; j < parts && images_[i].part == UINT_MAX; j++)
+            if (key_.parts()[j].fieldnr == images_[i].column.fieldnr && !key_.parts()[j].prefix) {
+                images_[i].part = j;
+                images_[i].text = PlainText(key_.parts()[j]);
+            }
     return true;
+}
+
+uchar IndexCodec::guessed(const uchar* record, bool* all) const {
+    uchar bits = 0;
+    *all = true;
+    for (size_t i = 0; i < images_.size(); i++) {
+        if (images_[i].column.is_null(record)) continue;
+        if (images_[i].part != UINT_MAX && images_[i].text.is(record))
+            bits |= static_cast<uchar>(1 << i);
+        else
+            *all = false;
+    }
+    return bits;
 }
 
 bool IndexCodec::encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer* value, teak_entry* out) const {
@@ -101,8 +124,14 @@ bool IndexCodec::encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer*
     out->tree = tree_;
     out->flags = 0;
     size_t images = unique_ ? 2 + pk.len : 0;
-    for (const ColumnCodec& column : images_)
-        if (!column.is_null(record)) images += column.packed_size(record);
+    bool none;
+    const uchar left_out = guessed(record, &none);
+    auto stored = [&](size_t i) {
+        return !images_[i].column.is_null(record) && !(i < kGuessedImages && (left_out >> i & 1));
+    };
+    if (!none) images++;
+    for (size_t i = 0; i < images_.size(); i++)
+        if (stored(i)) images += images_[i].column.packed_size(record);
     if (unique_) {
         p = key_.encode_record(p, record, user_parts_);
         if (key_.has_null(record, user_parts_)) {
@@ -126,8 +155,9 @@ bool IndexCodec::encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer*
         memcpy(p + 2, pk.data, pk.len);
         p += 2 + pk.len;
     }
-    for (const ColumnCodec& column : images_)
-        if (!column.is_null(record)) p = column.pack(p, record);
+    if (!none) *p++ = left_out;
+    for (size_t i = 0; i < images_.size(); i++)
+        if (stored(i)) p = images_[i].column.pack(p, record);
     out->value = {v, static_cast<size_t>(p - v)};
     return true;
 }
@@ -178,8 +208,12 @@ teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch) 
 bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
     const uchar* p = entry.key.data;
     const uchar* end = p + entry.key.len;
-    for (const KeyPartCodec& part : key_.parts()) {
-        p = KeyCodec::decode_part(part, p, end, record);
+    const uchar* starts[MAX_REF_PARTS * 2 + 2];
+    const size_t parts = key_.parts().size();
+    if (parts > MAX_REF_PARTS * 2) return false;
+    for (size_t i = 0; i < parts; i++) {
+        starts[i] = p;
+        p = KeyCodec::decode_part(key_.parts()[i], p, end, record);
         if (!p) return false;
     }
     const uchar* v = entry.value.data;
@@ -190,9 +224,16 @@ bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
         v = pk.data + pk.len;
     }
     uchar* blobs = nullptr;
-    for (const ColumnCodec& column : images_) {
-        if (column.is_null(record)) continue;
-        v = column.unpack(v, v_end, record, &blobs);
+    const bool none = v == v_end;
+    const uchar left_out = none ? 0xff : *v++;
+    for (size_t i = 0; i < images_.size(); i++) {
+        const Image& image = images_[i];
+        if (image.column.is_null(record)) continue;
+        if (i < kGuessedImages && (left_out >> i & 1)) {
+            if (image.part == UINT_MAX || !image.text.restore(starts[image.part], end, record)) return false;
+            continue;
+        }
+        v = image.column.unpack(v, v_end, record, &blobs);
         if (!v) return false;
     }
     return true;

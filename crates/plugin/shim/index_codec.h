@@ -6,12 +6,14 @@
     non-unique entry    key = index columns, then those primary key columns that the index does not have    value = images
     unique entry        key = index columns; if one is NULL, then the primary key                          value = length (2, LE), primary key, images
     images              columns of the index and of the primary key that the key bytes do not give back (collated text, floats), each as
-                        in a row, NULLs left out
+                        in a row, NULLs left out. Before them a byte whose bit i is set if column i of them, of the first eight, is text that
+                        can be guessed from the key (plain_text.h) and left out, too. Nothing at all if none is left.
 */
 #ifndef TEAK_INDEX_CODEC_H
 #define TEAK_INDEX_CODEC_H
 
 #include "key_codec.h"
+#include "plain_text.h"
 #include "row_codec.h"
 
 namespace teak {
@@ -68,9 +70,17 @@ class IndexCodec {
         uint part;
         bool flip; /* ascending there, descending here */
     };
+    struct Image { /* a column that the key's bytes do not give back */
+        ColumnCodec column;
+        uint part; /* of the key, where its text may be guessed from; UINT_MAX: none */
+        PlainText text;
+    };
+    /* Bits of the images that are left out as they can be guessed; `all`: no others are left. */
+    uchar guessed(const uchar* record, bool* all) const;
+
     const PrimaryCodec* primary_ = nullptr;
     KeyCodec key_;
-    std::vector<ColumnCodec> images_;
+    std::vector<Image> images_;
     std::vector<Source> pk_sources_;
     uint32_t tree_ = 0;
     uint user_parts_ = 0;

@@ -4,8 +4,8 @@ namespace teak {
 namespace {
 
 constexpr uchar kNull = 0, kValue = 1;
-constexpr uchar kEndZero = 0, kEscapedZero = 1;
-constexpr uchar kBelowSpaces = 1, kEndSpaces = 2, kAboveSpaces = 3;
+constexpr uchar kEscapedZero = 1;
+constexpr uchar kBelowSpaces = 1, kAboveSpaces = 3;
 
 /* Bytes of collation weights that `bytes` bytes of text can have. */
 size_t weights_bound(CHARSET_INFO* cs, size_t bytes) { return cs->strnxfrmlen(bytes + cs->mbmaxlen) + 16; }
@@ -19,27 +19,6 @@ bool is_zero(const uchar* p, size_t n) {
 void complement(uchar* from, const uchar* to) {
     for (; from < to; from++)
         *from = static_cast<uchar>(~*from);
-}
-
-/* The data of a column of a record: pointer and length, without the record's own length bytes. */
-const uchar* record_data(const KeyPartCodec& part, const uchar* record, size_t* length) {
-    const uchar* p = record + part.offset;
-    if (part.length_bytes == 0) {
-        *length = part.length;
-        return p;
-    }
-    size_t n = 0;
-    for (uint i = 0; i < part.length_bytes; i++)
-        n |= static_cast<size_t>(p[i]) << (8 * i);
-    p += part.length_bytes;
-    if (part.is_blob) {
-        const uchar* data;
-        memcpy(&data, p, sizeof data);
-        p = data;
-        if (!p) n = 0;
-    }
-    *length = n;
-    return p;
 }
 
 uchar* encode_units_padded(const KeyPartCodec& part, uchar* to, const uchar* w, size_t n) {
@@ -128,13 +107,33 @@ uint weights_size(const KeyPartCodec& part) {
 
 } // namespace
 
+const uchar* KeyPartCodec::data(const uchar* record, size_t* length_of_data) const {
+    const uchar* p = record + offset;
+    if (length_bytes == 0) {
+        *length_of_data = length;
+        return p;
+    }
+    size_t n = 0;
+    for (uint i = 0; i < length_bytes; i++)
+        n |= static_cast<size_t>(p[i]) << (8 * i);
+    p += length_bytes;
+    if (is_blob) {
+        const uchar* blob;
+        memcpy(&blob, p, sizeof blob);
+        p = blob;
+        if (!p) n = 0;
+    }
+    *length_of_data = n;
+    return p;
+}
+
 bool KeyPartCodec::differs(const uchar* a, const uchar* b) const {
     bool null_a = is_null(a), null_b = is_null(b);
     if (null_a != null_b) return true;
     if (null_a) return false;
     if (length_bytes == 0) return memcmp(a + offset, b + offset, column_bytes) != 0;
     size_t n_a, n_b;
-    const uchar *data_a = record_data(*this, a, &n_a), *data_b = record_data(*this, b, &n_b);
+    const uchar *data_a = data(a, &n_a), *data_b = data(b, &n_b);
     return n_a != n_b || (n_a != 0 && memcmp(data_a, data_b, n_a) != 0);
 }
 
@@ -299,7 +298,7 @@ uchar* KeyCodec::encode_record(uchar* to, const uchar* record, uint count) const
         if (part.null_mask) *to++ = null ? kNull : kValue;
         if (!null) {
             size_t length;
-            const uchar* data = record_data(part, record, &length);
+            const uchar* data = part.data(record, &length);
             to = encode_body(part, to, data, length);
         }
         if (part.descending) complement(start, to);

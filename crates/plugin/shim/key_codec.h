@@ -30,6 +30,9 @@
 
 namespace teak {
 
+/* What follows the special unit at the end of a part: of a binary one or one under NOPAD, and under PAD SPACE. */
+constexpr uchar kEndZero = 0, kEndSpaces = 2;
+
 enum class PartKind : uint8_t { Integer, Raw, Float, Binary, String, Weights };
 
 /* One column of one key: where it is in a record and how it is encoded. */
@@ -56,6 +59,8 @@ struct KeyPartCodec {
     CHARSET_INFO* charset;
 
     bool is_null(const uchar* record) const { return null_mask != 0 && (record[null_offset] & null_mask) != 0; }
+    /* The column's data in a record, without the record's own length bytes. */
+    const uchar* data(const uchar* record, size_t* length_of_data) const;
     /* Whether the column differs between two records. */
     bool differs(const uchar* a, const uchar* b) const;
 };

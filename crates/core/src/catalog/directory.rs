@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! key               value
-//! 'R' tree u64      version u8 = 1 | tree root (45 bytes, see docs/format.md)
-//! 'M' space u32     version u8 = 1 | block address of the space's free map (25 bytes)
+//! 'R' tree u64      version u8 = 1 | tree root (55 bytes, see docs/format.md)
+//! 'D' tree u64      version u8 = 1 | number u16 | block address     the tree's dictionary, by its number in the space
+//! 'M' space u32     version u8 = 1 | block address of the space's free map (27 bytes)
 //! 'C' tree u64      version u8 = 1 | counter u64     the persisted AUTO_INCREMENT counter of the table whose first tree this is
 //! 'L'               version u8 = 1 | lsn u64         commits before it are contained in the row counts of the roots
 //! ```
@@ -21,6 +22,11 @@ pub const COUNTED_KEY: &[u8] = b"L";
 /// Key of a tree's root.
 pub fn root_key(tree: TreeId) -> [u8; 9] {
     long_key(b'R', tree)
+}
+
+/// Key of a tree's dictionary.
+pub fn dictionary_key(tree: TreeId) -> [u8; 9] {
+    long_key(b'D', tree)
 }
 
 /// Key of a table's counter, by its first tree.
@@ -61,6 +67,24 @@ pub fn encode_map(address: &BlockAddress) -> Vec<u8> {
 pub fn decode_map(bytes: &[u8]) -> Result<BlockAddress, String> {
     let body = body::<{ BlockAddress::ENCODED_BYTES }>(bytes)?;
     BlockAddress::decode(&body).ok_or_else(|| "malformed block address in a directory row".to_string())
+}
+
+/// A dictionary of a tree: its number within the space, and where its words are.
+pub type StoredDictionary = (u16, BlockAddress);
+
+/// The same as stored.
+pub fn encode_dictionary(&(number, address): &StoredDictionary) -> Vec<u8> {
+    versioned(&[&number.to_le_bytes()[..], &address.encode()].concat())
+}
+
+/// Reads a stored dictionary.
+pub fn decode_dictionary(bytes: &[u8]) -> Result<StoredDictionary, String> {
+    let body = body::<{ 2 + BlockAddress::ENCODED_BYTES }>(bytes)?;
+    let number = u16::from_le_bytes([body[0], body[1]]);
+    match BlockAddress::decode(&body[2..]) {
+        Some(address) if number > 0 && address.dictionary == 0 => Ok((number, address)),
+        _ => Err("malformed dictionary in a directory row".to_string()),
+    }
 }
 
 /// A number as stored (counters, log positions).
@@ -149,10 +173,16 @@ mod tests {
             raw_bytes: 4000,
             checksum: 0x1234_5678_9abc_def0,
             compression: Compression::Zstd,
+            dictionary: 7,
         };
         let root = TreeRoot { address, height: 2, entries: 12, leaves: 3, stored_bytes: 2048 };
         assert_eq!(decode_root(&encode_root(&root)), Ok(root));
         assert_eq!(decode_map(&encode_map(&address)), Ok(address));
+        let words = BlockAddress { dictionary: 0, ..address };
+        assert_eq!(decode_dictionary(&encode_dictionary(&(3, words))), Ok((3, words)));
+        for wrong in [(0, words), (3, address)] {
+            assert!(decode_dictionary(&encode_dictionary(&wrong)).is_err());
+        }
         assert_eq!(decode_number(&encode_number(77)), Ok(77));
         for early in [vec![], vec![5, 80]] {
             let counted = Counted { before: 77, end: 90, early };

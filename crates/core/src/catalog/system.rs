@@ -6,6 +6,7 @@ use crate::store::{BlockAddress, Space, TreeRoot};
 use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
 use crate::types::{Seek, Timestamp, TreeId};
 use crate::{Error, Result};
+use directory::StoredDictionary;
 use std::sync::Arc;
 
 /// The catalog and the directory. Reads see the newest committed rows.
@@ -67,6 +68,11 @@ impl SystemTrees {
     /// Where the tree's root was at the last checkpoint.
     pub fn root(&self, tree: TreeId) -> Result<Option<TreeRoot>> {
         self.row(&self.directory, &directory::root_key(tree), directory::decode_root)
+    }
+
+    /// The tree's dictionary as of the last checkpoint.
+    pub fn dictionary(&self, tree: TreeId) -> Result<Option<StoredDictionary>> {
+        self.row(&self.directory, &directory::dictionary_key(tree), directory::decode_dictionary)
     }
 
     /// Where the space's free map was at the last checkpoint.

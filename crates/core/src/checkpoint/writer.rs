@@ -1,6 +1,7 @@
 //! Writing a checkpoint.
 
-use crate::catalog::{directory, Counted, SystemTrees};
+use crate::catalog::directory::{self, StoredDictionary};
+use crate::catalog::{Counted, SystemTrees};
 use crate::file::FileSystem;
 use crate::log::{Log, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
@@ -15,6 +16,15 @@ use std::sync::Arc;
 
 type Roots = Vec<(TreeId, TreeRoot)>;
 type Maps = Vec<(u32, BlockAddress)>;
+type Dictionaries = Vec<(TreeId, StoredDictionary)>;
+
+/// What the directory is told of what was written.
+#[derive(Default)]
+struct Written {
+    roots: Roots,
+    maps: Maps,
+    dictionaries: Dictionaries,
+}
 
 /// A tree to be written, and its row count as of the capture.
 pub struct TreeImage {
@@ -183,11 +193,11 @@ impl Checkpointer {
     ) -> Result<Superblock, Failure> {
         let system_space = &self.system.space;
         touched.space(system_space, generation);
-        let (roots, maps) = write_trees(generation, capture, touched, system_space.id())?;
+        let written = write_trees(generation, capture, touched, system_space.id())?;
         self.log.sync_up_to(capture.log_end)?;
 
         let directory = &self.system.directory;
-        self.update_directory(capture, &roots, &maps)?;
+        self.update_directory(capture, &written)?;
         // A snapshot of its own: the rows just written are newer than T, and nobody else writes here.
         let now = self.clock.snapshot(0);
         touched.trees.push(directory.clone());
@@ -213,15 +223,9 @@ impl Checkpointer {
 
     /// Puts the new roots, maps and counters into the directory tree. If the attempt fails later, rows of abandoned images stay
     /// there in memory; the same trees are then still dirty, so the next attempt replaces them before anything of it is durable.
-    fn update_directory(
-        &self,
-        capture: &Capture,
-        roots: &[(TreeId, TreeRoot)],
-        maps: &[(u32, BlockAddress)],
-    ) -> Result<()> {
+    fn update_directory(&self, capture: &Capture, written: &Written) -> Result<()> {
         let mut batch = Batch { tree: &self.system.directory, status: TxnStatus::new(0), sequence: 0 };
-        let written = batch.rows(capture, roots, maps);
-        match written {
+        match batch.rows(capture, written) {
             Ok(()) => {
                 self.clock.publish(&batch.status);
                 Ok(())
@@ -258,9 +262,9 @@ fn write_trees(
     capture: &Capture,
     touched: &mut Touched,
     system: u32,
-) -> Result<(Roots, Maps), Failure> {
+) -> Result<Written, Failure> {
     let at = capture.snapshot.timestamp();
-    let (mut roots, mut maps) = (Roots::new(), Maps::new());
+    let mut written = Written::default();
     for (space, parts) in by_space(capture).values() {
         touched.space(space, generation);
         for part in parts {
@@ -268,18 +272,20 @@ fn write_trees(
                 Part::Image(image) => {
                     touched.trees.push(image.tree.clone());
                     if let Some(root) = image.tree.checkpoint(at, generation, capture.writers)? {
-                        roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
+                        written.roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
                     }
+                    let dictionary = image.tree.save_dictionary(generation);
+                    written.dictionaries.extend(dictionary.map(|stored| (image.tree.id(), stored)));
                 }
                 Part::Retired(tree) => tree.supersede_all(generation)?,
             }
         }
         if space.id() != system {
-            maps.push((space.id(), space.write_map(generation)?));
+            written.maps.push((space.id(), space.write_map(generation)?));
             space.sync().map_err(Failure::fatal)?;
         }
     }
-    Ok((roots, maps))
+    Ok(written)
 }
 
 /// Rows written to the directory under one status.
@@ -290,16 +296,14 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn rows(
-        &mut self,
-        capture: &Capture,
-        roots: &[(TreeId, TreeRoot)],
-        maps: &[(u32, BlockAddress)],
-    ) -> Result<()> {
-        for (tree, root) in roots {
+    fn rows(&mut self, capture: &Capture, written: &Written) -> Result<()> {
+        for (tree, root) in &written.roots {
             self.put(&directory::root_key(*tree), &directory::encode_root(root))?;
         }
-        for (space, map) in maps {
+        for (tree, dictionary) in &written.dictionaries {
+            self.put(&directory::dictionary_key(*tree), &directory::encode_dictionary(dictionary))?;
+        }
+        for (space, map) in &written.maps {
             self.put(&directory::map_key(*space), &directory::encode_map(map))?;
         }
         for (tree, counter) in &capture.counters {
@@ -309,6 +313,7 @@ impl Batch<'_> {
         for dropped in &capture.dropped {
             for tree in &dropped.trees {
                 self.write(&directory::root_key(*tree), WriteOp::Delete)?;
+                self.write(&directory::dictionary_key(*tree), WriteOp::Delete)?;
                 self.write(&directory::counter_key(*tree), WriteOp::Delete)?;
             }
             if let Some(space) = dropped.space {

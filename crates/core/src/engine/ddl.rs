@@ -11,7 +11,7 @@ use super::work::Work;
 use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::options::{CommitFlush, LogLevel, Packing, TreeSpec};
-use crate::store::Space;
+use crate::store::{Space, TreeRoot};
 use crate::tree::Tree;
 use crate::types::{TreeId, WriteOp};
 use crate::{Error, Result};
@@ -307,13 +307,28 @@ impl Shared {
         let mut trees = Vec::with_capacity(record.trees.len());
         for (id, spec) in &record.trees {
             let root = self.system.root(*id)?;
-            trees.push(Tree::open(*id, *spec, space.clone(), root, self.context.clone()));
+            trees.push(self.open_tree(*id, *spec, &space, root)?);
         }
         let counter = match record.trees.first() {
             Some((first, _)) => self.counter(*first)?,
             None => Arc::new(PersistedCounter::new(0)),
         };
         Ok(Arc::new(Table::new(name, record.meta, space, trees, counter)))
+    }
+
+    /// A tree as of the last checkpoint, whose root is `root`.
+    pub(super) fn open_tree(
+        &self,
+        id: TreeId,
+        spec: TreeSpec,
+        space: &Arc<Space>,
+        root: Option<TreeRoot>,
+    ) -> Result<Arc<Tree>> {
+        let tree = Tree::open(id, spec, space.clone(), root, self.context.clone());
+        if let Some((number, address)) = self.system.dictionary(id)? {
+            tree.adopt_dictionary(number, address);
+        }
+        Ok(tree)
     }
 
     fn counter(&self, first: TreeId) -> Result<Arc<PersistedCounter>> {

@@ -60,7 +60,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     }
     let clock = Clock::new(superblock.timestamp);
     let settings = Settings::new(&options, cache.clone(), spill.clone());
-    let context = Arc::new(TreeContext::new(cache, clock.clone(), spill));
+    let context = Arc::new(TreeContext::new(cache, clock.clone(), spill, options.dictionary_sample_bytes));
     let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
     let space = Space::open(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
     let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);
@@ -349,7 +349,7 @@ impl Spaces {
             // Of a table that cannot be opened only the rows of the directory go.
             if let (Ok(table), Some(root)) = (table, shared.system.root(tree)?) {
                 let space = table.space().clone();
-                dropped.retired.push(Tree::open(tree, spec, space, Some(root), shared.context.clone()));
+                dropped.retired.push(shared.open_tree(tree, spec, &space, Some(root))?);
             }
             shared.dropped.lock().push(dropped);
         }

@@ -4,15 +4,15 @@
 //! wrong place, or not at all, is detected as surely as a flipped bit.
 //!
 //! ```text
-//! BlockAddress, 25 bytes, little-endian
-//!  0        8          12        16         24            25
-//!  | offset | stored   | raw     | checksum | compression |
-//! TreeRoot, 53 bytes
-//!  0              25       29        37       45             53
+//! BlockAddress, 27 bytes, little-endian
+//!  0        8          12        16         24            25           27
+//!  | offset | stored   | raw     | checksum | compression | dictionary |
+//! TreeRoot, 55 bytes
+//!  0              27       31        39       47             55
 //!  | BlockAddress | height | entries | leaves | stored bytes |
 //! ```
 
-use super::{occupied, u32_at, u64_at, ALLOCATION_UNIT};
+use super::{fixed, occupied, u32_at, u64_at, ALLOCATION_UNIT};
 use crate::Compression;
 
 /// Largest offset at which a block may end; keeps all sums of offsets and sizes far from overflow.
@@ -31,11 +31,13 @@ pub struct BlockAddress {
     pub checksum: u64,
     /// How the stored bytes are compressed.
     pub compression: Compression,
+    /// The dictionary of the space that they were encoded with before that; 0: none.
+    pub dictionary: u16,
 }
 
 impl BlockAddress {
     /// Size of the encoding.
-    pub const ENCODED_BYTES: usize = 25;
+    pub const ENCODED_BYTES: usize = 27;
 
     /// The fixed encoding.
     pub fn encode(&self) -> [u8; Self::ENCODED_BYTES] {
@@ -45,6 +47,7 @@ impl BlockAddress {
         out[12..16].copy_from_slice(&self.raw_bytes.to_le_bytes());
         out[16..24].copy_from_slice(&self.checksum.to_le_bytes());
         out[24] = self.compression as u8;
+        out[25..27].copy_from_slice(&self.dictionary.to_le_bytes());
         out
     }
 
@@ -61,9 +64,10 @@ impl BlockAddress {
                 2 => Compression::Zstd,
                 _ => return None,
             },
+            dictionary: fixed(bytes, 25).map(u16::from_le_bytes)?,
         };
         let plausible = match address.compression {
-            Compression::None => address.stored_bytes == address.raw_bytes,
+            Compression::None => address.stored_bytes == address.raw_bytes && address.dictionary == 0,
             Compression::Lz4 | Compression::Zstd => address.stored_bytes < address.raw_bytes,
         };
         let placed = address.offset.is_multiple_of(ALLOCATION_UNIT) && address.offset < MAX_FILE_BYTES;
@@ -98,11 +102,11 @@ impl TreeRoot {
     /// The fixed encoding.
     pub fn encode(&self) -> [u8; Self::ENCODED_BYTES] {
         let mut out = [0; Self::ENCODED_BYTES];
-        out[0..25].copy_from_slice(&self.address.encode());
-        out[25..29].copy_from_slice(&self.height.to_le_bytes());
-        out[29..37].copy_from_slice(&self.entries.to_le_bytes());
-        out[37..45].copy_from_slice(&self.leaves.to_le_bytes());
-        out[45..53].copy_from_slice(&self.stored_bytes.to_le_bytes());
+        out[0..27].copy_from_slice(&self.address.encode());
+        out[27..31].copy_from_slice(&self.height.to_le_bytes());
+        out[31..39].copy_from_slice(&self.entries.to_le_bytes());
+        out[39..47].copy_from_slice(&self.leaves.to_le_bytes());
+        out[47..55].copy_from_slice(&self.stored_bytes.to_le_bytes());
         out
     }
 
@@ -110,10 +114,10 @@ impl TreeRoot {
     pub fn decode(bytes: &[u8]) -> Option<TreeRoot> {
         Some(TreeRoot {
             address: BlockAddress::decode(bytes)?,
-            height: u32_at(bytes, 25)?,
-            entries: u64_at(bytes, 29)?,
-            leaves: u64_at(bytes, 37)?,
-            stored_bytes: u64_at(bytes, 45)?,
+            height: u32_at(bytes, 27)?,
+            entries: u64_at(bytes, 31)?,
+            leaves: u64_at(bytes, 39)?,
+            stored_bytes: u64_at(bytes, 47)?,
         })
     }
 }
@@ -126,12 +130,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_address_and_root_survive_a_round_trip(
-            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..3,
+            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..3, number: u16,
             height: u32, entries: u64, leaves: u64,
         ) {
             let compression = [Compression::None, Compression::Lz4, Compression::Zstd][usize::from(kind)];
+            let dictionary = if kind == 0 { 0 } else { number };
             let raw_bytes = if kind == 0 { stored } else { stored.saturating_add(more) };
-            let address = BlockAddress { offset: unit * 512, stored_bytes: stored, raw_bytes, checksum, compression };
+            let address = BlockAddress { offset: unit * 512, stored_bytes: stored, raw_bytes, checksum, compression, dictionary };
             prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
             let root = TreeRoot { address, height, entries, leaves, stored_bytes: entries / 2 };
             prop_assert_eq!(TreeRoot::decode(&root.encode()), Some(root));

@@ -1,10 +1,12 @@
 //! Bytes to stored bytes and back.
 //!
-//! zstd's contexts are large and slow to make, so each thread keeps one of each, with a scratch buffer: compressing a
-//! block allocates nothing but its result.
+//! A [`Dictionary`], if there is one, encodes the words of a block first. zstd's contexts are large and slow to make, so each thread keeps one of
+//! each, with scratch buffers: compressing a block allocates nothing but its result.
 
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 
+use super::dictionary::Dictionary;
 use crate::{Compression, Error, Packing, Result};
 
 /// zstd's fastest regular level: blocks are read and written far more often than they are archived.
@@ -20,19 +22,23 @@ struct Contexts {
     compressor: Option<(zstd::bulk::Compressor<'static>, u8)>,
     decompressor: Option<zstd::bulk::Decompressor<'static>>,
     scratch: Vec<u8>,
+    /// A block's words as codes.
+    coded: Vec<u8>,
 }
 
 thread_local! {
     static CONTEXTS: Cell<Contexts> =
-        const { Cell::new(Contexts { compressor: None, decompressor: None, scratch: Vec::new() }) };
+        const { Cell::new(Contexts { compressor: None, decompressor: None, scratch: Vec::new(), coded: Vec::new() }) };
 }
 
 /// Runs `work` with this thread's contexts; a thread that is being torn down gets fresh ones.
 fn with_contexts<R>(work: impl FnOnce(&mut Contexts) -> R) -> R {
     let mut contexts = CONTEXTS.try_with(Cell::take).unwrap_or_default();
     let result = work(&mut contexts);
-    if contexts.scratch.capacity() > SCRATCH_KEPT_BYTES {
-        contexts.scratch = Vec::new();
+    for scratch in [&mut contexts.scratch, &mut contexts.coded] {
+        if scratch.capacity() > SCRATCH_KEPT_BYTES {
+            *scratch = Vec::new();
+        }
     }
     // A thread that is being torn down has nowhere to keep them.
     let _ = CONTEXTS.try_with(|kept| kept.set(contexts));
@@ -40,13 +46,26 @@ fn with_contexts<R>(work: impl FnOnce(&mut Contexts) -> R) -> R {
 }
 
 /// Compresses `raw`; `None` if the result would not be at most `limit` bytes, in which case `raw` is stored as it is.
-pub(super) fn compress(raw: &[u8], packing: Packing, limit: usize) -> Result<Option<Vec<u8>>> {
+pub(super) fn compress(
+    raw: &[u8],
+    packing: Packing,
+    dictionary: Option<&Dictionary>,
+    limit: usize,
+) -> Result<Option<Vec<u8>>> {
     const NO_MEMORY: Error = Error::OutOfMemory("compressing a block");
     if limit == 0 || packing.compression == Compression::None {
         return Ok(None);
     }
     with_contexts(|contexts| {
         let scratch = &mut contexts.scratch;
+        let raw = match dictionary {
+            Some(dictionary) => {
+                grow(&mut contexts.coded, Dictionary::bound(raw.len()))?;
+                let bytes = dictionary.encode(raw, &mut contexts.coded);
+                &contexts.coded[..bytes]
+            }
+            None => raw,
+        };
         let bytes = match packing.compression {
             Compression::None => return Ok(None),
             Compression::Lz4 => {
@@ -74,14 +93,14 @@ pub(super) fn compress(raw: &[u8], packing: Packing, limit: usize) -> Result<Opt
 
 /// Gives `read` a buffer for the `stored_bytes` of a compressed block, then decompresses what it read.
 ///
-/// `Ok(Err(text))` says what is wrong with the stored bytes. No more than `raw_bytes` is allocated for the result.
+/// `Ok(Err(text))` says what is wrong with the stored bytes. No more than a few times `raw_bytes` is allocated.
 pub(super) fn decompress(
     stored_bytes: usize,
     raw_bytes: usize,
     compression: Compression,
+    dictionary: Option<&Dictionary>,
     read: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<Result<Vec<u8>, String>> {
-    const NO_MEMORY: Error = Error::OutOfMemory("decompressing a block");
     if compression == Compression::None {
         let mut raw = Vec::new();
         grow(&mut raw, raw_bytes)?;
@@ -89,39 +108,75 @@ pub(super) fn decompress(
         return Ok(Ok(raw));
     }
     with_contexts(|contexts| {
-        let scratch = &mut contexts.scratch;
-        grow(scratch, stored_bytes)?;
+        let mut scratch = std::mem::take(&mut contexts.scratch);
+        grow(&mut scratch, stored_bytes)?;
         let stored = &mut scratch[..stored_bytes];
         read(stored)?;
-        let mut raw = Vec::new();
-        let done = match compression {
-            Compression::Zstd => {
-                let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
-                if announced != Some(raw_bytes as u64) {
-                    return Ok(Err(format!(
-                        "zstd frame of {announced:?} bytes where {raw_bytes} are expected"
-                    )));
-                }
-                raw.try_reserve_exact(raw_bytes).map_err(|_| NO_MEMORY)?;
-                let decompressor = match &mut contexts.decompressor {
-                    Some(decompressor) => decompressor,
-                    none => none.insert(zstd::bulk::Decompressor::new().map_err(|_| NO_MEMORY)?),
-                };
-                decompressor.decompress_to_buffer(stored, &mut raw).map_err(|error| error.to_string())
+        let done = match dictionary {
+            None => {
+                let mut raw = Vec::new();
+                unpack(stored, compression, raw_bytes..=raw_bytes, contexts, &mut raw)?.map(|()| raw)
             }
-            _ => {
-                if raw_bytes as u64 > (stored_bytes as u64).saturating_mul(LZ4_MAX_RATIO) {
-                    return Ok(Err(format!("{stored_bytes} bytes of LZ4 cannot hold {raw_bytes}")));
-                }
-                grow(&mut raw, raw_bytes)?;
-                lz4_flex::block::decompress_into(stored, &mut raw).map_err(|error| error.to_string())
+            Some(dictionary) => {
+                let mut coded = std::mem::take(&mut contexts.coded);
+                let unpacked =
+                    unpack(stored, compression, 0..=Dictionary::bound(raw_bytes), contexts, &mut coded)?;
+                let decoded = unpacked.and_then(|()| dictionary.decode(&coded, raw_bytes));
+                contexts.coded = coded;
+                decoded
             }
         };
-        Ok(done.and_then(|bytes| match bytes == raw_bytes {
-            true => Ok(raw),
-            false => Err(format!("decompressed to {bytes} bytes where {raw_bytes} are expected")),
-        }))
+        contexts.scratch = scratch;
+        Ok(done)
     })
+}
+
+/// Decompresses into `out`, which then has as many bytes as come out: a number in `expected`.
+fn unpack(
+    stored: &[u8],
+    compression: Compression,
+    expected: RangeInclusive<usize>,
+    contexts: &mut Contexts,
+    out: &mut Vec<u8>,
+) -> Result<Result<(), String>> {
+    const NO_MEMORY: Error = Error::OutOfMemory("decompressing a block");
+    let most = *expected.end();
+    out.clear();
+    let done = match compression {
+        Compression::Zstd => {
+            let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
+            let Some(bytes) = announced
+                .and_then(|bytes| usize::try_from(bytes).ok())
+                .filter(|bytes| expected.contains(bytes))
+            else {
+                return Ok(Err(format!("zstd frame of {announced:?} bytes where {expected:?} are expected")));
+            };
+            out.try_reserve_exact(bytes).map_err(|_| NO_MEMORY)?;
+            let decompressor = match &mut contexts.decompressor {
+                Some(decompressor) => decompressor,
+                none => none.insert(zstd::bulk::Decompressor::new().map_err(|_| NO_MEMORY)?),
+            };
+            let done = decompressor.decompress_to_buffer(stored, out).map_err(|error| error.to_string());
+            done.and_then(|found| match found == bytes {
+                true => Ok(found),
+                false => Err(format!("decompressed to {found} bytes where {bytes} are announced")),
+            })
+        }
+        _ => {
+            if *expected.start() as u64 > (stored.len() as u64).saturating_mul(LZ4_MAX_RATIO) {
+                return Ok(Err(format!("{} bytes of LZ4 cannot hold {most}", stored.len())));
+            }
+            grow(out, most)?;
+            lz4_flex::block::decompress_into(stored, out).map_err(|error| error.to_string())
+        }
+    };
+    Ok(done.and_then(|bytes| match expected.contains(&bytes) {
+        true => {
+            out.truncate(bytes);
+            Ok(())
+        }
+        false => Err(format!("decompressed to {bytes} bytes where {expected:?} are expected")),
+    }))
 }
 
 /// Makes `buffer` at least `bytes` long, without aborting the process when memory is short.
@@ -140,7 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn unpack(stored: &[u8], raw_bytes: usize, compression: Compression) -> Result<Vec<u8>, String> {
-        decompress(stored.len(), raw_bytes, compression, |buffer| {
+        decompress(stored.len(), raw_bytes, compression, None, |buffer| {
             buffer.copy_from_slice(stored);
             Ok(())
         })
@@ -152,7 +207,7 @@ mod tests {
         for compression in [Compression::Lz4, Compression::Zstd] {
             for size in [1usize, 100, 32 << 10, 3 << 20] {
                 let raw: Vec<u8> = (0..size).map(|i| (i / 37) as u8).collect();
-                let packed = compress(&raw, compression.into(), size * 2 + 64).unwrap().unwrap();
+                let packed = compress(&raw, compression.into(), None, size * 2 + 64).unwrap().unwrap();
                 assert_eq!(unpack(&packed, size, compression).unwrap(), raw);
                 assert!(unpack(&packed, size + 1, compression).is_err());
                 assert!(unpack(&packed, size - 1, compression).is_err());
@@ -162,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_result_past_the_limit_is_not_given() {
-        assert_eq!(compress(&[7; 4096], Compression::Zstd.into(), 5).unwrap(), None);
-        assert_eq!(compress(&[7; 4096], Compression::None.into(), 9999).unwrap(), None);
+        assert_eq!(compress(&[7; 4096], Compression::Zstd.into(), None, 5).unwrap(), None);
+        assert_eq!(compress(&[7; 4096], Compression::None.into(), None, 9999).unwrap(), None);
     }
 
     #[test]
@@ -176,7 +231,7 @@ mod tests {
         let raw: Vec<u8> = (0..4000).flat_map(|_| word().into_bytes()).collect();
         let size = |level| {
             let packing = Packing { compression: Compression::Zstd, level };
-            let packed = compress(&raw, packing, raw.len()).unwrap().unwrap();
+            let packed = compress(&raw, packing, None, raw.len()).unwrap().unwrap();
             assert_eq!(unpack(&packed, raw.len(), Compression::Zstd).unwrap(), raw);
             packed.len()
         };

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `address.rs` | [`BlockAddress`] and [`TreeRoot`]: how a parent names a block |
 //! | `compression.rs` | bytes to stored bytes and back |
+//! | `dictionary/` | frequent words of a tree as codes |
 //! | `allocator.rs` | free ranges of one file, in memory |
 //! | `free_map.rs` | free ranges as a block on disk |
 //! | `lifecycle.rs` | which extent may be reused when: the generation protocol, without I/O |
@@ -22,6 +23,7 @@
 mod address;
 mod allocator;
 mod compression;
+mod dictionary;
 mod extent;
 mod free_map;
 mod lifecycle;
@@ -33,9 +35,10 @@ mod superblock;
 mod tests;
 
 pub use address::{BlockAddress, TreeRoot};
+pub use dictionary::{Dictionary, Training};
 pub use extent::{Extent, Lifetime, PreparedBlock};
 pub use open_files::OpenFiles;
-pub use space::Space;
+pub use space::{Packer, Space};
 pub use spill::{SpillExtent, SpillFile};
 pub use superblock::Superblock;
 

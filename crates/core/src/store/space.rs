@@ -28,12 +28,14 @@
 //!          | "TEAKSPAC" | version | space id | zeros ...       | XXH3-64 of bytes 0..4088 |
 //! ```
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::dictionary::Dictionary;
 use super::extent::{Extent, Lifetime, PreparedBlock};
 use super::lifecycle::Books;
 use super::open_files::{OpenFiles, TableFile};
@@ -44,7 +46,7 @@ use crate::{Compression, Error, Packing, Result};
 /// The first extent starts here.
 pub(super) const HEADER_BYTES: u64 = 4096;
 const MAGIC: &[u8; 8] = b"TEAKSPAC";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_CHECKSUM_AT: usize = HEADER_BYTES as usize - 8;
 
 /// One file of extents. All methods may be called from any thread.
@@ -57,6 +59,39 @@ pub struct Space {
     /// Held while the map is read, so that it is read once.
     loading: Mutex<()>,
     books: Mutex<Books>,
+    dictionaries: Mutex<HashMap<u16, Known>>,
+    /// Past those that are known.
+    next_dictionary: AtomicU32,
+}
+
+/// A dictionary that blocks may name.
+struct Known {
+    at: BlockAddress,
+    /// Read when it is first needed.
+    loaded: Option<Arc<Dictionary>>,
+}
+
+/// How a block is to be stored.
+#[derive(Clone)]
+pub struct Packer {
+    /// Compression and level.
+    pub packing: Packing,
+    /// One of the space, whose words are encoded first.
+    pub dictionary: Option<Arc<Dictionary>>,
+}
+
+impl Packer {
+    /// How many bytes `raw` would take, in the file apart from rounding.
+    pub fn packed_bytes(&self, raw: &[u8]) -> Result<usize> {
+        let packed = compression::compress(raw, self.packing, self.dictionary.as_deref(), raw.len())?;
+        Ok(packed.map_or(raw.len(), |packed| packed.len()))
+    }
+}
+
+impl<P: Into<Packing>> From<P> for Packer {
+    fn from(packing: P) -> Packer {
+        Packer { packing: packing.into(), dictionary: None }
+    }
 }
 
 impl Space {
@@ -104,6 +139,8 @@ impl Space {
             map,
             loading: Mutex::new(()),
             books: Mutex::new(books),
+            dictionaries: Mutex::default(),
+            next_dictionary: AtomicU32::new(1),
         })
     }
 
@@ -134,8 +171,8 @@ impl Space {
     }
 
     /// Compresses `raw`, computes its checksum and allocates an extent for it. No I/O but the first time, when the map is read.
-    pub fn prepare(self: &Arc<Self>, raw: &[u8], packing: impl Into<Packing>) -> Result<PreparedBlock> {
-        self.prepare_for(Lifetime::Kept, raw, packing)
+    pub fn prepare(self: &Arc<Self>, raw: &[u8], packer: impl Into<Packer>) -> Result<PreparedBlock> {
+        self.prepare_for(Lifetime::Kept, raw, packer)
     }
 
     /// [`Space::prepare`] for an extent that does not stay for good.
@@ -143,9 +180,9 @@ impl Space {
         self: &Arc<Self>,
         lifetime: Lifetime,
         raw: &[u8],
-        packing: impl Into<Packing>,
+        packer: impl Into<Packer>,
     ) -> Result<PreparedBlock> {
-        let packing = packing.into();
+        let Packer { packing, dictionary } = packer.into();
         let raw_bytes = u32::try_from(raw.len()).map_err(|_| Error::TooLarge {
             what: "block",
             bytes: raw.len() as u64,
@@ -153,17 +190,19 @@ impl Space {
         })?;
         // Decompression is only worth its time if at least one unit of the file is saved.
         let limit = occupied(raw.len() as u64) - ALLOCATION_UNIT;
-        let (stored, compression) = match compression::compress(raw, packing, limit as usize)? {
-            Some(stored) => (stored, packing.compression),
-            None => (raw.to_vec(), Compression::None),
-        };
+        let dictionary = dictionary.as_deref();
+        let (stored, compression, dictionary) =
+            match compression::compress(raw, packing, dictionary, limit as usize)? {
+                Some(stored) => (stored, packing.compression, dictionary.map_or(0, Dictionary::number)),
+                None => (raw.to_vec(), Compression::None, 0),
+            };
         let checksum = checksum(&stored);
         let (offset, born) = self
             .loaded_books()?
             .allocate(occupied(stored.len() as u64), lifetime)
             .ok_or_else(|| Error::corrupt(self.path(), 0, "free space is not known"))?;
-        let address =
-            BlockAddress { offset, stored_bytes: stored.len() as u32, raw_bytes, checksum, compression };
+        let stored_bytes = stored.len() as u32;
+        let address = BlockAddress { offset, stored_bytes, raw_bytes, checksum, compression, dictionary };
         Ok(PreparedBlock { extent: Arc::new(Extent::new(self.clone(), address, born)), stored })
     }
 
@@ -214,6 +253,7 @@ impl Space {
                     raw_bytes: bytes,
                     checksum: checksum(&content),
                     compression: Compression::None,
+                    dictionary: 0,
                 })
             }
             Err(error) => {
@@ -262,10 +302,18 @@ impl Space {
         if at.compression == Compression::None && at.stored_bytes != at.raw_bytes {
             return Err(corrupt("an uncompressed block has two sizes".into()));
         }
+        let dictionary = match at.dictionary {
+            0 => None,
+            number => {
+                let known = self.dictionary(number)?;
+                Some(known.ok_or_else(|| corrupt(format!("dictionary {number} of the block is missing")))?)
+            }
+        };
         let raw = compression::decompress(
             at.stored_bytes as usize,
             at.raw_bytes as usize,
             at.compression,
+            dictionary.as_deref(),
             |stored| {
                 self.file.read_exact_at(at.offset, stored)?;
                 match checksum(stored) {
@@ -278,6 +326,42 @@ impl Space {
             },
         )?;
         raw.map_err(corrupt)
+    }
+
+    /// A number for a new dictionary; None if the space has used up all.
+    pub fn new_dictionary_number(&self) -> Option<u16> {
+        // Relaxed: nothing depends on it but that numbers differ.
+        u16::try_from(self.next_dictionary.fetch_add(1, Ordering::Relaxed)).ok()
+    }
+
+    /// Blocks may name the dictionary `number`, whose stored form is the block at `at`; the caller keeps that extent. `loaded`: what was stored
+    /// there, if it is in memory.
+    pub fn know_dictionary(&self, number: u16, at: BlockAddress, loaded: Option<Arc<Dictionary>>) {
+        // Relaxed: as above.
+        self.next_dictionary.fetch_max(u32::from(number) + 1, Ordering::Relaxed);
+        self.dictionaries.lock().insert(number, Known { at, loaded });
+    }
+
+    /// The dictionary `number`, read if it is not in memory; None if it is not known.
+    pub fn dictionary(&self, number: u16) -> Result<Option<Arc<Dictionary>>> {
+        let at = match self.dictionaries.lock().get(&number) {
+            Some(Known { loaded: Some(dictionary), .. }) => return Ok(Some(dictionary.clone())),
+            Some(known) => known.at,
+            None => return Ok(None),
+        };
+        let damaged =
+            |detail: String| Error::corrupt(self.path(), at.offset, format!("dictionary {number}: {detail}"));
+        if at.dictionary != 0 {
+            return Err(damaged("it needs another".to_string()));
+        }
+        let stored = self.read(&at).map_err(|error| match error {
+            Error::Corrupt { detail, .. } => damaged(detail),
+            other => other,
+        })?;
+        let read = Arc::new(Dictionary::parse(number, stored).map_err(damaged)?);
+        let mut dictionaries = self.dictionaries.lock();
+        // Two may have read it at a time: all use the same.
+        Ok(dictionaries.get_mut(&number).map(|known| known.loaded.get_or_insert(read).clone()))
     }
 
     pub(super) fn supersede(&self, at: &BlockAddress, born: u64, generation: u64) {

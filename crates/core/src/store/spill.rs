@@ -80,7 +80,7 @@ impl SpillFile {
 
     /// The same, compressed if that makes it smaller.
     pub fn write_compressed(self: &Arc<Self>, bytes: &[u8]) -> Result<SpillExtent> {
-        match compress(bytes, Compression::Lz4.into(), bytes.len())? {
+        match compress(bytes, Compression::Lz4.into(), None, bytes.len())? {
             Some(compressed) => {
                 let mut extent = self.write(&compressed)?;
                 extent.raw = Some(bytes.len());
@@ -124,7 +124,7 @@ impl SpillExtent {
         };
         let (raw, compression) =
             self.raw.map_or((self.bytes, Compression::None), |raw| (raw, Compression::Lz4));
-        decompress(self.bytes, raw, compression, fetch)?.map_err(|detail| self.corrupt(detail))
+        decompress(self.bytes, raw, compression, None, fetch)?.map_err(|detail| self.corrupt(detail))
     }
 
     fn corrupt(&self, detail: String) -> Error {

@@ -59,7 +59,7 @@ pub struct Superblock {
 
 impl Superblock {
     /// The version that this build writes, and the only one it reads.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// An id for a new engine: not secret, only different from other engines'.
     pub fn new_engine_id() -> [u8; 16] {
@@ -211,6 +211,7 @@ mod tests {
             raw_bytes: 300,
             checksum: 5,
             compression: Compression::Zstd,
+            dictionary: 7,
         };
         Superblock {
             version: Superblock::VERSION,
@@ -304,7 +305,7 @@ mod tests {
         let path = file_with(&dir, 3);
         Superblock { version: 9, ..superblock(4) }.write(&FS, &path).unwrap();
         let error = Superblock::read_newest(&FS, &path).unwrap_err();
-        assert!(matches!(error, Error::UnknownVersion { found: 9, supported: 1, .. }));
+        assert!(matches!(error, Error::UnknownVersion { found: 9, supported: Superblock::VERSION, .. }));
         assert!(superblock(5).write(&FS, &path).is_err());
     }
 

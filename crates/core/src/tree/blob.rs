@@ -5,16 +5,16 @@
 //! extents, not the trees. What a block keeps of a blob:
 //!
 //! ```text
-//! 0   extent  25 bytes  `BlockAddress`
-//! 25  length  u64       bytes of the value, equal to the extent's raw bytes
+//! 0   extent  27 bytes  `BlockAddress`
+//! 27  length  u64       bytes of the value, equal to the extent's raw bytes
 //! ```
 
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::store::{BlockAddress, Extent, Lifetime, Space};
-use crate::{Packing, Result};
+use crate::store::{BlockAddress, Extent, Lifetime, Packer, Space};
+use crate::Result;
 
 /// Encoded size of a [`BlobAddress`].
 pub const BLOB_ADDRESS_BYTES: usize = BlockAddress::ENCODED_BYTES + 8;
@@ -105,7 +105,7 @@ impl Blob {
 
     /// Makes sure that it is written, once whoever calls; durable with the next sync of the space. The bytes stay in
     /// memory until [`Blob::forget_bytes`]. Until [`Blob::publish`], the extent goes with the blob.
-    pub fn store(&self, space: &Arc<Space>, packing: impl Into<Packing>) -> Result<BlobAddress> {
+    pub fn store(&self, space: &Arc<Space>, packer: impl Into<Packer>) -> Result<BlobAddress> {
         if let Some(address) = self.address() {
             return Ok(address);
         }
@@ -114,7 +114,7 @@ impl Blob {
             return Ok(address);
         }
         let bytes = self.bytes()?;
-        let block = space.prepare_for(Lifetime::Private, &bytes, packing)?;
+        let block = space.prepare_for(Lifetime::Private, &bytes, packer)?;
         space.write(&block)?;
         let extent = self.extent.get_or_init(|| block.extent().clone());
         Ok(BlobAddress { extent: *extent.address(), length: self.length })

@@ -18,7 +18,7 @@
 //!     value starts     (n+1) * u32  offsets into the values, the last is v; absent with flag bit 2; bit 31: see below
 //!     suffixes         s bytes      each key without the prefix, in ascending order
 //!     values           v bytes      with bit 31 of its start set, a value is a u32 index into the blobs
-//!     blobs            b * 33       extent (25 bytes, `BlockAddress`), length u64
+//!     blobs            b * 35       extent (27 bytes, `BlockAddress`), length u64
 //! ```
 //!
 //! Integers are little-endian. Keys and values lie apart so that a search touches only key bytes, a copy of a run of
@@ -32,8 +32,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
-use crate::store::Space;
-use crate::{Packing, Result};
+use crate::store::{Packer, Space};
+use crate::Result;
 
 /// Bytes before the prefix.
 pub(super) const HEADER_BYTES: usize = 24;
@@ -261,22 +261,22 @@ impl Block {
     }
 
     /// The bytes for a checkpoint to write into `space`, after storing and publishing the blobs.
-    pub fn image(&self, space: &Arc<Space>, packing: impl Into<Packing>) -> Result<Cow<'_, [u8]>> {
-        let image = self.private_image(space, packing)?;
+    pub fn image(&self, space: &Arc<Space>, packer: impl Into<Packer>) -> Result<Cow<'_, [u8]>> {
+        let image = self.private_image(space, packer)?;
         self.blobs.iter().for_each(|blob| blob.publish());
         Ok(image)
     }
 
     /// The bytes to write into `space` long before a durable structure names them, after storing the blobs. Whoever
     /// publishes the block's extent publishes [`Block::blobs`] too.
-    pub fn private_image(&self, space: &Arc<Space>, packing: impl Into<Packing>) -> Result<Cow<'_, [u8]>> {
+    pub fn private_image(&self, space: &Arc<Space>, packer: impl Into<Packer>) -> Result<Cow<'_, [u8]>> {
         if self.blobs.is_empty() {
             return Ok(Cow::Borrowed(&self.bytes));
         }
-        let packing = packing.into();
+        let packer = packer.into();
         let mut image = self.bytes.clone();
         for (row, blob) in image[self.layout.blobs..].chunks_exact_mut(BLOB_ADDRESS_BYTES).zip(&self.blobs) {
-            row.copy_from_slice(&blob.store(space, packing)?.encode());
+            row.copy_from_slice(&blob.store(space, packer.clone())?.encode());
         }
         Ok(Cow::Owned(image))
     }

@@ -88,9 +88,8 @@ impl Tree {
         if !wanted || view.dead || block.is_empty() || !block.blobs().is_empty() || !view.history.is_empty() {
             return Ok(Look::Done);
         }
-        let space = &self.shared.space;
-        let prepared = space.prepare_for(Lifetime::Private, block.bytes(), self.shared.packing())?;
-        space.write(&prepared)?;
+        let prepared = self.shared.prepare(Lifetime::Private, block.bytes())?;
+        self.shared.space.write(&prepared)?;
         let image = Image::with_blobs(prepared.extent().clone(), &[]);
         let mut state = leaf.latch();
         if leaf.view().base.is_block(block) {

@@ -83,10 +83,6 @@ impl Tree {
         Ok(Some(root))
     }
 
-    fn prepare(&self, raw: &[u8], generation: u64) -> Result<PreparedBlock> {
-        self.shared.space.prepare_for(Lifetime::Checkpoint(generation), raw, self.shared.packing())
-    }
-
     /// Takes the list of dirty leaves; from here on structure changes note what they touch.
     fn begin_image(&self) -> Vec<Arc<Node>> {
         let mut structure = self.structure.lock();
@@ -159,8 +155,9 @@ impl Tree {
         generation: u64,
     ) -> Result<(PendingImage, PreparedBlock)> {
         let made = self.leaf_image(node, leaf, view, at)?;
-        let raw = made.block.image(&self.shared.space, self.shared.packing())?;
-        let block = self.prepare(&raw, generation)?;
+        let packer = self.shared.packer(made.block.bytes())?;
+        let raw = made.block.image(&self.shared.space, packer.clone())?;
+        let block = self.shared.space.prepare_for(Lifetime::Checkpoint(generation), &raw, packer)?;
         let image = Image::with_blobs(block.extent().clone(), made.block.blobs());
         Ok((PendingImage { image, written: made.clean.then(|| Arc::downgrade(&made.block)) }, block))
     }
@@ -288,7 +285,9 @@ impl Tree {
     ) -> Result<PreparedBlock> {
         let Some(view) = inner.loaded() else { return Err(self.no_image()) };
         let addresses = self.write_children(&view, high, generation, blocks)?;
-        self.prepare(Inner::page(&view, &addresses, high).bytes(), generation)
+        let page = Inner::page(&view, &addresses, high);
+        let lifetime = Lifetime::Checkpoint(generation);
+        self.shared.space.prepare_for(lifetime, page.bytes(), self.shared.packing())
     }
 
     fn write_children(
@@ -348,6 +347,7 @@ impl Tree {
     /// The superblock that names this image is durable: it is now what evicted leaves are read from.
     pub fn checkpoint_durable(&self) {
         self.structure.lock().removing.clear();
+        self.shared.vocabulary.lock().saved();
         for node in std::mem::take(&mut *self.shared.imaged.lock()) {
             match &*node {
                 Node::Leaf(leaf) => {
@@ -375,7 +375,9 @@ impl Tree {
         structure.removed.iter().chain(&structure.removing).for_each(|image| {
             image.extent.supersede(generation);
         });
-        self.supersede_node(&self.root.load_full(), generation)
+        self.supersede_node(&self.root.load_full(), generation)?;
+        self.shared.vocabulary.lock().supersede(generation);
+        Ok(())
     }
 
     fn supersede_node(&self, node: &Arc<Node>, generation: u64) -> Result<()> {
@@ -403,6 +405,7 @@ impl Tree {
     /// The checkpoint failed: its image is void, and what it wrote must be written again.
     pub fn checkpoint_abandoned(&self) {
         self.structure.lock().checkpointing = false;
+        self.shared.vocabulary.lock().not_saved();
         let nodes = std::mem::take(&mut *self.shared.imaged.lock());
         for node in &nodes {
             match &**node {

@@ -56,7 +56,11 @@ impl Image {
             Some(blob) => blob.clone(),
             None => Arc::new(Blob::stored(shared.space.adopt(at.extent), at.length)),
         };
-        let block = Block::parse(self.extent.read()?, &adopt).map_err(|detail| {
+        let raw = self.extent.read()?;
+        if self.extent.address().dictionary != 0 {
+            shared.charge_dictionary();
+        }
+        let block = Block::parse(raw, &adopt).map_err(|detail| {
             Error::corrupt(shared.space.path(), self.extent.address().offset, format!("base block: {detail}"))
         })?;
         let kept = self.blobs.get_or_init(|| block.blobs().to_vec());

@@ -19,6 +19,7 @@ mod consolidate;
 mod convert;
 mod cursor;
 pub mod delta;
+mod dictionary;
 mod early;
 mod estimate;
 mod evict;
@@ -47,6 +48,7 @@ use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use arc_swap::ArcSwap;
 use delta::Delta;
+use dictionary::Vocabulary;
 use leaf::{Image, Latched, Leaf};
 use node::{Inner, Node};
 use parking_lot::Mutex;
@@ -67,15 +69,29 @@ pub struct TreeContext {
     pub clock: Arc<Clock>,
     /// Where dirty content goes under memory pressure.
     pub spill: Arc<SpillFile>,
+    /// Blocks of a tree that its dictionary is trained on, in bytes; 0: none are trained.
+    dictionary_sample_bytes: usize,
     history_bytes: AtomicI64,
     /// Leaves that wait for [`Tree::write_finished`].
     finished: AtomicUsize,
 }
 
 impl TreeContext {
-    /// For the trees of one engine.
-    pub fn new(cache: Arc<Cache>, clock: Arc<Clock>, spill: Arc<SpillFile>) -> TreeContext {
-        TreeContext { cache, clock, spill, history_bytes: AtomicI64::new(0), finished: AtomicUsize::new(0) }
+    /// For the trees of one engine; `dictionary_sample_bytes` as in [`crate::Options`].
+    pub fn new(
+        cache: Arc<Cache>,
+        clock: Arc<Clock>,
+        spill: Arc<SpillFile>,
+        dictionary_sample_bytes: usize,
+    ) -> TreeContext {
+        TreeContext {
+            cache,
+            clock,
+            spill,
+            dictionary_sample_bytes,
+            history_bytes: AtomicI64::new(0),
+            finished: AtomicUsize::new(0),
+        }
     }
 
     /// Leaves that appends have filled and that wait to be written.
@@ -99,6 +115,8 @@ pub(crate) struct Shared {
     pub spec: TreeSpec,
     /// Compression and level.
     packing: Mutex<Packing>,
+    /// Its dictionary, if it has one.
+    vocabulary: Mutex<Vocabulary>,
     /// From where on leaves still have the compression of before.
     unconverted: Mutex<Option<Vec<u8>>>,
     pub space: Arc<Space>,
@@ -169,6 +187,7 @@ impl Tree {
             id,
             spec,
             packing: Mutex::new(spec.packing),
+            vocabulary: Mutex::default(),
             unconverted: Mutex::new(None),
             space,
             context,

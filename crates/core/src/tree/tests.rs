@@ -55,6 +55,7 @@ impl Bench {
             Arc::new(Cache::new(cache_bytes, Arc::new(SilentObserver))),
             Clock::new(0),
             SpillFile::create(&fs, dir.path(), Options::new("x").spill_max_bytes).unwrap(),
+            0,
         ));
         let space = Space::create(&OpenFiles::new(Arc::new(fs), 8), &dir.path().join("s.teak"), 1).unwrap();
         let spec =

@@ -55,6 +55,13 @@ pub fn value(random: &mut Random, largest: usize) -> Vec<u8> {
         _ => 60,
     };
     let length = random.below(limit.min(largest) + 1);
+    if random.percent(40) {
+        // Words, which dictionaries are made of.
+        let words =
+            ["forum", "article", "thread", "author", "it's", "verst\u{e4}ndlich", "crawled", "published"];
+        let text = (0..length).map(|_| [" ", words[random.below(words.len())]]).flatten().collect::<String>();
+        return text.into_bytes()[..length].to_vec();
+    }
     let word = random.next().to_le_bytes();
     let mut value: Vec<u8> = word.iter().copied().cycle().take(length).collect();
     // Half of it compresses well, the other half not at all.

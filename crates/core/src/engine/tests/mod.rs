@@ -3,6 +3,7 @@
 mod build;
 mod crash;
 mod ddl;
+mod dictionary;
 mod stress;
 mod transactions;
 

@@ -1,0 +1,263 @@
+//! A tree's dictionary: how it comes about, and when it is durable.
+//!
+//! Blocks that are written are counted in until there are enough of them; whoever writes the last one trains the dictionary (a twentieth of
+//! a second) and keeps it if blocks that were held back get smaller by it. From then on leaves and large values are encoded with it; those
+//! written before stay as they are. Inner pages are not: they have no words.
+//!
+//! ```text
+//! Small ──> Sampling ──> Useless
+//!               └──────> Known ── join of its extent, row of the directory ── durable with the checkpoint
+//! ```
+//!
+//! Its extent is private until a checkpoint saves it, which is the first that can name a block encoded with it: all its blocks were written before.
+
+use super::{Shared, Tree};
+use crate::cache::Cache;
+use crate::options::{Compression, Packing};
+use crate::store::{BlockAddress, Dictionary, Extent, Lifetime, Packer, PreparedBlock, Training};
+use crate::Result;
+use std::sync::Arc;
+
+/// One block of so many is held back to see what the dictionary gains, up to a number.
+const HELD_BACK_EVERY: usize = 16;
+const MOST_HELD_BACK: usize = 8;
+
+/// Where a tree stands with its dictionary.
+#[derive(Default)]
+pub(super) enum Vocabulary {
+    /// Nothing was counted yet.
+    #[default]
+    Unknown,
+    /// Too few blocks to begin with: bytes of those written since the tree was opened.
+    Small(usize),
+    /// Counting.
+    Sampling(Box<Sample>),
+    /// Trained, and not worth it; or being trained.
+    Useless,
+    /// It has one.
+    Known(Known),
+}
+
+/// A dictionary that blocks are encoded with.
+pub(super) struct Known {
+    number: u16,
+    extent: Arc<Extent>,
+    durability: Durability,
+    /// Bytes charged to the cache.
+    charged: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Durability {
+    Private,
+    /// Part of the image of the checkpoint that runs.
+    Saving,
+    Durable,
+}
+
+/// What a dictionary is made of. Charged to the cache while it exists.
+pub(super) struct Sample {
+    training: Training,
+    held_back: Vec<Vec<u8>>,
+    blocks: usize,
+    cache: Arc<Cache>,
+    charged: usize,
+}
+
+impl Sample {
+    fn new(cache: Arc<Cache>) -> Sample {
+        Sample { training: Training::default(), held_back: Vec::new(), blocks: 0, cache, charged: 0 }
+    }
+
+    fn add(&mut self, block: &[u8]) {
+        self.blocks += 1;
+        if self.blocks % HELD_BACK_EVERY == 2 && self.held_back.len() < MOST_HELD_BACK {
+            self.held_back.push(block.to_vec());
+        } else {
+            self.training.add(block);
+        }
+        let held_back: usize = self.held_back.iter().map(Vec::capacity).sum();
+        let memory = self.training.memory() + held_back;
+        if memory > self.charged {
+            self.cache.charge(memory - self.charged);
+            self.charged = memory;
+        }
+    }
+
+    /// The dictionary, if the blocks that were held back say that it pays: they are smaller by a thirtieth.
+    fn dictionary(&self, number: u16, packing: Packing) -> Result<Option<Arc<Dictionary>>> {
+        let Some(dictionary) = Dictionary::trained(&self.training, number).map(Arc::new) else {
+            return Ok(None);
+        };
+        let with = Packer { packing, dictionary: Some(dictionary.clone()) };
+        let (mut plain, mut encoded) = (0, 0);
+        for block in &self.held_back {
+            plain += Packer::from(packing).packed_bytes(block)?;
+            encoded += with.packed_bytes(block)?;
+        }
+        Ok((encoded + plain / 30 < plain).then_some(dictionary))
+    }
+}
+
+impl Drop for Sample {
+    fn drop(&mut self) {
+        self.cache.discharge(self.charged);
+    }
+}
+
+impl Vocabulary {
+    /// Counts `block`; the sample once there is enough, which the caller makes a dictionary of.
+    fn count(&mut self, shared: &Shared, block: &[u8]) -> Option<Box<Sample>> {
+        let wanted = shared.context.dictionary_sample_bytes;
+        if let Vocabulary::Unknown = self {
+            // Relaxed: a statistic.
+            let leaves = shared.leaves.load(std::sync::atomic::Ordering::Relaxed);
+            *self = Vocabulary::Small(leaves.saturating_mul(u64::from(shared.spec.block_bytes)) as usize);
+        }
+        match self {
+            // Most trees stay small: they shall not hold a sample in memory.
+            Vocabulary::Small(bytes) if *bytes < wanted / 8 => *bytes += block.len(),
+            Vocabulary::Small(_) => {
+                let mut sample = Box::new(Sample::new(shared.context.cache.clone()));
+                sample.add(block);
+                *self = Vocabulary::Sampling(sample);
+            }
+            Vocabulary::Sampling(sample) => {
+                sample.add(block);
+                if sample.training.sampled() >= wanted {
+                    if let Vocabulary::Sampling(sample) = std::mem::replace(self, Vocabulary::Useless) {
+                        return Some(sample);
+                    }
+                }
+            }
+            Vocabulary::Unknown | Vocabulary::Useless | Vocabulary::Known(_) => {}
+        }
+        None
+    }
+
+    /// A checkpoint is durable.
+    pub(super) fn saved(&mut self) {
+        self.after_checkpoint(Durability::Durable);
+    }
+
+    /// A checkpoint was abandoned.
+    pub(super) fn not_saved(&mut self) {
+        self.after_checkpoint(Durability::Private);
+    }
+
+    fn after_checkpoint(&mut self, durability: Durability) {
+        match self {
+            Vocabulary::Known(known) if known.durability == Durability::Saving => {
+                known.durability = durability
+            }
+            _ => {}
+        }
+    }
+
+    /// The tree is dropped: images of `generation` and later do not name the dictionary.
+    pub(super) fn supersede(&self, generation: u64) {
+        if let Vocabulary::Known(known) = self {
+            known.extent.supersede(generation);
+        }
+    }
+}
+
+impl Shared {
+    /// How to store a leaf's block, and the large values it names. May train the dictionary.
+    pub(super) fn packer(&self, block: &[u8]) -> Result<Packer> {
+        let packing = self.packing();
+        if packing.compression != Compression::Zstd {
+            return Ok(packing.into());
+        }
+        let sample = {
+            let mut vocabulary = self.vocabulary.lock();
+            match &*vocabulary {
+                Vocabulary::Known(known) => {
+                    let number = known.number;
+                    drop(vocabulary);
+                    return Ok(Packer { packing, dictionary: self.space.dictionary(number)? });
+                }
+                _ if self.context.dictionary_sample_bytes == 0 => None,
+                _ => vocabulary.count(self, block),
+            }
+        };
+        let Some(sample) = sample else { return Ok(packing.into()) };
+        let dictionary = self.train(&sample, packing).inspect_err(|_| {
+            // Another sample may meet a disk that is not full.
+            *self.vocabulary.lock() = Vocabulary::Unknown;
+        })?;
+        Ok(Packer { packing, dictionary })
+    }
+
+    /// A block of this tree, compressed as [`Shared::packer`] says.
+    pub(super) fn prepare(&self, lifetime: Lifetime, block: &[u8]) -> Result<PreparedBlock> {
+        self.space.prepare_for(lifetime, block, self.packer(block)?)
+    }
+
+    /// Makes the dictionary and writes it; it is durable with the next checkpoint.
+    fn train(&self, sample: &Sample, packing: Packing) -> Result<Option<Arc<Dictionary>>> {
+        let Some(number) = self.space.new_dictionary_number() else { return Ok(None) };
+        let Some(dictionary) = sample.dictionary(number, packing)? else { return Ok(None) };
+        let block = self.space.prepare_for(Lifetime::Private, dictionary.stored(), packing)?;
+        self.space.write(&block)?;
+        self.space.know_dictionary(number, *block.address(), Some(dictionary.clone()));
+        let extent = block.extent().clone();
+        let known = Known { number, extent, durability: Durability::Private, charged: 0 };
+        *self.vocabulary.lock() = Vocabulary::Known(known);
+        self.charge_dictionary();
+        Ok(Some(dictionary))
+    }
+
+    /// The dictionary is in memory: it counts in the budget, once.
+    pub(super) fn charge_dictionary(&self) {
+        let mut vocabulary = self.vocabulary.lock();
+        let Vocabulary::Known(known) = &mut *vocabulary else { return };
+        if known.charged == 0 {
+            if let Ok(Some(dictionary)) = self.space.dictionary(known.number) {
+                known.charged = dictionary.memory();
+                self.context.cache.charge(known.charged);
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Vocabulary::Known(known) = self.vocabulary.get_mut() {
+            self.context.cache.discharge(known.charged);
+        }
+    }
+}
+
+impl Tree {
+    /// The tree has a dictionary since an earlier checkpoint. No I/O; to be called before the tree is used.
+    pub fn adopt_dictionary(&self, number: u16, address: BlockAddress) {
+        let space = &self.shared.space;
+        space.know_dictionary(number, address, None);
+        let extent = space.adopt(address);
+        let known = Known { number, extent, durability: Durability::Durable, charged: 0 };
+        *self.shared.vocabulary.lock() = Vocabulary::Known(known);
+    }
+
+    /// Has the image of checkpoint `generation`, which is being written, contain the dictionary. What the directory is to say of it,
+    /// if that is new.
+    pub fn save_dictionary(&self, generation: u64) -> Option<(u16, BlockAddress)> {
+        let mut vocabulary = self.shared.vocabulary.lock();
+        match &mut *vocabulary {
+            Vocabulary::Known(known) if known.durability == Durability::Private => {
+                known.extent.join(generation);
+                known.durability = Durability::Saving;
+                Some((known.number, *known.extent.address()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes that its dictionary takes on disk.
+    pub fn dictionary_bytes(&self) -> u64 {
+        match &*self.shared.vocabulary.lock() {
+            Vocabulary::Known(known) => known.extent.address().occupied_bytes(),
+            _ => 0,
+        }
+    }
+}
