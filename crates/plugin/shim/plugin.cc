@@ -1,6 +1,7 @@
 /*
   The plugin's declaration: start and stop, system variables, status variables.
 */
+#include "i_s_tables.h"
 #include "session.h"
 #include "errors.h"
 
@@ -218,4 +219,17 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
                            status_variables,
                            plugin_variables,
                            "0.1",
-                           MariaDB_PLUGIN_MATURITY_GAMMA} maria_declare_plugin_end;
+                           MariaDB_PLUGIN_MATURITY_GAMMA},
+    {MYSQL_INFORMATION_SCHEMA_PLUGIN,
+     &teak::tables_descriptor,
+     "TEAK_TABLES",
+     "Teak",
+     "Sizes of tables and indexes before and after compression",
+     PLUGIN_LICENSE_GPL,
+     teak::init_tables_table,
+     nullptr,
+     0x0001,
+     nullptr,
+     nullptr,
+     "0.1",
+     MariaDB_PLUGIN_MATURITY_GAMMA} maria_declare_plugin_end;

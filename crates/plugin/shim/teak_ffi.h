@@ -192,6 +192,21 @@ typedef struct teak_table_statistics {
 } teak_table_statistics;
 void teak_table_get_statistics(const teak_table* table, teak_table_statistics* out);
 teak_status teak_tree_get_statistics(const teak_table* table, uint32_t tree, teak_tree_statistics* out);
+/* Of one tree. What it takes, of its leaves only: large values and inner pages are not in it. */
+typedef struct teak_tree_report {
+    teak_bytes table; /* "db/table", as created */
+    uint64_t tree;    /* its number in the table */
+    uint64_t entries; /* committed, approximate */
+    uint64_t leaves;
+    uint64_t raw_bytes;  /* before compression, as of the last checkpoint */
+    uint64_t disk_bytes; /* the same after it */
+    uint64_t dictionary_bytes;
+    uint32_t compression; /* as in teak_tree_spec */
+    uint32_t level;
+} teak_tree_report;
+/* Calls `visit` for every tree of every table, until it returns something but 0. Tables that are damaged are left out. */
+teak_status teak_trees_report(teak_engine* engine, int (*visit)(void* context, const teak_tree_report* tree),
+                              void* context);
 /* Reads every block of the table (CHECK TABLE); whether indexes agree with rows is for the shim to compare. */
 teak_status teak_table_check(teak_table* table);
 
@@ -436,6 +451,7 @@ static_assert(sizeof(teak_bytes) == 16 && sizeof(teak_bound) == 24 && sizeof(tea
 static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof(teak_buffer) == 24, "layout");
 static_assert(sizeof(teak_options) == 72 && sizeof(teak_callbacks) == 40 && sizeof(teak_xid) == 164, "layout");
 static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");
+static_assert(sizeof(teak_tree_report) == 72, "layout");
 static_assert(sizeof(teak_sample) == 40 && sizeof(teak_status_variable) == 16, "layout");
 static_assert(sizeof(teak_tree_spec) == 8 && sizeof(teak_savepoint) == 8, "layout");
 #endif

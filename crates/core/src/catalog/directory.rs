@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! key               value
-//! 'R' tree u64      version u8 = 1 | tree root (55 bytes, see docs/format.md)
+//! 'R' tree u64      version u8 = 1 | tree root (63 bytes, see docs/format.md)
 //! 'D' tree u64      version u8 = 1 | number u16 | block address     the tree's dictionary, by its number in the space
 //! 'M' space u32     version u8 = 1 | block address of the space's free map (27 bytes)
 //! 'C' tree u64      version u8 = 1 | counter u64     the persisted AUTO_INCREMENT counter of the table whose first tree this is
@@ -175,7 +175,8 @@ mod tests {
             compression: Compression::Zstd,
             dictionary: 7,
         };
-        let root = TreeRoot { address, height: 2, entries: 12, leaves: 3, stored_bytes: 2048 };
+        let root =
+            TreeRoot { address, height: 2, entries: 12, leaves: 3, stored_bytes: 2048, raw_bytes: 4096 };
         assert_eq!(decode_root(&encode_root(&root)), Ok(root));
         assert_eq!(decode_map(&encode_map(&address)), Ok(address));
         let words = BlockAddress { dictionary: 0, ..address };

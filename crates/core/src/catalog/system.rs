@@ -6,7 +6,7 @@ use crate::store::{BlockAddress, Space, TreeRoot};
 use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
 use crate::types::{Seek, Timestamp, TreeId};
 use crate::{Error, Result};
-use directory::StoredDictionary;
+
 use std::sync::Arc;
 
 /// The catalog and the directory. Reads see the newest committed rows.
@@ -71,7 +71,7 @@ impl SystemTrees {
     }
 
     /// The tree's dictionary as of the last checkpoint.
-    pub fn dictionary(&self, tree: TreeId) -> Result<Option<StoredDictionary>> {
+    pub fn dictionary(&self, tree: TreeId) -> Result<Option<directory::StoredDictionary>> {
         self.row(&self.directory, &directory::dictionary_key(tree), directory::decode_dictionary)
     }
 

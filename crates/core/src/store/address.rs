@@ -7,9 +7,9 @@
 //! BlockAddress, 27 bytes, little-endian
 //!  0        8          12        16         24            25           27
 //!  | offset | stored   | raw     | checksum | compression | dictionary |
-//! TreeRoot, 55 bytes
-//!  0              27       31        39       47             55
-//!  | BlockAddress | height | entries | leaves | stored bytes |
+//! TreeRoot, 63 bytes
+//!  0              27       31        39       47             55          63
+//!  | BlockAddress | height | entries | leaves | stored bytes | raw bytes |
 //! ```
 
 use super::{fixed, occupied, u32_at, u64_at, ALLOCATION_UNIT};
@@ -93,11 +93,13 @@ pub struct TreeRoot {
     pub leaves: u64,
     /// Bytes that its leaves take on disk.
     pub stored_bytes: u64,
+    /// Bytes of its leaves before they were encoded and compressed.
+    pub raw_bytes: u64,
 }
 
 impl TreeRoot {
     /// Size of the encoding.
-    pub const ENCODED_BYTES: usize = BlockAddress::ENCODED_BYTES + 28;
+    pub const ENCODED_BYTES: usize = BlockAddress::ENCODED_BYTES + 36;
 
     /// The fixed encoding.
     pub fn encode(&self) -> [u8; Self::ENCODED_BYTES] {
@@ -107,6 +109,7 @@ impl TreeRoot {
         out[31..39].copy_from_slice(&self.entries.to_le_bytes());
         out[39..47].copy_from_slice(&self.leaves.to_le_bytes());
         out[47..55].copy_from_slice(&self.stored_bytes.to_le_bytes());
+        out[55..63].copy_from_slice(&self.raw_bytes.to_le_bytes());
         out
     }
 
@@ -118,6 +121,7 @@ impl TreeRoot {
             entries: u64_at(bytes, 31)?,
             leaves: u64_at(bytes, 39)?,
             stored_bytes: u64_at(bytes, 47)?,
+            raw_bytes: u64_at(bytes, 55)?,
         })
     }
 }
@@ -138,7 +142,7 @@ mod tests {
             let raw_bytes = if kind == 0 { stored } else { stored.saturating_add(more) };
             let address = BlockAddress { offset: unit * 512, stored_bytes: stored, raw_bytes, checksum, compression, dictionary };
             prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
-            let root = TreeRoot { address, height, entries, leaves, stored_bytes: entries / 2 };
+            let root = TreeRoot { address, height, entries, leaves, stored_bytes: entries / 2, raw_bytes: entries };
             prop_assert_eq!(TreeRoot::decode(&root.encode()), Some(root));
         }
 

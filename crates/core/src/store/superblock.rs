@@ -228,6 +228,7 @@ mod tests {
                 entries: 6,
                 leaves: 3,
                 stored_bytes: 4,
+                raw_bytes: 9,
             }),
             system_map: (checkpoint > 2).then_some(address),
             clean: checkpoint.is_multiple_of(3),

@@ -176,14 +176,13 @@ impl Tree {
 
     fn note_image(&self, node: &Arc<Node>, leaf: &Leaf, made: PendingImage, generation: u64) {
         let mut state = leaf.latch();
-        if let Some(replaced) = state.pending.take() {
+        let replaced = state.pending.take();
+        if let Some(replaced) = &replaced {
             // Its blobs are in the images that replace it: the leaf's, or its new neighbours'.
             replaced.image.extent.supersede(generation);
         }
-        let stored = made.image.extent.address().stored_bytes as i64;
-        let before = state.image.as_ref().map_or(0, |image| image.extent.address().stored_bytes as i64);
-        // Relaxed: a statistic.
-        self.shared.stored_bytes.fetch_add(stored - before, Ordering::Relaxed);
+        let before = replaced.as_ref().map(|replaced| &replaced.image).or(state.image.as_ref());
+        self.shared.count_image(before, Some(&made.image));
         let clean = made.written.is_some();
         state.pending = Some(made);
         if !clean {
@@ -238,6 +237,7 @@ impl Tree {
             entries: self.entries(),
             leaves: self.leaves(),
             stored_bytes: self.disk_bytes(),
+            raw_bytes: self.raw_bytes(),
         };
         Ok((root, blocks))
     }
@@ -409,7 +409,12 @@ impl Tree {
         let nodes = std::mem::take(&mut *self.shared.imaged.lock());
         for node in &nodes {
             match &**node {
-                Node::Leaf(leaf) => leaf.latch().pending = None,
+                Node::Leaf(leaf) => {
+                    let mut state = leaf.latch();
+                    if let Some(void) = state.pending.take() {
+                        self.shared.count_image(Some(&void.image), state.image.as_ref());
+                    }
+                }
                 Node::Inner(inner) => {
                     inner.image.lock().pending = None;
                     inner.dirty.store(true, Ordering::SeqCst);

@@ -44,6 +44,12 @@ impl Image {
         Arc::new(Image { extent, blobs: OnceLock::from(blobs.to_vec()) })
     }
 
+    /// Bytes of the block on disk, and before it was compressed.
+    pub(crate) fn sizes(&self) -> (i64, i64) {
+        let address = self.extent.address();
+        (i64::from(address.stored_bytes), i64::from(address.raw_bytes))
+    }
+
     pub(crate) fn blobs(&self) -> &[Arc<Blob>] {
         self.blobs.get().map_or(&[], |blobs| &blobs[..])
     }

@@ -183,9 +183,11 @@ impl Tree {
     }
 
     fn take_over(&self, structure: &mut Structure, root: &Arc<Node>, leaves: u64, images: Vec<Arc<Image>>) {
-        let stored: i64 = images.iter().map(|image| image.extent.address().stored_bytes as i64).sum();
+        let sizes = images.iter().map(|image| image.sizes());
+        let (stored, raw) = sizes.fold((0, 0), |sum, image| (sum.0 + image.0, sum.1 + image.1));
         // Relaxed: statistics.
         self.shared.stored_bytes.store(stored, Ordering::Relaxed);
+        self.shared.raw_bytes.store(raw, Ordering::Relaxed); // Relaxed: as above
         self.shared.leaves.store(leaves, Ordering::Relaxed); // Relaxed: as above
         self.hide_from_older_snapshots();
         structure.loaded.extend(images);

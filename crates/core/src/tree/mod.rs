@@ -133,6 +133,7 @@ pub(crate) struct Shared {
     entries: AtomicI64,
     leaves: AtomicU64,
     stored_bytes: AtomicI64,
+    raw_bytes: AtomicI64,
     /// See [`Tree::visible_from`].
     visible_from: AtomicU64,
 }
@@ -141,6 +142,15 @@ impl Shared {
     /// How blocks are to be written.
     fn packing(&self) -> Packing {
         *self.packing.lock()
+    }
+
+    /// A leaf's newest image is `now`, no longer `before`.
+    fn count_image(&self, before: Option<&Arc<Image>>, now: Option<&Arc<Image>>) {
+        let sizes = |image: Option<&Arc<Image>>| image.map_or((0, 0), |image| image.sizes());
+        let ((stored_before, raw_before), (stored, raw)) = (sizes(before), sizes(now));
+        // Relaxed: statistics.
+        self.stored_bytes.fetch_add(stored - stored_before, Ordering::Relaxed);
+        self.raw_bytes.fetch_add(raw - raw_before, Ordering::Relaxed); // Relaxed: as above
     }
 
     fn list_dirty(&self, state: &mut Latched<'_>, node: &Arc<Node>) {
@@ -199,6 +209,7 @@ impl Tree {
             entries: AtomicI64::new(root.as_ref().map_or(0, |r| r.entries as i64)),
             leaves: AtomicU64::new(root.as_ref().map_or(1, |r| r.leaves)),
             stored_bytes: AtomicI64::new(root.as_ref().map_or(0, |r| r.stored_bytes as i64)),
+            raw_bytes: AtomicI64::new(root.as_ref().map_or(0, |r| r.raw_bytes as i64)),
             visible_from: AtomicU64::new(0),
         });
         let node = match (root, extent) {
@@ -248,7 +259,14 @@ impl Tree {
         self.shared.leaves.load(Ordering::Relaxed)
     }
 
-    /// Bytes that its blocks take on disk since the last checkpoint (large values included).
+    /// Bytes of its leaves before they were encoded and compressed, each as of when it was last written; large values, which have extents of
+    /// their own, and inner pages not included.
+    pub fn raw_bytes(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.shared.raw_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// What the same takes on disk. Both are as of the last checkpoint, and that may be a while ago.
     pub fn disk_bytes(&self) -> u64 {
         // Relaxed: a statistic.
         self.shared.stored_bytes.load(Ordering::Relaxed).max(0) as u64

@@ -256,6 +256,7 @@ impl Tree {
         inner.publish(InnerView::new(&entries));
         mark_dirty(&path);
         leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
+        self.shared.count_image(state.image.as_ref(), None);
         structure.removed.extend(state.image.take());
         // Relaxed: a statistic.
         self.shared.leaves.fetch_sub(1, Ordering::Relaxed);

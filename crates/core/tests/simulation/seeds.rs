@@ -59,7 +59,7 @@ pub fn value(random: &mut Random, largest: usize) -> Vec<u8> {
         // Words, which dictionaries are made of.
         let words =
             ["forum", "article", "thread", "author", "it's", "verst\u{e4}ndlich", "crawled", "published"];
-        let text = (0..length).map(|_| [" ", words[random.below(words.len())]]).flatten().collect::<String>();
+        let text = (0..length).flat_map(|_| [" ", words[random.below(words.len())]]).collect::<String>();
         return text.into_bytes()[..length].to_vec();
     }
     let word = random.next().to_le_bytes();

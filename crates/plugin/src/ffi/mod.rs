@@ -14,3 +14,4 @@ pub mod guard;
 pub mod row;
 pub mod session;
 pub mod table;
+pub mod trees;

@@ -3,7 +3,7 @@
 //! zstd and LZ4 look back within one block, where most words of a text occur once. A dictionary knows the words of the whole tree, so that a
 //! block of text shrinks by half before it is compressed, which then takes half the time too.
 //!
-//! A *word* is at most 16 bytes: letters, apostrophes and bytes beyond ASCII, with the space before them if there is one. What the blocks of
+//! A *word* is at most 15 bytes: letters, apostrophes and bytes beyond ASCII, with the space before them if there is one. What the blocks of
 //! the tree hardly use serves as codes: a byte that stands for a word by itself, or a leading byte that does so with the byte
 //! after it. A byte that is a code is itself written behind the escape byte. So any bytes can be encoded, into twice as many at worst.
 //!
@@ -15,12 +15,9 @@
 //! 7  leads     u8 = l
 //! 8  words     u32 = n, more than s if l > 0, at most s + 256 l
 //! 12 codes     s + l bytes, the singles first; all different, and none is the escape
-//!    lengths   n bytes, 3 to 16
+//!    lengths   n bytes, 3 to 15
 //!    words     one after the other; word i < s has the code singles[i], others leads[(i - s) / 256] and (i - s) mod 256
 //! ```
-//!
-//! An encoded block of n bytes has the codes of four parts, one after the other, the first three of n / 4 bytes each; before them stand
-//! the lengths of the first three parts' codes, u32 each. That is so because of how decoders wait for memory, not to save anything.
 
 mod training;
 mod words;
@@ -32,10 +29,6 @@ use words::{unit, WORD_BYTES};
 const MAGIC: &[u8; 4] = b"TkWd";
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 12;
-/// A block is encoded in so many parts of about equal length.
-const LANES: usize = 4;
-/// The lengths of the codes of all lanes but the last come first.
-const LENGTHS_BYTES: usize = 4 * (LANES - 1);
 /// The items of the decoder before the words: the bytes themselves.
 const BYTES: usize = 256;
 
@@ -43,7 +36,7 @@ const BYTES: usize = 256;
 #[derive(Debug, Clone, Copy)]
 struct Start {
     /// The item, or the first of those that the next byte chooses from.
-    base: u32,
+    base: u16,
     /// 0xff if the next byte chooses, else 0.
     mask: u8,
 }
@@ -55,8 +48,7 @@ pub struct Dictionary {
     escape: u8,
     singles: usize,
     /// For the decoder: the bytes, then the words, each in 16 bytes.
-    items: Vec<[u8; WORD_BYTES]>,
-    lengths: Vec<u8>,
+    items: Vec<Item>,
     starts: [Start; BYTES],
     /// For the encoder: how each word is written, and whether a byte needs the escape.
     codes: Vec<[u8; 2]>,
@@ -89,18 +81,13 @@ impl Dictionary {
             escape,
             singles,
             items: Vec::with_capacity(BYTES + words),
-            lengths: vec![1; BYTES],
             starts,
             codes: Vec::with_capacity(words),
             escaped: std::array::from_fn(|byte| codes.contains(&(byte as u8)) || byte == usize::from(escape)),
             index: words::Index::new(words),
             stored: Vec::new(),
         };
-        dictionary.items.extend((0..=u8::MAX).map(|byte| {
-            let mut item = [0; WORD_BYTES];
-            item[0] = byte;
-            item
-        }));
+        dictionary.items.extend((0..=u8::MAX).map(|byte| Item::new(&[byte])));
         dictionary.take_words(codes, lengths, body)?;
         dictionary.stored = stored;
         Ok(dictionary)
@@ -119,8 +106,7 @@ impl Dictionary {
                 None => [codes[i], 0],
                 Some(i) => [codes[self.singles + i / BYTES], (i % BYTES) as u8],
             });
-            self.items.push(key.bytes());
-            self.lengths.push(length);
+            self.items.push(Item::new(word));
         }
         match body.len() {
             0 => Ok(()),
@@ -142,51 +128,34 @@ impl Dictionary {
     pub fn memory(&self) -> usize {
         std::mem::size_of::<Dictionary>()
             + self.stored.capacity()
-            + self.items.len() * (WORD_BYTES + 1)
+            + self.items.len() * Item::BYTES
             + self.codes.len() * 2
             + self.index.memory()
     }
 
     /// The most bytes that `raw` bytes can be encoded into, with what [`Dictionary::encode`] needs behind them.
     pub fn bound(raw: usize) -> usize {
-        LENGTHS_BYTES + 2 * raw + 2
+        2 * raw + 2
     }
 
     /// Encodes `raw` into the start of `out`, which has [`Dictionary::bound`] bytes; returns how many.
     pub fn encode(&self, raw: &[u8], out: &mut [u8]) -> usize {
-        let mut end = LENGTHS_BYTES;
-        for lane in 0..LANES {
-            let begin = end;
-            end = self.encode_lane(&raw[span(raw.len(), lane)], out, begin);
-            if let Some(place) = out[..LENGTHS_BYTES].get_mut(4 * lane..4 * lane + 4) {
-                place.copy_from_slice(&((end - begin) as u32).to_le_bytes());
-            }
-        }
-        end
-    }
-
-    fn encode_lane(&self, raw: &[u8], out: &mut [u8], mut end: usize) -> usize {
-        let mut at = 0;
+        let (mut at, mut end) = (0, 0);
         while let Some(&byte) = raw.get(at) {
-            if !words::begins(byte) {
-                out[end] = self.escape;
-                end += usize::from(self.escaped[usize::from(byte)]);
-                out[end] = byte;
-                end += 1;
-                at += 1;
-                continue;
-            }
-            let bytes = match unit(raw, at) {
-                Some((key, bytes)) => {
-                    if let Some(word) = self.index.find(key, |word| self.items[BYTES + word]) {
-                        out[end..end + 2].copy_from_slice(&self.codes[word]);
-                        end += 1 + usize::from(word >= self.singles);
-                        at += bytes;
-                        continue;
+            let bytes = match words::begins(byte) {
+                false => 1,
+                true => match unit(raw, at) {
+                    Some((key, bytes)) => {
+                        if let Some(word) = self.index.find(key, |word| self.items[BYTES + word].0) {
+                            out[end..end + 2].copy_from_slice(&self.codes[word]);
+                            end += 1 + usize::from(word >= self.singles);
+                            at += bytes;
+                            continue;
+                        }
+                        bytes
                     }
-                    bytes
-                }
-                None => words::run(raw, at),
+                    None => words::run(raw, at),
+                },
             };
             for &byte in &raw[at..at + bytes] {
                 out[end] = self.escape;
@@ -205,71 +174,49 @@ impl Dictionary {
             return Err(format!("{} codes cannot give {raw_bytes} bytes", coded.len()));
         }
         let mut raw: Vec<u8> = Vec::new();
-        let room = raw_bytes + LANES * WORD_BYTES;
+        // A word is copied with its padding, which the next one overwrites.
+        let room = raw_bytes + Item::BYTES;
         raw.try_reserve_exact(room).map_err(|_| format!("no memory for a block of {raw_bytes} bytes"))?;
         raw.resize(room, 0);
-        let (lengths, mut codes) = coded.split_at_checked(LENGTHS_BYTES).ok_or("codes cut short")?;
-        let mut rest = &mut raw[..];
-        let mut lanes: [Lane; LANES] = Default::default();
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            let bytes = super::u32_at(lengths, 4 * i).map_or(codes.len(), |bytes| bytes as usize);
-            (lane.codes, codes) = codes.split_at_checked(bytes).ok_or("a lane of codes cut short")?;
-            let place = span(raw_bytes, i).len() + WORD_BYTES;
-            (lane.raw, rest) = std::mem::take(&mut rest).split_at_mut(place);
+        let (mut at, mut end) = (0, 0);
+        while let Some(&byte) = coded.get(at) {
+            let start = self.starts[usize::from(byte)];
+            let next = coded.get(at + 1).copied().unwrap_or(0);
+            let item = usize::from(start.base) + usize::from(next & start.mask);
+            let (Some(item), Some(place)) = (self.items.get(item), raw.get_mut(end..end + Item::BYTES))
+            else {
+                break;
+            };
+            place.copy_from_slice(&item.0);
+            end += item.length();
+            at += 1 + usize::from(start.mask & 1);
         }
-        // Each code waits for the one before it: four at a time wait side by side.
-        while lanes.iter_mut().all(|lane| self.decode_one(lane)) {}
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            while self.decode_one(lane) {}
-            let bytes = span(raw_bytes, i).len();
-            if lane.at != lane.codes.len() || lane.end != bytes {
-                let (found, codes) = (lane.end, lane.codes.len());
-                return Err(format!("{codes} codes of which {} give {found} bytes, of {bytes}", lane.at));
-            }
-        }
-        for i in 1..LANES {
-            let to = span(raw_bytes, i);
-            let from = to.start + i * WORD_BYTES;
-            raw.copy_within(from..from + to.len(), to.start);
+        if at != coded.len() || end != raw_bytes {
+            let codes = coded.len();
+            return Err(format!("{codes} codes of which {at} give {end} bytes, of {raw_bytes}"));
         }
         raw.truncate(raw_bytes);
         Ok(raw)
     }
+}
 
-    /// Decodes the next code; false if there is none, or none that fits.
-    #[inline(always)]
-    fn decode_one(&self, lane: &mut Lane<'_>) -> bool {
-        let Some(&byte) = lane.codes.get(lane.at) else { return false };
-        let start = self.starts[usize::from(byte)];
-        let next = lane.codes.get(lane.at + 1).copied().unwrap_or(0);
-        let item = start.base as usize + usize::from(next & start.mask);
-        let (Some(item), Some(&length)) = (self.items.get(item), self.lengths.get(item)) else {
-            return false;
-        };
-        // A word is copied as a whole: what is behind its end is overwritten by the next.
-        let Some(place) = lane.raw.get_mut(lane.end..lane.end + WORD_BYTES) else { return false };
-        place.copy_from_slice(item);
-        lane.end += usize::from(length);
-        lane.at += 1 + usize::from(start.mask & 1);
-        true
+/// What a code stands for: the bytes, zeros behind them, and in the last place their number.
+#[derive(Clone, Copy)]
+struct Item([u8; Item::BYTES]);
+
+impl Item {
+    const BYTES: usize = WORD_BYTES + 1;
+
+    fn new(word: &[u8]) -> Item {
+        let mut item = [0; Item::BYTES];
+        item[..word.len()].copy_from_slice(word);
+        item[Item::BYTES - 1] = word.len() as u8;
+        Item(item)
     }
-}
 
-/// A part of a block whose codes stand by themselves.
-#[derive(Default)]
-struct Lane<'a> {
-    codes: &'a [u8],
-    at: usize,
-    /// With room for a word behind the end.
-    raw: &'a mut [u8],
-    end: usize,
-}
-
-/// The bytes of a block of `raw` bytes that are in a lane.
-fn span(raw: usize, lane: usize) -> std::ops::Range<usize> {
-    let each = raw / LANES;
-    let end = if lane + 1 == LANES { raw } else { (lane + 1) * each };
-    lane * each..end
+    fn length(&self) -> usize {
+        usize::from(self.0[Item::BYTES - 1])
+    }
 }
 
 impl std::fmt::Debug for Dictionary {
@@ -280,7 +227,7 @@ impl std::fmt::Debug for Dictionary {
 
 /// What each byte begins.
 fn starts(escape: u8, codes: &[u8], singles: usize) -> Result<[Start; BYTES], String> {
-    let mut starts: [Start; BYTES] = std::array::from_fn(|byte| Start { base: byte as u32, mask: 0 });
+    let mut starts: [Start; BYTES] = std::array::from_fn(|byte| Start { base: byte as u16, mask: 0 });
     let mut taken = [false; BYTES];
     starts[usize::from(escape)] = Start { base: 0, mask: 0xff };
     taken[usize::from(escape)] = true;
@@ -289,8 +236,8 @@ fn starts(escape: u8, codes: &[u8], singles: usize) -> Result<[Start; BYTES], St
             return Err(format!("code {code:#04x} of a dictionary has two meanings"));
         }
         starts[usize::from(code)] = match i.checked_sub(singles) {
-            None => Start { base: (BYTES + i) as u32, mask: 0 },
-            Some(lead) => Start { base: (BYTES + singles + BYTES * lead) as u32, mask: 0xff },
+            None => Start { base: (BYTES + i) as u16, mask: 0 },
+            Some(lead) => Start { base: (BYTES + singles + BYTES * lead) as u16, mask: 0xff },
         };
     }
     Ok(starts)

@@ -1,6 +1,6 @@
 //! Which words a dictionary gets: those that save most in a sample of the tree's blocks.
 
-use super::words::{run, unit, Key, KeyHasher};
+use super::words::{run, unit, Key, KeyHasher, WORD_BYTES};
 use super::{Dictionary, BYTES, HEADER_BYTES, MAGIC, VERSION};
 use hashbrown::HashMap;
 use std::hash::BuildHasherDefault;
@@ -115,10 +115,9 @@ impl Training {
     }
 }
 
-/// Without the zeros that a key is padded with; a word has none.
-fn word(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    &bytes[..end]
+/// The word of a key.
+fn word(bytes: &[u8; WORD_BYTES + 1]) -> &[u8] {
+    &bytes[..usize::from(bytes[WORD_BYTES])]
 }
 
 impl Dictionary {

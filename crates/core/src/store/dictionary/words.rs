@@ -1,19 +1,22 @@
 //! Words in bytes: where one ends, and which number it has.
 
 /// Longest word, with the space before it.
-pub(super) const WORD_BYTES: usize = 16;
+pub(super) const WORD_BYTES: usize = 15;
+/// Bytes looked at to find where one ends.
+const WINDOW_BYTES: usize = WORD_BYTES + 1;
 /// Shortest, likewise: what is shorter gains nothing.
 const LEAST_WORD_BYTES: usize = 3;
 
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const EACH: u64 = 0x0101_0101_0101_0101;
 
-/// A word, padded with zeros.
+/// A word, padded with zeros, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u64, u64);
 
 impl Key {
-    pub(super) fn bytes(self) -> [u8; WORD_BYTES] {
+    /// The word, with its length in the last place.
+    pub(super) fn bytes(self) -> [u8; WINDOW_BYTES] {
         (u128::from(self.0) | u128::from(self.1) << 64).to_le_bytes()
     }
 
@@ -61,7 +64,7 @@ fn marks(bytes: u64) -> u64 {
 /// Sixteen bytes from `at` on, zeros behind the end.
 #[inline]
 fn window(bytes: &[u8], at: usize) -> Key {
-    let read = |chunk: &[u8; WORD_BYTES]| {
+    let read = |chunk: &[u8; WINDOW_BYTES]| {
         let both = u128::from_le_bytes(*chunk);
         Key(both as u64, (both >> 64) as u64)
     };
@@ -69,7 +72,7 @@ fn window(bytes: &[u8], at: usize) -> Key {
     match rest.first_chunk() {
         Some(chunk) => read(chunk),
         None => {
-            let mut chunk = [0; WORD_BYTES];
+            let mut chunk = [0; WINDOW_BYTES];
             chunk[..rest.len()].copy_from_slice(rest);
             read(&chunk)
         }
@@ -88,7 +91,7 @@ fn length(window: Key) -> usize {
     if others != 0 {
         8 + (others.trailing_zeros() / 8) as usize
     } else {
-        WORD_BYTES
+        WINDOW_BYTES
     }
 }
 
@@ -107,12 +110,13 @@ pub(super) fn begins(byte: u8) -> bool {
 pub(super) fn unit(bytes: &[u8], at: usize) -> Option<(Key, usize)> {
     let window = window(bytes, at);
     let length = length(window);
-    let goes_on = length == WORD_BYTES && bytes.get(at + WORD_BYTES).is_some_and(|byte| is_part(*byte));
-    if length < LEAST_WORD_BYTES || goes_on {
+    if !(LEAST_WORD_BYTES..=WORD_BYTES).contains(&length) {
         return None;
     }
     let keep = |bytes: usize| if bytes >= 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 };
-    Some((Key(window.0 & keep(length), window.1 & keep(length.saturating_sub(8))), length))
+    // The last place, which no word reaches, has the length: so keys are as the dictionary has its words.
+    let high = window.1 & keep(length.saturating_sub(8)) | (length as u64) << 56;
+    Some((Key(window.0 & keep(length), high), length))
 }
 
 /// How many bytes at `at` belong together though they are no word: at least one.
@@ -158,7 +162,7 @@ impl Index {
 
     /// The number of a word; `word` gives the bytes of one.
     #[inline]
-    pub(super) fn find(&self, key: Key, word: impl Fn(usize) -> [u8; WORD_BYTES]) -> Option<usize> {
+    pub(super) fn find(&self, key: Key, word: impl Fn(usize) -> [u8; WINDOW_BYTES]) -> Option<usize> {
         let (mut slot, tag) = self.place(key);
         loop {
             let found = self.slots[slot];

@@ -1,0 +1,87 @@
+/*
+  information_schema.TEAK_TABLES: a row for each tree of each table, with its size before and after compression.
+
+  Tree 0 has the rows, the others one index each. The plugin lives in the engine's library but not by its grace: it may be asked before the
+  engine is there, or after it could not start. Then the table is empty. It names all tables, so it is for those who have the PROCESS privilege.
+*/
+#include "i_s_tables.h"
+#include "session.h"
+
+#include "sql_acl.h"
+#include "sql_i_s.h"
+#include "sql_show.h"
+#include "sql_table.h"
+#include <string>
+
+namespace teak {
+namespace {
+
+namespace fields {
+using namespace Show;
+ST_FIELD_INFO tables[] = {Column("TABLE_SCHEMA", Varchar(NAME_CHAR_LEN), NOT_NULL),
+                          Column("TABLE_NAME", Varchar(NAME_CHAR_LEN), NOT_NULL),
+                          Column("TREE", Show::ULonglong(), NOT_NULL),
+                          Column("ENTRIES", Show::ULonglong(), NOT_NULL),
+                          Column("LEAVES", Show::ULonglong(), NOT_NULL),
+                          Column("RAW_BYTES", Show::ULonglong(), NOT_NULL),
+                          Column("DISK_BYTES", Show::ULonglong(), NOT_NULL),
+                          Column("DICTIONARY_BYTES", Show::ULonglong(), NOT_NULL),
+                          Column("RATIO", Double(6), NULLABLE),
+                          Column("COMPRESSION", Varchar(8), NOT_NULL),
+                          Column("COMPRESSION_LEVEL", Show::ULonglong(), NOT_NULL),
+                          CEnd()};
+} // namespace fields
+
+struct Output {
+    THD* thd;
+    TABLE* table;
+};
+
+void store_name(Field* field, const std::string& encoded) {
+    char name[NAME_LEN * 5 + 1];
+    uint length = filename_to_tablename(encoded.c_str(), name, sizeof name, true);
+    field->store(name, length, system_charset_info);
+}
+
+/* One row; 1 ends the listing. */
+int store_tree(void* context, const teak_tree_report* tree) {
+    const auto* output = static_cast<const Output*>(context);
+    static const char* const compressions[] = {"none", "lz4", "zstd"};
+    Field** field = output->table->field;
+    std::string path(reinterpret_cast<const char*>(tree->table.data), tree->table.len);
+    size_t slash = path.rfind('/');
+    store_name(*field++, slash == std::string::npos ? std::string() : path.substr(0, slash));
+    store_name(*field++, slash == std::string::npos ? path : path.substr(slash + 1));
+    for (uint64_t number :
+         {tree->tree, tree->entries, tree->leaves, tree->raw_bytes, tree->disk_bytes, tree->dictionary_bytes})
+        (*field++)->store(static_cast<longlong>(number), true);
+    if (tree->raw_bytes) {
+        (*field)->set_notnull();
+        (*field)->store(static_cast<double>(tree->disk_bytes) / static_cast<double>(tree->raw_bytes));
+    } else
+        (*field)->set_null();
+    field++;
+    const char* compression = tree->compression < 3 ? compressions[tree->compression] : "";
+    (*field++)->store(compression, strlen(compression), system_charset_info);
+    (*field)->store(static_cast<longlong>(tree->level), true);
+    return schema_table_store_record(output->thd, output->table) || thd_killed(output->thd);
+}
+
+int fill(THD* thd, TABLE_LIST* tables, Item*) {
+    if (!plugin.engine || check_global_access(thd, PROCESS_ACL, true)) return 0;
+    Output output{thd, tables->table};
+    return teak_trees_report(plugin.engine, store_tree, &output) == TEAK_OK ? 0 : 1;
+}
+
+} // namespace
+
+st_mysql_information_schema tables_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
+
+int init_tables_table(void* schema_table) {
+    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
+    schema->fields_info = fields::tables;
+    schema->fill_table = fill;
+    return 0;
+}
+
+} // namespace teak

@@ -1,0 +1,73 @@
+//! What there is to say of every tree of every table, for information_schema.TEAK_TABLES.
+
+use std::os::raw::{c_int, c_void};
+
+use teak_core::Error;
+
+use super::border::RawBytes;
+use super::engine::with_engine;
+use crate::core_engine::Tree;
+use crate::engine::EngineHandle;
+use crate::outcome::Status;
+
+/// `teak_tree_report`
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawTreeReport {
+    pub table: RawBytes,
+    pub tree: u64,
+    pub entries: u64,
+    pub leaves: u64,
+    pub raw_bytes: u64,
+    pub disk_bytes: u64,
+    pub dictionary_bytes: u64,
+    pub compression: u32,
+    pub level: u32,
+}
+
+fn report(table: &str, number: usize, tree: &Tree) -> RawTreeReport {
+    let packing = tree.spec().packing;
+    RawTreeReport {
+        table: RawBytes::of(table.as_bytes()),
+        tree: number as u64,
+        entries: tree.entries(),
+        leaves: tree.leaves(),
+        raw_bytes: tree.raw_bytes(),
+        disk_bytes: tree.disk_bytes(),
+        dictionary_bytes: tree.dictionary_bytes(),
+        compression: packing.compression as u32,
+        level: u32::from(packing.level),
+    }
+}
+
+/// `teak_trees_report`
+#[no_mangle]
+pub unsafe extern "C" fn teak_trees_report(
+    handle: *const EngineHandle,
+    visit: unsafe extern "C" fn(*mut c_void, *const RawTreeReport) -> c_int,
+    context: *mut c_void,
+) -> Status {
+    // SAFETY: the handle is open.
+    unsafe {
+        with_engine(handle, |engine| {
+            for name in engine.core.table_names("")? {
+                let table = match engine.core.open_table(&name) {
+                    Ok(table) => table,
+                    // Dropped since the names were read, or damaged: the others are of interest all the same.
+                    Err(Error::NoSuchTable(_) | Error::Corrupt { .. }) => continue,
+                    Err(error) => return Err(error.into()),
+                };
+                for number in 0..table.trees() {
+                    let tree = report(&name, number, table.tree(number));
+                    // SAFETY: the shim's function takes its own context and a report that lives until it returns.
+                    if visit(context, &tree) != 0 {
+                        return Ok(());
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+const _: () = assert!(std::mem::size_of::<RawTreeReport>() == 72);
