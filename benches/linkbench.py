@@ -165,7 +165,7 @@ def main():
     parser.add_argument("--queue", type=int, default=1_000_000, help="rows deleted")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=1, help="rounds with fresh data; medians count")
-    parser.add_argument("--cache", default="2G", help="cache of each engine")
+    parser.add_argument("--cache", default="4G", help="cache of each engine")
     parser.add_argument("--limit", type=int, default=14400, help="seconds that one call of teak may take")
     parser.add_argument("--settle", type=float, default=30.0, help="seconds to wait at most, between measurements, for the server to be idle")
     parser.add_argument("--server-option", action="append", default=[], help="a further option of mariadbd; repeatable")
