@@ -74,8 +74,22 @@ pub enum Error {
     #[error("the row was changed after this transaction's snapshot")]
     SnapshotConflict,
     /// The versions that this snapshot needs were given up.
-    #[error("snapshot too old: its history exceeded the configured maximum")]
-    SnapshotTooOld,
+    #[error(
+        "snapshot too old: it was {} seconds old when the versions kept for old snapshots passed their maximum of {maximum} bytes",
+        age.as_secs()
+    )]
+    SnapshotTooOld {
+        /// How old it was when it had to give way.
+        age: std::time::Duration,
+        /// What all snapshots together may hold, in bytes.
+        maximum: u64,
+    },
+    /// Writers wait for old snapshots to end, and have waited long enough.
+    #[error("the versions kept for old snapshots take their maximum of {maximum} bytes, and no snapshot ended while this write waited")]
+    HistoryFull {
+        /// What all snapshots together may hold, in bytes.
+        maximum: u64,
+    },
     /// The snapshot is older than what it wants to read: an index was built, or a table altered, after it.
     #[error("the table was altered after this transaction's snapshot was taken; begin a new transaction")]
     TableChanged,

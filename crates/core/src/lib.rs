@@ -22,7 +22,9 @@ pub mod tree;
 mod types;
 
 pub use error::{Error, Result};
-pub use options::{CommitFlush, Compression, LogLevel, Observer, Options, Packing, SilentObserver, TreeSpec};
+pub use options::{
+    CommitFlush, Compression, HistoryFull, LogLevel, Observer, Options, Packing, SilentObserver, TreeSpec,
+};
 pub use types::{
     Isolation, LockMode, Seek, Timestamp, TreeId, TxnId, View, WaitPolicy, WaitRequest, WriteOp,
 };

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a commit waits for; the numbers are those of `teak_flush_log_at_trx_commit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,16 @@ pub enum CommitFlush {
     Sync = 1,
     /// 2: written: survives the death of the process, synced about once a second.
     Write = 2,
+}
+
+/// What happens when old snapshots hold as much as they may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum HistoryFull {
+    /// The oldest gives way: its next read is [`crate::Error::SnapshotTooOld`]. Writers go on.
+    FailOldest = 0,
+    /// Writers that ask (see [`crate::engine::Transaction::wait_for_history`]) wait until a snapshot ends.
+    Wait = 1,
 }
 
 /// How a tree's blocks are compressed on disk.
@@ -101,8 +112,14 @@ pub struct Options {
     pub checkpoint_log_bytes: u64,
     /// Size of one log segment file, in bytes.
     pub log_segment_bytes: u64,
-    /// Disk that spilled data may take, in bytes. Dynamic.
+    /// Disk that spilled data of transactions and sorting may take, in bytes. Dynamic.
     pub spill_max_bytes: u64,
+    /// What may be kept for old snapshots, in memory or spilled, in bytes. Dynamic.
+    pub history_max_bytes: u64,
+    /// What happens when it is reached. Dynamic.
+    pub history_full: HistoryFull,
+    /// Of a snapshot older than this the observer is told; zero: never. Dynamic.
+    pub snapshot_warn_age: Duration,
     /// Table files that are open at a time, as a rule. By default a quarter of the
     /// process's limit of descriptors, but at least 50.
     pub open_files: usize,
@@ -128,6 +145,9 @@ impl Options {
             checkpoint_log_bytes: 256 << 20,
             log_segment_bytes: 64 << 20,
             spill_max_bytes: 64 << 30,
+            history_max_bytes: 64 << 30,
+            history_full: HistoryFull::FailOldest,
+            snapshot_warn_age: Duration::from_secs(3600),
             open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(50),
             dictionary_sample_bytes: 12 << 20,
             background: true,

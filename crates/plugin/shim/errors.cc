@@ -4,11 +4,12 @@
 namespace teak {
 namespace {
 
-void warn_with_text(THD* thd, int code) {
+/* In strict mode the server turns a warning of a writing statement into its error; a note stays a note. */
+void warn_with_text(THD* thd, int code, Sql_condition::enum_warning_level level = Sql_condition::WARN_LEVEL_WARN) {
     if (!thd) return;
     char text[512];
     if (teak_last_error(text, sizeof text) == 0) return;
-    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "Teak: %s (error %d)", text, code);
+    push_warning_printf(thd, level, ER_GET_ERRMSG, "Teak: %s (error %d)", text, code);
 }
 
 } // namespace
@@ -40,9 +41,12 @@ int error_code(teak_status status, THD* thd) {
     case TEAK_TABLE_CHANGED:
         return HA_ERR_TABLE_DEF_CHANGED;
     case TEAK_TOO_OLD:
-        if (thd) thd->mark_transaction_to_rollback(true);
-        code = HA_ERR_RECORD_CHANGED;
-        break;
+        /* Not rolled back: a client that overlooks the error must not go on with another snapshot. */
+        return kSnapshotTooOld;
+    case TEAK_HISTORY_FULL:
+        if (thd) thd->mark_transaction_to_rollback(rollback_on_timeout());
+        warn_with_text(thd, HA_ERR_LOCK_WAIT_TIMEOUT, Sql_condition::WARN_LEVEL_NOTE);
+        return HA_ERR_LOCK_WAIT_TIMEOUT;
     case TEAK_READ_ONLY:
         code = HA_ERR_TABLE_READONLY;
         break;
@@ -76,6 +80,14 @@ int error_code(teak_status status, THD* thd) {
     }
     warn_with_text(thd, code);
     return code;
+}
+
+bool own_error_text(int error, String* text) {
+    if (error != kSnapshotTooOld) return false;
+    char last[512];
+    size_t length = std::min(teak_last_error(last, sizeof last), sizeof last - 1);
+    text->copy(last, static_cast<uint32>(length), system_charset_info);
+    return false; /* trying again is of no use */
 }
 
 void log_last_error(const char* what) {

@@ -9,6 +9,12 @@
 
 namespace teak {
 
+/* What no HA_ERR_ code says; the server shows own_error_text() as error 1296 (ER_GET_ERRMSG). */
+constexpr int kSnapshotTooOld = HA_ERR_LAST + 300;
+
+/* For handler::get_error_message. */
+bool own_error_text(int error, String* text);
+
 /* The HA_ERR_ code of a status. Marks the transaction for rollback where the status demands it, and leaves the core's text as a
    warning where the code alone would say too little. `thd` may be nullptr. */
 int error_code(teak_status status, THD* thd);

@@ -111,6 +111,7 @@ class ha_teak final : public handler {
     int external_lock(THD* thd, int lock_type) override;
     int start_stmt(THD* thd, thr_lock_type lock_type) override;
     uint lock_count() const override { return 0; }
+    bool get_error_message(int error, String* text) override { return teak::own_error_text(error, text); }
     handler* clone(const char* name, MEM_ROOT* root) override;
 
     /* ---- ALTER in place (ha_teak_alter.cc) */

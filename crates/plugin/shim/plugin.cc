@@ -4,6 +4,7 @@
 #include "i_s_tables.h"
 #include "session.h"
 #include "errors.h"
+#include "snapshots_table.h"
 
 #include <mysql/service_thd_wait.h>
 #include <string>
@@ -14,8 +15,8 @@ using teak::plugin;
 
 /* ---- variables -------------------------------------------------------------------------------- */
 
-unsigned long long cache_size, checkpoint_log_size, log_segment_size, history_max_size;
-unsigned long flush_log_at_trx_commit;
+unsigned long long cache_size, checkpoint_log_size, log_segment_size, history_max_size, spill_max_size;
+unsigned long flush_log_at_trx_commit, history_full, snapshot_warn_age;
 char* data_home_dir;
 char* tmp_dir;
 char rolls_back_on_timeout;
@@ -35,6 +36,15 @@ void set_checkpoint_log_size(THD*, st_mysql_sys_var*, void* variable, const void
     teak_engine_set_checkpoint_log_bytes(plugin.engine, assign<unsigned long long>(variable, value));
 }
 void set_history_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_history_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+}
+void set_history_full(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_history_full(plugin.engine, static_cast<uint32_t>(assign<unsigned long>(variable, value)));
+}
+void set_snapshot_warn_age(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_snapshot_warn_seconds(plugin.engine, assign<unsigned long>(variable, value));
+}
+void set_spill_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_spill_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
 }
 void run_checkpoint(THD* thd, st_mysql_sys_var*, void*, const void* value) {
@@ -67,8 +77,22 @@ MYSQL_SYSVAR_ULONGLONG(log_segment_size, log_segment_size, PLUGIN_VAR_RQCMDARG |
                        "Size of one file of the log, in bytes", nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30,
                        1 << 20);
 MYSQL_SYSVAR_ULONGLONG(history_max_size, history_max_size, PLUGIN_VAR_RQCMDARG,
-                       "Disk that versions for old snapshots and large transactions may take, in bytes", nullptr,
-                       set_history_max_size, 64ULL << 30, 1ULL << 20, LLONG_MAX, 1 << 20);
+                       "What may be kept for old snapshots, in memory and on disk, in bytes; see teak_history_full",
+                       nullptr, set_history_max_size, 64ULL << 30, 1ULL << 20, LLONG_MAX, 1 << 20);
+
+const char* history_full_names[] = {"FAIL_OLDEST", "WAIT", NullS};
+TYPELIB history_full_typelib = {array_elements(history_full_names) - 1, "", history_full_names, nullptr};
+MYSQL_SYSVAR_ENUM(
+    history_full, history_full, PLUGIN_VAR_RQCMDARG,
+    "When teak_history_max_size is reached: FAIL_OLDEST: the oldest snapshot fails with 'snapshot too old'; "
+    "WAIT: writers wait until a snapshot ends, at most teak_lock_wait_timeout",
+    nullptr, set_history_full, TEAK_HISTORY_FAIL_OLDEST, &history_full_typelib);
+MYSQL_SYSVAR_ULONG(snapshot_warn_age, snapshot_warn_age, PLUGIN_VAR_RQCMDARG,
+                   "A snapshot older than this many seconds is mentioned in the error log, once; 0: never", nullptr,
+                   set_snapshot_warn_age, 3600, 0, 100000000, 0);
+MYSQL_SYSVAR_ULONGLONG(spill_max_size, spill_max_size, PLUGIN_VAR_RQCMDARG,
+                       "Disk that changes of large transactions and sorting may take, in bytes", nullptr,
+                       set_spill_max_size, 64ULL << 30, 1ULL << 20, LLONG_MAX, 1 << 20);
 MYSQL_SYSVAR_STR(data_home_dir, data_home_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                  "Directory of the engine's files; default #teak in the data directory", nullptr, nullptr, nullptr);
 MYSQL_SYSVAR_STR(tmpdir, tmp_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
@@ -87,6 +111,9 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(checkpoint_log_size),
                                         MYSQL_SYSVAR(log_segment_size),
                                         MYSQL_SYSVAR(history_max_size),
+                                        MYSQL_SYSVAR(history_full),
+                                        MYSQL_SYSVAR(snapshot_warn_age),
+                                        MYSQL_SYSVAR(spill_max_size),
                                         MYSQL_SYSVAR(data_home_dir),
                                         MYSQL_SYSVAR(tmpdir),
                                         MYSQL_SYSVAR(rollback_on_timeout),
@@ -166,7 +193,10 @@ int start(void* p) {
     options.cache_bytes = cache_size;
     options.checkpoint_log_bytes = checkpoint_log_size;
     options.log_segment_bytes = log_segment_size;
-    options.spill_max_bytes = history_max_size;
+    options.spill_max_bytes = spill_max_size;
+    options.history_max_bytes = history_max_size;
+    options.history_full = static_cast<uint32_t>(history_full);
+    options.snapshot_warn_seconds = snapshot_warn_age;
     options.commit_flush = static_cast<uint32_t>(flush_log_at_trx_commit);
     if (teak_engine_open(&options, &callbacks, &plugin.engine) != TEAK_OK) {
         teak::log_last_error("cannot start");
@@ -227,6 +257,19 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
      "Sizes of tables and indexes before and after compression",
      PLUGIN_LICENSE_GPL,
      teak::init_tables_table,
+     nullptr,
+     0x0001,
+     nullptr,
+     nullptr,
+     "0.1",
+     MariaDB_PLUGIN_MATURITY_GAMMA},
+    {MYSQL_INFORMATION_SCHEMA_PLUGIN,
+     &teak::snapshots_descriptor,
+     "TEAK_SNAPSHOTS",
+     "Teak",
+     "Open snapshots of Teak and what is kept for each",
+     PLUGIN_LICENSE_GPL,
+     teak::init_snapshots_table,
      nullptr,
      0x0001,
      nullptr,

@@ -63,7 +63,7 @@ typedef enum teak_status {
     TEAK_WOULD_BLOCK = 6, /* NOWAIT: locked by another transaction (HA_ERR_LOCK_WAIT_TIMEOUT) */
     TEAK_INTERRUPTED = 7, /* KILL (HA_ERR_ABORTED_BY_USER) */
     TEAK_CONFLICT = 8,    /* 1020 HA_ERR_RECORD_CHANGED; the whole transaction must be rolled back, as InnoDB does */
-    TEAK_TOO_OLD = 9,     /* the snapshot's history was given up (HA_ERR_RECORD_CHANGED, whole transaction) */
+    TEAK_TOO_OLD = 9,     /* the snapshot had to give way (a code of Teak's own); it fails until the transaction ends */
     TEAK_READ_ONLY =
         10, /* the engine stopped writing after a failure (HA_ERR_TABLE_READONLY); also a write in a READ ONLY transaction */
     TEAK_DISK_FULL = 11,         /* HA_ERR_RECORD_FILE_FULL (DISK_FULL) */
@@ -79,7 +79,8 @@ typedef enum teak_status {
     TEAK_UNKNOWN_VERSION = 21,   /* on-disk format of another build */
     TEAK_MISUSE = 22,            /* a call that makes no sense now (no transaction, bad argument): a bug of the shim */
     TEAK_INTERNAL = 23,          /* a panic was caught (HA_ERR_INTERNAL_ERROR) */
-    TEAK_TABLE_CHANGED = 24      /* altered after the snapshot (HA_ERR_TABLE_DEF_CHANGED) */
+    TEAK_TABLE_CHANGED = 24,     /* altered after the snapshot (HA_ERR_TABLE_DEF_CHANGED) */
+    TEAK_HISTORY_FULL = 25       /* the write waited in vain for old snapshots to end (HA_ERR_LOCK_WAIT_TIMEOUT) */
 } teak_status;
 
 /* Copies the text of this thread's last error, zero-terminated and cut to `capacity`; returns its whole length. */
@@ -110,6 +111,9 @@ typedef struct teak_callbacks {
     void (*wait_end)(void* thd);
 } teak_callbacks;
 
+/* What happens when old snapshots hold as much as they may: the oldest gives way, or writers wait. */
+enum { TEAK_HISTORY_FAIL_OLDEST = 0, TEAK_HISTORY_WAIT = 1 };
+
 typedef struct teak_options {
     teak_bytes directory;      /* e.g. <datadir>/#teak */
     teak_bytes temp_directory; /* empty: <directory>/tmp */
@@ -117,8 +121,12 @@ typedef struct teak_options {
     uint64_t checkpoint_log_bytes;
     uint64_t log_segment_bytes;
     uint64_t spill_max_bytes;
-    uint32_t commit_flush;     /* 0, 1, 2 as innodb_flush_log_at_trx_commit */
-    uint32_t recovery_threads; /* 0: one per processor */
+    uint64_t history_max_bytes;
+    uint64_t snapshot_warn_seconds; /* 0: never */
+    uint32_t commit_flush;          /* 0, 1, 2 as innodb_flush_log_at_trx_commit */
+    uint32_t recovery_threads;      /* 0: one per processor */
+    uint32_t history_full;          /* TEAK_HISTORY_... */
+    uint32_t reserved;
 } teak_options;
 
 void teak_options_default(teak_options* options);
@@ -130,6 +138,9 @@ void teak_engine_set_cache_bytes(teak_engine* engine, uint64_t bytes);
 void teak_engine_set_commit_flush(teak_engine* engine, uint32_t mode);
 void teak_engine_set_checkpoint_log_bytes(teak_engine* engine, uint64_t bytes);
 void teak_engine_set_spill_max_bytes(teak_engine* engine, uint64_t bytes);
+void teak_engine_set_history_max_bytes(teak_engine* engine, uint64_t bytes);
+void teak_engine_set_history_full(teak_engine* engine, uint32_t what);
+void teak_engine_set_snapshot_warn_seconds(teak_engine* engine, uint64_t seconds);
 
 teak_status teak_engine_checkpoint(teak_engine* engine);
 /* Everything committed so far is durable when it returns (flush_logs, commit_checkpoint_request). */
@@ -142,6 +153,19 @@ typedef struct teak_status_variable {
 /* SHOW STATUS: fills up to `capacity` variables, returns how many there are (at most 64; the same names in the same
    order each time). */
 size_t teak_engine_status_variables(teak_engine* engine, teak_status_variable* out, size_t capacity);
+/* An open snapshot, and what is kept for it: the versions of which it is the oldest that sees them. */
+typedef struct teak_snapshot {
+    uint64_t session;
+    uint64_t timestamp; /* it sees the commits up to this */
+    uint64_t age_seconds;
+    uint64_t versions;
+    uint64_t memory_bytes;
+    uint64_t spilled_bytes;
+    uint64_t too_old; /* 0 or 1: it had to give way */
+} teak_snapshot;
+/* Fills up to `capacity` of the open snapshots, oldest first, and returns how many there are. */
+size_t teak_engine_snapshots(teak_engine* engine, teak_snapshot* out, size_t capacity);
+
 /* SHOW ENGINE TEAK STATUS. Free with teak_buffer_free. */
 teak_status teak_engine_status_text(teak_engine* engine, teak_buffer* out);
 
@@ -449,10 +473,11 @@ teak_status teak_delete(teak_session* session, teak_table* table, teak_bytes pk,
 /* Sizes that src/ffi/border.rs asserts as well: a change on one side only does not build. */
 static_assert(sizeof(teak_bytes) == 16 && sizeof(teak_bound) == 24 && sizeof(teak_entry_view) == 32, "layout");
 static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof(teak_buffer) == 24, "layout");
-static_assert(sizeof(teak_options) == 72 && sizeof(teak_callbacks) == 40 && sizeof(teak_xid) == 164, "layout");
+static_assert(sizeof(teak_options) == 96 && sizeof(teak_callbacks) == 40 && sizeof(teak_xid) == 164, "layout");
 static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");
 static_assert(sizeof(teak_tree_report) == 72, "layout");
 static_assert(sizeof(teak_sample) == 40 && sizeof(teak_status_variable) == 16, "layout");
+static_assert(sizeof(teak_snapshot) == 56, "layout");
 static_assert(sizeof(teak_tree_spec) == 8 && sizeof(teak_savepoint) == 8, "layout");
 #endif
 #endif

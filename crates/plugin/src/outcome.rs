@@ -32,6 +32,7 @@ pub enum Status {
     Misuse = 22,
     Internal = 23,
     TableChanged = 24,
+    HistoryFull = 25,
 }
 
 /// Everything but success.
@@ -98,6 +99,15 @@ impl std::fmt::Display for Stop {
             Stop::Inconsistent { table, tree } => {
                 write!(f, "index {tree} of table '{table}' has an entry for a row that does not exist")
             }
+            Stop::Core(error @ Error::SnapshotTooOld { .. }) => {
+                write!(
+                    f,
+                    "{error}; begin a new transaction, and raise teak_history_max_size if it needs more time"
+                )
+            }
+            Stop::Core(error @ Error::HistoryFull { .. }) => {
+                write!(f, "{error}; raise teak_history_max_size, or end the sessions that information_schema.TEAK_SNAPSHOTS shows")
+            }
             Stop::Core(error) => error.fmt(f),
         }
     }
@@ -115,7 +125,8 @@ fn of_error(error: &Error) -> Status {
         Error::WouldBlock => Status::WouldBlock,
         Error::Interrupted => Status::Interrupted,
         Error::SnapshotConflict => Status::Conflict,
-        Error::SnapshotTooOld => Status::TooOld,
+        Error::SnapshotTooOld { .. } => Status::TooOld,
+        Error::HistoryFull { .. } => Status::HistoryFull,
         Error::TableChanged => Status::TableChanged,
         Error::TableExists(_) => Status::Exists,
         Error::NoSuchTable(_) => Status::NoTable,

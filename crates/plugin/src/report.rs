@@ -24,7 +24,9 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         cache_used_bytes,
         cache_budget_bytes,
         spilled_bytes,
-        history_bytes,
+        history,
+        snapshots_too_old,
+        history_waits,
         lock_waits,
         lock_timeouts,
         deadlocks,
@@ -45,7 +47,10 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"commits", commits),
         (c"deadlocks", deadlocks),
         (c"dirty_trees", dirty_trees),
-        (c"history_bytes", history_bytes),
+        (c"history_bytes", history.bytes()),
+        (c"history_spilled_bytes", history.spilled_bytes),
+        (c"history_versions", history.versions),
+        (c"history_waits", history_waits),
         (c"keys_read", reads),
         (c"keys_written", writes),
         (c"last_commit_timestamp", last_commit),
@@ -61,6 +66,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"sessions", engine.session_count() as u64),
         (c"snapshot_oldest_seconds", oldest_snapshot_age.as_secs()),
         (c"snapshots", snapshots),
+        (c"snapshots_too_old", snapshots_too_old),
         (c"spilled_bytes", spilled_bytes),
         (c"transactions_active", active_transactions),
         (c"transactions_prepared", prepared_transactions),
@@ -84,20 +90,42 @@ fn write_status(engine: &EngineHandle, out: &mut String) -> std::fmt::Result {
     storage(engine, &numbers, out)
 }
 
+/// So many snapshots are listed, the oldest; information_schema.TEAK_SNAPSHOTS has all.
+const MOST_LISTED: usize = 20;
+
 fn snapshots(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::fmt::Result {
-    let mut open: Vec<SnapshotInfo> = engine.core.snapshots();
-    open.sort_by_key(|s| std::cmp::Reverse(s.age));
-    writeln!(out, "\nSNAPSHOTS\nopen {}", open.len())?;
-    let Some(oldest) = open.first() else { return writeln!(out, "oldest: none") };
+    let open: Vec<SnapshotInfo> = engine.core.snapshots();
+    let settings = engine.core.settings();
     writeln!(
         out,
-        "oldest: session {}, age {:.1} s, timestamp {}, {} commits since, pins at most {} bytes of history",
-        oldest.session,
-        oldest.age.as_secs_f64(),
-        oldest.timestamp,
-        numbers.last_commit.saturating_sub(oldest.timestamp),
-        numbers.history_bytes,
-    )
+        "\nSNAPSHOTS\nopen {}, gave way so far {}; old versions kept {}: {} bytes in memory, {} spilled, at most {} ({:?}); writes that waited {}",
+        open.len(),
+        numbers.snapshots_too_old,
+        numbers.history.versions,
+        numbers.history.memory_bytes,
+        numbers.history.spilled_bytes,
+        settings.history_max_bytes(),
+        settings.history_full(),
+        numbers.history_waits,
+    )?;
+    if open.is_empty() {
+        return writeln!(out, "oldest: none");
+    }
+    for (i, snapshot) in open.iter().take(MOST_LISTED).enumerate() {
+        writeln!(
+            out,
+            "{}session {}, age {:.1} s, timestamp {}, {} commits since, holds {} versions, {} bytes{}",
+            if i == 0 { "oldest: " } else { "" },
+            snapshot.session,
+            snapshot.age.as_secs_f64(),
+            snapshot.timestamp,
+            numbers.last_commit.saturating_sub(snapshot.timestamp),
+            snapshot.held.versions,
+            snapshot.held.bytes(),
+            if snapshot.too_old { ", too old" } else { "" },
+        )?;
+    }
+    Ok(())
 }
 
 fn transactions(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::fmt::Result {
@@ -135,7 +163,7 @@ fn storage(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std
     let settings = engine.core.settings();
     writeln!(
         out,
-        "\nCACHE\nused {} of {} bytes; history spilled to disk {} of at most {} bytes",
+        "\nCACHE\nused {} of {} bytes; spilled to disk {} bytes, without history at most {}",
         numbers.cache_used_bytes,
         numbers.cache_budget_bytes,
         numbers.spilled_bytes,

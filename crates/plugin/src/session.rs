@@ -266,12 +266,23 @@ impl Session {
 
     /// Runs `operation`; if it fails its writes are undone.
     pub fn atomically<T>(&mut self, operation: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+        self.wait_for_history()?;
         let before = self.writable()?.savepoint();
         let result = operation(self);
         if result.is_err() {
             self.txn()?.rollback_to(before)?;
         }
         result
+    }
+
+    /// Waits for old snapshots to end, if there is no room for history and that is what writers are told to do.
+    fn wait_for_history(&mut self) -> Result<()> {
+        match &mut self.txn {
+            Some(txn) if txn.history_is_full() => {
+                self.waits.run(WaitPolicy::Wait, |wait| txn.wait_for_history(wait))
+            }
+            _ => Ok(()),
+        }
     }
 
     // ---- the end ----

@@ -199,7 +199,7 @@ impl Checkpointer {
         let directory = &self.system.directory;
         self.update_directory(capture, &written)?;
         // A snapshot of its own: the rows just written are newer than T, and nobody else writes here.
-        let now = self.clock.snapshot(0);
+        let now = self.clock.internal_snapshot();
         touched.trees.push(directory.clone());
         // There is always something: at least the row that was just written.
         let root = directory.checkpoint(now.timestamp(), generation, 1)?;

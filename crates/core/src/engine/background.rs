@@ -4,32 +4,49 @@ use super::shared::Shared;
 use crate::{Error, Result};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long a commit that does not wait for the log may be lost.
 const LOG_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Starts `teak-checkpoint` and `teak-log-sync`.
+/// How often old snapshots are looked at when nothing asks for it.
+const HISTORY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts `teak-checkpoint`, `teak-log-sync` and `teak-history`.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
-    let mut threads = Vec::new();
-    for (name, run) in [("teak-checkpoint", checkpoints as fn(&Shared)), ("teak-log-sync", sync_log)] {
-        let (progress, weak) = (shared.progress.clone(), Arc::downgrade(shared));
-        let is_checkpoint = name == "teak-checkpoint";
-        let body = move || loop {
-            let goes_on =
-                if is_checkpoint { progress.wait_for_work() } else { progress.pause(LOG_SYNC_INTERVAL) };
-            let Some(shared) = weak.upgrade().filter(|_| goes_on) else { break };
-            if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
-                // A bug. Nobody must wait for this thread, and nothing be built on what it left.
-                shared.fail("a background thread has panicked");
-                break;
-            }
-        };
-        let thread = std::thread::Builder::new().name(name.to_string()).spawn(body);
-        threads.push(thread.map_err(|_| Error::OutOfMemory("no thread for background work"))?);
-    }
+    let (progress, syncs) = (shared.progress.clone(), shared.progress.clone());
+    let bell = shared.context.past.bell().clone();
+    let threads = [
+        spawn("teak-checkpoint", shared, checkpoints, move || progress.wait_for_work())?,
+        spawn("teak-log-sync", shared, sync_log, move || syncs.pause(LOG_SYNC_INTERVAL))?,
+        spawn("teak-history", shared, Shared::look_after_history, move || {
+            bell.wait_for_work(HISTORY_INTERVAL)
+        })?,
+    ];
     shared.threads.lock().extend(threads);
     Ok(())
+}
+
+/// A thread that does `run` each time `wait` returns, until that says that the engine goes.
+fn spawn(
+    name: &str,
+    shared: &Arc<Shared>,
+    run: fn(&Shared),
+    wait: impl Fn() -> bool + Send + 'static,
+) -> Result<JoinHandle<()>> {
+    let weak = Arc::downgrade(shared);
+    let body = move || loop {
+        let goes_on = wait();
+        let Some(shared) = weak.upgrade().filter(|_| goes_on) else { break };
+        if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
+            // A bug. Nobody must wait for this thread, and nothing be built on what it left.
+            shared.fail("a background thread has panicked");
+            break;
+        }
+    };
+    let thread = std::thread::Builder::new().name(name.to_string()).spawn(body);
+    thread.map_err(|_| Error::OutOfMemory("no thread for background work"))
 }
 
 fn checkpoints(shared: &Shared) {

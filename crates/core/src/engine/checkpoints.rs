@@ -250,7 +250,7 @@ impl Shared {
             let damaged = self.damaged.lock();
             (!damaged.trees.is_empty()).then_some(damaged.replay_from)
         };
-        let snapshot = self.clock.snapshot(0);
+        let snapshot = self.clock.internal_snapshot();
         let log_end = self.log.end();
         self.progress.attempted.store(log_end, Ordering::SeqCst);
         let replay_from = [held, damaged].into_iter().flatten().fold(published, Lsn::min);

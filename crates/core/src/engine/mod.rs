@@ -10,6 +10,7 @@
 //! | `build.rs` | filling trees from unsorted entries |
 //! | `checkpoints.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
 //! | `open.rs` | a new directory, or recovery |
+//! | `snapshots.rs` | what old snapshots hold, and when they give way |
 //! | `settings.rs`, `statistics.rs` | knobs and numbers |
 //!
 //! This room knows all others. What a checkpoint writes and what a replay does is in [`crate::checkpoint`].
@@ -23,6 +24,7 @@ mod open;
 mod prepared;
 mod settings;
 mod shared;
+mod snapshots;
 mod statistics;
 mod tables;
 #[cfg(test)]
@@ -30,7 +32,7 @@ mod tests;
 mod transaction;
 mod work;
 
-pub use crate::tree::Tree;
+pub use crate::tree::{Held, Tree};
 pub use build::TreeBuild;
 pub use cursor::Cursor;
 pub use ddl::TreeSource;
@@ -167,14 +169,9 @@ impl Engine {
         self.shared.statistics()
     }
 
-    /// Active snapshots, oldest first.
+    /// Open snapshots, oldest first, with what is kept for each; also those that had to give way.
     pub fn snapshots(&self) -> Vec<SnapshotInfo> {
-        let info = |s: crate::mvcc::SnapshotInfo| SnapshotInfo {
-            session: s.label,
-            timestamp: s.timestamp,
-            age: s.since.elapsed(),
-        };
-        self.shared.clock.snapshots().into_iter().map(info).collect()
+        self.shared.user_snapshots()
     }
 
     /// Who waits for whom.
@@ -218,6 +215,7 @@ impl Shared {
     fn close(&self) -> Result<()> {
         let Some(directory_lock) = self.directory_lock.lock().take() else { return Ok(()) };
         self.progress.stop();
+        self.context.past.bell().stop();
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
             if thread.join().is_err() {
@@ -246,7 +244,9 @@ impl Shared {
 
     fn statistics(&self) -> Statistics {
         let locks = self.locks.counters();
-        let snapshots = self.clock.snapshots();
+        let mut snapshots = self.clock.snapshots();
+        snapshots.retain(|open| !open.internal);
+        let held = self.context.past.holders().into_values().fold(Held::default(), Held::plus);
         let log_end = self.log.end();
         Statistics {
             reads: self.counted.reads.get(),
@@ -264,13 +264,15 @@ impl Shared {
             cache_used_bytes: self.context.cache.used(),
             cache_budget_bytes: self.context.cache.budget(),
             spilled_bytes: self.context.spill.used_bytes(),
-            history_bytes: self.context.history_bytes(),
+            history: held,
+            snapshots_too_old: self.counted.snapshots_too_old.get(),
+            history_waits: self.counted.history_waits.get(),
             lock_waits: locks.waits,
             lock_timeouts: locks.timeouts,
             deadlocks: locks.deadlocks,
             lock_wait_time: std::time::Duration::from_nanos(locks.wait_nanoseconds),
             snapshots: snapshots.len() as u64,
-            oldest_snapshot_age: snapshots.iter().map(|s| s.since.elapsed()).max().unwrap_or_default(),
+            oldest_snapshot_age: snapshots.iter().map(|s| s.fate.age()).max().unwrap_or_default(),
             open_tables: self.tables.lock().len() as u64,
             dirty_trees: self.dirty.lock().len() as u64,
             replayed_operations: self.replayed_operations,

@@ -59,8 +59,8 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         cache.start()?;
     }
     let clock = Clock::new(superblock.timestamp);
-    let settings = Settings::new(&options, cache.clone(), spill.clone());
     let context = Arc::new(TreeContext::new(cache, clock.clone(), spill, options.dictionary_sample_bytes));
+    let settings = Settings::new(&options, context.clone());
     let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
     let space = Space::open(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
     let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);

@@ -1,27 +1,42 @@
 //! Settings that can be changed while the engine runs.
 
 use crate::cache::Cache;
-use crate::options::{CommitFlush, Options};
+use crate::options::{CommitFlush, HistoryFull, Options};
 use crate::store::SpillFile;
+use crate::tree::TreeContext;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The dynamic ones of [`Options`]. A change counts for what begins after it.
 pub struct Settings {
     commit_flush: AtomicU8,
     checkpoint_log_bytes: AtomicU64,
     spill_max_bytes: AtomicU64,
+    history_full: AtomicU8,
+    /// In milliseconds.
+    snapshot_warn_age: AtomicU64,
+    context: Arc<TreeContext>,
     cache: Arc<Cache>,
     spill: Arc<SpillFile>,
 }
 
+fn milliseconds(age: Duration) -> u64 {
+    u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
+}
+
 // Relaxed throughout this file: each setting stands for itself, nothing else is published through it.
 impl Settings {
-    pub(super) fn new(options: &Options, cache: Arc<Cache>, spill: Arc<SpillFile>) -> Settings {
+    pub(super) fn new(options: &Options, context: Arc<TreeContext>) -> Settings {
+        let (cache, spill) = (context.cache.clone(), context.spill.clone());
+        context.past.set_maximum(options.history_max_bytes);
         Settings {
             commit_flush: AtomicU8::new(options.commit_flush as u8),
             checkpoint_log_bytes: AtomicU64::new(options.checkpoint_log_bytes),
             spill_max_bytes: AtomicU64::new(options.spill_max_bytes),
+            history_full: AtomicU8::new(options.history_full as u8),
+            snapshot_warn_age: AtomicU64::new(milliseconds(options.snapshot_warn_age)),
+            context,
             cache,
             spill,
         }
@@ -51,12 +66,46 @@ impl Settings {
         self.checkpoint_log_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Disk that spilled data may take, in bytes.
+    /// What may be kept for old snapshots, in bytes.
+    pub fn history_max_bytes(&self) -> u64 {
+        self.context.past.maximum()
+    }
+
+    /// Sets what may be kept for old snapshots, in bytes.
+    pub fn set_history_max_bytes(&self, bytes: u64) {
+        self.context.past.set_maximum(bytes);
+    }
+
+    /// What happens when old snapshots hold as much as they may.
+    pub fn history_full(&self) -> HistoryFull {
+        match self.history_full.load(Ordering::Relaxed) {
+            0 => HistoryFull::FailOldest,
+            _ => HistoryFull::Wait,
+        }
+    }
+
+    /// Sets what happens when old snapshots hold as much as they may.
+    pub fn set_history_full(&self, what: HistoryFull) {
+        self.history_full.store(what as u8, Ordering::Relaxed);
+        self.context.past.bell().ring();
+    }
+
+    /// Of snapshots older than this the observer is told; zero: never.
+    pub fn snapshot_warn_age(&self) -> Duration {
+        Duration::from_millis(self.snapshot_warn_age.load(Ordering::Relaxed))
+    }
+
+    /// Sets the age from which the observer is told of a snapshot, in whole milliseconds; zero: never.
+    pub fn set_snapshot_warn_age(&self, age: Duration) {
+        self.snapshot_warn_age.store(milliseconds(age), Ordering::Relaxed);
+    }
+
+    /// Disk that spilled data of transactions and sorting may take, in bytes.
     pub fn spill_max_bytes(&self) -> u64 {
         self.spill_max_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets the disk that spilled data may take, in bytes.
+    /// Sets the disk that spilled data of transactions and sorting may take, in bytes.
     pub fn set_spill_max_bytes(&self, bytes: u64) {
         self.spill_max_bytes.store(bytes, Ordering::Relaxed);
         self.spill.set_maximum(bytes);

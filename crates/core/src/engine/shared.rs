@@ -176,5 +176,6 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // Without `close`: as after a crash, but the threads end.
         self.progress.stop();
+        self.context.past.bell().stop();
     }
 }

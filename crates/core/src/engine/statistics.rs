@@ -1,5 +1,6 @@
 //! Numbers for people who watch an engine.
 
+use crate::tree::Held;
 use crate::types::{Timestamp, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -37,8 +38,12 @@ pub struct Statistics {
     pub cache_budget_bytes: u64,
     /// Disk that spilled data takes, in bytes.
     pub spilled_bytes: u64,
-    /// What is kept for old snapshots only, in memory or spilled, in bytes.
-    pub history_bytes: u64,
+    /// What is kept for old snapshots only.
+    pub history: Held,
+    /// Snapshots that had to give way.
+    pub snapshots_too_old: u64,
+    /// Writes that waited for old snapshots to end.
+    pub history_waits: u64,
     /// Lock requests that waited.
     pub lock_waits: u64,
     /// Lock waits that timed out.
@@ -59,7 +64,7 @@ pub struct Statistics {
     pub replayed_operations: u64,
 }
 
-/// An active snapshot.
+/// An open snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotInfo {
     /// What [`super::Transaction::set_label`] was given.
@@ -68,6 +73,10 @@ pub struct SnapshotInfo {
     pub timestamp: Timestamp,
     /// How long it has been open.
     pub age: Duration,
+    /// What is kept for it: the versions of which it is the oldest that sees them.
+    pub held: Held,
+    /// It had to give way: reads fail with [`crate::Error::SnapshotTooOld`].
+    pub too_old: bool,
 }
 
 /// A transaction that waits for another.
@@ -111,4 +120,6 @@ pub(super) struct Counters {
     pub checkpoints: Counter,
     pub failed_checkpoints: Counter,
     pub checkpoint_waits: Counter,
+    pub snapshots_too_old: Counter,
+    pub history_waits: Counter,
 }

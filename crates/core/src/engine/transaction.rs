@@ -77,8 +77,10 @@ impl Transaction {
             View::Snapshot => self.open_snapshot(),
             View::Latest | View::Pending => Timestamp::MAX,
         };
-        let own = self.work.as_ref().and_then(|work| work.status());
-        Reader { snapshot, own, pending: view == View::Pending }
+        let work = self.work.as_ref();
+        let own = work.and_then(|work| work.status());
+        let guard = work.and_then(|work| work.snapshot.as_ref()).filter(|_| view == View::Snapshot);
+        Reader { snapshot, own, pending: view == View::Pending, fate: guard.map(|guard| guard.fate()) }
     }
 
     /// A cursor returned a key.
@@ -94,11 +96,24 @@ impl Transaction {
     pub fn write(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>) -> Result<()> {
         self.shared.health.check()?;
         self.shared.wait_for_checkpoint()?;
+        self.shared.mind_history();
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
         if work.phase != Phase::Active {
             return Err(Error::Xid("the transaction is prepared"));
         }
         work.write(&self.shared, tree, key, op)
+    }
+
+    /// Whether [`Transaction::wait_for_history`] has anything to wait for.
+    #[inline]
+    pub fn history_is_full(&self) -> bool {
+        self.shared.history_is_full()
+    }
+
+    /// To be called before a write, if writers are to wait while old snapshots hold as much as they may (see
+    /// [`crate::HistoryFull::Wait`]): [`Error::HistoryFull`] if that takes too long. Costs two loads otherwise.
+    pub fn wait_for_history(&mut self, wait: &WaitRequest<'_>) -> Result<()> {
+        self.shared.wait_for_history(wait)
     }
 
     /// Locks a row; `true` if the lock is new.
@@ -144,9 +159,9 @@ impl Transaction {
     /// not there may have come and gone meanwhile: nobody kept that.
     pub fn changed_since_snapshot(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
-        let Some(snapshot) = &work.snapshot else { return Ok(false) };
-        let timestamp = snapshot.timestamp();
-        tree.changed_since(key, timestamp, work.status_or_new())
+        work.status_or_new();
+        let (Some(snapshot), Some(own)) = (&work.snapshot, work.status()) else { return Ok(false) };
+        tree.changed_since(key, snapshot, own)
     }
 
     /// A point to go back to.

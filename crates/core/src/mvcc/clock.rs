@@ -3,16 +3,32 @@
 use super::snapshots::{ActiveSnapshots, Registry, SnapshotGuard, SnapshotInfo};
 use super::TxnStatus;
 use crate::types::Timestamp;
+use arc_swap::ArcSwapOption;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Orders commits and knows the active snapshots.
 pub struct Clock {
     latch: CachePadded<Mutex<()>>,
     last: CachePadded<AtomicU64>,
     registry: Registry,
+    /// The last list of active snapshots, if it was long.
+    recent: ArcSwapOption<Recent>,
+}
+
+/// Lists of snapshots up to this length are made anew each time.
+const FEW: usize = 128;
+
+/// A long list is used for so many times the time that it took to make.
+const REUSE: u32 = 16;
+
+struct Recent {
+    active: Arc<ActiveSnapshots>,
+    made: Instant,
+    cost: Duration,
 }
 
 impl Clock {
@@ -22,6 +38,7 @@ impl Clock {
             latch: CachePadded::new(Mutex::new(())),
             last: CachePadded::new(AtomicU64::new(last)),
             registry: Registry::new(),
+            recent: ArcSwapOption::empty(),
         })
     }
 
@@ -44,18 +61,55 @@ impl Clock {
 
     /// Takes a snapshot of now. `label` names its owner in status output (the session).
     pub fn snapshot(self: &Arc<Self>, label: u64) -> SnapshotGuard {
-        let (timestamp, slot) = self.registry.register(label, || self.last_committed());
-        SnapshotGuard::new(self.clone(), timestamp, slot)
+        self.register(label, false)
     }
 
-    /// What the past is still needed for. Safe to use for as long as one likes: it errs to the side of keeping.
-    pub fn active_snapshots(&self) -> ActiveSnapshots {
+    /// The same for the engine's own use: it never has to give way.
+    pub fn internal_snapshot(self: &Arc<Self>) -> SnapshotGuard {
+        self.register(0, true)
+    }
+
+    fn register(self: &Arc<Self>, label: u64, internal: bool) -> SnapshotGuard {
+        let (info, slot) = self.registry.register(label, internal, || self.last_committed());
+        SnapshotGuard::new(self.clone(), info, slot)
+    }
+
+    /// What the past is still needed for. Safe to use for as long as one likes: it errs to the side of keeping. With thousands of snapshots it
+    /// may be a moment old, so that looking at them all takes a bounded share of the time of those who ask.
+    pub fn active_snapshots(&self) -> Arc<ActiveSnapshots> {
+        if let Some(recent) = &*self.recent.load() {
+            if recent.made.elapsed() < recent.cost * REUSE {
+                return recent.active.clone();
+            }
+        }
+        let before = Instant::now();
+        let active = Arc::new(self.newest_active_snapshots());
+        let recent = (active.count() > FEW).then(|| {
+            let made = Instant::now();
+            Arc::new(Recent { active: active.clone(), made, cost: made - before })
+        });
+        if recent.is_some() || self.recent.load().is_some() {
+            self.recent.store(recent);
+        }
+        active
+    }
+
+    /// The same as of now.
+    pub fn newest_active_snapshots(&self) -> ActiveSnapshots {
         // The floor is read before the registry: a snapshot that registers while we look is at or above it.
         let floor = self.last_committed();
         self.registry.active(floor)
     }
 
-    /// All active snapshots, oldest first.
+    /// Makes an open snapshot give way: its readers get [`crate::Error::SnapshotTooOld`] from now on, which names `maximum`, and nothing is kept
+    /// for it. `false`: it had done so before.
+    pub fn give_way(&self, snapshot: &SnapshotInfo, maximum: u64) -> bool {
+        let first = snapshot.fate.give_way(maximum);
+        self.recent.store(None);
+        first
+    }
+
+    /// All open snapshots, oldest first, also those that gave way.
     pub fn snapshots(&self) -> Vec<SnapshotInfo> {
         self.registry.list()
     }

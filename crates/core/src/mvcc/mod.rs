@@ -9,5 +9,5 @@ mod snapshots;
 mod status;
 
 pub use clock::Clock;
-pub use snapshots::{ActiveSnapshots, SnapshotGuard, SnapshotInfo};
+pub use snapshots::{ActiveSnapshots, Fate, SnapshotGuard, SnapshotInfo};
 pub use status::{State, TxnStatus};

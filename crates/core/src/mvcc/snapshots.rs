@@ -1,27 +1,89 @@
 //! The registry of active snapshots, and what it means for garbage.
 //!
+//! A snapshot can be made to *give way*: its [`Fate`] is marked, and from then on it does not count when garbage is judged. A reader that gets
+//! hold of a view (of a leaf) and then finds the fate unmarked knows that whoever made the view found it unmarked too: all it needs is there.
+//!
 //! Interval rule (after Steam, PVLDB 13(2), 2019): a version that was current during [begin, end) is garbage as soon as no active
 //! snapshot lies in that interval, also while much older snapshots live.
 
 use super::Clock;
 use crate::types::Timestamp;
+use crate::{Error, Result};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 const SHARDS: usize = 16;
 
-/// One active snapshot, for status output.
+/// What became of a snapshot, shared by its owner and the registry.
+#[derive(Debug)]
+pub struct Fate {
+    since: Instant,
+    gave_way: AtomicBool,
+    /// How old it was then, and the bytes of history that were allowed.
+    end: OnceLock<(Duration, u64)>,
+    /// Somebody has been told how old it is.
+    warned: AtomicBool,
+}
+
+impl Fate {
+    fn new() -> Arc<Fate> {
+        let (gave_way, warned) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Fate { since: Instant::now(), gave_way, end: OnceLock::new(), warned })
+    }
+
+    /// [`Error::SnapshotTooOld`] if it had to give way. To be asked *after* the view to be read was got hold of.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        match self.gave_way() {
+            true => Err(self.error()),
+            false => Ok(()),
+        }
+    }
+
+    /// From here on nobody keeps anything for it. `false`: it had given way before.
+    pub(super) fn give_way(&self, maximum: u64) -> bool {
+        let first = self.end.set((self.age(), maximum)).is_ok();
+        self.gave_way.store(true, Ordering::SeqCst);
+        first
+    }
+
+    /// Whether it had to give way.
+    #[inline]
+    pub fn gave_way(&self) -> bool {
+        self.gave_way.load(Ordering::SeqCst)
+    }
+
+    /// How long ago it was taken.
+    pub fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// `true` for the first who asks.
+    pub fn warn(&self) -> bool {
+        !self.warned.swap(true, Ordering::SeqCst)
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        let (age, maximum) = self.end.get().copied().unwrap_or((self.age(), 0));
+        Error::SnapshotTooOld { age, maximum }
+    }
+}
+
+/// One open snapshot.
 #[derive(Debug, Clone)]
 pub struct SnapshotInfo {
     /// Its timestamp.
     pub timestamp: Timestamp,
     /// Whom it belongs to (the session's number).
     pub label: u64,
-    /// When it was taken.
-    pub since: Instant,
+    /// The engine took it for itself: it never gives way.
+    pub internal: bool,
+    /// What became of it.
+    pub fate: Arc<Fate>,
     id: u64,
 }
 
@@ -46,7 +108,12 @@ impl Registry {
     }
 
     /// Reads the time and registers it in one critical section of the shard.
-    pub(super) fn register(&self, label: u64, now: impl Fn() -> Timestamp) -> (Timestamp, (usize, u64)) {
+    pub(super) fn register(
+        &self,
+        label: u64,
+        internal: bool,
+        now: impl Fn() -> Timestamp,
+    ) -> (SnapshotInfo, (usize, u64)) {
         let id = if label == 0 {
             // Relaxed: only uniqueness matters.
             self.next.fetch_add(1, Ordering::Relaxed) << 32
@@ -61,8 +128,9 @@ impl Registry {
         // The count rises before the time is read: who sees 0 has read a floor that this snapshot cannot undercut.
         shard.count.store(snapshots.len() + 1, Ordering::SeqCst);
         let timestamp = now();
-        snapshots.push(SnapshotInfo { timestamp, label, since: Instant::now(), id });
-        (timestamp, (shard_number, id))
+        let info = SnapshotInfo { timestamp, label, internal, fate: Fate::new(), id };
+        snapshots.push(info.clone());
+        (info, (shard_number, id))
     }
 
     fn unregister(&self, (shard, id): (usize, u64)) {
@@ -78,7 +146,8 @@ impl Registry {
         let mut timestamps = Vec::new();
         for shard in &self.shards {
             if shard.count.load(Ordering::SeqCst) != 0 {
-                timestamps.extend(shard.snapshots.lock().iter().map(|s| s.timestamp));
+                let snapshots = shard.snapshots.lock();
+                timestamps.extend(snapshots.iter().filter(|s| !s.fate.gave_way()).map(|s| s.timestamp));
             }
         }
         timestamps.sort_unstable();
@@ -91,7 +160,7 @@ impl Registry {
         for shard in &self.shards {
             all.extend(shard.snapshots.lock().iter().cloned());
         }
-        all.sort_by_key(|s| (s.timestamp, s.since));
+        all.sort_by_key(|s| (s.timestamp, s.fate.since));
         all
     }
 }
@@ -100,12 +169,19 @@ impl Registry {
 pub struct SnapshotGuard {
     clock: Arc<Clock>,
     timestamp: Timestamp,
+    fate: Arc<Fate>,
     slot: (usize, u64),
 }
 
 impl SnapshotGuard {
-    pub(super) fn new(clock: Arc<Clock>, timestamp: Timestamp, slot: (usize, u64)) -> SnapshotGuard {
-        SnapshotGuard { clock, timestamp, slot }
+    pub(super) fn new(clock: Arc<Clock>, info: SnapshotInfo, slot: (usize, u64)) -> SnapshotGuard {
+        SnapshotGuard { clock, timestamp: info.timestamp, fate: info.fate, slot }
+    }
+
+    /// What became of it.
+    #[inline]
+    pub fn fate(&self) -> &Fate {
+        &self.fate
     }
 
     /// The snapshot sees all commits with timestamps up to this.
@@ -136,8 +212,28 @@ impl ActiveSnapshots {
         if end > self.floor {
             return true;
         }
+        self.holder(begin, end).is_some()
+    }
+
+    /// Whom a version that was current during [begin, end) is kept for: the oldest snapshot that sees it. Without one it may be kept for those
+    /// that were being taken: then the floor stands for them.
+    pub fn holder(&self, begin: Timestamp, end: Timestamp) -> Option<Timestamp> {
+        if begin >= end {
+            return None;
+        }
         let at = self.timestamps.partition_point(|&t| t < begin);
-        self.timestamps.get(at).is_some_and(|&t| t < end)
+        let oldest = self.timestamps.get(at).copied().filter(|&t| t < end);
+        oldest.or((end > self.floor).then_some(self.floor.max(begin)))
+    }
+
+    /// Whether there is a snapshot with this timestamp.
+    pub fn contains(&self, timestamp: Timestamp) -> bool {
+        self.timestamps.binary_search(&timestamp).is_ok()
+    }
+
+    /// How many different timestamps.
+    pub fn count(&self) -> usize {
+        self.timestamps.len()
     }
 }
 
@@ -166,6 +262,27 @@ mod tests {
         assert!(active.needs(50, 101), "what is current at the floor stays");
         drop(old);
         assert!(!clock.active_snapshots().needs(5, 11));
+    }
+
+    #[test]
+    fn a_version_is_held_by_the_oldest_that_sees_it_and_by_nobody_who_gave_way() {
+        let clock = Clock::new(0);
+        advance(&clock, 10);
+        let first = clock.snapshot(1);
+        advance(&clock, 10);
+        let second = clock.snapshot(2);
+        advance(&clock, 10);
+        assert_eq!(clock.active_snapshots().holder(0, 25), Some(10));
+        assert_eq!(clock.active_snapshots().holder(11, 25), Some(20));
+        assert_eq!(clock.active_snapshots().holder(21, 25), None);
+        assert!(first.fate().check().is_ok());
+        let oldest = &clock.snapshots()[0];
+        assert!(clock.give_way(oldest, 77) && !clock.give_way(oldest, 77));
+        let error = first.fate().check();
+        assert!(matches!(error, Err(Error::SnapshotTooOld { maximum: 77, .. })), "{error:?}");
+        assert!(second.fate().check().is_ok());
+        assert_eq!(clock.active_snapshots().holder(0, 25), Some(20));
+        assert_eq!(clock.snapshots().len(), 2, "it is listed until its owner lets go");
     }
 
     #[test]

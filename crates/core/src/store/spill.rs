@@ -20,10 +20,25 @@ const UNIT: u64 = 64;
 /// An empty file past this size is cut.
 const KEPT_BYTES: u64 = 1 << 20;
 
+/// Whose budget pays for an extent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Large transactions, dirty blocks, sorting.
+    Work,
+    /// Old snapshots.
+    History,
+}
+
+fn occupied(bytes: usize) -> u64 {
+    (bytes as u64).max(1).next_multiple_of(UNIT)
+}
+
 /// A file of temporary extents. All methods may be called from any thread.
 pub struct SpillFile {
     file: Arc<dyn File>,
     maximum_bytes: AtomicU64,
+    /// Of what is stored, what old snapshots need.
+    history_bytes: AtomicU64,
     allocator: Mutex<Allocator>,
 }
 
@@ -40,6 +55,7 @@ impl SpillFile {
         Ok(Arc::new(SpillFile {
             file,
             maximum_bytes: AtomicU64::new(maximum_bytes),
+            history_bytes: AtomicU64::new(0),
             allocator: Mutex::new(Allocator::new(0)),
         }))
     }
@@ -54,6 +70,11 @@ impl SpillFile {
         self.maximum_bytes.store(bytes, Ordering::Relaxed); // Relaxed: a number on its own
     }
 
+    /// Bytes that history takes: see [`SpillFile::write_history`].
+    pub fn history_bytes(&self) -> u64 {
+        self.history_bytes.load(Ordering::Relaxed) // Relaxed: a number on its own
+    }
+
     /// Bytes in use.
     pub fn used_bytes(&self) -> u64 {
         let allocator = self.allocator.lock();
@@ -62,18 +83,34 @@ impl SpillFile {
 
     /// Stores `bytes`; [`Error::SpillFull`] if the budget does not allow it.
     pub fn write(self: &Arc<Self>, bytes: &[u8]) -> Result<SpillExtent> {
-        let occupied = (bytes.len() as u64).max(1).next_multiple_of(UNIT);
+        self.store(bytes, Kind::Work)
+    }
+
+    /// Stores what only old snapshots need. It has a budget of its own, which the owner of the snapshots keeps: nobody fails here
+    /// because of it.
+    pub fn write_history(self: &Arc<Self>, bytes: &[u8]) -> Result<SpillExtent> {
+        self.store(bytes, Kind::History)
+    }
+
+    fn store(self: &Arc<Self>, bytes: &[u8], kind: Kind) -> Result<SpillExtent> {
+        let occupied = occupied(bytes.len());
         let maximum = self.maximum_bytes.load(Ordering::Relaxed); // Relaxed: a number on its own
         let offset = {
             let mut allocator = self.allocator.lock();
-            if allocator.end() - allocator.free_bytes() + occupied > maximum {
-                return Err(Error::SpillFull { path: self.file.path().to_path_buf(), maximum });
+            let work = (allocator.end() - allocator.free_bytes()).saturating_sub(self.history_bytes());
+            match kind {
+                Kind::Work if work + occupied > maximum => {
+                    return Err(Error::SpillFull { path: self.file.path().to_path_buf(), maximum });
+                }
+                Kind::Work => {}
+                // Relaxed: changed under the allocator's mutex only.
+                Kind::History => drop(self.history_bytes.fetch_add(occupied, Ordering::Relaxed)),
             }
             allocator.allocate(occupied)
         };
         // From here on dropping the extent gives the space back, also when the write fails.
         let (file, checksum) = (self.clone(), checksum(bytes));
-        let extent = SpillExtent { file, offset, bytes: bytes.len(), checksum, raw: None };
+        let extent = SpillExtent { file, offset, bytes: bytes.len(), checksum, raw: None, kind };
         self.file.write_at(offset, bytes)?;
         Ok(extent)
     }
@@ -90,8 +127,12 @@ impl SpillFile {
         }
     }
 
-    fn release(&self, offset: u64, bytes: u64) {
+    fn release(&self, offset: u64, bytes: u64, kind: Kind) {
         let mut allocator = self.allocator.lock();
+        if kind == Kind::History {
+            // Relaxed: as in `store`.
+            self.history_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
         let released = allocator.release(offset, bytes);
         debug_assert!(released, "a spill extent is freed once");
         let end = allocator.trim();
@@ -110,6 +151,7 @@ pub struct SpillExtent {
     checksum: u64,
     /// Size before compression; `None`: not compressed.
     raw: Option<usize>,
+    kind: Kind,
 }
 
 impl SpillExtent {
@@ -144,7 +186,7 @@ impl SpillExtent {
 
 impl Drop for SpillExtent {
     fn drop(&mut self) {
-        self.file.release(self.offset, (self.bytes as u64).max(1).next_multiple_of(UNIT));
+        self.file.release(self.offset, occupied(self.bytes), self.kind);
     }
 }
 
@@ -184,6 +226,11 @@ mod tests {
         let second = spill.write(&[2; 100]).unwrap();
         spill.set_maximum(100);
         assert!(spill.write(&[3; 1]).is_err());
+        let history = spill.write_history(&[4; 5000]).unwrap();
+        assert_eq!((spill.history_bytes(), spill.used_bytes()), (5056, 5056 + 128));
+        assert_eq!(history.read().unwrap(), [4; 5000]);
+        drop(history);
+        assert_eq!((spill.history_bytes(), spill.used_bytes()), (0, 128));
         assert_eq!(second.read().unwrap(), [2; 100]);
     }
 

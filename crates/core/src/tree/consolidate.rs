@@ -8,6 +8,7 @@ use super::block::{Block, Value};
 use super::builder::BlockBuilder;
 use super::delta::{Delta, EntryRef, Version, VersionOp};
 use super::history::{self, History, HistoryEntry};
+use super::past::shares_of;
 use super::visibility::{seen, Content, Seen};
 use crate::mvcc::{ActiveSnapshots, State};
 use crate::types::Timestamp;
@@ -295,7 +296,7 @@ pub(crate) fn fold(
         history.retain(|entry| !gone.contains(entry.key));
         history::sort(&mut history);
     }
-    Folded { pieces: with_history(cut, &history), horizon, appended }
+    Folded { pieces: with_history(cut, &history, active), horizon, appended }
 }
 
 /// At what weight to begin a new piece: an append-only leaf is cut when full, so that a full base is never rewritten;
@@ -325,7 +326,11 @@ fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> (usize, bool
 }
 
 /// Gives each piece its part of the sorted history.
-fn with_history(cut: Vec<(Vec<u8>, Block, Delta)>, mut history: &[HistoryEntry<'_>]) -> Vec<Piece> {
+fn with_history(
+    cut: Vec<(Vec<u8>, Block, Delta)>,
+    mut history: &[HistoryEntry<'_>],
+    active: &ActiveSnapshots,
+) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(cut.len());
     let mut cut = cut.into_iter().peekable();
     while let Some((low, base, delta)) = cut.next() {
@@ -333,7 +338,7 @@ fn with_history(cut: Vec<(Vec<u8>, Block, Delta)>, mut history: &[HistoryEntry<'
             cut.peek().map_or(history.len(), |(next, _, _)| history.partition_point(|e| *e.key < **next));
         let (own, rest) = history.split_at(own);
         history = rest;
-        pieces.push(Piece { low, base, delta, history: History::from_sorted(own) });
+        pieces.push(Piece { low, base, delta, history: History::from_sorted(own, shares_of(own, active)) });
     }
     pieces
 }

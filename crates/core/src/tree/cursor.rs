@@ -10,7 +10,8 @@ use super::delta::{Delta, EntryRef, Version};
 use super::history::History;
 use super::leaf::{Changes, LeafView};
 use super::node::Node;
-use super::visibility::{seen, visible, Content, Reader, Seen};
+use super::vacancy::{is_spent, Towards};
+use super::visibility::{seen, visible, Reader, Seen};
 use super::Tree;
 use crate::types::Seek;
 use crate::Result;
@@ -68,6 +69,9 @@ pub struct TreeCursor {
     yielded: usize,
     /// Entries of the pinned leaf's delta that were merged, weighted by what each cost.
     merged: u32,
+    /// Leaves that were pinned so far.
+    #[cfg(test)]
+    pub(super) pinned: usize,
 }
 
 // SAFETY: the raw pointers (`item`, `delta_at`) point into `pin.delta`, which the cursor owns by an Arc and which is Send and Sync.
@@ -87,6 +91,8 @@ impl TreeCursor {
             delta_at: None,
             yielded: 0,
             merged: 0,
+            #[cfg(test)]
+            pinned: 0,
         }
     }
 
@@ -157,7 +163,12 @@ impl TreeCursor {
     }
 
     /// Pins the leaf that was found, if `holds` says that it is the right one.
-    fn pin_leaf(&mut self, node: Arc<Node>, holds: impl Fn(&LeafView) -> bool) -> Result<bool> {
+    fn pin_leaf(
+        &mut self,
+        reader: &Reader<'_>,
+        node: Arc<Node>,
+        holds: impl Fn(&LeafView) -> bool,
+    ) -> Result<bool> {
         self.settle();
         self.forget();
         let Node::Leaf(leaf) = &*node else { return Ok(false) };
@@ -167,26 +178,31 @@ impl TreeCursor {
         if !holds(&view) {
             return Ok(false);
         }
+        reader.check()?;
         leaf.touch();
         let base = leaf.base(&node, &view)?;
         let delta = leaf.delta(&view)?;
         let view = arc_swap::Guard::into_inner(view);
         self.yielded = 0;
+        #[cfg(test)]
+        {
+            self.pinned += 1;
+        }
         self.pin = Some(Pin { view, base, delta, history: None, changes, ephemeral: false, node });
         Ok(true)
     }
 
-    fn pin_for(&mut self, key: &[u8]) -> Result<()> {
+    fn pin_for(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<()> {
         loop {
             let node = self.tree.find_leaf(key)?;
-            if self.pin_leaf(node, |view| view.holds(key))? {
+            if self.pin_leaf(reader, node, |view| view.holds(key))? {
                 return Ok(());
             }
         }
     }
 
     /// Pins the leaf with the greatest keys below `key`.
-    fn pin_before(&mut self, key: &[u8]) -> Result<()> {
+    fn pin_before(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<()> {
         loop {
             let node = self.tree.find_leaf_before(key)?;
             let fits = |view: &LeafView| {
@@ -194,16 +210,33 @@ impl TreeCursor {
                     && (*view.low < *key || key.is_empty())
                     && view.high.as_ref().is_none_or(|high| *key <= **high)
             };
-            if self.pin_leaf(node, fits)? {
+            if self.pin_leaf(reader, node, fits)? {
                 return Ok(());
             }
         }
     }
 
-    fn pin_last(&mut self) -> Result<()> {
+    /// Pins the next leaf beyond `bound` that has something for the reader; `false`: there is none.
+    fn pin_next(&mut self, reader: &Reader<'_>, towards: Towards, bound: &[u8]) -> Result<bool> {
+        let before = self.tree.changes.now();
+        if let Some(found) = self.tree.occupied_leaf(before, towards, bound, reader.snapshot)? {
+            let Some(node) = found else { return Ok(false) };
+            if self.pin_leaf(reader, node, |view| !view.dead)? && self.tree.changes.now() == before {
+                return Ok(true);
+            }
+        }
+        // Leaves are being split or removed. The neighbour is never wrong.
+        match towards {
+            Towards::Greater => self.pin_for(reader, bound)?,
+            Towards::Lesser => self.pin_before(reader, bound)?,
+        }
+        Ok(true)
+    }
+
+    fn pin_last(&mut self, reader: &Reader<'_>) -> Result<()> {
         loop {
             let node = self.tree.last_leaf()?;
-            if self.pin_leaf(node, |view| !view.dead && view.high.is_none())? {
+            if self.pin_leaf(reader, node, |view| !view.dead && view.high.is_none())? {
                 return Ok(());
             }
         }
@@ -211,7 +244,7 @@ impl TreeCursor {
 
     /// Looks `key` up. If it is absent, the cursor stands between its neighbours, and `next` and `prev` go there.
     pub fn get(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
-        self.pin_for(key)?;
+        self.pin_for(reader, key)?;
         if self.key.as_ptr() != key.as_ptr() {
             self.key.clear();
             self.key.extend_from_slice(key);
@@ -286,7 +319,7 @@ impl TreeCursor {
 
     /// Goes to the last key.
     pub fn last(&mut self, reader: &Reader<'_>) -> Result<bool> {
-        self.pin_last()?;
+        self.pin_last(reader)?;
         self.prepare_backward(reader, None)?;
         self.step_backward(reader)
     }
@@ -302,7 +335,7 @@ impl TreeCursor {
     pub fn next(&mut self, reader: &Reader<'_>) -> Result<bool> {
         if self.ready != Ready::Forward || !self.is_fresh() {
             let key = std::mem::take(&mut self.key);
-            let pinned = if self.is_fresh() { Ok(()) } else { self.pin_for(&key) };
+            let pinned = if self.is_fresh() { Ok(()) } else { self.pin_for(reader, &key) };
             self.key = key;
             pinned?;
             self.prepare_forward(reader, true)?;
@@ -314,7 +347,7 @@ impl TreeCursor {
     pub fn prev(&mut self, reader: &Reader<'_>) -> Result<bool> {
         if self.ready != Ready::Backward || !self.is_fresh() {
             let key = std::mem::take(&mut self.key);
-            let pinned = self.pin_before(&key);
+            let pinned = self.pin_before(reader, &key);
             self.key = key;
             pinned?;
             let key = std::mem::take(&mut self.key);
@@ -415,16 +448,21 @@ impl TreeCursor {
         }
     }
 
+    /// There is nothing further.
+    fn end(&mut self) -> bool {
+        self.item = Item::None;
+        self.ready = Ready::No;
+        false
+    }
+
     fn enter_next_leaf(&mut self, reader: &Reader<'_>) -> Result<bool> {
         let Some(pin) = &self.pin else { return Ok(false) };
         let high = pin.view.high.clone();
         self.tidy_up();
-        let Some(high) = high else {
-            self.item = Item::None;
-            self.ready = Ready::No;
-            return Ok(false);
-        };
-        self.pin_for(&high)?;
+        let Some(high) = high else { return Ok(self.end()) };
+        if !self.pin_next(reader, Towards::Greater, &high)? {
+            return Ok(self.end());
+        }
         // The leaf may begin before `high` (its left neighbour was removed): keys below were seen already.
         let begins_there = self.pin.as_ref().is_some_and(|pin| *pin.view.low == *high);
         if begins_there {
@@ -446,14 +484,20 @@ impl TreeCursor {
     /// A leaf that had content but nothing to see wastes everybody's time: have it consolidated.
     fn tidy_up(&mut self) {
         let Some(pin) = &self.pin else { return };
-        if self.yielded == 0
-            && !pin.ephemeral
-            && pin.delta.len() >= 16
-            && matches!(pin.view.delta, Changes::Live(_))
-        {
-            // A failure shows again to whoever needs the leaf's content.
-            let _ = self.tree.tidy(&pin.node);
+        if self.yielded > 0 || pin.ephemeral {
+            return;
         }
+        let is_live = matches!(pin.view.delta, Changes::Live(_));
+        // A failure shows again to whoever needs the leaf's content.
+        let _ = match pin.delta.is_empty() {
+            // The only leaf of a tree stays.
+            true if pin.view.low.is_empty() && pin.view.high.is_none() => Ok(()),
+            true if pin.base.is_empty() && pin.node.vacancy().is_occupied() => self.tree.retire(&pin.node),
+            true => Ok(()),
+            false if is_spent(&pin.base, &pin.delta) => self.tree.maintain(&pin.node),
+            false if is_live && pin.delta.len() >= 16 => self.tree.tidy(&pin.node),
+            false => Ok(()),
+        };
     }
 
     fn step_backward(&mut self, reader: &Reader<'_>) -> Result<bool> {
@@ -498,12 +542,9 @@ impl TreeCursor {
         let Some(pin) = &self.pin else { return Ok(false) };
         let low = pin.view.low.clone();
         self.tidy_up();
-        if low.is_empty() {
-            self.item = Item::None;
-            self.ready = Ready::No;
-            return Ok(false);
+        if low.is_empty() || !self.pin_next(reader, Towards::Lesser, &low)? {
+            return Ok(self.end());
         }
-        self.pin_before(&low)?;
         self.prepare_backward(reader, Some(&low))?;
         self.key.clear();
         self.key.extend_from_slice(&low);
@@ -532,53 +573,4 @@ fn greatest_key(base: &Block, delta: &Delta) -> Option<Vec<u8>> {
         _ if base.is_empty() => None,
         _ => Some(key),
     }
-}
-
-impl Tree {
-    /// The leaf's content as `reader` sees it, as one block.
-    pub(crate) fn materialise(
-        &self,
-        node: &Arc<Node>,
-        view: &Arc<LeafView>,
-        reader: &Reader<'_>,
-    ) -> Result<Block> {
-        let Node::Leaf(leaf) = &**node else { return Ok(Block::empty()) };
-        let base = leaf.base(node, view)?;
-        let delta = leaf.delta(view)?;
-        let history = if reader.snapshot < view.horizon { leaf.history(view)? } else { None };
-        Ok(materialise(&Content { view, base: &base, delta: &delta, history: history.as_deref() }, reader))
-    }
-}
-
-/// Base, delta and history of one leaf as one reader sees them.
-pub(crate) fn materialise(content: &Content<'_>, reader: &Reader<'_>) -> Block {
-    let Content { view, base, delta, history } = *content;
-    let past = history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < view.horizon);
-    let mut keys: Vec<&[u8]> =
-        past.map(|entry| entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let mut builder = super::builder::BlockBuilder::reused();
-    let mut at = 0;
-    for key in keys {
-        let found = base.search(key);
-        let to = match found {
-            Ok(to) | Err(to) => to,
-        };
-        builder.push_range(base, at..to);
-        at = to + usize::from(found.is_ok());
-        let version = delta.find(key).and_then(|entry| visible(entry.newest(), reader));
-        let value = match seen(version) {
-            Seen::Value(value) => Some(value),
-            Seen::Gone => None,
-            Seen::Nothing => content.below_delta(found.ok(), key, reader),
-        };
-        if let Some(value) = value {
-            builder.push(key, value);
-        }
-    }
-    builder.push_range(base, at..base.len());
-    let block = builder.finish();
-    builder.give_back();
-    block
 }

@@ -5,7 +5,7 @@ use super::leaf::{Archive, Base, Changes, Leaf, LeafState, LeafView, SpilledBase
 use super::node::Node;
 use super::spill::{SpilledDelta, SpilledHistory};
 use crate::cache::Evictable;
-use crate::Result;
+use crate::{Error, Result};
 use std::sync::Arc;
 
 /// Deltas below this many bytes stay: reading them back would cost more than they take.
@@ -78,14 +78,22 @@ fn evicted_delta(leaf: &Leaf, view: &LeafView) -> Result<Option<Changes>> {
 }
 
 fn evicted_history(leaf: &Leaf, view: &LeafView) -> Result<Option<Archive>> {
+    let context = &leaf.shared.context;
     // All its entries ended at or before the horizon: once no snapshot is older than that, nobody looks at it again.
-    let needed = || leaf.shared.context.clock.active_snapshots().needs(0, view.horizon);
+    let needed = || context.clock.active_snapshots().needs(0, view.horizon);
     match &view.history {
         Archive::Empty => Ok(None),
         _ if !needed() => Ok(Some(Archive::Empty)),
         Archive::Live(history) if history.memory() > SMALL_HISTORY_BYTES => {
-            let spilled = SpilledHistory::write(history, &leaf.shared.context)?;
-            Ok(Some(Archive::Spilled(Arc::new(spilled))))
+            match SpilledHistory::write(history, context) {
+                Ok(spilled) => Ok(Some(Archive::Spilled(Arc::new(spilled)))),
+                // Old snapshots have to give way, not the writers who need the memory.
+                Err(Error::DiskFull { .. }) => {
+                    context.past.press();
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            }
         }
         _ => Ok(None),
     }

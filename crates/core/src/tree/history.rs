@@ -7,6 +7,7 @@
 
 use super::blob::Blob;
 use super::block::Value;
+use super::past::Shares;
 use crate::mvcc::ActiveSnapshots;
 use crate::types::Timestamp;
 use std::sync::Arc;
@@ -19,6 +20,18 @@ pub(crate) struct HistoryEntry<'a> {
     pub end: Timestamp,
     /// `None`: it did not exist.
     pub past: Option<Value<'a>>,
+}
+
+impl HistoryEntry<'_> {
+    /// Bytes that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        let value = match self.past {
+            Some(Value::Inline(bytes)) => bytes.len(),
+            Some(Value::Blob(blob)) => BLOB_INDEX_BYTES + blob.memory(),
+            None => 0,
+        };
+        std::mem::size_of::<Slot>() + self.key.len() + value
+    }
 }
 
 /// In place of a value's length: the key did not exist.
@@ -44,6 +57,7 @@ pub(crate) struct History {
     bytes: Box<[u8]>,
     blobs: Vec<Arc<Blob>>,
     memory: usize,
+    shares: Shares,
 }
 
 /// By key, then by time.
@@ -52,8 +66,8 @@ pub(crate) fn sort(entries: &mut [HistoryEntry<'_>]) {
 }
 
 impl History {
-    /// From sorted entries.
-    pub(crate) fn from_sorted(entries: &[HistoryEntry<'_>]) -> Option<Arc<History>> {
+    /// From sorted entries, which are kept for `shares`.
+    pub(crate) fn from_sorted(entries: &[HistoryEntry<'_>], shares: Shares) -> Option<Arc<History>> {
         if entries.is_empty() {
             return None;
         }
@@ -88,7 +102,12 @@ impl History {
             + bytes.len()
             + std::mem::size_of_val(&slots[..])
             + blobs.iter().map(|blob| blob.memory()).sum::<usize>();
-        Some(Arc::new(History { slots: slots.into(), bytes: bytes.into(), blobs, memory }))
+        Some(Arc::new(History { slots: slots.into(), bytes: bytes.into(), blobs, memory, shares }))
+    }
+
+    /// For whom it is kept.
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.shares
     }
 
     /// Bytes of memory, blobs included.

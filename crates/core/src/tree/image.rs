@@ -12,8 +12,8 @@
 
 use super::blob::Blob;
 use super::block::Block;
-use super::cursor::materialise;
 use super::leaf::{Base, Image, Leaf, LeafView, PendingImage};
+use super::materialise::materialise;
 use super::node::{Inner, InnerView, Node};
 use super::structure::{mark_dirty, Structure};
 use super::visibility::{Content, Reader};
@@ -61,6 +61,7 @@ impl Tree {
             self.consolidate_changed(node)
         })?;
         drop(listed);
+        self.remove_vacant()?;
         let dirty = self.begin_image();
         if dirty.is_empty() && !self.root_needs_image() {
             return Ok(None);

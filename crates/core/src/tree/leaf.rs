@@ -15,8 +15,11 @@ use super::block::Block;
 use super::delta::Delta;
 use super::history::History;
 use super::node::Node;
+use super::past::{self, Counted};
 use super::spill::{SpilledDelta, SpilledHistory};
+use super::vacancy::Vacancy;
 use super::Shared;
+use crate::mvcc::State;
 use crate::store::{Extent, SpillExtent};
 use crate::types::Timestamp;
 use crate::{Error, Result};
@@ -112,6 +115,18 @@ pub(crate) enum Changes {
     Spilled(Arc<SpilledDelta>),
 }
 
+impl Changes {
+    /// Whether some of it is neither committed nor rolled back.
+    pub(super) fn is_undecided(&self) -> bool {
+        match self {
+            Changes::Live(delta) => delta
+                .iter()
+                .any(|entry| entry.newest().is_some_and(|version| version.status.state() == State::Active)),
+            Changes::Spilled(spilled) => spilled.is_undecided(),
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(crate) enum Archive {
     Empty,
@@ -128,11 +143,21 @@ impl Archive {
         matches!(self, Archive::Empty)
     }
 
-    fn bytes(&self) -> i64 {
+    /// What it adds to the sums.
+    pub(super) fn counted(&self) -> Option<Counted> {
         match self {
-            Archive::Empty => 0,
-            Archive::Live(history) => history.memory() as i64,
-            Archive::Spilled(spilled) => spilled.bytes() as i64,
+            Archive::Empty => None,
+            Archive::Live(history) => Some(Counted { shares: history.shares().clone(), spilled: false }),
+            Archive::Spilled(spilled) => Some(Counted { shares: spilled.shares().clone(), spilled: true }),
+        }
+    }
+
+    /// Whether it is this very object.
+    pub(super) fn is_same(&self, other: &Archive) -> bool {
+        match (self, other) {
+            (Archive::Live(a), Archive::Live(b)) => Arc::ptr_eq(a, b),
+            (Archive::Spilled(a), Archive::Spilled(b)) => Arc::ptr_eq(a, b),
+            _ => false,
         }
     }
 }
@@ -203,8 +228,8 @@ pub(crate) struct LeafState {
     pub listed: bool,
     /// Bytes charged to the cache.
     charged: u64,
-    /// Counted in the context's total.
-    history_bytes: i64,
+    /// What the context's sums contain of it.
+    counted: Option<Counted>,
     registered: bool,
     /// Deletions pushed since the last consolidation.
     pub deletions: usize,
@@ -212,6 +237,8 @@ pub(crate) struct LeafState {
     /// fold (because it was undecided) is no reason to try again.
     pub fold_again_at: usize,
     pub deletions_again_at: usize,
+    /// In the structure's list of vacant leaves.
+    pub waits_for_removal: bool,
 }
 
 pub(crate) struct Leaf {
@@ -223,6 +250,11 @@ pub(crate) struct Leaf {
     merge_cost: AtomicU32,
     /// Rises with each published view: lets a cursor see cheaply that its view is stale.
     changes: AtomicU64,
+    pub vacancy: Vacancy,
+    /// In the tree's list of leaves with history.
+    pub in_past: AtomicBool,
+    /// In the tree's list of leaves whose rows may all be deleted.
+    pub in_spent: AtomicBool,
 }
 
 /// The latch, held.
@@ -237,6 +269,9 @@ impl Leaf {
             touched: AtomicBool::new(false),
             merge_cost: AtomicU32::new(0),
             changes: AtomicU64::new(0),
+            vacancy: Vacancy::default(),
+            in_past: AtomicBool::new(false),
+            in_spent: AtomicBool::new(false),
         }
     }
 
@@ -244,9 +279,9 @@ impl Leaf {
     pub(crate) fn new(shared: Arc<Shared>, view: LeafView) -> Leaf {
         let charged = view.memory();
         shared.context.cache.charge(charged as usize);
-        let history = view.history.bytes();
+        let history = view.history.clone();
         let leaf = Leaf::with(shared, view, LeafState { charged, ..LeafState::default() });
-        leaf.count_history(&mut leaf.latch(), history);
+        past::count(&leaf.shared.context, &mut leaf.latch().counted, &history);
         leaf
     }
 
@@ -321,19 +356,11 @@ impl Leaf {
     /// Replaces the view and accounts for the difference.
     pub(crate) fn publish(&self, state: &mut LeafState, view: LeafView) {
         let memory = view.memory();
-        self.count_history(state, view.history.bytes());
+        past::count(&self.shared.context, &mut state.counted, &view.history);
         self.view.store(Arc::new(view));
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
         self.changes.fetch_add(1, Ordering::Release);
         self.recharge(state, memory);
-    }
-
-    fn count_history(&self, state: &mut LeafState, bytes: i64) {
-        if bytes != state.history_bytes {
-            // Relaxed: a statistic.
-            self.shared.context.history_bytes.fetch_add(bytes - state.history_bytes, Ordering::Relaxed);
-            state.history_bytes = bytes;
-        }
     }
 
     fn recharge(&self, state: &mut LeafState, memory: u64) {
@@ -481,7 +508,6 @@ impl Drop for Leaf {
     fn drop(&mut self) {
         let state = self.latch.get_mut();
         self.shared.context.cache.discharge(state.charged as usize);
-        // Relaxed: a statistic.
-        self.shared.context.history_bytes.fetch_sub(state.history_bytes, Ordering::Relaxed);
+        self.shared.context.past.replace(state.counted.as_ref(), None);
     }
 }

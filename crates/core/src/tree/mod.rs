@@ -27,21 +27,25 @@ mod history;
 mod image;
 mod leaf;
 mod load;
+mod materialise;
 mod node;
+mod past;
 mod spill;
 mod structure;
 #[cfg(test)]
 mod tests;
+mod vacancy;
 mod visibility;
 mod write;
 
 pub use cursor::TreeCursor;
 pub use load::TreeLoader;
+pub use past::{Bell, Held, PastUsage};
 pub use visibility::Reader;
 pub use write::Write;
 
 use crate::cache::Cache;
-use crate::mvcc::{Clock, TxnStatus};
+use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
 use crate::options::{Packing, TreeSpec};
 use crate::store::{Extent, Space, SpillFile, TreeRoot};
 use crate::types::{Timestamp, TreeId};
@@ -54,7 +58,7 @@ use node::{Inner, Node};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 16 << 10;
@@ -71,7 +75,10 @@ pub struct TreeContext {
     pub spill: Arc<SpillFile>,
     /// Blocks of a tree that its dictionary is trained on, in bytes; 0: none are trained.
     dictionary_sample_bytes: usize,
-    history_bytes: AtomicI64,
+    /// What is kept for old snapshots.
+    pub past: PastUsage,
+    /// Those that are open, and some that were.
+    trees: Mutex<Vec<Weak<Tree>>>,
     /// Leaves that wait for [`Tree::write_finished`].
     finished: AtomicUsize,
 }
@@ -84,12 +91,14 @@ impl TreeContext {
         spill: Arc<SpillFile>,
         dictionary_sample_bytes: usize,
     ) -> TreeContext {
+        let (past, trees) = (PastUsage::new(), Mutex::default());
         TreeContext {
             cache,
             clock,
             spill,
             dictionary_sample_bytes,
-            history_bytes: AtomicI64::new(0),
+            past,
+            trees,
             finished: AtomicUsize::new(0),
         }
     }
@@ -101,10 +110,29 @@ impl TreeContext {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// What is kept for old snapshots only, in memory or spilled, in bytes; as of each leaf's last consolidation.
-    pub fn history_bytes(&self) -> u64 {
-        // Relaxed: a statistic.
-        self.history_bytes.load(Ordering::Relaxed).max(0) as u64
+    fn register(&self, tree: &Arc<Tree>) {
+        let mut trees = self.trees.lock();
+        // Room for as many again: what has gone is thrown out at a cost of O(1) a tree.
+        if trees.len() == trees.capacity() {
+            trees.retain(|tree| tree.strong_count() > 0);
+            let open = trees.len();
+            trees.reserve(open.max(16));
+        }
+        trees.push(Arc::downgrade(tree));
+    }
+
+    fn open_trees(&self) -> Vec<Arc<Tree>> {
+        self.trees.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// [`Tree::collect_history`] for all trees.
+    pub fn collect_history(&self) -> Result<()> {
+        self.open_trees().iter().try_for_each(|tree| tree.collect_history())
+    }
+
+    /// [`Tree::retire_spent`] for all trees.
+    pub fn retire_spent(&self) -> Result<()> {
+        self.open_trees().iter().try_for_each(|tree| tree.retire_spent())
     }
 }
 
@@ -128,6 +156,9 @@ pub(crate) struct Shared {
     is_dirty: AtomicBool,
     /// Leaves that appends have filled, oldest first.
     finished: Mutex<VecDeque<early::Finished>>,
+    spent: Mutex<vacancy::Spent>,
+    /// Leaves with history.
+    past: Mutex<Vec<Arc<Node>>>,
     /// Nodes with a pending image.
     imaged: Mutex<Vec<Arc<Node>>>,
     entries: AtomicI64,
@@ -168,6 +199,8 @@ pub struct Tree {
     root: ArcSwap<Node>,
     /// The structure latch, and what a checkpoint in progress must know of structure changes.
     structure: Mutex<structure::Structure>,
+    /// Of the structure.
+    changes: vacancy::Changes,
 }
 
 impl Drop for Tree {
@@ -179,7 +212,10 @@ impl Drop for Tree {
         self.shared.context.finished.fetch_sub(finished.len(), Ordering::Relaxed);
         let lists =
             (std::mem::take(&mut *self.shared.dirty.lock()), std::mem::take(&mut *self.shared.imaged.lock()));
-        drop((finished, lists));
+        let vacant = std::mem::take(&mut self.structure.get_mut().vacant);
+        let past =
+            (std::mem::take(&mut *self.shared.past.lock()), std::mem::take(&mut *self.shared.spent.lock()));
+        drop((finished, lists, vacant, past));
     }
 }
 
@@ -205,6 +241,8 @@ impl Tree {
             dirty: Mutex::new(Vec::new()),
             is_dirty: AtomicBool::new(false),
             finished: Mutex::default(),
+            spent: Mutex::default(),
+            past: Mutex::new(Vec::new()),
             imaged: Mutex::new(Vec::new()),
             entries: AtomicI64::new(root.as_ref().map_or(0, |r| r.entries as i64)),
             leaves: AtomicU64::new(root.as_ref().map_or(1, |r| r.leaves)),
@@ -216,7 +254,10 @@ impl Tree {
             (Some(root), Some(extent)) => Tree::stored_root(&shared, &root, extent),
             _ => Node::Leaf(Leaf::empty(shared.clone())),
         };
-        Arc::new(Tree { shared, root: ArcSwap::from_pointee(node), structure: Mutex::default() })
+        let root = ArcSwap::from_pointee(node);
+        let tree = Arc::new(Tree { shared, root, structure: Mutex::default(), changes: Default::default() });
+        tree.shared.context.register(&tree);
+        tree
     }
 
     fn stored_root(shared: &Arc<Shared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
@@ -298,13 +339,15 @@ impl Tree {
         descend(&self.root.load(), &self.shared, &|view| view.children.len() - 1)
     }
 
-    /// Whether another transaction committed a change of `key` after `snapshot`, which must be registered.
-    pub fn changed_since(&self, key: &[u8], snapshot: Timestamp, own: &TxnStatus) -> Result<bool> {
+    /// Whether another transaction committed a change of `key` after `snapshot`.
+    pub fn changed_since(&self, key: &[u8], snapshot: &SnapshotGuard, own: &TxnStatus) -> Result<bool> {
+        let (fate, snapshot) = (snapshot.fate(), snapshot.timestamp());
         loop {
             let node = self.find_leaf(key)?;
             let Some(leaf) = node.leaf() else { continue };
             let view = leaf.view();
             if view.holds(key) {
+                fate.check()?;
                 let delta = leaf.delta(&view)?;
                 let history = if snapshot < view.horizon { leaf.history(&view)? } else { None };
                 return Ok(visibility::changed_since(&view, &delta, history.as_deref(), key, snapshot, own));

@@ -7,6 +7,7 @@
 use super::block::{Block, Value};
 use super::builder::BlockBuilder;
 use super::leaf::{Image, Leaf};
+use super::vacancy::Vacancy;
 use super::Shared;
 use crate::store::{BlockAddress, Extent};
 use crate::{Error, Result};
@@ -92,6 +93,7 @@ pub(crate) struct Inner {
     pub image: Mutex<InnerImage>,
     /// A child's image has changed since this page was written.
     pub dirty: AtomicBool,
+    pub vacancy: Vacancy,
 }
 
 impl Inner {
@@ -102,6 +104,7 @@ impl Inner {
             loading: Mutex::new(()),
             image: Mutex::new(InnerImage::default()),
             dirty: AtomicBool::new(true),
+            vacancy: Vacancy::default(),
         }
     }
 
@@ -113,6 +116,7 @@ impl Inner {
             loading: Mutex::new(()),
             image: Mutex::new(InnerImage { durable: Some(extent), pending: None }),
             dirty: AtomicBool::new(false),
+            vacancy: Vacancy::default(),
         }
     }
 
@@ -134,7 +138,9 @@ impl Inner {
 
     /// Replaces the content; the caller holds the structure latch.
     pub(crate) fn publish(&self, view: InnerView) {
-        self.view.store(Some(Arc::new(view)));
+        let view = Arc::new(view);
+        self.view.store(Some(view.clone()));
+        self.vacancy.follow(&view.children);
         self.dirty.store(true, Ordering::SeqCst);
     }
 

@@ -13,6 +13,7 @@ use super::blob::Blob;
 use super::block::Value;
 use super::delta::{Delta, Version, VersionOp};
 use super::history::{History, HistoryEntry};
+use super::past::Shares;
 use super::TreeContext;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::SpillExtent;
@@ -50,6 +51,11 @@ impl SpilledDelta {
             .ok_or_else(|| Error::corrupt(context.spill.path(), 0, "a spilled delta that does not decode"))
     }
 
+    /// Whether some of it is neither committed nor rolled back.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.statuses.iter().any(|status| status.state() == State::Active)
+    }
+
     fn decode(&self, bytes: &[u8]) -> Option<Delta> {
         let delta = Delta::new();
         let mut input = Input(bytes);
@@ -70,8 +76,9 @@ impl SpilledDelta {
 
 /// A history on disk.
 pub(crate) struct SpilledHistory {
-    extent: SpillExtent,
+    extent: Arc<SpillExtent>,
     blobs: Vec<Arc<Blob>>,
+    shares: Shares,
 }
 
 impl SpilledHistory {
@@ -89,12 +96,18 @@ impl SpilledHistory {
                 None => VersionOp::Delete,
             });
         }
-        let extent = context.spill.write(&encoder.bytes)?;
-        Ok(SpilledHistory { extent, blobs: encoder.blobs })
+        let extent = Arc::new(context.spill.write_history(&encoder.bytes)?);
+        Ok(SpilledHistory { extent, blobs: encoder.blobs, shares: history.shares().clone() })
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.extent.len()
+    /// For whom it is kept.
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
+    /// The same, kept for others.
+    pub(crate) fn shared_as(&self, shares: Shares) -> SpilledHistory {
+        SpilledHistory { extent: self.extent.clone(), blobs: self.blobs.clone(), shares }
     }
 
     /// The same history in memory again.
@@ -104,7 +117,7 @@ impl SpilledHistory {
         let entries = entries.ok_or_else(|| {
             Error::corrupt(context.spill.path(), 0, "a spilled history that does not decode")
         })?;
-        Ok(History::from_sorted(&entries))
+        Ok(History::from_sorted(&entries, self.shares.clone()))
     }
 
     fn decode<'a>(&'a self, bytes: &'a [u8]) -> Option<Vec<HistoryEntry<'a>>> {

@@ -1,4 +1,4 @@
-//! Consolidation in place, splits, and the removal of empty leaves.
+//! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`].
 
 use super::consolidate::{fold, Folded, Piece, Pieces};
 use super::leaf::{Archive, Base, Changes, Image, Latched, Leaf, LeafView};
@@ -22,6 +22,8 @@ pub(crate) struct Structure {
     pub removing: Vec<Arc<Image>>,
     /// Images that a load wrote and no checkpoint has named yet.
     pub loaded: Vec<Arc<Image>>,
+    /// Empty leaves that have to stay for now.
+    pub vacant: Vec<Arc<Node>>,
 }
 
 /// Places that a page of an append-only tree keeps free.
@@ -49,11 +51,13 @@ impl Tree {
         if grown || emptied {
             let mut structure = self.structure.lock();
             let mut state = leaf.latch();
-            self.restructure(&mut structure, node, leaf, &mut state)
+            self.restructure(&mut structure, node, leaf, &mut state)?;
         } else {
             let mut state = leaf.latch();
-            self.fold_in_place(leaf, &mut state)
+            self.fold_in_place(leaf, &mut state)?;
         }
+        self.note_past(node);
+        Ok(())
     }
 
     /// Consolidates a leaf in which a reader found nothing but garbage, unless it is known to be undecided.
@@ -113,15 +117,12 @@ impl Tree {
         let bounds: Vec<Arc<[u8]>> = rest.iter().map(|piece| Arc::from(&piece.low[..])).collect();
         let high = bounds.first().or(view.high.as_ref()).cloned();
         if rest.is_empty() {
-            let empty = first.base.is_empty() && first.delta.is_empty() && first.history.is_none();
             publish_piece(leaf, state, &view, first, high, horizon);
-            if empty {
-                self.remove_leaf(structure, node, leaf, state)?;
-            }
-            return Ok(());
+            return self.vacate(structure, node, leaf, state);
         }
         let right = self.new_leaves(&view, rest, &bounds, horizon);
         let path = self.path_to(&view.low)?;
+        let _change = self.changes.begin();
         // Parents first, then the narrowed leaf: see the module's documentation.
         self.insert_children(path, node, &right);
         publish_piece(leaf, state, &view, first, high, horizon);
@@ -158,6 +159,7 @@ impl Tree {
                 leaf.register(&mut state, &node);
                 leaf.touch();
             }
+            self.note_past(&node);
             leaves.push((low, node));
         }
         leaves
@@ -217,50 +219,6 @@ impl Tree {
         let mut entries = vec![(Vec::new(), left.clone())];
         entries.extend(children.iter().cloned());
         self.root.store(Arc::new(Node::Inner(Inner::new(level, InnerView::new(&entries)))));
-    }
-
-    /// Takes an empty leaf out of the tree; a neighbour under the same parent takes over its range. Not while a
-    /// checkpoint writes this tree, and not the only child of its parent: then it stays, empty.
-    fn remove_leaf(
-        &self,
-        structure: &mut StructureLatch<'_>,
-        node: &Arc<Node>,
-        leaf: &Leaf,
-        state: &mut Latched<'_>,
-    ) -> Result<()> {
-        let view = leaf.view().clone();
-        let mut path = self.path_to(&view.low)?;
-        let Some((parent, at)) = path.pop() else { return Ok(()) };
-        let Node::Inner(inner) = &*parent else { return Ok(()) };
-        let Some(parent_view) = inner.loaded() else { return Ok(()) };
-        if structure.checkpointing
-            || parent_view.children.len() < 2
-            || !Arc::ptr_eq(&parent_view.children[at], node)
-        {
-            return Ok(());
-        }
-        let heir = &parent_view.children[if at > 0 { at - 1 } else { 1 }];
-        let Node::Leaf(heir) = &**heir else { return Ok(()) };
-        // Two leaf latches: only under the structure latch, so never in opposite orders.
-        let mut heir_state = heir.latch();
-        let heir_view = heir.view().clone();
-        let mut entries = parent_view.entries();
-        let heir_view = if at > 0 {
-            LeafView { high: view.high.clone(), ..(*heir_view).clone() }
-        } else {
-            entries[1].0 = entries[0].0.clone();
-            LeafView { low: view.low.clone(), ..(*heir_view).clone() }
-        };
-        heir.publish(&mut heir_state, heir_view);
-        entries.remove(at);
-        inner.publish(InnerView::new(&entries));
-        mark_dirty(&path);
-        leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
-        self.shared.count_image(state.image.as_ref(), None);
-        structure.removed.extend(state.image.take());
-        // Relaxed: a statistic.
-        self.shared.leaves.fetch_sub(1, Ordering::Relaxed);
-        Ok(())
     }
 }
 

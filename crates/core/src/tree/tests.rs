@@ -10,6 +10,8 @@ use crate::{Compression, Options, Packing, Seek};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+mod old_snapshots;
+
 struct Bench {
     _dir: tempdir::Dir,
     context: Arc<TreeContext>,
@@ -107,6 +109,19 @@ impl Bench {
             }
         }
         self.tree.write_finished(0, &|| false).unwrap();
+    }
+
+    /// Nodes of the tree.
+    fn nodes(&self) -> usize {
+        let mut nodes = vec![self.tree.root.load_full()];
+        let mut count = 0;
+        while let Some(node) = nodes.pop() {
+            count += 1;
+            if let Node::Inner(inner) = &*node {
+                nodes.extend(inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone());
+            }
+        }
+        count
     }
 
     /// Bytes of the file that are in use.
@@ -305,21 +320,6 @@ fn a_leaf_with_an_early_image_is_evicted_without_spilling() {
 }
 
 #[test]
-fn a_hot_key_under_an_old_snapshot_keeps_few_versions() {
-    let bench = Bench::new(64 << 20);
-    bench.commit(&[(key(1), Some(b"first".to_vec()))]);
-    let old = bench.context.clock.snapshot(1);
-    for i in 0..20_000u64 {
-        bench.commit(&[(key(1), Some(i.to_be_bytes().to_vec()))]);
-    }
-    assert!(bench.context.cache.used() < 64 << 10, "{} bytes", bench.context.cache.used());
-    let rows = scan(&bench.tree, &Reader::at(old.timestamp()), true);
-    assert_eq!(rows, [(key(1), b"first".to_vec())]);
-    let held = bench.context.history_bytes();
-    assert!((1..1000).contains(&held), "{held} bytes of history");
-}
-
-#[test]
 fn a_queue_does_not_grow_behind_its_reader() {
     let mut bench = Bench::new(64 << 20);
     let old = bench.context.clock.snapshot(1);
@@ -348,7 +348,7 @@ fn an_uncommitted_transaction_larger_than_the_cache_is_kept_and_can_go() {
         bench.tree.write(&key(i), WriteOp::Insert(&[1; 100]), &big, i as u32 + 1).unwrap();
     }
     assert!(bench.context.cache.used() < 2 << 20, "{} bytes", bench.context.cache.used());
-    let own = Reader { snapshot: 0, own: Some(&big), pending: false };
+    let own = Reader { snapshot: 0, own: Some(&big), pending: false, fate: None };
     assert_eq!(scan(&bench.tree, &own, true).len(), 20_000);
     assert!(scan(&bench.tree, &Reader::at(Timestamp::MAX), true).is_empty());
     big.void(10_000, 20_000);

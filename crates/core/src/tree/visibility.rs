@@ -4,8 +4,9 @@ use super::block::{Block, Value};
 use super::delta::{Delta, Version, VersionOp};
 use super::history::History;
 use super::leaf::LeafView;
-use crate::mvcc::{State, TxnStatus};
+use crate::mvcc::{Fate, State, TxnStatus};
 use crate::types::Timestamp;
+use crate::Result;
 
 /// Through whose eyes a tree is read.
 #[derive(Clone, Copy)]
@@ -16,12 +17,22 @@ pub struct Reader<'a> {
     pub own: Option<&'a TxnStatus>,
     /// Other transactions' uncommitted puts count as present (see `View::Pending`).
     pub pending: bool,
+    /// What may become of its snapshot; `None`: it stays.
+    pub fate: Option<&'a Fate>,
 }
 
 impl Reader<'static> {
     /// Sees what was committed up to `snapshot`.
     pub fn at(snapshot: Timestamp) -> Reader<'static> {
-        Reader { snapshot, own: None, pending: false }
+        Reader { snapshot, own: None, pending: false, fate: None }
+    }
+}
+
+impl Reader<'_> {
+    /// To be called when it has got hold of a leaf's view: whether everything it needs is there.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        self.fate.map_or(Ok(()), Fate::check)
     }
 }
 
@@ -93,7 +104,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Whether somebody else committed a change of `key` after `snapshot`. `snapshot` must be registered: what it could see
+/// Whether somebody else committed a change of `key` after `snapshot`. `snapshot` must not have given way when the view was got hold of: what it could see
 /// and what replaced it are then still in delta or history.
 pub(crate) fn changed_since(
     view: &LeafView,

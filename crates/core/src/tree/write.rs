@@ -38,6 +38,8 @@ struct Pushed {
     writes: usize,
     /// The leaf is due for consolidation.
     due: bool,
+    /// The leaf is passed by as vacant: see [`Tree::occupy`].
+    vacant: bool,
 }
 
 impl Tree {
@@ -59,6 +61,9 @@ impl Tree {
                 let pushed = self.push(&node, writes, blob.as_ref())?;
                 if pushed.due {
                     self.maintain(&node)?;
+                }
+                if pushed.vacant {
+                    self.occupy(&node)?;
                 }
                 if pushed.writes > 0 {
                     writes = &writes[pushed.writes..];
@@ -92,13 +97,16 @@ impl Tree {
 
     /// Pushes the first of `writes`, whose large value is `blob`, and those behind it that go to the same leaf as they are.
     fn push(&self, node: &Arc<Node>, writes: &[Write<'_>], blob: Option<&Arc<Blob>>) -> Result<Pushed> {
-        let none = Pushed { writes: 0, due: false };
+        let none = Pushed { writes: 0, due: false, vacant: false };
         let Node::Leaf(leaf) = &**node else { return Ok(none) };
         let mut state = leaf.latch();
         let mut view = leaf.view();
         let first = &writes[0];
         if !view.holds(first.key) {
             return Ok(none);
+        }
+        if !leaf.vacancy.is_occupied() {
+            return Ok(Pushed { vacant: true, ..none });
         }
         if !leaf.has_own_delta(&view) {
             leaf.make_delta(&mut state)?;
@@ -126,11 +134,15 @@ impl Tree {
         }
         let grown = delta.memory() - before + blob.map_or(0, |blob| blob.memory());
         leaf.grew(&mut state, grown as u64);
-        state.deletions += writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
+        let deletions = writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
+        state.deletions += deletions;
+        if deletions > 0 && matches!(&view.base, Base::Loaded(block) if block.len() <= delta.len()) {
+            self.note_spent(node, leaf);
+        }
         self.shared.list_dirty(&mut state, node);
         leaf.register(&mut state, node);
         leaf.touch();
-        Ok(Pushed { writes: count, due: self.is_due(&state, &view, delta) })
+        Ok(Pushed { writes: count, due: self.is_due(&state, &view, delta), vacant: false })
     }
 
     /// Whether consolidation pays: the delta is large, or most of the base is deleted.

@@ -59,10 +59,13 @@ pub struct World {
     tables: Vec<Table>,
     renames: usize,
     xids: std::cell::Cell<u64>,
+    little_history: bool,
 }
 
-fn options(seed: u64) -> Options {
+/// With `little_history` old snapshots often have to give way.
+fn options(seed: u64, little_history: bool) -> Options {
     Options {
+        history_max_bytes: if little_history { 30 << 10 } else { 64 << 30 },
         cache_bytes: [1 << 20, 2 << 20, 8 << 20][seed as usize % 3],
         log_segment_bytes: 1 << 20,
         dictionary_sample_bytes: [0, 16 << 10, 60 << 10][seed as usize / 3 % 3],
@@ -75,10 +78,11 @@ fn options(seed: u64) -> Options {
 impl World {
     pub fn new(seed: u64) -> World {
         let fs = SimulatedFileSystem::new(seed);
-        let subject = subject::Engine::open(Arc::new(fs.clone()), options(seed)).unwrap();
-        let model = model::Engine::open(Arc::new(fs.clone()), options(seed)).unwrap();
-        let mut world =
-            World { fs, subject, model, tables: Vec::new(), renames: 0, xids: std::cell::Cell::new(seed) };
+        let little_history = seed % 2 == 1;
+        let subject = subject::Engine::open(Arc::new(fs.clone()), options(seed, little_history)).unwrap();
+        let model = model::Engine::open(Arc::new(fs.clone()), options(seed, little_history)).unwrap();
+        let xids = std::cell::Cell::new(seed);
+        let mut world = World { fs, subject, model, tables: Vec::new(), renames: 0, xids, little_history };
         for name in ["t0", "t1"] {
             world.subject.create_table(name, &TREES, name.as_bytes(), None).unwrap();
             world.model.create_table(name, &TREES, name.as_bytes(), None).unwrap();
@@ -125,9 +129,12 @@ impl World {
         let seed = self.xids.get();
         self.subject.close().unwrap();
         // Another engine takes its place before the new one asks for the directory.
-        let idle = subject::Engine::open(Arc::new(SimulatedFileSystem::new(0)), options(seed)).unwrap();
+        let idle =
+            subject::Engine::open(Arc::new(SimulatedFileSystem::new(0)), options(seed, self.little_history))
+                .unwrap();
         drop(std::mem::replace(&mut self.subject, idle));
-        self.subject = subject::Engine::open(Arc::new(self.fs.clone()), options(seed)).unwrap();
+        self.subject =
+            subject::Engine::open(Arc::new(self.fs.clone()), options(seed, self.little_history)).unwrap();
         self.open_tables(&names);
     }
 
@@ -196,10 +203,16 @@ struct CursorPair {
     subject: subject::Cursor,
     model: model::Cursor,
     found: bool,
+    /// Snapshots may have to give way. Until then they read as the model does.
+    little_history: bool,
 }
 
 impl CursorPair {
     fn entry(&mut self, subject: Result<bool>, model: Result<bool>) -> Option<Entry> {
+        if self.little_history && matches!(subject, Err(Error::SnapshotTooOld { .. })) {
+            self.found = false;
+            return None;
+        }
         self.found = same(subject, model).unwrap();
         if !self.found {
             return None;
@@ -255,6 +268,9 @@ impl Twin {
         let trees = &world.tables[table];
         let subject = self.subject.changed_since_snapshot(trees.subject.tree(0), key);
         let model = self.model.changed_since_snapshot(trees.model.tree(0), key);
+        if world.little_history && matches!(subject, Err(Error::SnapshotTooOld { .. })) {
+            return true;
+        }
         if let (Ok(false), Ok(true)) = (&subject, &model) {
             let mut cursor = new_cursors(world, table, 0).model;
             let there =
@@ -377,7 +393,9 @@ impl Twin {
         let Some(cursors) = &mut self.cursor else { return };
         let subject = cursors.subject.refresh(&mut self.subject, view);
         let model = cursors.model.refresh(&mut self.model, view);
-        assert_eq!(cursors.entry(subject, model).as_ref(), Some(expected));
+        let too_old = subject.is_err();
+        let found = cursors.entry(subject, model);
+        assert!(found.as_ref() == Some(expected) || too_old && found.is_none());
     }
 
     pub fn savepoint(&mut self) {
@@ -442,5 +460,6 @@ fn new_cursors(world: &World, table: usize, tree: usize) -> CursorPair {
         subject: subject::Cursor::new(table.subject.tree(tree).clone()),
         model: model::Cursor::new(table.model.tree(tree).clone()),
         found: false,
+        little_history: world.little_history,
     }
 }

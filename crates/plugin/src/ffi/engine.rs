@@ -1,9 +1,10 @@
 //! Opening, closing and watching an engine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use teak_core::file::RealFileSystem;
-use teak_core::{CommitFlush, Options};
+use teak_core::{CommitFlush, HistoryFull, Options};
 
 use super::border::{put, RawBuffer, RawBytes};
 use super::guard::{install, run, value};
@@ -24,8 +25,25 @@ pub struct RawOptions {
     pub checkpoint_log_bytes: u64,
     pub log_segment_bytes: u64,
     pub spill_max_bytes: u64,
+    pub history_max_bytes: u64,
+    pub snapshot_warn_seconds: u64,
     pub commit_flush: u32,
     pub recovery_threads: u32,
+    pub history_full: u32,
+    pub reserved: u32,
+}
+
+/// `teak_snapshot`
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawSnapshot {
+    pub session: u64,
+    pub timestamp: u64,
+    pub age_seconds: u64,
+    pub versions: u64,
+    pub memory_bytes: u64,
+    pub spilled_bytes: u64,
+    pub too_old: u64,
 }
 
 /// `teak_status_variable`
@@ -49,6 +67,13 @@ fn commit_flush(mode: u32) -> CommitFlush {
         0 => CommitFlush::Lazy,
         2 => CommitFlush::Write,
         _ => CommitFlush::Sync,
+    }
+}
+
+fn history_full(what: u32) -> HistoryFull {
+    match what {
+        0 => HistoryFull::FailOldest,
+        _ => HistoryFull::Wait,
     }
 }
 
@@ -100,8 +125,12 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
         checkpoint_log_bytes: defaults.checkpoint_log_bytes,
         log_segment_bytes: defaults.log_segment_bytes,
         spill_max_bytes: defaults.spill_max_bytes,
+        history_max_bytes: defaults.history_max_bytes,
+        snapshot_warn_seconds: defaults.snapshot_warn_age.as_secs(),
         commit_flush: defaults.commit_flush as u32,
         recovery_threads: 0,
+        history_full: defaults.history_full as u32,
+        reserved: 0,
     };
     // SAFETY: the shim's options are writable.
     unsafe { put(options, raw) }
@@ -131,6 +160,9 @@ pub unsafe extern "C" fn teak_engine_open(
         options.checkpoint_log_bytes = raw.checkpoint_log_bytes;
         options.log_segment_bytes = raw.log_segment_bytes;
         options.spill_max_bytes = raw.spill_max_bytes;
+        options.history_max_bytes = raw.history_max_bytes;
+        options.history_full = history_full(raw.history_full);
+        options.snapshot_warn_age = Duration::from_secs(raw.snapshot_warn_seconds);
         options.commit_flush = commit_flush(raw.commit_flush);
         if raw.recovery_threads > 0 {
             options.recovery_threads = raw.recovery_threads as usize;
@@ -203,6 +235,70 @@ pub unsafe extern "C" fn teak_engine_set_spill_max_bytes(handle: *const EngineHa
             Ok(())
         })
     };
+}
+
+/// `teak_engine_set_history_max_bytes`
+#[no_mangle]
+pub unsafe extern "C" fn teak_engine_set_history_max_bytes(handle: *const EngineHandle, bytes: u64) {
+    // SAFETY: as above.
+    let _ = unsafe {
+        with_engine(handle, |engine| {
+            engine.core.settings().set_history_max_bytes(bytes);
+            Ok(())
+        })
+    };
+}
+
+/// `teak_engine_set_history_full`
+#[no_mangle]
+pub unsafe extern "C" fn teak_engine_set_history_full(handle: *const EngineHandle, what: u32) {
+    // SAFETY: as above.
+    let _ = unsafe {
+        with_engine(handle, |engine| {
+            engine.core.settings().set_history_full(history_full(what));
+            Ok(())
+        })
+    };
+}
+
+/// `teak_engine_set_snapshot_warn_seconds`
+#[no_mangle]
+pub unsafe extern "C" fn teak_engine_set_snapshot_warn_seconds(handle: *const EngineHandle, seconds: u64) {
+    // SAFETY: as above.
+    let _ = unsafe {
+        with_engine(handle, |engine| {
+            engine.core.settings().set_snapshot_warn_age(Duration::from_secs(seconds));
+            Ok(())
+        })
+    };
+}
+
+/// `teak_engine_snapshots`
+#[no_mangle]
+pub unsafe extern "C" fn teak_engine_snapshots(
+    handle: *const EngineHandle,
+    out: *mut RawSnapshot,
+    capacity: usize,
+) -> usize {
+    // SAFETY: the handle is open.
+    let engine = unsafe { engine(handle) };
+    value(engine, 0, || {
+        let snapshots = engine.map(|engine| engine.core.snapshots()).unwrap_or_default();
+        for (i, snapshot) in snapshots.iter().enumerate().take(capacity) {
+            let raw = RawSnapshot {
+                session: snapshot.session,
+                timestamp: snapshot.timestamp,
+                age_seconds: snapshot.age.as_secs(),
+                versions: snapshot.held.versions,
+                memory_bytes: snapshot.held.memory_bytes,
+                spilled_bytes: snapshot.held.spilled_bytes,
+                too_old: u64::from(snapshot.too_old),
+            };
+            // SAFETY: the shim's array has `capacity` places.
+            unsafe { put(out.add(i), raw) }
+        }
+        snapshots.len()
+    })
 }
 
 /// `teak_engine_checkpoint`

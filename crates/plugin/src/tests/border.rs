@@ -240,6 +240,10 @@ fn the_status_names_the_oldest_snapshot() {
         assert!(seen.contains("oldest: session 7"), "{seen}");
         let n = teak_engine_status_variables(opened.engine, null_mut(), 0);
         assert!(n > 0 && n <= 64);
+        let mut snapshots: [RawSnapshot; 2] = std::mem::zeroed();
+        assert_eq!(teak_engine_snapshots(opened.engine, null_mut(), 0), 1);
+        assert_eq!(teak_engine_snapshots(opened.engine, snapshots.as_mut_ptr(), 2), 1);
+        assert_eq!((snapshots[0].session, snapshots[0].too_old, snapshots[1].session), (7, 0, 0));
         teak_session_free(session);
     }
 }

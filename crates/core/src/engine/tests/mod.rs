@@ -4,6 +4,7 @@ mod build;
 mod crash;
 mod ddl;
 mod dictionary;
+mod snapshots;
 mod stress;
 mod transactions;
 

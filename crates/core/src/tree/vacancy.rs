@@ -1,0 +1,410 @@
+//! Which parts of a tree have nothing for new readers, so that their scans pass them by, and how empty leaves go.
+//!
+//! A leaf whose rows were all deleted stays while a snapshot still sees them, and while a checkpoint writes the tree. A scan that looked into
+//! each would pay for what was deleted long ago (a queue pays at each look at its first row). So a leaf says since when it has been vacant, and
+//! an inner node likewise once all below it are: a scan finds the next leaf with content in one descent, which looks at no more than the
+//! children of one node a level.
+//!
+//! Invariants:
+//! * A vacant leaf has an empty base and an empty delta; commits after its timestamp find it occupied. All above an occupied leaf are occupied.
+//! * Nodes become vacant under the structure latch (leaves under theirs as well). Whoever wants to push to a vacant leaf first marks it and all
+//!   above it occupied, under the same latches. So a reader that sees a commit also sees the marks that came before it.
+//! * Children move between nodes only while [`Changes`] is odd: a descent that passed something by starts again if it has changed.
+
+use super::block::Block;
+use super::delta::{Delta, EntryRef, Version, VersionOp};
+use super::leaf::{self, Base, Image, Latched, Leaf, LeafView};
+use super::node::{InnerView, Node};
+use super::structure::{mark_dirty, Structure};
+use super::Tree;
+use crate::mvcc::State;
+use crate::types::Timestamp;
+use crate::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+const OCCUPIED: Timestamp = Timestamp::MAX;
+
+/// So many more leaves whose rows are all deleted are worth waking somebody for.
+const MANY_SPENT: usize = 32;
+
+/// Leaves whose rows were all deleted, but perhaps not for good: the last deletion is undecided when it is made.
+#[derive(Default)]
+pub(super) struct Spent {
+    leaves: Vec<Arc<Node>>,
+    /// When there are so many somebody is woken.
+    ring_at: usize,
+}
+
+/// Since when a node has had nothing for readers of that time and later.
+pub(crate) struct Vacancy(AtomicU64);
+
+impl Default for Vacancy {
+    fn default() -> Vacancy {
+        Vacancy(AtomicU64::new(OCCUPIED))
+    }
+}
+
+impl Vacancy {
+    #[inline]
+    pub(crate) fn is_occupied(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == OCCUPIED
+    }
+
+    /// Whether a reader of `snapshot` finds nothing below.
+    #[inline]
+    fn is_vacant_for(&self, snapshot: Timestamp) -> bool {
+        let since = self.0.load(Ordering::SeqCst);
+        since != OCCUPIED && since <= snapshot
+    }
+
+    fn set(&self, since: Timestamp) {
+        self.0.store(since, Ordering::SeqCst);
+    }
+
+    fn occupy(&self) {
+        self.set(OCCUPIED);
+    }
+
+    /// What the children of an inner node come to.
+    pub(super) fn follow(&self, children: &[Arc<Node>]) {
+        let since = |child: &Arc<Node>| child.vacancy().0.load(Ordering::SeqCst);
+        // Occupied ones are mostly at the end, where rows are appended.
+        let newest = children.iter().rev().map(since).try_fold(0, |newest, since| match since {
+            OCCUPIED => None,
+            since => Some(since.max(newest)),
+        });
+        self.set(newest.unwrap_or(OCCUPIED));
+    }
+}
+
+/// Counts structure changes; odd while one is going on.
+#[derive(Default)]
+pub(super) struct Changes(AtomicU64);
+
+/// A structure change that is going on.
+pub(super) struct Changing<'a>(&'a Changes);
+
+impl Changes {
+    /// The structure latch is held.
+    pub(super) fn begin(&self) -> Changing<'_> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Changing(self)
+    }
+
+    /// Which moment this is in the life of the structure.
+    pub(super) fn now(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0 .0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Towards {
+    Greater,
+    Lesser,
+}
+
+impl Node {
+    pub(super) fn vacancy(&self) -> &Vacancy {
+        match self {
+            Node::Inner(inner) => &inner.vacancy,
+            Node::Leaf(leaf) => &leaf.vacancy,
+        }
+    }
+}
+
+impl LeafView {
+    /// Whether nothing but history is there.
+    fn is_vacant(&self) -> bool {
+        matches!(&self.base, Base::Loaded(block) if block.is_empty())
+            && matches!(&self.delta, leaf::Changes::Live(delta) if delta.is_empty())
+    }
+}
+
+impl Tree {
+    /// The next leaf, at or beyond `bound`, in which a reader of `snapshot` may find something, or that there is none: as long as the
+    /// structure is as at `moment` (see [`Changes::now`]). `None`: it is changing.
+    pub(super) fn occupied_leaf(
+        &self,
+        moment: u64,
+        towards: Towards,
+        bound: &[u8],
+        snapshot: Timestamp,
+    ) -> Result<Option<Option<Arc<Node>>>> {
+        if moment % 2 == 1 {
+            return Ok(None);
+        }
+        let found = self.search(&self.root.load(), towards, Some(bound), snapshot)?;
+        Ok((self.changes.now() == moment).then_some(found))
+    }
+
+    /// `bound`: none if all below `node` are beyond it.
+    fn search(
+        &self,
+        node: &Arc<Node>,
+        towards: Towards,
+        bound: Option<&[u8]>,
+        snapshot: Timestamp,
+    ) -> Result<Option<Arc<Node>>> {
+        let Node::Inner(inner) = &**node else { return Ok(Some(node.clone())) };
+        let view = inner.view(&self.shared)?;
+        let Some(view) = view.as_ref() else { return Ok(None) };
+        let last = view.children.len() - 1;
+        let from = match (towards, bound) {
+            (Towards::Greater, Some(bound)) => view.child_for(bound),
+            (Towards::Greater, None) => 0,
+            (Towards::Lesser, Some(bound)) => view.child_before(bound),
+            (Towards::Lesser, None) => last,
+        };
+        let mut at = from;
+        loop {
+            let child = &view.children[at];
+            if !child.vacancy().is_vacant_for(snapshot) {
+                let bound = bound.filter(|_| at == from);
+                if let Some(found) = self.search(child, towards, bound, snapshot)? {
+                    return Ok(Some(found));
+                }
+            }
+            at = match towards {
+                Towards::Greater if at < last => at + 1,
+                Towards::Lesser if at > 0 => at - 1,
+                _ => return Ok(None),
+            };
+        }
+    }
+
+    /// Somebody is about to push to a vacant leaf.
+    #[cold]
+    pub(super) fn occupy(&self, node: &Arc<Node>) -> Result<()> {
+        let Node::Leaf(leaf) = &**node else { return Ok(()) };
+        let _structure = self.structure.lock();
+        let _state = leaf.latch();
+        let view = leaf.view().clone();
+        if view.dead {
+            return Ok(());
+        }
+        for (above, _) in self.path_to(&view.low)? {
+            above.vacancy().occupy();
+        }
+        leaf.vacancy.occupy();
+        Ok(())
+    }
+
+    /// A reader found an empty leaf: it goes, or is marked.
+    pub(super) fn retire(&self, node: &Arc<Node>) -> Result<()> {
+        let Node::Leaf(leaf) = &**node else { return Ok(()) };
+        let mut structure = self.structure.lock();
+        let mut state = leaf.latch();
+        self.vacate(&mut structure, node, leaf, &mut state)
+    }
+
+    /// Removes the leaf if nobody needs it, or marks it vacant, if it is empty.
+    pub(super) fn vacate(
+        &self,
+        structure: &mut Structure,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        state: &mut Latched<'_>,
+    ) -> Result<()> {
+        let view = leaf.view().clone();
+        if view.dead || !view.is_vacant() {
+            return Ok(());
+        }
+        if view.history.is_empty() && self.remove_leaf(structure, node, leaf, state)? {
+            return Ok(());
+        }
+        let path = self.path_to(&view.low)?;
+        // A root that is a leaf has nobody who would pass it by.
+        if path.is_empty() {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut state.waits_for_removal, true) {
+            structure.vacant.push(node.clone());
+        }
+        leaf.vacancy.set(view.horizon);
+        for (above, _) in path.iter().rev() {
+            let Node::Inner(inner) = &**above else { continue };
+            let Some(view) = inner.loaded() else { break };
+            inner.vacancy.follow(&view.children);
+            if inner.vacancy.is_occupied() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A deletion may have been the last of the leaf's rows: somebody should look when it is decided.
+    pub(super) fn note_spent(&self, node: &Arc<Node>, leaf: &Leaf) {
+        if leaf.in_spent.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut spent = self.shared.spent.lock();
+        spent.leaves.push(node.clone());
+        if spent.leaves.len() > spent.ring_at {
+            spent.ring_at = usize::MAX;
+            self.shared.context.past.bell().ring();
+        }
+    }
+
+    /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait for the next time.
+    pub fn retire_spent(&self) -> Result<()> {
+        let leaves = std::mem::take(&mut self.shared.spent.lock().leaves);
+        let mut result = Ok(());
+        for node in leaves {
+            let Node::Leaf(leaf) = &*node else { continue };
+            let view = leaf.view().clone();
+            if !view.dead && (result.is_err() || view.delta.is_undecided()) {
+                self.shared.spent.lock().leaves.push(node);
+                continue;
+            }
+            leaf.in_spent.store(false, Ordering::SeqCst);
+            if view.has_changes() && !view.dead {
+                result = self.retire_if_spent(&node, leaf, &view);
+            }
+        }
+        let mut spent = self.shared.spent.lock();
+        spent.ring_at = spent.leaves.len() + MANY_SPENT;
+        result
+    }
+
+    fn retire_if_spent(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView) -> Result<()> {
+        let (base, delta) = (leaf.base(node, view)?, leaf.delta(view)?);
+        match is_spent(&base, &delta) {
+            true => self.maintain(node),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree.
+    pub(super) fn remove_vacant(&self) -> Result<()> {
+        let mut structure = self.structure.lock();
+        if structure.checkpointing || structure.vacant.is_empty() {
+            return Ok(());
+        }
+        for node in std::mem::take(&mut structure.vacant) {
+            let Node::Leaf(leaf) = &*node else { continue };
+            let mut state = leaf.latch();
+            state.waits_for_removal = false;
+            self.vacate(&mut structure, &node, leaf, &mut state)?;
+        }
+        Ok(())
+    }
+
+    /// Takes an empty leaf out of the tree, with the inner nodes that have nothing else; its neighbour takes over the range. `false`: it
+    /// has to stay, because a checkpoint writes this tree, or it is the only one.
+    fn remove_leaf(
+        &self,
+        structure: &mut Structure,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        state: &mut Latched<'_>,
+    ) -> Result<bool> {
+        let view = leaf.view().clone();
+        let mut path = self.path_to(&view.low)?;
+        // What the next durable checkpoint names must be settled before anything can go.
+        let settled = |(node, _): &(Arc<Node>, usize)| match &**node {
+            Node::Inner(inner) => inner.image.lock().pending.is_none(),
+            Node::Leaf(_) => false,
+        };
+        let branches = |(node, _): &(Arc<Node>, usize)| children(node).is_some_and(|c| c.children.len() > 1);
+        let Some(fork) = path.iter().rposition(branches) else { return Ok(false) };
+        let chain = path.split_off(fork + 1);
+        let Some((parent, at)) = path.pop() else { return Ok(false) };
+        let Node::Inner(inner) = &*parent else { return Ok(false) };
+        let Some(parent_view) = inner.loaded() else { return Ok(false) };
+        let is_found = match chain.last() {
+            Some((last, at)) => children(last).is_some_and(|view| Arc::ptr_eq(&view.children[*at], node)),
+            None => Arc::ptr_eq(&parent_view.children[at], node),
+        };
+        if !is_found || structure.checkpointing || state.pending.is_some() || !chain.iter().all(settled) {
+            return Ok(false);
+        }
+        let heir = parent_view.children[if at > 0 { at - 1 } else { 1 }].clone();
+        let (spine, heir) = self.edge(heir, if at > 0 { Towards::Greater } else { Towards::Lesser })?;
+        let Node::Leaf(heir) = &*heir else { return Ok(false) };
+        let _change = self.changes.begin();
+        // Two leaf latches: only under the structure latch, so never in opposite orders.
+        let mut heir_state = heir.latch();
+        let heir_view = heir.view().clone();
+        let mut entries = parent_view.entries();
+        let heir_view = if at > 0 {
+            LeafView { high: view.high.clone(), ..(*heir_view).clone() }
+        } else {
+            entries[1].0 = entries[0].0.clone();
+            LeafView { low: view.low.clone(), ..(*heir_view).clone() }
+        };
+        heir.publish(&mut heir_state, heir_view);
+        if at == 0 {
+            begin_at(&spine, &view.low);
+        }
+        entries.remove(at);
+        inner.publish(InnerView::new(&entries));
+        mark_dirty(&path);
+        leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
+        self.shared.count_image(state.image.as_ref(), None);
+        structure.removed.extend(state.image.take());
+        for (node, _) in &chain {
+            if let Node::Inner(inner) = &**node {
+                structure.removed.extend(inner.image.lock().durable.take().map(Image::new));
+            }
+        }
+        // Relaxed: a statistic.
+        self.shared.leaves.fetch_sub(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// The outermost leaf below `node`, and the inner nodes on the way.
+    fn edge(&self, mut node: Arc<Node>, towards: Towards) -> Result<(Vec<Arc<Node>>, Arc<Node>)> {
+        let mut spine = Vec::new();
+        loop {
+            let Node::Inner(inner) = &*node else { return Ok((spine, node)) };
+            let view = inner.view(&self.shared)?;
+            let outermost = view.as_ref().and_then(|view| match towards {
+                Towards::Greater => view.children.last().cloned(),
+                Towards::Lesser => view.children.first().cloned(),
+            });
+            let Some(child) = outermost else { return Ok((spine, node)) };
+            spine.push(std::mem::replace(&mut node, child));
+        }
+    }
+}
+
+/// Whether everything was deleted, and for good.
+pub(super) fn is_spent(base: &Block, delta: &Delta) -> bool {
+    let counts = |version: &&Version| {
+        version.status.state() != State::Aborted && !version.status.is_void(version.sequence)
+    };
+    let is_gone = |entry: EntryRef<'_>| {
+        std::iter::successors(entry.newest(), |version| version.older()).find(counts).is_none_or(|version| {
+            matches!(version.status.state(), State::Committed(_)) && matches!(version.op(), VersionOp::Delete)
+        })
+    };
+    base.len() <= delta.len() && delta.iter().all(is_gone)
+}
+
+fn children(node: &Node) -> Option<Arc<InnerView>> {
+    match node {
+        Node::Inner(inner) => inner.loaded(),
+        Node::Leaf(_) => None,
+    }
+}
+
+/// The first child of each of `spine` now begins at `low`.
+fn begin_at(spine: &[Arc<Node>], low: &[u8]) {
+    for inner in spine.iter().filter_map(|node| match &**node {
+        Node::Inner(inner) => Some(inner),
+        Node::Leaf(_) => None,
+    }) {
+        let Some(view) = inner.loaded() else { continue };
+        let mut entries = view.entries();
+        entries[0].0 = low.to_vec();
+        inner.publish(InnerView::new(&entries));
+    }
+}
