@@ -355,6 +355,7 @@ impl Leaf {
 
     /// Replaces the view and accounts for the difference.
     pub(crate) fn publish(&self, state: &mut LeafState, view: LeafView) {
+        debug_assert!(self.vacancy.is_occupied() || view.is_vacant(), "content without `Tree::occupy`");
         let memory = view.memory();
         past::count(&self.shared.context, &mut state.counted, &view.history);
         self.view.store(Arc::new(view));

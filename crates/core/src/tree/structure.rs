@@ -7,6 +7,7 @@ use super::visibility::Content;
 use super::Tree;
 use crate::Result;
 use parking_lot::MutexGuard;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(crate) struct Structure {
     /// Images that a load wrote and no checkpoint has named yet.
     pub loaded: Vec<Arc<Image>>,
     /// Empty leaves that have to stay for now.
-    pub vacant: Vec<Arc<Node>>,
+    pub vacant: VecDeque<Arc<Node>>,
 }
 
 /// Places that a page of an append-only tree keeps free.

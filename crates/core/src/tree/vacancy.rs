@@ -28,6 +28,9 @@ const OCCUPIED: Timestamp = Timestamp::MAX;
 /// So many more leaves whose rows are all deleted are worth waking somebody for.
 const MANY_SPENT: usize = 32;
 
+/// The structure latch is given up after so many removals.
+const REMOVED_AT_ONCE: usize = 64;
+
 /// Leaves whose rows were all deleted, but perhaps not for good: the last deletion is undecided when it is made.
 #[derive(Default)]
 pub(super) struct Spent {
@@ -122,7 +125,7 @@ impl Node {
 
 impl LeafView {
     /// Whether nothing but history is there.
-    fn is_vacant(&self) -> bool {
+    pub(super) fn is_vacant(&self) -> bool {
         matches!(&self.base, Base::Loaded(block) if block.is_empty())
             && matches!(&self.delta, leaf::Changes::Live(delta) if delta.is_empty())
     }
@@ -226,7 +229,7 @@ impl Tree {
             return Ok(());
         }
         if !std::mem::replace(&mut state.waits_for_removal, true) {
-            structure.vacant.push(node.clone());
+            structure.vacant.push_back(node.clone());
         }
         leaf.vacancy.set(view.horizon);
         for (above, _) in path.iter().rev() {
@@ -282,19 +285,30 @@ impl Tree {
         }
     }
 
-    /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree.
+    /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree. Splits get their turn in between.
     pub(super) fn remove_vacant(&self) -> Result<()> {
-        let mut structure = self.structure.lock();
-        if structure.checkpointing || structure.vacant.is_empty() {
-            return Ok(());
+        let mut left = self.structure.lock().vacant.len();
+        let mut result = Ok(());
+        while left > 0 {
+            let mut structure = self.structure.lock();
+            if structure.checkpointing {
+                break;
+            }
+            let count = left.min(REMOVED_AT_ONCE).min(structure.vacant.len());
+            let batch: Vec<Arc<Node>> = structure.vacant.drain(..count).collect();
+            left = if batch.is_empty() { 0 } else { left - batch.len() };
+            for node in batch {
+                let Node::Leaf(leaf) = &*node else { continue };
+                let mut state = leaf.latch();
+                if leaf.view().is_vacant() && !leaf.view().history.is_empty() {
+                    structure.vacant.push_back(node.clone());
+                    continue;
+                }
+                state.waits_for_removal = false;
+                result = result.and(self.vacate(&mut structure, &node, leaf, &mut state));
+            }
         }
-        for node in std::mem::take(&mut structure.vacant) {
-            let Node::Leaf(leaf) = &*node else { continue };
-            let mut state = leaf.latch();
-            state.waits_for_removal = false;
-            self.vacate(&mut structure, &node, leaf, &mut state)?;
-        }
-        Ok(())
+        result
     }
 
     /// Takes an empty leaf out of the tree, with the inner nodes that have nothing else; its neighbour takes over the range. `false`: it
