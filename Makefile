@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load bench-linkbench limits
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load bench-loaders bench-linkbench limits
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -48,6 +48,9 @@ bench-quick: ## the same, one short run each: about 7 minutes
 
 bench-load: ## import of a 1 GB dump into BLACKHOLE, InnoDB, Teak, MyISAM, MyRocks; LOAD="--size 100" for a quick look
 	@benches/load.sh $(LOAD)
+
+bench-loaders: ## one table through mariadb, myloader and teak load, into BLACKHOLE, InnoDB, Teak; LOADERS="--rows 100000" for a quick look
+	@/usr/bin/python3 benches/load_tools.py $(LOADERS)
 
 bench-linkbench: ## LinkBench with a long-running snapshot, hot row, queue; InnoDB, Teak, MyRocks: an hour and a half; LINKBENCH=quick for a look
 	@benches/linkbench.sh $(LINKBENCH)

@@ -12,7 +12,7 @@ set -euo pipefail
 . "$ROOT/scripts/lib/mariadb.sh"
 
 build_packages=(g++ make gcc libc6-dev python3 tzdata perl)
-test_packages=(clang-format shellcheck sysbench patch python3-pymysql)
+test_packages=(clang-format shellcheck sysbench patch python3-pymysql mydumper zstd openssl)
 # Oldest compiler the workspace is built with; bookworm's rustc (1.63) is older, its rustc-web is not.
 RUST_MINIMUM=1.80
 

@@ -4,10 +4,10 @@
 
 mod bench;
 mod check;
-#[allow(dead_code, unused_imports)] // `load` and `bench` use it.
 mod client;
 mod directory;
 mod inspect;
+mod load;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -34,17 +34,22 @@ enum Command {
     /// Benchmarks against any MariaDB or MySQL server
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Load SQL dumps into a server, on several connections
+    #[command(disable_help_flag = true)]
+    Load(Box<load::Arguments>),
     /// Print the version
     Version,
 }
 
 fn main() -> ExitCode {
     let line = CommandLine::parse_from(client::split_short_password(std::env::args_os()));
-    let mut out = std::io::stdout().lock();
+    // Not locked: threads of a load write events to it.
+    let mut out = std::io::stdout();
     let result = match line.command {
         Command::Inspect { dir } => inspect::run(&dir, &mut out),
         Command::Check { dir } => check::run(&dir, &mut out),
         Command::Bench(command) => bench::run(&command).map_err(Failure::Bench),
+        Command::Load(arguments) => load::run(&arguments, &mut out).map_err(Failure::Load),
         Command::Version => version(&mut out),
     };
     match result {
@@ -65,6 +70,7 @@ enum Failure {
     /// This many tables are damaged; each was reported.
     Damaged(usize),
     NoEngine(std::path::PathBuf),
+    Load(load::LoadError),
 }
 
 impl std::fmt::Display for Failure {
@@ -75,6 +81,7 @@ impl std::fmt::Display for Failure {
             Failure::Output(error) => write!(f, "cannot write the output: {error}"),
             Failure::Damaged(1) => write!(f, "1 table is damaged"),
             Failure::Damaged(tables) => write!(f, "{tables} tables are damaged"),
+            Failure::Load(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }

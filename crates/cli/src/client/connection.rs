@@ -7,7 +7,6 @@ const COM_QUIT: u8 = 1;
 const COM_QUERY: u8 = 3;
 /// More results of the same statement follow.
 const MORE_RESULTS: u16 = 8;
-const IN_TRANSACTION: u16 = 1;
 
 /// What the server says of a statement that it carried out.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,13 +20,6 @@ pub struct Completed {
     status: u16,
 }
 
-impl Completed {
-    /// Whether a transaction is open after the statement.
-    pub fn in_transaction(&self) -> bool {
-        self.status & IN_TRANSACTION != 0
-    }
-}
-
 /// Rows of a result; a value is its text, or `None` for NULL.
 pub type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
@@ -35,24 +27,18 @@ pub type Rows = Vec<Vec<Option<Vec<u8>>>>;
 pub struct Connection {
     packets: Packets,
     version: String,
-    id: u32,
     payload: Vec<u8>,
 }
 
 impl Connection {
-    pub(super) fn new(packets: Packets, version: String, id: u32) -> Connection {
-        Connection { packets, version, id, payload: Vec::new() }
+    pub(super) fn new(packets: Packets, version: String) -> Connection {
+        Connection { packets, version, payload: Vec::new() }
     }
 
     /// The version as the server gives it, such as `10.11.18-MariaDB`.
     pub fn version(&self) -> &str {
         // MariaDB pretends to be an old MySQL towards replicas.
         self.version.strip_prefix("5.5.5-").unwrap_or(&self.version)
-    }
-
-    /// The number of the connection, as in `KILL`.
-    pub fn id(&self) -> u32 {
-        self.id
     }
 
     /// Carries out one statement; rows of results are read and dropped.
@@ -208,7 +194,7 @@ mod tests {
                 }
             }
         });
-        Connection::new(Packets::new(Socket::Unix(client)), "5.5.5-10.11.1-MariaDB".into(), 7)
+        Connection::new(Packets::new(Socket::Unix(client)), "5.5.5-10.11.1-MariaDB".into())
     }
 
     #[test]

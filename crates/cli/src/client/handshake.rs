@@ -28,7 +28,6 @@ const LONGEST_PACKET: u32 = 1 << 30;
 
 struct Greeting {
     version: String,
-    id: u32,
     capabilities: u32,
     plugin: Vec<u8>,
     nonce: Vec<u8>,
@@ -77,7 +76,7 @@ pub fn perform(mut packets: Packets, settings: &Settings) -> Result<Connection, 
     reply.push(0);
     packets.send(&reply, b"")?;
     authenticate(&mut packets, settings, plugin.to_vec())?;
-    Ok(Connection::new(packets, greeting.version, greeting.id))
+    Ok(Connection::new(packets, greeting.version))
 }
 
 fn beginning(flags: u32) -> [u8; 32] {
@@ -106,7 +105,7 @@ fn greeting(payload: &[u8]) -> Result<Greeting, Error> {
         other => return Err(Error::Protocol(format!("protocol version {other}; this knows 10"))),
     }
     let version = String::from_utf8_lossy(fields.until_zero()).into_owned();
-    let id = fields.u32()?;
+    fields.u32()?;
     let mut nonce = fields.bytes(8)?.to_vec();
     fields.bytes(1)?;
     let mut capabilities = u32::from(fields.u16()?);
@@ -120,7 +119,7 @@ fn greeting(payload: &[u8]) -> Result<Greeting, Error> {
     if capabilities & PROTOCOL_41 == 0 {
         return Err(Error::Protocol("a server older than 4.1".into()));
     }
-    Ok(Greeting { version, id, capabilities, plugin, nonce })
+    Ok(Greeting { version, capabilities, plugin, nonce })
 }
 
 /// Goes on after the first answer until the server accepts or refuses.

@@ -21,7 +21,7 @@ mod settings;
 mod tls;
 
 pub use arguments::{split_short_password, Arguments};
-pub use connection::{Completed, Connection, Rows};
+pub use connection::{Connection, Rows};
 pub use settings::Settings;
 
 /// Why the server could not be asked, or did not do what it was asked.

@@ -1,0 +1,455 @@
+//! Reads the sources and decides, statement by statement, who carries it out and after what.
+//!
+//! The main connection is in the session of the dump at the place where it is read: it carries out SET and USE at once, and
+//! statements that concern more than one table once all before them are done. All else goes to the workers.
+
+use super::charset::Dialect;
+use super::error::{LoadError, Place};
+use super::input::{self, Source};
+use super::progress::{cannot_resume, Verdict};
+use super::rows::{self, Rows};
+use super::server::Server;
+use super::session::Session;
+use super::shared::Shared;
+use super::splitter::{Splitter, Statement};
+use super::statement::{classify, classify_complex_insert, Insert, Kind, TableName};
+use super::task::{Action, Facts, Origin, Piece, Table, Task, Unit};
+use super::worker::{is_conflict, says_it_is_done};
+use super::{queue::Work, signals};
+use crate::client::{Connection, Error};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// A task with this much text is handed over; small statements are joined to as much.
+const TASK: usize = 512 << 10;
+/// Longer INSERTs are sent as they are: joining them would only copy.
+const JOINED: usize = 64 << 10;
+/// Tables whose rows are collected at once.
+const MOST_OPEN: usize = 256;
+
+/// The thread that reads.
+pub struct Loader<'a> {
+    shared: &'a Shared,
+    server: Server,
+    main: Connection,
+    control: Connection,
+    session: Session,
+    dialect: Dialect,
+    origin: Arc<Origin>,
+    tables: HashMap<(Vec<u8>, Vec<u8>), Arc<Table>>,
+    facts: HashMap<usize, Arc<Facts>>,
+    /// Tasks that more statements may be added to, by lane.
+    open: HashMap<usize, Task>,
+    /// All statements on the main connection, in their order.
+    serial: bool,
+    /// Rows of the dump, by table, where the check will compare them.
+    pub counted: HashMap<String, (Arc<Table>, u64)>,
+}
+
+impl<'a> Loader<'a> {
+    pub fn new(shared: &'a Shared, serial: bool) -> Result<Loader<'a>, LoadError> {
+        let (main, mut control) = (shared.connect()?, shared.connect()?);
+        let server = Server::ask(&mut control)?;
+        let session = shared.first_session();
+        let dialect = session.dialect(&server.sql_mode);
+        let origin = Arc::new(Origin { index: 0, name: String::new() });
+        let (tables, facts, open, counted) = Default::default();
+        Ok(Loader {
+            shared,
+            server,
+            main,
+            control,
+            session,
+            dialect,
+            origin,
+            tables,
+            facts,
+            open,
+            serial,
+            counted,
+        })
+    }
+
+    /// Carries out all sources; when it returns, all is done, or something failed.
+    pub fn run(&mut self, sources: &[Source]) -> Result<(), LoadError> {
+        self.adopt_deferred()?;
+        for (index, source) in sources.iter().enumerate() {
+            self.origin = Arc::new(Origin { index, name: source.name.clone() });
+            self.begin_session(source.database.as_deref())?;
+            self.read(source)?;
+        }
+        self.hand_over_all()?;
+        self.shared.queue.wait_for_all()?;
+        for table in self.shared.deferred.tables() {
+            let (origin, session) = (self.origin.clone(), self.shared.first_session());
+            let task = Task {
+                table,
+                origin,
+                session,
+                action: Action::Define,
+                barrier: true,
+                maybe_done: false,
+                units: Vec::new(),
+            };
+            self.shared.queue.push(task)?;
+        }
+        self.shared.queue.wait_for_all()
+    }
+
+    /// Keys that an interrupted run has put off are put off in this one.
+    fn adopt_deferred(&mut self) -> Result<(), LoadError> {
+        let Some(progress) = &self.shared.progress else { return Ok(()) };
+        for [database, name, clauses] in progress.deferred_before(&mut self.control)? {
+            let table = self.table(&(Some(database), name));
+            self.shared.deferred.add(table, clauses);
+        }
+        Ok(())
+    }
+
+    /// A source begins with a session of its own, as if a client had been started for it.
+    fn begin_session(&mut self, database: Option<&str>) -> Result<(), LoadError> {
+        self.main = self.shared.connect()?;
+        self.session = self.shared.first_session();
+        if let Some(database) = database {
+            self.session.database = Some(database.as_bytes().to_vec());
+            self.main.execute([b"USE ", &super::session::quoted_name(database.as_bytes())[..]].concat())?;
+        }
+        self.dialect = self.session.dialect(&self.server.sql_mode);
+        Ok(())
+    }
+
+    fn read(&mut self, source: &Source) -> Result<(), LoadError> {
+        let unreadable = |error| LoadError::Read { name: source.name.clone(), error };
+        let input = input::open(source, self.shared.counters.read.clone()).map_err(unreadable)?;
+        let mut splitter =
+            Splitter::new(input, self.server.max_allowed_packet.saturating_sub(1), source.delimiter);
+        splitter.set_dialect(self.dialect);
+        let mut counted = 0;
+        loop {
+            let statement =
+                splitter.next().map_err(|error| LoadError::Split { name: source.name.clone(), error })?;
+            let Some(statement) = statement else { return Ok(()) };
+            if signals::interrupted() {
+                return Err(LoadError::Interrupted);
+            }
+            self.shared.counters.statements.fetch_add(1, Ordering::Relaxed);
+            let before = self.dialect;
+            self.carry_out(statement)?;
+            if self.dialect != before {
+                splitter.set_dialect(self.dialect);
+            }
+            self.shared.counters.sql.fetch_add(splitter.offset() - counted, Ordering::Relaxed);
+            counted = splitter.offset();
+        }
+    }
+
+    fn carry_out(&mut self, statement: Statement<'_>) -> Result<(), LoadError> {
+        let kind = classify(statement.text, self.dialect, self.session.checks_foreign_keys());
+        match kind {
+            Kind::Session => self.set(statement),
+            Kind::Use(database) => self.enter_database(statement, database),
+            _ if self.serial => self.on_main(statement, false),
+            Kind::Insert(insert) => self.insert(statement, insert),
+            Kind::Table(name) => self.define(statement, &name, Action::Define),
+            Kind::CreateTable(name) => self.define(statement, &name, Action::Create),
+            Kind::EnableKeys(name) => self.define(statement, &name, Action::EnableKeys),
+            Kind::Dropped => Ok(()),
+            Kind::Exclusive => self.exclusive(statement),
+            Kind::SerialOnly(what) => Err(LoadError::SerialOnly { what, place: self.place(statement) }),
+        }
+    }
+
+    fn place(&self, statement: Statement<'_>) -> Place {
+        Place::new(&self.origin.name, statement.line, statement.text)
+    }
+
+    /// A statement that fails on the main connection: the end, or to be passed over.
+    fn failed(&self, statement: Statement<'_>, error: Error) -> Result<(), LoadError> {
+        let refused = matches!(error, Error::Server { .. });
+        let error = LoadError::Statement { place: self.place(statement), error };
+        if !refused || !self.shared.skips_errors() {
+            return Err(error);
+        }
+        self.shared.skip(error);
+        Ok(())
+    }
+
+    fn set(&mut self, statement: Statement<'_>) -> Result<(), LoadError> {
+        if let Err(error) = self.main.execute(statement.text) {
+            return self.failed(statement, error);
+        }
+        if !self.serial && Session::sets_autocommit(statement.text, self.dialect) {
+            self.main.execute("SET SESSION autocommit = 1")?;
+        }
+        self.session.update(statement.text, self.dialect, &mut self.main)?;
+        self.dialect = self.session.dialect(&self.server.sql_mode);
+        Ok(())
+    }
+
+    fn enter_database(&mut self, statement: Statement<'_>, database: Vec<u8>) -> Result<(), LoadError> {
+        match self.main.execute(statement.text) {
+            Ok(_) => self.session.database = Some(database),
+            Err(error) => self.failed(statement, error)?,
+        }
+        Ok(())
+    }
+
+    /// The table of a name in the present session.
+    fn table(&mut self, name: &TableName) -> Arc<Table> {
+        let default = self.session.database.clone().unwrap_or_default();
+        let table = Table::of(self.tables.len(), name, &default);
+        let fold =
+            |name: &[u8]| if self.server.folds_names { name.to_ascii_lowercase() } else { name.to_vec() };
+        let key = (fold(&table.database), fold(&table.name));
+        self.tables.entry(key).or_insert_with(|| Arc::new(table)).clone()
+    }
+
+    /// What is known of a table, once all that defines it is done.
+    fn facts(&mut self, table: &Table) -> Result<Arc<Facts>, LoadError> {
+        if let Some(facts) = self.facts.get(&table.lane) {
+            return Ok(facts.clone());
+        }
+        self.shared.queue.wait_for_lane(table.lane)?;
+        let facts = Arc::new(self.server.facts(&mut self.control, table)?);
+        if let Some(progress) = self.shared.progress.as_ref().filter(|_| facts.transactional) {
+            progress.prepare(&mut self.control, &facts.engine)?;
+        }
+        self.facts.insert(table.lane, facts.clone());
+        Ok(facts)
+    }
+
+    fn insert(&mut self, statement: Statement<'_>, insert: Insert) -> Result<(), LoadError> {
+        let table = self.table(&insert.table);
+        let facts = self.facts(&table)?;
+        let elsewhere = facts.has_triggers || (facts.has_foreign_keys && self.session.checks_foreign_keys());
+        if facts.engine.is_empty() || elsewhere {
+            return self.exclusive(statement);
+        }
+        let columns = insert.columns.as_ref().unwrap_or(&facts.columns);
+        let counter = facts.auto_increment.as_ref();
+        let place = counter
+            .and_then(|counter| columns.iter().position(|column| column.eq_ignore_ascii_case(counter)));
+        let Some(mut rows) = rows::scan(statement.text, insert.rows_at, self.dialect, place) else {
+            return match classify_complex_insert(statement.text, self.dialect) {
+                Kind::SerialOnly(what) => Err(LoadError::SerialOnly { what, place: self.place(statement) }),
+                _ => self.exclusive(statement),
+            };
+        };
+        rows.generates |= (counter.is_some() && place.is_none()) || facts.draws_numbers;
+        if let Some(counted) = self.counted.get_mut(&table.shown()) {
+            counted.1 += rows.count;
+        }
+        let verdict =
+            self.shared.progress.as_ref().map_or(Verdict::New, |progress| {
+                progress.of_rows(self.origin.index, &table, statement.offset)
+            });
+        match verdict {
+            Verdict::Done => Ok(()),
+            Verdict::Begun => Err(cannot_resume(&table, &facts.engine)),
+            Verdict::New => self.collect(statement, insert, table, &facts, rows),
+        }
+    }
+
+    /// Adds rows to the table's open task, or begins another.
+    fn collect(
+        &mut self,
+        statement: Statement<'_>,
+        insert: Insert,
+        table: Arc<Table>,
+        facts: &Arc<Facts>,
+        rows: Rows,
+    ) -> Result<(), LoadError> {
+        let skips = self.shared.skips_errors();
+        let ordered = insert.order_matters || rows.generates || skips;
+        // One statement for several is the same only if it can be taken back when a row of it raises a warning.
+        let joins = facts.can_repeat() && !rows.generates && !skips && statement.text.len() <= JOINED;
+        if let Some(task) = self.open.get_mut(&table.lane) {
+            let fits = task.barrier == ordered
+                && task.session == self.session
+                && task.origin.index == self.origin.index;
+            if !fits {
+                self.hand_over(table.lane)?;
+            }
+        }
+        if !self.open.contains_key(&table.lane) {
+            if self.open.len() >= MOST_OPEN {
+                self.hand_over_all()?;
+            }
+            let (origin, session, action) =
+                (self.origin.clone(), self.session.clone(), Action::Rows(facts.clone()));
+            let task = Task {
+                table: table.clone(),
+                origin,
+                session,
+                action,
+                barrier: ordered,
+                maybe_done: false,
+                units: Vec::new(),
+            };
+            self.open.insert(table.lane, task);
+        }
+        let Some(task) = self.open.get_mut(&table.lane) else { return Ok(()) };
+        let Statement { text, line, offset } = statement;
+        let piece = Piece { line, offset, from: insert.rows_at, to: text.len(), rows: rows.count };
+        let limit = TASK.min(self.server.max_allowed_packet / 2);
+        let joined = joins && task.units.last_mut().is_some_and(|unit| unit.join(text, piece, limit));
+        if !joined && joins {
+            task.units.push(Unit::joinable(text, insert.rows_at, line, offset, rows.count));
+        } else if !joined {
+            task.units.push(Unit::whole(text, line, offset, rows.count));
+        }
+        if task.bytes() >= TASK - JOINED {
+            self.hand_over(table.lane)?;
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self, lane: usize) -> Result<(), LoadError> {
+        match self.open.remove(&lane) {
+            Some(task) => self.shared.queue.push(task),
+            None => Ok(()),
+        }
+    }
+
+    fn hand_over_all(&mut self) -> Result<(), LoadError> {
+        let mut tasks: Vec<Task> = self.open.drain().map(|(_, task)| task).collect();
+        tasks.sort_by_key(Task::range);
+        tasks.into_iter().try_for_each(|task| self.shared.queue.push(task))
+    }
+
+    /// A statement about one table: after what was done to the table, and before all that comes.
+    fn define(
+        &mut self,
+        statement: Statement<'_>,
+        name: &TableName,
+        action: Action,
+    ) -> Result<(), LoadError> {
+        let table = self.table(name);
+        let progress = self.shared.progress.as_ref();
+        let verdict = progress.map_or(Verdict::New, |progress| {
+            progress.of_definition(self.origin.index, &table, statement.offset)
+        });
+        if matches!(action, Action::Create) {
+            self.counted.insert(table.shown(), (table.clone(), 0));
+        }
+        if verdict == Verdict::Done {
+            return Ok(());
+        }
+        self.hand_over(table.lane)?;
+        self.facts.remove(&table.lane);
+        let Statement { text, line, offset } = statement;
+        self.shared.queue.push(Task {
+            table,
+            origin: self.origin.clone(),
+            session: self.session.clone(),
+            action,
+            barrier: true,
+            maybe_done: verdict == Verdict::Begun,
+            units: vec![Unit::whole(text, line, offset, 0)],
+        })
+    }
+
+    /// A statement that waits for all before it.
+    fn exclusive(&mut self, statement: Statement<'_>) -> Result<(), LoadError> {
+        self.hand_over_all()?;
+        self.shared.queue.wait_for_all()?;
+        let progress = self.shared.progress.as_ref();
+        match progress
+            .map_or(Verdict::New, |progress| progress.of_exclusive(self.origin.index, statement.offset))
+        {
+            Verdict::Done => Ok(()),
+            verdict => self.on_main(statement, verdict == Verdict::Begun),
+        }
+    }
+
+    fn on_main(&mut self, statement: Statement<'_>, maybe_done: bool) -> Result<(), LoadError> {
+        let first = statement.text.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
+        let changes_rows = ["INSERT", "REPLACE", "UPDATE", "DELETE"]
+            .iter()
+            .any(|word| first.eq_ignore_ascii_case(word.as_bytes()));
+        if !changes_rows {
+            // It may be about any table.
+            self.facts.clear();
+        }
+        match self.recorded_on_main(statement, changes_rows, maybe_done) {
+            Ok(affected) => {
+                self.shared.counters.add_rows(if changes_rows { affected } else { 0 });
+                Ok(())
+            }
+            Err(error) => self.failed(statement, error),
+        }
+    }
+
+    /// With its record: in the same transaction if it changes rows, else before and after. The affected rows.
+    fn recorded_on_main(
+        &mut self,
+        statement: Statement<'_>,
+        changes_rows: bool,
+        maybe_done: bool,
+    ) -> Result<u64, Error> {
+        let Some(progress) = self.shared.progress.as_ref().filter(|_| !self.serial) else {
+            return Ok(self.main.execute(statement.text)?.affected_rows);
+        };
+        let record = |done| progress.exclusive(self.origin.index, statement.offset, done);
+        if !changes_rows {
+            self.main.execute(record(false))?;
+            match self.main.execute(statement.text) {
+                Err(error) if maybe_done && says_it_is_done(&error) => {}
+                result => drop(result?),
+            }
+            self.main.execute(record(true))?;
+            return Ok(0);
+        }
+        loop {
+            self.main.execute("BEGIN")?;
+            let result = self.main.execute(statement.text).and_then(|completed| {
+                self.main.execute(record(true))?;
+                self.main.execute("COMMIT")?;
+                Ok(completed.affected_rows)
+            });
+            match result {
+                Err(error) if is_conflict(&error) => drop(self.main.execute("ROLLBACK")?),
+                Err(error @ Error::Server { .. }) => {
+                    self.main.execute("ROLLBACK")?;
+                    return Err(error);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// All is loaded: the records are not needed any more.
+    pub fn remove_records(&mut self) -> Result<(), LoadError> {
+        match &self.shared.progress {
+            Some(progress) => Ok(progress.remove(&mut self.control)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares the number of rows of each table that the dump created with what the dump has; the tables that differ.
+    pub fn check_counts(&mut self) -> Result<usize, LoadError> {
+        let mut different = 0;
+        for (name, (table, expected)) in &self.counted {
+            let found = self.control.value([b"SELECT COUNT(*) FROM ", &table.quoted()[..]].concat());
+            let found = match found {
+                Ok(found) => found.unwrap_or_default(),
+                // Dropped again, or a place holder that a view has replaced.
+                Err(Error::Server { code: 1146, .. }) if *expected == 0 => continue,
+                Err(error) => error.to_string(),
+            };
+            let equal = found == expected.to_string();
+            self.shared.report.event(
+                "check",
+                serde_json::json!({"table": name, "dump": expected, "server": found, "equal": equal}),
+            );
+            if !equal {
+                different += 1;
+                self.shared
+                    .report
+                    .warn(&format!("{name}: {expected} rows in the dump, {found} in the server"));
+            }
+        }
+        Ok(different)
+    }
+}

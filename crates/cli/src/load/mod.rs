@@ -1,0 +1,203 @@
+//! `teak load`: loads SQL dumps into any MariaDB or MySQL server, on several connections, with the result of a serial load.
+//!
+//! ```text
+//! input ─> splitter ─> loader ──────────────────────────> queue ─> workers ─> server
+//! (files,  (statements) (what each is about: statement,    (per     (sessions,
+//!  pipes,                rows; who waits for whom; joins     table)   transactions,
+//!  gz ...)               small ones)                                  repeats)
+//! ```
+//!
+//! The loader's own connection carries out what orders the dump; `progress` records in the server what is done; `deferred` keeps
+//! keys for the end. The rules that keep a parallel load equal to a serial one are in docs/load.md.
+
+mod charset;
+mod deferred;
+mod dry;
+mod durability;
+mod error;
+mod input;
+mod loader;
+mod progress;
+mod queue;
+mod report;
+mod rows;
+mod scan;
+mod server;
+mod session;
+mod shared;
+mod signals;
+mod splitter;
+mod statement;
+mod task;
+mod tokens;
+mod worker;
+
+use crate::client::{self, Settings};
+use clap::Args;
+use deferred::{DeferIndexes, Deferred};
+pub use error::LoadError;
+use loader::Loader;
+use progress::Progress;
+use report::Report;
+use shared::{Beginning, OnError, Shared};
+use std::io::Write;
+use std::path::PathBuf;
+use worker::Worker;
+
+/// Memory for statements that wait for a connection.
+const QUEUE: usize = 32 << 20;
+const MOST_CONNECTIONS: usize = 256;
+
+/// Options of `teak load`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(flatten)]
+    client: client::Arguments,
+    /// Dumps: files, directories of mydumper, - for standard input; plain, gzip, zstd, bzip2 or xz
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Connections that insert [default: twice the processors, from 4 to 16]
+    #[arg(long, short = 'n', value_name = "N")]
+    connections: Option<usize>,
+    /// One connection, every statement as it stands, in its order
+    #[arg(long)]
+    serial: bool,
+    /// What to do when the server refuses a statement
+    #[arg(long, value_enum, default_value_t)]
+    on_error: OnError,
+    /// Whether secondary keys are built after the rows
+    #[arg(long, value_enum, default_value_t)]
+    defer_indexes: DeferIndexes,
+    /// Go on where an interrupted load of the same files ended
+    #[arg(long, conflicts_with_all = ["serial", "no_record"])]
+    resume: bool,
+    /// Do not record progress in the server: an interrupted load cannot be resumed
+    #[arg(long)]
+    no_record: bool,
+    /// Do not write to the binary log
+    #[arg(long)]
+    skip_log_bin: bool,
+    /// Let commits of the whole server not wait for the disk while loading
+    #[arg(long)]
+    relaxed_durability: bool,
+    /// Compare the rows of each table with the dump's in the end
+    #[arg(long)]
+    check: bool,
+    /// Only read and split, without a server; print what is there and how fast it went
+    #[arg(long)]
+    dry_run: bool,
+    /// Events as JSON, one a line, on standard output
+    #[arg(long)]
+    json: bool,
+    /// No summary
+    #[arg(long, short = 'q')]
+    quiet: bool,
+}
+
+/// Loads, or fails; what was loaded before a failure stays.
+pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> {
+    let sources = input::find(&arguments.files)?;
+    let total = sources.iter().map(|source| source.size).sum::<Option<u64>>();
+    let report = Report::new(total, arguments.json);
+    if arguments.dry_run {
+        let mut nothing = std::io::sink();
+        return dry::run(&sources, &report, arguments.check, if arguments.json { &mut nothing } else { out });
+    }
+    let settings = Settings::read(&arguments.client)?;
+    let mut control = shared::connect(&settings, arguments.skip_log_bin)?;
+    signals::catch();
+    let _relaxed = arguments.relaxed_durability.then(|| durability::Relaxed::begin(&settings)).transpose()?;
+    let progress = match arguments.no_record || arguments.serial {
+        true => None,
+        false => open_progress(&mut control, &sources, arguments, &report)?,
+    };
+    let shared = Shared::new(Beginning {
+        settings,
+        report,
+        progress,
+        deferred: Deferred::new(if arguments.serial { DeferIndexes::Off } else { arguments.defer_indexes }),
+        on_error: arguments.on_error,
+        skip_log_bin: arguments.skip_log_bin,
+        resumes: arguments.resume,
+        total,
+        queue_bytes: QUEUE,
+    });
+    let connections = connections(arguments)?;
+    let mut loader = Loader::new(&shared, arguments.serial)?;
+    work(&shared, &mut loader, &sources, connections)?;
+    finish(&shared, &mut loader, arguments, connections)
+}
+
+fn connections(arguments: &Arguments) -> Result<usize, LoadError> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let connections = arguments.connections.unwrap_or((2 * processors).clamp(4, 16));
+    if !(1..=MOST_CONNECTIONS).contains(&connections) {
+        return Err(LoadError::Usage(format!("--connections must be from 1 to {MOST_CONNECTIONS}")));
+    }
+    Ok(if arguments.serial { 0 } else { connections })
+}
+
+/// Records of progress are made if the user may; only `--resume` needs them.
+fn open_progress(
+    control: &mut client::Connection,
+    sources: &[input::Source],
+    arguments: &Arguments,
+    report: &Report,
+) -> Result<Option<Progress>, LoadError> {
+    match Progress::open(control, sources, arguments.resume) {
+        Ok(progress) => Ok(Some(progress)),
+        Err(error @ client::Error::Server { .. }) if !arguments.resume => {
+            report.warn(&format!("progress is not recorded, so this load cannot be resumed: {error}"));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Runs the loader and its workers to their end.
+fn work(
+    shared: &Shared,
+    loader: &mut Loader<'_>,
+    sources: &[input::Source],
+    connections: usize,
+) -> Result<(), LoadError> {
+    std::thread::scope(|scope| {
+        let thread = |name: String| std::thread::Builder::new().name(name);
+        let start = || -> Result<(), LoadError> {
+            thread("report".into()).spawn_scoped(scope, || shared.report.run())?;
+            for number in 0..connections {
+                let worker = Worker::new(shared)?;
+                thread(format!("load-{number}")).spawn_scoped(scope, move || worker.run())?;
+            }
+            Ok(())
+        };
+        if let Err(error) = start().and_then(|()| loader.run(sources)) {
+            // Tasks that run end; those that wait do not begin.
+            shared.fail(error);
+        }
+        shared.queue.close();
+        shared.report.end();
+    });
+    shared.take_failure().map_or(Ok(()), Err)
+}
+
+fn finish(
+    shared: &Shared,
+    loader: &mut Loader<'_>,
+    arguments: &Arguments,
+    connections: usize,
+) -> Result<(), LoadError> {
+    let skipped = shared.counters.skipped.load(std::sync::atomic::Ordering::Relaxed);
+    if skipped == 0 {
+        loader.remove_records()?;
+    }
+    let different = if arguments.check { loader.check_counts()? } else { 0 };
+    if !arguments.quiet {
+        shared.report.summary(connections.max(1));
+    }
+    match (skipped, different) {
+        (0, 0) => Ok(()),
+        (0, different) => Err(LoadError::Different(different)),
+        (skipped, _) => Err(LoadError::Skipped(skipped)),
+    }
+}

@@ -1,0 +1,304 @@
+//! What of a load is done, kept in the server it loads into, so that `--resume` neither repeats nor leaves out a row.
+//!
+//! A database of its own (`teak_load`), which is removed when the last load has ended well:
+//!
+//! ```text
+//! rows_<engine>   what was inserted: written in the transaction of the rows, so in a table of their own engine
+//! steps           other statements: first as begun, then as done, since DDL ends transactions
+//! deferred        keys that are to be built in the end
+//! ```
+//!
+//! A load is known by its sources: names, sizes and times of change. A statement, by its source and offset.
+
+use super::error::LoadError;
+use super::input::Source;
+use super::task::{Table, Task};
+use crate::client::{Connection, Error};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+/// The database of the records.
+const DATABASE: &str = "`teak_load`";
+/// Held while the database is made or removed.
+const LOCK: &str = "'teak_load'";
+
+/// What a former run did with a statement.
+#[derive(Debug, PartialEq, Clone, Copy)]
+pub enum Verdict {
+    New,
+    Done,
+    /// It began, and may have ended.
+    Begun,
+}
+
+/// Statements of one table and one source: from the first to the last of the table's, with both.
+struct Range {
+    first: u64,
+    last: u64,
+    done: bool,
+}
+
+/// The records of one load.
+pub struct Progress {
+    /// Digits and letters.
+    id: String,
+    /// By source and table, sorted. The name of no table is that of statements about several.
+    past: HashMap<(usize, String), Vec<Range>>,
+    /// The last offset that anything is known of, by source.
+    furthest: HashMap<usize, u64>,
+    /// Tables that exist, by engine in small letters.
+    engines: Mutex<HashSet<String>>,
+}
+
+/// The name that records give to what concerns no single table.
+const NO_TABLE: &str = "";
+/// The number that no source has.
+const NO_SOURCE: usize = i32::MAX as usize;
+
+impl Progress {
+    /// Makes the tables if need be. Without `resume` what a former run recorded is forgotten.
+    pub fn open(control: &mut Connection, sources: &[Source], resume: bool) -> Result<Progress, Error> {
+        let id = identity(sources);
+        control.value(format!("SELECT GET_LOCK({LOCK}, 60)"))?;
+        control.execute(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
+        control.execute(format!(
+            "CREATE TABLE IF NOT EXISTS {DATABASE}.steps (load_id CHAR(32) CHARACTER SET ascii NOT NULL, source INT NOT NULL,
+                first BIGINT NOT NULL, last BIGINT NOT NULL, tbl VARBINARY(600) NOT NULL, done TINYINT NOT NULL,
+                PRIMARY KEY (load_id, source, first, tbl))"
+        ))?;
+        control.execute(format!(
+            "CREATE TABLE IF NOT EXISTS {DATABASE}.deferred (load_id CHAR(32) CHARACTER SET ascii NOT NULL, db VARBINARY(300) NOT NULL,
+                tbl VARBINARY(300) NOT NULL, clauses LONGBLOB NOT NULL, PRIMARY KEY (load_id, db, tbl))"
+        ))?;
+        let mut progress = Progress {
+            id,
+            past: HashMap::new(),
+            furthest: HashMap::new(),
+            engines: Mutex::new(HashSet::new()),
+        };
+        let tables = tables(control)?;
+        if !resume {
+            for table in &tables {
+                control
+                    .execute(format!("DELETE FROM {DATABASE}.`{table}` WHERE load_id = '{}'", progress.id))?;
+            }
+        }
+        // By this the load is known to be under way, before anything of it is.
+        control.execute(progress.step(NO_SOURCE, (0, 0), NO_TABLE, true))?;
+        control.value(format!("SELECT RELEASE_LOCK({LOCK})"))?;
+        for table in tables.iter().filter(|name| *name == "steps" || name.starts_with("rows_")) {
+            progress.read(control, table)?;
+        }
+        Ok(progress)
+    }
+
+    fn read(&mut self, control: &mut Connection, table: &str) -> Result<(), Error> {
+        let last = if table == "steps" { "last, done" } else { "last, 1" };
+        let rows = control.query(format!(
+            "SELECT source, tbl, first, {last} FROM {DATABASE}.`{table}` WHERE load_id = '{}'",
+            self.id
+        ))?;
+        for row in rows {
+            let text = |i: usize| {
+                String::from_utf8_lossy(row.get(i).and_then(Option::as_deref).unwrap_or_default())
+                    .into_owned()
+            };
+            let number = |i: usize| {
+                text(i)
+                    .parse::<u64>()
+                    .map_err(|_| Error::Protocol(format!("a damaged record in {DATABASE}.{table}")))
+            };
+            let source = number(0)? as usize;
+            let range = Range { first: number(2)?, last: number(3)?, done: number(4)? == 1 };
+            let furthest = self.furthest.entry(source).or_default();
+            *furthest = range.first.max(*furthest);
+            self.past.entry((source, text(1))).or_default().push(range);
+        }
+        self.past.values_mut().for_each(|ranges| ranges.sort_by_key(|range| range.first));
+        Ok(())
+    }
+
+    /// What became of the rows of a statement.
+    pub fn of_rows(&self, source: usize, table: &Table, offset: u64) -> Verdict {
+        let Some(ranges) = self.past.get(&(source, table.shown())) else { return Verdict::New };
+        let after = ranges.partition_point(|range| range.first <= offset);
+        let found = ranges[..after].iter().rev().find(|range| offset <= range.last);
+        found.map_or(Verdict::New, |range| if range.done { Verdict::Done } else { Verdict::Begun })
+    }
+
+    /// What became of a statement about one table. Something later about the table tells that it was done.
+    pub fn of_definition(&self, source: usize, table: &Table, offset: u64) -> Verdict {
+        let later = |range: &Range| range.first > offset;
+        match self.past.get(&(source, table.shown())) {
+            Some(ranges) if ranges.iter().any(later) => Verdict::Done,
+            _ => self.of_rows(source, table, offset),
+        }
+    }
+
+    /// What became of a statement that everything later waited for.
+    pub fn of_exclusive(&self, source: usize, offset: u64) -> Verdict {
+        if self.furthest.get(&source).is_some_and(|&furthest| furthest > offset) {
+            return Verdict::Done;
+        }
+        let ranges = self.past.get(&(source, NO_TABLE.to_string()));
+        match ranges.and_then(|ranges| ranges.iter().find(|range| range.first == offset)) {
+            None => Verdict::New,
+            Some(range) => {
+                if range.done {
+                    Verdict::Done
+                } else {
+                    Verdict::Begun
+                }
+            }
+        }
+    }
+
+    /// Makes the table for records of rows of an engine.
+    pub fn prepare(&self, control: &mut Connection, engine: &str) -> Result<(), Error> {
+        let engine = engine.to_ascii_lowercase();
+        let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        if engines.insert(engine.clone()) {
+            control.execute(format!(
+                "CREATE TABLE IF NOT EXISTS {DATABASE}.`rows_{engine}` (load_id CHAR(32) CHARACTER SET ascii NOT NULL,
+                    source INT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL, tbl VARBINARY(600) NOT NULL,
+                    PRIMARY KEY (load_id, source, first)) ENGINE={engine}"
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// The statement that records rows, for their transaction.
+    pub fn rows(&self, task: &Task, engine: &str, last: u64) -> String {
+        let (engine, table, first) =
+            (engine.to_ascii_lowercase(), hex(task.table.shown().as_bytes()), task.range().0);
+        format!(
+            "INSERT INTO {DATABASE}.`rows_{engine}` VALUES ('{}', {}, {first}, {last}, x'{table}')",
+            self.id, task.origin.index
+        )
+    }
+
+    /// The statement that records another statement, as begun or done.
+    pub fn step(&self, source: usize, (first, last): (u64, u64), table: &str, done: bool) -> String {
+        let (table, done) = (hex(table.as_bytes()), u8::from(done));
+        format!(
+            "REPLACE INTO {DATABASE}.steps VALUES ('{}', {source}, {first}, {last}, x'{table}', {done})",
+            self.id
+        )
+    }
+
+    /// The statement that records an exclusive one.
+    pub fn exclusive(&self, source: usize, offset: u64, done: bool) -> String {
+        self.step(source, (offset, offset), NO_TABLE, done)
+    }
+
+    /// The statement that records keys to build.
+    pub fn deferred(&self, table: &Table, clauses: &[u8]) -> String {
+        let (db, name, clauses) = (hex(&table.database), hex(&table.name), hex(clauses));
+        format!("REPLACE INTO {DATABASE}.deferred VALUES ('{}', x'{db}', x'{name}', x'{clauses}')", self.id)
+    }
+
+    /// The statement that forgets them again.
+    pub fn built(&self, table: &Table) -> String {
+        let (db, name) = (hex(&table.database), hex(&table.name));
+        format!(
+            "DELETE FROM {DATABASE}.deferred WHERE load_id = '{}' AND db = x'{db}' AND tbl = x'{name}'",
+            self.id
+        )
+    }
+
+    /// Keys that a former run put off: database, table, clauses.
+    pub fn deferred_before(&self, control: &mut Connection) -> Result<Vec<[Vec<u8>; 3]>, Error> {
+        let rows = control.query(format!(
+            "SELECT db, tbl, clauses FROM {DATABASE}.deferred WHERE load_id = '{}'",
+            self.id
+        ))?;
+        let row = |row: Vec<Option<Vec<u8>>>| {
+            row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().try_into().ok()
+        };
+        Ok(rows.into_iter().filter_map(row).collect())
+    }
+
+    /// The load ended well: its records go, and with those of the last load, the database.
+    pub fn remove(&self, control: &mut Connection) -> Result<(), Error> {
+        control.value(format!("SELECT GET_LOCK({LOCK}, 60)"))?;
+        let tables = tables(control)?;
+        let mut left = false;
+        for table in &tables {
+            control.execute(format!("DELETE FROM {DATABASE}.`{table}` WHERE load_id = '{}'", self.id))?;
+            left |= control.value(format!("SELECT 1 FROM {DATABASE}.`{table}` LIMIT 1"))?.is_some();
+        }
+        let count = control
+            .value("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'teak_load'")?;
+        if !left && count == Some(tables.len().to_string()) {
+            control.execute(format!("DROP DATABASE {DATABASE}"))?;
+        }
+        control.value(format!("SELECT RELEASE_LOCK({LOCK})"))?;
+        Ok(())
+    }
+}
+
+/// The tables of records that exist.
+fn tables(control: &mut Connection) -> Result<Vec<String>, Error> {
+    let rows =
+        control.query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'teak_load'")?;
+    let names = rows.into_iter().filter_map(|row| String::from_utf8(row.into_iter().next()??).ok());
+    Ok(names.filter(|name| name == "steps" || name == "deferred" || name.starts_with("rows_")).collect())
+}
+
+/// The same for the same files.
+fn identity(sources: &[Source]) -> String {
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    for source in sources {
+        let path = source.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        let changed = path.as_ref().and_then(|path| path.metadata().ok()?.modified().ok());
+        context.update(format!("{path:?} {:?} {changed:?}\n", source.size).as_bytes());
+    }
+    hex(&context.finish().as_ref()[..16])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A table without transactions that a former run was just filling.
+pub fn cannot_resume(table: &Table, engine: &str) -> LoadError {
+    LoadError::Usage(format!(
+        "{} is of the engine {engine}, which has no transactions: what of its rows the former run inserted cannot be told. \
+         Load again without --resume",
+        table.shown()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(name: &str) -> Table {
+        Table { lane: 1, database: b"d".to_vec(), name: name.into() }
+    }
+
+    #[test]
+    fn what_is_recorded_is_done_and_what_comes_before_a_later_thing_too() {
+        let range = |first, last, done| Range { first, last, done };
+        let past = HashMap::from([
+            ((0, "d.a".to_string()), vec![range(10, 10, true), range(20, 40, true), range(60, 60, false)]),
+            ((0, NO_TABLE.to_string()), vec![range(90, 90, false)]),
+        ]);
+        let progress =
+            Progress { id: "x".into(), past, furthest: HashMap::from([(0, 90)]), engines: Mutex::default() };
+        let rows = |offset| progress.of_rows(0, &table("a"), offset);
+        assert_eq!(
+            [15, 20, 30, 40, 41, 60].map(rows),
+            [Verdict::New, Verdict::Done, Verdict::Done, Verdict::Done, Verdict::New, Verdict::Begun]
+        );
+        assert_eq!(progress.of_rows(1, &table("a"), 30), Verdict::New);
+        assert_eq!(progress.of_rows(0, &table("b"), 30), Verdict::New);
+        assert_eq!(progress.of_definition(0, &table("a"), 5), Verdict::Done);
+        assert_eq!(progress.of_definition(0, &table("a"), 60), Verdict::Begun);
+        assert_eq!(progress.of_definition(0, &table("a"), 70), Verdict::New);
+        assert_eq!(
+            [80, 90, 95].map(|offset| progress.of_exclusive(0, offset)),
+            [Verdict::Done, Verdict::Begun, Verdict::New]
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! What is told while loading and after: a line on a terminal, events as JSON, a summary.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time between two signs of progress.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Counts of a load, which its threads add to. Only shown: no ordering between them is needed.
+#[derive(Default)]
+pub struct Counters {
+    /// Bytes of the inputs, compressed as they may be.
+    pub read: Arc<AtomicU64>,
+    /// Bytes of SQL.
+    pub sql: AtomicU64,
+    pub statements: AtomicU64,
+    rows: AtomicU64,
+    pub skipped: AtomicU64,
+}
+
+impl Counters {
+    pub fn add_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+}
+
+/// Tells people and programs how far the load is.
+pub struct Report {
+    pub counters: Arc<Counters>,
+    began: Instant,
+    total: Option<u64>,
+    json: bool,
+    terminal: bool,
+    ended: Mutex<bool>,
+    wake: Condvar,
+    line_shown: AtomicBool,
+}
+
+impl Report {
+    /// `total`: bytes of all inputs, if known. With `json` an event a line goes to standard output.
+    pub fn new(total: Option<u64>, json: bool) -> Report {
+        Report {
+            counters: Arc::default(),
+            began: Instant::now(),
+            total,
+            json,
+            terminal: !json && std::io::stderr().is_terminal(),
+            ended: Mutex::new(false),
+            wake: Condvar::new(),
+            line_shown: AtomicBool::new(false),
+        }
+    }
+
+    /// Shows progress from time to time until `end`.
+    pub fn run(&self) {
+        if !self.json && !self.terminal {
+            return;
+        }
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*ended {
+            ended = self.wake.wait_timeout(ended, INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+            if !*ended {
+                self.show();
+            }
+        }
+    }
+
+    /// Ends `run`.
+    pub fn end(&self) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_all();
+    }
+
+    fn show(&self) {
+        let read = self.counters.read.load(Ordering::Relaxed);
+        let seconds = self.began.elapsed().as_secs_f64().max(0.001);
+        let share = self.total.filter(|&total| total > 0).map(|total| read as f64 / total as f64);
+        if self.json {
+            return self.event(
+                "progress",
+                serde_json::json!({"bytes": read, "total": self.total, "rows": self.counters.rows(), "seconds": seconds}),
+            );
+        }
+        let bar = share.map_or(String::new(), |share| {
+            let full = (share * 30.0).round().clamp(0.0, 30.0) as usize;
+            let left = Duration::from_secs_f64((seconds / share.max(1e-6) - seconds).clamp(0.0, 1e7));
+            format!(
+                "[{}{}] {:3.0}%  ETA {}  ",
+                "#".repeat(full),
+                " ".repeat(30 - full),
+                share * 100.0,
+                clock(left)
+            )
+        });
+        let rows = self.counters.rows();
+        eprint!(
+            "\r\x1b[K{bar}{}  {}/s  {rows} rows  {:.0} rows/s",
+            bytes(read as f64),
+            bytes(read as f64 / seconds),
+            rows as f64 / seconds
+        );
+        self.line_shown.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes an event; its fields come from an object.
+    pub fn event(&self, name: &str, fields: serde_json::Value) {
+        if !self.json {
+            return;
+        }
+        let mut event = serde_json::json!({"event": name});
+        if let (Some(event), serde_json::Value::Object(fields)) = (event.as_object_mut(), fields) {
+            event.extend(fields);
+        }
+        // Nobody may read any more; the load goes on.
+        let _ = writeln!(std::io::stdout(), "{event}");
+    }
+
+    /// A message that does not wait for the end.
+    pub fn warn(&self, text: &str) {
+        self.event("warning", serde_json::json!({"message": text}));
+        let clear = if self.line_shown.load(Ordering::Relaxed) { "\r\x1b[K" } else { "" };
+        eprintln!("{clear}teak: {text}");
+    }
+
+    /// What was done, in the end.
+    pub fn summary(&self, connections: usize) {
+        let seconds = self.began.elapsed().as_secs_f64().max(0.001);
+        let (rows, sql) = (self.counters.rows(), self.counters.sql.load(Ordering::Relaxed));
+        let statements = self.counters.statements.load(Ordering::Relaxed);
+        let skipped = self.counters.skipped.load(Ordering::Relaxed);
+        self.event(
+            "summary",
+            serde_json::json!({
+                "rows": rows, "statements": statements, "sql_bytes": sql, "skipped": skipped, "seconds": seconds, "connections": connections,
+            }),
+        );
+        if self.json {
+            return;
+        }
+        let clear = if self.line_shown.load(Ordering::Relaxed) { "\r\x1b[K" } else { "" };
+        eprintln!(
+            "{clear}{rows} rows, {statements} statements, {} of SQL in {seconds:.1} s: {:.0} rows/s, {}/s, {connections} connections",
+            bytes(sql as f64), rows as f64 / seconds, bytes(sql as f64 / seconds)
+        );
+    }
+}
+
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A number of bytes with the unit that suits it.
+pub fn bytes(count: f64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let power = units
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(i, _)| i)
+        .find(|&i| count >= 1000f64.powi(i as i32))
+        .unwrap_or(0);
+    format!("{:.*} {}", usize::from(power > 0), count / 1000f64.powi(power as i32), units[power])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(
+            [bytes(0.0), bytes(999.0), bytes(1500.0), bytes(2.5e9)],
+            ["0 B", "999 B", "1.5 kB", "2.5 GB"]
+        );
+        assert_eq!(clock(Duration::from_secs(3725)), "1:02:05");
+    }
+}

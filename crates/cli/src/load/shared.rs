@@ -1,0 +1,149 @@
+//! What the loader and its workers share.
+
+use super::deferred::Deferred;
+use super::error::LoadError;
+use super::progress::Progress;
+use super::queue::Queue;
+use super::report::{Counters, Report};
+use super::session::Session;
+use super::task::{Facts, Task};
+use crate::client::{Connection, Error, Settings};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+/// What is done about statements that the server refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Default, clap::ValueEnum)]
+pub enum OnError {
+    /// End the load
+    #[default]
+    Stop,
+    /// Say so and go on; the exit status is 1 in the end
+    Skip,
+}
+
+/// The state of one load.
+pub struct Shared {
+    pub settings: Settings,
+    pub queue: Queue<Task>,
+    pub report: Report,
+    pub counters: std::sync::Arc<Counters>,
+    pub progress: Option<Progress>,
+    pub deferred: Deferred,
+    pub on_error: OnError,
+    pub skip_log_bin: bool,
+    pub resumes: bool,
+    /// Bytes of all inputs, if known.
+    pub total: Option<u64>,
+    failure: Mutex<Option<LoadError>>,
+}
+
+/// What a load is begun with.
+pub struct Beginning {
+    pub settings: Settings,
+    pub report: Report,
+    pub progress: Option<Progress>,
+    pub deferred: Deferred,
+    pub on_error: OnError,
+    pub skip_log_bin: bool,
+    pub resumes: bool,
+    pub total: Option<u64>,
+    /// Memory for statements that wait.
+    pub queue_bytes: usize,
+}
+
+impl Shared {
+    pub fn new(beginning: Beginning) -> Shared {
+        let Beginning {
+            settings,
+            report,
+            progress,
+            deferred,
+            on_error,
+            skip_log_bin,
+            resumes,
+            total,
+            queue_bytes,
+        } = beginning;
+        let (queue, counters) = (Queue::new(queue_bytes), report.counters.clone());
+        Shared {
+            settings,
+            queue,
+            report,
+            counters,
+            progress,
+            deferred,
+            on_error,
+            skip_log_bin,
+            resumes,
+            total,
+            failure: Mutex::default(),
+        }
+    }
+
+    /// A new connection in the session in which every source begins.
+    pub fn connect(&self) -> Result<Connection, Error> {
+        connect(&self.settings, self.skip_log_bin)
+    }
+
+    /// The session of a new connection.
+    pub fn first_session(&self) -> Session {
+        Session::new(self.settings.database.as_ref().map(|name| name.clone().into_bytes()))
+    }
+
+    pub fn skips_errors(&self) -> bool {
+        self.on_error == OnError::Skip
+    }
+
+    /// Reports a statement that is skipped.
+    pub fn skip(&self, error: LoadError) {
+        self.counters.skipped.fetch_add(1, Ordering::Relaxed);
+        self.report.warn(&error.to_string());
+    }
+
+    /// Ends the load for all threads. The first failure is the one that is told.
+    pub fn fail(&self, error: LoadError) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() && !matches!(error, LoadError::Stopped) {
+            *failure = Some(error);
+        }
+        drop(failure);
+        self.queue.fail();
+    }
+
+    pub fn take_failure(&self) -> Option<LoadError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The statement that records a task's rows up to the statement at `last`.
+    pub fn record_of(&self, task: &Task, facts: &Facts, last: u64) -> Option<String> {
+        let progress = self.progress.as_ref().filter(|_| facts.transactional)?;
+        Some(progress.rows(task, &facts.engine, last))
+    }
+
+    /// Records that a task which cannot be taken back begins.
+    pub fn note_begun(&self, connection: &mut Connection, task: &Task) -> Result<(), Error> {
+        self.note(connection, task, false)
+    }
+
+    /// Records that such a task is done.
+    pub fn note_done(&self, connection: &mut Connection, task: &Task) -> Result<(), Error> {
+        self.note(connection, task, true)
+    }
+
+    fn note(&self, connection: &mut Connection, task: &Task, done: bool) -> Result<(), Error> {
+        // A task without statements is the loader's own.
+        let Some(progress) = self.progress.as_ref().filter(|_| !task.units.is_empty()) else { return Ok(()) };
+        connection
+            .execute(progress.step(task.origin.index, task.range(), &task.table.shown(), done))
+            .map(drop)
+    }
+}
+
+/// A connection of a load.
+pub fn connect(settings: &Settings, skip_log_bin: bool) -> Result<Connection, Error> {
+    let mut connection = settings.connect()?;
+    if skip_log_bin {
+        connection.execute("SET SESSION sql_log_bin = 0")?;
+    }
+    Ok(connection)
+}

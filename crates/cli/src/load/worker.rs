@@ -1,0 +1,279 @@
+//! A worker: one connection that carries out tasks.
+//!
+//! Rows of an engine with transactions go in one transaction with the record that they are loaded. If something is wrong with
+//! joined statements, or they raise a warning that one row alone might raise as an error, they are taken back and carried out
+//! one by one, as a serial load would.
+
+use super::error::{LoadError, Place};
+use super::session::Session;
+use super::shared::Shared;
+use super::task::{Action, Facts, Piece, Task, Unit};
+use crate::client::{Connection, Error};
+
+/// How often a transaction that others pushed aside is repeated.
+const ATTEMPTS: usize = 30;
+
+/// One connection and the session that it is in.
+pub struct Worker<'a> {
+    shared: &'a Shared,
+    connection: Connection,
+    session: Session,
+}
+
+/// Why a transaction of a task did not end.
+enum Obstacle {
+    /// Other transactions were in the way: it can be repeated as it is.
+    Conflict(Error),
+    /// A statement fails, or warns: they must be carried out one by one.
+    Doubt,
+    Lost(LoadError),
+}
+
+/// A lock conflict: the transaction is over, or must be ended.
+pub fn is_conflict(error: &Error) -> bool {
+    matches!(error.code(), Some(1020 | 1205 | 1213))
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(shared: &'a Shared) -> Result<Worker<'a>, LoadError> {
+        let connection = shared.connect()?;
+        Ok(Worker { shared, connection, session: shared.first_session() })
+    }
+
+    /// Carries out tasks until there are no more, or one fails.
+    pub fn run(mut self) {
+        while let Some(task) = self.shared.queue.take() {
+            use super::queue::Work;
+            let (lane, bytes) = (task.lane(), task.bytes());
+            match self.carry_out(&task) {
+                Ok(()) => self.shared.queue.done(lane, bytes),
+                Err(error) => return self.shared.fail(error),
+            }
+        }
+    }
+
+    fn carry_out(&mut self, task: &Task) -> Result<(), LoadError> {
+        self.enter(&task.session)?;
+        match &task.action {
+            Action::Rows(facts) => self.insert(task, facts),
+            _ => self.define(task),
+        }
+    }
+
+    /// Brings the connection into the session in which the dump has these statements.
+    fn enter(&mut self, wanted: &Session) -> Result<(), LoadError> {
+        let changes = match wanted.changes_from(&self.session) {
+            Some(changes) => changes,
+            None => {
+                self.connection = self.shared.connect()?;
+                wanted.changes_from(&self.shared.first_session()).unwrap_or_default()
+            }
+        };
+        for change in changes {
+            self.connection.execute(change)?;
+        }
+        self.session = wanted.clone();
+        Ok(())
+    }
+
+    fn insert(&mut self, task: &Task, facts: &Facts) -> Result<(), LoadError> {
+        if !facts.can_repeat() {
+            return self.insert_for_good(task);
+        }
+        for _ in 0..ATTEMPTS {
+            match self.transaction(task, facts) {
+                Ok(()) => {
+                    self.shared.counters.add_rows(task.rows());
+                    return Ok(());
+                }
+                Err(Obstacle::Lost(error)) => return Err(error),
+                Err(Obstacle::Conflict(_)) => self.rollback()?,
+                Err(Obstacle::Doubt) => {
+                    self.rollback()?;
+                    break;
+                }
+            }
+        }
+        self.one_by_one(task, facts)
+    }
+
+    fn transaction(&mut self, task: &Task, facts: &Facts) -> Result<(), Obstacle> {
+        let lost = |error: Error| match error {
+            error if is_conflict(&error) => Obstacle::Conflict(error),
+            error => Obstacle::Lost(error.into()),
+        };
+        let record = self.shared.record_of(task, facts, task.range().1);
+        let together = facts.transactional
+            && (record.is_some() || task.units.len() > 1 || task.units[0].pieces.len() > 1);
+        if together {
+            self.connection.execute("BEGIN").map_err(lost)?;
+        }
+        for unit in &task.units {
+            match self.connection.execute(&unit.text) {
+                Ok(completed) if completed.warnings > 0 && unit.pieces.len() > 1 => {
+                    return Err(Obstacle::Doubt)
+                }
+                Ok(_) => {}
+                Err(error) if is_conflict(&error) => return Err(Obstacle::Conflict(error)),
+                Err(Error::Server { .. }) => return Err(Obstacle::Doubt),
+                Err(error) => return Err(Obstacle::Lost(error.into())),
+            }
+        }
+        if let Some(record) = record {
+            self.connection.execute(record).map_err(lost)?;
+        }
+        if together {
+            self.connection.execute("COMMIT").map_err(lost)?;
+        }
+        Ok(())
+    }
+
+    fn rollback(&mut self) -> Result<(), LoadError> {
+        self.connection.execute("ROLLBACK")?;
+        Ok(())
+    }
+
+    /// Each statement by itself, still in one transaction; what comes before one that fails stays.
+    fn one_by_one(&mut self, task: &Task, facts: &Facts) -> Result<(), LoadError> {
+        for attempt in 1.. {
+            self.connection.execute("BEGIN")?;
+            match self.one_by_one_once(task, facts) {
+                Ok((rows, result)) => {
+                    self.connection.execute("COMMIT")?;
+                    self.shared.counters.add_rows(rows);
+                    return result;
+                }
+                Err(Obstacle::Conflict(error)) if attempt >= ATTEMPTS => {
+                    let (unit, piece) = (&task.units[0], &task.units[0].pieces[0]);
+                    return Err(self.failed(task, unit, piece, error));
+                }
+                Err(Obstacle::Lost(error)) => return Err(error),
+                Err(_) => self.rollback()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows inserted, and the failure that ended it.
+    #[allow(clippy::type_complexity)] // Read at one place, right above.
+    fn one_by_one_once(
+        &mut self,
+        task: &Task,
+        facts: &Facts,
+    ) -> Result<(u64, Result<(), LoadError>), Obstacle> {
+        let (mut rows, mut last, mut skipped) = (0, None, Vec::new());
+        let pieces = task.units.iter().flat_map(|unit| unit.pieces.iter().map(move |piece| (unit, piece)));
+        for (unit, piece) in pieces {
+            match self.connection.execute(unit.statement(piece)) {
+                Ok(_) => rows += piece.rows,
+                Err(error) if is_conflict(&error) => return Err(Obstacle::Conflict(error)),
+                Err(error @ Error::Server { .. }) => {
+                    let error = self.failed(task, unit, piece, error);
+                    if !self.shared.skips_errors() {
+                        self.record(task, facts, last)?;
+                        return Ok((rows, Err(error)));
+                    }
+                    skipped.push(error);
+                }
+                Err(error) => return Err(Obstacle::Lost(error.into())),
+            }
+            last = Some(piece.offset);
+        }
+        self.record(task, facts, last)?;
+        skipped.into_iter().for_each(|error| self.shared.skip(error));
+        Ok((rows, Ok(())))
+    }
+
+    /// Writes the record up to the statement at `last` into the open transaction, unless the server has ended that.
+    fn record(&mut self, task: &Task, facts: &Facts, last: Option<u64>) -> Result<(), Obstacle> {
+        let Some(record) = last.and_then(|last| self.shared.record_of(task, facts, last)) else {
+            return Ok(());
+        };
+        let open =
+            self.connection.value("SELECT @@in_transaction").map_err(|error| Obstacle::Lost(error.into()))?;
+        if facts.transactional && open.as_deref() == Some("1") {
+            self.connection.execute(record).map_err(|error| Obstacle::Lost(error.into()))?;
+        }
+        Ok(())
+    }
+
+    /// An engine without transactions: what is done stays done, and that it was begun is recorded before.
+    fn insert_for_good(&mut self, task: &Task) -> Result<(), LoadError> {
+        self.shared.note_begun(&mut self.connection, task)?;
+        for (unit, piece) in
+            task.units.iter().flat_map(|unit| unit.pieces.iter().map(move |piece| (unit, piece)))
+        {
+            match self.connection.execute(unit.statement(piece)) {
+                Ok(_) => self.shared.counters.add_rows(piece.rows),
+                Err(error @ Error::Server { .. }) => {
+                    let error = self.failed(task, unit, piece, error);
+                    if !self.shared.skips_errors() {
+                        return Err(error);
+                    }
+                    self.shared.skip(error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.shared.note_done(&mut self.connection, task)?)
+    }
+
+    /// CREATE, ALTER, DROP and such.
+    fn define(&mut self, task: &Task) -> Result<(), LoadError> {
+        self.shared.note_begun(&mut self.connection, task)?;
+        if matches!(task.action, Action::EnableKeys | Action::Define) {
+            self.shared.deferred.build(&mut self.connection, &task.table, self.shared)?;
+        }
+        for unit in &task.units {
+            let piece = &unit.pieces[0];
+            match self.connection.execute(&unit.text) {
+                Ok(_) => {}
+                Err(error) if task.maybe_done && says_it_is_done(&error) => {}
+                Err(error @ Error::Server { .. }) => {
+                    let error = self.failed(task, unit, piece, error);
+                    if !self.shared.skips_errors() {
+                        return Err(error);
+                    }
+                    self.shared.skip(error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if matches!(task.action, Action::Create) {
+            self.shared.deferred.put_off(&mut self.connection, &task.table, self.shared)?;
+        }
+        Ok(self.shared.note_done(&mut self.connection, task)?)
+    }
+
+    fn failed(&self, task: &Task, unit: &Unit, piece: &Piece, error: Error) -> LoadError {
+        LoadError::Statement {
+            place: Place::new(&task.origin.name, piece.line, &unit.statement(piece)),
+            error,
+        }
+    }
+}
+
+/// What a statement that was carried out before, by a run that then ended, is answered when it is repeated.
+pub fn says_it_is_done(error: &Error) -> bool {
+    // Database, table, view, column, key, routine, trigger, event, sequence: exists, or is gone.
+    matches!(
+        error.code(),
+        Some(
+            1007 | 1008
+                | 1050
+                | 1051
+                | 1060
+                | 1061
+                | 1068
+                | 1091
+                | 1304
+                | 1305
+                | 1359
+                | 1360
+                | 1396
+                | 1537
+                | 1539
+                | 4092
+        )
+    )
+}

@@ -1,0 +1,465 @@
+#!/usr/bin/env python3
+"""Loads dumps by `mariadb` and by `teak load` and compares what is there. Prints 'N passed, N failed', a case each."""
+
+import argparse
+import glob
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+sys.path.insert(0, HERE)
+import dumps  # pylint: disable=wrong-import-position
+from server import Server  # pylint: disable=wrong-import-position
+
+ROWS = 1500
+ENGINES = ("Teak", "InnoDB")
+OPTIONS = ["--max-allowed-packet=16M", "--innodb-buffer-pool-size=128M", "--event-scheduler=off"]
+DUMP_VARIANTS = {
+    "default": [],
+    "all objects": ["--routines", "--triggers", "--events"],
+    "single rows": ["--skip-extended-insert", "--routines", "--events"],
+    "hexadecimal": ["--hex-blob", "--complete-insert"],
+    "without locks, comments and keys": ["--skip-add-locks", "--skip-comments", "--skip-disable-keys", "--no-autocommit"],
+    "replace": ["--replace"],
+    "small statements": ["--net-buffer-length=4096", "--order-by-primary", "--insert-ignore"],
+}
+
+
+class Failure(Exception):
+    """A case found something wrong."""
+
+
+def check(condition, text):
+    """Fails the case with a text."""
+    if not condition:
+        raise Failure(text)
+
+
+class Tests:
+    """One server that all cases use, each with databases of its own."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.random = random.Random(arguments.seed)
+        # A directory of its own, since plugins of Debian's are put beside Teak's.
+        plugins = os.path.join(arguments.directory, "plugins")
+        shutil.rmtree(plugins, ignore_errors=True)
+        shutil.copytree(arguments.plugin_dir, plugins)
+        self.server = Server(os.path.join(arguments.directory, "server"), plugins, port=arguments.port)
+        self.files = os.path.join(arguments.directory, "files")
+        shutil.rmtree(self.files, ignore_errors=True)
+        os.makedirs(self.files)
+
+    # What cases do.
+
+    def fresh(self, *names):
+        """Empty databases."""
+        for name in names:
+            self.server.query(f"DROP DATABASE IF EXISTS {name}", database=None)
+            self.server.query(f"CREATE DATABASE {name} CHARACTER SET latin1", database=None)
+
+    def source(self, engine):
+        """The database with everything in it, made once."""
+        name = f"source_{engine.lower()}"
+        if not self.server.query(f"SHOW DATABASES LIKE '{name}'", database=None):
+            self.fresh(name)
+            connection = self.server.connect(database=name)
+            dumps.fill(connection, engine, ROWS, self.arguments.seed)
+            connection.close()
+        return name
+
+    def dump(self, database, *options):
+        """A file made by mariadb-dump."""
+        path = os.path.join(self.files, f"{database}.sql")
+        with open(path, "wb") as out:
+            subprocess.run(["mariadb-dump", "--no-defaults", f"--socket={self.server.socket}", "--user=root", *options, database], stdout=out, check=True)
+        return path
+
+    def write(self, name, text):
+        """A file with this text."""
+        path = os.path.join(self.files, name)
+        with open(path, "wb") as out:
+            out.write(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def mariadb(self, database, path, *options, may_fail=False):
+        """A serial load."""
+        with open(path, "rb") as dump:
+            command = ["mariadb", "--no-defaults", f"--socket={self.server.socket}", "--user=root", "--default-character-set=utf8mb4", "--comments", *options, database]
+            done = subprocess.run(command, stdin=dump, capture_output=True, check=False)
+        check(may_fail or done.returncode == 0, f"mariadb: {done.stderr.decode(errors='replace')}")
+
+    def command(self, database, *arguments):
+        """The command line of a load."""
+        return [self.arguments.teak, "load", "--no-defaults", f"--socket={self.server.socket}", "--user=root", f"--database={database}", *arguments]
+
+    def teak(self, database, *arguments, expect=0, **settings):
+        """A load by teak; its messages."""
+        done = subprocess.run(self.command(database, *arguments), capture_output=True, check=False, timeout=300, **settings)
+        text = (done.stdout + done.stderr).decode(errors="replace")
+        check(done.returncode == expect, f"teak load ended with {done.returncode} and not {expect}: {text}")
+        return text
+
+    def value(self, statement, database=None):
+        """The first value of a query."""
+        return self.server.query(statement, database=database)[0][0]
+
+    def contents(self, database):
+        """Everything that can be compared, by name."""
+        rows = lambda statement: self.server.query(statement, database=database)  # noqa: E731
+        found = {}
+        for name, kind in rows(f"SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"):
+            quoted = "`%s`" % name.replace("`", "``")
+            found[name, "create"] = rows(f"SHOW CREATE TABLE {quoted}")[0][1]
+            if kind == "BASE TABLE":
+                found[name, "checksum"] = rows(f"CHECKSUM TABLE {quoted}")[0][1]
+                found[name, "count"] = rows(f"SELECT COUNT(*) FROM {quoted}")[0][0]
+        for schema, table, name, columns in (
+                ("TRIGGER_SCHEMA", "TRIGGERS", "TRIGGER_NAME", "ACTION_STATEMENT, SQL_MODE, EVENT_OBJECT_TABLE, CHARACTER_SET_CLIENT, COLLATION_CONNECTION"),
+                ("ROUTINE_SCHEMA", "ROUTINES", "ROUTINE_NAME", "ROUTINE_DEFINITION, SQL_MODE, ROUTINE_TYPE, CHARACTER_SET_CLIENT, COLLATION_CONNECTION"),
+                ("EVENT_SCHEMA", "EVENTS", "EVENT_NAME", "EVENT_DEFINITION, SQL_MODE, STARTS, TIME_ZONE, STATUS, CHARACTER_SET_CLIENT")):
+            for row in rows(f"SELECT {name}, {columns} FROM information_schema.{table} WHERE {schema} = '{database}'"):
+                found[row[0], table] = row[1:]
+        return found
+
+    def compare(self, expected, found, rename=True):
+        """Two databases must be equal."""
+        left, right = self.contents(expected), self.contents(found)
+        if rename:
+            right = json.loads(json.dumps([[list(k), v] for k, v in right.items()], default=str).replace(found, expected))
+            left = json.loads(json.dumps([[list(k), v] for k, v in left.items()], default=str))
+            left, right = ({tuple(k): v for k, v in pairs} for pairs in (left, right))
+        check(left.keys() == right.keys(), f"other objects: {set(left) ^ set(right)}")
+        for name, value in left.items():
+            check(value == right[name], f"{name} differs:\n  {value}\n  {right[name]}")
+        left_over = self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None)
+        check(not left_over, "the records of progress were left")
+
+    def both(self, path, *arguments, charset="utf8mb4", **settings):
+        """Loads a dump in both ways and compares."""
+        self.fresh("serial", "parallel")
+        self.mariadb("serial", path, f"--default-character-set={charset}")
+        text = self.teak("parallel", path, *arguments, **settings)
+        self.compare("serial", "parallel")
+        return text
+
+    # Cases.
+
+    def case_dumps_of_mariadb_dump(self):
+        """Every kind of dump, both engines, with keys put off and not."""
+        for engine in ENGINES:
+            source = self.source(engine)
+            for name, options in DUMP_VARIANTS.items():
+                defer = self.random.choice(["auto", "on", "off"])
+                try:
+                    self.both(self.dump(source, *options), f"--defer-indexes={defer}", f"--connections={self.random.randrange(1, 9)}", "--check")
+                except Failure as failure:
+                    raise Failure(f"{engine}, {name}, --defer-indexes={defer}: {failure}") from failure
+
+    def case_several_databases(self):
+        """USE and CREATE DATABASE in the dump."""
+        sources = [self.source(engine) for engine in ENGINES]
+        path = os.path.join(self.files, "several.sql")
+        with open(path, "wb") as out:
+            command = ["mariadb-dump", "--no-defaults", f"--socket={self.server.socket}", "--user=root", "--routines", "--databases", *sources]
+            subprocess.run(command, stdout=out, check=True)
+        results = []
+        for load in (lambda: self.mariadb("test", path), lambda: self.teak("test", path)):
+            for source in sources:
+                self.server.query(f"DROP DATABASE {source}", database=None)
+            load()
+            results.append([self.contents(source) for source in sources])
+        for serial, parallel in zip(*results):
+            check(serial.keys() == parallel.keys(), "other objects")
+            for name, value in serial.items():
+                check(parallel[name] == value, f"{name} differs:\n{value}\n{parallel[name]}")
+
+    def case_pipes_and_compression(self):
+        """Formats by their first bytes, from files and standard input."""
+        path = self.dump(self.source("Teak"))
+        self.fresh("serial")
+        self.mariadb("serial", path)
+        for command in (["gzip", "-kf"], ["bzip2", "-kf"], ["xz", "-kf0"], ["zstd", "-qkf"]):
+            if not shutil.which(command[0]):
+                continue
+            subprocess.run([*command, path], check=True)
+            packed = next(name for name in glob.glob(path + ".*"))
+            self.fresh("parallel")
+            with open(packed, "rb") as pipe:
+                self.teak("parallel", *(["-"] if command[0] != "xz" else [packed]), stdin=pipe)
+            self.compare("serial", "parallel")
+            with open(packed, "r+b") as cut:
+                cut.truncate(os.path.getsize(packed) - 20)
+            self.fresh("parallel")
+            self.teak("parallel", packed, expect=1)
+            self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+            os.unlink(packed)
+
+    def case_mydumper(self):
+        """A directory of mydumper, against myloader."""
+        check(shutil.which("mydumper"), "mydumper is not installed: scripts/setup.sh --test does it")
+        for engine in ENGINES:
+            source = self.source(engine)
+            for options in (["--rows=200"], ["--compress"], ["--statement-size=2000"]):
+                directory = os.path.join(self.files, "mydumper")
+                shutil.rmtree(directory, ignore_errors=True)
+                # `no_key` has numbers that mydumper prints with fewer digits, alike for both; the odd name breaks its file names.
+                command = ["mydumper", f"--socket={self.server.socket}", "--user=root", f"--database={source}", f"--outputdir={directory}",
+                           "--triggers", "--routines", "--regex", r"^source_\w+\.\w+$", *options]
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                before = self.contents(source)
+                self.server.query(f"DROP DATABASE {source}", database=None)
+                self.teak("test", directory)
+                after = self.contents(source)
+                self.server.query(f"DROP DATABASE {source}", database=None)
+                subprocess.run(["myloader", f"--socket={self.server.socket}", "--user=root", f"--directory={directory}"], check=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                expected = self.contents(source)
+                for name, value in expected.items():
+                    if name[1] in ("checksum", "count"):
+                        check(after.get(name) == value, f"{engine} {options}: {name} differs from myloader:\n{value}\n{after.get(name)}")
+                for name in before:
+                    check(name in after or name[1] in ("EVENTS",) or "odd" in name[0], f"{engine} {options}: {name} is missing")
+                self.server.query(f"DROP DATABASE {source}", database=None)
+                source = self.source(engine)
+
+    def case_phpmyadmin(self):
+        """Keys and AUTO_INCREMENT added by ALTER after the rows."""
+        for engine in ENGINES:
+            self.both(self.write("phpmyadmin.sql", dumps.phpmyadmin(engine)), "--defer-indexes=on")
+
+    def case_order_that_shows(self):
+        """AUTO_INCREMENT, REPLACE, IGNORE, triggers, INSERT SELECT, variables, warnings."""
+        for engine in ENGINES:
+            for _ in range(2):
+                self.both(self.write("order.sql", dumps.order(engine, self.random.randrange(1 << 30))), "--connections=8")
+
+    def case_engines_without_transactions(self):
+        """Rows are not joined where a failure could not be taken back."""
+        for engine in ("MyISAM", "Aria", "MEMORY"):
+            self.both(self.write("order.sql", dumps.order(engine, self.random.randrange(1 << 30))), "--connections=8")
+
+    def case_character_sets(self):
+        """Strings in which the second byte of a character is a backslash or a quote."""
+        for charset, text in (("sjis", "表示ソ能"), ("big5", "功許蓋"), ("gbk", "誠縗"), ("utf8mb4", "💧é"), ("latin1", "é'\\ÿ")):
+            encoded = text.encode({"utf8mb4": "utf8", "latin1": "cp1252"}.get(charset, charset))
+            rows = b"".join(b"INSERT INTO t VALUES (%d,'%s');\n" % (i, encoded.replace(b"'", b"''") if charset != "latin1" else b"\xe9") for i in range(300))
+            head = f"SET NAMES {charset};\nCREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET {charset}, KEY (v)) ENGINE=Teak;\n".encode()
+            self.both(self.write("charset.sql", head + rows), charset=charset)
+            check(self.value("SELECT COUNT(*) FROM t", "parallel") == 300, charset)
+        modes = "SET sql_mode='NO_BACKSLASH_ESCAPES,ANSI_QUOTES';\nCREATE TABLE \"t\\\" (a INT, b TEXT) ENGINE=Teak;\nINSERT INTO \"t\\\" VALUES (1,'\\');\nINSERT INTO \"t\\\" VALUES (2,';''');\n"
+        self.both(self.write("modes.sql", modes))
+
+    def case_errors_name_their_place(self):
+        """Which file, which line, what statement, what the server said; and a status that is not 0."""
+        for engine in ENGINES:
+            good = "".join(f"INSERT INTO t VALUES ({i});\n" for i in range(1000))
+            text = f"CREATE TABLE t (id INT PRIMARY KEY) ENGINE={engine};\n{good}INSERT INTO t VALUES (500);\nINSERT INTO t VALUES (5000);\n"
+            path = self.write("errors.sql", text)
+            self.fresh("parallel", "serial")
+            message = self.teak("parallel", path, expect=1)
+            check("errors.sql, line 1002: INSERT INTO t VALUES (500)" in message and "ERROR 1062" in message, message)
+            check(self.value("SELECT COUNT(*) FROM t", "parallel") == 1000, "what came before the error must stay")
+            message = self.teak("parallel", path, "--on-error=skip", expect=1)
+            check("1002 of the dump's statements failed" in message, message)
+            self.fresh("parallel")
+            message = self.teak("parallel", path, "--on-error=skip", expect=1)
+            check("1 of the dump's statements failed" in message, message)
+            self.mariadb("serial", path, "--force", may_fail=True)
+            self.server.query("DROP DATABASE teak_load", database=None)
+            self.compare("serial", "parallel")
+        for text, part in (("SET nonsense=1;", "line 1: SET nonsense=1"), ("SELEC 1;", "ERROR 1064"), ("INSERT INTO nowhere VALUES (1);", "ERROR 1146"),
+                           ("INSERT INTO parallel.x SELECT 1;", "ERROR 1146"), ("USE nowhere;", "ERROR 1049"),
+                           ("CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY);\nSET @x = LAST_INSERT_ID();", "--serial"),
+                           ("CREATE TABLE b (c", "ERROR 1064"), ("INSERT 'x", "ends within a string"), ("/* x", "ends within a comment"),
+                           ("-- MariaDB dump 10.19\nSELECT 1;\n", "not complete"), ("SELECT '" + "x" * (17 << 20) + "';", "max_allowed_packet")):
+            self.fresh("parallel")
+            message = self.teak("parallel", self.write("hostile.sql", text), expect=1)
+            check(part in message, f"{text[:40]}: {message[:300]}")
+        self.teak("parallel", os.path.join(self.files, "no such file"), expect=1)
+        self.teak("parallel", self.files, expect=1)
+        self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+
+    def case_noise(self):
+        """Random bytes and torn dumps end with a message, not with a crash or a hang."""
+        with open(self.dump(self.source("Teak")), "rb") as file:
+            dump = file.read()
+        for _ in range(12):
+            self.fresh("parallel")
+            cut = self.random.randrange(len(dump))
+            torn = bytearray(dump[:cut])
+            for _ in range(self.random.randrange(4)):
+                torn[self.random.randrange(len(torn))] = self.random.randrange(256)
+            done = subprocess.run(self.command("parallel", self.write("noise.sql", bytes(torn))), capture_output=True, timeout=120, check=False)
+            check(done.returncode == 1, f"status {done.returncode}: {done.stderr[-500:]}")
+        for _ in range(5):
+            self.teak("parallel", self.write("noise.sql", self.random.randbytes(5000)), expect=1)
+        self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+
+    def big(self, engine):
+        """A dump that takes a while."""
+        path = os.path.join(self.files, f"big_{engine}.sql")
+        if not os.path.exists(path):
+            with open(path, "w", encoding="ascii") as out:
+                for table in ("one", "two"):
+                    out.write(f"CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(100), KEY (a), KEY (b)) ENGINE={engine};\n")
+                    for i in range(0, 120_000, 40):
+                        rows = ",".join(f"({j + 1},{j * 7919 % 100_003},'{'x' * (j % 80)}')" for j in range(i, i + 40))
+                        out.write(f"INSERT INTO {table} VALUES {rows};\n")
+                    out.write(f"CREATE VIEW v_{table} AS SELECT * FROM {table};\n")
+        return path
+
+    def loaded(self, database):
+        """Rows that are there so far."""
+        try:
+            return sum(self.value(f"SELECT COUNT(*) FROM {table}", database) for table in ("one", "two"))
+        except Exception:  # pylint: disable=broad-exception-caught
+            return 0
+
+    def case_killed_and_resumed(self):
+        """kill -9 of the loader and of the server, then --resume: no row is missing or there twice."""
+        for engine in ENGINES:
+            path = self.big(engine)
+            self.fresh("serial", "parallel")
+            self.mariadb("serial", path)
+            for round_ in range(4):
+                self.fresh("parallel")
+                arguments = ["--defer-indexes=on", "--connections=3"]
+                loader = subprocess.Popen(self.command("parallel", path, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                # Some time within the load; how far it is does not matter for the result.
+                limit = self.random.randrange(200_000)
+                while loader.poll() is None and self.loaded("parallel") <= limit:
+                    time.sleep(0.005)
+                if round_ % 2 == 0:
+                    loader.send_signal(signal.SIGKILL)
+                    loader.wait()
+                else:
+                    self.server.kill()
+                    check(loader.wait(timeout=60) in (0, 1), "the loader must notice that the server is gone")
+                    self.server.start(OPTIONS)
+                resumed = self.teak("parallel", path, "--resume", *arguments)
+                try:
+                    self.compare("serial", "parallel")
+                except Failure as failure:
+                    raise Failure(f"{engine}, round {round_}, killed at over {limit} rows: {failure}\n{resumed}") from failure
+
+    def case_settings_are_restored(self):
+        """Relaxed durability ends with the load, however it ends."""
+        names = ("innodb_flush_log_at_trx_commit", "sync_binlog", "teak_flush_log_at_trx_commit")
+        settings = lambda: [self.value(f"SELECT @@GLOBAL.{name}") for name in names]  # noqa: E731
+        self.server.query("SET GLOBAL sync_binlog = 5", database=None)
+        before = settings()
+        self.fresh("parallel")
+        self.teak("parallel", self.write("bad.sql", "CREATE TABLE t (a INT) ENGINE=Teak;\nINSERT INTO t VALUES (1);\nnonsense;\n"), "--relaxed-durability", expect=1)
+        check(settings() == before, "after an error")
+        self.fresh("parallel")
+        loader = subprocess.Popen(self.command("parallel", self.big("Teak"), "--relaxed-durability"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while loader.poll() is None and self.loaded("parallel") == 0:
+            time.sleep(0.005)
+        loader.send_signal(signal.SIGTERM)
+        loader.wait(timeout=60)
+        check(settings() == before, "after a signal")
+        self.teak("parallel", self.big("Teak"), "--resume", "--relaxed-durability", "--skip-log-bin")
+        check(settings() == before, "after a load")
+        check(self.loaded("parallel") == 240_000, "all rows")
+
+    def case_output(self):
+        """--json, --dry-run, --check."""
+        path = self.dump(self.source("InnoDB"))
+        self.fresh("parallel")
+        events = [json.loads(line) for line in self.teak("parallel", path, "--json", "--check").splitlines()]
+        summary = next(event for event in events if event["event"] == "summary")
+        check(summary["rows"] >= 8 * ROWS and summary["skipped"] == 0, summary)
+        checked = {event["table"]: event for event in events if event["event"] == "check"}
+        check(checked["parallel.child"]["server"] == str(ROWS) and all(event["equal"] for event in checked.values()), checked)
+        text = subprocess.run([self.arguments.teak, "load", "--dry-run", "--check", path], capture_output=True, check=True).stdout.decode()
+        check(f"counted: 1 INSERT statements" in text and f"{ROWS} rows" in text and "/s; nothing was loaded" in text, text)
+
+    def case_accounts_and_tls(self):
+        """Passwords of each kind, from option files and the environment; TLS, with and without a check of the certificate."""
+        # Anonymous users come before those of any host.
+        self.server.query("DROP USER IF EXISTS ''@localhost", database=None)
+        shutil.copy("/usr/lib/mysql/plugin/auth_ed25519.so", self.server.plugin_dir)
+        self.server.query("INSTALL SONAME 'auth_ed25519'", database=None)
+        self.fresh("parallel")
+        path = self.write("one.sql", "SELECT 1;\n")
+        for name, rule in (("native", "IDENTIFIED BY 'se;c#ret'"), ("ed", "IDENTIFIED VIA ed25519 USING PASSWORD('se;c#ret')"), ("secure", "IDENTIFIED BY 'se;c#ret' REQUIRE SSL")):
+            self.server.query(f"CREATE OR REPLACE USER {name}@'%' {rule}", database=None)
+            self.server.query(f"GRANT ALL ON *.* TO {name}@'%'", database=None)
+            tcp = [self.arguments.teak, "load", "--host=127.0.0.1", f"--port={self.arguments.port}", f"--user={name}", path]
+            file = self.write("client.cnf", "[client]\npassword='se;c#ret'\n")
+            run = lambda *more, **settings: subprocess.run([*tcp[:2], *more, *tcp[2:]], capture_output=True, check=False, **settings)  # noqa: E731
+            environment = {**os.environ, "MYSQL_PWD": "se;c#ret"}
+            for done in (run(f"--defaults-file={file}"), run("--no-defaults", env=environment), run("--no-defaults", "-pse;c#ret"),
+                         run("--no-defaults", "-pse;c#ret", f"--ssl-ca={self.files}/ca.pem", "--ssl-verify-server-cert")):
+                check(done.returncode == 0, f"{name}: {done.stderr.decode()}")
+            for done in (run("--no-defaults", "-pwrong"), run("--no-defaults", "-pse;c#ret", f"--ssl-ca={self.files}/other.pem")):
+                check(done.returncode == 1, f"{name} got in: {done.args}")
+        done = run("--no-defaults", "-pse;c#ret", "--skip-ssl")
+        check(done.returncode == 1, "REQUIRE SSL without TLS")
+
+    def certificates(self):
+        """An authority, a certificate of it for the server, and another authority."""
+        def openssl(*arguments):
+            subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=self.files)
+        for name in ("ca", "other"):
+            openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr")
+        self.write("names", "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
+        openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "9", "-extfile", "names", "-out", "server.pem")
+        return [f"--ssl-ca={self.files}/ca.pem", f"--ssl-cert={self.files}/server.pem", f"--ssl-key={self.files}/server.key"]
+
+    def run(self, names):
+        """All cases, or those named; the number that failed."""
+        passed = failed = 0
+        OPTIONS.extend(self.certificates())
+        self.server.install()
+        self.server.start(OPTIONS)
+        try:
+            cases = [name for name in dir(self) if name.startswith("case_")]
+            for name in cases:
+                if names and name.removeprefix("case_") not in names:
+                    continue
+                began = time.monotonic()
+                try:
+                    getattr(self, name)()
+                    passed += 1
+                    print(f"ok      {name.removeprefix('case_')} ({time.monotonic() - began:.1f} s)", flush=True)
+                except Exception as error:  # pylint: disable=broad-exception-caught
+                    failed += 1
+                    print(f"FAILED  {name.removeprefix('case_')}: {error}", flush=True)
+                    if not isinstance(error, Failure):
+                        traceback.print_exc()
+                    if not self.server.is_running():
+                        self.server.start(OPTIONS)
+                    self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+        finally:
+            self.server.kill()
+        print(f"{passed} passed, {failed} failed")
+        return failed
+
+
+def main():
+    """Runs the cases."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--teak", required=True)
+    parser.add_argument("--plugin-dir", required=True)
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--port", type=int, default=23391)
+    parser.add_argument("cases", nargs="*")
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}", flush=True)
+    sys.exit(1 if Tests(arguments).run(arguments.cases) else 0)
+
+
+if __name__ == "__main__":
+    main()
