@@ -2,7 +2,8 @@
 """Kills a server under load, restarts it and compares what is there with what was acknowledged.
 
 Workloads: bank transfers between accounts, each with a row in a journal; appends with a secondary index and a large text
-now and then; and appends to a table whose keys are disabled, enabled, added and dropped meanwhile. Every other round runs with the binary log. Prints 'N passed, N failed', a round each.
+now and then; appends to a table whose keys are disabled, enabled, added and dropped meanwhile; and loads of so many rows a statement that
+their blocks go to the file past the log. Every other round runs with the binary log. Prints 'N passed, N failed', a round each.
 """
 
 import argparse
@@ -21,6 +22,11 @@ ACCOUNTS = 200
 START_BALANCE = 1000
 BANKERS = 4
 WRITERS = 2
+LOADERS = 2
+# A statement of a loader: more than goes through the log.
+LOADED_ROWS = 2000
+# Loads that a loader keeps.
+KEPT_LOADS = 5
 # Enough that ALTER builds the indexes at the end instead of row by row.
 OLD_ROWS = 12_000
 
@@ -32,6 +38,7 @@ SCHEMA = [
     " UNIQUE KEY (client, number), KEY (note))",
     "CREATE TABLE altered (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, note VARCHAR(60), UNIQUE KEY (client, number), KEY (note),"
     " KEY (number))",
+    "CREATE TABLE loaded (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, body VARCHAR(300), KEY (number))",
     "INSERT INTO altered (client, number, note) SELECT -1, seq, MD5(seq) FROM seq_1_to_%d" % OLD_ROWS,
     "INSERT INTO accounts SELECT seq, %d, 0 FROM seq_1_to_%d" % (START_BALANCE, ACCOUNTS),
 ]
@@ -39,6 +46,7 @@ SCHEMA = [
 INDEXES = {
     "accounts": (["PRIMARY", "changed", "balance"], "id, balance, changed"),
     "journal": (["PRIMARY", "source", "target"], "client, number, source, target, amount"),
+    "loaded": (["PRIMARY", "number"], "id, client, number, MD5(body)"),
     "appended": (["PRIMARY", "client", "note"], "id, client, number, note, MD5(body)"),
 }
 
@@ -105,6 +113,20 @@ class Writer(Client):
         return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], cursor)
 
 
+class Loader(Client):
+    """Loads many rows with one statement, and deletes those of earlier loads."""
+
+    def step(self, cursor, number):
+        body = "".join(self.random.choices("abcdefghij ", k=200))
+        values = ",".join(f"({self.number},{number},'{row} {body}')" for row in range(LOADED_ROWS))
+        statements = [(f"INSERT INTO loaded (client, number, body) VALUES {values}", None)]
+        if self.random.random() < 0.5:
+            statements.append(("DELETE FROM loaded WHERE client = %s AND number <= %s", (self.number, number - KEPT_LOADS)))
+        if self.random.random() < 0.3:
+            statements.append(("UPDATE loaded SET body = CONCAT(body, ' changed') WHERE client = %s AND number = %s", (self.number, number)))
+        return self.attempt(statements, cursor)
+
+
 class Alterer(Client):
     """Appends rows and changes the indexes of their table."""
 
@@ -151,8 +173,26 @@ def check_altered(connection):
         raise AssertionError(f"CHECK TABLE altered: {verdict}")
 
 
-def check(server, bankers, writers, alterers):
+def check_loaded(connection, loaders):
+    """Each load is there with all its rows or not at all, and those that were acknowledged are."""
+    counts = {(client, number): count for client, number, count in
+              rows(connection, "SELECT client, number, COUNT(*) FROM loaded FORCE INDEX (PRIMARY) WHERE id > 0 GROUP BY client, number")}
+    for (client, number), count in counts.items():
+        if count != LOADED_ROWS:
+            raise AssertionError(f"loaded: load {number} of client {client} has {count} rows")
+    for client in loaders:
+        last = max((number for of, number in counts if of == client.number), default=0)
+        if not client.acknowledged <= last <= client.acknowledged + 1:
+            raise AssertionError(f"loaded: client {client.number} was told {client.acknowledged}, found {last}")
+        missing = set(range(max(1, last - KEPT_LOADS + 1), last + 1)) - {number for of, number in counts if of == client.number}
+        if missing:
+            raise AssertionError(f"loaded: client {client.number} misses loads {sorted(missing)}")
+        client.acknowledged = last
+
+
+def check(server, bankers, writers, alterers, loaders):
     connection = server.connect()
+    check_loaded(connection, loaders)
     per_client = "SELECT client, COUNT(*), MAX(number) FROM {} GROUP BY client"
     found = {client: (count, last) for client, count, last in rows(connection, per_client.format("journal"))}
     check_numbers(found, bankers, "journal")
@@ -185,7 +225,8 @@ def check(server, bankers, writers, alterers):
 
 
 def leading(table, index):
-    first = {("accounts", "PRIMARY"): "id", ("journal", "PRIMARY"): "client", ("appended", "PRIMARY"): "id"}
+    first = {("accounts", "PRIMARY"): "id", ("journal", "PRIMARY"): "client", ("appended", "PRIMARY"): "id",
+             ("loaded", "PRIMARY"): "id"}
     return first.get((table, index), index)
 
 
@@ -198,7 +239,9 @@ def one_round(server, number, acknowledged, random_source):
     bankers = [Banker(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(BANKERS)]
     writers = [Writer(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(BANKERS, BANKERS + WRITERS)]
     alterers = [Alterer(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(BANKERS + WRITERS, BANKERS + WRITERS + 1)]
-    clients = bankers + writers + alterers
+    others = BANKERS + WRITERS + 1
+    loaders = [Loader(server, n, acknowledged.get(n, 0), f"{seed} {n}") for n in range(others, others + LOADERS)]
+    clients = bankers + writers + alterers + loaders
     for client in clients:
         client.start()
     time.sleep(0.3 + random_source.random() * 1.7)
@@ -209,7 +252,7 @@ def one_round(server, number, acknowledged, random_source):
         if client.failure is not None:
             raise AssertionError(f"client {client.number}: {client.failure!r}")
     server.start(options)
-    check(server, bankers, writers, alterers)
+    check(server, bankers, writers, alterers, loaders)
     server.kill()
     commits = 0
     for client in clients:

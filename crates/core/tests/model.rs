@@ -61,9 +61,37 @@ fn load(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
     let run = random.below(1 << 20) as u32;
     let length = random.below(60);
     for i in 0..50 + random.below(150) as u32 {
-        let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
-        change(world, txn, table, &key, Some(vec![i as u8; length]));
+        change(world, txn, table, &run_key(run, i), Some(vec![i as u8; length]));
     }
+}
+
+fn run_key(run: u32, i: u32) -> Vec<u8> {
+    [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat()
+}
+
+/// New rows in the order of their keys, without entries in the index; what follows finds some of them not in the tree yet.
+fn append(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
+    // Few runs, so that they meet what others have written or deleted.
+    let run = random.below(20) as u32;
+    let longest = random.pick(&[60, 900, 3000]);
+    let from = random.below(400) as u32;
+    for i in from..from + random.below(300) as u32 {
+        let key = run_key(run, i);
+        if txn.lock(world, table, 0, &key, LockMode::Exclusive).is_err()
+            || txn.changed_since_snapshot(world, table, &key)
+            || txn.get(world, table, 0, View::Latest, &key).is_some()
+        {
+            continue;
+        }
+        txn.append(world, table, &key, &vec![i as u8; random.below(longest)]);
+        match random.below(100) {
+            0 => scan(world, txn, table, random),
+            1 => drop(txn.get(world, table, 0, random.pick(&VIEWS), &run_key(run, from))),
+            2 if random.percent(20) => change(world, txn, table, &run_key(run, i), None),
+            _ => {}
+        }
+    }
+    txn.finish_append();
 }
 
 fn scan(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
@@ -115,7 +143,8 @@ fn step(world: &mut World, open: &mut Vec<Twin>, random: &mut Random) {
     }
     match action {
         0..=34 => change_row(world, &mut open[chosen], table, random),
-        35..=37 => load(world, &mut open[chosen], table, random),
+        35..=36 => load(world, &mut open[chosen], table, random),
+        37 => append(world, &mut open[chosen], table, random),
         38..=43 => scan_and_change(world, &mut open[chosen], table, random),
         44..=55 => scan(world, &mut open[chosen], table, random),
         56..=63 => {

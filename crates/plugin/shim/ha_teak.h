@@ -221,6 +221,7 @@ class ha_teak final : public handler {
     bool locked_by_server_ = false; /* between external_lock(F_*LCK) and F_UNLCK */
     bool copying_alter_ = false;
     bool bulk_insert_ = false;        /* many rows, between start_bulk_insert and end_bulk_insert */
+    bool appends_ = false;            /* so many that they may go past the log */
     bool reads_for_build_ = false;    /* a scan of all rows, whoever wrote them */
     uint32_t duplicate_part_ = 0;     /* of a build: which index two rows have one key of */
     ulonglong disabled_indexes_ = 0;  /* as the table's metadata says */

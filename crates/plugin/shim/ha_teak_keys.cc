@@ -14,6 +14,8 @@ namespace {
 constexpr ha_rows kRowsBetweenReports = 4096;
 /* Fewer rows than these are not worth another pass over them. */
 constexpr ha_rows kRowsToDefer = 1000;
+/* Fewer rows are not worth gathering. */
+constexpr ha_rows kRowsToAppend = 64;
 
 } // namespace
 
@@ -163,6 +165,8 @@ int ha_teak::feed_build(teak_build* build, const std::vector<const IndexCodec*>&
 
 void ha_teak::start_bulk_insert(ha_rows rows, uint) {
     bulk_insert_ = rows >= kRowsToDefer;
+    /* 0: the server does not know. */
+    appends_ = (rows == 0 || rows >= kRowsToAppend) && !temporary_;
     defer_indexes();
 }
 
@@ -182,6 +186,11 @@ void ha_teak::defer_indexes() {
 
 int ha_teak::end_bulk_insert() {
     bulk_insert_ = false;
+    int error = 0;
+    if (std::exchange(appends_, false) && session_) error = fail(teak_append_end(session()));
     ulonglong deferred = std::exchange(deferred_indexes_, 0);
-    return deferred ? build_indexes(deferred) : 0;
+    if (!error && deferred) error = build_indexes(deferred);
+    /* INSERT ... VALUES looks here and not at what is returned. */
+    if (error) my_errno = error;
+    return error;
 }

@@ -52,6 +52,7 @@ int ha_teak::write_row(const uchar* buf) {
     if (counted)
         if (int error = update_auto_increment()) return error;
     uint32_t flags = row_flags();
+    if (appends_ && !replaces_) flags |= TEAK_ROW_APPEND;
     teak_bytes pk;
     if (primary_.hidden()) {
         uchar* key = pk_buffer_.room(kRowIdBytes);

@@ -319,6 +319,8 @@ teak_status teak_open_snapshot(teak_session* session);
 
 /* A statement begins (once each statement, after teak_txn_begin): the point a statement rollback returns to. */
 teak_status teak_statement_begin(teak_session* session);
+/* No more rows with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to be rolled back. */
+teak_status teak_append_end(teak_session* session);
 /* It ended inside a transaction that goes on. READ COMMITTED drops the snapshot. */
 teak_status teak_statement_commit(teak_session* session);
 /* Undoes its writes, keeps its locks. */
@@ -439,7 +441,9 @@ enum {
         1,                  /* a duplicate is locked exclusive instead of shared (ON DUPLICATE KEY UPDATE, REPLACE) */
     TEAK_ROW_FRESH_KEY = 2, /* the primary key comes from teak_next_row_id: not looked up */
     TEAK_ROW_NO_LOCKS =
-        4 /* nobody else can see the table (copying ALTER, temporary table): no locks; uniqueness is still checked */
+        4, /* nobody else can see the table (copying ALTER, temporary table): no locks; uniqueness is still checked */
+    TEAK_ROW_APPEND =
+        8 /* one of many rows that a statement inserts: may go to the file past the log; teak_append_end follows */
 };
 
 typedef struct teak_duplicate {

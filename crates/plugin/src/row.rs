@@ -35,11 +35,13 @@ pub struct Manner {
     pub fresh_key: bool,
     /// Nobody else can see the table.
     pub no_locks: bool,
+    /// One of many rows of a statement, which [`Session::finish_append`] ends.
+    pub append: bool,
 }
 
 impl Default for Manner {
     fn default() -> Manner {
-        Manner { duplicate: LockMode::Shared, fresh_key: false, no_locks: false }
+        Manner { duplicate: LockMode::Shared, fresh_key: false, no_locks: false, append: false }
     }
 }
 
@@ -61,6 +63,9 @@ impl Session {
         manner: Manner,
         duplicate_tree: &mut u32,
     ) -> Result<()> {
+        if manner.append {
+            return self.append(table, pk, row, entries, manner, duplicate_tree);
+        }
         let rows = tree(table, 0)?;
         self.atomically(|session| {
             session.make_room_for_row(rows, pk, manner, duplicate_tree)?;
@@ -80,6 +85,37 @@ impl Session {
             }
             Ok(())
         })
+    }
+
+    /// Like [`Session::insert`] for a row of a load. Nothing is written before everything has been claimed; what fails later fails the
+    /// statement, whose rollback undoes it.
+    fn append<'e>(
+        &mut self,
+        table: &Table,
+        pk: &[u8],
+        row: &[u8],
+        entries: impl Iterator<Item = Entry<'e>> + Clone,
+        manner: Manner,
+        duplicate_tree: &mut u32,
+    ) -> Result<()> {
+        let rows = tree(table, 0)?;
+        self.writable()?;
+        self.make_room_for_row(rows, pk, manner, duplicate_tree)?;
+        for entry in entries.clone() {
+            self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, duplicate_tree)?;
+        }
+        let txn = self.writable()?;
+        txn.append(rows, pk, row)?;
+        for entry in entries.clone() {
+            txn.write(tree(table, entry.tree)?, entry.key, WriteOp::Insert(entry.value))?;
+        }
+        if !manner.no_locks {
+            self.note_appended(rows, pk)?;
+            for entry in entries {
+                self.check_insert(tree(table, entry.tree)?, entry.key)?;
+            }
+        }
+        Ok(())
     }
 
     /// Replaces the row `old_pk`. Each pair of entries belongs to one tree; `None`: there is no entry.

@@ -67,6 +67,13 @@ impl Waits {
     }
 }
 
+/// Keys that a statement has appended to a tree: the first and the last.
+struct Appended {
+    tree: Arc<Tree>,
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
 /// A connection.
 pub struct Session {
     number: u64,
@@ -77,6 +84,8 @@ pub struct Session {
     prepared: bool,
     statement: Option<Savepoint>,
     savepoints: Vec<Savepoint>,
+    /// Rows that were appended and are to be checked against range locks.
+    appended: Option<Appended>,
     /// Cursors for uniqueness checks, one a tree. They hold their tree, so they go with the transaction.
     probes: Vec<(Arc<Tree>, Cursor)>,
     /// Primary key of the row that the last duplicate collided with.
@@ -97,6 +106,7 @@ impl Session {
             prepared: false,
             statement: None,
             savepoints: Vec::new(),
+            appended: None,
             probes: Vec::new(),
             duplicate_pk: Vec::new(),
         }
@@ -220,6 +230,7 @@ impl Session {
 
     fn statement_end(&mut self) {
         self.statement = None;
+        self.appended = None;
         for (_, probe) in &mut self.probes {
             probe.reset();
         }
@@ -232,8 +243,9 @@ impl Session {
 
     /// A statement ended well inside a transaction that goes on.
     pub fn statement_commit(&mut self) -> Result<()> {
+        let finished = self.finish_append();
         self.statement_end();
-        Ok(())
+        finished
     }
 
     /// Undoes the writes of the statement; its locks are kept. Nothing happens if none has begun.
@@ -289,6 +301,7 @@ impl Session {
 
     fn take(&mut self) -> Option<Transaction> {
         self.statement = None;
+        self.appended = None;
         self.savepoints.clear();
         self.probes.clear();
         self.prepared = false;
@@ -305,6 +318,7 @@ impl Session {
         if xid.is_empty() || xid.len() > MAX_XID {
             return Err(Stop::Misuse("length of the transaction identifier"));
         }
+        self.finish_append()?;
         self.txn()?.prepare(xid)?;
         self.prepared = true;
         Ok(())
@@ -322,6 +336,12 @@ impl Session {
 
     /// Commits; on an error the transaction was rolled back, a prepared one waits for `commit_by_xid`.
     pub fn commit(&mut self) -> Result<()> {
+        if !self.prepared {
+            if let Err(error) = self.finish_append() {
+                self.rollback();
+                return Err(error);
+            }
+        }
         let result = self.take().map_or(Ok(()), Transaction::commit);
         self.ended();
         Ok(result?)
@@ -354,6 +374,33 @@ impl Session {
     pub fn check_insert(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_insert(tree, key, wait))
+    }
+
+    /// `key` was appended to `tree`.
+    pub(crate) fn note_appended(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        match &mut self.appended {
+            Some(appended) if Arc::ptr_eq(&appended.tree, tree) && *key > *appended.last => {
+                appended.last.clear();
+                appended.last.extend_from_slice(key);
+            }
+            earlier => {
+                if earlier.is_some() {
+                    self.finish_append()?;
+                }
+                self.appended =
+                    Some(Appended { tree: tree.clone(), first: key.to_vec(), last: key.to_vec() });
+            }
+        }
+        Ok(())
+    }
+
+    /// What was appended is where others meet it; waits for those who have locked ranges that it lies in: they looked when it
+    /// was not there yet.
+    pub fn finish_append(&mut self) -> Result<()> {
+        let Some(txn) = &mut self.txn else { return Ok(()) };
+        txn.finish_append()?;
+        let Some(Appended { tree, first, last }) = self.appended.take() else { return Ok(()) };
+        self.waits.run(WaitPolicy::Wait, |wait| txn.check_inserts(&tree, &first, &last, wait))
     }
 
     /// Gives a row lock back.

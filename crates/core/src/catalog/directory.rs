@@ -109,6 +109,11 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// What the image has that was there when the log began, at `from`.
+    pub fn nothing(from: Lsn) -> Counted {
+        Counted { before: from, end: from, early: Vec::new() }
+    }
+
     /// Whether they contain the commit whose record is at `lsn`.
     pub fn contains(&self, lsn: Lsn) -> bool {
         lsn < self.before || self.early.contains(&lsn)

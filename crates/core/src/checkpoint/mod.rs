@@ -19,6 +19,7 @@
 //! transactions that committed, in log order. Replay is idempotent, so it may begin before T.
 
 mod counter;
+pub mod direct;
 pub mod recovery;
 mod writer;
 

@@ -6,8 +6,8 @@ use crate::file::FileSystem;
 use crate::log::{Log, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
 use crate::store::{BlockAddress, Space, Superblock, TreeRoot};
-use crate::tree::Tree;
-use crate::types::{TreeId, TxnId, WriteOp};
+use crate::tree::{Moment, Tree};
+use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -55,6 +55,10 @@ pub struct Capture {
     pub replay_from: Lsn,
     /// The commits that are contained in `entries` of the images.
     pub counted: Counted,
+    /// Bytes of rows in blocks that the log names instead of them, so far.
+    pub direct_bytes: u64,
+    /// Timestamp of the last of these commits.
+    pub counted_at: Timestamp,
     /// All trees with changes since the last checkpoint, except the directory.
     pub trees: Vec<TreeImage>,
     /// Values of the counters that changed since the last checkpoint, by the first tree of their table.
@@ -202,7 +206,7 @@ impl Checkpointer {
         let now = self.clock.internal_snapshot();
         touched.trees.push(directory.clone());
         // There is always something: at least the row that was just written.
-        let root = directory.checkpoint(now.timestamp(), generation, 1)?;
+        let root = directory.checkpoint(Moment::at(now.timestamp()), generation, 1)?;
         let root = root.ok_or(Error::OutOfMemory("the directory has no image"))?;
         let system_map = system_space.write_map(generation)?;
         system_space.sync().map_err(Failure::fatal)?;
@@ -263,7 +267,7 @@ fn write_trees(
     touched: &mut Touched,
     system: u32,
 ) -> Result<Written, Failure> {
-    let at = capture.snapshot.timestamp();
+    let moment = Moment { at: capture.snapshot.timestamp(), counted_at: capture.counted_at };
     let mut written = Written::default();
     for (space, parts) in by_space(capture).values() {
         touched.space(space, generation);
@@ -271,7 +275,7 @@ fn write_trees(
             match part {
                 Part::Image(image) => {
                     touched.trees.push(image.tree.clone());
-                    if let Some(root) = image.tree.checkpoint(at, generation, capture.writers)? {
+                    if let Some(root) = image.tree.checkpoint(moment, generation, capture.writers)? {
                         written.roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
                     }
                     let dictionary = image.tree.save_dictionary(generation);

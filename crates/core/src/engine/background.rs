@@ -13,17 +13,23 @@ const LOG_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old snapshots are looked at when nothing asks for it.
 const HISTORY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Starts `teak-checkpoint`, `teak-log-sync` and `teak-history`.
+/// Starts `teak-checkpoint`, `teak-log-sync`, `teak-history` and `teak-block-*`.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     let (progress, syncs) = (shared.progress.clone(), shared.progress.clone());
     let bell = shared.context.past.bell().clone();
-    let threads = [
+    let mut threads = vec![
         spawn("teak-checkpoint", shared, checkpoints, move || progress.wait_for_work())?,
         spawn("teak-log-sync", shared, sync_log, move || syncs.pause(LOG_SYNC_INTERVAL))?,
         spawn("teak-history", shared, Shared::look_after_history, move || {
             bell.wait_for_work(HISTORY_INTERVAL)
         })?,
     ];
+    for number in 0..block_writers() {
+        let blocks = shared.context.blocks.clone();
+        let body = move || while catch_unwind(AssertUnwindSafe(|| blocks.work())).is_err() {};
+        let thread = std::thread::Builder::new().name(format!("teak-block-{number}")).spawn(body);
+        threads.push(thread.map_err(|_| Error::OutOfMemory("no thread for background work"))?);
+    }
     shared.threads.lock().extend(threads);
     Ok(())
 }
@@ -47,6 +53,11 @@ fn spawn(
     };
     let thread = std::thread::Builder::new().name(name.to_string()).spawn(body);
     thread.map_err(|_| Error::OutOfMemory("no thread for background work"))
+}
+
+/// Threads that write blocks of loads. Those who load write, too, when they have to wait.
+fn block_writers() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(4)).min(8)
 }
 
 fn checkpoints(shared: &Shared) {

@@ -31,6 +31,10 @@ pub(crate) struct Progress {
     began: AtomicU64,
     /// Where in the log the last attempt began.
     attempted: AtomicU64,
+    /// Bytes of rows that the log names and does not have: a restart takes them for log.
+    direct_bytes: AtomicU64,
+    /// How many of them there were when the last durable checkpoint began.
+    direct_began: AtomicU64,
     /// A checkpoint was asked for and the thread has not looked yet.
     asked: AtomicBool,
     /// More finished leaves than these are worth a look.
@@ -56,6 +60,16 @@ impl Progress {
 
     pub(super) fn began(&self) -> Lsn {
         self.began.load(Ordering::SeqCst)
+    }
+
+    /// So many bytes of rows are in blocks that the log names.
+    pub(super) fn note_direct(&self, bytes: u64) {
+        self.direct_bytes.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// Bytes of such rows since the start.
+    pub(super) fn direct_bytes(&self) -> u64 {
+        self.direct_bytes.load(Ordering::SeqCst)
     }
 
     pub(super) fn ask(&self) {
@@ -107,8 +121,11 @@ impl Progress {
 }
 
 impl Shared {
+    /// What a restart would have to replay, in bytes.
     fn log_since_checkpoint(&self) -> u64 {
-        self.log.end().saturating_sub(self.progress.began())
+        let direct = self.progress.direct_bytes.load(Ordering::SeqCst);
+        let direct = direct.saturating_sub(self.progress.direct_began.load(Ordering::SeqCst));
+        self.log.end().saturating_sub(self.progress.began()).saturating_add(direct)
     }
 
     /// Whether enough log has been written for another checkpoint.
@@ -240,10 +257,11 @@ impl Shared {
     pub(super) fn capture(&self, clean: bool, writers: usize) -> Capture {
         let _ddl = self.ddl.lock();
         // Row counts, and which commits they contain, are of one moment; that of T comes later.
-        let (published, early, mut trees) = self.log.while_settled(|published, early| {
+        let (published, early, counted_at, mut trees) = self.log.while_settled(|published, early| {
             let dirty = std::mem::take(&mut *self.dirty.lock());
             let image = |tree: Arc<Tree>| TreeImage { entries: tree.entries(), tree };
-            (published, early.to_vec(), dirty.into_values().map(image).collect::<Vec<_>>())
+            let counted_at = self.clock.last_committed();
+            (published, early.to_vec(), counted_at, dirty.into_values().map(image).collect::<Vec<_>>())
         });
         let held = self.holds.lock().values().copied().min();
         let damaged = {
@@ -252,6 +270,7 @@ impl Shared {
         };
         let snapshot = self.clock.internal_snapshot();
         let log_end = self.log.end();
+        let direct_bytes = self.progress.direct_bytes.load(Ordering::SeqCst);
         self.progress.attempted.store(log_end, Ordering::SeqCst);
         let replay_from = [held, damaged].into_iter().flatten().fold(published, Lsn::min);
         // Same space after same space, and the same order in each run.
@@ -264,6 +283,8 @@ impl Shared {
             log_end,
             replay_from,
             counted: Counted { before: published, end: log_end, early },
+            counted_at,
+            direct_bytes,
             trees,
             counters,
             dropped: std::mem::take(&mut *self.dropped.lock()),
@@ -285,6 +306,7 @@ impl Shared {
 
     fn checkpoint_done(&self, capture: Capture) {
         self.progress.began.fetch_max(capture.counted.before, Ordering::SeqCst);
+        self.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
         self.mark_dirty(capture.trees.iter().map(|image| &image.tree).filter(|tree| tree.is_dirty()));
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));

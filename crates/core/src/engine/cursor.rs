@@ -32,6 +32,7 @@ impl Cursor {
     /// Goes to exactly `key`.
     pub fn get(&mut self, txn: &mut Transaction, view: View, key: &[u8]) -> Result<bool> {
         self.view = view;
+        txn.show_append(self.inner.tree(), Some(key))?;
         let found = self.inner.get(&self.reader(txn, view)?, key)?;
         Ok(counted(txn, found))
     }
@@ -39,6 +40,7 @@ impl Cursor {
     /// Goes to the key nearest to `key`.
     pub fn seek(&mut self, txn: &mut Transaction, view: View, seek: Seek, key: &[u8]) -> Result<bool> {
         self.view = view;
+        txn.show_append(self.inner.tree(), None)?;
         let found = self.inner.seek(&self.reader(txn, view)?, seek, key)?;
         Ok(counted(txn, found))
     }
@@ -46,6 +48,7 @@ impl Cursor {
     /// Goes to the first key.
     pub fn first(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
         self.view = view;
+        txn.show_append(self.inner.tree(), None)?;
         let found = self.inner.first(&self.reader(txn, view)?)?;
         Ok(counted(txn, found))
     }
@@ -53,18 +56,21 @@ impl Cursor {
     /// Goes to the last key.
     pub fn last(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
         self.view = view;
+        txn.show_append(self.inner.tree(), None)?;
         let found = self.inner.last(&self.reader(txn, view)?)?;
         Ok(counted(txn, found))
     }
 
     /// Goes to the next key, in the view of the call that placed the cursor.
     pub fn next(&mut self, txn: &mut Transaction) -> Result<bool> {
+        txn.show_append(self.inner.tree(), None)?;
         let found = self.inner.next(&txn.reader(self.view))?;
         Ok(counted(txn, found))
     }
 
     /// Goes to the previous key, in the view of the call that placed the cursor.
     pub fn prev(&mut self, txn: &mut Transaction) -> Result<bool> {
+        txn.show_append(self.inner.tree(), None)?;
         let found = self.inner.prev(&txn.reader(self.view))?;
         Ok(counted(txn, found))
     }
@@ -72,6 +78,7 @@ impl Cursor {
     /// Reads the current key again; `false` if it is gone (the position is kept).
     pub fn refresh(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
         self.view = view;
+        txn.show_append(self.inner.tree(), None)?;
         let found = self.inner.refresh(&txn.reader(view))?;
         Ok(counted(txn, found))
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `shared.rs` | what the handles of one engine share; the order of its mutexes |
 //! | `transaction.rs`, `work.rs` | the handle of a transaction, and what it has done so far |
+//! | `append.rs` | rows in key order, which go to table files and not through the log |
 //! | `prepared.rs` | prepared transactions without a handle |
 //! | `cursor.rs` | reading |
 //! | `tables.rs`, `ddl.rs` | open tables; creating, dropping, renaming, truncating |
@@ -15,6 +16,7 @@
 //!
 //! This room knows all others. What a checkpoint writes and what a replay does is in [`crate::checkpoint`].
 
+mod append;
 mod background;
 mod build;
 mod checkpoints;
@@ -216,6 +218,7 @@ impl Shared {
         let Some(directory_lock) = self.directory_lock.lock().take() else { return Ok(()) };
         self.progress.stop();
         self.context.past.bell().stop();
+        self.context.blocks.stop();
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
             if thread.join().is_err() {
@@ -258,6 +261,7 @@ impl Shared {
             last_commit: self.clock.last_committed(),
             log_bytes: log_end.saturating_sub(self.log_start),
             log_bytes_since_checkpoint: log_end.saturating_sub(self.progress.began()),
+            direct_bytes: self.progress.direct_bytes(),
             checkpoints: self.counted.checkpoints.get(),
             failed_checkpoints: self.counted.failed_checkpoints.get(),
             checkpoint_waits: self.counted.checkpoint_waits.get(),

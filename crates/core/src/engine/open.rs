@@ -13,11 +13,12 @@ use crate::catalog::{
     name_of_key, space_file_name, space_of_file_name, Counted, SystemTrees, TableRecord, FIRST_TREE,
     SYSTEM_SPACE,
 };
+use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
 use crate::file::FileSystem;
 use crate::lock::LockManager;
-use crate::log::{Log, Lsn};
+use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{LogLevel, Options, TreeSpec};
 use crate::store::{OpenFiles, Space, SpillFile, Superblock};
@@ -66,17 +67,23 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);
 
     let mut survey = Survey::default();
-    let log = Log::recover(
+    // Without checkpoint there is no image.
+    let counted = system.counted()?.unwrap_or_else(|| Counted::nothing(superblock.replay_from));
+    let mut inspection = Inspection::new(&*fs, options.dir.clone(), counted.clone());
+    let recovered = Log::recover(
         fs.clone(),
         &log_dir(&options.dir),
         options.log_segment_bytes,
         superblock.replay_from,
+        &mut |lsn, record| inspection.is_intact(lsn, record),
         &mut |lsn, record| {
             survey.visit(lsn, record);
             Ok(())
         },
     )?;
-    let log = Arc::new(log);
+    inspection.make_durable(recovered.synced)?;
+    drop(inspection);
+    let log = Arc::new(recovered.log);
     let checkpointer = Checkpointer::new(
         fs.clone(),
         superblock_path,
@@ -119,7 +126,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         threads: Mutex::default(),
         replayed_operations: 0,
     };
-    recover(&mut shared, &superblock, survey, &options)?;
+    recover(&mut shared, &superblock, survey, counted, &options)?;
     let shared = Arc::new(shared);
     if shared.background {
         background::start(&shared)?;
@@ -167,6 +174,7 @@ fn recover(
     shared: &mut Shared,
     superblock: &Superblock,
     mut survey: Survey,
+    counted: Counted,
     options: &Options,
 ) -> Result<()> {
     // Everything replayed is visible to whoever comes after.
@@ -184,7 +192,7 @@ fn recover(
     // Opens tables: their counters have to be known.
     spaces.retire_trees(shared)?;
     if survey.records > 0 {
-        let replayed = replay_tables(shared, &survey, superblock.replay_from, &committed, options)?;
+        let replayed = replay_tables(shared, &survey, superblock.replay_from, counted, &committed, options)?;
         let text = format!(
             "recovered {} log records from position {}: {} operations, {} prepared transactions",
             survey.records,
@@ -203,6 +211,7 @@ fn replay_tables(
     shared: &Shared,
     survey: &Survey,
     from: Lsn,
+    counted: Counted,
     committed: &Arc<TxnStatus>,
     options: &Options,
 ) -> Result<Replayed> {
@@ -212,13 +221,18 @@ fn replay_tables(
         threads,
         held_bytes: usize::try_from(held_bytes).unwrap_or(usize::MAX),
         cache: shared.context.cache.clone(),
-        // Without checkpoint there is no image.
-        counted: shared.system.counted()?.unwrap_or(Counted { before: from, end: from, early: Vec::new() }),
+        counted,
         committed: committed.clone(),
     };
     let log = log_dir(&options.dir);
     let mut resolve = |tree| shared.tree_of_log(tree);
-    replay(survey, &plan, &mut resolve, |visit| Log::scan(&*shared.fs, &log, from, visit).map(drop))
+    let end = shared.log_start;
+    replay(survey, &plan, &mut resolve, |visit| {
+        // What lies behind the end was given up by the first pass.
+        let mut visit_known =
+            |lsn: Lsn, record: LogRecord<'_>| if lsn < end { visit(lsn, record) } else { Ok(()) };
+        Log::scan(&*shared.fs, &log, from, &mut visit_known).map(drop)
+    })
 }
 
 fn finish_replay(shared: &mut Shared, replayed: Replayed) -> Result<()> {

@@ -177,5 +177,6 @@ impl Drop for Shared {
         // Without `close`: as after a crash, but the threads end.
         self.progress.stop();
         self.context.past.bell().stop();
+        self.context.blocks.stop();
     }
 }

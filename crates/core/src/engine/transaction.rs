@@ -94,14 +94,24 @@ impl Transaction {
     /// [`Transaction::changed_since_snapshot`] to find. May wait for memory or for a checkpoint. After an error the write has not
     /// happened, or the caller has to roll back to a savepoint before it.
     pub fn write(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>) -> Result<()> {
-        self.shared.health.check()?;
-        self.shared.wait_for_checkpoint()?;
-        self.shared.mind_history();
-        let work = self.work.as_deref_mut().ok_or(ENDED)?;
-        if work.phase != Phase::Active {
-            return Err(Error::Xid("the transaction is prepared"));
-        }
-        work.write(&self.shared, tree, key, op)
+        writing(&mut self.work, &self.shared)?.write(&self.shared, tree, key, op)
+    }
+
+    /// Like [`Transaction::write`] of an insert, for many rows in the order of their keys: they are gathered into blocks, which go to the
+    /// table's file past the log. The key is not in the tree, and the caller holds its exclusive row lock; whether a range lock covers it
+    /// is to be asked (again) before the commit, after [`Transaction::finish_append`].
+    pub fn append(&mut self, tree: &Arc<Tree>, key: &[u8], value: &[u8]) -> Result<()> {
+        writing(&mut self.work, &self.shared)?.append(&self.shared, tree, key, value)
+    }
+
+    /// Everything that was appended is where other transactions meet it. After an error roll back to a savepoint before it.
+    pub fn finish_append(&mut self) -> Result<()> {
+        self.work.as_deref_mut().map_or(Ok(()), |work| work.finish_append(&self.shared))
+    }
+
+    /// What it has appended to the tree is to be seen by its next read, of `key` or of anything.
+    pub(super) fn show_append(&mut self, tree: &Arc<Tree>, key: Option<&[u8]>) -> Result<()> {
+        self.work.as_deref_mut().map_or(Ok(()), |work| work.show_append(&self.shared, tree, key))
     }
 
     /// Whether [`Transaction::wait_for_history`] has anything to wait for.
@@ -148,6 +158,18 @@ impl Transaction {
         work.locks(&self.shared).check_insert(tree.id(), key, wait)
     }
 
+    /// Waits while another transaction's range lock covers a key from `first` to `last`.
+    pub fn check_inserts(
+        &mut self,
+        tree: &Arc<Tree>,
+        first: &[u8],
+        last: &[u8],
+        wait: &WaitRequest<'_>,
+    ) -> Result<()> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        work.locks(&self.shared).check_inserts(tree.id(), first, last, wait)
+    }
+
     /// Gives back the lock of a row that did not match (READ COMMITTED).
     pub fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
         if let Some(locks) = self.work.as_deref_mut().and_then(|work| work.opened_locks()) {
@@ -166,7 +188,7 @@ impl Transaction {
 
     /// A point to go back to.
     pub fn savepoint(&mut self) -> Savepoint {
-        Savepoint(self.work.as_deref_mut().map_or(0, |work| work.savepoint()))
+        Savepoint(self.work.as_deref_mut().map_or(0, |work| work.savepoint(&self.shared)))
     }
 
     /// Undoes the writes since; locks are kept. O(1) for the trees; the redo since is dropped.
@@ -252,6 +274,18 @@ impl Transaction {
         if let Some(xid) = xid {
             self.shared.prepared.lock().forget(&xid);
         }
+    }
+}
+
+/// What a transaction may write with, once there is room for more.
+fn writing<'a>(work: &'a mut Option<Box<Work>>, shared: &Shared) -> Result<&'a mut Work> {
+    shared.health.check()?;
+    shared.wait_for_checkpoint()?;
+    shared.mind_history();
+    let work = work.as_deref_mut().ok_or(ENDED)?;
+    match work.phase {
+        Phase::Active => Ok(work),
+        _ => Err(Error::Xid("the transaction is prepared")),
     }
 }
 

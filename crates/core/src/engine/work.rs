@@ -8,9 +8,10 @@
 //! Order at the end of a transaction: its trees are marked dirty, its record is in the log, it is published, its hold on the log
 //! is released, its locks are released. Each step relies on those before it.
 
+use super::append::Direct;
 use super::shared::Shared;
 use super::tables::{row_id_of_key, Table};
-use crate::checkpoint::recovery::{rows_added, RecoveredTransaction};
+use crate::checkpoint::recovery::RecoveredTransaction;
 use crate::checkpoint::PersistedCounter;
 use crate::lock::LockOwner;
 use crate::log::{CounterChange, LogRecord, Ops, RedoBuffer, RedoMark};
@@ -78,7 +79,9 @@ pub(super) struct Work {
     /// Rows written, for the choice of a deadlock's victim.
     weight: Arc<AtomicU64>,
     sequence: u32,
-    redo: RedoBuffer,
+    pub(super) redo: RedoBuffer,
+    /// Rows that go to table files as they are.
+    pub(super) direct: Direct,
     /// Ascending. Some may be missing: they make going back cheap and row counts exact.
     marks: Vec<Mark>,
     /// The log has operations of it, the last with this sequence.
@@ -106,6 +109,7 @@ impl Work {
             weight: Arc::default(),
             sequence: 0,
             redo: RedoBuffer::new(),
+            direct: Direct::default(),
             marks: Vec::new(),
             spilled: None,
             touched: HashMap::new(),
@@ -167,7 +171,7 @@ impl Work {
 
     /// Whether it has written anything that is not undone.
     pub(super) fn has_writes(&self) -> bool {
-        !self.redo.is_empty() || self.spilled.is_some()
+        !self.redo.is_empty() || self.spilled.is_some() || self.direct.has_writes()
     }
 
     pub(super) fn write(
@@ -177,12 +181,28 @@ impl Work {
         key: &[u8],
         op: WriteOp<'_>,
     ) -> Result<()> {
+        self.finish_append_to(shared, tree)?;
+        self.write_row(shared, tree, key, op)
+    }
+
+    /// The number of the next write.
+    pub(super) fn next_sequence(&self) -> Result<u32> {
         let too_long = Error::TooLarge {
             what: "transaction",
             bytes: u64::from(u32::MAX),
             maximum: u64::from(u32::MAX) - 1,
         };
-        let sequence = self.sequence.checked_add(1).filter(|&s| s != u32::MAX).ok_or(too_long)?;
+        self.sequence.checked_add(1).filter(|&s| s != u32::MAX).ok_or(too_long)
+    }
+
+    pub(super) fn write_row(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        op: WriteOp<'_>,
+    ) -> Result<()> {
+        let sequence = self.next_sequence()?;
         let status = self.status_or_new().clone();
         // The redo first: if it refuses the operation nothing has happened, and if the tree does it is taken back.
         let mark = self.redo.mark();
@@ -192,25 +212,32 @@ impl Work {
             let _ = self.redo.truncate_to(mark);
             return Err(error);
         }
-        self.sequence = sequence;
-        let touched =
-            self.touched.entry(tree.id()).or_insert_with(|| Touched { tree: tree.clone(), rows: 0 });
-        touched.rows += match op {
+        let rows = match op {
             WriteOp::Insert(_) => 1,
             WriteOp::Update(_) => 0,
             WriteOp::Delete => -1,
         };
-        // Relaxed: a weight.
-        self.weight.fetch_add(1, Ordering::Relaxed);
+        self.note_written(tree, sequence, rows);
         if self.redo.len() > REDO_BYTES {
             self.spill(shared)?;
         }
         Ok(())
     }
 
+    /// The write with this number is done and added so many rows.
+    pub(super) fn note_written(&mut self, tree: &Arc<Tree>, sequence: u32, rows: i64) {
+        self.sequence = sequence;
+        let touched =
+            self.touched.entry(tree.id()).or_insert_with(|| Touched { tree: tree.clone(), rows: 0 });
+        touched.rows += rows;
+        // Relaxed: a weight.
+        self.weight.fetch_add(rows.unsigned_abs().max(1), Ordering::Relaxed);
+    }
+
     /// Sends the redo to the log ahead of the decision. If that fails the redo stays here and the write stands.
     fn spill(&mut self, shared: &Shared) -> Result<()> {
         self.hold_log(shared);
+        self.direct.sync().inspect_err(|error| shared.log_failed(error))?;
         self.log_counters(shared)?;
         let record = LogRecord::Ops { txn: self.id, ops: self.redo.ops() }.encode();
         shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
@@ -242,12 +269,16 @@ impl Work {
         self.marks.push(Mark { sequence: self.sequence, redo: Some(self.redo.mark()), rows });
     }
 
-    pub(super) fn savepoint(&mut self) -> u32 {
+    pub(super) fn savepoint(&mut self, shared: &Shared) -> u32 {
+        if let Err(error) = self.finish_append(shared) {
+            self.doomed.get_or_insert(error);
+        }
         self.mark();
         self.sequence
     }
 
     pub(super) fn rollback_to(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
+        self.direct.drop_append();
         if sequence >= self.sequence {
             return Ok(());
         }
@@ -283,7 +314,7 @@ impl Work {
         }
         for op in self.redo.iter().filter(|op| op.sequence > sequence) {
             if let Some(touched) = self.touched.get_mut(&op.tree) {
-                touched.rows -= rows_added(op.kind);
+                touched.rows -= op.rows_added();
             }
         }
     }
@@ -292,8 +323,7 @@ impl Work {
     fn keep_redo_up_to(&mut self, sequence: u32) {
         let mut kept = RedoBuffer::new();
         for op in self.redo.iter().take_while(|op| op.sequence <= sequence) {
-            // It was in a buffer before, so it is within the limits.
-            let _ = kept.push(op.tree, op.sequence, op.key, op.write());
+            kept.put(&op);
         }
         self.redo = kept;
         self.marks.iter_mut().for_each(|mark| mark.redo = None);
@@ -343,8 +373,10 @@ impl Work {
     }
 
     pub(super) fn prepare(&mut self, shared: &Shared, xid: &[u8], flush: CommitFlush) -> Result<()> {
+        self.finish_append(shared)?;
         self.check(shared)?;
         self.hold_log(shared);
+        self.direct.sync().inspect_err(|error| shared.log_failed(error))?;
         let record = LogRecord::Prepare { txn: self.id, xid, ops: self.redo.ops() };
         let record = record.encode();
         let logged = self.log_counters(shared).and_then(|()| shared.log.harden(record, flush));
@@ -405,7 +437,8 @@ impl Work {
         let result = match self.phase {
             Phase::Active if !self.has_writes() => self.commit_nothing(shared),
             Phase::Active => self
-                .check(shared)
+                .finish_append(shared)
+                .and_then(|()| self.check(shared))
                 .and_then(|()| self.log_counters(shared))
                 .and_then(|()| self.commit_record(shared, flush, true)),
             Phase::Prepared => self.commit_record(shared, flush, true),
@@ -445,6 +478,7 @@ impl Work {
 
     fn commit_record(&mut self, shared: &Shared, flush: CommitFlush, publishes: bool) -> Result<()> {
         shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
+        self.direct.rely_on(shared);
         let record = LogRecord::Commit { txn: self.id, ops: self.redo.ops() }.encode();
         let (status, touched) = (self.status.as_deref(), &self.touched);
         let publish = |_| {
@@ -486,6 +520,8 @@ impl Work {
     fn undo(&mut self, shared: &Shared) {
         if let Some(status) = &self.status {
             status.abort();
+            self.direct.trees().iter().for_each(|tree| tree.forget_named(status));
+            shared.mark_dirty(self.direct.trees().iter());
         }
         // A failure is no harm here: a transaction without outcome counts for nothing, and a prepared one comes back undecided.
         let _ = self.log_counters(shared);
@@ -502,7 +538,8 @@ impl Work {
         if let Some(mut locks) = self.locks.take() {
             locks.release_all();
         }
-        shared.counted.writes.add(u64::from(self.sequence));
+        // Relaxed: nobody else changes it.
+        shared.counted.writes.add(self.weight.load(Ordering::Relaxed));
         shared.counted.reads.add(self.reads);
         shared.counted.active.subtract(1);
     }

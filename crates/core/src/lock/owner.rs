@@ -107,6 +107,20 @@ impl LockOwner {
         self.pass(tree, Want::Key(key.into()), wait)
     }
 
+    /// [`LockOwner::check_insert`] for keys from `first` to `last`.
+    pub fn check_inserts(
+        &mut self,
+        tree: TreeId,
+        first: &[u8],
+        last: &[u8],
+        wait: &WaitRequest<'_>,
+    ) -> Result<()> {
+        if self.shared.ranges.none(tree) {
+            return Ok(());
+        }
+        self.pass(tree, Want::Keys(first.into(), last.into()), wait)
+    }
+
     fn pass(&mut self, tree: TreeId, want: Want, wait: &WaitRequest<'_>) -> Result<()> {
         if self.shared.ranges.request(tree, &self.party, want, if_blocked(wait)) {
             return Ok(());

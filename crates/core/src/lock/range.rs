@@ -79,6 +79,21 @@ impl KeyRange {
         after_start && before_end
     }
 
+    /// Whether it covers a key from `first` to `last`.
+    fn meets(&self, first: &[u8], last: &[u8]) -> bool {
+        let ends_before = match &self.to {
+            Bound::Included(to) => **to < *first,
+            Bound::Excluded(to) => **to <= *first,
+            Bound::Unbounded => false,
+        };
+        let begins_after = match &self.from {
+            Bound::Included(from) => **from > *last,
+            Bound::Excluded(from) => **from >= *last,
+            Bound::Unbounded => false,
+        };
+        !ends_before && !begins_after
+    }
+
     fn overlaps(&self, other: &KeyRange) -> bool {
         !ends_before(&self.to, &other.from) && !ends_before(&other.to, &self.from)
     }
@@ -103,6 +118,8 @@ impl KeyRange {
 pub(super) enum Want {
     /// Pass with an insert or an exclusive row lock; nothing is held afterwards.
     Key(Box<[u8]>),
+    /// Pass with inserts of keys from the first to the last.
+    Keys(Box<[u8]>, Box<[u8]>),
     /// Hold a range.
     Range(KeyRange),
 }
@@ -111,6 +128,7 @@ impl Want {
     fn blocked_by(&self, granted: &KeyRange) -> bool {
         match self {
             Want::Key(key) => granted.covers(key),
+            Want::Keys(first, last) => granted.meets(first, last),
             Want::Range(range) => range.conflicts(granted),
         }
     }
@@ -147,11 +165,11 @@ impl Ranges {
     fn goes_first(&self, theirs: &Want, txn: TxnId, mine: &Want) -> bool {
         match (theirs, mine) {
             (Want::Range(theirs), Want::Range(mine)) => theirs.conflicts(mine),
-            (Want::Key(_), Want::Range(mine)) => {
+            (Want::Key(_) | Want::Keys(..), Want::Range(mine)) => {
                 let held = || self.granted.iter().filter(|(by, _)| *by == txn);
                 theirs.blocked_by(mine) && !held().any(|(_, range)| theirs.blocked_by(range))
             }
-            (_, Want::Key(_)) => false,
+            (_, Want::Key(_) | Want::Keys(..)) => false,
         }
     }
 
@@ -226,10 +244,8 @@ impl RangeTable {
         let shard = self.shard(tree);
         let mut trees = shard.trees.lock();
         let txn = party.txn();
-        if let Want::Key(_) = want {
-            if !trees.contains_key(&tree) {
-                return true;
-            }
+        if !matches!(want, Want::Range(_)) && !trees.contains_key(&tree) {
+            return true;
         }
         let ranges = trees.entry(tree).or_default();
         if ranges.in_the_way(txn, &want, ranges.waiting.len()).next().is_some() {

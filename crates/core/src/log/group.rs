@@ -19,10 +19,11 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::reader::{self, Visit};
-use super::segment::{list_segments, Directory, Failure};
+use super::prerequisites::{Prerequisite, Prerequisites};
+use super::reader::{self, Intact, Visit};
+use super::segment::{list_segments, Directory, Failure, Segment};
 use super::writer::{Entry, Payload, Writer};
-use super::{LogRecord, Lsn};
+use super::Lsn;
 use crate::file::FileSystem;
 use crate::{CommitFlush, Error, Result};
 
@@ -35,10 +36,19 @@ pub struct Log {
     queue: Mutex<Queue>,
     /// Locked by the leader only.
     writer: Mutex<Writer>,
+    prerequisites: Arc<Prerequisites>,
     end: AtomicU64,
     written: AtomicU64,
     synced: AtomicU64,
     published: AtomicU64,
+}
+
+/// What [`Log::recover`] found.
+pub struct Recovered {
+    /// Ready to write.
+    pub log: Log,
+    /// Where the log was known to be synced when it was found; what comes after has been synced now.
+    pub synced: Lsn,
 }
 
 type Publish = Box<dyn FnOnce(Lsn) + Send>;
@@ -127,7 +137,7 @@ impl Log {
         let present = list_segments(&*fs, dir)?;
         if let Some(&first) = present.first() {
             let mut records = 0;
-            reader::scan(&*fs, dir, first, &mut |_, _| {
+            reader::scan(&*fs, dir, first, &mut |_, _| Ok(true), &mut |_, _| {
                 records += 1;
                 Ok(())
             })?;
@@ -143,22 +153,24 @@ impl Log {
             Ok(segment) => segment,
             Err(Failure::Clean(error) | Failure::Fatal(error)) => return Err(error),
         };
-        Ok(Log::new(directory, Writer::new(Some(segment), start)))
+        Ok(Log::new(directory, Some(segment), start))
     }
 
     /// Scans the log from `from` like [`Log::scan`] and returns it positioned at its end, ready to write. Everything that was
-    /// visited is durable when this returns.
+    /// visited is durable when this returns. At a record that is not `intact` the log ends, as at one that fails its checksum,
+    /// unless it is known to have been synced further: then the record is visited all the same.
     pub fn recover(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         segment_bytes: u64,
         from: Lsn,
-        visit: &mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>,
-    ) -> Result<Log> {
+        intact: Intact<'_>,
+        visit: Visit<'_>,
+    ) -> Result<Recovered> {
         let directory = Directory::open(fs, dir, segment_bytes)?;
-        let scanned = reader::scan(&*directory.fs, dir, from, visit)?;
+        let scanned = reader::scan(&*directory.fs, dir, from, intact, visit)?;
         reader::rewrite_unsynced(&*directory.fs, dir, &scanned)?;
-        Ok(Log::new(directory, Writer::new(None, scanned.end)))
+        Ok(Recovered { log: Log::new(directory, None, scanned.end), synced: scanned.synced })
     }
 
     /// Calls `visit` with start LSN and content of each record that starts at or after `from`, in log order, and returns the end
@@ -167,11 +179,12 @@ impl Log {
     /// Unfinished records at the end are ignored. Damage before that, and a log that ends before `from`, are
     /// [`Error::Corrupt`]. `from` should be where a record starts or ends; otherwise the segment is read from its start.
     pub fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>) -> Result<Lsn> {
-        Ok(reader::scan(fs, dir, from, visit)?.end)
+        Ok(reader::scan(fs, dir, from, &mut |_, _| Ok(true), visit)?.end)
     }
 
-    fn new(directory: Directory, writer: Writer) -> Log {
-        let end = writer.position;
+    fn new(directory: Directory, segment: Option<Segment>, end: Lsn) -> Log {
+        let prerequisites = Arc::<Prerequisites>::default();
+        let writer = Writer::new(segment, end, prerequisites.clone());
         let queue = Queue {
             group: Group::default(),
             bytes: 0,
@@ -185,11 +198,17 @@ impl Log {
             directory,
             queue: Mutex::new(queue),
             writer: Mutex::new(writer),
+            prerequisites,
             end: AtomicU64::new(end),
             written: AtomicU64::new(end),
             synced: AtomicU64::new(end),
             published: AtomicU64::new(end),
         }
+    }
+
+    /// A record that is about to be queued relies on it: from now on it is made durable before the log is. `number` names it.
+    pub fn rely_on(&self, number: u32, prerequisite: Arc<dyn Prerequisite>) {
+        self.prerequisites.add(number, prerequisite);
     }
 
     /// Queues a record, to be written with the next group or flush; returns its end LSN. When more than 8 MiB are queued they are

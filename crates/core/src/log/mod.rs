@@ -7,12 +7,14 @@
 //! - [`record`]: what a record says, and the redo buffer of a transaction;
 //! - `segment`: the files, their headers, the frames around records, recycling;
 //! - `writer`: frames into segments; `group`: group commit over it, and the [`Log`] itself;
+//! - `prerequisites`: what must be durable before the log is;
 //! - `reader`: scanning and recovery.
 //!
 //! The bytes are described in `docs/format.md`, "Write-ahead log".
 
 mod group;
 mod packed;
+mod prerequisites;
 mod reader;
 pub mod record;
 mod segment;
@@ -24,5 +26,6 @@ mod writer;
 /// Byte position in the endless log. Records begin and end at multiples of 8.
 pub type Lsn = u64;
 
-pub use group::Log;
+pub use group::{Log, Recovered};
+pub use prerequisites::Prerequisite;
 pub use record::{CounterChange, LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};

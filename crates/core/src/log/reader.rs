@@ -20,6 +20,9 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// Receives the start LSN of a record, and the record.
 pub(super) type Visit<'a> = &'a mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>;
 
+/// Whether what a record relies on is there.
+pub(super) type Intact<'a> = &'a mut dyn FnMut(Lsn, &LogRecord<'_>) -> Result<bool>;
+
 /// What a scan found out besides the records.
 pub(super) struct Scanned {
     /// Where the log ends.
@@ -88,13 +91,24 @@ impl SegmentReader {
         Ok(synced)
     }
 
+    /// Whether the log was synced beyond `lsn`; `limit` is where the next segment starts.
+    fn was_synced(&mut self, limit: Option<Lsn>, lsn: Lsn) -> Result<bool> {
+        Ok(limit.is_some() || self.synced_according_to_frames_after(lsn)? > lsn)
+    }
+
     fn corrupt(&self, lsn: Lsn, detail: impl Into<String>) -> Error {
         Error::corrupt(self.segment.file.path(), self.segment.offset(lsn), detail)
     }
 }
 
 /// Visits every record that starts at or after `from`.
-pub(super) fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>) -> Result<Scanned> {
+pub(super) fn scan(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    from: Lsn,
+    intact: Intact<'_>,
+    visit: Visit<'_>,
+) -> Result<Scanned> {
     let mut starts = list_segments(fs, dir)?;
     let Some(first) = starts.iter().rposition(|&start| start <= from) else {
         return Err(Error::corrupt(dir, 0, format!("no log segment contains LSN {from}")));
@@ -110,7 +124,7 @@ pub(super) fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>)
         }
         scanned.newest = start;
         scanned.synced = scanned.synced.max(start);
-        scan_segment(&mut reader, starts.get(i + 1).copied(), from, &mut scanned, visit)?;
+        scan_segment(&mut reader, starts.get(i + 1).copied(), from, &mut scanned, intact, visit)?;
     }
     if scanned.end < from {
         let detail = format!("the log ends at LSN {}, before {from}, from where it is needed", scanned.end);
@@ -120,12 +134,21 @@ pub(super) fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>)
     Ok(scanned)
 }
 
+/// What there is at a position of the log.
+enum Found {
+    Frame,
+    /// A record, but not all that it relies on.
+    Incomplete,
+    Nothing,
+}
+
 /// Scans from `scanned.end` to the end of the segment, which is `limit` if there is a next segment.
 fn scan_segment(
     reader: &mut SegmentReader,
     limit: Option<Lsn>,
     from: Lsn,
     scanned: &mut Scanned,
+    complete: Intact<'_>,
     visit: Visit<'_>,
 ) -> Result<()> {
     let mut unpacked = Vec::new();
@@ -133,23 +156,36 @@ fn scan_segment(
         let lsn = scanned.end;
         let header = reader.header(lsn)?;
         let end = header.map_or(lsn, |header| lsn + FrameHeader::frame_bytes(header.length));
-        let intact = match &header {
-            Some(_) if limit.is_some_and(|limit| end > limit) => false,
-            Some(header) if header.skip => true,
+        let found = match &header {
+            Some(_) if limit.is_some_and(|limit| end > limit) => Found::Nothing,
+            Some(header) if header.skip => Found::Frame,
             Some(header) => match reader.payload(lsn, header)? {
                 Some(payload) if lsn >= from => {
                     match packed::unpack(payload, &mut unpacked).and_then(LogRecord::decode) {
-                        Ok(record) => visit(lsn, record)?,
+                        Ok(record) if complete(lsn, &record)? => {
+                            visit(lsn, record)?;
+                            Found::Frame
+                        }
+                        Ok(_) => Found::Incomplete,
                         Err(detail) => return Err(reader.corrupt(lsn, detail)),
                     }
-                    true
                 }
-                payload => payload.is_some(),
+                Some(_) => Found::Frame,
+                None => Found::Nothing,
             },
-            None => false,
+            None => Found::Nothing,
         };
-        if !intact {
-            return end_or_damage(reader, limit, lsn);
+        match (found, &header) {
+            (Found::Frame, _) => {}
+            (Found::Incomplete, Some(header)) if reader.was_synced(limit, lsn)? => {
+                // What it relies on is damaged, which is for those to say who need it.
+                let payload = reader.payload(lsn, header)?.unwrap_or_default();
+                if let Ok(record) = packed::unpack(payload, &mut unpacked).and_then(LogRecord::decode) {
+                    visit(lsn, record)?;
+                }
+            }
+            (Found::Incomplete, _) => return Ok(()),
+            (Found::Nothing, _) => return end_or_damage(reader, limit, lsn),
         }
         if let Some(header) = header {
             scanned.synced = scanned.synced.max(header.synced_to);

@@ -4,7 +4,8 @@
 //! record   kind u8 | txn varint | (Prepare: xid length varint, xid) | (RollbackTo: sequence varint) | ops to the end
 //!          (Counter: table varint | value varint | how u8, nothing else)
 //! op       kind u8 | tree varint | sequence varint (minus that of the op before, mod 2^32) | key length varint | key
-//!          | (Insert, Update: value length varint | value)
+//!          | (all but Delete: value length varint | value)
+//!          (Block: no key; the value is the number of rows, u32 little-endian, and what says where they are)
 //! ```
 //!
 //! The frame around a record carries its length and checksum, so a decoder that fails has met a bug or a newer format and not
@@ -28,13 +29,15 @@ pub enum OpKind {
     Update = 2,
     /// The key goes.
     Delete = 3,
+    /// Many keys are new. They are not here but in the table's file; the value names the place (see `checkpoint::direct`).
+    Block = 4,
 }
 
 impl OpKind {
-    /// The write that it is, with this value.
+    /// The write that it is, with this value; a block's rows are one insert each.
     pub fn write(self, value: &[u8]) -> WriteOp<'_> {
         match self {
-            OpKind::Insert => WriteOp::Insert(value),
+            OpKind::Insert | OpKind::Block => WriteOp::Insert(value),
             OpKind::Update => WriteOp::Update(value),
             OpKind::Delete => WriteOp::Delete,
         }
@@ -57,9 +60,14 @@ pub struct Op<'a> {
 }
 
 impl<'a> Op<'a> {
-    /// The op as the write it came from.
-    pub fn write(&self) -> WriteOp<'a> {
-        self.kind.write(self.value)
+    /// What it adds to the number of its tree's rows.
+    pub fn rows_added(&self) -> i64 {
+        match self.kind {
+            OpKind::Insert => 1,
+            OpKind::Update => 0,
+            OpKind::Delete => -1,
+            OpKind::Block => self.value.first_chunk().map_or(0, |rows| i64::from(u32::from_le_bytes(*rows))),
+        }
     }
 
     /// Takes one op from the front of `input`; `previous` is the sequence of the op before it, 0 for the first.
@@ -70,6 +78,7 @@ impl<'a> Op<'a> {
             1 => OpKind::Insert,
             2 => OpKind::Update,
             3 => OpKind::Delete,
+            4 => OpKind::Block,
             _ => return None,
         };
         let tree = varint::take(input)?;
@@ -79,6 +88,9 @@ impl<'a> Op<'a> {
             return None;
         }
         let value = if kind == OpKind::Delete { &[] } else { varint::take_bytes(input)? };
+        if kind == OpKind::Block && value.len() < 4 {
+            return None;
+        }
         Some(Op { kind, tree, sequence: previous.wrapping_add(step), key, value })
     }
 }
@@ -199,6 +211,13 @@ impl RedoBuffer {
                 return Err(Error::TooLarge { what, bytes, maximum });
             }
         }
+        self.put(&Op { kind, tree, sequence, key, value });
+        Ok(())
+    }
+
+    /// Adds an op that was in a buffer before, or is known to be within the limits.
+    pub fn put(&mut self, op: &Op<'_>) {
+        let Op { kind, tree, sequence, key, value } = *op;
         self.bytes.reserve(32 + key.len() + value.len());
         self.bytes.push(kind as u8);
         varint::put(&mut self.bytes, tree);
@@ -210,7 +229,6 @@ impl RedoBuffer {
             self.bytes.extend_from_slice(value);
         }
         self.last_sequence = sequence;
-        Ok(())
     }
 
     /// Size of the encoded ops in bytes.
@@ -425,7 +443,7 @@ mod tests {
         assert_eq!(ops.iter().count(), expected.len());
         for (op, (tree, sequence, key, value)) in ops.iter().zip(expected) {
             assert_eq!((op.tree, op.sequence, op.key), (*tree, *sequence, &key[..]));
-            assert_eq!(op.write(), write(value));
+            assert_eq!(op.kind.write(op.value), write(value));
         }
     }
 

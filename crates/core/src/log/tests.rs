@@ -103,13 +103,15 @@ impl History {
             Path::new(DIR),
             SEGMENT_BYTES,
             self.from,
+            &mut |_, _| Ok(true),
             &mut |lsn, record| {
                 let end = lsn + FrameHeader::frame_bytes(self.sizes[&record.txn()]);
                 found.push((record.txn(), end));
                 Ok(())
             },
         )
-        .unwrap_or_else(|error| panic!("from {}: {error}", self.from));
+        .unwrap_or_else(|error| panic!("from {}: {error}", self.from))
+        .log;
         let (from, durable) =
             (self.from, self.possible.get(..self.durable).unwrap().last().map_or(0, |last| last.1));
         self.possible.retain(|&(_, end)| end > from);
@@ -220,7 +222,14 @@ fn survive(seed: u64) {
         if history.random.below(3) == 0 {
             fs.fail_after(history.random.below(8), Fault::PowerCut);
             let path = Path::new(DIR);
-            let _ = Log::recover(Arc::new(fs.clone()), path, SEGMENT_BYTES, history.from, &mut |_, _| Ok(()));
+            let _ = Log::recover(
+                Arc::new(fs.clone()),
+                path,
+                SEGMENT_BYTES,
+                history.from,
+                &mut |_, _| Ok(true),
+                &mut |_, _| Ok(()),
+            );
             fs = fs.crash();
         }
         log = history.recover(&fs);
@@ -285,8 +294,16 @@ fn a_damaged_end_is_where_the_log_ends() {
     damage(&fs, &segment_path(Path::new(DIR), 0), HEADER_BYTES + ends[2] + 30);
     // Records 3 and 4 were never synced, so 3 is no damage, and 4 must not come back after new ones.
     assert_eq!(numbers(&fs, 0).unwrap(), [0, 1, 2]);
-    let log =
-        Log::recover(Arc::new(fs.clone()), Path::new(DIR), SEGMENT_BYTES, 0, &mut |_, _| Ok(())).unwrap();
+    let log = Log::recover(
+        Arc::new(fs.clone()),
+        Path::new(DIR),
+        SEGMENT_BYTES,
+        0,
+        &mut |_, _| Ok(true),
+        &mut |_, _| Ok(()),
+    )
+    .unwrap()
+    .log;
     assert_eq!(log.end(), ends[2]);
     commit(&log, 9, 100, CommitFlush::Sync).unwrap();
     assert_eq!(numbers(&fs, 0).unwrap(), [0, 1, 2, 9]);
@@ -430,11 +447,12 @@ fn the_log_works_on_the_real_file_system() {
     }
     drop(log);
     let mut found = Vec::new();
-    let log = Log::recover(fs, &dir, SEGMENT_BYTES, 0, &mut |_, record| {
+    let log = Log::recover(fs, &dir, SEGMENT_BYTES, 0, &mut |_, _| Ok(true), &mut |_, record| {
         found.push(record.txn());
         Ok(())
     })
-    .unwrap();
+    .unwrap()
+    .log;
     assert_eq!(found, (0..50).collect::<Vec<_>>());
     commit(&log, 50, 10, CommitFlush::Sync).unwrap();
     assert_eq!(Log::scan(&*Arc::new(RealFileSystem), &dir, 0, &mut |_, _| Ok(())).unwrap(), log.end());

@@ -1,8 +1,10 @@
 //! Puts queued records into segment files. One thread at a time: whoever leads a group (see `group`).
 
+use super::prerequisites::Prerequisites;
 use super::segment::{checksum, Directory, Failure, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES};
 use super::Lsn;
 use crate::{Error, Result};
+use std::sync::Arc;
 
 /// Payloads from this size on are written from where they are instead of being copied beside others.
 const DIRECT_BYTES: usize = 256 << 10;
@@ -83,12 +85,13 @@ pub(super) struct Writer {
     pub position: Lsn,
     /// Everything before is synced.
     pub synced: Lsn,
+    prerequisites: Arc<Prerequisites>,
     buffer: Vec<u8>,
 }
 
 impl Writer {
-    pub(super) fn new(segment: Option<Segment>, position: Lsn) -> Writer {
-        Writer { segment, position, synced: position, buffer: Vec::new() }
+    pub(super) fn new(segment: Option<Segment>, position: Lsn, prerequisites: Arc<Prerequisites>) -> Writer {
+        Writer { segment, position, synced: position, prerequisites, buffer: Vec::new() }
     }
 
     /// Writes a prefix of `entries`, as much as goes into one segment, and returns its length. After a clean failure nothing of
@@ -166,7 +169,8 @@ impl Writer {
     /// appear after a crash.
     fn cut_back(&mut self, segment: &Segment, error: Error) -> Failure {
         let cut = segment.file.set_len(HEADER_BYTES + (self.position - segment.start));
-        match cut.and_then(|()| segment.file.sync()) {
+        let synced = cut.and_then(|()| self.prerequisites.make_durable()).and_then(|()| segment.file.sync());
+        match synced {
             Ok(()) => {
                 self.synced = self.position;
                 Failure::Clean(error)
@@ -178,6 +182,7 @@ impl Writer {
     /// Makes everything before `position` durable.
     pub(super) fn sync(&mut self) -> Result<(), Failure> {
         if let Some(segment) = self.segment.as_ref().filter(|_| self.synced < self.position) {
+            self.prerequisites.make_durable().map_err(Failure::Fatal)?;
             segment.file.sync().map_err(Failure::Fatal)?;
             self.synced = self.position;
         }

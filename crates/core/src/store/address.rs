@@ -12,8 +12,9 @@
 //!  | BlockAddress | height | entries | leaves | stored bytes | raw bytes |
 //! ```
 
-use super::{fixed, occupied, u32_at, u64_at, ALLOCATION_UNIT};
-use crate::Compression;
+use super::{checksum, fixed, occupied, u32_at, u64_at, ALLOCATION_UNIT};
+use crate::file::File;
+use crate::{Compression, Result};
 
 /// Largest offset at which a block may end; keeps all sums of offsets and sizes far from overflow.
 pub(super) const MAX_FILE_BYTES: u64 = 1 << 62;
@@ -72,6 +73,16 @@ impl BlockAddress {
         };
         let placed = address.offset.is_multiple_of(ALLOCATION_UNIT) && address.offset < MAX_FILE_BYTES;
         (plausible && placed).then_some(address)
+    }
+
+    /// The stored bytes, if they are in `file` as they should be.
+    pub fn stored_in(&self, file: &dyn File) -> Result<Option<Vec<u8>>> {
+        if self.offset + u64::from(self.stored_bytes) > file.len()? {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; self.stored_bytes as usize];
+        file.read_exact_at(self.offset, &mut bytes)?;
+        Ok(Some(bytes).filter(|bytes| checksum(bytes) == self.checksum))
     }
 
     /// Bytes that the block takes in its file, which is more than `stored_bytes` by up to a unit.

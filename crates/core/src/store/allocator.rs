@@ -60,6 +60,31 @@ impl Allocator {
         }
     }
 
+    /// Takes this range. `false`, and nothing changes, if part of it is in use.
+    #[must_use]
+    pub fn take(&mut self, offset: u64, bytes: u64) -> bool {
+        let Some(end) = offset.checked_add(bytes).filter(|_| bytes > 0) else { return false };
+        if end > self.end {
+            // What lies between becomes free, and with it all of the range.
+            let (before, grown) = (self.end, end - self.end);
+            self.end = end;
+            if !self.release(before, grown) {
+                self.end = before;
+                return false;
+            }
+        }
+        let range = self.by_offset.range(..=offset).next_back().map(|(&o, &b)| (o, b));
+        let Some((start, length)) = range.filter(|&(o, b)| o + b >= end) else { return false };
+        self.remove(start, length);
+        if start < offset {
+            self.insert(start, offset - start);
+        }
+        if end < start + length {
+            self.insert(end, start + length - end);
+        }
+        true
+    }
+
     /// Makes a range free. `false`, and nothing changes, if part of it is free already or lies past the end: the caller's
     /// books are wrong, and to lose the range is then better than to hand it out twice.
     #[must_use]

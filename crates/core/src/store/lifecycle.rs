@@ -130,6 +130,17 @@ impl Books {
         self.outdated
     }
 
+    /// Gives the extent at `offset`, which is in the file and which the map has as free, to one holder, as a private one.
+    pub fn claim(&mut self, offset: u64, bytes: u64) -> Option<u64> {
+        let allocator = self.allocator.as_mut()?;
+        if offset < HEADER_BYTES || !allocator.take(offset, bytes) {
+            return None;
+        }
+        self.tracked.insert(offset, Tracked { bytes, born: self.next, state: State::Private });
+        self.hold(offset);
+        Some(self.next)
+    }
+
     /// Gives an extent of `bytes` to one holder: its offset and birth. `None` until the map has been read.
     pub fn allocate(&mut self, bytes: u64, lifetime: Lifetime) -> Option<(u64, u64)> {
         let offset = self.allocator.as_mut()?.allocate(bytes);

@@ -220,6 +220,16 @@ impl Space {
         Arc::new(Extent::new(self.clone(), at, 0))
     }
 
+    /// An extent of an earlier run that the log names: it is kept until it is dropped, and then free, or it is part of the image anyway.
+    /// Called before anything else is allocated in this run.
+    pub fn claim(self: &Arc<Self>, at: BlockAddress) -> Result<Arc<Extent>> {
+        let born = self.loaded_books()?.claim(at.offset, at.occupied_bytes());
+        Ok(match born {
+            Some(born) => Arc::new(Extent::new(self.clone(), at, born)),
+            None => self.adopt(at),
+        })
+    }
+
     /// Makes all that was written durable. A failure must not be followed by another try (see [`crate::file`]).
     pub fn sync(&self) -> Result<()> {
         self.file.sync()
@@ -339,7 +349,10 @@ impl Space {
     pub fn know_dictionary(&self, number: u16, at: BlockAddress, loaded: Option<Arc<Dictionary>>) {
         // Relaxed: as above.
         self.next_dictionary.fetch_max(u32::from(number) + 1, Ordering::Relaxed);
-        self.dictionaries.lock().insert(number, Known { at, loaded });
+        let mut dictionaries = self.dictionaries.lock();
+        if loaded.is_some() || dictionaries.get(&number).is_none_or(|known| known.at != at) {
+            dictionaries.insert(number, Known { at, loaded });
+        }
     }
 
     /// The dictionary `number`, read if it is not in memory; None if it is not known.

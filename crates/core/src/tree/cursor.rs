@@ -32,6 +32,8 @@ struct Pin {
     changes: u64,
     /// `base` was made for one old snapshot and contains everything; `delta` is empty.
     ephemeral: bool,
+    /// Whether `base` has the rows of the leaf's base: not if the reader did not see them.
+    shown: bool,
 }
 
 /// What the cursor stands on.
@@ -180,7 +182,8 @@ impl TreeCursor {
         }
         reader.check()?;
         leaf.touch();
-        let base = leaf.base(&node, &view)?;
+        let shown = view.shows_base(reader);
+        let base = if shown { leaf.base(&node, &view)? } else { leaf.shared.no_rows.clone() };
         let delta = leaf.delta(&view)?;
         let view = arc_swap::Guard::into_inner(view);
         self.yielded = 0;
@@ -188,7 +191,7 @@ impl TreeCursor {
         {
             self.pinned += 1;
         }
-        self.pin = Some(Pin { view, base, delta, history: None, changes, ephemeral: false, node });
+        self.pin = Some(Pin { view, base, delta, history: None, changes, ephemeral: false, shown, node });
         Ok(true)
     }
 
@@ -324,18 +327,21 @@ impl TreeCursor {
         self.step_backward(reader)
     }
 
-    /// Whether the pin still shows the newest view of its leaf.
+    /// Whether the pin still shows the newest view of its leaf, and shows this reader what it sees of the base.
     #[inline]
-    fn is_fresh(&self) -> bool {
-        self.pin.as_ref().is_some_and(|pin| pin.node.leaf().is_some_and(|leaf| leaf.changes() == pin.changes))
+    fn is_fresh(&self, reader: &Reader<'_>) -> bool {
+        self.pin.as_ref().is_some_and(|pin| {
+            let newest = pin.node.leaf().is_some_and(|leaf| leaf.changes() == pin.changes);
+            newest && (pin.view.birth.is_none() || pin.view.shows_base(reader) == pin.shown)
+        })
     }
 
     /// Goes to the next key.
     #[inline]
     pub fn next(&mut self, reader: &Reader<'_>) -> Result<bool> {
-        if self.ready != Ready::Forward || !self.is_fresh() {
+        if self.ready != Ready::Forward || !self.is_fresh(reader) {
             let key = std::mem::take(&mut self.key);
-            let pinned = if self.is_fresh() { Ok(()) } else { self.pin_for(reader, &key) };
+            let pinned = if self.is_fresh(reader) { Ok(()) } else { self.pin_for(reader, &key) };
             self.key = key;
             pinned?;
             self.prepare_forward(reader, true)?;
@@ -345,7 +351,7 @@ impl TreeCursor {
 
     /// Goes to the previous key.
     pub fn prev(&mut self, reader: &Reader<'_>) -> Result<bool> {
-        if self.ready != Ready::Backward || !self.is_fresh() {
+        if self.ready != Ready::Backward || !self.is_fresh(reader) {
             let key = std::mem::take(&mut self.key);
             let pinned = self.pin_before(reader, &key);
             self.key = key;

@@ -194,6 +194,16 @@ impl Shared {
         self.space.prepare_for(lifetime, block, self.packer(block)?)
     }
 
+    /// Where the dictionary of a block is, if no durable checkpoint says so yet.
+    pub(super) fn unsaved_dictionary(&self, number: u16) -> Option<Arc<Extent>> {
+        match &*self.vocabulary.lock() {
+            Vocabulary::Known(known) if known.number == number && known.durability != Durability::Durable => {
+                Some(known.extent.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// Makes the dictionary and writes it; it is durable with the next checkpoint.
     fn train(&self, sample: &Sample, packing: Packing) -> Result<Option<Arc<Dictionary>>> {
         let Some(number) = self.space.new_dictionary_number() else { return Ok(None) };

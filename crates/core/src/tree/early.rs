@@ -8,6 +8,7 @@
 use super::block::Block;
 use super::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
 use super::node::Node;
+use super::visibility::Reader;
 use super::Tree;
 use crate::store::Lifetime;
 use crate::types::Timestamp;
@@ -77,7 +78,7 @@ impl Tree {
         self.shared.context.cache.make_room()?;
         self.consolidate_changed(node)?;
         let view = leaf.view().clone();
-        if view.has_changes() {
+        if view.has_changes() || view.birth.is_some() {
             return Ok(Look::Undecided);
         }
         let Base::Loaded(block) = &view.base else { return Ok(Look::Done) };
@@ -106,7 +107,7 @@ impl Tree {
         at: Timestamp,
         generation: u64,
     ) -> Option<PendingImage> {
-        if view.has_changes() || view.horizon > at {
+        if view.has_changes() || view.horizon > at || !view.shows_base(&Reader::at(at)) {
             return None;
         }
         let state = leaf.latch();

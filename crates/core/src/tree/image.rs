@@ -48,11 +48,28 @@ fn each(nodes: &[Arc<Node>], writers: usize, work: &(dyn Fn(&Arc<Node>) -> Resul
     crate::threads::share(writers.min(nodes.len() / LEAVES_PER_WRITER), "teak-write", run)
 }
 
+/// The moment that an image shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The image has what was committed up to this.
+    pub at: Timestamp,
+    /// A replay of the log on top of the image passes over the blocks of what was committed up to this, which is not after `at`.
+    pub counted_at: Timestamp,
+}
+
+impl Moment {
+    /// Of a tree that no load puts blocks into.
+    pub fn at(at: Timestamp) -> Moment {
+        Moment { at, counted_at: 0 }
+    }
+}
+
 impl Tree {
     /// Writes what changed since the last image, as of `at`, which must be a registered snapshot until this returns. Returns
     /// the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`]. `writers`: threads that
     /// consolidate and compress leaves.
-    pub fn checkpoint(&self, at: Timestamp, generation: u64, writers: usize) -> Result<Option<TreeRoot>> {
+    pub fn checkpoint(&self, moment: Moment, generation: u64, writers: usize) -> Result<Option<TreeRoot>> {
+        let at = moment.at;
         let more = self.list_unconverted()?;
         // Consolidation comes first: while the image is being made, empty leaves have to stay.
         let listed = self.shared.dirty.lock().clone();
@@ -78,6 +95,7 @@ impl Tree {
             self.shared.space.write(block)?;
         }
         self.supersede_replaced(generation);
+        self.settle_direct(moment.counted_at);
         if more {
             self.shared.is_dirty.store(true, Ordering::SeqCst);
         }
@@ -139,7 +157,8 @@ impl Tree {
     }
 
     pub(super) fn consolidate_changed(&self, node: &Arc<Node>) -> Result<()> {
-        let changed = node.leaf().is_some_and(|leaf| leaf.view().has_changes());
+        let changed =
+            node.leaf().is_some_and(|leaf| leaf.view().has_changes() || leaf.view().birth.is_some());
         if changed {
             self.maintain(node)?;
         }
@@ -164,14 +183,18 @@ impl Tree {
     }
 
     fn leaf_image(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
-        let base = leaf.base(node, view)?;
+        let reader = Reader::at(at);
+        let base = leaf.base_for(node, view, &reader)?;
         let delta = leaf.delta(view)?;
+        if !view.shows_base(&reader) && delta.is_empty() {
+            return Ok(LeafImage { block: base, clean: false });
+        }
         if delta.is_empty() && (view.horizon <= at || view.history.is_empty()) {
             return Ok(LeafImage { block: base, clean: view.horizon <= at });
         }
         let history = leaf.history(view)?;
         let content = Content { view, base: &base, delta: &delta, history: history.as_deref() };
-        let block = Arc::new(materialise(&content, &Reader::at(at)));
+        let block = Arc::new(materialise(&content, &reader));
         Ok(LeafImage { block, clean: false })
     }
 
@@ -349,6 +372,7 @@ impl Tree {
     pub fn checkpoint_durable(&self) {
         self.structure.lock().removing.clear();
         self.shared.vocabulary.lock().saved();
+        self.release_direct();
         for node in std::mem::take(&mut *self.shared.imaged.lock()) {
             match &*node {
                 Node::Leaf(leaf) => {
@@ -407,6 +431,7 @@ impl Tree {
     pub fn checkpoint_abandoned(&self) {
         self.structure.lock().checkpointing = false;
         self.shared.vocabulary.lock().not_saved();
+        self.settle_direct(0);
         let nodes = std::mem::take(&mut *self.shared.imaged.lock());
         for node in &nodes {
             match &**node {

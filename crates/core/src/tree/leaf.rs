@@ -10,6 +10,7 @@
 //! Readers load the view and go on without latch. Writers latch, push onto the live delta (which views share), or publish
 //! another view. A leaf that was narrowed by a split or removed says so in its view; whoever came by a stale path starts again.
 
+use super::birth::Birth;
 use super::blob::Blob;
 use super::block::Block;
 use super::delta::Delta;
@@ -18,6 +19,7 @@ use super::node::Node;
 use super::past::{self, Counted};
 use super::spill::{SpilledDelta, SpilledHistory};
 use super::vacancy::Vacancy;
+use super::visibility::Reader;
 use super::Shared;
 use crate::mvcc::State;
 use crate::store::{Extent, SpillExtent};
@@ -171,6 +173,8 @@ pub(crate) struct LeafView {
     pub history: Archive,
     /// Newest commit that was folded into the base: snapshots at or after it need no history.
     pub horizon: Timestamp,
+    /// Who sees the rows of the base, if not everybody.
+    pub birth: Option<Arc<Birth>>,
     /// The leaf was removed from the tree.
     pub dead: bool,
 }
@@ -179,6 +183,12 @@ impl LeafView {
     #[inline]
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
         !self.dead && *key >= *self.low && self.high.as_ref().is_none_or(|high| *key < **high)
+    }
+
+    /// Whether `reader` sees the rows of the base, apart from what delta and history say.
+    #[inline]
+    pub(crate) fn shows_base(&self, reader: &Reader<'_>) -> bool {
+        self.birth.as_ref().is_none_or(|birth| birth.shows(reader))
     }
 
     /// Whether there is anything besides base and history.
@@ -293,6 +303,7 @@ impl Leaf {
             delta: Changes::Live(Arc::new(Delta::new())),
             history: Archive::Empty,
             horizon: 0,
+            birth: None,
             dead: false,
         };
         Leaf::new(shared, view)
@@ -307,6 +318,7 @@ impl Leaf {
             delta: Changes::Live(shared.no_delta.clone()),
             history: Archive::Empty,
             horizon: 0,
+            birth: None,
             dead: false,
         };
         Leaf::with(shared, view, LeafState { image: Some(image), ..LeafState::default() })
@@ -426,6 +438,20 @@ impl Leaf {
             }
         }
         Ok(block)
+    }
+
+    /// The base as `reader` sees it: without rows if it was born by a transaction that the reader does not see.
+    #[inline]
+    pub(crate) fn base_for(
+        &self,
+        node: &Arc<Node>,
+        view: &LeafView,
+        reader: &Reader<'_>,
+    ) -> Result<Arc<Block>> {
+        match view.shows_base(reader) {
+            true => self.base(node, view),
+            false => Ok(self.shared.no_rows.clone()),
+        }
     }
 
     /// The base wherever it is, without keeping it.

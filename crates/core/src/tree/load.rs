@@ -136,6 +136,7 @@ fn loaded(block: Block) -> LeafView {
         delta: Changes::Live(Arc::new(Delta::new())),
         history: Archive::of(None::<Arc<History>>),
         horizon: 0,
+        birth: None,
         dead: false,
     }
 }

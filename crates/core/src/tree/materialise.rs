@@ -17,7 +17,7 @@ impl Tree {
         reader: &Reader<'_>,
     ) -> Result<Block> {
         let Node::Leaf(leaf) = &**node else { return Ok(Block::empty()) };
-        let base = leaf.base(node, view)?;
+        let base = leaf.base_for(node, view, reader)?;
         let delta = leaf.delta(view)?;
         let history = if reader.snapshot < view.horizon { leaf.history(view)? } else { None };
         Ok(materialise(&Content { view, base: &base, delta: &delta, history: history.as_deref() }, reader))

@@ -12,6 +12,7 @@
 //! This room knows `store` (to read and write blocks), `cache` (to account for memory) and `mvcc`; it knows neither the log
 //! nor transactions beyond their [`TxnStatus`].
 
+mod birth;
 pub mod blob;
 pub mod block;
 pub mod builder;
@@ -20,6 +21,7 @@ mod convert;
 mod cursor;
 pub mod delta;
 mod dictionary;
+mod direct;
 mod early;
 mod estimate;
 mod evict;
@@ -39,6 +41,8 @@ mod visibility;
 mod write;
 
 pub use cursor::TreeCursor;
+pub use direct::{BlockQueue, DirectJob, Written};
+pub use image::Moment;
 pub use load::TreeLoader;
 pub use past::{Bell, Held, PastUsage};
 pub use visibility::Reader;
@@ -51,6 +55,7 @@ use crate::store::{Extent, Space, SpillFile, TreeRoot};
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use arc_swap::ArcSwap;
+use block::Block;
 use delta::Delta;
 use dictionary::Vocabulary;
 use leaf::{Image, Latched, Leaf};
@@ -75,6 +80,8 @@ pub struct TreeContext {
     pub spill: Arc<SpillFile>,
     /// Blocks of a tree that its dictionary is trained on, in bytes; 0: none are trained.
     dictionary_sample_bytes: usize,
+    /// Blocks on their way to their files.
+    pub blocks: Arc<BlockQueue>,
     /// What is kept for old snapshots.
     pub past: PastUsage,
     /// Those that are open, and some that were.
@@ -97,6 +104,7 @@ impl TreeContext {
             clock,
             spill,
             dictionary_sample_bytes,
+            blocks: Arc::default(),
             past,
             trees,
             finished: AtomicUsize::new(0),
@@ -151,6 +159,10 @@ pub(crate) struct Shared {
     pub context: Arc<TreeContext>,
     /// Stands in for the delta of leaves without changes.
     pub no_delta: Arc<Delta>,
+    /// Stands in for a base that a reader does not see.
+    pub no_rows: Arc<Block>,
+    /// Blocks that the log names, until a checkpoint has their rows.
+    direct: Mutex<Vec<direct::Named>>,
     /// Leaves changed since the last checkpoint began.
     dirty: Mutex<Vec<Arc<Node>>>,
     is_dirty: AtomicBool,
@@ -238,6 +250,8 @@ impl Tree {
             space,
             context,
             no_delta: Arc::new(Delta::new()),
+            no_rows: Arc::new(Block::empty()),
+            direct: Mutex::default(),
             dirty: Mutex::new(Vec::new()),
             is_dirty: AtomicBool::new(false),
             finished: Mutex::default(),
@@ -349,6 +363,10 @@ impl Tree {
             if view.holds(key) {
                 fate.check()?;
                 let delta = leaf.delta(&view)?;
+                let born = view.birth.as_ref().filter(|birth| birth.committed_after(snapshot, own));
+                if born.is_some() && leaf.base(&node, &view)?.search(key).is_ok() {
+                    return Ok(true);
+                }
                 let history = if snapshot < view.horizon { leaf.history(&view)? } else { None };
                 return Ok(visibility::changed_since(&view, &delta, history.as_deref(), key, snapshot, own));
             }

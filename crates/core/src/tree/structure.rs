@@ -1,5 +1,6 @@
 //! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`].
 
+use super::birth::Fate;
 use super::consolidate::{fold, Folded, Piece, Pieces};
 use super::leaf::{Archive, Base, Changes, Image, Latched, Leaf, LeafView};
 use super::node::{Inner, InnerView, Node, MAX_CHILDREN};
@@ -33,21 +34,21 @@ pub(super) const LEFT_FREE: usize = 16;
 type StructureLatch<'a> = MutexGuard<'a, Structure>;
 
 /// Inner nodes from the root to the parent of a leaf, with the child taken in each.
-type Path = Vec<(Arc<Node>, usize)>;
+pub(super) type Path = Vec<(Arc<Node>, usize)>;
 
 impl Tree {
     /// Consolidates a leaf; splits it if it has grown, removes it if it is empty. Call without any latch.
     pub(crate) fn maintain(&self, node: &Arc<Node>) -> Result<()> {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
         let view = leaf.view().clone();
-        if view.dead {
+        if view.dead || self.settle_birth(leaf) {
             return Ok(());
         }
         let base = leaf.base(node, &view)?;
         let delta = leaf.delta(&view)?;
         leaf.history(&view)?;
         let grown = base.bytes().len() + delta.memory() > self.shared.spec.block_bytes as usize;
-        let emptied = delta.versions() >= base.len();
+        let emptied = delta.versions() >= base.len() || view.birth.is_some();
         drop((view, base));
         if grown || emptied {
             let mut structure = self.structure.lock();
@@ -59,6 +60,25 @@ impl Tree {
         }
         self.note_past(node);
         Ok(())
+    }
+
+    /// Forgets the birth of a leaf that has no other changes and whose rows everybody sees. `true`: there is nothing else to do.
+    fn settle_birth(&self, leaf: &Leaf) -> bool {
+        if leaf.view().birth.is_none() || leaf.view().has_changes() {
+            return false;
+        }
+        let active = self.shared.context.clock.active_snapshots();
+        let mut state = leaf.latch();
+        let view = leaf.view().clone();
+        match view.birth.as_ref().map(|birth| (birth.fate(&active), birth.timestamp())) {
+            Some((Fate::Settled, timestamp)) if !view.has_changes() => {
+                let horizon = view.horizon.max(timestamp);
+                leaf.publish(&mut state, LeafView { birth: None, horizon, ..(*view).clone() });
+                true
+            }
+            Some((Fate::Open, _)) => !view.has_changes(),
+            _ => false,
+        }
     }
 
     /// Consolidates a leaf in which a reader found nothing but garbage, unless it is known to be undecided.
@@ -80,12 +100,22 @@ impl Tree {
             Changes::Live(delta) => delta.clone(),
             Changes::Spilled(spilled) => Arc::new(spilled.read(&self.shared.context)?),
         };
-        if view.dead || (delta.is_empty() && view.history.is_empty()) {
+        let active = self.shared.context.clock.active_snapshots();
+        let fate = view.birth.as_ref().map(|birth| birth.fate(&active));
+        let nothing = delta.is_empty() && view.history.is_empty() && fate != Some(Fate::Void);
+        if view.dead || nothing {
             return Ok(None);
         }
-        let base = leaf.read_base(&view.base)?;
+        let (mut base, mut delta) = (leaf.read_base(&view.base)?, delta);
+        match (&view.birth, fate) {
+            (_, Some(Fate::Void)) => base = self.shared.no_rows.clone(),
+            (Some(birth), Some(Fate::Open)) => {
+                delta = Arc::new(birth.as_versions(&base, &delta));
+                base = self.shared.no_rows.clone();
+            }
+            _ => {}
+        }
         let history = leaf.read_history(&view.history)?;
-        let active = self.shared.context.clock.active_snapshots();
         let content = Content { view, base: &base, delta: &delta, history: history.as_deref() };
         Ok(Some(fold(&content, &active, self.shared.spec.block_bytes as usize, pieces)))
     }
@@ -182,7 +212,12 @@ impl Tree {
     }
 
     /// Makes `children` known right of `left`, which is the last node of `path`.
-    fn insert_children(&self, mut path: Path, left: &Arc<Node>, children: &[(Vec<u8>, Arc<Node>)]) {
+    pub(super) fn insert_children(
+        &self,
+        mut path: Path,
+        left: &Arc<Node>,
+        children: &[(Vec<u8>, Arc<Node>)],
+    ) {
         mark_dirty(&path);
         let Some((parent, at)) = path.pop() else {
             self.grow(left, children);
@@ -248,6 +283,7 @@ fn view_of(piece: Piece, low: Arc<[u8]>, high: Option<Arc<[u8]>>, horizon: u64) 
         delta: Changes::Live(Arc::new(piece.delta)),
         history: Archive::of(piece.history),
         horizon,
+        birth: None,
         dead: false,
     }
 }

@@ -79,7 +79,7 @@ impl Bench {
         self.generation += 1;
         self.space.begin(self.generation);
         let at = self.context.clock.snapshot(0);
-        let root = self.tree.checkpoint(at.timestamp(), self.generation, 2).unwrap();
+        let root = self.tree.checkpoint(Moment::at(at.timestamp()), self.generation, 2).unwrap();
         self.space.write_map(self.generation).unwrap();
         self.tree.checkpoint_durable();
         self.space.durable(self.generation);
@@ -91,7 +91,7 @@ impl Bench {
         let generation = self.generation + 1;
         self.space.begin(generation);
         let at = self.context.clock.snapshot(0);
-        self.tree.checkpoint(at.timestamp(), generation, 1).unwrap();
+        self.tree.checkpoint(Moment::at(at.timestamp()), generation, 1).unwrap();
         self.tree.checkpoint_abandoned();
         self.space.abandon(generation);
     }

@@ -193,7 +193,12 @@ impl Tree {
         if view.dead {
             return Ok(());
         }
-        for (above, _) in self.path_to(&view.low)? {
+        self.occupy_all(leaf, &view.low)
+    }
+
+    /// Marks the leaf that begins at `low`, and all above it. The latches of structure and leaf are held.
+    pub(super) fn occupy_all(&self, leaf: &Leaf, low: &[u8]) -> Result<()> {
+        for (above, _) in self.path_to(low)? {
             above.vacancy().occupy();
         }
         leaf.vacancy.occupy();

@@ -46,20 +46,24 @@ pub(crate) enum Seen<'a> {
     Nothing,
 }
 
+/// Whether `reader` sees what the transaction has written; `puts`: it is no deletion.
+#[inline]
+pub(crate) fn is_shown(status: &TxnStatus, sequence: u32, puts: bool, reader: &Reader<'_>) -> bool {
+    let shown = match status.state() {
+        State::Committed(timestamp) => timestamp <= reader.snapshot,
+        State::Active => reader.own.is_some_and(|own| std::ptr::eq(own, status)) || (reader.pending && puts),
+        State::Aborted => false,
+    };
+    shown && !status.is_void(sequence)
+}
+
 /// The operation of the version that `reader` sees, newest first.
 #[inline]
 pub(crate) fn visible<'a>(newest: Option<&'a Version>, reader: &Reader<'_>) -> Option<&'a Version> {
     let mut next = newest;
     while let Some(version) = next {
-        let shown = match version.status.state() {
-            State::Committed(timestamp) => timestamp <= reader.snapshot,
-            State::Active => {
-                reader.own.is_some_and(|own| std::ptr::eq(own, &*version.status))
-                    || (reader.pending && !matches!(version.op(), VersionOp::Delete))
-            }
-            State::Aborted => false,
-        };
-        if shown && !version.status.is_void(version.sequence) {
+        let puts = !matches!(version.op(), VersionOp::Delete);
+        if is_shown(&version.status, version.sequence, puts, reader) {
             return Some(version);
         }
         next = version.older();

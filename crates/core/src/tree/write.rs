@@ -75,7 +75,7 @@ impl Tree {
     }
 
     /// Values above this many bytes live in extents of their own.
-    pub(super) fn inline_limit(&self) -> usize {
+    pub(crate) fn inline_limit(&self) -> usize {
         self.shared.spec.block_bytes as usize / 4
     }
 

@@ -154,20 +154,22 @@ impl<'a> Session<'a> {
         let (name, tree) = self.any_table();
         let key = key(self.random, KEYS);
         let new = (!self.random.percent(30)).then(|| Arc::from(value(self.random, LARGEST_VALUE)));
-        self.change(chosen, Change { table: name, tree, key, value: new })
+        self.change(chosen, Change { table: name, tree, key, value: new }, false)
     }
 
     fn load(&mut self, chosen: usize) -> Step {
         let (name, tree) = self.any_table();
         let run = self.random.below(1000) as u32;
         // The longer ones make a transaction larger than the redo buffer, and than the smaller caches.
-        let longest = self.random.pick(&[20, 200, 200, 6000]);
+        let longest = self.random.pick(&[20, 200, 900, 6000]);
+        // New rows in the order of their keys may go past the log.
+        let appended = self.random.percent(60);
         let length = self.random.below(longest);
         for i in 0..50 + self.random.below(200) as u32 {
             let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
             let value = Some(Arc::from(vec![i as u8; length]));
-            if let Step::Failed(error) = self.change(chosen, Change { table: name.clone(), tree, key, value })
-            {
+            let change = Change { table: name.clone(), tree, key, value };
+            if let Step::Failed(error) = self.change(chosen, change, appended) {
                 return Step::Failed(error);
             }
         }
@@ -175,8 +177,8 @@ impl<'a> Session<'a> {
     }
 
     /// Locks, reads and writes a row. After an error the transaction is rolled back.
-    fn change(&mut self, chosen: usize, change: Change) -> Step {
-        match self.try_change(chosen, change) {
+    fn change(&mut self, chosen: usize, change: Change, appended: bool) -> Step {
+        match self.try_change(chosen, change, appended) {
             Ok(()) | Err(Error::WouldBlock) => Step::Done,
             Err(error) => {
                 self.open.swap_remove(chosen).txn.rollback();
@@ -185,7 +187,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn try_change(&mut self, chosen: usize, change: Change) -> Result<()> {
+    fn try_change(&mut self, chosen: usize, change: Change, appended: bool) -> Result<()> {
         let Open { txn, changes, tables, .. } = &mut self.open[chosen];
         let table = self.engine.open_table(&change.table)?;
         let tree = table.tree(change.tree);
@@ -208,13 +210,13 @@ impl<'a> Session<'a> {
             change.table,
             change.key
         );
-        let op = match &change.value {
-            Some(value) if exists => WriteOp::Update(value),
-            Some(value) => WriteOp::Insert(value),
-            None if exists => WriteOp::Delete,
+        match &change.value {
+            Some(value) if exists => txn.write(tree, &change.key, WriteOp::Update(value))?,
+            Some(value) if appended => txn.append(tree, &change.key, value)?,
+            Some(value) => txn.write(tree, &change.key, WriteOp::Insert(value))?,
+            None if exists => txn.write(tree, &change.key, WriteOp::Delete)?,
             None => return Ok(()),
-        };
-        txn.write(tree, &change.key, op)?;
+        }
         changes.push(change);
         Ok(())
     }

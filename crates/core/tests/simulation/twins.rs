@@ -319,6 +319,22 @@ impl Twin {
         assert!(self.subject.has_writes());
     }
 
+    /// A new row, behind those appended before or not.
+    pub fn append(&mut self, world: &World, table: usize, key: &[u8], value: &[u8]) {
+        let table = &world.tables[table];
+        same(
+            self.subject.append(table.subject.tree(0), key, value),
+            self.model.write(table.model.tree(0), key, WriteOp::Insert(value)),
+        )
+        .unwrap();
+        assert!(self.subject.has_writes());
+    }
+
+    /// Until here others, even those that look at what is pending, do not meet what was appended; the model knows no such thing.
+    pub fn finish_append(&mut self) {
+        self.subject.finish_append().unwrap();
+    }
+
     /// Places a cursor that stays until [`Twin::close_cursor`].
     pub fn open_cursor(
         &mut self,

@@ -44,6 +44,7 @@ fn manner(flags: u32) -> Manner {
         duplicate: if flags & 1 != 0 { LockMode::Exclusive } else { LockMode::Shared },
         fresh_key: flags & 2 != 0,
         no_locks: flags & 4 != 0,
+        append: flags & 8 != 0,
     }
 }
 

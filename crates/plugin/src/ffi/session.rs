@@ -180,6 +180,13 @@ pub unsafe extern "C" fn teak_statement_begin(session: *const SessionHandle) -> 
     unsafe { with_session(session, Session::statement_begin) }
 }
 
+/// `teak_append_end`
+#[no_mangle]
+pub unsafe extern "C" fn teak_append_end(session: *const SessionHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe { with_session(session, Session::finish_append) }
+}
+
 /// `teak_statement_commit`
 #[no_mangle]
 pub unsafe extern "C" fn teak_statement_commit(session: *const SessionHandle) -> Status {

@@ -381,3 +381,40 @@ fn a_deadlock_has_a_victim() {
         assert_eq!(deadlocks, 1);
     });
 }
+
+/// Gathered rows are nowhere to be met: whoever locked their range meanwhile has seen none of them, and must not see them later.
+#[test]
+fn a_load_waits_at_its_end_for_ranges_that_were_locked_before_its_rows_could_be_met() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut loader = bench.repeatable();
+    let append = Manner { append: true, ..Manner::default() };
+    for pk in ["6", "7", "8"] {
+        bench.insert_with(&mut loader, row(pk, pk, "p"), append).map_err(|(stop, _)| stop).unwrap();
+    }
+    let mut reader = bench.repeatable();
+    assert_eq!(bench.keys(&mut reader, 0, EXCLUSIVE).unwrap(), ["1", "3", "5"]);
+    assert!(is_timeout(loader.finish_append()));
+    assert_eq!(bench.keys(&mut reader, 0, Read::SNAPSHOT).unwrap(), ["1", "3", "5"]);
+    reader.rollback();
+    loader.rollback();
+    assert_eq!(bench.committed(0), ["1", "3", "5"]);
+}
+
+#[test]
+fn a_load_meets_duplicates_like_any_other_insert() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut loader = bench.repeatable();
+    let append = Manner { append: true, ..Manner::default() };
+    let mut load = |pk: &str, unique: &str| bench.insert_with(&mut loader, row(pk, unique, "p"), append);
+    load("2", "u2").map_err(|(stop, _)| stop).unwrap();
+    load("4", "u4").map_err(|(stop, _)| stop).unwrap();
+    assert!(matches!(load("5", "new"), Err((Stop::Duplicate, 0))));
+    assert!(matches!(load("4", "new"), Err((Stop::Duplicate, 0))));
+    assert!(matches!(load("6", "u2"), Err((Stop::Duplicate, _))));
+    load("0", "u0").map_err(|(stop, _)| stop).unwrap();
+    loader.finish_append().unwrap();
+    loader.commit().unwrap();
+    assert_eq!(bench.committed(0), ["0", "1", "2", "3", "4", "5"]);
+}

@@ -110,6 +110,11 @@ impl Applier {
         self.damaged.into_inner()
     }
 
+    /// What the log has for the tree cannot be applied.
+    pub fn damage(&self, tree: TreeId, error: Error) {
+        self.damaged.lock().entry(tree).or_insert(error);
+    }
+
     /// The error that ended the replay, if there is one.
     pub fn check(&self) -> Result<()> {
         match &*self.failed.lock() {
@@ -123,7 +128,7 @@ impl Applier {
         match tree.write_run(writes) {
             Ok(()) => {}
             Err(error @ (Error::Corrupt { .. } | Error::UnknownVersion { .. })) => {
-                self.damaged.lock().entry(tree.id()).or_insert(error);
+                self.damage(tree.id(), error);
             }
             Err(error) => {
                 self.failed.lock().get_or_insert(error);

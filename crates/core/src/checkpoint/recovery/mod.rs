@@ -19,7 +19,7 @@ pub use ids::IdMap;
 pub use replay::{replay, Plan};
 pub use survey::{CatalogChange, RecoveredCounter, Survey};
 
-use crate::log::{Lsn, OpKind};
+use crate::log::Lsn;
 use crate::mvcc::TxnStatus;
 use crate::tree::Tree;
 use crate::types::{TreeId, TxnId};
@@ -59,13 +59,4 @@ pub struct Replayed {
     pub trees: Vec<Arc<Tree>>,
     /// Operations applied.
     pub operations: u64,
-}
-
-/// What an operation adds to the number of rows.
-pub fn rows_added(kind: OpKind) -> i64 {
-    match kind {
-        OpKind::Insert => 1,
-        OpKind::Update => 0,
-        OpKind::Delete => -1,
-    }
 }

@@ -4,14 +4,16 @@ use super::apply::{Applier, Batch, Sink};
 use super::ids::IdMap;
 use super::latest::Operation;
 use super::survey::Survey;
-use super::{rows_added, RecoveredTransaction, Replayed, Resolve};
+use super::{RecoveredTransaction, Replayed, Resolve};
 use crate::cache::Cache;
 use crate::catalog::{Counted, CATALOG_TREE};
-use crate::log::{LogRecord, Lsn, Op, Ops};
+use crate::checkpoint::direct::DirectBlock;
+use crate::log::{LogRecord, Lsn, Op, OpKind, Ops};
 use crate::mvcc::TxnStatus;
+use crate::tree::block::{Block, Value};
 use crate::tree::Tree;
 use crate::types::{TreeId, TxnId};
-use crate::Result;
+use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -60,6 +62,19 @@ struct Replay<'a, 'r> {
     applier: &'a Applier,
     sequence: u32,
     operations: u64,
+}
+
+/// Calls `take` with each row of a block as the insert that it is.
+fn each_row(block: &Block, op: &Op<'_>, take: &mut dyn FnMut(&Op<'_>) -> Result<()>) -> Result<()> {
+    let mut key = Vec::new();
+    for at in 0..block.len() {
+        block.key_into(at, &mut key);
+        // Large values are never in such a block; `block` has checked that.
+        if let Value::Inline(value) = block.value(at) {
+            take(&Op { kind: OpKind::Insert, key: &key, value, ..*op })?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs the second pass. `scan` reads the log from the same position as the first.
@@ -134,13 +149,24 @@ impl Replay<'_, '_> {
 
     fn committed(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn, commit: Lsn) -> Result<()> {
         let voids = self.survey.voids(txn, lsn);
+        let counted = self.plan.counted.contains(commit);
         for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
             let at = self.target(op.tree)?;
-            if self.targets[at].tree.is_none() {
+            if self.targets[at].tree.is_none() || (counted && op.kind == OpKind::Block) {
                 continue;
             }
-            if !self.plan.counted.contains(commit) {
-                self.targets[at].rows += rows_added(op.kind);
+            if !counted {
+                self.targets[at].rows += op.rows_added();
+            }
+            if op.kind == OpKind::Block {
+                let committed = self.plan.committed.clone();
+                let Some(block) = self.block(at, &committed, &op)? else { continue };
+                let fresh = lsn >= self.plan.counted.end;
+                each_row(&block, &op, &mut |row| {
+                    self.sequence = self.sequence.wrapping_add(1);
+                    self.push(at, None, self.sequence, fresh, row)
+                })?;
+                continue;
             }
             self.sequence = self.sequence.wrapping_add(1);
             // The record was there before its operations were visible to anybody, so an image that has them is younger.
@@ -157,12 +183,48 @@ impl Replay<'_, '_> {
             let Some(tree) = self.targets[at].tree.clone() else { continue };
             let transaction = self.transaction(txn, lsn);
             transaction.sequence = transaction.sequence.max(op.sequence);
-            transaction.writes.push((tree, op.key.to_vec()));
-            *transaction.rows.entry(op.tree).or_default() += rows_added(op.kind);
+            *transaction.rows.entry(op.tree).or_default() += op.rows_added();
             let status = transaction.status.clone();
-            self.push(at, Some(&status), op.sequence, false, &op)?;
+            if op.kind != OpKind::Block {
+                transaction.writes.push((tree, op.key.to_vec()));
+                self.push(at, Some(&status), op.sequence, false, &op)?;
+                continue;
+            }
+            let Some(block) = self.block(at, &status, &op)? else { continue };
+            each_row(&block, &op, &mut |row| {
+                self.transaction(txn, lsn).writes.push((tree.clone(), row.key.to_vec()));
+                self.push(at, Some(&status), op.sequence, false, row)
+            })?;
         }
         Ok(())
+    }
+
+    /// The rows of a block in the table's file, which stays allocated until a checkpoint has them. `None`: it cannot be read, and the tree
+    /// is damaged.
+    fn block(&mut self, target: usize, status: &Arc<TxnStatus>, op: &Op<'_>) -> Result<Option<Block>> {
+        let Some(tree) = self.targets[target].tree.clone() else { return Ok(None) };
+        let damaged =
+            |detail: &str| Error::corrupt(tree.space().path(), 0, format!("block of the log: {detail}"));
+        let read = || -> Result<Block> {
+            let named = DirectBlock::of(op).ok_or_else(|| damaged("malformed"))?;
+            if let Some(at) = named.dictionary {
+                tree.keep_named(status, tree.space().claim(at)?);
+                tree.space().know_dictionary(named.address.dictionary, at, None);
+            }
+            let extent = tree.space().claim(named.address)?;
+            let block =
+                Block::parse_spilled(extent.read()?, Vec::new()).map_err(|detail| damaged(&detail))?;
+            tree.keep_named(status, extent);
+            Ok(block)
+        };
+        match read() {
+            Ok(block) => Ok(Some(block)),
+            Err(error @ Error::Corrupt { .. }) => {
+                self.applier.damage(tree.id(), error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn transaction(&mut self, txn: TxnId, lsn: Lsn) -> &mut RecoveredTransaction {

@@ -1,0 +1,283 @@
+//! New rows in key order: they are gathered into blocks, which go to the table's file and not through deltas and log.
+//!
+//! ```text
+//! append ──> builder ──> full blocks ──(enough of them)──> attached to the tree, on their way to the file
+//!               └─ what is left at the end, or needed before: ordinary writes
+//! finish ──> waits until the blocks are in the file ──> redo: one operation a block
+//! ```
+//!
+//! What has been gathered is nobody's to see: reads and writes of the transaction's own that could miss it, savepoints and
+//! the end of the transaction have it written first. So it never spans a savepoint, and a rollback to one drops it whole.
+
+use super::shared::Shared;
+use crate::checkpoint::direct::{DirectBlock, TableFile};
+use crate::log::{Op, OpKind};
+use crate::store::Space;
+use crate::tree::block::{Block, Value};
+use crate::tree::builder::BlockBuilder;
+use crate::tree::{DirectJob, Tree, MAX_KEY_BYTES};
+use crate::types::WriteOp;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::work::Work;
+
+/// Fewer blocks than these go through the log: a commit would wait for the table's file as well.
+const LEAST_BLOCKS: usize = 8;
+/// Blocks that may be on their way to the file before the transaction waits for them.
+const MOST_WAITING: usize = 256;
+
+/// A transaction that goes to and fro between trees, as with partitions, or between keys, does not gather any more after so many times.
+const MOST_INTERLEAVED: u32 = 16;
+
+/// Rows of one tree that a transaction appends.
+pub(super) struct Append {
+    tree: Arc<Tree>,
+    builder: BlockBuilder,
+    last_key: Vec<u8>,
+    /// Full, and not in the tree.
+    gathered: Vec<Block>,
+    /// In the tree, and not in the redo; by the number of the write.
+    waiting: Vec<(u32, Arc<DirectJob>)>,
+    /// Blocks have been attached: those that follow are, too.
+    attaches: bool,
+    /// Something was in the way: rows are written one by one.
+    refused: bool,
+}
+
+impl Append {
+    fn new(tree: &Arc<Tree>) -> Append {
+        Append {
+            tree: tree.clone(),
+            builder: BlockBuilder::reused(),
+            last_key: Vec::new(),
+            gathered: Vec::new(),
+            waiting: Vec::new(),
+            attaches: false,
+            refused: false,
+        }
+    }
+
+    /// Whether `key` lies behind all that was appended.
+    fn is_beyond(&self, key: &[u8]) -> bool {
+        self.last_key.is_empty() || *key > *self.last_key
+    }
+
+    /// Whether a row goes into blocks at all.
+    fn takes(&self, key: &[u8], value: &[u8]) -> bool {
+        !self.refused
+            && !key.is_empty()
+            && key.len() <= MAX_KEY_BYTES
+            && value.len() <= self.tree.inline_limit()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.builder.is_empty() && self.gathered.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// What the transaction has in table files.
+#[derive(Default)]
+pub(super) struct Direct {
+    append: Option<Box<Append>>,
+    /// Files with blocks that the redo names and that are not synced.
+    unsynced: BTreeMap<u32, Arc<Space>>,
+    /// Trees of which the log names blocks on its behalf.
+    trees: Vec<Arc<Tree>>,
+    /// How often a row came, before blocks were attached, that was for another tree or not behind the last.
+    interleaved: u32,
+}
+
+impl Direct {
+    /// Whether there is anything that the redo does not have yet.
+    pub(super) fn has_writes(&self) -> bool {
+        self.append.as_ref().is_some_and(|append| !append.is_empty())
+    }
+
+    /// What was appended since the last savepoint is undone.
+    pub(super) fn drop_append(&mut self) {
+        self.append = None;
+    }
+
+    /// Makes durable what a record is going to name; for records that may not rely on the log's own sync.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        while let Some((_, space)) = self.unsynced.pop_first() {
+            space.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Has the log see to it when it is synced; for a commit record.
+    pub(super) fn rely_on(&mut self, shared: &Shared) {
+        for (number, space) in std::mem::take(&mut self.unsynced) {
+            shared.log.rely_on(number, Arc::new(TableFile(space)));
+        }
+    }
+
+    /// Trees whose files have blocks that the log names.
+    pub(super) fn trees(&self) -> &[Arc<Tree>] {
+        &self.trees
+    }
+}
+
+impl Work {
+    /// Like an insert by [`Work::write`]. The key is not in the tree; the caller has locked it.
+    pub(super) fn append(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let fits = |append: &Append| Arc::ptr_eq(&append.tree, tree) && append.is_beyond(key);
+        if !self.direct.append.as_deref().is_some_and(fits) {
+            let early = self.direct.append.as_deref().is_some_and(|append| !append.attaches);
+            self.direct.interleaved += u32::from(early);
+            self.finish_append(shared)?;
+        }
+        if self.direct.interleaved > MOST_INTERLEAVED {
+            return self.write_row(shared, tree, key, WriteOp::Insert(value));
+        }
+        let append = self.direct.append.get_or_insert_with(|| Box::new(Append::new(tree)));
+        if !append.takes(key, value) {
+            self.write_gathered(shared)?;
+            return self.write_row(shared, tree, key, WriteOp::Insert(value));
+        }
+        let block_bytes = tree.spec().block_bytes as usize;
+        let full = append.builder.estimated_bytes() + key.len() + value.len() > block_bytes;
+        if full && !append.builder.is_empty() {
+            let block = append.builder.finish();
+            append.gathered.push(block);
+            if append.attaches || append.gathered.len() >= LEAST_BLOCKS {
+                self.attach_gathered(shared)?;
+            }
+        }
+        let Some(append) = &mut self.direct.append else {
+            return self.write_row(shared, tree, key, WriteOp::Insert(value));
+        };
+        append.last_key.clear();
+        append.last_key.extend_from_slice(key);
+        append.builder.push(key, Value::Inline(value));
+        Ok(())
+    }
+
+    /// Before a read of the transaction's own: everything that it could see is in the tree. A single `key` behind what was gathered
+    /// needs nothing of it.
+    pub(super) fn show_append(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        key: Option<&[u8]>,
+    ) -> Result<()> {
+        match &self.direct.append {
+            Some(append) if Arc::ptr_eq(&append.tree, tree) => match key {
+                Some(key) if append.is_beyond(key) => Ok(()),
+                _ => self.write_gathered(shared),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Before another write of the transaction's own to `tree`: the redo has what came before.
+    pub(super) fn finish_append_to(&mut self, shared: &Shared, tree: &Arc<Tree>) -> Result<()> {
+        match &self.direct.append {
+            Some(append) if Arc::ptr_eq(&append.tree, tree) => self.finish_append(shared),
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything that was appended is in the tree, and the redo says so. After an error the transaction can only go back to a
+    /// savepoint from before.
+    pub(super) fn finish_append(&mut self, shared: &Shared) -> Result<()> {
+        if self.direct.append.is_none() {
+            return Ok(());
+        }
+        self.write_gathered(shared)?;
+        self.settle_waiting(shared, 0)?;
+        self.direct.append = None;
+        Ok(())
+    }
+
+    /// Puts the full blocks into the tree.
+    fn attach_gathered(&mut self, shared: &Shared) -> Result<()> {
+        let Some(append) = &mut self.direct.append else { return Ok(()) };
+        let (tree, blocks) = (append.tree.clone(), std::mem::take(&mut append.gathered));
+        for block in blocks {
+            let refused = self.direct.append.as_ref().is_some_and(|append| append.refused);
+            let block = Arc::new(block);
+            let sequence = self.next_sequence()?;
+            let status = self.status_or_new().clone();
+            let job = if refused { None } else { tree.attach(block.clone(), &status, sequence)? };
+            let Some(append) = &mut self.direct.append else { return Ok(()) };
+            let Some(job) = job else {
+                append.refused = true;
+                self.write_rows(shared, &tree, &block)?;
+                continue;
+            };
+            append.attaches = true;
+            append.waiting.push((sequence, job.clone()));
+            self.note_written(&tree, sequence, job.rows() as i64);
+            shared.context.blocks.add(&job);
+        }
+        self.settle_waiting(shared, MOST_WAITING)
+    }
+
+    /// Writes what is gathered as any other rows, and what is in full blocks only if they are few.
+    fn write_gathered(&mut self, shared: &Shared) -> Result<()> {
+        let Some(append) = &mut self.direct.append else { return Ok(()) };
+        let tree = append.tree.clone();
+        let rest = (!append.builder.is_empty()).then(|| append.builder.finish());
+        let attaches = append.attaches;
+        if attaches {
+            self.attach_gathered(shared)?;
+        } else {
+            for block in std::mem::take(&mut append.gathered) {
+                self.write_rows(shared, &tree, &block)?;
+            }
+        }
+        rest.map_or(Ok(()), |block| self.write_rows(shared, &tree, &block))
+    }
+
+    fn write_rows(&mut self, shared: &Shared, tree: &Arc<Tree>, block: &Block) -> Result<()> {
+        let mut key = Vec::new();
+        for at in 0..block.len() {
+            block.key_into(at, &mut key);
+            match block.value(at) {
+                Value::Inline(value) => self.write_row(shared, tree, &key, WriteOp::Insert(value))?,
+                Value::Blob(_) => {
+                    return Err(Error::corrupt(tree.space().path(), 0, "a large value among gathered rows"))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest blocks but for `keep`, and puts them into the redo.
+    fn settle_waiting(&mut self, shared: &Shared, keep: usize) -> Result<()> {
+        let Some(append) = &mut self.direct.append else { return Ok(()) };
+        if append.waiting.len() <= keep {
+            return Ok(());
+        }
+        let due: Vec<_> = append.waiting.drain(..).collect();
+        let tree = append.tree.clone();
+        let status = self.status_or_new().clone();
+        let mut bytes = 0;
+        for (sequence, job) in due {
+            let written = job.wait()?;
+            let (space, rows) = (tree.space().id(), job.rows() as u32);
+            let dictionary = written.dictionary.as_ref().map(|extent| *extent.address());
+            let value = DirectBlock { rows, space, address: *written.extent.address(), dictionary }.encode();
+            tree.keep_named(&status, written.extent);
+            written.dictionary.into_iter().for_each(|extent| tree.keep_named(&status, extent));
+            self.redo.put(&Op { kind: OpKind::Block, tree: tree.id(), sequence, key: &[], value: &value });
+            bytes += job.bytes() as u64;
+        }
+        shared.progress.note_direct(bytes);
+        self.direct.unsynced.insert(tree.space().id(), tree.space().clone());
+        if !self.direct.trees.iter().any(|known| Arc::ptr_eq(known, &tree)) {
+            self.direct.trees.push(tree);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! Blocks of new rows that a transaction puts into the tree as they are, in no delta and in no log.
+//!
+//! ```text
+//! rows in key order ──> block ──> a leaf of its own, born by the transaction      (attach: at once, in memory)
+//!                         └─────> compressed and written to a private extent      (BlockQueue: meanwhile)
+//! commit: the log names the extent; whoever syncs the log syncs the file first
+//! ```
+//!
+//! A block goes in only where the leaf that is responsible for its keys has nothing at or after its first key; then what is true of
+//! the whole leaf (see [`super::birth`]) is true of each row. Everything else is left to ordinary writes.
+//!
+//! A dictionary that no checkpoint has saved yet is named beside the block, and kept like it.
+//!
+//! The extent stays until a checkpoint that contains the commit is durable, whatever happens to the leaf: until then a restart reads the
+//! rows from there.
+
+use super::birth::Birth;
+use super::block::Block;
+use super::consolidate::shortest_separator;
+use super::delta::Delta;
+use super::leaf::{Archive, Base, Changes, Image, Leaf, LeafView, PendingImage};
+use super::node::Node;
+use super::structure::Structure;
+use super::Tree;
+use crate::mvcc::{State, TxnStatus};
+use crate::store::{Extent, Lifetime};
+use crate::types::Timestamp;
+use crate::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// More blocks than these do not wait for a thread: who makes them writes them.
+const MOST_QUEUED: usize = 64;
+
+/// An extent that the log names, or is about to.
+pub(super) struct Named {
+    status: Arc<TxnStatus>,
+    /// Held so that nothing else gets its place.
+    _extent: Arc<Extent>,
+    /// Not asked for once the running checkpoint is durable.
+    settled: bool,
+}
+
+impl Tree {
+    /// Puts `block`, written by `status` with its write `sequence`, into the tree. `None`, and nothing has happened, if its keys are not
+    /// alone where they belong. The caller holds whatever row locks are due.
+    pub fn attach(
+        self: &Arc<Self>,
+        block: Arc<Block>,
+        status: &Arc<TxnStatus>,
+        sequence: u32,
+    ) -> Result<Option<Arc<DirectJob>>> {
+        let Some(last) = block.len().checked_sub(1) else { return Ok(None) };
+        self.shared.context.cache.make_room()?;
+        let (mut first_key, mut last_key) = (Vec::new(), Vec::new());
+        block.key_into(0, &mut first_key);
+        block.key_into(last, &mut last_key);
+        let node = self.find_leaf(&first_key)?;
+        let Node::Leaf(leaf) = &*node else { return Ok(None) };
+        // From disk, if need be, before any latch is taken.
+        leaf.base(&node, leaf.view().as_ref())?;
+        let birth = Some(Arc::new(Birth { status: status.clone(), sequence }));
+        let mut structure = self.structure.lock();
+        let mut state = leaf.latch();
+        let view = leaf.view().clone();
+        let fits = view.holds(&first_key) && view.holds(&last_key);
+        let Some(room) = fits.then(|| room_behind(&view)).flatten() else { return Ok(None) };
+        let born = |low: Arc<[u8]>| LeafView {
+            low,
+            high: view.high.clone(),
+            base: Base::Loaded(block.clone()),
+            delta: Changes::Live(Arc::new(Delta::new())),
+            history: Archive::Empty,
+            horizon: 0,
+            birth: birth.clone(),
+            dead: false,
+        };
+        let home = match room {
+            Room::All => {
+                self.occupy_all(leaf, &view.low)?;
+                state.clean = None;
+                state.early = None;
+                leaf.publish(&mut state, born(view.low.clone()));
+                self.shared.list_dirty(&mut state, &node);
+                leaf.register(&mut state, &node);
+                if structure.checkpointing {
+                    structure.reimage.push(node.clone());
+                }
+                drop(state);
+                node
+            }
+            Room::After(greatest) if *greatest < *first_key => {
+                let low: Arc<[u8]> = shortest_separator(&greatest, &first_key).into();
+                let right = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), born(low.clone()))));
+                self.occupy_all(leaf, &view.low)?;
+                let _change = self.changes.begin();
+                self.add_right(&mut structure, &node, &low, &right)?;
+                leaf.publish(&mut state, LeafView { high: Some(low), ..(*view).clone() });
+                drop(state);
+                right
+            }
+            Room::After(_) => return Ok(None),
+        };
+        drop(structure);
+        Ok(Some(Arc::new(DirectJob::new(self.clone(), home, block))))
+    }
+
+    /// Makes `right`, whose keys begin at `low`, known behind `left`. The left one is narrowed afterwards.
+    fn add_right(
+        &self,
+        structure: &mut Structure,
+        left: &Arc<Node>,
+        low: &Arc<[u8]>,
+        right: &Arc<Node>,
+    ) -> Result<()> {
+        let Node::Leaf(leaf) = &**right else { return Ok(()) };
+        {
+            let mut state = leaf.latch();
+            self.shared.list_dirty(&mut state, right);
+            leaf.register(&mut state, right);
+            leaf.touch();
+        }
+        let path = self.path_to(low)?;
+        self.insert_children(path, left, &[(low.to_vec(), right.clone())]);
+        // Relaxed: a statistic.
+        self.shared.leaves.fetch_add(1, Ordering::Relaxed);
+        if structure.checkpointing {
+            structure.reimage.push(left.clone());
+            structure.reimage.push(right.clone());
+        }
+        // What is in it now stays: the next rows go behind it.
+        self.note_finished(left.clone());
+        Ok(())
+    }
+
+    /// The log is going to name the extent, on behalf of `status`: it is kept until that is over.
+    pub fn keep_named(&self, status: &Arc<TxnStatus>, extent: Arc<Extent>) {
+        self.shared.direct.lock().push(Named { status: status.clone(), _extent: extent, settled: false });
+    }
+
+    /// The transaction was rolled back: what the log says of it counts for nothing.
+    pub fn forget_named(&self, status: &TxnStatus) {
+        self.shared.direct.lock().retain(|named| !std::ptr::eq(&*named.status, status));
+    }
+
+    /// The image is complete. Once it is durable the log's blocks of what was committed up to `counted_at` are not asked for any more.
+    pub(super) fn settle_direct(&self, counted_at: Timestamp) {
+        for named in self.shared.direct.lock().iter_mut() {
+            named.settled = match named.status.state() {
+                State::Committed(timestamp) => timestamp <= counted_at,
+                State::Aborted => true,
+                State::Active => false,
+            };
+        }
+    }
+
+    /// That image is durable.
+    pub(super) fn release_direct(&self) {
+        self.shared.direct.lock().retain(|named| !named.settled);
+    }
+}
+
+/// Where a leaf has room for keys of which it has none.
+enum Room {
+    /// It has no content at all.
+    All,
+    /// Behind its greatest key.
+    After(Vec<u8>),
+}
+
+/// `None`: not all of it is in memory.
+fn room_behind(view: &LeafView) -> Option<Room> {
+    let (Base::Loaded(base), Changes::Live(delta)) = (&view.base, &view.delta) else { return None };
+    let mut greatest: Option<Vec<u8>> = delta.last().map(|entry| entry.key().to_vec());
+    if let Some(last) = base.len().checked_sub(1) {
+        let mut key = Vec::new();
+        base.key_into(last, &mut key);
+        greatest = greatest.max(Some(key));
+    }
+    match &view.history {
+        Archive::Empty => {}
+        Archive::Live(history) => {
+            greatest = greatest.max(history.entries().map(|entry| entry.key.to_vec()).max());
+        }
+        Archive::Spilled(_) => return None,
+    }
+    match greatest {
+        Some(key) => Some(Room::After(key)),
+        None if view.birth.is_none() => Some(Room::All),
+        None => None,
+    }
+}
+
+/// The compression and writing of one block.
+pub struct DirectJob {
+    tree: Arc<Tree>,
+    node: Arc<Node>,
+    block: Arc<Block>,
+    progress: Mutex<Progress>,
+    done: Condvar,
+}
+
+/// A block in its file.
+#[derive(Clone)]
+pub struct Written {
+    /// Where it is.
+    pub extent: Arc<Extent>,
+    /// Where the dictionary is that it needs, if only memory knows.
+    pub dictionary: Option<Arc<Extent>>,
+}
+
+enum Progress {
+    Waiting,
+    Running,
+    Done(Result<Written>),
+}
+
+impl DirectJob {
+    fn new(tree: Arc<Tree>, node: Arc<Node>, block: Arc<Block>) -> DirectJob {
+        DirectJob { tree, node, block, progress: Mutex::new(Progress::Waiting), done: Condvar::new() }
+    }
+
+    /// Rows in the block.
+    pub fn rows(&self) -> usize {
+        self.block.len()
+    }
+
+    /// Bytes of the block in memory.
+    pub fn bytes(&self) -> usize {
+        self.block.bytes().len()
+    }
+
+    /// The tree that it is for.
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// Does the work if nobody has begun it.
+    fn run(&self) {
+        {
+            let mut progress = self.progress.lock();
+            if !matches!(*progress, Progress::Waiting) {
+                return;
+            }
+            *progress = Progress::Running;
+        }
+        // Whoever waits is woken also if this panics.
+        let mut outcome =
+            Outcome { job: self, result: Err(Error::OutOfMemory("a thread that wrote a block has died")) };
+        outcome.result = self.write();
+    }
+
+    fn write(&self) -> Result<Written> {
+        let shared = &self.tree.shared;
+        let prepared = shared.prepare(Lifetime::Private, self.block.bytes())?;
+        shared.space.write(&prepared)?;
+        let extent = prepared.extent().clone();
+        let dictionary = shared.unsaved_dictionary(prepared.address().dictionary);
+        if let Node::Leaf(leaf) = &*self.node {
+            let mut state = leaf.latch();
+            if leaf.view().base.is_block(&self.block) {
+                let image = Image::with_blobs(extent.clone(), &[]);
+                state.early = Some(PendingImage { image, written: Some(Arc::downgrade(&self.block)) });
+            }
+        }
+        Ok(Written { extent, dictionary })
+    }
+
+    /// Waits for the extent in which the block is, and helps if nobody has begun. It is written, and not synced.
+    pub fn wait(&self) -> Result<Written> {
+        self.run();
+        let mut progress = self.progress.lock();
+        loop {
+            match &*progress {
+                Progress::Done(result) => return result.clone(),
+                _ => self.done.wait(&mut progress),
+            }
+        }
+    }
+}
+
+/// Tells the outcome when it is dropped.
+struct Outcome<'a> {
+    job: &'a DirectJob,
+    result: Result<Written>,
+}
+
+impl Drop for Outcome<'_> {
+    fn drop(&mut self) {
+        *self.job.progress.lock() = Progress::Done(self.result.clone());
+        self.job.done.notify_all();
+    }
+}
+
+/// Blocks that wait for a thread. Threads are the engine's; without any, whoever waits for a block writes it.
+#[derive(Default)]
+pub struct BlockQueue {
+    state: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Arc<DirectJob>>,
+    threads: usize,
+    stopped: bool,
+}
+
+impl BlockQueue {
+    /// Hands a block to a thread, if there are any that keep up.
+    pub fn add(&self, job: &Arc<DirectJob>) {
+        let mut state = self.state.lock();
+        if state.threads > 0 && state.jobs.len() < MOST_QUEUED {
+            state.jobs.push_back(job.clone());
+            self.changed.notify_one();
+        }
+    }
+
+    /// Works until [`BlockQueue::stop`].
+    pub fn work(&self) {
+        let mut state = self.state.lock();
+        state.threads += 1;
+        while !state.stopped {
+            let Some(job) = state.jobs.pop_front() else {
+                self.changed.wait(&mut state);
+                continue;
+            };
+            drop(state);
+            job.run();
+            drop(job);
+            state = self.state.lock();
+        }
+        state.threads -= 1;
+    }
+
+    /// Ends the threads.
+    pub fn stop(&self) {
+        let mut state = self.state.lock();
+        state.stopped = true;
+        state.jobs.clear();
+        self.changed.notify_all();
+    }
+}
