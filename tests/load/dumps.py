@@ -123,7 +123,7 @@ def order(engine, seed):
     """A dump that only loads right if what must wait waits."""
     chance = random.Random(seed)
     lines, zero = [ORDER % {"engine": engine}], ["0", "NULL", "DEFAULT"]
-    for i in range(1500):
+    for i in range(500):
         lines.append(f"INSERT INTO gen (v) VALUES ({i});")
         lines.append(f"INSERT INTO gen VALUES ({chance.choice([*zero, str(100_000 + 1000 * i)])}, {i});")
         lines.append(f"REPLACE INTO twice VALUES ({chance.randrange(300)}, {chance.randrange(300)});")

@@ -24,7 +24,7 @@ impl Finder {
     }
 
     /// The first special byte at or after `from`.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, text: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while at < text.len() {

@@ -343,6 +343,12 @@ impl<R: Read> Splitter<R> {
             };
             self.at = found;
             let rest = &text[found..];
+            // The most frequent by far, so it comes before what takes longer to tell.
+            if matches!(rest[0], b'\'' | b'"' | b'`') && !self.delimiter.starts_with(&rest[..1]) {
+                self.within = Within::Quotes(rest[0]);
+                self.at += 1;
+                return Some(None);
+            }
             if rest.len() < longest && !self.at_end_of_input {
                 return None;
             }

@@ -34,6 +34,17 @@ pub fn is_conflict(error: &Error) -> bool {
     matches!(error.code(), Some(1020 | 1205 | 1213))
 }
 
+/// Ends the load for everybody if its thread panics: the others would wait for the task that it had.
+struct EndOnPanic<'a>(&'a Shared);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(LoadError::Usage("a thread of the load ended by a bug".into()));
+        }
+    }
+}
+
 impl<'a> Worker<'a> {
     pub fn new(shared: &'a Shared) -> Result<Worker<'a>, LoadError> {
         let connection = shared.connect()?;
@@ -42,6 +53,7 @@ impl<'a> Worker<'a> {
 
     /// Carries out tasks until there are no more, or one fails.
     pub fn run(mut self) {
+        let _guard = EndOnPanic(self.shared);
         while let Some(task) = self.shared.queue.take() {
             use super::queue::Work;
             let (lane, bytes) = (task.lane(), task.bytes());
