@@ -298,7 +298,8 @@ int ha_teak::info(uint flag) {
             stats.data_file_length = now.data_bytes;
             stats.index_file_length = now.index_bytes;
             stats.delete_length = now.free_bytes;
-            stats.mean_rec_length = static_cast<ulong>(now.rows ? now.data_bytes / now.rows : 0);
+            /* What a row is to its reader: beside Data_length it shows what compression does. */
+            stats.mean_rec_length = static_cast<ulong>(now.rows ? now.raw_bytes / now.rows : 0);
             stats.check_time = 0;
         }
         if (flag & HA_STATUS_CONST) {

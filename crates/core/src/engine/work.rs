@@ -478,7 +478,11 @@ impl Work {
 
     fn commit_record(&mut self, shared: &Shared, flush: CommitFlush, publishes: bool) -> Result<()> {
         shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
-        self.direct.rely_on(shared);
+        match flush {
+            // On this thread, which waits anyway, and not on that of the group's leader, for whom others wait.
+            CommitFlush::Sync => self.direct.sync()?,
+            CommitFlush::Write | CommitFlush::Lazy => self.direct.rely_on(shared),
+        }
         let record = LogRecord::Commit { txn: self.id, ops: self.redo.ops() }.encode();
         let (status, touched) = (self.status.as_deref(), &self.touched);
         let publish = |_| {

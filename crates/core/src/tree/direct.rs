@@ -3,7 +3,7 @@
 //! ```text
 //! rows in key order ──> block ──> a leaf of its own, born by the transaction      (attach: at once, in memory)
 //!                         └─────> compressed and written to a private extent      (BlockQueue: meanwhile)
-//! commit: the log names the extent; whoever syncs the log syncs the file first
+//! commit: the log names the extent; the file is synced before the log is
 //! ```
 //!
 //! A block goes in only where the leaf that is responsible for its keys has nothing at or after its first key; then what is true of

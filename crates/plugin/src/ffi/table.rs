@@ -67,6 +67,7 @@ pub struct RawTableStatistics {
     pub index_bytes: u64,
     pub free_bytes: u64,
     pub next_counter: u64,
+    pub raw_bytes: u64,
 }
 
 /// `teak_sample`
@@ -248,8 +249,14 @@ pub unsafe extern "C" fn teak_table_trees(table: *const TableHandle) -> usize {
 /// `teak_table_get_statistics`
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, out: *mut RawTableStatistics) {
-    let mut statistics =
-        RawTableStatistics { rows: 0, data_bytes: 0, index_bytes: 0, free_bytes: 0, next_counter: 1 };
+    let mut statistics = RawTableStatistics {
+        rows: 0,
+        data_bytes: 0,
+        index_bytes: 0,
+        free_bytes: 0,
+        next_counter: 1,
+        raw_bytes: 0,
+    };
     // SAFETY: the handle is open or NULL. Statistics that could not be had stay 0.
     let _ = unsafe {
         with_table(handle, |t| {
@@ -260,6 +267,7 @@ pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, o
                 index_bytes: (1..table.trees()).map(|i| table.tree(i).disk_bytes()).sum(),
                 free_bytes: table.free_bytes(),
                 next_counter: table.counter().max(1),
+                raw_bytes: table.tree(0).raw_bytes(),
             };
             Ok(())
         })
