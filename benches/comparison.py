@@ -25,6 +25,20 @@ class Comparison:
         self.options = options
         self.errors = []
 
+    def carry_out(self, keep):
+        """Runs it and ends the server, whose data go unless `keep`; the exit status."""
+        try:
+            self.run()
+        finally:
+            self.server.kill()
+            if not keep:
+                shutil.rmtree(self.server.data, ignore_errors=True)
+        return 1 if self.errors else 0
+
+    def run(self):
+        """What is compared."""
+        raise NotImplementedError
+
     def processes(self):
         """What the server's sessions do, for the report of a hang."""
         try:

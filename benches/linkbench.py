@@ -9,7 +9,6 @@ import argparse
 import glob
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -174,14 +173,7 @@ def main():
     unknown = set(arguments.parts.split(",")) - {"linkbench", "hotrow", "queue"}
     if unknown:
         parser.error(f"no such part: {', '.join(unknown)}")
-    bench = LinkBench(arguments)
-    try:
-        bench.run()
-    finally:
-        bench.server.kill()
-        if not arguments.keep:
-            shutil.rmtree(bench.server.data, ignore_errors=True)
-    return 1 if bench.errors else 0
+    return LinkBench(arguments).carry_out(arguments.keep)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -278,14 +277,7 @@ def main():
     unknown = set(arguments.variant.split(",")) - {"all", *VARIANTS}
     if unknown:
         parser.error(f"no such variant: {', '.join(unknown)}")
-    load = Load(arguments)
-    try:
-        load.run()
-    finally:
-        load.server.kill()
-        if not arguments.keep:
-            shutil.rmtree(load.server.data, ignore_errors=True)
-    return 1 if load.errors else 0
+    return Load(arguments).carry_out(arguments.keep)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import glob
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -206,14 +205,7 @@ def main():
     parser.add_argument("--server-option", action="append", default=[], help="a further option of mariadbd; repeatable")
     parser.add_argument("--keep", action="store_true", help="keep the data directory")
     arguments = parser.parse_args()
-    bench = Bench(arguments)
-    try:
-        bench.run()
-    finally:
-        bench.server.kill()
-        if not arguments.keep:
-            shutil.rmtree(bench.server.data, ignore_errors=True)
-    return 1 if bench.errors else 0
+    return Bench(arguments).carry_out(arguments.keep)
 
 
 if __name__ == "__main__":

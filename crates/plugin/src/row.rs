@@ -64,32 +64,14 @@ impl Session {
         duplicate_tree: &mut u32,
     ) -> Result<()> {
         if manner.append {
-            return self.append(table, pk, row, entries, manner, duplicate_tree);
+            // What fails after the claims fails the statement, whose rollback undoes it: a savepoint a row would end the gathering.
+            return self.put_in(table, pk, row, entries, manner, duplicate_tree);
         }
-        let rows = tree(table, 0)?;
-        self.atomically(|session| {
-            session.make_room_for_row(rows, pk, manner, duplicate_tree)?;
-            for entry in entries.clone() {
-                session.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, duplicate_tree)?;
-            }
-            let txn = session.writable()?;
-            txn.write(rows, pk, WriteOp::Insert(row))?;
-            for entry in entries.clone() {
-                txn.write(tree(table, entry.tree)?, entry.key, WriteOp::Insert(entry.value))?;
-            }
-            if !manner.no_locks {
-                session.check_insert(rows, pk)?;
-                for entry in entries {
-                    session.check_insert(tree(table, entry.tree)?, entry.key)?;
-                }
-            }
-            Ok(())
-        })
+        self.atomically(|session| session.put_in(table, pk, row, entries, manner, duplicate_tree))
     }
 
-    /// Like [`Session::insert`] for a row of a load. Nothing is written before everything has been claimed; what fails later fails the
-    /// statement, whose rollback undoes it.
-    fn append<'e>(
+    /// Claims everything, then writes, then looks for range locks that came meanwhile (for appended rows at the end of the statement).
+    fn put_in<'e>(
         &mut self,
         table: &Table,
         pk: &[u8],
@@ -105,12 +87,18 @@ impl Session {
             self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, duplicate_tree)?;
         }
         let txn = self.writable()?;
-        txn.append(rows, pk, row)?;
+        match manner.append {
+            true => txn.append(rows, pk, row)?,
+            false => txn.write(rows, pk, WriteOp::Insert(row))?,
+        }
         for entry in entries.clone() {
             txn.write(tree(table, entry.tree)?, entry.key, WriteOp::Insert(entry.value))?;
         }
         if !manner.no_locks {
-            self.note_appended(rows, pk)?;
+            match manner.append {
+                true => self.note_appended(rows, pk)?,
+                false => self.check_insert(rows, pk)?,
+            }
             for entry in entries {
                 self.check_insert(tree(table, entry.tree)?, entry.key)?;
             }

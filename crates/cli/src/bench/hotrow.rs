@@ -3,7 +3,7 @@
 
 use super::linkbench::is_conflict;
 use super::server::{checked_engine, Server};
-use super::{write_json, Error};
+use super::{conclude, Error};
 use crate::client::{Connection, Settings};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -97,15 +97,7 @@ fn show(options: &Options, outcome: &Outcome) -> Result<(), Error> {
         outcome.ratio,
         outcome.snapshot_read_ms
     );
-    outcome.errors.iter().for_each(|error| println!("ERROR: {error}"));
-    if let Some(path) = &options.json {
-        write_json(path, outcome)?;
-    }
-    if outcome.errors.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Failed("the row has not what it should have"))
-    }
+    conclude(outcome, &outcome.errors, options.json.as_deref(), "the row has not what it should have")
 }
 
 fn make_table(connection: &mut Connection, engine: &str) -> Result<(), Error> {

@@ -69,6 +69,23 @@ pub fn run(command: &Command) -> Result<(), Error> {
     }
 }
 
+/// Prints what was wrong, if anything, and writes the outcome.
+fn conclude(
+    outcome: &impl serde::Serialize,
+    errors: &[String],
+    json: Option<&Path>,
+    complaint: &'static str,
+) -> Result<(), Error> {
+    errors.iter().for_each(|error| println!("ERROR: {error}"));
+    if let Some(path) = json {
+        write_json(path, outcome)?;
+    }
+    match errors {
+        [] => Ok(()),
+        _ => Err(Error::Failed(complaint)),
+    }
+}
+
 fn write_file(path: &Path, contents: &str) -> Result<(), Error> {
     std::fs::write(path, contents).map_err(|error| Error::File { path: path.into(), error })
 }

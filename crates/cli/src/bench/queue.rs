@@ -3,7 +3,7 @@
 
 use super::linkbench::is_conflict;
 use super::server::{checked_engine, Server};
-use super::{write_json, Error};
+use super::{conclude, Error};
 use crate::client::Connection;
 use serde::Serialize;
 use std::fmt::Write;
@@ -127,15 +127,7 @@ fn show(options: &Options, outcome: &Outcome) -> Result<(), Error> {
         outcome.after.max,
         outcome.rows as f64 / outcome.seconds
     );
-    outcome.errors.iter().for_each(|error| println!("ERROR: {error}"));
-    if let Some(path) = &options.json {
-        write_json(path, outcome)?;
-    }
-    if outcome.errors.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Failed("the queue has not what it should have"))
-    }
+    conclude(outcome, &outcome.errors, options.json.as_deref(), "the queue has not what it should have")
 }
 
 fn fill(connection: &mut Connection, engine: &str, rows: u64) -> Result<(), Error> {

@@ -168,11 +168,10 @@ impl<'a> Loader<'a> {
     fn failed(&self, statement: Statement<'_>, error: Error) -> Result<(), LoadError> {
         let refused = matches!(error, Error::Server { .. });
         let error = LoadError::Statement { place: self.place(statement), error };
-        if !refused || !self.shared.skips_errors() {
-            return Err(error);
+        match refused {
+            true => self.shared.pass_over(error),
+            false => Err(error),
         }
-        self.shared.skip(error);
-        Ok(())
     }
 
     fn set(&mut self, statement: Statement<'_>) -> Result<(), LoadError> {

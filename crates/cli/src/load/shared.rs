@@ -94,6 +94,15 @@ impl Shared {
         self.on_error == OnError::Skip
     }
 
+    /// A statement that the server refused: reported and skipped, if that is wanted, or the end.
+    pub fn pass_over(&self, error: LoadError) -> Result<(), LoadError> {
+        if !self.skips_errors() {
+            return Err(error);
+        }
+        self.skip(error);
+        Ok(())
+    }
+
     /// Reports a statement that is skipped.
     pub fn skip(&self, error: LoadError) {
         self.counters.skipped.fetch_add(1, Ordering::Relaxed);

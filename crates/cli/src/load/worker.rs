@@ -218,11 +218,7 @@ impl<'a> Worker<'a> {
             match self.connection.execute(unit.statement(piece)) {
                 Ok(_) => self.shared.counters.add_rows(piece.rows),
                 Err(error @ Error::Server { .. }) => {
-                    let error = self.failed(task, unit, piece, error);
-                    if !self.shared.skips_errors() {
-                        return Err(error);
-                    }
-                    self.shared.skip(error);
+                    self.shared.pass_over(self.failed(task, unit, piece, error))?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -242,11 +238,7 @@ impl<'a> Worker<'a> {
                 Ok(_) => {}
                 Err(error) if task.maybe_done && says_it_is_done(&error) => {}
                 Err(error @ Error::Server { .. }) => {
-                    let error = self.failed(task, unit, piece, error);
-                    if !self.shared.skips_errors() {
-                        return Err(error);
-                    }
-                    self.shared.skip(error);
+                    self.shared.pass_over(self.failed(task, unit, piece, error))?;
                 }
                 Err(error) => return Err(error.into()),
             }

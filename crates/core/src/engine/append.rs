@@ -34,6 +34,8 @@ const MOST_INTERLEAVED: u32 = 16;
 /// Rows of one tree that a transaction appends.
 pub(super) struct Append {
     tree: Arc<Tree>,
+    /// Of the tree's blocks; asking the tree takes a latch.
+    block_bytes: usize,
     builder: BlockBuilder,
     last_key: Vec<u8>,
     /// Full, and not in the tree.
@@ -50,6 +52,7 @@ impl Append {
     fn new(tree: &Arc<Tree>) -> Append {
         Append {
             tree: tree.clone(),
+            block_bytes: tree.spec().block_bytes as usize,
             builder: BlockBuilder::reused(),
             last_key: Vec::new(),
             gathered: Vec::new(),
@@ -144,8 +147,7 @@ impl Work {
             self.write_gathered(shared)?;
             return self.write_row(shared, tree, key, WriteOp::Insert(value));
         }
-        let block_bytes = tree.spec().block_bytes as usize;
-        let full = append.builder.estimated_bytes() + key.len() + value.len() > block_bytes;
+        let full = append.builder.estimated_bytes() + key.len() + value.len() > append.block_bytes;
         if full && !append.builder.is_empty() {
             let block = append.builder.finish();
             append.gathered.push(block);
@@ -259,7 +261,7 @@ impl Work {
         if append.waiting.len() <= keep {
             return Ok(());
         }
-        let due: Vec<_> = append.waiting.drain(..).collect();
+        let due: Vec<_> = append.waiting.drain(..append.waiting.len() - keep).collect();
         let tree = append.tree.clone();
         let status = self.status_or_new().clone();
         let mut bytes = 0;

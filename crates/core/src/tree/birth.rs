@@ -6,7 +6,7 @@
 
 use super::block::{Block, Value};
 use super::delta::{Delta, VersionOp};
-use super::visibility::{is_shown, Reader};
+use super::visibility::{is_committed_after, is_shown, Reader};
 use crate::mvcc::{ActiveSnapshots, State, TxnStatus};
 use crate::types::Timestamp;
 use std::sync::Arc;
@@ -53,8 +53,7 @@ impl Birth {
 
     /// Whether somebody else than `own` committed the rows after `snapshot`.
     pub(crate) fn committed_after(&self, snapshot: Timestamp, own: &TxnStatus) -> bool {
-        let committed = matches!(self.status.state(), State::Committed(timestamp) if timestamp > snapshot);
-        committed && !std::ptr::eq(own, &*self.status) && !self.status.is_void(self.sequence)
+        is_committed_after(&self.status, self.sequence, snapshot, own)
     }
 
     /// The rows of `base` as versions below those of `delta`.

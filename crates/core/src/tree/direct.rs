@@ -18,12 +18,12 @@ use super::birth::Birth;
 use super::block::Block;
 use super::consolidate::shortest_separator;
 use super::delta::Delta;
-use super::leaf::{Archive, Base, Changes, Image, Leaf, LeafView, PendingImage};
+use super::leaf::{Archive, Base, Changes, Leaf, LeafView};
 use super::node::Node;
 use super::structure::Structure;
 use super::Tree;
 use crate::mvcc::{State, TxnStatus};
-use crate::store::{Extent, Lifetime};
+use crate::store::Extent;
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use parking_lot::{Condvar, Mutex};
@@ -115,13 +115,7 @@ impl Tree {
         low: &Arc<[u8]>,
         right: &Arc<Node>,
     ) -> Result<()> {
-        let Node::Leaf(leaf) = &**right else { return Ok(()) };
-        {
-            let mut state = leaf.latch();
-            self.shared.list_dirty(&mut state, right);
-            leaf.register(&mut state, right);
-            leaf.touch();
-        }
+        self.list_new(right);
         let path = self.path_to(low)?;
         self.insert_children(path, left, &[(low.to_vec(), right.clone())]);
         // Relaxed: a statistic.
@@ -253,18 +247,11 @@ impl DirectJob {
     }
 
     fn write(&self) -> Result<Written> {
-        let shared = &self.tree.shared;
-        let prepared = shared.prepare(Lifetime::Private, self.block.bytes())?;
-        shared.space.write(&prepared)?;
-        let extent = prepared.extent().clone();
-        let dictionary = shared.unsaved_dictionary(prepared.address().dictionary);
-        if let Node::Leaf(leaf) = &*self.node {
-            let mut state = leaf.latch();
-            if leaf.view().base.is_block(&self.block) {
-                let image = Image::with_blobs(extent.clone(), &[]);
-                state.early = Some(PendingImage { image, written: Some(Arc::downgrade(&self.block)) });
-            }
-        }
+        let Node::Leaf(leaf) = &*self.node else {
+            return Err(Error::corrupt(self.tree.shared.space.path(), 0, "a block of rows without a leaf"));
+        };
+        let extent = self.tree.shared.write_ahead(leaf, &self.block)?;
+        let dictionary = self.tree.shared.unsaved_dictionary(extent.address().dictionary);
         Ok(Written { extent, dictionary })
     }
 

@@ -9,8 +9,8 @@ use super::block::Block;
 use super::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
 use super::node::Node;
 use super::visibility::Reader;
-use super::Tree;
-use crate::store::Lifetime;
+use super::{Shared, Tree};
+use crate::store::{Extent, Lifetime};
 use crate::types::Timestamp;
 use crate::Result;
 use std::sync::atomic::Ordering;
@@ -89,13 +89,7 @@ impl Tree {
         if !wanted || view.dead || block.is_empty() || !block.blobs().is_empty() || !view.history.is_empty() {
             return Ok(Look::Done);
         }
-        let prepared = self.shared.prepare(Lifetime::Private, block.bytes())?;
-        self.shared.space.write(&prepared)?;
-        let image = Image::with_blobs(prepared.extent().clone(), &[]);
-        let mut state = leaf.latch();
-        if leaf.view().base.is_block(block) {
-            state.early = Some(PendingImage { image, written: Some(Arc::downgrade(block)) });
-        }
+        self.shared.write_ahead(leaf, block)?;
         Ok(Look::Done)
     }
 
@@ -114,6 +108,21 @@ impl Tree {
         let early = state.early.as_ref().filter(|early| early.is_of(&view.base))?;
         early.image.extent.join(generation);
         Some(early.clone())
+    }
+}
+
+impl Shared {
+    /// Writes `block`, which names no large values, to a private extent: the leaf's early image, if it is still the leaf's base then.
+    pub(super) fn write_ahead(&self, leaf: &Leaf, block: &Arc<Block>) -> Result<Arc<Extent>> {
+        let prepared = self.prepare(Lifetime::Private, block.bytes())?;
+        self.space.write(&prepared)?;
+        let extent = prepared.extent().clone();
+        let image = Image::with_blobs(extent.clone(), &[]);
+        let mut state = leaf.latch();
+        if leaf.view().base.is_block(block) {
+            state.early = Some(PendingImage { image, written: Some(Arc::downgrade(block)) });
+        }
+        Ok(extent)
     }
 }
 

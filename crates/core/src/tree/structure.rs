@@ -184,16 +184,21 @@ impl Tree {
             let low = piece.low.clone();
             let view = view_of(piece, bound.clone(), high, horizon);
             let node = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), view)));
-            if let Node::Leaf(leaf) = &*node {
-                let mut state = leaf.latch();
-                self.shared.list_dirty(&mut state, &node);
-                leaf.register(&mut state, &node);
-                leaf.touch();
-            }
+            self.list_new(&node);
             self.note_past(&node);
             leaves.push((low, node));
         }
         leaves
+    }
+
+    /// A new leaf, which no image has: the next checkpoint is to write it, and the cache may evict it.
+    pub(super) fn list_new(&self, node: &Arc<Node>) {
+        if let Node::Leaf(leaf) = &**node {
+            let mut state = leaf.latch();
+            self.shared.list_dirty(&mut state, node);
+            leaf.register(&mut state, node);
+            leaf.touch();
+        }
     }
 
     /// The way to the leaf that holds `key`; the structure latch is held, so that it stays true.

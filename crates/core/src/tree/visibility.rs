@@ -57,6 +57,17 @@ pub(crate) fn is_shown(status: &TxnStatus, sequence: u32, puts: bool, reader: &R
     shown && !status.is_void(sequence)
 }
 
+/// Whether somebody else than `own` committed the write after `snapshot`.
+pub(crate) fn is_committed_after(
+    status: &TxnStatus,
+    sequence: u32,
+    snapshot: Timestamp,
+    own: &TxnStatus,
+) -> bool {
+    let later = matches!(status.state(), State::Committed(timestamp) if timestamp > snapshot);
+    later && !std::ptr::eq(own, status) && !status.is_void(sequence)
+}
+
 /// The operation of the version that `reader` sees, newest first.
 #[inline]
 pub(crate) fn visible<'a>(newest: Option<&'a Version>, reader: &Reader<'_>) -> Option<&'a Version> {
@@ -120,11 +131,8 @@ pub(crate) fn changed_since(
 ) -> bool {
     let mut next = delta.find(key).and_then(|entry| entry.newest());
     while let Some(version) = next {
-        if let State::Committed(timestamp) = version.status.state() {
-            let by_other = !std::ptr::eq(own, &*version.status);
-            if by_other && timestamp > snapshot && !version.status.is_void(version.sequence) {
-                return true;
-            }
+        if is_committed_after(&version.status, version.sequence, snapshot, own) {
+            return true;
         }
         next = version.older();
     }
