@@ -103,10 +103,11 @@ impl Direct {
         self.append = None;
     }
 
-    /// Makes durable what a record is going to name; for records that may not rely on the log's own sync.
-    pub(super) fn sync(&mut self) -> Result<()> {
+    /// Makes durable what a record is going to name; for records that may not rely on the log's own sync. A failure ends writing, whatever its
+    /// kind: nobody knows what of the file is on disk then.
+    pub(super) fn sync(&mut self, shared: &Shared) -> Result<()> {
         while let Some((_, space)) = self.unsynced.pop_first() {
-            space.sync()?;
+            space.sync().inspect_err(|error| shared.fail(&error.to_string()))?;
         }
         Ok(())
     }

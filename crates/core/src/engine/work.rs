@@ -237,7 +237,7 @@ impl Work {
     /// Sends the redo to the log ahead of the decision. If that fails the redo stays here and the write stands.
     fn spill(&mut self, shared: &Shared) -> Result<()> {
         self.hold_log(shared);
-        self.direct.sync().inspect_err(|error| shared.log_failed(error))?;
+        self.direct.sync(shared)?;
         self.log_counters(shared)?;
         let record = LogRecord::Ops { txn: self.id, ops: self.redo.ops() }.encode();
         shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
@@ -376,7 +376,7 @@ impl Work {
         self.finish_append(shared)?;
         self.check(shared)?;
         self.hold_log(shared);
-        self.direct.sync().inspect_err(|error| shared.log_failed(error))?;
+        self.direct.sync(shared)?;
         let record = LogRecord::Prepare { txn: self.id, xid, ops: self.redo.ops() };
         let record = record.encode();
         let logged = self.log_counters(shared).and_then(|()| shared.log.harden(record, flush));
@@ -480,7 +480,7 @@ impl Work {
         shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
         match flush {
             // On this thread, which waits anyway, and not on that of the group's leader, for whom others wait.
-            CommitFlush::Sync => self.direct.sync()?,
+            CommitFlush::Sync => self.direct.sync(shared)?,
             CommitFlush::Write | CommitFlush::Lazy => self.direct.rely_on(shared),
         }
         let record = LogRecord::Commit { txn: self.id, ops: self.redo.ops() }.encode();

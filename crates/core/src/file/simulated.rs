@@ -176,6 +176,7 @@ struct State {
     operations: u64,
     writes: u64,
     syncs: u64,
+    full_at_sync: bool,
 }
 
 /// What kind of operation may fail.
@@ -212,6 +213,7 @@ impl State {
             operations: 0,
             writes: 0,
             syncs: 0,
+            full_at_sync: false,
         }
     }
 
@@ -391,6 +393,11 @@ impl SimulatedFileSystem {
         self.lock().writes
     }
 
+    /// The next sync finds no room for what was written: space is given out late.
+    pub fn fill_at_next_sync(&self) {
+        self.lock().full_at_sync = true;
+    }
+
     /// Calls of [`File::sync`] so far.
     pub fn syncs(&self) -> u64 {
         self.lock().syncs
@@ -554,7 +561,10 @@ impl File for SimulatedFile {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.syncs += 1;
-        let failure = state.operation("sync", &self.path, Needs::Nothing)?;
+        let failure = match std::mem::take(&mut state.full_at_sync) {
+            true => Some((Fault::Enospc, Error::DiskFull { path: self.path.clone() })),
+            false => state.operation("sync", &self.path, Needs::Nothing)?,
+        };
         let content = state.contents.entry(self.inode).or_default();
         match failure {
             None => {

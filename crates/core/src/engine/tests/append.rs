@@ -241,3 +241,20 @@ fn blocks_of_a_dictionary_that_no_checkpoint_has_saved_are_read_after_a_crash() 
     let engine = Engine::open(Arc::new(fs.crash()), with_words()).unwrap();
     assert!(all(&engine, engine.open_table("t").unwrap().tree(0)) == expected);
 }
+
+#[test]
+fn a_table_file_whose_sync_finds_the_disk_full_ends_writing_as_any_failed_sync_does() {
+    let (fs, engine, table) = with_table(9);
+    load(&engine, table.tree(0), 0..3000);
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    append(&mut txn, table.tree(0), 3000..9000);
+    txn.finish_append().unwrap();
+    fs.fill_at_next_sync();
+    assert!(matches!(txn.commit(), Err(Error::DiskFull { .. })));
+    // What else was on its way to the file may be lost: nothing may build on it.
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    assert!(matches!(txn.append(table.tree(0), &key(9000), b"x"), Err(Error::ReadOnly(_))));
+    drop((txn, table));
+    let (_, engine) = crash(&fs, engine);
+    assert!(all(&engine, engine.open_table("t").unwrap().tree(0)) == rows(0..3000));
+}
