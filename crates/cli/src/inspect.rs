@@ -30,7 +30,7 @@ pub fn run(dir: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     if names.is_empty() {
         return Ok(());
     }
-    writeln!(out, "{:>12} {:>14} {:>14} {:>6}  name", "rows", "file bytes", "free bytes", "trees")?;
+    writeln!(out, "{:>12} {:>14} {:>14} {:>6}  name", "rows", "disk bytes", "free of them", "trees")?;
     for name in names {
         match engine.open_table(&name) {
             Ok(table) => {

@@ -297,7 +297,7 @@ int ha_teak::info(uint flag) {
             if (stats.records < 2 && !(flag & HA_STATUS_TIME)) stats.records = 2;
             stats.data_file_length = now.data_bytes;
             stats.index_file_length = now.index_bytes;
-            stats.delete_length = now.free_bytes;
+            if (flag & HA_STATUS_VARIABLE_EXTRA) stats.delete_length = teak_table_free_bytes(table_);
             /* What a row is to its reader: beside Data_length it shows what compression does. */
             stats.mean_rec_length = static_cast<ulong>(now.rows ? now.raw_bytes / now.rows : 0);
             stats.check_time = 0;

@@ -209,13 +209,14 @@ typedef struct teak_tree_statistics {
 } teak_tree_statistics;
 typedef struct teak_table_statistics {
     uint64_t rows;
-    uint64_t data_bytes;  /* tree 0 */
-    uint64_t index_bytes; /* the other trees */
-    uint64_t free_bytes;
+    uint64_t data_bytes;   /* tree 0 */
+    uint64_t index_bytes;  /* the other trees */
     uint64_t next_counter; /* next AUTO_INCREMENT value */
     uint64_t raw_bytes;    /* tree 0 before compression, as of the last checkpoint */
 } teak_table_statistics;
 void teak_table_get_statistics(const teak_table* table, teak_table_statistics* out);
+/* What is free in the table's file and still takes space on the disk; asks the file system. */
+uint64_t teak_table_free_bytes(const teak_table* table);
 teak_status teak_tree_get_statistics(const teak_table* table, uint32_t tree, teak_tree_statistics* out);
 /* Of one tree. What it takes, of its leaves only: large values and inner pages are not in it. */
 typedef struct teak_tree_report {
@@ -479,7 +480,7 @@ teak_status teak_delete(teak_session* session, teak_table* table, teak_bytes pk,
 static_assert(sizeof(teak_bytes) == 16 && sizeof(teak_bound) == 24 && sizeof(teak_entry_view) == 32, "layout");
 static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof(teak_buffer) == 24, "layout");
 static_assert(sizeof(teak_options) == 96 && sizeof(teak_callbacks) == 40 && sizeof(teak_xid) == 164, "layout");
-static_assert(sizeof(teak_table_statistics) == 48 && sizeof(teak_tree_statistics) == 24, "layout");
+static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");
 static_assert(sizeof(teak_tree_report) == 72, "layout");
 static_assert(sizeof(teak_sample) == 40 && sizeof(teak_status_variable) == 16, "layout");
 static_assert(sizeof(teak_snapshot) == 56, "layout");

@@ -21,6 +21,11 @@ use std::time::{Duration, Instant};
 /// So many leaves of a tree that were filled last may still change: their images wait.
 const YOUNG_LEAVES: usize = 16;
 
+/// So many free ranges are given back to the file system after a checkpoint, at most; each may take up to a millisecond.
+const HOLES: usize = 4096;
+/// Smaller free ranges are kept: what is written next is put there first.
+const SMALLEST_HOLE: u64 = 16 << 10;
+
 /// How often a failing checkpoint is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -235,7 +240,6 @@ impl Shared {
                 }
                 self.counted.checkpoints.add(1);
                 self.checkpoint_done(capture);
-                self.progress.ended(None);
                 Ok(())
             }
             Err(failure) => {
@@ -312,8 +316,29 @@ impl Shared {
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
         let written: HashSet<TreeId> = capture.trees.iter().map(|image| image.tree.id()).collect();
         let at = capture.snapshot.timestamp();
+        let trees: Vec<Arc<Tree>> = capture.trees.iter().map(|image| image.tree.clone()).collect();
         drop(capture);
+        self.progress.ended(None);
+        if let Err(error) = self.punch_holes(&trees) {
+            let text = format!("free space of a table could not be given back to the file system: {error}");
+            self.observer.message(LogLevel::Warning, &text);
+        }
+        drop(trees);
         self.release_idle_tables(at, &written);
+    }
+
+    /// Gives free ranges inside the files of `trees` back to the file system, unless the next checkpoint is about to fill them. Nobody waits for
+    /// it. As long as the trees are held nobody opens one of these files anew, with other books of what is free.
+    fn punch_holes(&self, trees: &[Arc<Tree>]) -> Result<()> {
+        let mut left = HOLES;
+        let mut last = None;
+        // Those of one file lie side by side.
+        for space in trees.iter().map(|tree| tree.space()) {
+            if last.replace(space.id()) != Some(space.id()) {
+                left -= space.punch_holes(SMALLEST_HOLE, left, &|| self.checkpoint_is_due())?;
+            }
+        }
+        Ok(())
     }
 
     fn release_idle_tables(&self, at: Timestamp, written: &HashSet<TreeId>) {

@@ -147,14 +147,14 @@ impl Table {
         }
     }
 
-    /// Size of its file, in bytes.
+    /// What its file takes from the disk, in bytes: holes are not counted.
     pub fn disk_bytes(&self) -> u64 {
-        self.space.file_bytes()
+        self.space.disk_usage().0
     }
 
-    /// Bytes in the file that wait to be reused.
+    /// Bytes of these that wait to be reused, or to be given back.
     pub fn free_bytes(&self) -> u64 {
-        self.space.free_bytes()
+        self.space.disk_usage().1
     }
 
     /// Whether this is what [`super::Engine::open_table`] would return: no longer after the table was dropped, truncated or altered.

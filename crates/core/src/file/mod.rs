@@ -79,6 +79,14 @@ pub trait File: Send + Sync {
     fn len(&self) -> Result<u64>;
     /// Cuts the file, or extends it with zeros.
     fn set_len(&self, bytes: u64) -> Result<()>;
+    /// Gives the blocks of a range back to the file system: it reads as zeros, and the file keeps its length. Blocks are 4096 bytes or what the file
+    /// system has; of those that are only partly in the range, the part becomes zeros. Not durable before [`File::sync`]: until then any part of the
+    /// range may have its old content after a power loss. A write into it needs space again, and may find the disk full.
+    ///
+    /// `false`: this file system cannot, and nothing was changed.
+    fn punch_hole(&self, offset: u64, bytes: u64) -> Result<bool>;
+    /// What it takes from the disk, in bytes: less than its length if it has holes, and a little more if the last block is not full.
+    fn allocated_bytes(&self) -> Result<u64>;
     /// The path under which it was opened.
     fn path(&self) -> &Path;
 }

@@ -3,7 +3,7 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -135,6 +135,31 @@ impl File for RealFile {
         self.file.set_len(bytes).map_err(|e| Error::io("truncate", &self.path, &e))
     }
 
+    fn punch_hole(&self, offset: u64, bytes: u64) -> Result<bool> {
+        let failed = |cause: &io::Error| Err(Error::io("punch hole", &self.path, cause));
+        let (Ok(offset), Ok(bytes)) = (libc::off_t::try_from(offset), libc::off_t::try_from(bytes)) else {
+            return failed(&io::Error::from_raw_os_error(libc::EFBIG));
+        };
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        loop {
+            // SAFETY: the descriptor is open for as long as `self` lives; fallocate touches no memory of ours.
+            if unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset, bytes) } == 0 {
+                return Ok(true);
+            }
+            let cause = io::Error::last_os_error();
+            match cause.raw_os_error() {
+                Some(libc::EINTR) => continue,
+                Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(false),
+                _ => return failed(&cause),
+            }
+        }
+    }
+
+    fn allocated_bytes(&self) -> Result<u64> {
+        // The unit is 512 whatever the block size.
+        Ok(self.file.metadata().map_err(|e| Error::io("stat", &self.path, &e))?.blocks() * 512)
+    }
+
     fn path(&self) -> &Path {
         &self.path
     }
@@ -176,6 +201,25 @@ mod tests {
         assert!(matches!(file.read_exact_at(2, &mut buf), Err(Error::Corrupt { offset: 2, .. })));
         file.set_len(4).unwrap();
         assert_eq!(file.len().unwrap(), 4);
+    }
+
+    #[test]
+    fn a_hole_reads_as_zeros_keeps_the_length_and_takes_nothing() {
+        let dir = TempDir::new("hole");
+        let file = RealFileSystem.open(&dir.0.join("a"), OpenMode::Create).unwrap();
+        file.write_at(0, &[7; 64 << 10]).unwrap();
+        file.sync().unwrap();
+        let before = file.allocated_bytes().unwrap();
+        assert!(file.punch_hole(8 << 10, 32 << 10).unwrap(), "the tests need a file system that has holes");
+        assert_eq!(before - file.allocated_bytes().unwrap(), 32 << 10);
+        assert_eq!(file.len().unwrap(), 64 << 10);
+        let mut bytes = [1; 64 << 10];
+        file.read_exact_at(0, &mut bytes).unwrap();
+        assert!(bytes
+            .iter()
+            .enumerate()
+            .all(|(i, &b)| b == if (8 << 10..40 << 10).contains(&i) { 0 } else { 7 }));
+        assert!(file.punch_hole(u64::MAX, 1).is_err());
     }
 
     #[test]

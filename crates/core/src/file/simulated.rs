@@ -15,9 +15,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{File, FileSystem, OpenMode};
 use crate::{Error, Result};
+use content::{Change, Content};
 
-/// Writes are torn at multiples of this, in bytes.
-const SECTOR_BYTES: usize = 512;
+mod content;
 
 /// How an operation fails. Reads fail only when the power is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,59 +82,6 @@ impl NameChange {
     }
 }
 
-#[derive(Debug, Clone)]
-enum Change {
-    Write(u64, Vec<u8>),
-    Length(u64),
-}
-
-impl Change {
-    fn apply(&self, content: &mut Vec<u8>) {
-        match self {
-            Change::Write(offset, bytes) => {
-                let begin = *offset as usize;
-                let end = begin + bytes.len();
-                if content.len() < end {
-                    content.resize(end, 0);
-                }
-                content[begin..end].copy_from_slice(bytes);
-            }
-            Change::Length(bytes) => content.resize(*bytes as usize, 0),
-        }
-    }
-
-    /// The parts that survive or not each for itself.
-    fn sectors(self) -> Vec<Change> {
-        let Change::Write(mut offset, bytes) = self else { return vec![self] };
-        let mut rest = &bytes[..];
-        let mut parts = Vec::new();
-        while !rest.is_empty() {
-            let room = SECTOR_BYTES - offset as usize % SECTOR_BYTES;
-            let (part, after) = rest.split_at(room.min(rest.len()));
-            parts.push(Change::Write(offset, part.to_vec()));
-            offset += part.len() as u64;
-            rest = after;
-        }
-        parts
-    }
-}
-
-/// Content of a file.
-#[derive(Debug, Clone, Default)]
-struct Content {
-    durable: Vec<u8>,
-    /// What readers see.
-    current: Vec<u8>,
-    unsynced: Vec<Change>,
-}
-
-impl Content {
-    fn change(&mut self, change: Change) {
-        change.apply(&mut self.current);
-        self.unsynced.push(change);
-    }
-}
-
 /// Sebastiano Vigna's SplitMix64.
 struct Random(u64);
 
@@ -177,6 +124,7 @@ struct State {
     writes: u64,
     syncs: u64,
     full_at_sync: bool,
+    without_holes: bool,
 }
 
 /// What kind of operation may fail.
@@ -214,6 +162,7 @@ impl State {
             writes: 0,
             syncs: 0,
             full_at_sync: false,
+            without_holes: false,
         }
     }
 
@@ -324,7 +273,7 @@ impl State {
                     change.sectors().iter().filter(|_| survives()).for_each(|part| part.apply(&mut durable));
                 }
             }
-            after.contents.insert(inode, Content { current: durable.clone(), durable, unsynced: Vec::new() });
+            after.contents.insert(inode, Content::survived(durable));
         }
         after.durable_names = after.names.clone();
         after.next_inode = self.next_inode;
@@ -396,6 +345,11 @@ impl SimulatedFileSystem {
     /// The next sync finds no room for what was written: space is given out late.
     pub fn fill_at_next_sync(&self) {
         self.lock().full_at_sync = true;
+    }
+
+    /// From now on no hole can be punched, as on file systems that have none.
+    pub fn refuse_holes(&self) {
+        self.lock().without_holes = true;
     }
 
     /// Calls of [`File::sync`] so far.
@@ -535,7 +489,7 @@ impl SimulatedFile {
                 content.change(Change::Write(offset, bytes));
                 return Err(error);
             }
-            (Some((_, error)), Change::Length(_)) => return Err(error),
+            (Some((_, error)), Change::Length(_) | Change::Hole(..)) => return Err(error),
         }
         Ok(())
     }
@@ -545,7 +499,7 @@ impl File for SimulatedFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let state = self.state.lock();
         state.check_power("read", &self.path)?;
-        let content = state.contents.get(&self.inode).map_or(&[][..], |content| &content.current);
+        let content = state.contents.get(&self.inode).map_or(&[][..], |content| content.current.bytes());
         let rest = content.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
         let found = rest.len().min(buf.len());
         buf[..found].copy_from_slice(&rest[..found]);
@@ -588,12 +542,25 @@ impl File for SimulatedFile {
     fn len(&self) -> Result<u64> {
         let state = self.state.lock();
         state.check_power("stat", &self.path)?;
-        Ok(state.contents.get(&self.inode).map_or(0, |content| content.current.len() as u64))
+        Ok(state.contents.get(&self.inode).map_or(0, |content| content.current.bytes().len() as u64))
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
         let needs = if bytes > self.len()? { Needs::Space } else { Needs::Nothing };
         self.change("truncate", Change::Length(bytes), needs)
+    }
+
+    fn punch_hole(&self, offset: u64, bytes: u64) -> Result<bool> {
+        if self.state.lock().without_holes {
+            return Ok(false);
+        }
+        self.change("punch hole", Change::Hole(offset, bytes), Needs::Nothing).map(|()| true)
+    }
+
+    fn allocated_bytes(&self) -> Result<u64> {
+        let state = self.state.lock();
+        state.check_power("stat", &self.path)?;
+        Ok(state.contents.get(&self.inode).map_or(0, |content| content.current.allocated_bytes()))
     }
 
     fn path(&self) -> &Path {

@@ -119,6 +119,48 @@ fn a_full_disk_refuses_growth_but_not_truncation() {
 }
 
 #[test]
+fn an_unsynced_hole_survives_a_crash_wholly_partly_or_not_at_all() {
+    let mut outcomes = std::collections::BTreeSet::new();
+    for seed in 0..200 {
+        let fs = with_file(seed, &[1; 2048]);
+        let file = fs.open(Path::new("/a"), OpenMode::Existing).unwrap();
+        assert!(file.punch_hole(512, 1024).unwrap());
+        let mut now = [9; 2048];
+        file.read_exact_at(0, &mut now).unwrap();
+        assert_eq!((now[511], now[512], now[1535], now[1536]), (1, 0, 0, 1));
+        let after = content(&fs.crash(), "/a");
+        assert_eq!((after.len(), after[511], after[1536]), (2048, 1, 1));
+        outcomes.insert((after[512], after[1535]));
+    }
+    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+}
+
+#[test]
+fn a_hole_takes_nothing_until_it_is_written_and_needs_space_then() {
+    let fs = with_file(1, &[1; 64 << 10]);
+    let file = fs.open(Path::new("/a"), OpenMode::Existing).unwrap();
+    assert!(file.punch_hole(4096, 40 << 10).unwrap());
+    assert_eq!((file.len().unwrap(), file.allocated_bytes().unwrap()), (64 << 10, 24 << 10));
+    file.sync().unwrap();
+    assert_eq!(
+        fs.crash().open(Path::new("/a"), OpenMode::ReadOnly).unwrap().allocated_bytes().unwrap(),
+        24 << 10
+    );
+
+    let fs = with_file(1, &[1; 64 << 10]);
+    let file = fs.open(Path::new("/a"), OpenMode::Existing).unwrap();
+    assert!(file.punch_hole(0, 100 << 10).unwrap());
+    assert_eq!((file.len().unwrap(), file.allocated_bytes().unwrap()), (64 << 10, 0));
+    fs.fail_after(0, Fault::Enospc);
+    assert!(matches!(file.write_at(5000, b"x"), Err(Error::DiskFull { .. })));
+    file.write_at(5000, b"x").unwrap();
+    assert_eq!(file.allocated_bytes().unwrap(), 4096);
+    fs.refuse_holes();
+    assert!(!file.punch_hole(4096, 4096).unwrap());
+    assert_eq!(content(&fs, "/a")[5000], b'x');
+}
+
+#[test]
 fn a_failed_sync_may_lose_writes_for_good() {
     let lost = |seed| {
         let fs = with_file(seed, b"a");

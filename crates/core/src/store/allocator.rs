@@ -41,6 +41,11 @@ impl Allocator {
         self.by_offset.iter().map(|(&offset, &bytes)| (offset, bytes))
     }
 
+    /// Free ranges (offset, length) of at least `bytes`, the largest first.
+    pub fn largest(&self, bytes: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.by_size.range((bytes, 0)..).rev().map(|&(bytes, offset)| (offset, bytes))
+    }
+
     /// Takes `bytes` from the best fitting range, else from the end of the file. O(log n).
     pub fn allocate(&mut self, bytes: u64) -> u64 {
         match self.by_size.range((bytes, 0)..).next().copied() {

@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::allocator::Allocator;
 use super::extent::Lifetime;
 use super::free_map::FreeMap;
+use super::holes::Holes;
 use super::space::HEADER_BYTES;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +82,7 @@ pub(super) struct Books {
     /// Map written for the running checkpoint.
     new_map: Option<(u64, MapExtent)>,
     outdated: bool,
+    holes: Holes,
 }
 
 impl Books {
@@ -97,6 +99,7 @@ impl Books {
             durable_map: map.map(|(offset, bytes)| MapExtent { offset, bytes, born: 0 }),
             new_map: None,
             outdated: map.is_none(),
+            holes: Holes::default(),
         }
     }
 
@@ -136,6 +139,7 @@ impl Books {
         if offset < HEADER_BYTES || !allocator.take(offset, bytes) {
             return None;
         }
+        self.holes.filled(offset, bytes);
         self.tracked.insert(offset, Tracked { bytes, born: self.next, state: State::Private });
         self.hold(offset);
         Some(self.next)
@@ -144,6 +148,7 @@ impl Books {
     /// Gives an extent of `bytes` to one holder: its offset and birth. `None` until the map has been read.
     pub fn allocate(&mut self, bytes: u64, lifetime: Lifetime) -> Option<(u64, u64)> {
         let offset = self.allocator.as_mut()?.allocate(bytes);
+        self.holes.filled(offset, bytes);
         self.tracked.insert(offset, Tracked { bytes, born: self.next, state: State::Unwritten(lifetime) });
         self.hold(offset);
         Some((offset, self.next))
@@ -332,7 +337,41 @@ impl Books {
 
     /// Drops the free tail; the new end.
     pub fn trim(&mut self) -> Option<u64> {
-        self.allocator.as_mut().map(Allocator::trim)
+        let end = self.allocator.as_mut()?.trim();
+        self.holes.cut(end);
+        Some(end)
+    }
+
+    /// Bytes that are free and that the file system has back.
+    pub fn hole_bytes(&self) -> u64 {
+        self.holes.bytes()
+    }
+
+    /// See [`Holes::missing`].
+    pub fn worth_punching(&self, smallest: u64, maximum: usize) -> Vec<(u64, u64)> {
+        let missing = |allocator| self.holes.missing(allocator, smallest, maximum);
+        self.allocator.as_ref().map_or_else(Vec::new, missing)
+    }
+
+    /// Takes a free range away from everybody until [`Books::punched`]. `false`: it is not free any more.
+    pub fn begin_punching(&mut self, offset: u64, bytes: u64) -> bool {
+        let Some(allocator) = &mut self.allocator else { return false };
+        if offset + bytes > allocator.end() || !allocator.take(offset, bytes) {
+            return false;
+        }
+        // As an extent that somebody allocates and drops unwritten: all that is known of those holds for it.
+        let state = State::Unwritten(Lifetime::Private);
+        self.tracked.insert(offset, Tracked { bytes, born: self.next, state });
+        self.hold(offset);
+        true
+    }
+
+    /// The range is free again; `hole`: and the file system has it.
+    pub fn punched(&mut self, offset: u64, bytes: u64, hole: bool) {
+        if hole {
+            self.holes.punched(offset, bytes);
+        }
+        self.dropped(offset);
     }
 
     fn supersede_map(&mut self, map: MapExtent, generation: u64) {

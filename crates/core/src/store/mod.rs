@@ -12,6 +12,7 @@
 //! | `dictionary/` | frequent words of a tree as codes |
 //! | `allocator.rs` | free ranges of one file, in memory |
 //! | `free_map.rs` | free ranges as a block on disk |
+//! | `holes.rs` | which free ranges the file system has back |
 //! | `lifecycle.rs` | which extent may be reused when: the generation protocol, without I/O |
 //! | `space.rs`, `extent.rs` | one table file and its extents |
 //! | `open_files.rs` | which table files have a descriptor |
@@ -26,6 +27,7 @@ mod compression;
 mod dictionary;
 mod extent;
 mod free_map;
+mod holes;
 mod lifecycle;
 mod open_files;
 mod space;

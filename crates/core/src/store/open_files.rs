@@ -228,6 +228,16 @@ impl TableFile {
         }
     }
 
+    /// See [`File::allocated_bytes`]; `None` if the file is closed.
+    pub fn allocated_if_open(&self) -> Option<u64> {
+        self.open.load().as_ref().and_then(|file| file.allocated_bytes().ok())
+    }
+
+    /// See [`File::punch_hole`]. No sync need follow: what was not given back is no loss.
+    pub fn punch_hole(self: &Arc<Self>, offset: u64, bytes: u64) -> Result<bool> {
+        self.descriptor()?.punch_hole(offset, bytes)
+    }
+
     /// The file is about to lose its name: it stays open as long as this object lives.
     pub fn keep_open(self: &Arc<Self>) -> Result<()> {
         self.hold(|state| state.kept = true).map(drop)

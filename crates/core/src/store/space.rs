@@ -9,7 +9,7 @@
 //! 2. `prepare` and `write` of what has changed, `supersede(g)` of the extents that image `g` no longer names
 //! 3. `write_map(g)`, for each space where 2. did anything ([`Space::map_outdated`]); its address becomes part of the image
 //! 4. `sync`, then the superblock, written and synced
-//! 5. `durable(g)`, then `trim`
+//! 5. `durable(g)`, then `trim`, and `punch_holes` some time before the next
 //!
 //! Between checkpoints, and while one runs, memory writes and supersedes too: with `g + 1` while checkpoint `g` runs, whose image may
 //! name the extent, else with the number of the next checkpoint.
@@ -30,7 +30,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -59,6 +59,8 @@ pub struct Space {
     /// Held while the map is read, so that it is read once.
     loading: Mutex<()>,
     books: Mutex<Books>,
+    /// The file system has no holes.
+    no_holes: AtomicBool,
     dictionaries: Mutex<HashMap<u16, Known>>,
     /// Past those that are known.
     next_dictionary: AtomicU32,
@@ -139,6 +141,7 @@ impl Space {
             map,
             loading: Mutex::new(()),
             books: Mutex::new(books),
+            no_holes: AtomicBool::new(false),
             dictionaries: Mutex::default(),
             next_dictionary: AtomicU32::new(1),
         })
@@ -295,6 +298,50 @@ impl Space {
             self.length.store(end, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Gives free ranges inside the file back to the file system, up to `maximum` of them and none below `smallest` bytes, until `stop` says so;
+    /// how many it were. What is free may be overwritten at any time, so it may become zeros as well. Meanwhile nobody is given the range. After an
+    /// error the rest stays as it was.
+    pub fn punch_holes(&self, smallest: u64, maximum: usize, stop: &dyn Fn() -> bool) -> Result<usize> {
+        // Relaxed: a hint.
+        if self.no_holes.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        let worth = self.books.lock().worth_punching(smallest, maximum);
+        let mut punched = 0;
+        for (offset, bytes) in worth {
+            if stop() {
+                break;
+            }
+            if !self.books.lock().begin_punching(offset, bytes) {
+                continue;
+            }
+            let result = self.file.punch_hole(offset, bytes);
+            self.books.lock().punched(offset, bytes, matches!(result, Ok(true)));
+            if !result? {
+                self.no_holes.store(true, Ordering::Relaxed); // Relaxed: as above
+                return Ok(punched);
+            }
+            punched += 1;
+        }
+        Ok(punched)
+    }
+
+    /// Bytes that the file takes from the disk, and how many of them are free.
+    pub fn disk_usage(&self) -> (u64, u64) {
+        // Relaxed: figures for display.
+        let length = self.length.load(Ordering::Relaxed);
+        let Some((end, free, holes)) = self.loaded_books().ok().and_then(|books| {
+            let (end, free) = books.usage()?;
+            Some((end, free, books.hole_bytes()))
+        }) else {
+            return (self.file.allocated_if_open().unwrap_or(length), 0);
+        };
+        // Holes of an earlier run are not in the books: what the file system says is better.
+        let taken = self.file.allocated_if_open().unwrap_or(length.saturating_sub(holes));
+        let behind = length.saturating_sub(end);
+        (taken, taken.saturating_sub(end - free).min(free + behind))
     }
 
     /// Reads, checks and decompresses a block.

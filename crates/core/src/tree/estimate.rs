@@ -1,5 +1,7 @@
 //! How many entries a range has, from inner nodes and the leaves that are in memory; and samples of leaves for statistics.
 
+use super::block::Block;
+use super::delta::{Delta, EntryRef};
 use super::leaf::{Base, Changes};
 use super::node::{InnerView, Node};
 use super::Tree;
@@ -10,77 +12,90 @@ use std::sync::Arc;
 /// Nodes between the two ends of a range that are looked at: with them the estimate is about exact where it decides
 /// between an index and a scan.
 const VISITED: usize = 16;
-/// Changes of such a leaf that are looked up in its base.
-const TESTED_CHANGES: usize = 8;
+/// So many changes of a leaf are looked up in its base; the others are taken to be like them.
+const TESTED_CHANGES: usize = 16;
+
+/// An end of a range as a key, which leads to its leaf.
+#[derive(Clone, Copy)]
+enum End<'a> {
+    Key(&'a [u8]),
+    /// Behind the last.
+    Last,
+}
 
 /// Where an end of a range lies.
+#[derive(Clone)]
 struct Place {
-    /// Between 0 and 1, as the inner nodes tell.
+    /// Where the leaf begins, and which share of the tree it has: between 0 and 1, as the inner nodes tell.
     position: f64,
-    leaf: Arc<Node>,
-    /// The inner node above the leaf, and which child the leaf is; then the same of that inner node.
+    share: f64,
+    node: Arc<Node>,
+    /// The inner node above, and which child `node` is; then the same of that inner node.
     parent: Option<(Arc<InnerView>, usize)>,
     grandparent: Option<(Arc<InnerView>, usize)>,
 }
 
 impl Tree {
     /// About how many entries lie in the range: O(height), reads no leaf from disk. Exact within one leaf that is in
-    /// memory and has no changes pending.
+    /// memory and has few changes pending in the range, none of which deletes.
     pub fn estimate(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<u64> {
         let low_key = match from {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => &[],
         };
         let high_key = match to {
-            Bound::Included(key) | Bound::Excluded(key) => Some(key),
-            Bound::Unbounded => None,
+            Bound::Included(key) | Bound::Excluded(key) => End::Key(key),
+            Bound::Unbounded => End::Last,
         };
-        let low = self.place(Some(low_key))?;
-        let high = self.place(high_key)?;
-        if Arc::ptr_eq(&low.leaf, &high.leaf) {
-            if let Some(count) = within_leaf(&low.leaf, from, to) {
-                return Ok(count);
-            }
-        }
+        let root =
+            Place { position: 0.0, share: 1.0, node: self.root.load_full(), parent: None, grandparent: None };
+        let (low, high) = self.places(root, low_key, high_key)?;
+        let Some(high) = high else {
+            // Of a leaf that is not in memory nothing is known but that the range is short.
+            return Ok(entries_between(&low.node, from, to).map_or(0, |count| count.round() as u64));
+        };
         let entries = self.entries() as f64;
         let per_leaf = entries / self.leaves().max(1) as f64;
-        let count = between(&low, low_key, &high, high_key, per_leaf)
-            .unwrap_or_else(|| (high.position - low.position).max(0.0) * entries);
-        Ok(count.min(entries).round() as u64)
+        let at_start = entries_between(&low.node, from, Bound::Unbounded).unwrap_or(per_leaf / 2.0);
+        let at_end = entries_between(&high.node, Bound::Unbounded, to).unwrap_or(per_leaf / 2.0);
+        let middle = between(&low, &high, per_leaf)
+            .unwrap_or_else(|| (high.position - low.position - low.share).max(0.0) * entries);
+        Ok((at_start + middle + at_end).min(entries).round() as u64)
     }
 
-    /// Where `key` (None: the end) lies.
-    fn place(&self, key: Option<&[u8]>) -> Result<Place> {
-        let (mut position, mut share) = (0.0, 1.0);
-        let (mut parent, mut grandparent) = (None, None);
-        let mut node = self.root.load_full();
+    /// The leaves in which a range begins and ends; one if they are the same, which most ranges find out in one descent.
+    fn places(&self, from: Place, low: &[u8], high: End<'_>) -> Result<(Place, Option<Place>)> {
+        let mut both = from;
         loop {
-            let next = match &*node {
-                Node::Leaf(_) => None,
-                Node::Inner(inner) => {
-                    let view = inner.view(&self.shared)?;
-                    view.as_ref().map(|view| {
-                        let at = key.map_or(view.children.len() - 1, |key| view.child_for(key));
-                        share /= view.children.len() as f64;
-                        position += share * at as f64;
-                        let child = view.children[at].clone();
-                        grandparent = parent.replace((view.clone(), at));
-                        child
-                    })
-                }
-            };
-            match next {
-                Some(child) => node = child,
-                None => break,
+            let Some(view) = self.inner(&both.node)? else { return Ok((both, None)) };
+            let first = view.child_for(low);
+            let last = high.child(&view, first);
+            if first != last {
+                let (mut low_place, mut high_place) = (both.clone(), both);
+                low_place.enter(&view, first);
+                high_place.enter(&view, last);
+                self.descend(&mut low_place, End::Key(low))?;
+                self.descend(&mut high_place, high)?;
+                return Ok((low_place, Some(high_place)));
             }
+            both.enter(&view, first);
         }
-        let fraction = match position_within(&node, key) {
-            Some((before, all)) if all > 0 => before as f64 / all as f64,
-            _ if key.is_none() => 1.0,
-            _ => 0.5,
-        };
-        position += share * fraction;
-        Ok(Place { position, leaf: node, parent, grandparent })
+    }
+
+    fn descend(&self, place: &mut Place, end: End<'_>) -> Result<()> {
+        while let Some(view) = self.inner(&place.node)? {
+            let at = end.child(&view, 0);
+            place.enter(&view, at);
+        }
+        Ok(())
+    }
+
+    /// What an inner node has; None of a leaf.
+    fn inner(&self, node: &Node) -> Result<Option<Arc<InnerView>>> {
+        match node {
+            Node::Leaf(_) => Ok(None),
+            Node::Inner(inner) => Ok(inner.view(&self.shared)?.clone()),
+        }
     }
 
     /// Visits the keys of about `leaves` leaves, spread evenly. Reads them from disk if need be.
@@ -127,27 +142,46 @@ impl Tree {
     }
 }
 
-/// Entries from one leaf to another under one inner node, or under two that have one above them; `per_leaf` stands for
-/// leaves that are not in memory. None for leaves further apart: the positions tell enough of them.
-fn between(low: &Place, low_key: &[u8], high: &Place, high_key: Option<&[u8]>, per_leaf: f64) -> Option<f64> {
-    let ((low_view, first), (high_view, last)) = (low.parent.as_ref()?, high.parent.as_ref()?);
-    let middle = if Arc::ptr_eq(low_view, high_view) {
-        entries_of(low_view.children.get(first + 1..*last)?, per_leaf)
-    } else {
-        let ((low_top, from), (high_top, to)) = (low.grandparent.as_ref()?, high.grandparent.as_ref()?);
-        if !Arc::ptr_eq(low_top, high_top) {
-            return None;
+impl End<'_> {
+    /// The child that it lies in, which is not before `least`.
+    fn child(&self, view: &InnerView, least: usize) -> usize {
+        match self {
+            End::Last => view.children.len() - 1,
+            // Most ranges are short: one comparison with the next child's first key instead of a search.
+            End::Key(_) if least + 1 == view.children.len() => least,
+            End::Key(key) if view.keys.compare(least + 1, key).is_gt() => least,
+            End::Key(key) => view.child_for(key).max(least),
         }
-        let leaves = leaves_under(low_top.children.get(from + 1..*to)?, low_view.children.len());
+    }
+}
+
+impl Place {
+    /// Goes down to child `at`.
+    fn enter(&mut self, view: &Arc<InnerView>, at: usize) {
+        self.share /= view.children.len() as f64;
+        self.position += self.share * at as f64;
+        self.node = view.children[at].clone();
+        self.grandparent = self.parent.replace((view.clone(), at));
+    }
+}
+
+/// Entries of the leaves between two under one inner node, or under two that have one above them; `per_leaf` stands for
+/// leaves that are not in memory. None for leaves further apart: the positions tell enough of them.
+fn between(low: &Place, high: &Place, per_leaf: f64) -> Option<f64> {
+    let ((low_view, first), (high_view, last)) = (low.parent.as_ref()?, high.parent.as_ref()?);
+    if Arc::ptr_eq(low_view, high_view) {
+        return Some(entries_of(low_view.children.get(first + 1..*last)?, per_leaf));
+    }
+    let ((low_top, from), (high_top, to)) = (low.grandparent.as_ref()?, high.grandparent.as_ref()?);
+    if !Arc::ptr_eq(low_top, high_top) {
+        return None;
+    }
+    let leaves = leaves_under(low_top.children.get(from + 1..*to)?, low_view.children.len());
+    Some(
         entries_of(&low_view.children[first + 1..], per_leaf)
             + leaves * per_leaf
-            + entries_of(&high_view.children[..*last], per_leaf)
-    };
-    let (before, all) = position_within(&low.leaf, Some(low_key)).unwrap_or((0, 0));
-    let at_start = if all > 0 { (all - before) as f64 } else { per_leaf / 2.0 };
-    let (before, all) = position_within(&high.leaf, high_key).unwrap_or((0, 0));
-    let at_end = if all > 0 { before as f64 } else { per_leaf / 2.0 };
-    Some(at_start + middle + at_end)
+            + entries_of(&high_view.children[..*last], per_leaf),
+    )
 }
 
 /// Entries of neighbouring leaves: of a few their own, of many what the tree's average says, since a sample of them
@@ -173,40 +207,14 @@ fn children_of(node: &Node) -> Option<usize> {
     }
 }
 
-/// How many of the leaf's entries lie before `key` (None: the end), and how many it has; None when its base is not in
-/// memory. What the delta adds counts, since a young leaf has nothing else.
-fn position_within(node: &Node, key: Option<&[u8]>) -> Option<(usize, usize)> {
-    let view = node.leaf()?.view();
-    let Base::Loaded(block) = &view.base else { return None };
-    let mut all = block.len();
-    let mut before = key.map_or(all, |key| block.lower_bound(key));
-    if let Changes::Live(delta) = &view.delta {
-        for entry in delta.iter().filter(|entry| block.search(entry.key()).is_err()) {
-            before += usize::from(match key {
-                Some(key) => entry.key() < key,
-                None => true,
-            });
-            all += 1;
-        }
-    }
-    Some((before, all))
-}
-
-/// About how many entries the leaf has: which share of its delta adds keys is told from the delta's first.
+/// About how many entries the leaf has.
 fn about_all(node: &Node) -> Option<f64> {
-    let view = node.leaf()?.view();
-    let Base::Loaded(block) = &view.base else { return None };
-    let Changes::Live(delta) = &view.delta else { return Some(block.len() as f64) };
-    let (mut tested, mut new) = (0, 0);
-    for entry in delta.iter().take(TESTED_CHANGES) {
-        tested += 1;
-        new += i32::from(block.search(entry.key()).is_err());
-    }
-    let added = delta.len() as f64 * f64::from(new) / f64::from(tested.max(1));
-    Some(block.len() as f64 + added)
+    entries_between(node, Bound::Unbounded, Bound::Unbounded)
 }
 
-fn within_leaf(node: &Node, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<u64> {
+/// About how many of the leaf's entries lie in the range; None when its base is not in memory. Positions in the base tell; what the delta adds
+/// counts, since a young leaf has nothing else, but only its first changes in the range are looked at one by one.
+fn entries_between(node: &Node, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
     let view = node.leaf()?.view();
     let Base::Loaded(block) = &view.base else { return None };
     let start = match from {
@@ -219,24 +227,35 @@ fn within_leaf(node: &Node, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<u64>
         Bound::Excluded(key) => block.lower_bound(key),
         Bound::Unbounded => block.len(),
     };
-    let within = |key: &[u8]| {
-        let after = match from {
-            Bound::Included(low) => key >= low,
-            Bound::Excluded(low) => key > low,
-            Bound::Unbounded => true,
-        };
-        let before = match to {
-            Bound::Included(high) => key <= high,
-            Bound::Excluded(high) => key < high,
-            Bound::Unbounded => true,
-        };
-        after && before
+    let in_base = end.saturating_sub(start);
+    let Changes::Live(delta) = &view.delta else { return Some(in_base as f64) };
+    Some(in_base as f64 + added(delta, block, in_base, from, to))
+}
+
+/// About how many keys in the range the delta adds to `block`, of whose entries `in_base` are in it.
+fn added(delta: &Delta, block: &Block, in_base: usize, from: Bound<&[u8]>, to: Bound<&[u8]>) -> f64 {
+    let first = match from {
+        Bound::Included(key) => delta.first_at_or_after(key),
+        Bound::Excluded(key) => delta.first_after(key),
+        Bound::Unbounded => delta.first(),
     };
-    let changed = match &view.delta {
-        Changes::Live(delta) => {
-            delta.iter().filter(|e| within(e.key()) && block.search(e.key()).is_err()).count()
+    let within = |entry: &EntryRef<'_>| match to {
+        Bound::Included(high) => entry.key() <= high,
+        Bound::Excluded(high) => entry.key() < high,
+        Bound::Unbounded => true,
+    };
+    let mut changes = std::iter::successors(first, |entry| entry.next()).take_while(within);
+    let is_new = |entry: EntryRef<'_>| u32::from(block.search(entry.key()).is_err());
+    let new: u32 = changes.by_ref().take(TESTED_CHANGES).map(is_new).sum();
+    let rest = match changes.next() {
+        None => 0.0,
+        // A young leaf: its keys are those of the delta, so they are counted.
+        Some(_) if block.len() < delta.len() => 1.0 + changes.count() as f64,
+        // A delta has no positions: its changes are taken to lie as the entries of the base.
+        Some(_) => {
+            let share = in_base as f64 / block.len() as f64;
+            (delta.len() as f64 * share - TESTED_CHANGES as f64).max(1.0)
         }
-        Changes::Spilled(_) => 0,
     };
-    Some((end.saturating_sub(start) + changed) as u64)
+    f64::from(new) + rest * f64::from(new) / TESTED_CHANGES as f64
 }

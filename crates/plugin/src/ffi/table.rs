@@ -65,7 +65,6 @@ pub struct RawTableStatistics {
     pub rows: u64,
     pub data_bytes: u64,
     pub index_bytes: u64,
-    pub free_bytes: u64,
     pub next_counter: u64,
     pub raw_bytes: u64,
 }
@@ -246,17 +245,19 @@ pub unsafe extern "C" fn teak_table_trees(table: *const TableHandle) -> usize {
     unsafe { table.as_ref() }.map_or(0, |t| t.table.trees())
 }
 
+/// `teak_table_free_bytes`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_free_bytes(handle: *const TableHandle) -> u64 {
+    // SAFETY: the handle is open or NULL.
+    let table = unsafe { handle.as_ref() };
+    value(None, 0, || table.map_or(0, |t| t.table.free_bytes()))
+}
+
 /// `teak_table_get_statistics`
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, out: *mut RawTableStatistics) {
-    let mut statistics = RawTableStatistics {
-        rows: 0,
-        data_bytes: 0,
-        index_bytes: 0,
-        free_bytes: 0,
-        next_counter: 1,
-        raw_bytes: 0,
-    };
+    let mut statistics =
+        RawTableStatistics { rows: 0, data_bytes: 0, index_bytes: 0, next_counter: 1, raw_bytes: 0 };
     // SAFETY: the handle is open or NULL. Statistics that could not be had stay 0.
     let _ = unsafe {
         with_table(handle, |t| {
@@ -265,7 +266,6 @@ pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, o
                 rows: table.tree(0).entries(),
                 data_bytes: table.tree(0).disk_bytes(),
                 index_bytes: (1..table.trees()).map(|i| table.tree(i).disk_bytes()).sum(),
-                free_bytes: table.free_bytes(),
                 next_counter: table.counter().max(1),
                 raw_bytes: table.tree(0).raw_bytes(),
             };

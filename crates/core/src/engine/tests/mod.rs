@@ -5,6 +5,7 @@ mod build;
 mod crash;
 mod ddl;
 mod dictionary;
+mod holes;
 mod snapshots;
 mod stress;
 mod transactions;

@@ -60,6 +60,12 @@ impl File for WatchedFile {
     fn set_len(&self, bytes: u64) -> Result<()> {
         self.file.set_len(bytes)
     }
+    fn punch_hole(&self, offset: u64, bytes: u64) -> Result<bool> {
+        self.file.punch_hole(offset, bytes)
+    }
+    fn allocated_bytes(&self) -> Result<u64> {
+        self.file.allocated_bytes()
+    }
     fn path(&self) -> &Path {
         self.file.path()
     }
