@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Kills a replica with SIGKILL while it applies transactions, again and again, and checks that its position and its rows
-# always agree and that in the end it has what the primary has.
+# always agree and that in the end it has what the primary has. Before that, two small cases of parallel replication where an
+# earlier transaction has to get past later ones: while the replica runs, and while it shuts down.
 #
 # usage: tests/replication/run.sh     TEAK_REPLICATION_ROUNDS (6) rounds, TEAK_SEED to repeat a run's choices
 set -euo pipefail
@@ -10,6 +11,7 @@ set -euo pipefail
 [ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
 status=0
 /usr/bin/python3 "$ROOT/tests/replication/queue_deadlock.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/queue" || status=1
+/usr/bin/python3 "$ROOT/tests/replication/shutdown_deadlock.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/shutdown" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/replication.py" --rounds "${TEAK_REPLICATION_ROUNDS:-6}" \
     --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/replication" || status=1
 exit "$status"

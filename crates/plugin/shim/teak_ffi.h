@@ -103,9 +103,12 @@ typedef struct teak_callbacks {
     void (*log)(int level, const char* text, size_t len);
     /* thd_kill_level(thd) != THD_IS_NOT_KILLED. Called from the session's own thread while it waits. May be NULL. */
     int (*is_killed)(void* thd);
-    /* thd_rpl_deadlock_check(waiter, holder), on the waiter's thread before it sleeps. `holder` is alive during
-       the call. Must not call into Teak. May be NULL. */
-    void (*report_wait)(void* waiter_thd, void* holder_thd);
+    /* thd_rpl_deadlock_check(waiter, holder), on the waiter's thread before it sleeps: whether the server is to roll
+       `holder` back. `holder` is alive during the call. Must not call into Teak. May be NULL. */
+    int (*report_wait)(void* waiter_thd, void* holder_thd);
+    /* After reports that were answered with yes, on the same thread before it sleeps: sees to it that the server does what
+       it said. No latch is held, so it may end in teak_interrupt. May be NULL. */
+    void (*reports_made)(void);
     /* thd_wait_begin(thd, THD_WAIT_ROW_LOCK) and thd_wait_end(thd), around each sleep. May be NULL. */
     void (*wait_begin)(void* thd);
     void (*wait_end)(void* thd);
@@ -479,7 +482,7 @@ teak_status teak_delete(teak_session* session, teak_table* table, teak_bytes pk,
 /* Sizes that src/ffi/border.rs asserts as well: a change on one side only does not build. */
 static_assert(sizeof(teak_bytes) == 16 && sizeof(teak_bound) == 24 && sizeof(teak_entry_view) == 32, "layout");
 static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof(teak_buffer) == 24, "layout");
-static_assert(sizeof(teak_options) == 96 && sizeof(teak_callbacks) == 40 && sizeof(teak_xid) == 164, "layout");
+static_assert(sizeof(teak_options) == 96 && sizeof(teak_callbacks) == 48 && sizeof(teak_xid) == 164, "layout");
 static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");
 static_assert(sizeof(teak_tree_report) == 72, "layout");
 static_assert(sizeof(teak_sample) == 40 && sizeof(teak_status_variable) == 16, "layout");

@@ -21,7 +21,8 @@ unsafe impl Sync for Thd {}
 pub struct Callbacks {
     pub log: Option<unsafe extern "C" fn(level: c_int, text: *const c_char, len: usize)>,
     pub is_killed: Option<unsafe extern "C" fn(thd: *mut c_void) -> c_int>,
-    pub report_wait: Option<unsafe extern "C" fn(waiter: *mut c_void, holder: *mut c_void)>,
+    pub report_wait: Option<unsafe extern "C" fn(waiter: *mut c_void, holder: *mut c_void) -> c_int>,
+    pub reports_made: Option<unsafe extern "C" fn()>,
     pub wait_begin: Option<unsafe extern "C" fn(thd: *mut c_void)>,
     pub wait_end: Option<unsafe extern "C" fn(thd: *mut c_void)>,
 }
@@ -46,11 +47,17 @@ impl Callbacks {
         self.is_killed.is_some_and(|is_killed| unsafe { is_killed(thd.0) } != 0)
     }
 
-    /// Tells parallel replication that `waiter` is about to wait for `holder`.
-    pub fn report_wait(&self, waiter: Thd, holder: Thd) {
-        if let Some(report) = self.report_wait {
-            // SAFETY: the waiter is the calling session; the holder is registered, and the registry is locked by the caller.
-            unsafe { report(waiter.0, holder.0) }
+    /// Tells parallel replication that `waiter` is about to wait for `holder`; whether that is to be rolled back.
+    pub fn report_wait(&self, waiter: Thd, holder: Thd) -> bool {
+        // SAFETY: the waiter is the calling session; the holder is registered, and the registry is locked by the caller.
+        self.report_wait.is_some_and(|report| unsafe { report(waiter.0, holder.0) } != 0)
+    }
+
+    /// Sees to it that those are rolled back whom [`Callbacks::report_wait`] said it of. Comes back with calls from another thread.
+    pub fn reports_made(&self) {
+        if let Some(made) = self.reports_made {
+            // SAFETY: the shim promised a function that may be called by any session's thread that holds no latch.
+            unsafe { made() }
         }
     }
 

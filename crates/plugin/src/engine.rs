@@ -82,13 +82,19 @@ impl EngineHandle {
         if self.callbacks.report_wait.is_none() {
             return;
         }
+        let mut victims = false;
         // The lock is held while the server looks at the holder's THD: it cannot go away meanwhile.
         let sessions = self.sessions();
         for tag in sessions.tags.values() {
             let txn = tag.txn.load(Ordering::SeqCst);
             if txn != 0 && holders.contains(&txn) && tag.thd != waiter.thd {
-                self.callbacks.report_wait(waiter.thd, tag.thd);
+                victims |= self.callbacks.report_wait(waiter.thd, tag.thd);
             }
+        }
+        // The server may interrupt sessions before it returns.
+        drop(sessions);
+        if victims {
+            self.callbacks.reports_made();
         }
     }
 

@@ -1,5 +1,7 @@
 //! Locking reads, ranges, conflicts with the snapshot.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::thread;
 
 use teak_core::Error;
@@ -95,6 +97,39 @@ fn the_server_learns_who_waits_for_whom() {
     waiter.set_lock_wait_timeout(Duration::from_millis(10));
     assert!(is_timeout(bench.get(&mut waiter, "3", EXCLUSIVE)));
     assert_eq!(*waiting.waited_for.lock().unwrap(), [holding.thd().0 as usize]);
+}
+
+#[test]
+fn the_server_acts_on_reports_while_nothing_is_locked() {
+    let bench = Bench::new();
+    three(&bench);
+    let (holding, waiting) = (Connection::default(), Connection::default());
+    let mut holder = bench.patient(&holding);
+    bench.get(&mut holder, "3", EXCLUSIVE).unwrap();
+    let mut waiter = bench.patient(&waiting);
+    waiter.set_lock_wait_timeout(Duration::from_millis(10));
+    let (engine, txn) = (bench.engine.clone(), holder.txn_id());
+    let acted = Rc::new(Cell::new(false));
+    let act = |acted: &Rc<Cell<bool>>| -> ReportsMade {
+        let (engine, acted) = (engine.clone(), acted.clone());
+        Box::new(move || {
+            // As a KILL does, and on another thread: with any latch held this would not come back.
+            let others = thread::spawn(move || {
+                engine.core.interrupt(txn);
+                engine.open_transactions().len()
+            });
+            assert_eq!(others.join().unwrap(), 2);
+            acted.set(true);
+        })
+    };
+
+    REPORTS_MADE.set(Some(act(&acted)));
+    assert!(is_timeout(bench.get(&mut waiter, "3", EXCLUSIVE)));
+    assert!(!acted.get(), "nobody is to be rolled back");
+
+    holding.victim.store(true, Ordering::SeqCst);
+    assert!(is_timeout(bench.get(&mut waiter, "3", EXCLUSIVE)));
+    assert!(acted.get());
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod random;
 mod rows;
 mod transactions;
 
+use std::cell::RefCell;
 use std::os::raw::{c_int, c_void};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,6 +84,8 @@ struct Connection {
     killed: AtomicBool,
     /// The THDs that it reported to wait for.
     waited_for: Mutex<Vec<usize>>,
+    /// Who waits for it is told that it will be rolled back.
+    victim: AtomicBool,
 }
 
 impl Connection {
@@ -108,9 +111,23 @@ unsafe extern "C" fn is_killed(thd: *mut c_void) -> c_int {
     connection(thd).map_or(0, |c| c_int::from(c.killed.load(Ordering::SeqCst)))
 }
 
-unsafe extern "C" fn report_wait(waiter: *mut c_void, holder: *mut c_void) {
+unsafe extern "C" fn report_wait(waiter: *mut c_void, holder: *mut c_void) -> c_int {
     if let Some(waiter) = connection(waiter) {
         waiter.waited_for.lock().unwrap().push(holder as usize);
+    }
+    connection(holder).map_or(0, |c| c_int::from(c.victim.load(Ordering::SeqCst)))
+}
+
+type ReportsMade = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// What the server does on the next call of `reports_made` on this thread; a call that is not expected does nothing.
+    static REPORTS_MADE: RefCell<Option<ReportsMade>> = const { RefCell::new(None) };
+}
+
+unsafe extern "C" fn reports_made() {
+    if let Some(act) = REPORTS_MADE.take() {
+        act();
     }
 }
 
@@ -153,6 +170,7 @@ impl Bench {
             log: None,
             is_killed: Some(is_killed),
             report_wait: Some(report_wait),
+            reports_made: Some(reports_made),
             wait_begin: Some(wait_begin),
             wait_end: Some(wait_end),
         };
