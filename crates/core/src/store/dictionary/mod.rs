@@ -19,12 +19,14 @@
 //!    words     one after the other; word i < s has the code singles[i], others leads[(i - s) / 256] and (i - s) mod 256
 //! ```
 
+mod index;
 mod training;
 mod words;
 
 pub use training::Training;
 
-use words::{unit, WORD_BYTES};
+use index::Index;
+use words::{key_of, Key, Span, Words, WORD_BYTES};
 
 const MAGIC: &[u8; 4] = b"TkWd";
 const VERSION: u8 = 1;
@@ -45,15 +47,14 @@ struct Start {
 pub struct Dictionary {
     number: u16,
     stored: Vec<u8>,
-    escape: u8,
     singles: usize,
-    /// For the decoder: the bytes, then the words, each in 16 bytes.
+    /// For the decoder: the bytes, then the words, each in 16 bytes; then as many as there are codes without one.
     items: Vec<Item>,
     starts: [Start; BYTES],
-    /// For the encoder: how each word is written, and whether a byte needs the escape.
-    codes: Vec<[u8; 2]>,
-    escaped: [bool; BYTES],
-    index: words::Index,
+    /// For the encoder: how each word is written, and each byte that is part of none.
+    codes: Vec<Code>,
+    alone: [Code; BYTES],
+    index: Index,
 }
 
 impl Dictionary {
@@ -78,15 +79,18 @@ impl Dictionary {
         let starts = starts(escape, codes, singles)?;
         let mut dictionary = Dictionary {
             number,
-            escape,
             singles,
             items: Vec::with_capacity(BYTES + words),
             starts,
-            codes: Vec::with_capacity(words),
-            escaped: std::array::from_fn(|byte| codes.contains(&(byte as u8)) || byte == usize::from(escape)),
-            index: words::Index::new(words),
+            codes: Vec::with_capacity(BYTES + words),
+            alone: std::array::from_fn(|byte| match (byte as u8, codes.contains(&(byte as u8))) {
+                (byte, false) if byte != escape => Code { code: [byte, 0], bytes: 1 },
+                (byte, _) => Code { code: [escape, byte], bytes: 2 },
+            }),
+            index: Index::new(&[], 0),
             stored: Vec::new(),
         };
+        dictionary.codes.extend([Code { code: [0; 2], bytes: 0 }; BYTES]);
         dictionary.items.extend((0..=u8::MAX).map(|byte| Item::new(&[byte])));
         dictionary.take_words(codes, lengths, body)?;
         dictionary.stored = stored;
@@ -94,20 +98,23 @@ impl Dictionary {
     }
 
     fn take_words(&mut self, codes: &[u8], lengths: &[u8], mut body: &[u8]) -> Result<(), String> {
+        let mut keys = Vec::with_capacity(lengths.len());
         for (i, &length) in lengths.iter().enumerate() {
             let (word, rest) =
                 body.split_at_checked(usize::from(length)).ok_or("a dictionary without words")?;
             body = rest;
-            // The encoder finds what is a unit of the text; nothing else may be in its index.
-            let found = unit(word, 0).filter(|(_, bytes)| *bytes == word.len());
-            let (key, _) = found.ok_or_else(|| format!("word {i} of a dictionary is none"))?;
-            self.index.insert(key, i);
+            // The encoder finds whole words; nothing else may be in its index.
+            keys.push(key_of(word).ok_or_else(|| format!("word {i} of a dictionary is none"))?);
             self.codes.push(match i.checked_sub(self.singles) {
-                None => [codes[i], 0],
-                Some(i) => [codes[self.singles + i / BYTES], (i % BYTES) as u8],
+                None => Code { code: [codes[i], 0], bytes: 1 },
+                Some(i) => Code { code: [codes[self.singles + i / BYTES], (i % BYTES) as u8], bytes: 2 },
             });
             self.items.push(Item::new(word));
         }
+        self.index = Index::new(&keys, BYTES as u16);
+        // A code for each second byte, so that the decoder finds something whatever there is.
+        let leads = codes.len() - self.singles;
+        self.items.resize(BYTES + self.singles + BYTES * leads, Item::none());
         match body.len() {
             0 => Ok(()),
             more => Err(format!("{more} bytes behind the words of a dictionary")),
@@ -129,7 +136,7 @@ impl Dictionary {
         std::mem::size_of::<Dictionary>()
             + self.stored.capacity()
             + self.items.len() * Item::BYTES
-            + self.codes.len() * 2
+            + self.codes.len() * std::mem::size_of::<Code>()
             + self.index.memory()
     }
 
@@ -140,30 +147,54 @@ impl Dictionary {
 
     /// Encodes `raw` into the start of `out`, which has [`Dictionary::bound`] bytes; returns how many.
     pub fn encode(&self, raw: &[u8], out: &mut [u8]) -> usize {
-        let (mut at, mut end) = (0, 0);
-        while let Some(&byte) = raw.get(at) {
-            let bytes = match words::begins(byte) {
-                false => 1,
-                true => match unit(raw, at) {
-                    Some((key, bytes)) => {
-                        if let Some(word) = self.index.find(key, |word| self.items[BYTES + word].0) {
-                            out[end..end + 2].copy_from_slice(&self.codes[word]);
-                            end += 1 + usize::from(word >= self.singles);
-                            at += bytes;
-                            continue;
-                        }
-                        bytes
-                    }
-                    None => words::run(raw, at),
-                },
-            };
-            for &byte in &raw[at..at + bytes] {
-                out[end] = self.escape;
-                end += usize::from(self.escaped[usize::from(byte)]);
-                out[end] = byte;
-                end += 1;
+        let (mut done, mut end) = (0, 0);
+        let mut seen = Seen::default();
+        let mut words = Words::new(raw);
+        while let Some(edges) = words.next_batch() {
+            let found = self.look_up(raw, edges, &mut seen);
+            for Found { word, code: Code { code, bytes } } in &seen.found[..found] {
+                let span = seen.spans[usize::from(*word)];
+                end = self.encode_bytes(&raw[done..span.start], out, end);
+                out[end..end + 2].copy_from_slice(code);
+                end += usize::from(*bytes);
+                done = span.end;
             }
-            at += bytes;
+        }
+        self.encode_bytes(&raw[done..], out, end)
+    }
+
+    /// Takes note in `seen` of the words of `raw` between `edges`; returns how many the dictionary has.
+    ///
+    /// Step by step for all words, not word by word: each step is so short that the reads of many words, some of them from outside the
+    /// nearest cache, overlap. Nothing branches on what is found.
+    #[inline(never)]
+    fn look_up(&self, raw: &[u8], edges: &[[usize; 2]], seen: &mut Seen) -> usize {
+        for (((edges, span), key), hash) in
+            edges.iter().zip(&mut seen.spans).zip(&mut seen.keys).zip(&mut seen.hashes)
+        {
+            *span = Span::between(raw, edges);
+            *key = span.key(raw);
+            *hash = key.hash();
+        }
+        let count = edges.len().min(Words::MOST);
+        self.index.candidates(&seen.hashes[..count], &mut seen.items);
+        let mut found = 0;
+        for (word, (item, key)) in (0..).zip(seen.items[..count].iter().zip(&seen.keys)) {
+            let item = usize::from(*item);
+            // Noted in any case, and overwritten by the next if it is not one.
+            seen.found[found] = Found { word, code: self.codes[item] };
+            found += usize::from(self.items[item].0 == key.bytes());
+        }
+        found
+    }
+
+    /// Encodes bytes that are no words of the dictionary, behind the first `end` of `out`; returns how many are there then.
+    #[inline]
+    fn encode_bytes(&self, raw: &[u8], out: &mut [u8], mut end: usize) -> usize {
+        for &byte in raw {
+            let Code { code, bytes } = self.alone[usize::from(byte)];
+            out[end..end + 2].copy_from_slice(&code);
+            end += usize::from(bytes);
         }
         end
     }
@@ -178,27 +209,84 @@ impl Dictionary {
         let room = raw_bytes + Item::BYTES;
         raw.try_reserve_exact(room).map_err(|_| format!("no memory for a block of {raw_bytes} bytes"))?;
         raw.resize(room, 0);
-        let (mut at, mut end) = (0, 0);
-        while let Some(&byte) = coded.get(at) {
-            let start = self.starts[usize::from(byte)];
-            let next = coded.get(at + 1).copied().unwrap_or(0);
-            let item = usize::from(start.base) + usize::from(next & start.mask);
-            let (Some(item), Some(place)) = (self.items.get(item), raw.get_mut(end..end + Item::BYTES))
-            else {
-                break;
-            };
-            place.copy_from_slice(&item.0);
-            end += item.length();
-            at += 1 + usize::from(start.mask & 1);
-        }
-        if at != coded.len() || end != raw_bytes {
-            let codes = coded.len();
-            return Err(format!("{codes} codes of which {at} give {end} bytes, of {raw_bytes}"));
+        let mut to = Decoded { end: 0, begins: 0xff, lengths: 0 };
+        let all = coded.array_windows().all(|[byte, next]| self.decode_byte(*byte, *next, &mut raw, &mut to))
+            && coded.last().is_none_or(|byte| self.decode_byte(*byte, 0, &mut raw, &mut to));
+        if !all || to.end != raw_bytes || to.begins == 0 || to.lengths & NO_WORD != 0 {
+            return Err(format!("{} codes that do not give {raw_bytes} bytes", coded.len()));
         }
         raw.truncate(raw_bytes);
         Ok(raw)
     }
+
+    /// Decodes as if a code began at `byte`, and takes that back if it is the second byte of one: cheaper than to skip it, since nothing branches and
+    /// the next byte does not wait for this one. False if `raw` ends.
+    #[inline]
+    fn decode_byte(&self, byte: u8, next: u8, raw: &mut [u8], to: &mut Decoded) -> bool {
+        let start = self.starts[usize::from(byte)];
+        let item = usize::from(start.base) + usize::from(next & start.mask);
+        let (Some(item), Some(place)) = (self.items.get(item), raw.get_mut(to.end..to.end + Item::BYTES))
+        else {
+            return false;
+        };
+        place.copy_from_slice(&item.0);
+        let length = item.length() & to.begins;
+        to.end += usize::from(length);
+        to.lengths |= length;
+        to.begins = !(to.begins & start.mask);
+        true
+    }
 }
+
+/// The words of a batch.
+struct Seen {
+    spans: [Span; Words::MOST],
+    keys: [Key; Words::MOST],
+    hashes: [u64; Words::MOST],
+    /// The only item that each may be.
+    items: [u16; Words::MOST],
+    found: [Found; Words::MOST],
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen {
+            spans: [Span::default(); Words::MOST],
+            keys: [Key::default(); Words::MOST],
+            hashes: [0; Words::MOST],
+            items: [0; Words::MOST],
+            found: [Found::default(); Words::MOST],
+        }
+    }
+}
+
+/// A word of a batch that is one of the dictionary.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    word: u16,
+    code: Code,
+}
+
+/// How a word is written, or a byte.
+#[derive(Clone, Copy, Default)]
+struct Code {
+    code: [u8; 2],
+    /// How many bytes of it there are.
+    bytes: u16,
+}
+
+/// How far the decoder is.
+struct Decoded {
+    /// Bytes decoded.
+    end: usize,
+    /// 0xff if the next byte begins a code, 0 if it belongs to the one before.
+    begins: u8,
+    /// All lengths, one over the other.
+    lengths: u8,
+}
+
+/// The length of what no word is. A bit that no other length has.
+const NO_WORD: u8 = 0x80;
 
 /// What a code stands for: the bytes, zeros behind them, and in the last place their number.
 #[derive(Clone, Copy)]
@@ -214,14 +302,22 @@ impl Item {
         Item(item)
     }
 
-    fn length(&self) -> usize {
-        usize::from(self.0[Item::BYTES - 1])
+    /// That of a code which has no word.
+    fn none() -> Item {
+        let mut item = [0; Item::BYTES];
+        item[Item::BYTES - 1] = NO_WORD;
+        Item(item)
+    }
+
+    #[inline]
+    fn length(&self) -> u8 {
+        self.0[Item::BYTES - 1]
     }
 }
 
 impl std::fmt::Debug for Dictionary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Dictionary({}, {} words)", self.number, self.codes.len())
+        write!(f, "Dictionary({}, {} words)", self.number, self.codes.len() - BYTES)
     }
 }
 

@@ -73,6 +73,68 @@ fn the_memory_of_a_training_is_bounded() {
     assert!(training.memory() < 16 << 20, "{} bytes", training.memory());
 }
 
+/// A dictionary of so many words, with its words.
+fn made(singles: usize, leads: usize, count: usize) -> (Dictionary, Vec<Vec<u8>>) {
+    let digit = |digit: u8| digit - b'0' + b'a';
+    let words: Vec<Vec<u8>> = (0..count).map(|i| format!("{i:05}").bytes().map(digit).collect()).collect();
+    let mut stored = MAGIC.to_vec();
+    stored.extend([VERSION, 0, singles as u8, leads as u8]);
+    stored.extend((count as u32).to_le_bytes());
+    stored.extend((1..b'a').chain(0x80..=0xff).take(singles + leads));
+    stored.extend(words.iter().map(|word| word.len() as u8));
+    stored.extend(words.concat());
+    (Dictionary::parse(1, stored).unwrap(), words)
+}
+
+#[test]
+fn each_word_of_a_dictionary_is_found() {
+    // The last one has as many as there can be.
+    for (singles, leads, count) in [(1, 0, 1), (60, 94, 24_000), (2, 200, 2 + BYTES * 200)] {
+        let (dictionary, words) = made(singles, leads, count);
+        for (i, word) in words.iter().enumerate() {
+            let coded = encode(&dictionary, word);
+            assert_eq!(coded.len(), if i < singles { 1 } else { 2 }, "word {i} of {count}");
+            assert_eq!(dictionary.decode(&coded, word.len()).as_ref(), Ok(word));
+            let longer = [&word[..], b"x"].concat();
+            assert_eq!(dictionary.decode(&encode(&dictionary, &longer), longer.len()), Ok(longer));
+        }
+    }
+}
+
+#[test]
+fn a_code_without_a_word_or_without_its_second_byte_is_an_error() {
+    // The second leading byte has ten words, the third none.
+    let (dictionary, words) = made(2, 3, 2 + BYTES + 10);
+    let codes = dictionary.stored[HEADER_BYTES..][..5].to_vec();
+    let word = |code: &[u8]| dictionary.decode(code, words[0].len());
+    assert_eq!(word(&[codes[3], 9]).as_ref(), Ok(&words[2 + BYTES + 9]));
+    for raw in 0..200 {
+        for code in [&[codes[3], 10], &[codes[3], 0xff], &[codes[4], 0]] {
+            assert!(dictionary.decode(code, raw).is_err());
+            assert!(dictionary.decode(&[code, &[codes[0]; 40][..]].concat(), raw).is_err());
+        }
+        assert!(dictionary.decode(&[codes[2]], raw).is_err());
+        assert!(dictionary.decode(&[codes[0], codes[3]], raw).is_err());
+        assert!(dictionary.decode(&dictionary.stored[5..6], raw).is_err());
+    }
+}
+
+/// The words of some bytes, byte by byte.
+fn spans(bytes: &[u8]) -> Vec<Span> {
+    let is_part = |byte: u8| byte.is_ascii_alphabetic() || byte == b'\'' || byte >= 0x80;
+    let mut spans = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = at + bytes[at..].iter().take_while(|byte| is_part(**byte)).count();
+        if end > at {
+            let space = at > 0 && bytes[at - 1] == b' ';
+            spans.push(Span { start: at - usize::from(space), end });
+        }
+        at = end + 1;
+    }
+    spans
+}
+
 /// Bytes that are partly words of the dictionary, partly anything.
 fn mixture() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
@@ -94,6 +156,22 @@ proptest! {
             prop_assert_eq!(dictionary.decode(&coded, raw.len()), Ok(raw));
             Ok(())
         })?;
+    }
+
+    #[test]
+    fn the_words_of_any_bytes_are_found(
+        parts in proptest::collection::vec(mixture(), 1..12), letters in 0usize..1200, cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = parts.concat();
+        let at = cut.index(bytes.len() + 1);
+        bytes.splice(at..at, std::iter::repeat_n(b'x', letters));
+        let mut words = Words::new(&bytes);
+        let mut found = Vec::new();
+        while let Some(edges) = words.next_batch() {
+            prop_assert!(edges.len() <= Words::MOST);
+            found.extend(edges.iter().map(|edges| Span::between(&bytes, edges)));
+        }
+        prop_assert_eq!(found, spans(&bytes));
     }
 
     #[test]

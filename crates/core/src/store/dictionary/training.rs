@@ -1,6 +1,6 @@
 //! Which words a dictionary gets: those that save most in a sample of the tree's blocks.
 
-use super::words::{run, unit, Key, KeyHasher, WORD_BYTES};
+use super::words::{Key, KeyHasher, Span, Words, WORD_BYTES};
 use super::{Dictionary, BYTES, HEADER_BYTES, MAGIC, VERSION};
 use hashbrown::HashMap;
 use std::hash::BuildHasherDefault;
@@ -44,20 +44,16 @@ impl Training {
 
     /// Counts the words of a block.
     pub fn add(&mut self, block: &[u8]) {
-        let mut at = 0;
-        while at < block.len() {
-            match unit(block, at) {
-                Some((key, bytes)) => {
-                    *self.words.entry(key).or_insert(0) += 1;
-                    at += bytes;
-                }
-                None => {
-                    let bytes = run(block, at);
-                    block[at..at + bytes].iter().for_each(|byte| self.bytes[usize::from(*byte)] += 1);
-                    at += bytes;
-                }
+        let mut counted = 0;
+        let mut words = Words::new(block);
+        while let Some(batch) = words.next_batch() {
+            for span in batch.iter().map(|edges| Span::between(block, edges)).filter(Span::fits) {
+                *self.words.entry(span.key(block)).or_insert(0) += 1;
+                count(&mut self.bytes, &block[counted..span.start]);
+                counted = span.end;
             }
         }
+        count(&mut self.bytes, &block[counted..]);
         self.sampled += block.len();
         if self.words.len() > MOST_CANDIDATES {
             self.words.retain(|_, count| *count > 1);
@@ -113,6 +109,10 @@ impl Training {
         // One has to stay for the text.
         rare.take(BYTES - 1).copied().collect()
     }
+}
+
+fn count(counts: &mut [usize; BYTES], bytes: &[u8]) {
+    bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
 }
 
 /// The word of a key.
