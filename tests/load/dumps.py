@@ -57,6 +57,19 @@ def fill(connection, engine, rows, seed):
             cursor.execute(statement)
 
 
+# A type of each kind, and two values of it that a careless comparison takes for the same.
+TYPES = [
+    ("TINYINT", "1", "-1"), ("BIGINT UNSIGNED", "18446744073709551615", "18446744073709551614"), ("INT(6) ZEROFILL", "7", "8"),
+    ("DECIMAL(30,10)", "0.0000000001", "0.0000000002"), ("FLOAT", "1.0000001", "1.0000002"), ("DOUBLE", "0.1", "0.10000000000000002"),
+    ("DOUBLE(10,3)", "1.001", "1.002"), ("BIT(17)", "b'1'", "b'10000000000000001'"), ("YEAR", "1999", "2000"), ("DATE", "'0000-00-00'", "'2024-02-29'"),
+    ("TIME(6)", "'-838:59:58.000001'", "'-838:59:58.000002'"), ("DATETIME(6)", "'2024-01-01 00:00:00.000001'", "'2024-01-01 00:00:00.000002'"),
+    ("TIMESTAMP NULL", "FROM_UNIXTIME(1729990800)", "FROM_UNIXTIME(1729994400)"), ("TIMESTAMP(3) NULL DEFAULT current_timestamp(3)", "'2024-01-01 00:00:00.001'", "'0000-00-00 00:00:00'"),
+    ("CHAR(5)", "'a'", "'A'"), ("VARCHAR(20) CHARACTER SET utf8mb4", "'a'", "'a '"), ("VARCHAR(20) CHARACTER SET latin1", "'é'", "'e'"), ("VARCHAR(9) CHARACTER SET sjis", "'表'", "'ソ'"),
+    ("BINARY(4)", "x'0000'", "x'000020'"), ("VARBINARY(20)", "x'00'", "x'0000'"), ("TINYTEXT", "'a|b'", "'a|B'"), ("LONGTEXT CHARACTER SET ucs2", "'x'", "'X'"),
+    ("LONGBLOB", "REPEAT('x', 200000)", "CONCAT(REPEAT('x', 199999), 'y')"), ("ENUM('a', '', 'b') CHARACTER SET utf8mb4", "''", "'wrong'"), ("SET('a', 'b', 'ü')", "'a,b'", "'a'"),
+    ("JSON", "'{\"a\": 1}'", "'{\"a\":1}'"), ("POINT", "ST_GeomFromText('POINT(1 2)')", "ST_GeomFromText('POINT(1 2.0000000000000004)')"), ("INET6", "'::1'", "'::2'"), ("UUID", "'123e4567-e89b-12d3-a456-426655440000'", "'123e4567-e89b-12d3-a456-426655440001'"),
+]
+
 # As phpMyAdmin writes: no DISABLE KEYS, keys and AUTO_INCREMENT added at the end, the transaction around all.
 PHPMYADMIN = """-- phpMyAdmin SQL Dump
 -- version 5.2.1

@@ -103,7 +103,7 @@ class Tests:
 
     def teak(self, database, *arguments, expect=0, **settings):
         """A load by teak; its messages."""
-        done = subprocess.run(self.command(database, *arguments), capture_output=True, check=False, timeout=300, **settings)
+        done = subprocess.run(self.command(database, *arguments), capture_output=True, check=False, timeout=120, **settings)
         text = (done.stdout + done.stderr).decode(errors="replace")
         check(done.returncode == expect, f"teak load ended with {done.returncode} and not {expect}: {text}")
         return text
@@ -234,13 +234,13 @@ class Tests:
     def case_phpmyadmin(self):
         """Keys and AUTO_INCREMENT added by ALTER after the rows."""
         for engine in ENGINES:
-            self.both(self.write("phpmyadmin.sql", dumps.phpmyadmin(engine)), "--defer-indexes=on")
+            self.both(self.write("phpmyadmin.sql", dumps.phpmyadmin(engine)), "--defer-indexes=on", "--check")
 
     def case_order_that_shows(self):
         """AUTO_INCREMENT, REPLACE, IGNORE, triggers, INSERT SELECT, variables, warnings."""
         for engine in ENGINES:
-            for _ in range(2):
-                self.both(self.write("order.sql", dumps.order(engine, self.random.randrange(1 << 30))), "--connections=8")
+            for options in ([], ["--check"]):
+                self.both(self.write("order.sql", dumps.order(engine, self.random.randrange(1 << 30))), "--connections=8", *options)
 
     def case_engines_without_transactions(self):
         """Rows are not joined where a failure could not be taken back."""
@@ -253,7 +253,7 @@ class Tests:
             encoded = text.encode({"utf8mb4": "utf8", "latin1": "cp1252"}.get(charset, charset))
             rows = b"".join(b"INSERT INTO t VALUES (%d,'%s');\n" % (i, encoded.replace(b"'", b"''") if charset != "latin1" else b"\xe9") for i in range(300))
             head = f"SET NAMES {charset};\nCREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET {charset}, KEY (v)) ENGINE=Teak;\n".encode()
-            self.both(self.write("charset.sql", head + rows), charset=charset)
+            self.both(self.write("charset.sql", head + rows), "--check", charset=charset)
             check(self.value("SELECT COUNT(*) FROM t", "parallel") == 300, charset)
         modes = "SET sql_mode='NO_BACKSLASH_ESCAPES,ANSI_QUOTES';\nCREATE TABLE \"t\\\" (a INT, b TEXT) ENGINE=Teak;\nINSERT INTO \"t\\\" VALUES (1,'\\');\nINSERT INTO \"t\\\" VALUES (2,';''');\n"
         self.both(self.write("modes.sql", modes))
@@ -347,7 +347,7 @@ class Tests:
                     self.server.start(OPTIONS)
                 # It may have been done before it was killed.
                 done = not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None)
-                resumed = "" if done else self.teak("parallel", path, "--resume", *arguments)
+                resumed = "" if done else self.teak("parallel", path, "--resume", "--check", *arguments)
                 try:
                     self.compare("serial", "parallel")
                 except Failure as failure:
@@ -386,6 +386,65 @@ class Tests:
         check(checked["parallel.child"]["server"] == str(ROWS) and all(event["equal"] for event in checked.values()), checked)
         text = subprocess.run([self.arguments.teak, "load", "--dry-run", "--check", path], capture_output=True, check=True).stdout.decode()
         check(f"counted: 1 INSERT statements" in text and f"{ROWS} rows" in text and "/s; nothing was loaded" in text, text)
+
+    def case_check_compares_values(self):
+        """A value of any type that is not the dump's is found, whichever engine and way of loading; so are rows too many or too few."""
+        columns = ", ".join(f"c{i} {kind}" for i, (kind, _, _) in enumerate(dumps.TYPES))
+        for engine in ENGINES:
+            self.fresh("typed")
+            self.server.query(f"CREATE TABLE typed (id INT PRIMARY KEY, {columns}, s INT AS (id * 2) STORED, v INT AS (id) VIRTUAL) ENGINE={engine}", "typed")
+            names = ", ".join(f"c{i}" for i in range(len(dumps.TYPES)))
+            for row, values in enumerate((", ".join(first for _, first, _ in dumps.TYPES), ", ".join(other for _, _, other in dumps.TYPES), ", ".join(["NULL"] * len(dumps.TYPES)))):
+                self.server.query(f"SET STATEMENT sql_mode='' FOR INSERT INTO typed (id, {names}) VALUES ({row}, {values})", "typed")
+            path = self.dump("typed", "--hex-blob", "--no-create-info", "--complete-insert")
+            definition = self.server.query("SHOW CREATE TABLE typed", "typed")[0][1]
+
+            def load(*options, expect=0, trigger=None, before=""):
+                self.fresh("parallel")
+                self.server.query(definition, "parallel")
+                if before:
+                    self.server.query(f"SET STATEMENT sql_mode='' FOR INSERT INTO typed (id, {names}) {before}", "parallel")
+                if trigger:
+                    self.server.query(f"CREATE TRIGGER damage {trigger}", "parallel")
+                text = self.teak("parallel", path, "--check", "--json", *options, expect=expect)
+                self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+                events = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+                return next(event for event in events if event["event"] == "check" and event["table"] == "parallel.typed")
+
+            for options in ([], ["--serial"], ["--connections=1", "--defer-indexes=on"]):
+                check(load(*options)["equal"], f"{engine} {options}: equal rows are told to differ")
+                check(load(*options, before="VALUES (70" + ", NULL" * len(dumps.TYPES) + ")")["equal"], "a row that was there before")
+            self.server.query("SET GLOBAL sql_mode = ''", database=None)
+            chosen = range(len(dumps.TYPES)) if engine == "Teak" else self.random.sample(range(len(dumps.TYPES)), 5)
+            for i in chosen:
+                kind, first, other = dumps.TYPES[i]
+                for value in {other, self.random.choice([other, "NULL"])}:
+                    found = load(*self.random.choice(([], ["--serial"])), expect=1, trigger=f"BEFORE INSERT ON typed FOR EACH ROW IF NEW.id = 0 THEN SET NEW.c{i} = {value}; END IF")
+                    check(not found["equal"] and "other values" in found["why"], f"{engine}: {kind} {value} instead of {first}: {found}")
+            self.server.query("SET GLOBAL sql_mode = DEFAULT", database=None)
+            other = load(expect=1, trigger="BEFORE INSERT ON typed FOR EACH ROW SET NEW.id = NEW.id + 10")
+            check(not other["equal"], "another key")
+
+    def case_check_says_what_it_cannot_tell(self):
+        """What is not decided by the dump's rows alone is neither called equal nor different."""
+        for text, compared in (
+                ("INSERT INTO t VALUES (1, 1), (2, 2);", True),
+                ("REPLACE INTO t VALUES (1, 1), (2, 2);", True),
+                ("REPLACE INTO t VALUES (1, 1);\nREPLACE INTO t VALUES (1, 2);", False),
+                ("INSERT IGNORE INTO t VALUES (1, 1), (1, 2);", False),
+                ("INSERT INTO t VALUES (1, 1);\nUPDATE t SET v = 2;", False),
+                ("INSERT INTO t VALUES (1, 1);\nUPDATE t SET v = v;", True),
+                ("INSERT INTO t (id) VALUES (1);\nINSERT INTO t VALUES (1, 7) ON DUPLICATE KEY UPDATE v = 7;", False),
+                ("INSERT INTO t VALUES (1, 1);\nALTER TABLE t MODIFY v BIGINT;", False),
+                ("INSERT INTO t VALUES (1, 1);\nALTER TABLE t ADD KEY (v);", True),
+                ("INSERT INTO t VALUES (1, 1);\nTRUNCATE TABLE t;\nINSERT INTO t VALUES (1, 3);", True),
+                ("INSERT INTO t VALUES (1, 1);\nDROP TABLE t;\nCREATE TABLE t (x INT);\nINSERT INTO t VALUES (1);", True)):
+            for options in ([], ["--serial"]):
+                self.fresh("parallel")
+                path = self.write("doubt.sql", "CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE=Teak;\n" + text + "\n")
+                lines = self.teak("parallel", path, "--check", "--json", *options).splitlines()
+                event = next(json.loads(line) for line in lines if '"event":"check"' in line)
+                check(event["compared"] == compared and event["equal"] == compared, f"{text} {options}: {event}")
 
     def case_accounts_and_tls(self):
         """Passwords of each kind, from option files and the environment; TLS, with and without a check of the certificate."""

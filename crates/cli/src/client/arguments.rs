@@ -9,6 +9,8 @@ use std::path::PathBuf;
 /// `-h` is the host, as in the `mariadb` client, so a subcommand that flattens this needs `disable_help_flag`.
 #[derive(Args, Debug, Default, Clone)]
 #[command(next_help_heading = "Connection")]
+// Of a name of its own, since those who flatten it have a group named after theirs.
+#[group(id = "connection")]
 pub struct Arguments {
     /// Print this help
     #[arg(long, short = '?', action = ArgAction::Help, help_heading = None)]

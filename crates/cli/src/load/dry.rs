@@ -46,8 +46,9 @@ pub fn run(sources: &[Source], report: &Report, count: bool, out: &mut dyn Write
                     found.statements += 1;
                     found.bytes += statement.text.len() as u64;
                     if count {
-                        found.rows += rows::scan(statement.text, insert.rows_at, dialect, None)
-                            .map_or(0, |rows| rows.count);
+                        found.rows +=
+                            rows::scan(statement.text, insert.rows_at, dialect, &rows::Watched::default())
+                                .map_or(0, |rows| rows.count);
                     }
                 }
                 Kind::Use(name) => session.database = Some(name),

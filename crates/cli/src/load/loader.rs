@@ -7,19 +7,22 @@ use super::charset::Dialect;
 use super::error::{LoadError, Place};
 use super::input::{self, Source};
 use super::progress::{cannot_resume, Verdict};
-use super::rows::{self, Rows};
+use super::rows::Rows;
 use super::server::Server;
 use super::session::Session;
 use super::shared::Shared;
 use super::splitter::{Splitter, Statement};
 use super::statement::{classify, classify_complex_insert, Insert, Kind, TableName};
 use super::task::{Action, Facts, Origin, Piece, Table, Task, Unit};
+use super::verify::{self, Checker};
 use super::worker::{is_conflict, says_it_is_done};
 use super::{queue::Work, signals};
 use crate::client::{Connection, Error};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+
+mod check;
 
 /// A task with this much text is handed over; small statements are joined to as much.
 const TASK: usize = 512 << 10;
@@ -43,8 +46,10 @@ pub struct Loader<'a> {
     open: HashMap<usize, Task>,
     /// All statements on the main connection, in their order.
     serial: bool,
-    /// Rows of the dump, by table, where the check will compare them.
-    pub counted: HashMap<String, (Arc<Table>, u64)>,
+    /// For rows that the main connection inserts.
+    checker: Option<Checker<'a>>,
+    /// Lanes of tables for which the dump itself has made triggers.
+    triggered: HashSet<usize>,
 }
 
 impl<'a> Loader<'a> {
@@ -54,7 +59,7 @@ impl<'a> Loader<'a> {
         let session = shared.first_session();
         let dialect = session.dialect(&server.sql_mode);
         let origin = Arc::new(Origin { index: 0, name: String::new() });
-        let (tables, facts, open, counted) = Default::default();
+        let (tables, facts, open, triggered) = Default::default();
         Ok(Loader {
             shared,
             server,
@@ -67,7 +72,8 @@ impl<'a> Loader<'a> {
             facts,
             open,
             serial,
-            counted,
+            checker: None,
+            triggered,
         })
     }
 
@@ -90,6 +96,7 @@ impl<'a> Loader<'a> {
                 action: Action::Define,
                 barrier: true,
                 maybe_done: false,
+                loaded: false,
                 units: Vec::new(),
             };
             self.shared.queue.push(task)?;
@@ -149,13 +156,13 @@ impl<'a> Loader<'a> {
         match kind {
             Kind::Session => self.set(statement),
             Kind::Use(database) => self.enter_database(statement, database),
-            _ if self.serial => self.on_main(statement, false),
+            _ if self.serial => self.serially(statement, kind),
             Kind::Insert(insert) => self.insert(statement, insert),
             Kind::Table(name) => self.define(statement, &name, Action::Define),
             Kind::CreateTable(name) => self.define(statement, &name, Action::Create),
             Kind::EnableKeys(name) => self.define(statement, &name, Action::EnableKeys),
             Kind::Dropped => Ok(()),
-            Kind::Exclusive => self.exclusive(statement),
+            Kind::Exclusive => self.on_its_own(statement),
             Kind::SerialOnly(what) => Err(LoadError::SerialOnly { what, place: self.place(statement) }),
         }
     }
@@ -210,7 +217,11 @@ impl<'a> Loader<'a> {
             return Ok(facts.clone());
         }
         self.shared.queue.wait_for_lane(table.lane)?;
-        let facts = Arc::new(self.server.facts(&mut self.control, table)?);
+        let mut facts = self.server.facts(&mut self.control, table)?;
+        if self.shared.verify.is_some() {
+            facts.definition = verify::columns_of(&mut self.control, table)?;
+        }
+        let facts = Arc::new(facts);
         if let Some(progress) = self.shared.progress.as_ref().filter(|_| facts.transactional) {
             progress.prepare(&mut self.control, &facts.engine)?;
         }
@@ -222,31 +233,27 @@ impl<'a> Loader<'a> {
         let table = self.table(&insert.table);
         let facts = self.facts(&table)?;
         let elsewhere = facts.has_triggers || (facts.has_foreign_keys && self.session.checks_foreign_keys());
-        if facts.engine.is_empty() || elsewhere {
-            return self.exclusive(statement);
+        if facts.engine.is_empty() {
+            return self.on_its_own(statement);
         }
-        let columns = insert.columns.as_ref().unwrap_or(&facts.columns);
-        let counter = facts.auto_increment.as_ref();
-        let place = counter
-            .and_then(|counter| columns.iter().position(|column| column.eq_ignore_ascii_case(counter)));
-        let Some(mut rows) = rows::scan(statement.text, insert.rows_at, self.dialect, place) else {
+        if elsewhere {
+            return self.insert_on_main(statement, insert, &table, &facts);
+        }
+        let Some(rows) = self.scan(statement, &insert, &facts) else {
             return match classify_complex_insert(statement.text, self.dialect) {
                 Kind::SerialOnly(what) => Err(LoadError::SerialOnly { what, place: self.place(statement) }),
-                _ => self.exclusive(statement),
+                _ => self.insert_on_main(statement, insert, &table, &facts),
             };
         };
-        rows.generates |= (counter.is_some() && place.is_none()) || facts.draws_numbers;
-        if let Some(counted) = self.counted.get_mut(&table.shown()) {
-            counted.1 += rows.count;
-        }
+        self.expect(&table, &facts, rows)?;
         let verdict =
             self.shared.progress.as_ref().map_or(Verdict::New, |progress| {
                 progress.of_rows(self.origin.index, &table, statement.offset)
             });
         match verdict {
-            Verdict::Done => Ok(()),
+            Verdict::Done if self.shared.verify.is_none() => Ok(()),
             Verdict::Begun => Err(cannot_resume(&table, &facts.engine)),
-            Verdict::New => self.collect(statement, insert, table, &facts, rows),
+            verdict => self.collect(statement, insert, table, &facts, (rows, verdict == Verdict::Done)),
         }
     }
 
@@ -257,7 +264,7 @@ impl<'a> Loader<'a> {
         insert: Insert,
         table: Arc<Table>,
         facts: &Arc<Facts>,
-        rows: Rows,
+        (rows, loaded): (Rows, bool),
     ) -> Result<(), LoadError> {
         let skips = self.shared.skips_errors();
         let ordered = insert.order_matters || rows.generates || skips;
@@ -265,6 +272,7 @@ impl<'a> Loader<'a> {
         let joins = facts.can_repeat() && !rows.generates && !skips && statement.text.len() <= JOINED;
         if let Some(task) = self.open.get_mut(&table.lane) {
             let fits = task.barrier == ordered
+                && task.loaded == loaded
                 && task.session == self.session
                 && task.origin.index == self.origin.index;
             if !fits {
@@ -284,6 +292,7 @@ impl<'a> Loader<'a> {
                 action,
                 barrier: ordered,
                 maybe_done: false,
+                loaded,
                 units: Vec::new(),
             };
             self.open.insert(table.lane, task);
@@ -329,11 +338,9 @@ impl<'a> Loader<'a> {
         let verdict = progress.map_or(Verdict::New, |progress| {
             progress.of_definition(self.origin.index, &table, statement.offset)
         });
-        if matches!(action, Action::Create) {
-            self.counted.insert(table.shown(), (table.clone(), 0));
-        }
+        self.note_trigger(statement, &table);
         if verdict == Verdict::Done {
-            return Ok(());
+            return self.defined_before(statement, &table);
         }
         self.hand_over(table.lane)?;
         self.facts.remove(&table.lane);
@@ -345,12 +352,16 @@ impl<'a> Loader<'a> {
             action,
             barrier: true,
             maybe_done: verdict == Verdict::Begun,
+            loaded: false,
             units: vec![Unit::whole(text, line, offset, 0)],
         })
     }
 
     /// A statement that waits for all before it.
     fn exclusive(&mut self, statement: Statement<'_>) -> Result<(), LoadError> {
+        if self.serial {
+            return self.on_main(statement, false);
+        }
         self.hand_over_all()?;
         self.shared.queue.wait_for_all()?;
         let progress = self.shared.progress.as_ref();
@@ -424,31 +435,5 @@ impl<'a> Loader<'a> {
             Some(progress) => Ok(progress.remove(&mut self.control)?),
             None => Ok(()),
         }
-    }
-
-    /// Compares the number of rows of each table that the dump created with what the dump has; the tables that differ.
-    pub fn check_counts(&mut self) -> Result<usize, LoadError> {
-        let mut different = 0;
-        for (name, (table, expected)) in &self.counted {
-            let found = self.control.value([b"SELECT COUNT(*) FROM ", &table.quoted()[..]].concat());
-            let found = match found {
-                Ok(found) => found.unwrap_or_default(),
-                // Dropped again, or a place holder that a view has replaced.
-                Err(Error::Server { code: 1146, .. }) if *expected == 0 => continue,
-                Err(error) => error.to_string(),
-            };
-            let equal = found == expected.to_string();
-            self.shared.report.event(
-                "check",
-                serde_json::json!({"table": name, "dump": expected, "server": found, "equal": equal}),
-            );
-            if !equal {
-                different += 1;
-                self.shared
-                    .report
-                    .warn(&format!("{name}: {expected} rows in the dump, {found} in the server"));
-            }
-        }
-        Ok(different)
     }
 }

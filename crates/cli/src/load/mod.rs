@@ -30,6 +30,7 @@ mod splitter;
 mod statement;
 mod task;
 mod tokens;
+mod verify;
 mod worker;
 
 use crate::client::{self, Settings};
@@ -42,6 +43,7 @@ use report::Report;
 use shared::{Beginning, OnError, Shared};
 use std::io::Write;
 use std::path::PathBuf;
+use verify::Verify;
 use worker::Worker;
 
 /// Memory for statements that wait for a connection.
@@ -80,7 +82,7 @@ pub struct Arguments {
     /// Let commits of the whole server not wait for the disk while loading
     #[arg(long)]
     relaxed_durability: bool,
-    /// Compare the rows of each table with the dump's in the end
+    /// Compare the rows of each table, value by value, with the dump's in the end
     #[arg(long)]
     check: bool,
     /// Only read and split, without a server; print what is there and how fast it went
@@ -116,6 +118,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
         report,
         progress,
         deferred: Deferred::new(if arguments.serial { DeferIndexes::Off } else { arguments.defer_indexes }),
+        verify: arguments.check.then(|| Verify::new(arguments.resume)),
         on_error: arguments.on_error,
         skip_log_bin: arguments.skip_log_bin,
         resumes: arguments.resume,
@@ -191,7 +194,7 @@ fn finish(
     if skipped == 0 {
         loader.remove_records()?;
     }
-    let different = if arguments.check { loader.check_counts()? } else { 0 };
+    let different = shared.verify.as_ref().map_or(Ok(0), |verify| verify.compare(shared))?;
     if !arguments.quiet {
         shared.report.summary(connections.max(1));
     }

@@ -30,6 +30,18 @@ pub struct Rows {
     pub count: u64,
     /// A row has NULL, 0 or DEFAULT where the AUTO_INCREMENT column is: the order of inserts decides its number.
     pub generates: bool,
+    /// A row has NULL or DEFAULT where the value is then the time's, or chance.
+    pub passing: bool,
+}
+
+/// Places in a row, from 0, whose values may be given by the server.
+#[derive(Debug, Default)]
+pub struct Watched {
+    pub auto_increment: Option<usize>,
+    /// With defaults that depend on when they are taken.
+    pub passing: Vec<usize>,
+    /// Those of them that take their default for NULL too.
+    pub passing_for_null: Vec<usize>,
 }
 
 #[derive(PartialEq, Clone, Copy)]
@@ -37,25 +49,39 @@ enum Value {
     /// Certainly neither NULL nor 0.
     Given,
     MayGenerate,
+    Null,
+    Default,
+}
+
+impl Watched {
+    fn is_passing(&self, column: usize, value: Value) -> bool {
+        match value {
+            Value::Given | Value::MayGenerate => false,
+            Value::Null => self.passing_for_null.contains(&column),
+            Value::Default => self.passing.contains(&column),
+        }
+    }
 }
 
 /// Looks through the rows that begin at `from` and end with the text. `None` if they are not plain.
-///
-/// `auto_increment` is the column's place in a row.
-pub fn scan(text: &[u8], from: usize, dialect: Dialect, auto_increment: Option<usize>) -> Option<Rows> {
+pub fn scan(text: &[u8], from: usize, dialect: Dialect, watched: &Watched) -> Option<Rows> {
     let mut reader = Reader { text, at: from, dialect };
-    let mut rows = Rows { count: 0, generates: false };
+    let mut rows = Rows { count: 0, generates: false, passing: false };
     loop {
         reader.expect(b'(')?;
         let mut column = 0;
         if reader.next_byte()? == b')' {
             // All columns get their defaults.
-            rows.generates |= auto_increment.is_some();
+            rows.generates |= watched.auto_increment.is_some();
+            rows.passing |= !watched.passing.is_empty();
             reader.at += 1;
         } else {
             loop {
                 let value = reader.value()?;
-                rows.generates |= value == Value::MayGenerate && auto_increment == Some(column);
+                if value != Value::Given {
+                    rows.generates |= watched.auto_increment == Some(column);
+                    rows.passing |= watched.is_passing(column, value);
+                }
                 column += 1;
                 match reader.next_byte()? {
                     b',' => reader.at += 1,
@@ -169,7 +195,9 @@ impl Reader<'_> {
                 Some(Value::MayGenerate)
             }
             _ if is(&"TRUE") => Some(Value::Given),
-            _ => ["NULL", "DEFAULT", "FALSE"].iter().any(is).then_some(Value::MayGenerate),
+            _ if is(&"NULL") => Some(Value::Null),
+            _ if is(&"DEFAULT") => Some(Value::Default),
+            _ => is(&"FALSE").then_some(Value::MayGenerate),
         }
     }
 }
@@ -179,7 +207,8 @@ mod tests {
     use super::*;
 
     fn rows(text: &str, column: Option<usize>) -> Option<(u64, bool)> {
-        scan(text.as_bytes(), 0, Dialect::default(), column).map(|rows| (rows.count, rows.generates))
+        let watched = Watched { auto_increment: column, ..Watched::default() };
+        scan(text.as_bytes(), 0, Dialect::default(), &watched).map(|rows| (rows.count, rows.generates))
     }
 
     #[test]
@@ -219,6 +248,21 @@ mod tests {
             "(_x",
         ] {
             assert_eq!(rows(text, Some(0)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_that_take_a_passing_default_are_seen() {
+        let watched = Watched { auto_increment: None, passing: vec![0, 1], passing_for_null: vec![1] };
+        for (text, passing) in [
+            ("(1,2,DEFAULT)", false),
+            ("(NULL,'0')", false),
+            ("(1,2),(1,NULL)", true),
+            ("(1,2),(DEFAULT,2)", true),
+            ("(1,2),()", true),
+        ] {
+            let rows = scan(text.as_bytes(), 0, Dialect::default(), &watched);
+            assert_eq!(rows.map(|rows| rows.passing), Some(passing), "{text}");
         }
     }
 

@@ -7,6 +7,7 @@ use super::queue::Queue;
 use super::report::{Counters, Report};
 use super::session::Session;
 use super::task::{Facts, Task};
+use super::verify::Verify;
 use crate::client::{Connection, Error, Settings};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +30,8 @@ pub struct Shared {
     pub counters: std::sync::Arc<Counters>,
     pub progress: Option<Progress>,
     pub deferred: Deferred,
+    /// With `--check`.
+    pub verify: Option<Verify>,
     pub on_error: OnError,
     pub skip_log_bin: bool,
     pub resumes: bool,
@@ -43,6 +46,7 @@ pub struct Beginning {
     pub report: Report,
     pub progress: Option<Progress>,
     pub deferred: Deferred,
+    pub verify: Option<Verify>,
     pub on_error: OnError,
     pub skip_log_bin: bool,
     pub resumes: bool,
@@ -58,6 +62,7 @@ impl Shared {
             report,
             progress,
             deferred,
+            verify,
             on_error,
             skip_log_bin,
             resumes,
@@ -72,6 +77,7 @@ impl Shared {
             counters,
             progress,
             deferred,
+            verify,
             on_error,
             skip_log_bin,
             resumes,

@@ -3,6 +3,7 @@
 use super::queue::Work;
 use super::session::Session;
 use super::statement::TableName;
+use super::verify::Column;
 use std::sync::Arc;
 
 /// A table of the server, with what decides how rows may be inserted.
@@ -19,6 +20,8 @@ pub struct Facts {
     /// Rows go elsewhere too, or depend on other tables' rows.
     pub has_triggers: bool,
     pub has_foreign_keys: bool,
+    /// All columns, if values will be compared.
+    pub definition: Vec<Column>,
 }
 
 impl Facts {
@@ -155,6 +158,8 @@ pub struct Task {
     pub barrier: bool,
     /// A former run began this and may have ended it.
     pub maybe_done: bool,
+    /// A former run inserted these rows: they are only to be summed for the check.
+    pub loaded: bool,
     pub units: Vec<Unit>,
 }
 

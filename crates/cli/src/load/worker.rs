@@ -8,7 +8,9 @@ use super::error::{LoadError, Place};
 use super::session::Session;
 use super::shared::Shared;
 use super::task::{Action, Facts, Piece, Task, Unit};
+use super::verify::{Checker, Doubt, Verify};
 use crate::client::{Connection, Error};
+use std::sync::Arc;
 
 /// How often a transaction that others pushed aside is repeated.
 const ATTEMPTS: usize = 30;
@@ -18,6 +20,9 @@ pub struct Worker<'a> {
     shared: &'a Shared,
     connection: Connection,
     session: Session,
+    checker: Option<Checker<'a>>,
+    /// Rows that the server says the task changed.
+    affected: u64,
 }
 
 /// Why a transaction of a task did not end.
@@ -48,7 +53,7 @@ impl Drop for EndOnPanic<'_> {
 impl<'a> Worker<'a> {
     pub fn new(shared: &'a Shared) -> Result<Worker<'a>, LoadError> {
         let connection = shared.connect()?;
-        Ok(Worker { shared, connection, session: shared.first_session() })
+        Ok(Worker { shared, connection, session: shared.first_session(), checker: None, affected: 0 })
     }
 
     /// Carries out tasks until there are no more, or one fails.
@@ -66,10 +71,21 @@ impl<'a> Worker<'a> {
 
     fn carry_out(&mut self, task: &Task) -> Result<(), LoadError> {
         self.enter(&task.session)?;
-        match &task.action {
-            Action::Rows(facts) => self.insert(task, facts),
-            _ => self.define(task),
+        let Action::Rows(facts) = &task.action else { return self.define(task) };
+        if !task.loaded {
+            self.insert(task, facts)?;
         }
+        self.sum(task, facts)
+    }
+
+    /// What the check needs to know of rows that were inserted.
+    fn sum(&mut self, task: &Task, facts: &Arc<Facts>) -> Result<(), LoadError> {
+        let Some(verify) = &self.shared.verify else { return Ok(()) };
+        if task.barrier && !task.loaded && self.affected != task.rows() {
+            let why = "of rows that exclude each other, REPLACE or IGNORE has kept some";
+            verify.doubt(&task.table, Doubt::Rows(why.into()));
+        }
+        Verify::sum_of(self.shared, &mut self.checker, (task, facts))
     }
 
     /// Brings the connection into the session in which the dump has these statements.
@@ -110,6 +126,7 @@ impl<'a> Worker<'a> {
     }
 
     fn transaction(&mut self, task: &Task, facts: &Facts) -> Result<(), Obstacle> {
+        self.affected = 0;
         let lost = |error: Error| match error {
             error if is_conflict(&error) => Obstacle::Conflict(error),
             error => Obstacle::Lost(error.into()),
@@ -125,7 +142,7 @@ impl<'a> Worker<'a> {
                 Ok(completed) if completed.warnings > 0 && unit.pieces.len() > 1 => {
                     return Err(Obstacle::Doubt)
                 }
-                Ok(_) => {}
+                Ok(completed) => self.affected += completed.affected_rows,
                 Err(error) if is_conflict(&error) => return Err(Obstacle::Conflict(error)),
                 Err(Error::Server { .. }) => return Err(Obstacle::Doubt),
                 Err(error) => return Err(Obstacle::Lost(error.into())),
@@ -174,10 +191,14 @@ impl<'a> Worker<'a> {
         facts: &Facts,
     ) -> Result<(u64, Result<(), LoadError>), Obstacle> {
         let (mut rows, mut last, mut skipped) = (0, None, Vec::new());
+        self.affected = 0;
         let pieces = task.units.iter().flat_map(|unit| unit.pieces.iter().map(move |piece| (unit, piece)));
         for (unit, piece) in pieces {
             match self.connection.execute(unit.statement(piece)) {
-                Ok(_) => rows += piece.rows,
+                Ok(completed) => {
+                    rows += piece.rows;
+                    self.affected += completed.affected_rows;
+                }
                 Err(error) if is_conflict(&error) => return Err(Obstacle::Conflict(error)),
                 Err(error @ Error::Server { .. }) => {
                     let error = self.failed(task, unit, piece, error);
@@ -212,11 +233,15 @@ impl<'a> Worker<'a> {
     /// An engine without transactions: what is done stays done, and that it was begun is recorded before.
     fn insert_for_good(&mut self, task: &Task) -> Result<(), LoadError> {
         self.shared.note_begun(&mut self.connection, task)?;
+        self.affected = 0;
         for (unit, piece) in
             task.units.iter().flat_map(|unit| unit.pieces.iter().map(move |piece| (unit, piece)))
         {
             match self.connection.execute(unit.statement(piece)) {
-                Ok(_) => self.shared.counters.add_rows(piece.rows),
+                Ok(completed) => {
+                    self.affected += completed.affected_rows;
+                    self.shared.counters.add_rows(piece.rows);
+                }
                 Err(error @ Error::Server { .. }) => {
                     self.shared.pass_over(self.failed(task, unit, piece, error))?;
                 }
@@ -242,6 +267,9 @@ impl<'a> Worker<'a> {
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+        if let (Some(verify), Some(unit)) = (&self.shared.verify, task.units.first()) {
+            verify.defined(&mut self.connection, &task.table, &unit.text)?;
         }
         if matches!(task.action, Action::Create) {
             self.shared.deferred.put_off(&mut self.connection, &task.table, self.shared)?;

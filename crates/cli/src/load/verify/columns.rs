@@ -1,0 +1,267 @@
+//! The columns of a table as the server describes them: a scratch table with the same columns, and a number for a row's values.
+//!
+//! The scratch table converts what the dump says to what the table holds, by the server's own rules. The number of a row is
+//! made of the bytes of its values, so that two rows have the same one only if no value differs in any bit:
+//!
+//! ```text
+//! MD5( value|value|...  |length|length|...      |is NULL|is NULL|... )     the first 64 bits
+//!      of each column    of those without a      of those that may be
+//!                        length of their own
+//! ```
+
+use super::super::server::hex;
+use super::super::session::quoted_name;
+use super::super::task::Table;
+use crate::client::{Connection, Error};
+
+/// A column as information_schema has it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Column {
+    pub name: Vec<u8>,
+    /// Such as `varchar`, in small letters.
+    kind: String,
+    /// Such as `varchar(20)`.
+    full_type: Vec<u8>,
+    charset: Option<String>,
+    collation: Option<String>,
+    nullable: bool,
+    /// As it stands in a definition.
+    default: Option<Vec<u8>>,
+    /// In capitals.
+    extra: String,
+    expression: Option<Vec<u8>>,
+}
+
+/// The columns of a table, in order; none if there is no such table.
+pub fn of(control: &mut Connection, table: &Table) -> Result<Vec<Column>, Error> {
+    let maria = control.version().contains("MariaDB");
+    let rows = control.query(format!(
+        "SELECT COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT, UPPER(EXTRA),
+            GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} ORDER BY ORDINAL_POSITION",
+        hex(&table.database),
+        hex(&table.name)
+    ))?;
+    Ok(rows.into_iter().map(|row| column(row, maria)).collect())
+}
+
+fn column(row: Vec<Option<Vec<u8>>>, maria: bool) -> Column {
+    let mut row = row.into_iter();
+    let mut next = || row.next().flatten();
+    let text = |value: Option<Vec<u8>>| value.map(|value| String::from_utf8_lossy(&value).into_owned());
+    let mut column = Column {
+        name: next().unwrap_or_default(),
+        kind: text(next()).unwrap_or_default(),
+        full_type: next().unwrap_or_default(),
+        charset: text(next()),
+        collation: text(next()),
+        nullable: next().as_deref() == Some(b"YES"),
+        default: next(),
+        extra: text(next()).unwrap_or_default(),
+        expression: next().filter(|expression| !expression.is_empty()),
+    };
+    if !maria {
+        column.default = column.default.take().map(|default| defined(default, &column.extra));
+    }
+    column
+}
+
+/// MySQL tells of a default without its quotes.
+fn defined(default: Vec<u8>, extra: &str) -> Vec<u8> {
+    if extra.contains("DEFAULT_GENERATED") {
+        let bare = default.to_ascii_uppercase().starts_with(b"CURRENT_TIMESTAMP");
+        return if bare { default } else { [b"(", &default[..], b")"].concat() };
+    }
+    if default.starts_with(b"b'") {
+        return default;
+    }
+    format!("x'{}'", default.iter().map(|byte| format!("{byte:02x}")).collect::<String>()).into_bytes()
+}
+
+impl Column {
+    /// Whether the dump decides its value. Columns that are computed when they are read are not in the dump, nor are the times of versions.
+    fn is_compared(&self) -> bool {
+        !(self.extra.contains("VIRTUAL") || self.is_time_of_version())
+    }
+
+    fn is_time_of_version(&self) -> bool {
+        matches!(self.expression.as_deref(), Some(b"ROW START" | b"ROW END"))
+    }
+
+    pub fn is_counter(&self) -> bool {
+        self.extra.contains("AUTO_INCREMENT")
+    }
+
+    /// Whether a row that does not say its value gets one that the time decides, or chance.
+    pub fn has_passing_default(&self) -> bool {
+        let called = self
+            .default
+            .as_ref()
+            .is_some_and(|default| default.first() != Some(&b'\'') && default.contains(&b'('));
+        called || (self.kind == "timestamp" && !self.nullable)
+    }
+
+    /// Whether it gets that for NULL too.
+    pub fn replaces_null(&self) -> bool {
+        !self.nullable && self.kind == "timestamp"
+    }
+
+    /// A sequence gives the default: it must not be asked a second time.
+    fn draws(&self) -> bool {
+        let default = self.default.as_deref().unwrap_or_default().to_ascii_lowercase();
+        [&b"nextval"[..], b"next value"].iter().any(|name| memchr::memmem::find(&default, name).is_some())
+    }
+
+    /// Its clause in the definition of the scratch table, which has no keys and gives no numbers.
+    fn clause(&self) -> Vec<u8> {
+        let mut clause = [&quoted_name(&self.name)[..], b" ", &self.full_type].concat();
+        if let (Some(charset), Some(collation)) = (&self.charset, &self.collation) {
+            clause.extend_from_slice(format!(" CHARACTER SET {charset} COLLATE {collation}").as_bytes());
+        }
+        match self.expression.as_ref().filter(|_| !self.is_time_of_version()) {
+            Some(expression) => {
+                let kept = if self.extra.contains("VIRTUAL") { b") VIRTUAL" } else { &b") STORED"[..] };
+                clause.extend_from_slice(&[b" AS (", &expression[..], kept].concat());
+            }
+            None if self.nullable || self.is_counter() || self.is_time_of_version() || self.draws() => {
+                clause.extend_from_slice(b" NULL")
+            }
+            None => clause.extend_from_slice(b" NOT NULL"),
+        }
+        let own = self.expression.is_none() && !self.is_counter() && !self.draws();
+        if let Some(default) = self.default.as_ref().filter(|_| own) {
+            clause.extend_from_slice(&[b" DEFAULT ", &default[..]].concat());
+        }
+        if self.extra.contains("INVISIBLE") {
+            clause.extend_from_slice(b" INVISIBLE");
+        }
+        clause
+    }
+
+    /// An expression whose text tells all bits of the value, whatever the session's settings.
+    fn value(&self) -> Vec<u8> {
+        let name = quoted_name(&self.name);
+        let within = |before: &[u8], after: &[u8]| [before, &name[..], after].concat();
+        match self.kind.as_str() {
+            // A FLOAT as text has six digits, a DOUBLE as many as it takes.
+            "float" | "double" | "real" => within(b"(", b"+0e0)"),
+            // The numbers of ENUM tell '' from what was no member.
+            "bit" | "enum" | "set" => within(b"(", b"+0)"),
+            "timestamp" => within(b"UNIX_TIMESTAMP(", b")"),
+            _ if self.is_large() => within(b"MD5(", b")"),
+            _ if self.charset.is_some() || self.kind.ends_with("binary") => within(b"CAST(", b" AS BINARY)"),
+            _ => name,
+        }
+    }
+
+    /// Of any length: a row of such values might be longer than the server lets a string be.
+    fn is_large(&self) -> bool {
+        const LARGE: &[&str] =
+            &["blob", "text", "json", "geometry", "point", "linestring", "polygon", "collection"];
+        LARGE.iter().any(|end| self.kind.ends_with(end))
+    }
+
+    /// Whether values of different lengths could be taken for each other when they stand side by side.
+    fn needs_length(&self) -> bool {
+        let is_text = self.charset.is_some() || self.kind.ends_with("binary");
+        is_text && !self.is_large() && !matches!(self.kind.as_str(), "enum" | "set")
+    }
+}
+
+/// Whether the values of both can be compared: the same columns of the same types.
+pub fn are_alike(one: &[Column], other: &[Column]) -> bool {
+    let essence = |column: &Column| {
+        (column.name.clone(), column.full_type.clone(), column.charset.clone(), column.nullable)
+    };
+    fn compared(columns: &[Column]) -> impl Iterator<Item = &Column> {
+        columns.iter().filter(|column| column.is_compared())
+    }
+    compared(one).map(essence).eq(compared(other).map(essence))
+}
+
+/// The statement that makes the scratch table, which hides the table of that name from its connection.
+pub fn scratch(table: &Table, columns: &[Column]) -> Vec<u8> {
+    let clauses: Vec<Vec<u8>> = columns.iter().map(Column::clause).collect();
+    [b"CREATE TEMPORARY TABLE ", &table.quoted()[..], b" (", &clauses.join(&b", "[..]), b") ENGINE=MyISAM"]
+        .concat()
+}
+
+/// The statement that counts the rows and adds up their numbers.
+pub fn sum(table: &Table, columns: &[Column]) -> Vec<u8> {
+    let compared: Vec<&Column> = columns.iter().filter(|column| column.is_compared()).collect();
+    let mut parts: Vec<Vec<u8>> = vec![b"'|'".to_vec()];
+    parts.extend(compared.iter().map(|column| column.value()));
+    let of = |function: &str, column: &Column| {
+        [function.as_bytes(), b"(", &quoted_name(&column.name), b")"].concat()
+    };
+    parts.extend(compared.iter().filter(|column| column.needs_length()).map(|column| of("LENGTH", column)));
+    parts.extend(compared.iter().filter(|column| column.nullable).map(|column| of("ISNULL", column)));
+    if parts.len() == 1 {
+        parts.push(b"''".to_vec());
+    }
+    [
+        b"SELECT COUNT(*), SUM(CAST(CONV(LEFT(MD5(CONCAT_WS(",
+        &parts.join(&b","[..])[..],
+        b")), 16), 16, 10) AS UNSIGNED)) FROM ",
+        &table.quoted(),
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_kind(name: &str, kind: &str, charset: Option<&str>) -> Column {
+        Column {
+            name: name.into(),
+            kind: kind.into(),
+            full_type: kind.into(),
+            charset: charset.map(String::from),
+            collation: charset.map(|charset| format!("{charset}_bin")),
+            ..Column::default()
+        }
+    }
+
+    fn table() -> Table {
+        Table { lane: 0, database: b"d".to_vec(), name: b"t".to_vec() }
+    }
+
+    #[test]
+    fn a_scratch_table_has_the_columns_and_neither_keys_nor_counters() {
+        let id = Column { extra: "AUTO_INCREMENT".into(), ..of_kind("i`d", "int", None) };
+        let text = Column {
+            nullable: true,
+            default: Some(b"'x'".to_vec()),
+            ..of_kind("s", "varchar", Some("latin1"))
+        };
+        let computed = Column {
+            expression: Some(b"`s`".to_vec()),
+            extra: "VIRTUAL GENERATED".into(),
+            ..of_kind("v", "int", None)
+        };
+        let columns = [id, text, computed];
+        assert_eq!(
+            String::from_utf8(scratch(&table(), &columns)).unwrap(),
+            "CREATE TEMPORARY TABLE `d`.`t` (`i``d` int NULL, `s` varchar CHARACTER SET latin1 COLLATE latin1_bin NULL DEFAULT 'x', \
+             `v` int AS (`s`) VIRTUAL) ENGINE=MyISAM"
+        );
+        let sum = String::from_utf8(sum(&table(), &columns)).unwrap();
+        assert!(sum.contains("CONCAT_WS('|',`i``d`,CAST(`s` AS BINARY),LENGTH(`s`),ISNULL(`s`))"), "{sum}");
+    }
+
+    #[test]
+    fn tables_are_alike_if_what_is_compared_is() {
+        let (one, other) = (of_kind("a", "int", None), of_kind("a", "bigint", None));
+        let counts = Column { extra: "AUTO_INCREMENT".into(), ..one.clone() };
+        assert!(are_alike(std::slice::from_ref(&one), &[counts]));
+        assert!(!are_alike(&[one], &[other]));
+    }
+
+    #[test]
+    fn defaults_that_pass() {
+        let with = |default: &str| Column { default: Some(default.into()), ..of_kind("a", "datetime", None) };
+        assert!(with("current_timestamp()").has_passing_default());
+        assert!(!with("'('").has_passing_default() && !with("7").has_passing_default());
+        assert!(of_kind("a", "timestamp", None).has_passing_default());
+    }
+}
