@@ -446,6 +446,55 @@ class Tests:
                 event = next(json.loads(line) for line in lines if '"event":"check"' in line)
                 check(event["compared"] == compared and event["equal"] == compared, f"{text} {options}: {event}")
 
+    def case_longer_than_the_packet(self):
+        """INSERTs that the server would not take are cut between rows; a row that it would not take is an error that says so."""
+        packet = 100 * 1024
+        for engine in ("Teak", "InnoDB", "MyISAM"):
+            source = self.source(engine if engine != "MyISAM" else "Teak")
+            head = f"CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(3000), n INT) ENGINE={engine};\n"
+            rows = ",\n".join(f"({i + 1}, '{'),(' * self.random.randrange(600)}', {i % 9})" for i in range(1000))
+            several = f"{head}INSERT INTO t VALUES {rows};\nINSERT INTO t VALUES {rows} ON DUPLICATE KEY UPDATE n = n + VALUES(n);\nREPLACE INTO t VALUES {rows};\n"
+            paths = [self.dump(source, "--hex-blob", "--routines"), self.write("long.sql", several)]
+            for path in paths:
+                for options in ([], ["--check"], ["--serial"], ["--no-record"]):
+                    self.fresh("serial", "parallel")
+                    self.mariadb("serial", path)
+                    self.server.query(f"SET GLOBAL max_allowed_packet = {packet}", database=None)
+                    try:
+                        self.teak("parallel", path, *options)
+                    finally:
+                        self.server.query("SET GLOBAL max_allowed_packet = 16777216", database=None)
+                    self.compare("serial", "parallel")
+            self.server.query(f"SET GLOBAL max_allowed_packet = {packet}", database=None)
+            try:
+                self.long_statements_that_fail(engine, head, rows, packet)
+            finally:
+                self.server.query("SET GLOBAL max_allowed_packet = 16777216", database=None)
+                self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+
+    def long_statements_that_fail(self, engine, head, rows, packet):
+        """All rows of a cut statement are there, or none; what can be neither sent nor cut is named."""
+        if engine != "MyISAM":
+            for skip in ([], ["--on-error=skip"]):
+                self.fresh("parallel")
+                path = self.write("long.sql", f"{head}INSERT INTO t (id) VALUES (5000);\nINSERT INTO t VALUES {rows},\n(1, 'twice', 0);\nINSERT INTO t (id) VALUES (5001);\n")
+                message = self.teak("parallel", path, *skip, expect=1)
+                check("ERROR 1062" in message and "long.sql, line " in message, message)
+                check(self.value("SELECT COUNT(*) FROM t WHERE id <= 1000", "parallel") == 0, f"{engine}: rows of a statement that failed, {skip}")
+                check(not skip or self.value("SELECT COUNT(*) FROM t", "parallel") == 2, "the statements before and after it")
+        # The longest statement that fits, and one byte more.
+        head = "CREATE TABLE t (v LONGTEXT) ENGINE=Teak;\n"
+        for more, expect in ((0, 0), (1, 1)):
+            self.fresh("parallel")
+            row = "INSERT INTO t VALUES('')"
+            text = row[:-2] + "x" * (packet - 2 - len(row) + more) + row[-2:]
+            message = self.teak("parallel", self.write("long.sql", f"{head}{text};\n"), expect=expect)
+            check(not expect or all(part in message for part in ("long.sql, line 2: ", "max_allowed_packet", f"{packet}", f"{packet - 1} bytes")), message)
+        for text in ("SELECT '" + "x" * packet + "'", "INSERT INTO t SELECT '" + "x" * packet + "'", "INSERT INTO t VALUES ('a'),\n('" + "x" * packet + "')"):
+            self.fresh("parallel")
+            message = self.teak("parallel", self.write("long.sql", f"{head}{text};\n"), expect=1)
+            check("max_allowed_packet" in message and f"line {3 if 'VALUES' in text else 2}: " in message, message[:300])
+
     def case_accounts_and_tls(self):
         """Passwords of each kind, from option files and the environment; TLS, with and without a check of the certificate."""
         # Anonymous users come before those of any host.

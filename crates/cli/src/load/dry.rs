@@ -5,15 +5,12 @@ use super::input::{self, Source};
 use super::report::{bytes, Report};
 use super::rows;
 use super::session::Session;
-use super::splitter::Splitter;
+use super::splitter::{Splitter, LONGEST};
 use super::statement::{classify, Kind};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-
-/// The most that any server takes.
-const LONGEST: usize = 1 << 30;
 
 #[derive(Default)]
 struct Found {

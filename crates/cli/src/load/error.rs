@@ -38,6 +38,10 @@ pub enum LoadError {
     Split { name: String, error: SplitError },
     #[error("{error}\n  in {place}")]
     Statement { place: Place, error: client::Error },
+    #[error(
+        "{what} of {size} bytes is longer than the server takes: its max_allowed_packet is {limit}\n  in {place}"
+    )]
+    TooLong { what: &'static str, size: usize, limit: usize, place: Place },
     #[error("{what} works only on one connection: load this dump with --serial\n  in {place}")]
     SerialOnly { what: &'static str, place: Place },
     #[error("{0}")]

@@ -11,18 +11,20 @@ use super::rows::Rows;
 use super::server::Server;
 use super::session::Session;
 use super::shared::Shared;
-use super::splitter::{Splitter, Statement};
+use super::splitter::{Splitter, Statement, LONGEST};
 use super::statement::{classify, classify_complex_insert, Insert, Kind, TableName};
 use super::task::{Action, Facts, Origin, Piece, Table, Task, Unit};
 use super::verify::{self, Checker};
 use super::worker::{is_conflict, says_it_is_done};
 use super::{queue::Work, signals};
 use crate::client::{Connection, Error};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 mod check;
+mod long;
 
 /// A task with this much text is handed over; small statements are joined to as much.
 const TASK: usize = 512 << 10;
@@ -129,8 +131,7 @@ impl<'a> Loader<'a> {
     fn read(&mut self, source: &Source) -> Result<(), LoadError> {
         let unreadable = |error| LoadError::Read { name: source.name.clone(), error };
         let input = input::open(source, self.shared.counters.read.clone()).map_err(unreadable)?;
-        let mut splitter =
-            Splitter::new(input, self.server.max_allowed_packet.saturating_sub(1), source.delimiter);
+        let mut splitter = Splitter::new(input, LONGEST, source.delimiter);
         splitter.set_dialect(self.dialect);
         let mut counted = 0;
         loop {
@@ -153,6 +154,9 @@ impl<'a> Loader<'a> {
 
     fn carry_out(&mut self, statement: Statement<'_>) -> Result<(), LoadError> {
         let kind = classify(statement.text, self.dialect, self.session.checks_foreign_keys());
+        if self.is_long(statement) && !matches!(kind, Kind::Insert(_)) {
+            return Err(self.too_long("a statement", statement, statement.text.len()));
+        }
         match kind {
             Kind::Session => self.set(statement),
             Kind::Use(database) => self.enter_database(statement, database),
@@ -270,8 +274,9 @@ impl<'a> Loader<'a> {
         let ordered = insert.order_matters || rows.generates || skips;
         // One statement for several is the same only if it can be taken back when a row of it raises a warning.
         let joins = facts.can_repeat() && !rows.generates && !skips && statement.text.len() <= JOINED;
-        if let Some(task) = self.open.get_mut(&table.lane) {
-            let fits = task.barrier == ordered
+        if let Some(task) = self.open.get(&table.lane) {
+            let fits = !self.is_long(statement)
+                && task.barrier == ordered
                 && task.loaded == loaded
                 && task.session == self.session
                 && task.origin.index == self.origin.index;
@@ -296,6 +301,14 @@ impl<'a> Loader<'a> {
                 units: Vec::new(),
             };
             self.open.insert(table.lane, task);
+        }
+        if self.is_long(statement) {
+            // By itself: its parts are in one transaction.
+            let units = self.units_of(statement, rows.count)?;
+            if let Some(task) = self.open.get_mut(&table.lane) {
+                task.units = units;
+            }
+            return self.hand_over(table.lane);
         }
         let Some(task) = self.open.get_mut(&table.lane) else { return Ok(()) };
         let Statement { text, line, offset } = statement;
@@ -382,7 +395,8 @@ impl<'a> Loader<'a> {
             // It may be about any table.
             self.facts.clear();
         }
-        match self.recorded_on_main(statement, changes_rows, maybe_done) {
+        let parts = self.parts_of(statement)?;
+        match self.recorded_on_main(statement, &parts, changes_rows, maybe_done) {
             Ok(affected) => {
                 self.shared.counters.add_rows(if changes_rows { affected } else { 0 });
                 Ok(())
@@ -395,28 +409,28 @@ impl<'a> Loader<'a> {
     fn recorded_on_main(
         &mut self,
         statement: Statement<'_>,
+        parts: &[Cow<'_, [u8]>],
         changes_rows: bool,
         maybe_done: bool,
     ) -> Result<u64, Error> {
-        let Some(progress) = self.shared.progress.as_ref().filter(|_| !self.serial) else {
-            return Ok(self.main.execute(statement.text)?.affected_rows);
-        };
-        let record = |done| progress.exclusive(self.origin.index, statement.offset, done);
+        let (progress, source) = (self.shared.progress.as_ref(), self.origin.index);
+        let record = |done| progress.map(|progress| progress.exclusive(source, statement.offset, done));
+        if self.serial || (progress.is_none() && parts.len() == 1) {
+            return self.execute_all(parts, None);
+        }
         if !changes_rows {
-            self.main.execute(record(false))?;
-            match self.main.execute(statement.text) {
+            self.execute_all(&[], record(false))?;
+            match self.execute_all(parts, None) {
                 Err(error) if maybe_done && says_it_is_done(&error) => {}
                 result => drop(result?),
             }
-            self.main.execute(record(true))?;
-            return Ok(0);
+            return self.execute_all(&[], record(true));
         }
         loop {
             self.main.execute("BEGIN")?;
-            let result = self.main.execute(statement.text).and_then(|completed| {
-                self.main.execute(record(true))?;
+            let result = self.execute_all(parts, record(true)).and_then(|affected| {
                 self.main.execute("COMMIT")?;
-                Ok(completed.affected_rows)
+                Ok(affected)
             });
             match result {
                 Err(error) if is_conflict(&error) => drop(self.main.execute("ROLLBACK")?),
@@ -427,6 +441,16 @@ impl<'a> Loader<'a> {
                 result => return result,
             }
         }
+    }
+
+    /// The affected rows of all parts.
+    fn execute_all(&mut self, parts: &[Cow<'_, [u8]>], record: Option<String>) -> Result<u64, Error> {
+        let mut affected = 0;
+        for part in parts {
+            affected += self.main.execute(part)?.affected_rows;
+        }
+        record.map_or(Ok(()), |record| self.main.execute(record).map(drop))?;
+        Ok(affected)
     }
 
     /// All is loaded: the records are not needed any more.

@@ -11,6 +11,7 @@
 //! keys for the end. The rules that keep a parallel load equal to a serial one are in docs/load.md.
 
 mod charset;
+mod cut;
 mod deferred;
 mod dry;
 mod durability;

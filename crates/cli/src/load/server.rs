@@ -15,6 +15,12 @@ pub struct Server {
 }
 
 impl Server {
+    /// The longest statement that it takes, in bytes.
+    pub fn longest_statement(&self) -> usize {
+        // The packet has one byte more, and must be shorter than the limit.
+        self.max_allowed_packet.saturating_sub(2)
+    }
+
     pub fn ask(control: &mut Connection) -> Result<Server, Error> {
         let mut value = |name: &str| control.value(format!("SELECT @@{name}")).map(Option::unwrap_or_default);
         let max_allowed_packet = value("max_allowed_packet")?.parse().unwrap_or(16 << 20);

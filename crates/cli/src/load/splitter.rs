@@ -17,6 +17,10 @@ use std::io::Read;
 
 /// What is read at once.
 const CHUNK: usize = 1 << 20;
+/// The longest statement that is read; no server takes a longer one.
+pub const LONGEST: usize = 1 << 30;
+/// A buffer that a long statement has made larger than this is made small again.
+const KEPT: usize = 32 << 20;
 /// Of a statement that is too long this much is told.
 const SHOWN: usize = 120;
 
@@ -26,8 +30,7 @@ pub enum SplitError {
     #[error("cannot read: {0}")]
     Read(#[from] std::io::Error),
     #[error(
-        "line {line}: a statement of more than {limit} bytes, which is the most that the server takes \
-         (max_allowed_packet): {begin}"
+        "line {line}: a statement of more than {limit} bytes, which is more than the max_allowed_packet of any server: {begin}"
     )]
     TooLong { line: u64, limit: usize, begin: String },
     #[error("line {line}: the input ends within {what}; it is not complete: {begin}")]
@@ -173,6 +176,10 @@ impl<R: Read> Splitter<R> {
         if self.buffer.len() - self.end < CHUNK {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.at, self.end, self.start) = (self.at - self.start, self.end - self.start, 0);
+            if self.buffer.len() > KEPT && self.end < CHUNK {
+                self.buffer.truncate(2 * CHUNK);
+                self.buffer.shrink_to_fit();
+            }
             if self.buffer.len() - self.end < CHUNK {
                 let longest = self.limit.saturating_add(2 * CHUNK);
                 self.buffer.resize((self.buffer.len() * 2).min(longest).max(self.end + CHUNK), 0);

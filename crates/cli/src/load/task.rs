@@ -1,5 +1,6 @@
 //! What a worker is given: rows for a table, or a statement that defines something of it.
 
+use super::cut::Part;
 use super::queue::Work;
 use super::session::Session;
 use super::statement::TableName;
@@ -103,6 +104,12 @@ impl Unit {
         }
     }
 
+    /// Some rows of a statement that was cut; the others follow in the same task.
+    pub fn part(line: u64, offset: u64, part: Part) -> Unit {
+        let piece = Piece { line, offset, from: 0, to: part.text.len(), rows: part.rows };
+        Unit { text: part.text, head: 0, pieces: vec![piece] }
+    }
+
     /// An INSERT whose rows begin at `head`, to which others can be joined.
     pub fn joinable(text: &[u8], head: usize, line: u64, offset: u64, rows: u64) -> Unit {
         Unit {
@@ -169,6 +176,11 @@ impl Task {
         let first = self.units.first().and_then(|unit| unit.pieces.first());
         let last = self.units.last().and_then(|unit| unit.pieces.last());
         (first.map_or(0, |piece| piece.offset), last.map_or(0, |piece| piece.offset))
+    }
+
+    /// Whether its units are parts of one statement of the dump: all of them are carried out, or none.
+    pub fn is_cut(&self) -> bool {
+        self.units.len() > 1 && self.range().0 == self.range().1
     }
 
     pub fn rows(&self) -> u64 {

@@ -202,11 +202,19 @@ impl<'a> Worker<'a> {
                 Err(error) if is_conflict(&error) => return Err(Obstacle::Conflict(error)),
                 Err(error @ Error::Server { .. }) => {
                     let error = self.failed(task, unit, piece, error);
+                    if task.is_cut() {
+                        self.take_back()?;
+                        rows = 0;
+                    }
                     if !self.shared.skips_errors() {
                         self.record(task, facts, last)?;
                         return Ok((rows, Err(error)));
                     }
                     skipped.push(error);
+                    if task.is_cut() {
+                        last = Some(piece.offset);
+                        break;
+                    }
                 }
                 Err(error) => return Err(Obstacle::Lost(error.into())),
             }
@@ -215,6 +223,12 @@ impl<'a> Worker<'a> {
         self.record(task, facts, last)?;
         skipped.into_iter().for_each(|error| self.shared.skip(error));
         Ok((rows, Ok(())))
+    }
+
+    /// Begins the transaction again, without what was done in it.
+    fn take_back(&mut self) -> Result<(), Obstacle> {
+        let again = self.connection.execute("ROLLBACK").and_then(|_| self.connection.execute("BEGIN"));
+        again.map(drop).map_err(|error| Obstacle::Lost(error.into()))
     }
 
     /// Writes the record up to the statement at `last` into the open transaction, unless the server has ended that.

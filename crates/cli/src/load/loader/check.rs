@@ -4,7 +4,7 @@ use super::super::error::LoadError;
 use super::super::rows::{self, Rows, Watched};
 use super::super::splitter::Statement;
 use super::super::statement::{classify, Insert, Kind};
-use super::super::task::{Action, Facts, Table, Task, Unit};
+use super::super::task::{Action, Facts, Table, Task};
 use super::super::tokens::Tokens;
 use super::super::verify::{Column, Doubt, Verify};
 use super::Loader;
@@ -158,7 +158,7 @@ impl<'a> Loader<'a> {
                 if insert.order_matters && affected != rows.count {
                     verify.doubt(table, Doubt::Rows("REPLACE or IGNORE may have left out rows".into()));
                 }
-                let unit = Unit::whole(statement.text, statement.line, statement.offset, rows.count);
+                let units = self.units_of(statement, rows.count)?;
                 let task = Task {
                     table: table.clone(),
                     origin: self.origin.clone(),
@@ -167,7 +167,7 @@ impl<'a> Loader<'a> {
                     barrier: true,
                     maybe_done: false,
                     loaded: true,
-                    units: vec![unit],
+                    units,
                 };
                 Verify::sum_of(self.shared, &mut self.checker, (&task, facts))
             }
