@@ -154,7 +154,8 @@ class ha_teak final : public handler {
     int build_indexes(ulonglong indexes);
     int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
     int read_duplicate(const teak_build* build);
-    int feed_build(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
+    int feed_by_threads(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
+    int feed_record_by_record(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
     void defer_indexes();
     int set_counter(THD* thd, ulonglong value);
     void refresh_statistics(bool force);

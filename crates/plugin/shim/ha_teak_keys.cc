@@ -5,7 +5,9 @@
   Which indexes are disabled is in the table's metadata. DISABLE gives these indexes new empty trees; until ENABLE has made the built
   trees durable and said so, they count for nothing.
 */
+#include "entry_maker.h"
 #include "ha_teak.h"
+#include <new>
 
 using namespace teak;
 
@@ -16,6 +18,31 @@ constexpr ha_rows kRowsBetweenReports = 4096;
 constexpr ha_rows kRowsToDefer = 1000;
 /* Fewer rows are not worth gathering. */
 constexpr ha_rows kRowsToAppend = 64;
+
+/* A scan by several threads; its functions are called by the engine. */
+struct Scan {
+    EntryPlan plan;
+    THD* thd;
+    ha_rows expected;
+
+    static void* begin(void* context) {
+        EntryMaker* maker = new (std::nothrow) EntryMaker(static_cast<Scan*>(context)->plan);
+        if (maker && !maker->ready()) {
+            delete maker;
+            return nullptr;
+        }
+        return maker;
+    }
+    static uint32_t row(void* maker, teak_feed* feed, teak_bytes pk, teak_bytes row) {
+        return static_cast<EntryMaker*>(maker)->take(feed, pk, row);
+    }
+    static void end(void* maker) { delete static_cast<EntryMaker*>(maker); }
+    static int watch(void* context, uint64_t rows) {
+        const Scan* scan = static_cast<Scan*>(context);
+        thd_progress_report(scan->thd, rows, std::max<ulonglong>(scan->expected, rows));
+        return thd_kill_level(scan->thd) != THD_IS_NOT_KILLED;
+    }
+};
 
 } // namespace
 
@@ -109,7 +136,8 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     if (status != TEAK_OK) return fail(status);
     MY_BITMAP* read_set = tmp_use_all_columns(table, &table->read_set);
     reads_for_build_ = true;
-    int error = feed_build(build, indexes);
+    /* Only the server can compute virtual columns, and only in its TABLE. */
+    int error = table->vfield ? feed_record_by_record(build, indexes) : feed_by_threads(build, indexes);
     if (!error) {
         status = teak_build_finish(build);
         error = status == TEAK_DUPLICATE ? read_duplicate(build) : fail(status);
@@ -117,6 +145,26 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     reads_for_build_ = false;
     tmp_restore_column_map(&table->read_set, read_set);
     teak_build_free(build);
+    return error;
+}
+
+int ha_teak::feed_by_threads(teak_build* build, const std::vector<const IndexCodec*>& indexes) {
+    if (int error = ready()) return error;
+    MY_BITMAP columns;
+    if (my_bitmap_init(&columns, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
+    auto need = [&](const KeyCodec& key) {
+        for (const KeyPartCodec& part : key.parts())
+            bitmap_set_bit(&columns, part.fieldnr);
+    };
+    need(primary_.key());
+    for (const IndexCodec* index : indexes)
+        need(index->key());
+    Scan scan{{&rows_, &primary_, &indexes, &columns, table->s->rec_buff_length},
+              ha_thd(),
+              std::max<ha_rows>(estimate_rows_upper_bound(), 1)};
+    const teak_row_reader reader{Scan::begin, Scan::row, Scan::end, Scan::watch};
+    int error = fail(teak_build_feed(session(), build, &reader, &scan));
+    my_bitmap_free(&columns);
     return error;
 }
 
@@ -133,7 +181,7 @@ int ha_teak::read_duplicate(const teak_build* build) {
     return error ? error : HA_ERR_FOUND_DUPP_KEY;
 }
 
-int ha_teak::feed_build(teak_build* build, const std::vector<const IndexCodec*>& indexes) {
+int ha_teak::feed_record_by_record(teak_build* build, const std::vector<const IndexCodec*>& indexes) {
     THD* thd = ha_thd();
     const ha_rows rows = std::max<ha_rows>(estimate_rows_upper_bound(), 1);
     if (int error = ha_rnd_init(true)) return error;

@@ -286,6 +286,22 @@ teak_status teak_build_new(teak_table* table, const uint32_t* trees, size_t n_tr
                            teak_build** out);
 /* An entry for the `part`-th of the trees. */
 teak_status teak_build_add(teak_build* build, uint32_t part, teak_bytes key, teak_bytes value);
+
+/* The entries of all rows, by several threads. Where one of them puts its entries: */
+typedef struct teak_feed teak_feed;
+teak_status teak_feed_add(teak_feed* feed, uint32_t part, teak_bytes key, teak_bytes value);
+/* What is called for that; `context` is that of teak_build_feed, used by all threads at once. */
+typedef struct teak_row_reader {
+    /* On each thread, once: what the calls below get. NULL: memory is out. */
+    void* (*begin)(void* context);
+    /* Takes one row apart. A teak_status: that of teak_feed_add, TEAK_CORRUPT or TEAK_OUT_OF_MEMORY. */
+    uint32_t (*row)(void* maker, teak_feed* feed, teak_bytes pk, teak_bytes row);
+    void (*end)(void* maker);
+    /* Now and then on the calling thread, with the rows done so far. Not 0: stop (TEAK_INTERRUPTED). */
+    int (*watch)(void* context, uint64_t rows);
+} teak_row_reader;
+/* The rows are those that the session's transaction sees as the latest, its own included. */
+teak_status teak_build_feed(teak_session* session, teak_build* build, const teak_row_reader* reader, void* context);
 /* Sorts, loads and makes a checkpoint. TEAK_DUPLICATE if two entries of a unique index have one key. Not to be called twice; the
    build is freed all the same. */
 teak_status teak_build_finish(teak_build* build);

@@ -28,10 +28,12 @@ struct Part {
 
 /// A build under way. Dropped unfinished it leaves the trees empty.
 pub struct TreeBuild {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// Keeps the table open.
     table: Arc<Table>,
     parts: Vec<Part>,
+    /// Memory for sorting the entries of one tree.
+    sort_bytes: usize,
 }
 
 impl TreeBuild {
@@ -49,7 +51,20 @@ impl TreeBuild {
             sorter: Sorter::new(shared.context.spill.clone(), each, shared.background),
         };
         let parts = trees.iter().enumerate().map(part).collect();
-        Ok(TreeBuild { table: table.clone(), parts, shared })
+        Ok(TreeBuild { table: table.clone(), parts, sort_bytes: each, shared })
+    }
+
+    /// For one of `threads` that sort entries of all parts at a time.
+    pub(super) fn sorters(&self, threads: usize) -> Vec<Sorter> {
+        let each = (self.sort_bytes / threads.max(1)).max(LEAST_SORT_BYTES as usize);
+        // They are busy all the time: a thread beside each would gain nothing.
+        let sorter = |_| Sorter::new(self.shared.context.spill.clone(), each, false);
+        self.parts.iter().map(sorter).collect()
+    }
+
+    /// Takes over the entries of sorters that [`TreeBuild::sorters`] made.
+    pub(super) fn take(&mut self, sorters: Vec<Sorter>) -> Result<()> {
+        self.parts.iter_mut().zip(sorters).try_for_each(|(part, sorter)| part.sorter.absorb(sorter))
     }
 
     /// Adds an entry to the `part`-th of the trees.
@@ -87,7 +102,7 @@ impl TreeBuild {
     }
 
     fn load(self) -> Result<()> {
-        let TreeBuild { shared, table, parts } = self;
+        let TreeBuild { shared, table, parts, .. } = self;
         let trees: Vec<Arc<Tree>> = parts.iter().map(|part| part.tree.clone()).collect();
         let threads = shared.hurried_writers().min(parts.len());
         // The largest first, so that no thread is left with it at the end.

@@ -1,27 +1,56 @@
 //! Merging sorted runs: a binary heap of readers by their current keys.
 
-use super::run::{MemoryRun, RunReader, SpilledRun};
+use super::run::{head, MemoryRun, RunReader, SpilledRun};
 use crate::Result;
+use std::cmp::Ordering;
 
 /// Several sorted runs as one.
 pub(super) struct Merge {
-    /// A heap: no reader's key is less than that of the reader at half its place.
-    readers: Vec<RunReader>,
+    /// A heap: no source's key is less than that of the source at half its place.
+    sources: Vec<Source>,
     started: bool,
 }
 
-impl Merge {
-    /// Merges `spilled` and `memory`, which is sorted.
-    pub fn new(spilled: Vec<SpilledRun>, memory: MemoryRun) -> Result<Merge> {
-        let all = spilled.into_iter().map(RunReader::spilled).chain([RunReader::memory(memory)]);
-        let mut readers = Vec::new();
-        for mut reader in all {
-            if reader.advance()? {
-                readers.push(reader);
-            }
+/// A run and the head of its current key.
+struct Source {
+    head: u128,
+    reader: RunReader,
+}
+
+impl Source {
+    /// At the first entry; None if there is none.
+    fn first(mut reader: RunReader) -> Result<Option<Source>> {
+        Ok(reader.advance()?.then(|| Source { head: head(reader.entry().0), reader }))
+    }
+
+    /// Goes to the next entry; `false` at the end.
+    fn advance(&mut self) -> Result<bool> {
+        let more = self.reader.advance()?;
+        if more {
+            self.head = head(self.reader.entry().0);
         }
-        let mut merge = Merge { readers, started: false };
-        for place in (0..merge.readers.len() / 2).rev() {
+        Ok(more)
+    }
+
+    fn is_before(&self, other: &Source) -> bool {
+        match self.head.cmp(&other.head) {
+            Ordering::Equal => self.reader.entry().0 < other.reader.entry().0,
+            order => order.is_lt(),
+        }
+    }
+}
+
+impl Merge {
+    /// Merges `spilled` and those in `memory`, which are sorted.
+    pub fn new(spilled: Vec<SpilledRun>, memory: Vec<MemoryRun>) -> Result<Merge> {
+        let memory = memory.into_iter().map(RunReader::memory);
+        let all = spilled.into_iter().map(RunReader::spilled).chain(memory);
+        let mut sources = Vec::new();
+        for reader in all {
+            sources.extend(Source::first(reader)?);
+        }
+        let mut merge = Merge { sources, started: false };
+        for place in (0..merge.sources.len() / 2).rev() {
             merge.sift_down(place);
         }
         Ok(merge)
@@ -30,40 +59,36 @@ impl Merge {
     /// Goes to the next entry; `false` at the end.
     pub fn advance(&mut self) -> Result<bool> {
         if !std::mem::replace(&mut self.started, true) {
-            return Ok(!self.readers.is_empty());
+            return Ok(!self.sources.is_empty());
         }
-        if self.readers.is_empty() {
+        if self.sources.is_empty() {
             return Ok(false);
         }
-        if !self.readers[0].advance()? {
-            self.readers.swap_remove(0);
+        if !self.sources[0].advance()? {
+            self.sources.swap_remove(0);
         }
         self.sift_down(0);
-        Ok(!self.readers.is_empty())
+        Ok(!self.sources.is_empty())
     }
 
     /// The current entry; `advance` has returned `true`.
     pub fn entry(&self) -> (&[u8], &[u8]) {
-        self.readers[0].entry()
+        self.sources[0].reader.entry()
     }
 
     fn sift_down(&mut self, mut place: usize) {
         loop {
             let mut least = place;
             for child in [2 * place + 1, 2 * place + 2] {
-                if child < self.readers.len() && self.key(child) < self.key(least) {
+                if child < self.sources.len() && self.sources[child].is_before(&self.sources[least]) {
                     least = child;
                 }
             }
             if least == place {
                 return;
             }
-            self.readers.swap(place, least);
+            self.sources.swap(place, least);
             place = least;
         }
-    }
-
-    fn key(&self, place: usize) -> &[u8] {
-        self.readers[place].entry().0
     }
 }

@@ -28,6 +28,8 @@ pub struct Sorter {
     /// Of one run.
     budget_bytes: usize,
     run: MemoryRun,
+    /// Runs in memory of sorters that were absorbed; they are sorted at the end.
+    absorbed: Vec<MemoryRun>,
     levels: Vec<Vec<SpilledRun>>,
     entries: u64,
     /// Whether runs are sorted and written on threads of their own.
@@ -43,7 +45,7 @@ impl Sorter {
         // Two runs at a time: one is filled, one is written.
         let budget_bytes = if threads { budget_bytes / 2 } else { budget_bytes };
         let (run, levels) = (MemoryRun::default(), Vec::new());
-        Sorter { spill, budget_bytes, run, levels, entries: 0, threads, writing: None }
+        Sorter { spill, budget_bytes, run, absorbed: Vec::new(), levels, entries: 0, threads, writing: None }
     }
 
     /// Entries so far.
@@ -93,7 +95,7 @@ impl Sorter {
         if self.levels[level].len() < FAN {
             return Ok(());
         }
-        let mut merge = Merge::new(std::mem::take(&mut self.levels[level]), MemoryRun::default())?;
+        let mut merge = Merge::new(std::mem::take(&mut self.levels[level]), Vec::new())?;
         let mut writer = RunWriter::new(&self.spill);
         while merge.advance()? {
             let (key, value) = merge.entry();
@@ -102,12 +104,26 @@ impl Sorter {
         self.add_run(level + 1, writer.finish()?)
     }
 
+    /// Takes over what another sorter with the same spill file has.
+    pub fn absorb(&mut self, mut other: Sorter) -> Result<()> {
+        other.wait_for_run()?;
+        for (level, runs) in other.levels.drain(..).enumerate() {
+            runs.into_iter().try_for_each(|run| self.add_run(level, run))?;
+        }
+        self.absorbed.append(&mut other.absorbed);
+        self.absorbed.push(std::mem::take(&mut other.run));
+        self.entries += other.entries;
+        Ok(())
+    }
+
     /// All entries in ascending order of their keys; equal keys in any order.
     pub fn finish(mut self) -> Result<Sorted> {
         self.wait_for_run()?;
-        self.run.sort();
+        let mut memory = std::mem::take(&mut self.absorbed);
+        memory.push(std::mem::take(&mut self.run));
+        memory.iter_mut().for_each(MemoryRun::sort);
         let runs = self.levels.drain(..).flatten().collect();
-        Ok(Sorted { merge: Merge::new(runs, std::mem::take(&mut self.run))? })
+        Ok(Sorted { merge: Merge::new(runs, memory)? })
     }
 }
 

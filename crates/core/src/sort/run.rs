@@ -15,10 +15,14 @@ const CHUNK_BYTES: usize = 128 << 10;
 /// Offsets in a run are 32 bits.
 const MOST_RUN_BYTES: usize = u32::MAX as usize;
 
+/// A key's first bytes, as a number that sorts like them: most comparisons end there, also of keys that begin with a number that many share.
+pub(super) fn head(key: &[u8]) -> u128 {
+    u128::from(wide_head(key)) << 64 | u128::from(wide_head(key.get(8..).unwrap_or_default()))
+}
+
 #[derive(Clone, Copy)]
 struct Item {
-    /// The key's first bytes, as a number that sorts like them: most comparisons end there.
-    head: u64,
+    head: u128,
     start: u32,
     key_bytes: u32,
     value_bytes: u32,
@@ -51,7 +55,7 @@ impl MemoryRun {
 
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.items.push(Item {
-            head: wide_head(key),
+            head: head(key),
             start: self.bytes.len() as u32,
             key_bytes: key.len() as u32,
             value_bytes: value.len() as u32,

@@ -57,6 +57,34 @@ fn entries_come_out_sorted_from_memory_from_runs_and_from_merged_runs() {
 }
 
 #[test]
+fn entries_of_sorters_that_were_absorbed_come_out_among_the_others() {
+    for budget_bytes in [2 << 10, 100 << 10, 1 << 20] {
+        let (spill, mut sorter) = sorter(budget_bytes, false);
+        let mut expected = Vec::new();
+        for part in 0..4 {
+            let mut other = Sorter::new(spill.clone(), budget_bytes, part % 2 == 1);
+            for i in 0..2000 {
+                let (key, value) = entry(part * 2000 + i);
+                let to = if i % 5 == 0 { &mut sorter } else { &mut other };
+                to.push(&key, &value).unwrap();
+                expected.push((key, value));
+            }
+            sorter.absorb(other).unwrap();
+        }
+        assert_eq!(sorter.entries(), 8000);
+        expected.sort();
+        let mut sorted = sorter.finish().unwrap();
+        for (key, value) in &expected {
+            assert!(sorted.advance().unwrap());
+            assert_eq!(sorted.entry(), (&key[..], &value[..]));
+        }
+        assert!(!sorted.advance().unwrap());
+        drop(sorted);
+        assert_eq!(spill.used_bytes(), 0);
+    }
+}
+
+#[test]
 fn an_entry_larger_than_the_memory_is_a_run_of_its_own() {
     let (_, mut sorter) = sorter(100, false);
     let values = [vec![2; 300_000], vec![1; 10], vec![3; 500]];

@@ -1,7 +1,8 @@
 //! A tree's dictionary: how it comes about, and when it is durable.
 //!
 //! Blocks that are written are counted in until there are enough of them; whoever writes the last one trains the dictionary (a twentieth of
-//! a second) and keeps it if blocks that were held back get smaller by it. From then on leaves and large values are encoded with it; those
+//! a second) and keeps it if blocks that were held back get smaller by it. Counting is dear for a tree that has few words (it took a fifth of a
+//! build of nine indexes): an eighth of the sample is tried first. From then on leaves and large values are encoded with it; those
 //! written before stay as they are. Inner pages are not: they have no words.
 //!
 //! ```text
@@ -21,6 +22,10 @@ use std::sync::Arc;
 /// One block of so many is held back to see what the dictionary gains, up to a number.
 const HELD_BACK_EVERY: usize = 16;
 const MOST_HELD_BACK: usize = 8;
+/// They have to get smaller by one in so many.
+const LEAST_GAIN: usize = 30;
+/// So little of the sample tells whether the rest is worth counting.
+const TRIAL: usize = 8;
 
 /// Where a tree stands with its dictionary.
 #[derive(Default)]
@@ -60,13 +65,16 @@ pub(super) struct Sample {
     training: Training,
     held_back: Vec<Vec<u8>>,
     blocks: usize,
+    /// Whether the trial was passed.
+    promising: bool,
     cache: Arc<Cache>,
     charged: usize,
 }
 
 impl Sample {
     fn new(cache: Arc<Cache>) -> Sample {
-        Sample { training: Training::default(), held_back: Vec::new(), blocks: 0, cache, charged: 0 }
+        let (training, held_back) = (Training::default(), Vec::new());
+        Sample { training, held_back, blocks: 0, promising: false, cache, charged: 0 }
     }
 
     fn add(&mut self, block: &[u8]) {
@@ -84,18 +92,31 @@ impl Sample {
         }
     }
 
-    /// The dictionary, if the blocks that were held back say that it pays: they are smaller by a thirtieth.
+    /// The dictionary, if the blocks that were held back say that it pays.
     fn dictionary(&self, number: u16, packing: Packing) -> Result<Option<Arc<Dictionary>>> {
         let Some(dictionary) = Dictionary::trained(&self.training, number).map(Arc::new) else {
             return Ok(None);
         };
+        let (plain, encoded) = self.sizes(packing, &dictionary)?;
+        Ok((encoded + plain / LEAST_GAIN < plain).then_some(dictionary))
+    }
+
+    /// Whether a dictionary of the whole sample may pay. That of a part has fewer words: it has to gain anything at all.
+    fn is_promising(&self, packing: Packing) -> Result<bool> {
+        let Some(dictionary) = Dictionary::trained(&self.training, 0) else { return Ok(false) };
+        let (plain, encoded) = self.sizes(packing, &Arc::new(dictionary))?;
+        Ok(encoded < plain)
+    }
+
+    /// Bytes of the blocks that were held back, stored without and with `dictionary`.
+    fn sizes(&self, packing: Packing, dictionary: &Arc<Dictionary>) -> Result<(usize, usize)> {
         let with = Packer { packing, dictionary: Some(dictionary.clone()) };
         let (mut plain, mut encoded) = (0, 0);
         for block in &self.held_back {
             plain += Packer::from(packing).packed_bytes(block)?;
             encoded += with.packed_bytes(block)?;
         }
-        Ok((encoded + plain / 30 < plain).then_some(dictionary))
+        Ok((plain, encoded))
     }
 }
 
@@ -106,7 +127,7 @@ impl Drop for Sample {
 }
 
 impl Vocabulary {
-    /// Counts `block`; the sample once there is enough, which the caller makes a dictionary of.
+    /// Counts `block`; the sample once there is enough of it to be tried or made a dictionary of, which the caller does.
     fn count(&mut self, shared: &Shared, block: &[u8]) -> Option<Box<Sample>> {
         let wanted = shared.context.dictionary_sample_bytes;
         if let Vocabulary::Unknown = self {
@@ -124,7 +145,8 @@ impl Vocabulary {
             }
             Vocabulary::Sampling(sample) => {
                 sample.add(block);
-                if sample.training.sampled() >= wanted {
+                let enough = if sample.promising { wanted } else { wanted / TRIAL };
+                if sample.training.sampled() >= enough && !sample.held_back.is_empty() {
                     if let Vocabulary::Sampling(sample) = std::mem::replace(self, Vocabulary::Useless) {
                         return Some(sample);
                     }
@@ -182,11 +204,23 @@ impl Shared {
             }
         };
         let Some(sample) = sample else { return Ok(packing.into()) };
-        let dictionary = self.train(&sample, packing).inspect_err(|_| {
+        let dictionary = self.judge(sample, packing).inspect_err(|_| {
             // Another sample may meet a disk that is not full.
             *self.vocabulary.lock() = Vocabulary::Unknown;
         })?;
         Ok(Packer { packing, dictionary })
+    }
+
+    /// Has a small sample grow if it promises something, makes the dictionary of a whole one.
+    fn judge(&self, mut sample: Box<Sample>, packing: Packing) -> Result<Option<Arc<Dictionary>>> {
+        if sample.promising {
+            return self.train(&sample, packing);
+        }
+        if sample.is_promising(packing)? {
+            sample.promising = true;
+            *self.vocabulary.lock() = Vocabulary::Sampling(sample);
+        }
+        Ok(None)
     }
 
     /// A block of this tree, compressed as [`Shared::packer`] says.

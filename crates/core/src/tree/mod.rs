@@ -31,6 +31,7 @@ mod leaf;
 mod load;
 mod materialise;
 mod node;
+mod partition;
 mod past;
 mod spill;
 mod structure;

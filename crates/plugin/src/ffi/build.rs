@@ -4,7 +4,7 @@ use super::border::{array, put, RawBytes, TableHandle};
 use super::engine::with_engine;
 use super::guard::{run, value};
 use super::table::RawTreeSpec;
-use crate::core_engine::{TreeBuild, TreeSource};
+use crate::core_engine::{Table, TreeBuild, TreeSource};
 use crate::engine::EngineHandle;
 use crate::outcome::{Status, Stop};
 use crate::unique::primary_key;
@@ -16,10 +16,11 @@ const NEW_TREE: u32 = u32::MAX;
 
 /// `teak_build`
 pub struct BuildHandle {
-    engine: Arc<EngineHandle>,
+    pub(super) engine: Arc<EngineHandle>,
+    pub(super) table: Arc<Table>,
     parts: usize,
     /// `None`: finished.
-    build: Option<TreeBuild>,
+    pub(super) build: Option<TreeBuild>,
     /// What the build ended with, if two entries had one key: which part, and the value of one of them.
     duplicate: Option<(usize, Vec<u8>)>,
 }
@@ -82,6 +83,7 @@ pub unsafe extern "C" fn teak_build_new(
         let build = t.engine.core.build_trees(&t.table, &places, sort_bytes)?;
         let build = BuildHandle {
             engine: t.engine.clone(),
+            table: t.table.clone(),
             parts: places.len(),
             build: Some(build),
             duplicate: None,

@@ -10,6 +10,7 @@ pub mod border;
 pub mod build;
 pub mod cursor;
 pub mod engine;
+pub mod feed;
 pub mod guard;
 pub mod row;
 pub mod session;

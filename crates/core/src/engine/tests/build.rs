@@ -70,6 +70,63 @@ fn a_built_tree_has_all_entries_survives_a_crash_and_is_written_to_like_any_othe
     }
 }
 
+/// The entry of a row whose key [`key`] made.
+fn make(key: &[u8], _: &[u8], feed: &mut Feed) -> Result<()> {
+    let (key, value) = entry(std::str::from_utf8(key).unwrap().parse().unwrap());
+    feed.add(0, &key, &value)
+}
+
+#[test]
+fn threads_that_share_a_scan_feed_each_row_once_as_its_transaction_sees_it() {
+    for (rows, threads, sort_bytes) in [(0, 3, 0), (1, 3, 0), (3000, 1, 0), (5000, 3, 0), (9000, 4, 8 << 20)]
+    {
+        let (_fs, engine, table) = with_table(rows);
+        fill(&engine, &table, 0..rows / 2).unwrap();
+        // Half of them are in stored blocks, and some are not committed.
+        engine.checkpoint().unwrap();
+        fill(&engine, &table, rows / 2..rows).unwrap();
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        for i in rows..rows + 50 {
+            txn.write(table.tree(0), &key(i), WriteOp::Insert(b"mine")).unwrap();
+        }
+        let mut other = engine.begin(Isolation::ReadCommitted);
+        other.write(table.tree(0), &key(10_006), WriteOp::Insert(b"not mine")).unwrap();
+        let mut build = engine.build_trees(&table, &[1], sort_bytes).unwrap();
+        build.feed_by(threads, &mut txn, table.tree(0), || Ok(make), |_| Ok(())).unwrap();
+        build.finish().unwrap();
+        assert!(all(&engine, table.tree(1)) == entries(0..rows + 50), "{rows} rows, {threads} threads");
+        assert_eq!(table.tree(1).entries(), rows + 50);
+    }
+}
+
+#[test]
+fn an_error_of_any_thread_or_of_who_watches_ends_a_scan() {
+    let (_fs, engine, table) = with_table(3);
+    fill(&engine, &table, 0..5000).unwrap();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    let mut build = engine.build_trees(&table, &[1], 0).unwrap();
+    let seen = std::sync::atomic::AtomicU64::new(0);
+    let watched = |rows| match rows > 100 {
+        true => Err(Error::Interrupted),
+        false => Ok(()),
+    };
+    let stopped = build.feed_by(1, &mut txn, table.tree(0), || Ok(make), watched);
+    assert!(matches!(stopped, Err(Error::Interrupted)));
+    let failing = || {
+        Ok(|key: &[u8], _: &[u8], _: &mut Feed| {
+            seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            match key == b"002500" {
+                true => Err(Error::OutOfMemory("a row")),
+                false => Ok(()),
+            }
+        })
+    };
+    let stopped = build.feed_by(3, &mut txn, table.tree(0), failing, |_| Ok(()));
+    assert!(matches!(stopped, Err(Error::OutOfMemory("a row"))));
+    drop(build);
+    assert!(all(&engine, table.tree(1)).is_empty());
+}
+
 #[test]
 fn a_snapshot_from_before_the_build_is_told_so_and_the_rows_stay_readable_to_it() {
     let (_fs, engine, table) = with_table(1);

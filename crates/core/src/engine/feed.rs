@@ -1,0 +1,161 @@
+//! Feeding a build from the rows of its table, by several threads.
+//!
+//! ```text
+//! ranges of the rows' keys ─┬─> thread: cursor ──> entries of each row ──> its own sorter per tree ─┬─> runs of one sorter per tree
+//!                           └─> thread: cursor ──> entries of each row ──> its own sorter per tree ─┘
+//! ```
+//!
+//! Threads take the ranges, of which there are several for each, one by one: none waits for another, and one with dear rows takes fewer.
+
+use super::build::TreeBuild;
+use super::transaction::Transaction;
+use crate::sort::Sorter;
+use crate::tree::{Reader, Tree, TreeCursor};
+use crate::types::{Seek, View};
+use crate::Result;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread::ThreadId;
+
+/// Ranges for each thread: those that end first take from the others' share.
+const RANGES_PER_THREAD: usize = 8;
+/// How often a thread looks whether it is to go on.
+const ROWS_BETWEEN_LOOKS: u64 = if cfg!(test) { 10 } else { 1024 };
+
+/// Where a thread puts the entries of its rows.
+pub struct Feed {
+    parts: Vec<Sorter>,
+}
+
+impl Feed {
+    /// Adds an entry to the `part`-th of the trees that are built.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn add(&mut self, part: usize, key: &[u8], value: &[u8]) -> Result<()> {
+        self.parts[part].push(key, value)
+    }
+
+    /// How many trees there are.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+impl TreeBuild {
+    /// Has each row of `rows`, as `txn` sees the latest state, taken apart into entries. `maker` is called on each thread of the scan and gives what
+    /// does that there, from the row's key and value. `watch` is told on the calling thread, now and then, how many rows are done; its error
+    /// ends the scan, as does any other.
+    pub fn feed<M>(
+        &mut self,
+        txn: &mut Transaction,
+        rows: &Arc<Tree>,
+        maker: impl Fn() -> Result<M> + Sync,
+        watch: impl Fn(u64) -> Result<()> + Sync,
+    ) -> Result<()>
+    where
+        M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
+    {
+        self.feed_by(self.shared.hurried_writers(), txn, rows, maker, watch)
+    }
+
+    pub(super) fn feed_by<M>(
+        &mut self,
+        threads: usize,
+        txn: &mut Transaction,
+        rows: &Arc<Tree>,
+        maker: impl Fn() -> Result<M> + Sync,
+        watch: impl Fn(u64) -> Result<()> + Sync,
+    ) -> Result<()>
+    where
+        M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
+    {
+        txn.show_append(rows, None)?;
+        let scan = Scan::new(rows, txn.reader(View::Latest), threads, &watch)?;
+        let threads = threads.min(scan.ranges());
+        let done = Mutex::new(Vec::new());
+        let work = || {
+            let mut feed = Feed { parts: self.sorters(threads) };
+            let mut make = maker()?;
+            scan.run(|key, row| make(key, row, &mut feed))?;
+            done.lock().push(feed);
+            Ok(())
+        };
+        let work = || work().inspect_err(|_| scan.stopped.store(true, Ordering::Relaxed)); // Relaxed: a hint
+        crate::threads::share(threads, "teak-scan", work)?;
+        done.into_inner().into_iter().try_for_each(|feed| self.take(feed.parts))
+    }
+}
+
+/// One pass over the rows.
+struct Scan<'a> {
+    rows: &'a Arc<Tree>,
+    reader: Reader<'a>,
+    /// Between the ranges.
+    cuts: Vec<Vec<u8>>,
+    next_range: AtomicUsize,
+    rows_done: AtomicU64,
+    /// A thread has failed.
+    stopped: AtomicBool,
+    caller: ThreadId,
+    watch: &'a (dyn Fn(u64) -> Result<()> + Sync),
+}
+
+impl<'a> Scan<'a> {
+    fn new(
+        rows: &'a Arc<Tree>,
+        reader: Reader<'a>,
+        threads: usize,
+        watch: &'a (dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<Scan<'a>> {
+        Ok(Scan {
+            rows,
+            reader,
+            cuts: rows.cuts(threads * RANGES_PER_THREAD)?,
+            next_range: AtomicUsize::new(0),
+            rows_done: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            caller: std::thread::current().id(),
+            watch,
+        })
+    }
+
+    fn ranges(&self) -> usize {
+        self.cuts.len() + 1
+    }
+
+    /// Gives key and value of the rows of range after range to `take`.
+    fn run(&self, mut take: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        let mut cursor = TreeCursor::new(self.rows.clone());
+        let mut rows = 0;
+        loop {
+            // Relaxed: nothing but the number is shared.
+            let range = self.next_range.fetch_add(1, Ordering::Relaxed);
+            if range >= self.ranges() {
+                return Ok(());
+            }
+            let low = range.checked_sub(1).map_or(&[][..], |before| &self.cuts[before]);
+            let high = self.cuts.get(range);
+            let mut found = cursor.seek(&self.reader, Seek::AtOrAfter, low)?;
+            while found && high.is_none_or(|high| cursor.key() < &high[..]) {
+                take(cursor.key(), cursor.value()?)?;
+                rows += 1;
+                if rows % ROWS_BETWEEN_LOOKS == 0 && !self.look()? {
+                    return Ok(());
+                }
+                found = cursor.next(&self.reader)?;
+            }
+        }
+    }
+
+    /// Whether to go on.
+    fn look(&self) -> Result<bool> {
+        // Relaxed: a count for reports, and a hint.
+        let rows = self.rows_done.fetch_add(ROWS_BETWEEN_LOOKS, Ordering::Relaxed) + ROWS_BETWEEN_LOOKS;
+        if std::thread::current().id() == self.caller {
+            (self.watch)(rows)?;
+        }
+        Ok(!self.stopped.load(Ordering::Relaxed)) // Relaxed: as above
+    }
+}

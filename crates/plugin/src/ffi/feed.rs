@@ -1,0 +1,146 @@
+//! Feeding a build with the entries of all rows: the shim's functions, called on several threads.
+
+use super::border::{RawBytes, SessionHandle};
+use super::build::BuildHandle;
+use super::guard::run;
+use super::session::with_session;
+use crate::core_engine::{Feed, Table};
+use crate::engine::EngineHandle;
+use crate::outcome::{Status, Stop};
+use crate::session::Session;
+use std::os::raw::{c_int, c_void};
+use teak_core::Error;
+
+/// `TEAK_OK` and `TEAK_CORRUPT`, as the shim returns them.
+const OK: u32 = Status::Ok as u32;
+const CORRUPT: u32 = Status::Corrupt as u32;
+
+/// `teak_row_reader`
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawRowReader {
+    begin: Option<unsafe extern "C" fn(context: *mut c_void) -> *mut c_void>,
+    row: Option<unsafe extern "C" fn(*mut c_void, *mut FeedHandle, RawBytes, RawBytes) -> u32>,
+    end: Option<unsafe extern "C" fn(maker: *mut c_void)>,
+    watch: Option<unsafe extern "C" fn(context: *mut c_void, rows: u64) -> c_int>,
+}
+
+/// `teak_feed`: lives for the time of one row.
+pub struct FeedHandle<'a> {
+    engine: &'a EngineHandle,
+    feed: &'a mut Feed,
+    /// Why an entry was not taken.
+    error: Option<Error>,
+}
+
+/// What the shim's functions get, from whatever thread.
+#[derive(Clone, Copy)]
+struct Context(*mut c_void);
+
+// SAFETY: the shim promises functions that several threads may call with it.
+unsafe impl Send for Context {}
+// SAFETY: as above; the pointer itself is only copied.
+unsafe impl Sync for Context {}
+
+/// What the shim made for one thread.
+struct Maker<'a> {
+    reader: &'a RawRowReader,
+    made: *mut c_void,
+    build: &'a RowSource<'a>,
+}
+
+/// Whose rows are read.
+struct RowSource<'a> {
+    engine: &'a EngineHandle,
+    table: &'a Table,
+}
+
+impl RawRowReader {
+    fn maker<'a>(&'a self, context: Context, build: &'a RowSource<'a>) -> teak_core::Result<Maker<'a>> {
+        // SAFETY: the function takes the context from any thread.
+        let made = self.begin.map_or(std::ptr::null_mut(), |begin| unsafe { begin(context.0) });
+        match made.is_null() {
+            true => Err(Error::OutOfMemory("reading rows")),
+            false => Ok(Maker { reader: self, made, build }),
+        }
+    }
+
+    fn watch(&self, context: Context, rows: u64) -> teak_core::Result<()> {
+        // SAFETY: called on the thread that called `teak_build_feed`.
+        match self.watch.is_some_and(|watch| unsafe { watch(context.0, rows) } != 0) {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Maker<'_> {
+    fn row(&mut self, pk: &[u8], row: &[u8], feed: &mut Feed) -> teak_core::Result<()> {
+        let Some(take) = self.reader.row else { return Err(Error::OutOfMemory("reading rows")) };
+        let mut handle = FeedHandle { engine: self.build.engine, feed, error: None };
+        // SAFETY: what was made is this thread's own; key, row and handle live through the call.
+        let status = unsafe { take(self.made, &mut handle, RawBytes::of(pk), RawBytes::of(row)) };
+        match (handle.error, status) {
+            (Some(error), _) => Err(error),
+            (None, OK) => Ok(()),
+            (None, CORRUPT) => {
+                let path = self.build.table.tree(0).space().path();
+                Err(Error::corrupt(path, 0, format!("a row that cannot be read, key {pk:02x?}")))
+            }
+            (None, _) => Err(Error::OutOfMemory("reading rows")),
+        }
+    }
+}
+
+impl Drop for Maker<'_> {
+    fn drop(&mut self) {
+        if let Some(end) = self.reader.end {
+            // SAFETY: it was made for this thread, and is not used again.
+            unsafe { end(self.made) }
+        }
+    }
+}
+
+/// `teak_feed_add`
+#[no_mangle]
+pub unsafe extern "C" fn teak_feed_add(
+    handle: *mut FeedHandle<'_>,
+    part: u32,
+    key: RawBytes,
+    value: RawBytes,
+) -> Status {
+    // SAFETY: the handle is that of the row under way, on this thread; key and value are readable.
+    let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
+    let Some(FeedHandle { engine, feed, error }) = handle else { return Status::Misuse };
+    run(Some(engine), || match (part as usize) < feed.parts() {
+        true => Ok(feed.add(part as usize, key, value).inspect_err(|why| *error = Some(why.clone()))?),
+        false => Err(Stop::Misuse("no such part of a build")),
+    })
+}
+
+/// `teak_build_feed`
+#[no_mangle]
+pub unsafe extern "C" fn teak_build_feed(
+    session: *const SessionHandle,
+    handle: *mut BuildHandle,
+    reader: *const RawRowReader,
+    context: *mut c_void,
+) -> Status {
+    // SAFETY: the handles are open or NULL and used by one thread; the reader is readable.
+    let (handle, reader) = unsafe { (handle.as_mut(), reader.as_ref()) };
+    let (Some(BuildHandle { engine, table, build, .. }), Some(reader)) = (handle, reader) else {
+        return Status::Misuse;
+    };
+    let context = Context(context);
+    let feed = |session: &mut Session| {
+        let build = build.as_mut().ok_or(Stop::Misuse("a build that is finished"))?;
+        let source = RowSource { engine, table };
+        let maker = || {
+            let mut maker = reader.maker(context, &source)?;
+            Ok(move |pk: &[u8], row: &[u8], feed: &mut Feed| maker.row(pk, row, feed))
+        };
+        Ok(build.feed(session.txn()?, table.tree(0), maker, |rows| reader.watch(context, rows))?)
+    };
+    // SAFETY: the session is open, and no other thread works for it.
+    unsafe { with_session(session, feed) }
+}
