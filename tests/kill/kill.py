@@ -128,15 +128,16 @@ class Loader(Client):
 
 
 class Alterer(Client):
-    """Appends rows and changes the indexes of their table."""
+    """Appends rows, changes the indexes of their table, and copies it: by ALTER, and into another in no order of its keys."""
 
     CHANGES = ["DISABLE KEYS", "ENABLE KEYS", "ENABLE KEYS", "ADD KEY IF NOT EXISTS extra (note, number)", "DROP KEY IF EXISTS extra",
                "ADD UNIQUE KEY IF NOT EXISTS single (client, number, id)", "DROP KEY IF EXISTS single",
-               "COMPRESSION=lz4", "COMPRESSION=zstd COMPRESSION_LEVEL=3"]
+               "COMPRESSION=lz4", "COMPRESSION=zstd COMPRESSION_LEVEL=3", "FORCE, ALGORITHM=COPY"]
+    SHUFFLE = "CREATE OR REPLACE TABLE shuffled (PRIMARY KEY (note, id), KEY (id)) SELECT id, client, number, note FROM altered"
 
     def step(self, cursor, number):
         if self.random.random() < 0.2:
-            cursor.execute(f"ALTER TABLE altered {self.random.choice(self.CHANGES)}")
+            cursor.execute(f"ALTER TABLE altered {self.random.choice(self.CHANGES)}" if self.random.random() < 0.8 else self.SHUFFLE)
         write = "INSERT INTO altered (client, number, note) VALUES (%s, %s, %s)"
         return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}"))], cursor)
 
@@ -171,6 +172,18 @@ def check_altered(connection):
     verdict = rows(connection, "CHECK TABLE altered")
     if verdict[-1][3] != "OK":
         raise AssertionError(f"CHECK TABLE altered: {verdict}")
+    check_shuffled(connection, {row[0]: row for row in reference})
+
+
+def check_shuffled(connection, originals):
+    """The copy, if it came to its end, has rows of the original; the oldest are all there, nobody changes them."""
+    if not rows(connection, "SHOW TABLES LIKE 'shuffled'"):
+        return
+    for index in ("PRIMARY", "id"):
+        copies = rows(connection, f"SELECT id, client, number, note FROM shuffled FORCE INDEX ({index}) WHERE note >= '' AND id > 0")
+        wrong = [row for row in copies if originals.get(row[0]) != row]
+        if wrong or len(copies) < OLD_ROWS:
+            raise AssertionError(f"shuffled: {len(copies)} rows by {index}, of which {len(wrong)} are not those of the original: {wrong[:3]}")
 
 
 def check_loaded(connection, loaders):

@@ -110,6 +110,12 @@ pub enum Error {
         /// The lesser one of their values.
         value: Vec<u8>,
     },
+    /// A row that was to be sorted before it was written has a key that another row has.
+    #[error("two rows have one key")]
+    DuplicateRow {
+        /// Of the rows' tree.
+        key: Vec<u8>,
+    },
     /// A prepared transaction with that identifier exists, or none does.
     #[error("prepared transaction: {0}")]
     Xid(&'static str),

@@ -147,13 +147,15 @@ class ha_teak final : public handler {
     }
     /* Whether rows have no entry in this index for now. */
     bool is_idle(uint index) const { return (disabled_indexes_ | deferred_indexes_) & 1ULL << index; }
+    bool may_sort() const;
     bool may_be_disabled(uint index) const;
     std::vector<uint32_t> trees_of(ulonglong indexes) const;
     int alter_trees(const std::vector<uint32_t>& layout, const teak::TableMeta& meta);
     int alter_indexes(ulonglong disabled, ulonglong renewed);
     int build_indexes(ulonglong indexes);
     int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
-    int read_duplicate(const teak_build* build);
+    int end_append();
+    int read_duplicate(teak_bytes pk);
     int feed_by_threads(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_record_by_record(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
     void defer_indexes();
@@ -223,12 +225,14 @@ class ha_teak final : public handler {
     bool copying_alter_ = false;
     bool bulk_insert_ = false;        /* many rows, between start_bulk_insert and end_bulk_insert */
     bool appends_ = false;            /* so many that they may go past the log */
+    bool sorts_ = false;              /* and be sorted before */
     bool reads_for_build_ = false;    /* a scan of all rows, whoever wrote them */
     uint32_t duplicate_part_ = 0;     /* of a build: which index two rows have one key of */
     ulonglong disabled_indexes_ = 0;  /* as the table's metadata says */
     ulonglong deferred_indexes_ = 0;  /* to be built at the end of the bulk insert */
     uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
     bool replaces_ = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */
+    bool ignores_duplicates_ = false; /* those, and IGNORE: the statement goes on after a duplicate */
 
     teak::Buffer pk_buffer_, new_pk_buffer_, row_buffer_;
     struct EntryBuffers {

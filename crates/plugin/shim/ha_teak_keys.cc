@@ -140,7 +140,7 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     int error = table->vfield ? feed_record_by_record(build, indexes) : feed_by_threads(build, indexes);
     if (!error) {
         status = teak_build_finish(build);
-        error = status == TEAK_DUPLICATE ? read_duplicate(build) : fail(status);
+        error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &duplicate_part_)) : fail(status);
     }
     reads_for_build_ = false;
     tmp_restore_column_map(&table->read_set, read_set);
@@ -168,9 +168,8 @@ int ha_teak::feed_by_threads(teak_build* build, const std::vector<const IndexCod
     return error;
 }
 
-/* Two rows have one key of a unique index: reads one of them, and leaves the scan open so that its BLOBs stay until it is shown. */
-int ha_teak::read_duplicate(const teak_build* build) {
-    teak_bytes pk = teak_build_duplicate(build, &duplicate_part_);
+/* Two rows have one key: reads one of them, and leaves the scan open so that its BLOBs stay until it is shown. */
+int ha_teak::read_duplicate(teak_bytes pk) {
     Buffer buffer;
     uchar* place = buffer.room(2 + pk.len);
     if (!place) return HA_ERR_OUT_OF_MEM;
@@ -214,8 +213,20 @@ int ha_teak::feed_record_by_record(teak_build* build, const std::vector<const In
 void ha_teak::start_bulk_insert(ha_rows rows, uint) {
     bulk_insert_ = rows >= kRowsToDefer;
     /* 0: the server does not know. */
-    appends_ = (rows == 0 || rows >= kRowsToAppend) && !temporary_;
+    appends_ = rows == 0 || rows >= kRowsToAppend;
+    sorts_ = appends_ && may_sort() && ready() == 0;
+    if (sorts_) teak_session_set_sort_bytes(session(), sort_buffer_bytes(ha_thd()));
     defer_indexes();
+}
+
+/*
+  Whether a duplicate primary key may be told at the end of the statement. Not to who may have read the rows before (triggers), who skips
+  single errors (a replica) or looks for duplicates by reading (long unique keys); nor by one of several partitions, as the server asks the last
+  that was written to what the key was.
+*/
+bool ha_teak::may_sort() const {
+    return !primary_.hidden() && !table->triggers && !table->s->long_unique_table && !table->part_info &&
+           !ha_thd()->slave_thread;
 }
 
 /* A table that ALTER copies into is seen by nobody else: its indexes can wait until the rows are there. */
@@ -232,10 +243,25 @@ void ha_teak::defer_indexes() {
         if (may_be_disabled(i) && !(disabled_indexes_ & 1ULL << i)) deferred_indexes_ |= 1ULL << i;
 }
 
+/* After a duplicate among sorted rows the record is the row that is there, for the message. */
+int ha_teak::end_append() {
+    teak_duplicate duplicate{};
+    int error = note_duplicate(teak_append_end(session(), &duplicate), duplicate);
+    if (error != HA_ERR_FOUND_DUPP_KEY || inited != NONE) return error;
+    MY_BITMAP* read_set = tmp_use_all_columns(table, &table->read_set);
+    reads_for_build_ = true;
+    read_duplicate(duplicate.pk);
+    ha_rnd_end();
+    reads_for_build_ = false;
+    tmp_restore_column_map(&table->read_set, read_set);
+    return error;
+}
+
 int ha_teak::end_bulk_insert() {
     bulk_insert_ = false;
     int error = 0;
-    if (std::exchange(appends_, false) && session_) error = fail(teak_append_end(session()));
+    if (std::exchange(appends_, false) && session_) error = end_append();
+    sorts_ = false;
     ulonglong deferred = std::exchange(deferred_indexes_, 0);
     if (!error && deferred) error = build_indexes(deferred);
     /* INSERT ... VALUES looks here and not at what is returned. */

@@ -362,7 +362,7 @@ int ha_teak::reset() {
     cancel_pushed_idx_cond();
     cancel_pushed_rowid_filter();
     exact_bound_ = exact_point_ = false;
-    replaces_ = copying_alter_ = false;
+    replaces_ = ignores_duplicates_ = copying_alter_ = false;
     return 0;
 }
 

@@ -52,7 +52,11 @@ int ha_teak::write_row(const uchar* buf) {
     if (counted)
         if (int error = update_auto_increment()) return error;
     uint32_t flags = row_flags();
-    if (appends_ && !replaces_) flags |= TEAK_ROW_APPEND;
+    /* A table that ALTER copies into looks like a temporary one, but stays. */
+    if (appends_ && !replaces_ && (!temporary_ || copying_alter_)) {
+        flags |= TEAK_ROW_APPEND;
+        if (sorts_ && !ignores_duplicates_) flags |= TEAK_ROW_SORT;
+    }
     teak_bytes pk;
     if (primary_.hidden()) {
         uchar* key = pk_buffer_.room(kRowIdBytes);
@@ -148,13 +152,19 @@ int ha_teak::extra(enum ha_extra_function operation) {
     case HA_EXTRA_INSERT_WITH_UPDATE:
         replaces_ = true;
         break;
+    case HA_EXTRA_IGNORE_DUP_KEY:
+        ignores_duplicates_ = true;
+        break;
     case HA_EXTRA_WRITE_CANNOT_REPLACE:
-    case HA_EXTRA_NO_IGNORE_DUP_KEY:
         replaces_ = false;
+        break;
+    case HA_EXTRA_NO_IGNORE_DUP_KEY:
+        replaces_ = ignores_duplicates_ = false;
         break;
     case HA_EXTRA_BEGIN_COPY:
     case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
         copying_alter_ = true;
+        if (operation == HA_EXTRA_BEGIN_ALTER_IGNORE_COPY) ignores_duplicates_ = true;
         defer_indexes();
         break;
     case HA_EXTRA_END_COPY:

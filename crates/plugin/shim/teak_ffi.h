@@ -321,6 +321,8 @@ typedef enum teak_isolation {
 teak_status teak_session_new(teak_engine* engine, void* thd, uint64_t id, teak_session** out);
 /* Rolls an open transaction back; a prepared one is left to teak_commit_by_xid / teak_rollback_by_xid. */
 void teak_session_free(teak_session* session);
+/* Memory for sorting rows with TEAK_ROW_SORT. */
+void teak_session_set_sort_bytes(teak_session* session, uint64_t bytes);
 void teak_session_set_lock_wait_timeout(teak_session* session, uint64_t milliseconds); /* default 50,000 */
 /* teak_snapshot_isolation: 1 (default) = writing or locking what was committed after the snapshot is TEAK_CONFLICT.
    Counts from the next teak_txn_begin or teak_txn_set_isolation. */
@@ -340,8 +342,10 @@ teak_status teak_open_snapshot(teak_session* session);
 
 /* A statement begins (once each statement, after teak_txn_begin): the point a statement rollback returns to. */
 teak_status teak_statement_begin(teak_session* session);
-/* No more rows with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to be rolled back. */
-teak_status teak_append_end(teak_session* session);
+/* No more rows with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to be rolled back.
+   TEAK_DUPLICATE, only after rows with TEAK_ROW_SORT, fills *duplicate. */
+typedef struct teak_duplicate teak_duplicate;
+teak_status teak_append_end(teak_session* session, teak_duplicate* duplicate);
 /* It ended inside a transaction that goes on. READ COMMITTED drops the snapshot. */
 teak_status teak_statement_commit(teak_session* session);
 /* Undoes its writes, keeps its locks. */
@@ -464,13 +468,15 @@ enum {
     TEAK_ROW_NO_LOCKS =
         4, /* nobody else can see the table (copying ALTER, temporary table): no locks; uniqueness is still checked */
     TEAK_ROW_APPEND =
-        8 /* one of many rows that a statement inserts: may go to the file past the log; teak_append_end follows */
+        8, /* one of many rows that a statement inserts: may go to the file past the log; teak_append_end follows */
+    TEAK_ROW_SORT =
+        16 /* with TEAK_ROW_APPEND: a duplicate primary key ends the statement, so teak_append_end may be the one that tells */
 };
 
-typedef struct teak_duplicate {
+struct teak_duplicate {
     uint32_t tree; /* which tree found it: 0 = primary key, else the entry's tree */
     teak_bytes pk; /* primary key of the existing row; valid until the session's next row operation */
-} teak_duplicate;
+};
 
 /*
   Each is atomic over all trees: on any error the row and all entries are as before (locks may be kept). Waits for locks as needed.

@@ -131,7 +131,7 @@ fn of_error(error: &Error) -> Status {
         Error::TableExists(_) => Status::Exists,
         Error::NoSuchTable(_) => Status::NoTable,
         Error::NoSuchTree(_) => Status::Misuse,
-        Error::DuplicateEntry { .. } => Status::Duplicate,
+        Error::DuplicateEntry { .. } | Error::DuplicateRow { .. } => Status::Duplicate,
         Error::Xid(_) => Status::NoXid,
         Error::ReadOnly(_) => Status::ReadOnly,
         Error::TooLarge { .. } => Status::TooLarge,

@@ -37,11 +37,13 @@ pub struct Manner {
     pub no_locks: bool,
     /// One of many rows of a statement, which [`Session::finish_append`] ends.
     pub append: bool,
+    /// It may be told at that end that the primary key is taken, so that rows in no order can be sorted before.
+    pub sorts: bool,
 }
 
 impl Default for Manner {
     fn default() -> Manner {
-        Manner { duplicate: LockMode::Shared, fresh_key: false, no_locks: false, append: false }
+        Manner { duplicate: LockMode::Shared, fresh_key: false, no_locks: false, append: false, sorts: false }
     }
 }
 
@@ -223,7 +225,8 @@ impl Session {
         manner: Manner,
         duplicate_tree: &mut u32,
     ) -> Result<()> {
-        let claimed = match (manner.no_locks, manner.fresh_key) {
+        let sorted = manner.append && manner.sorts && self.sorts(rows, pk)?;
+        let claimed = match (manner.no_locks, manner.fresh_key || sorted) {
             (true, true) => Ok(()),
             (true, false) => self.claim_unlocked(rows, pk),
             (false, true) => self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait).map(drop),

@@ -20,6 +20,8 @@ pub const MAX_XID: usize = 160;
 
 /// Trees whose probe cursor a transaction keeps.
 const MAX_PROBES: usize = 32;
+/// Memory for sorting until somebody says otherwise.
+const DEFAULT_SORT_BYTES: usize = 16 << 20;
 
 /// Isolation as the server knows it; whether REPEATABLE READ is strict is the session's setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +86,8 @@ pub struct Session {
     prepared: bool,
     statement: Option<Savepoint>,
     savepoints: Vec<Savepoint>,
+    /// Memory for sorting rows that are inserted in no order, in bytes.
+    sort_bytes: usize,
     /// Rows that were appended and are to be checked against range locks.
     appended: Option<Appended>,
     /// Cursors for uniqueness checks, one a tree. They hold their tree, so they go with the transaction.
@@ -106,6 +110,7 @@ impl Session {
             prepared: false,
             statement: None,
             savepoints: Vec::new(),
+            sort_bytes: DEFAULT_SORT_BYTES,
             appended: None,
             probes: Vec::new(),
             duplicate_pk: Vec::new(),
@@ -120,6 +125,11 @@ impl Session {
     /// Longest wait for a lock.
     pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
         self.waits.timeout = timeout;
+    }
+
+    /// Memory for sorting rows that are inserted in no order.
+    pub fn set_sort_bytes(&mut self, bytes: usize) {
+        self.sort_bytes = bytes;
     }
 
     /// Whether writing or locking what was committed after the snapshot is a conflict; for levels set from now on.
@@ -376,9 +386,23 @@ impl Session {
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_insert(tree, key, wait))
     }
 
+    /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_append`] tells then if its key is taken.
+    pub(crate) fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        let bytes = self.sort_bytes;
+        Ok(self.txn()?.sorts(tree, key, bytes)?)
+    }
+
     /// `key` was appended to `tree`.
     pub(crate) fn note_appended(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        let sorting = self.txn()?.is_sorting(tree);
         match &mut self.appended {
+            Some(appended) if sorting && Arc::ptr_eq(&appended.tree, tree) => {
+                if *key < *appended.first {
+                    appended.first = key.to_vec();
+                } else if *key > *appended.last {
+                    appended.last = key.to_vec();
+                }
+            }
             Some(appended) if Arc::ptr_eq(&appended.tree, tree) && *key > *appended.last => {
                 appended.last.clear();
                 appended.last.extend_from_slice(key);
@@ -398,7 +422,12 @@ impl Session {
     /// was not there yet.
     pub fn finish_append(&mut self) -> Result<()> {
         let Some(txn) = &mut self.txn else { return Ok(()) };
-        txn.finish_append()?;
+        if let Err(error) = txn.finish_append() {
+            if let Error::DuplicateRow { key } = &error {
+                self.duplicate_pk.clone_from(key);
+            }
+            return Err(error.into());
+        }
         let Some(Appended { tree, first, last }) = self.appended.take() else { return Ok(()) };
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_inserts(&tree, &first, &last, wait))
     }

@@ -6,12 +6,13 @@
 //! finish ──> waits until the blocks are in the file ──> redo: one operation a block
 //! ```
 //!
-//! What has been gathered is nobody's to see: reads and writes of the transaction's own that could miss it, savepoints and
+//! Rows that do not ascend may be sorted first (see [`super::sorting`]). What has been gathered is nobody's to see: reads and writes of the transaction's own that could miss it, savepoints and
 //! the end of the transaction have it written first. So it never spans a savepoint, and a rollback to one drops it whole.
 
 use super::shared::Shared;
 use crate::checkpoint::direct::{DirectBlock, TableFile};
 use crate::log::{Op, OpKind};
+use crate::sort::Sorter;
 use crate::store::Space;
 use crate::tree::block::{Block, Value};
 use crate::tree::builder::BlockBuilder;
@@ -46,6 +47,8 @@ pub(super) struct Append {
     attaches: bool,
     /// Something was in the way: rows are written one by one.
     refused: bool,
+    /// Rows are sorted first; nothing is gathered meanwhile.
+    pub(super) sorter: Option<Sorter>,
 }
 
 impl Append {
@@ -59,11 +62,17 @@ impl Append {
             waiting: Vec::new(),
             attaches: false,
             refused: false,
+            sorter: None,
         }
     }
 
+    /// Where the rows belong.
+    pub(super) fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
     /// Whether `key` lies behind all that was appended.
-    fn is_beyond(&self, key: &[u8]) -> bool {
+    pub(super) fn is_beyond(&self, key: &[u8]) -> bool {
         self.last_key.is_empty() || *key > *self.last_key
     }
 
@@ -76,7 +85,23 @@ impl Append {
     }
 
     fn is_empty(&self) -> bool {
-        self.builder.is_empty() && self.gathered.is_empty() && self.waiting.is_empty()
+        self.builder.is_empty()
+            && self.gathered.is_empty()
+            && self.waiting.is_empty()
+            && self.sorter.is_none()
+    }
+
+    /// Whether no row has left it.
+    pub(super) fn is_all_gathered(&self) -> bool {
+        !self.attaches && !self.refused && !self.builder.is_empty()
+    }
+
+    /// Takes all rows out again, which [`Append::is_all_gathered`].
+    pub(super) fn take_gathered(&mut self) -> Vec<Block> {
+        let mut blocks = std::mem::take(&mut self.gathered);
+        blocks.push(self.builder.finish());
+        self.last_key.clear();
+        blocks
     }
 }
 
@@ -96,6 +121,17 @@ impl Direct {
     /// Whether there is anything that the redo does not have yet.
     pub(super) fn has_writes(&self) -> bool {
         self.append.as_ref().is_some_and(|append| !append.is_empty())
+    }
+
+    /// What is being appended, if it is to `tree`.
+    pub(super) fn append_to(&mut self, tree: &Arc<Tree>) -> Option<&mut Append> {
+        self.append.as_deref_mut().filter(|append| Arc::ptr_eq(&append.tree, tree))
+    }
+
+    /// What waits to be sorted, and for which tree.
+    pub(super) fn take_sorter(&mut self) -> Option<(Arc<Tree>, Sorter)> {
+        let append = self.append.as_deref_mut()?;
+        Some((append.tree.clone(), append.sorter.take()?))
     }
 
     /// What was appended since the last savepoint is undone.
@@ -126,7 +162,7 @@ impl Direct {
 }
 
 impl Work {
-    /// Like an insert by [`Work::write`]. The key is not in the tree; the caller has locked it.
+    /// Like an insert by [`Work::write`]. The key is not in the tree, or [`Work::sorts`] has said yes; the caller has locked it.
     pub(super) fn append(
         &mut self,
         shared: &Shared,
@@ -134,6 +170,9 @@ impl Work {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        if let Some(sorter) = self.direct.append_to(tree).and_then(|append| append.sorter.as_mut()) {
+            return sorter.push(key, value);
+        }
         let fits = |append: &Append| Arc::ptr_eq(&append.tree, tree) && append.is_beyond(key);
         if !self.direct.append.as_deref().is_some_and(fits) {
             let early = self.direct.append.as_deref().is_some_and(|append| !append.attaches);
@@ -173,11 +212,12 @@ impl Work {
         tree: &Arc<Tree>,
         key: Option<&[u8]>,
     ) -> Result<()> {
-        match &self.direct.append {
-            Some(append) if Arc::ptr_eq(&append.tree, tree) => match key {
-                Some(key) if append.is_beyond(key) => Ok(()),
-                _ => self.write_gathered(shared),
-            },
+        match self.direct.append_to(tree) {
+            Some(append) if append.sorter.is_some() => {
+                self.write_sorted(shared)?;
+                self.write_gathered(shared)
+            }
+            Some(append) if key.is_none_or(|key| !append.is_beyond(key)) => self.write_gathered(shared),
             _ => Ok(()),
         }
     }
@@ -196,6 +236,7 @@ impl Work {
         if self.direct.append.is_none() {
             return Ok(());
         }
+        self.write_sorted(shared)?;
         self.write_gathered(shared)?;
         self.settle_waiting(shared, 0)?;
         self.direct.append = None;

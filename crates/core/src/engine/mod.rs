@@ -28,6 +28,7 @@ mod prepared;
 mod settings;
 mod shared;
 mod snapshots;
+mod sorting;
 mod statistics;
 mod tables;
 #[cfg(test)]

@@ -104,6 +104,18 @@ impl Transaction {
         writing(&mut self.work, &self.shared)?.append(&self.shared, tree, key, value)
     }
 
+    /// Whether the row with `key`, which is to be appended, is going to be sorted first, in `sort_bytes` of memory: it does not lie behind the
+    /// ones before, and the tree has no others. Then its key may be taken: whatever writes the sorted rows, [`Transaction::finish_append`]
+    /// at the latest, gives [`Error::DuplicateRow`].
+    pub fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8], sort_bytes: usize) -> Result<bool> {
+        writing(&mut self.work, &self.shared)?.sorts(&self.shared, tree, key, sort_bytes)
+    }
+
+    /// Whether rows of the tree wait to be sorted.
+    pub fn is_sorting(&mut self, tree: &Arc<Tree>) -> bool {
+        self.work.as_deref_mut().is_some_and(|work| work.is_sorting(tree))
+    }
+
     /// Everything that was appended is where other transactions meet it. After an error roll back to a savepoint before it.
     pub fn finish_append(&mut self) -> Result<()> {
         self.work.as_deref_mut().map_or(Ok(()), |work| work.finish_append(&self.shared))

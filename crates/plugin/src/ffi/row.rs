@@ -45,6 +45,7 @@ fn manner(flags: u32) -> Manner {
         fresh_key: flags & 2 != 0,
         no_locks: flags & 4 != 0,
         append: flags & 8 != 0,
+        sorts: flags & 16 != 0,
     }
 }
 

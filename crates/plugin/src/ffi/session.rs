@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::border::{put, RawBytes, SessionHandle};
 use super::engine::{share, with_engine};
 use super::guard::{run, value};
+use super::row::RawDuplicate;
 use crate::callbacks::Thd;
 use crate::engine::EngineHandle;
 use crate::outcome::{Result, Status, Stop};
@@ -91,6 +92,18 @@ pub unsafe extern "C" fn teak_session_free(session: *mut SessionHandle) {
     let session = unsafe { Box::from_raw(session) };
     let engine = session.engine.clone();
     value(Some(&engine), (), || drop(session));
+}
+
+/// `teak_session_set_sort_bytes`
+#[no_mangle]
+pub unsafe extern "C" fn teak_session_set_sort_bytes(session: *const SessionHandle, bytes: u64) {
+    // SAFETY: the handle is open. What cannot fail has no status.
+    let _ = unsafe {
+        with_session(session, |session| {
+            session.set_sort_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
+            Ok(())
+        })
+    };
 }
 
 /// `teak_session_set_lock_wait_timeout`
@@ -182,9 +195,22 @@ pub unsafe extern "C" fn teak_statement_begin(session: *const SessionHandle) -> 
 
 /// `teak_append_end`
 #[no_mangle]
-pub unsafe extern "C" fn teak_append_end(session: *const SessionHandle) -> Status {
-    // SAFETY: the handle is open.
-    unsafe { with_session(session, Session::finish_append) }
+pub unsafe extern "C" fn teak_append_end(
+    session: *const SessionHandle,
+    duplicate: *mut RawDuplicate,
+) -> Status {
+    // SAFETY: the handle is open, the result writable or NULL.
+    unsafe {
+        with_session(session, |session| {
+            let result = session.finish_append();
+            if let Err(stop) = &result {
+                if stop.status() == Status::Duplicate {
+                    put(duplicate, RawDuplicate { tree: 0, pk: RawBytes::of(&session.duplicate_pk) });
+                }
+            }
+            result
+        })
+    }
 }
 
 /// `teak_statement_commit`

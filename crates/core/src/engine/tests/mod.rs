@@ -7,6 +7,7 @@ mod ddl;
 mod dictionary;
 mod holes;
 mod snapshots;
+mod sorting;
 mod stress;
 mod transactions;
 

@@ -1,0 +1,91 @@
+//! New rows in no order, for a tree that has none: they are sorted, and then appended as others (see [`super::append`]).
+//!
+//! ```text
+//! rows ──> gathered while they ascend ──(one that does not)──> sorter: memory, then the spill file
+//! end of the statement, or what would see the rows ──> sorted ──> append ──> blocks
+//! ```
+//!
+//! Whether a key is taken shows when the rows are sorted: two with one key meet there, and each is looked up in the tree, where the caller's
+//! locks keep things as they are. So this is for statements that a duplicate ends, whenever it is found.
+
+use super::append::Append;
+use super::shared::Shared;
+use super::work::Work;
+use crate::sort::Sorter;
+use crate::tree::block::Value;
+use crate::tree::{Reader, Tree, TreeCursor};
+use crate::types::Timestamp;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+impl Work {
+    /// Whether the row with `key` is going to be sorted: if others are, or if it is the first that does not lie behind what was gathered, and
+    /// that is all there is. `sort_bytes` is the memory that sorting may take.
+    pub(super) fn sorts(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        sort_bytes: usize,
+    ) -> Result<bool> {
+        let Some(append) = self.direct.append_to(tree) else { return Ok(false) };
+        if append.sorter.is_some() {
+            return Ok(true);
+        }
+        if append.is_beyond(key) || !append.is_all_gathered() || !tree.is_empty()? {
+            return Ok(false);
+        }
+        let mut sorter = Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background);
+        move_gathered(append, &mut sorter)?;
+        append.sorter = Some(sorter);
+        Ok(true)
+    }
+
+    /// Whether rows of the tree wait to be sorted.
+    pub(super) fn is_sorting(&mut self, tree: &Arc<Tree>) -> bool {
+        self.direct.append_to(tree).is_some_and(|append| append.sorter.is_some())
+    }
+
+    /// Appends what was sorted. [`Error::DuplicateRow`] if a key is taken; the rows behind it are gone then.
+    pub(super) fn write_sorted(&mut self, shared: &Shared) -> Result<()> {
+        let Some((tree, sorter)) = self.direct.take_sorter() else { return Ok(()) };
+        let mut sorted = sorter.finish()?;
+        let mut cursor = TreeCursor::new(tree.clone());
+        let mut last: Option<Vec<u8>> = None;
+        while sorted.advance()? {
+            let (key, value) = sorted.entry();
+            if last.as_deref() == Some(key) || self.is_there(&mut cursor, key)? {
+                return Err(Error::DuplicateRow { key: key.to_vec() });
+            }
+            self.append(shared, &tree, key, value)?;
+            let last = last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+        }
+        Ok(())
+    }
+
+    /// Whether the tree has `key`, whoever committed it, or by this transaction.
+    fn is_there(&self, cursor: &mut TreeCursor, key: &[u8]) -> Result<bool> {
+        let own = self.status();
+        cursor.get(&Reader { snapshot: Timestamp::MAX, own, pending: false, fate: None }, key)
+    }
+}
+
+/// Has the sorter take the rows that were gathered.
+fn move_gathered(append: &mut Append, sorter: &mut Sorter) -> Result<()> {
+    let mut key = Vec::new();
+    for block in append.take_gathered() {
+        for at in 0..block.len() {
+            block.key_into(at, &mut key);
+            match block.value(at) {
+                Value::Inline(value) => sorter.push(&key, value)?,
+                Value::Blob(_) => {
+                    let path = append.tree().space().path();
+                    return Err(Error::corrupt(path, 0, "a large value among gathered rows"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
