@@ -94,12 +94,7 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
         indexes.push_back(&codecs[i]);
         trees.push_back(meta_.tree_of(added_key(info, i)));
     }
-    if (!error) {
-        THD* thd = ha_thd();
-        const char* stage = thd_proc_info(thd, "Building indexes");
-        error = build(indexes, trees);
-        thd_proc_info(thd, stage);
-    }
+    if (!error) error = build(indexes, trees);
     if (error == HA_ERR_FOUND_DUPP_KEY) {
         memcpy(altered->record[0], table->record[0], altered->s->reclength);
         print_keydup_error(altered, keys[duplicate_part_], MYF(0));

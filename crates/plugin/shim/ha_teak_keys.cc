@@ -19,11 +19,22 @@ constexpr ha_rows kRowsToDefer = 1000;
 /* Fewer rows are not worth gathering. */
 constexpr ha_rows kRowsToAppend = 64;
 
+/* What SHOW PROCESSLIST shows of a build, and its KILL. */
+struct Progress {
+    THD* thd;
+    ulonglong expected;
+
+    static int report(void* context, uint64_t done) {
+        const Progress* progress = static_cast<Progress*>(context);
+        thd_progress_report(progress->thd, done, std::max<ulonglong>(progress->expected, done));
+        return thd_kill_level(progress->thd) != THD_IS_NOT_KILLED;
+    }
+};
+
 /* A scan by several threads; its functions are called by the engine. */
 struct Scan {
+    Progress progress;
     EntryPlan plan;
-    THD* thd;
-    ha_rows expected;
 
     static void* begin(void* context) {
         EntryMaker* maker = new (std::nothrow) EntryMaker(static_cast<Scan*>(context)->plan);
@@ -38,9 +49,7 @@ struct Scan {
     }
     static void end(void* maker) { delete static_cast<EntryMaker*>(maker); }
     static int watch(void* context, uint64_t rows) {
-        const Scan* scan = static_cast<Scan*>(context);
-        thd_progress_report(scan->thd, rows, std::max<ulonglong>(scan->expected, rows));
-        return thd_kill_level(scan->thd) != THD_IS_NOT_KILLED;
+        return Progress::report(&static_cast<Scan*>(context)->progress, rows);
     }
 };
 
@@ -105,12 +114,7 @@ int ha_teak::enable_indexes(key_map map, bool persist) {
     if (!enabled) return 0;
     /* What a build that did not come to its end may have left. */
     if (int error = alter_indexes(disabled_indexes_, enabled)) return error;
-    THD* thd = ha_thd();
-    const char* stage = thd_proc_info(thd, "Building indexes");
-    thd_progress_init(thd, 1);
     int error = build_indexes(enabled);
-    thd_progress_end(thd);
-    thd_proc_info(thd, stage);
     if (error) return error;
     return alter_indexes(disabled_indexes_ & ~enabled, 0);
 }
@@ -134,16 +138,25 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     teak_build* build = nullptr;
     teak_status status = teak_build_new(table_, trees.data(), trees.size(), sort_buffer_bytes(ha_thd()), &build);
     if (status != TEAK_OK) return fail(status);
+    THD* thd = ha_thd();
+    const char* before = thd_proc_info(thd, "Building indexes");
+    /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has one. */
+    const bool stages = !copying_alter_;
+    if (stages) thd_progress_init(thd, 2);
     MY_BITMAP* read_set = tmp_use_all_columns(table, &table->read_set);
     reads_for_build_ = true;
     /* Only the server can compute virtual columns, and only in its TABLE. */
     int error = table->vfield ? feed_record_by_record(build, indexes) : feed_by_threads(build, indexes);
     if (!error) {
-        status = teak_build_finish(build);
+        Progress progress{thd, teak_build_entries(build)};
+        if (stages) thd_progress_next_stage(thd);
+        status = teak_build_finish(build, Progress::report, &progress);
         error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &duplicate_part_)) : fail(status);
     }
     reads_for_build_ = false;
     tmp_restore_column_map(&table->read_set, read_set);
+    if (stages) thd_progress_end(thd);
+    thd_proc_info(thd, before);
     teak_build_free(build);
     return error;
 }
@@ -159,9 +172,8 @@ int ha_teak::feed_by_threads(teak_build* build, const std::vector<const IndexCod
     need(primary_.key());
     for (const IndexCodec* index : indexes)
         need(index->key());
-    Scan scan{{&rows_, &primary_, &indexes, &columns, table->s->rec_buff_length},
-              ha_thd(),
-              std::max<ha_rows>(estimate_rows_upper_bound(), 1)};
+    Scan scan{{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)},
+              {&rows_, &primary_, &indexes, &columns, table->s->rec_buff_length}};
     const teak_row_reader reader{Scan::begin, Scan::row, Scan::end, Scan::watch};
     int error = fail(teak_build_feed(session(), build, &reader, &scan));
     my_bitmap_free(&columns);

@@ -7,6 +7,7 @@
 use super::shared::Shared;
 use super::tables::Table;
 use super::transaction::Transaction;
+use super::watch::Watch;
 use crate::sort::Sorter;
 use crate::tree::{Tree, TreeLoader};
 use crate::types::{Isolation, WriteOp};
@@ -75,13 +76,17 @@ impl TreeBuild {
         self.parts[part].sorter.push(key, value)
     }
 
-    /// Sorts and loads, several trees at a time, and makes a checkpoint. After an error, [`Error::DuplicateEntry`] if two entries of a
-    /// tree have one key, the trees are not to be used.
-    pub fn finish(self) -> Result<()> {
-        let entries: u64 = self.parts.iter().map(|part| part.sorter.entries()).sum();
-        match entries < LOGGED_ENTRIES {
+    /// Entries of all trees so far.
+    pub fn entries(&self) -> u64 {
+        self.parts.iter().map(|part| part.sorter.entries()).sum()
+    }
+
+    /// Sorts and loads, several trees at a time, and makes a checkpoint. `watch` is told, now and then, how many entries are loaded; its error
+    /// ends the build. After any error, [`Error::DuplicateEntry`] if two entries of a tree have one key, the trees are not to be used.
+    pub fn finish(self, watch: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
+        match self.entries() < LOGGED_ENTRIES {
             true => self.write(),
-            false => self.load(),
+            false => self.load(&Watch::new(&watch)),
         }
     }
 
@@ -101,7 +106,7 @@ impl TreeBuild {
         Ok(())
     }
 
-    fn load(self) -> Result<()> {
+    fn load(self, watch: &Watch<'_>) -> Result<()> {
         let TreeBuild { shared, table, parts, .. } = self;
         let trees: Vec<Arc<Tree>> = parts.iter().map(|part| part.tree.clone()).collect();
         let threads = shared.hurried_writers().min(parts.len());
@@ -112,10 +117,10 @@ impl TreeBuild {
         let work = || -> Result<()> {
             loop {
                 let Some(part) = queue.lock().pop() else { return Ok(()) };
-                load(part)?;
+                load(part, watch)?;
             }
         };
-        crate::threads::share(threads, "teak-build", work)?;
+        crate::threads::share(threads, "teak-build", || watch.outcome(work()))?;
         shared.mark_dirty(trees.iter());
         let durable = shared.checkpoint(false, shared.hurried_writers());
         drop(table);
@@ -123,10 +128,23 @@ impl TreeBuild {
     }
 }
 
-fn load(part: Part) -> Result<()> {
+fn load(part: Part, watch: &Watch<'_>) -> Result<()> {
     let tree = part.tree.clone();
     let mut loader = TreeLoader::new(&tree);
-    part.sorted(|key, value| loader.push(key, value))?;
+    let (mut loaded, mut stopped) = (0, false);
+    let outcome = part.sorted(|key, value| {
+        loaded += 1;
+        stopped = !watch.goes_on(loaded)?;
+        match stopped {
+            false => loader.push(key, value),
+            true => Err(Error::Interrupted),
+        }
+    });
+    if stopped {
+        // What counts is why another thread has failed.
+        return Ok(());
+    }
+    outcome?;
     let entries = loader.finish()?;
     tree.add_entries(entries as i64);
     Ok(())

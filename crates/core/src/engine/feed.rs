@@ -9,19 +9,17 @@
 
 use super::build::TreeBuild;
 use super::transaction::Transaction;
+use super::watch::Watch;
 use crate::sort::Sorter;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Seek, View};
 use crate::Result;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
-use std::thread::ThreadId;
 
 /// Ranges for each thread: those that end first take from the others' share.
 const RANGES_PER_THREAD: usize = 8;
-/// How often a thread looks whether it is to go on.
-const ROWS_BETWEEN_LOOKS: u64 = if cfg!(test) { 10 } else { 1024 };
 
 /// Where a thread puts the entries of its rows.
 pub struct Feed {
@@ -72,6 +70,7 @@ impl TreeBuild {
         M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
     {
         txn.show_append(rows, None)?;
+        let watch = Watch::new(&watch);
         let scan = Scan::new(rows, txn.reader(View::Latest), threads, &watch)?;
         let threads = threads.min(scan.ranges());
         let done = Mutex::new(Vec::new());
@@ -82,8 +81,7 @@ impl TreeBuild {
             done.lock().push(feed);
             Ok(())
         };
-        let work = || work().inspect_err(|_| scan.stopped.store(true, Ordering::Relaxed)); // Relaxed: a hint
-        crate::threads::share(threads, "teak-scan", work)?;
+        crate::threads::share(threads, "teak-scan", || watch.outcome(work()))?;
         done.into_inner().into_iter().try_for_each(|feed| self.take(feed.parts))
     }
 }
@@ -95,11 +93,7 @@ struct Scan<'a> {
     /// Between the ranges.
     cuts: Vec<Vec<u8>>,
     next_range: AtomicUsize,
-    rows_done: AtomicU64,
-    /// A thread has failed.
-    stopped: AtomicBool,
-    caller: ThreadId,
-    watch: &'a (dyn Fn(u64) -> Result<()> + Sync),
+    watch: &'a Watch<'a>,
 }
 
 impl<'a> Scan<'a> {
@@ -107,18 +101,10 @@ impl<'a> Scan<'a> {
         rows: &'a Arc<Tree>,
         reader: Reader<'a>,
         threads: usize,
-        watch: &'a (dyn Fn(u64) -> Result<()> + Sync),
+        watch: &'a Watch<'a>,
     ) -> Result<Scan<'a>> {
-        Ok(Scan {
-            rows,
-            reader,
-            cuts: rows.cuts(threads * RANGES_PER_THREAD)?,
-            next_range: AtomicUsize::new(0),
-            rows_done: AtomicU64::new(0),
-            stopped: AtomicBool::new(false),
-            caller: std::thread::current().id(),
-            watch,
-        })
+        let cuts = rows.cuts(threads * RANGES_PER_THREAD)?;
+        Ok(Scan { rows, reader, cuts, next_range: AtomicUsize::new(0), watch })
     }
 
     fn ranges(&self) -> usize {
@@ -141,21 +127,11 @@ impl<'a> Scan<'a> {
             while found && high.is_none_or(|high| cursor.key() < &high[..]) {
                 take(cursor.key(), cursor.value()?)?;
                 rows += 1;
-                if rows % ROWS_BETWEEN_LOOKS == 0 && !self.look()? {
+                if !self.watch.goes_on(rows)? {
                     return Ok(());
                 }
                 found = cursor.next(&self.reader)?;
             }
         }
-    }
-
-    /// Whether to go on.
-    fn look(&self) -> Result<bool> {
-        // Relaxed: a count for reports, and a hint.
-        let rows = self.rows_done.fetch_add(ROWS_BETWEEN_LOOKS, Ordering::Relaxed) + ROWS_BETWEEN_LOOKS;
-        if std::thread::current().id() == self.caller {
-            (self.watch)(rows)?;
-        }
-        Ok(!self.stopped.load(Ordering::Relaxed)) // Relaxed: as above
     }
 }

@@ -34,6 +34,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod watch;
 mod work;
 
 pub use crate::tree::{Held, Tree};

@@ -2,12 +2,14 @@
 
 use super::border::{array, put, RawBytes, TableHandle};
 use super::engine::with_engine;
+use super::feed::{report, Context, WatchFunction};
 use super::guard::{run, value};
 use super::table::RawTreeSpec;
 use crate::core_engine::{Table, TreeBuild, TreeSource};
 use crate::engine::EngineHandle;
 use crate::outcome::{Status, Stop};
 use crate::unique::primary_key;
+use std::os::raw::c_void;
 use std::sync::Arc;
 use teak_core::Error;
 
@@ -113,17 +115,31 @@ pub unsafe extern "C" fn teak_build_add(
 
 /// `teak_build_finish`
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_finish(handle: *mut BuildHandle) -> Status {
+pub unsafe extern "C" fn teak_build_finish(
+    handle: *mut BuildHandle,
+    watch: WatchFunction,
+    context: *mut c_void,
+) -> Status {
     // SAFETY: the handle is open or NULL and used by one thread.
     let handle = unsafe { handle.as_mut() };
+    let context = Context(context);
     let Some(BuildHandle { engine, build, duplicate, .. }) = handle else { return Status::Misuse };
     run(Some(engine), || {
-        let outcome = build.take().ok_or(Stop::Misuse("a build that is finished"))?.finish();
+        let build = build.take().ok_or(Stop::Misuse("a build that is finished"))?;
+        let outcome = build.finish(|entries| report(watch, context, entries));
         if let Err(Error::DuplicateEntry { part, value }) = &outcome {
             *duplicate = Some((*part, value.clone()));
         }
         Ok(outcome?)
     })
+}
+
+/// `teak_build_entries`
+#[no_mangle]
+pub unsafe extern "C" fn teak_build_entries(handle: *const BuildHandle) -> u64 {
+    // SAFETY: the handle is open or NULL and used by one thread.
+    let handle = unsafe { handle.as_ref() };
+    handle.and_then(|handle| handle.build.as_ref()).map_or(0, TreeBuild::entries)
 }
 
 /// `teak_build_duplicate`

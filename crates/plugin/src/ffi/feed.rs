@@ -22,8 +22,11 @@ pub struct RawRowReader {
     begin: Option<unsafe extern "C" fn(context: *mut c_void) -> *mut c_void>,
     row: Option<unsafe extern "C" fn(*mut c_void, *mut FeedHandle, RawBytes, RawBytes) -> u32>,
     end: Option<unsafe extern "C" fn(maker: *mut c_void)>,
-    watch: Option<unsafe extern "C" fn(context: *mut c_void, rows: u64) -> c_int>,
+    watch: WatchFunction,
 }
+
+/// Told on the calling thread how much is done; not 0: stop.
+pub type WatchFunction = Option<unsafe extern "C" fn(context: *mut c_void, done: u64) -> c_int>;
 
 /// `teak_feed`: lives for the time of one row.
 pub struct FeedHandle<'a> {
@@ -35,7 +38,7 @@ pub struct FeedHandle<'a> {
 
 /// What the shim's functions get, from whatever thread.
 #[derive(Clone, Copy)]
-struct Context(*mut c_void);
+pub struct Context(pub *mut c_void);
 
 // SAFETY: the shim promises functions that several threads may call with it.
 unsafe impl Send for Context {}
@@ -64,13 +67,14 @@ impl RawRowReader {
             false => Ok(Maker { reader: self, made, build }),
         }
     }
+}
 
-    fn watch(&self, context: Context, rows: u64) -> teak_core::Result<()> {
-        // SAFETY: called on the thread that called `teak_build_feed`.
-        match self.watch.is_some_and(|watch| unsafe { watch(context.0, rows) } != 0) {
-            true => Err(Error::Interrupted),
-            false => Ok(()),
-        }
+/// Calls the shim's function, on the thread that the shim came on.
+pub(super) fn report(watch: WatchFunction, context: Context, done: u64) -> teak_core::Result<()> {
+    // SAFETY: the shim promised a function that takes its context.
+    match watch.is_some_and(|watch| unsafe { watch(context.0, done) } != 0) {
+        true => Err(Error::Interrupted),
+        false => Ok(()),
     }
 }
 
@@ -139,7 +143,7 @@ pub unsafe extern "C" fn teak_build_feed(
             let mut maker = reader.maker(context, &source)?;
             Ok(move |pk: &[u8], row: &[u8], feed: &mut Feed| maker.row(pk, row, feed))
         };
-        Ok(build.feed(session.txn()?, table.tree(0), maker, |rows| reader.watch(context, rows))?)
+        Ok(build.feed(session.txn()?, table.tree(0), maker, |rows| report(reader.watch, context, rows))?)
     };
     // SAFETY: the session is open, and no other thread works for it.
     unsafe { with_session(session, feed) }

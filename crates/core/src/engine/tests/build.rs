@@ -43,7 +43,7 @@ fn build(engine: &Engine, rows: u64, sort_bytes: u64) -> Result<()> {
         let (key, value) = entry(i);
         build.add(0, &key, &value)?;
     }
-    build.finish()
+    build.finish(|_| Ok(()))
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn threads_that_share_a_scan_feed_each_row_once_as_its_transaction_sees_it() {
         other.write(table.tree(0), &key(10_006), WriteOp::Insert(b"not mine")).unwrap();
         let mut build = engine.build_trees(&table, &[1], sort_bytes).unwrap();
         build.feed_by(threads, &mut txn, table.tree(0), || Ok(make), |_| Ok(())).unwrap();
-        build.finish().unwrap();
+        build.finish(|_| Ok(())).unwrap();
         assert!(all(&engine, table.tree(1)) == entries(0..rows + 50), "{rows} rows, {threads} threads");
         assert_eq!(table.tree(1).entries(), rows + 50);
     }
@@ -124,6 +124,11 @@ fn an_error_of_any_thread_or_of_who_watches_ends_a_scan() {
     let stopped = build.feed_by(3, &mut txn, table.tree(0), failing, |_| Ok(()));
     assert!(matches!(stopped, Err(Error::OutOfMemory("a row"))));
     drop(build);
+    // Also while the entries are loaded.
+    let mut build = engine.build_trees(&table, &[1], 0).unwrap();
+    build.feed_by(1, &mut txn, table.tree(0), || Ok(make), |_| Ok(())).unwrap();
+    assert_eq!(build.entries(), 5000);
+    assert!(matches!(build.finish(watched), Err(Error::Interrupted)));
     assert!(all(&engine, table.tree(1)).is_empty());
 }
 
@@ -149,7 +154,7 @@ fn an_unsorted_feed_with_a_key_twice_is_an_error_and_changes_nothing() {
     for (key, value) in [(b"b", b"2"), (b"a", b"1"), (b"b", b"1")] {
         build.add(0, key, value).unwrap();
     }
-    let outcome = build.finish();
+    let outcome = build.finish(|_| Ok(()));
     assert!(
         matches!(&outcome, Err(Error::DuplicateEntry { part: 0, value }) if value == b"1"),
         "{outcome:?}"
@@ -157,7 +162,7 @@ fn an_unsorted_feed_with_a_key_twice_is_an_error_and_changes_nothing() {
     assert!(all(&engine, table.tree(1)).is_empty());
     put(&engine, table.tree(1), &[("k", "v")]);
     let build = engine.build_trees(&table, &[1], 1 << 20).unwrap();
-    assert!(matches!(build.finish(), Err(Error::Corrupt { .. })), "the tree is not empty");
+    assert!(matches!(build.finish(|_| Ok(())), Err(Error::Corrupt { .. })), "the tree is not empty");
 }
 
 #[test]
