@@ -74,9 +74,9 @@ class Tools(Comparison):
 
     def write_dump(self, engine, counter, single):
         """The file for `mariadb` and `teak load`, and the directory for `myloader`; made once."""
-        name = f"{engine.lower()}-{'auto' if counter else 'plain'}-{'single' if single else 'extended'}"
-        path, directory = os.path.join(self.dumps, name + ".sql"), os.path.join(self.dumps, name)
         count = self.arguments.single_rows if single else self.arguments.rows
+        name = f"{engine.lower()}-{'auto' if counter else 'plain'}-{'single' if single else 'extended'}-{count}"
+        path, directory = os.path.join(self.dumps, name + ".sql"), os.path.join(self.dumps, name)
         if os.path.exists(path) and os.path.exists(os.path.join(directory, "metadata")):
             return path, directory, count
         os.makedirs(directory, exist_ok=True)
