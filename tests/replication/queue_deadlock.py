@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, free_port, rows, value, wait_until, waits
+from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows, value, wait_until, waits
 from server import Server
 
 # Far below the lock wait timeout, far above what a rollback takes.
@@ -76,13 +76,10 @@ def main():
         replica.install()
         primary.start(PRIMARY_OPTIONS)
         connection = primary.connect(autocommit=True)
-        rows(connection, "SET sql_log_bin = 0")
-        rows(connection, "GRANT REPLICATION SLAVE ON *.* TO repl@127.0.0.1 IDENTIFIED BY 'repl'")
+        let_replicate(connection)
         replica.start(REPLICA_OPTIONS + PARALLEL_OPTIONS + [f"--teak-lock-wait-timeout={LOCK_WAIT_TIMEOUT}"])
         connection = replica.connect(autocommit=True)
-        rows(connection, f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl',"
-             " MASTER_PASSWORD='repl', MASTER_USE_GTID=slave_pos")
-        rows(connection, "START SLAVE")
+        follow(connection, port)
         failed = sum(stalls(primary, replica, engine) for engine in ("InnoDB", "Teak"))
     finally:
         replica.kill()

@@ -153,6 +153,19 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def let_replicate(primary):
+    """An account for replicas; nothing more of this connection is logged."""
+    rows(primary, "SET sql_log_bin = 0")
+    rows(primary, "GRANT REPLICATION SLAVE ON *.* TO repl@127.0.0.1 IDENTIFIED BY 'repl'")
+
+
+def follow(replica, port):
+    """Makes the server a replica of the one at `port`."""
+    rows(replica, f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl',"
+         " MASTER_PASSWORD='repl', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1")
+    rows(replica, "START SLAVE")
+
+
 def expect(found, expected, what):
     if found != expected:
         raise AssertionError(f"{what}: found {found!r}, expected {expected!r}")
@@ -218,8 +231,7 @@ class Test:
         for statement in SCHEMA:
             rows(connection, statement)
         self.base = sequence(value(connection, "SELECT @@gtid_binlog_pos"))
-        rows(connection, "SET sql_log_bin = 0")
-        rows(connection, "GRANT REPLICATION SLAVE ON *.* TO repl@127.0.0.1 IDENTIFIED BY 'repl'")
+        let_replicate(connection)
         connection.close()
         seed = self.random.random()
         self.clients = [Client(self.primary, n, self.quota, f"{seed} {n}") for n in range(CLIENTS)]
@@ -229,9 +241,7 @@ class Test:
 
         self.replica.start(REPLICA_OPTIONS)
         connection = self.replica.connect(autocommit=True)
-        rows(connection, f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={self.port}, MASTER_USER='repl',"
-             " MASTER_PASSWORD='repl', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1")
-        rows(connection, "START SLAVE")
+        follow(connection, self.port)
         # The server creates it in the background, and no transaction uses it before.
         wait_until(connection, lambda: self.position_engine(connection) is not None, POSITION_TABLE)
         expect(self.position_engine(connection), "Teak", f"engine of {POSITION_TABLE}")

@@ -17,7 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, free_port, rows, value, wait_until
+from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows, value, wait_until
 from server import Server
 
 # Far above what the rollbacks take, far below one lock wait timeout.
@@ -62,9 +62,7 @@ def attempt(primary, replica, port, engine, options):
     replica.install()
     replica.start(options)
     control, holder = replica.connect(autocommit=True), replica.connect(autocommit=False)
-    rows(control, f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl',"
-         " MASTER_PASSWORD='repl', MASTER_USE_GTID=slave_pos")
-    rows(control, "START SLAVE")
+    follow(control, port)
     catch_up(writer, control)
     rows(holder, f"SELECT * FROM {table} WHERE id = 'a' FOR UPDATE")
     rows(writer, "BEGIN")
@@ -99,8 +97,7 @@ def main():
         primary.install()
         primary.start(PRIMARY_OPTIONS)
         connection = primary.connect(autocommit=True)
-        rows(connection, "SET sql_log_bin = 0")
-        rows(connection, "GRANT REPLICATION SLAVE ON *.* TO repl@127.0.0.1 IDENTIFIED BY 'repl'")
+        let_replicate(connection)
         parallel = REPLICA_OPTIONS + PARALLEL_OPTIONS + TIMEOUT_OPTIONS
         for options in (parallel, parallel + BINLOG_OPTIONS):
             if attempt(primary, replica, port, arguments.engine, options):

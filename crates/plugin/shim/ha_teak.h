@@ -226,7 +226,7 @@ class ha_teak final : public handler {
     bool bulk_insert_ = false;        /* many rows, between start_bulk_insert and end_bulk_insert */
     bool appends_ = false;            /* so many that they may go past the log */
     bool sorts_ = false;              /* and be sorted before */
-    bool reads_for_build_ = false;    /* a scan of all rows, whoever wrote them */
+    bool reads_latest_ = false;       /* rows whoever wrote them */
     uint32_t duplicate_part_ = 0;     /* of a build: which index two rows have one key of */
     ulonglong disabled_indexes_ = 0;  /* as the table's metadata says */
     ulonglong deferred_indexes_ = 0;  /* to be built at the end of the bulk insert */

@@ -31,6 +31,26 @@ struct Progress {
     }
 };
 
+/* As long as it lives the handler reads all columns of rows, whoever wrote them. */
+class WholeRows {
+  public:
+    WholeRows(TABLE* table, bool& latest)
+        : table_(table), read_set_(tmp_use_all_columns(table, &table->read_set)), latest_(latest) {
+        latest_ = true;
+    }
+    ~WholeRows() {
+        latest_ = false;
+        tmp_restore_column_map(&table_->read_set, read_set_);
+    }
+    WholeRows(const WholeRows&) = delete;
+    WholeRows& operator=(const WholeRows&) = delete;
+
+  private:
+    TABLE* table_;
+    MY_BITMAP* read_set_;
+    bool& latest_;
+};
+
 /* A scan by several threads; its functions are called by the engine. */
 struct Scan {
     Progress progress;
@@ -143,8 +163,6 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has one. */
     const bool stages = !copying_alter_;
     if (stages) thd_progress_init(thd, 2);
-    MY_BITMAP* read_set = tmp_use_all_columns(table, &table->read_set);
-    reads_for_build_ = true;
     /* Only the server can compute virtual columns, and only in its TABLE. */
     int error = table->vfield ? feed_record_by_record(build, indexes) : feed_by_threads(build, indexes);
     if (!error) {
@@ -153,8 +171,6 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
         status = teak_build_finish(build, Progress::report, &progress);
         error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &duplicate_part_)) : fail(status);
     }
-    reads_for_build_ = false;
-    tmp_restore_column_map(&table->read_set, read_set);
     if (stages) thd_progress_end(thd);
     thd_proc_info(thd, before);
     teak_build_free(build);
@@ -182,6 +198,7 @@ int ha_teak::feed_by_threads(teak_build* build, const std::vector<const IndexCod
 
 /* Two rows have one key: reads one of them, and leaves the scan open so that its BLOBs stay until it is shown. */
 int ha_teak::read_duplicate(teak_bytes pk) {
+    WholeRows whole(table, reads_latest_);
     Buffer buffer;
     uchar* place = buffer.room(2 + pk.len);
     if (!place) return HA_ERR_OUT_OF_MEM;
@@ -193,8 +210,8 @@ int ha_teak::read_duplicate(teak_bytes pk) {
 }
 
 int ha_teak::feed_record_by_record(teak_build* build, const std::vector<const IndexCodec*>& indexes) {
-    THD* thd = ha_thd();
-    const ha_rows rows = std::max<ha_rows>(estimate_rows_upper_bound(), 1);
+    WholeRows whole(table, reads_latest_);
+    Progress progress{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)};
     if (int error = ha_rnd_init(true)) return error;
     int error;
     ha_rows done = 0;
@@ -209,12 +226,9 @@ int ha_teak::feed_record_by_record(teak_build* build, const std::vector<const In
                 error = fail(teak_build_add(build, part, entry.key, entry.value));
         }
         if (error) break;
-        if (++done % kRowsBetweenReports == 0) {
-            if (thd_kill_level(thd) != THD_IS_NOT_KILLED) {
-                error = HA_ERR_ABORTED_BY_USER;
-                break;
-            }
-            thd_progress_report(thd, done, std::max(rows, done));
+        if (++done % kRowsBetweenReports == 0 && Progress::report(&progress, done)) {
+            error = HA_ERR_ABORTED_BY_USER;
+            break;
         }
     }
     int ended = ha_rnd_end();
@@ -260,12 +274,8 @@ int ha_teak::end_append() {
     teak_duplicate duplicate{};
     int error = note_duplicate(teak_append_end(session(), &duplicate), duplicate);
     if (error != HA_ERR_FOUND_DUPP_KEY || inited != NONE) return error;
-    MY_BITMAP* read_set = tmp_use_all_columns(table, &table->read_set);
-    reads_for_build_ = true;
     read_duplicate(duplicate.pk);
     ha_rnd_end();
-    reads_for_build_ = false;
-    tmp_restore_column_map(&table->read_set, read_set);
     return error;
 }
 

@@ -302,7 +302,7 @@ typedef struct teak_row_reader {
 } teak_row_reader;
 /* The rows are those that the session's transaction sees as the latest, its own included. */
 teak_status teak_build_feed(teak_session* session, teak_build* build, const teak_row_reader* reader, void* context);
-/* Sorts, loads and makes a checkpoint; `watch`, on the calling thread, as in teak_row_reader, with entries of all trees. TEAK_DUPLICATE if two entries of a unique index have one key. Not to be called twice; the
+/* Sorts, loads and makes a checkpoint; `watch` is as in teak_row_reader, with entries of all trees. TEAK_DUPLICATE if two entries of a unique index have one key. Not to be called twice; the
    build is freed all the same. */
 teak_status teak_build_finish(teak_build* build, int (*watch)(void* context, uint64_t entries), void* context);
 uint64_t teak_build_entries(const teak_build* build);

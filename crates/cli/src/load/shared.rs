@@ -96,6 +96,27 @@ impl Shared {
         Session::new(self.settings.database.as_ref().map(|name| name.clone().into_bytes()))
     }
 
+    /// Brings a connection from the session that it is in into `wanted`; `anew` makes another where no way leads there.
+    pub fn enter(
+        &self,
+        (connection, session): (&mut Connection, &mut Session),
+        wanted: &Session,
+        anew: impl FnOnce() -> Result<Connection, LoadError>,
+    ) -> Result<(), LoadError> {
+        let changes = match wanted.changes_from(session) {
+            Some(changes) => changes,
+            None => {
+                *connection = anew()?;
+                wanted.changes_from(&self.first_session()).unwrap_or_default()
+            }
+        };
+        for change in changes {
+            connection.execute(change)?;
+        }
+        *session = wanted.clone();
+        Ok(())
+    }
+
     pub fn skips_errors(&self) -> bool {
         self.on_error == OnError::Skip
     }

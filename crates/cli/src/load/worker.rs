@@ -90,18 +90,8 @@ impl<'a> Worker<'a> {
 
     /// Brings the connection into the session in which the dump has these statements.
     fn enter(&mut self, wanted: &Session) -> Result<(), LoadError> {
-        let changes = match wanted.changes_from(&self.session) {
-            Some(changes) => changes,
-            None => {
-                self.connection = self.shared.connect()?;
-                wanted.changes_from(&self.shared.first_session()).unwrap_or_default()
-            }
-        };
-        for change in changes {
-            self.connection.execute(change)?;
-        }
-        self.session = wanted.clone();
-        Ok(())
+        let shared = self.shared;
+        shared.enter((&mut self.connection, &mut self.session), wanted, || Ok(shared.connect()?))
     }
 
     fn insert(&mut self, task: &Task, facts: &Facts) -> Result<(), LoadError> {

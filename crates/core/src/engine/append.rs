@@ -66,11 +66,6 @@ impl Append {
         }
     }
 
-    /// Where the rows belong.
-    pub(super) fn tree(&self) -> &Arc<Tree> {
-        &self.tree
-    }
-
     /// Whether `key` lies behind all that was appended.
     pub(super) fn is_beyond(&self, key: &[u8]) -> bool {
         self.last_key.is_empty() || *key > *self.last_key
@@ -173,8 +168,7 @@ impl Work {
         if let Some(sorter) = self.direct.append_to(tree).and_then(|append| append.sorter.as_mut()) {
             return sorter.push(key, value);
         }
-        let fits = |append: &Append| Arc::ptr_eq(&append.tree, tree) && append.is_beyond(key);
-        if !self.direct.append.as_deref().is_some_and(fits) {
+        if !self.direct.append_to(tree).is_some_and(|append| append.is_beyond(key)) {
             let early = self.direct.append.as_deref().is_some_and(|append| !append.attaches);
             self.direct.interleaved += u32::from(early);
             self.finish_append(shared)?;
@@ -224,9 +218,9 @@ impl Work {
 
     /// Before another write of the transaction's own to `tree`: the redo has what came before.
     pub(super) fn finish_append_to(&mut self, shared: &Shared, tree: &Arc<Tree>) -> Result<()> {
-        match &self.direct.append {
-            Some(append) if Arc::ptr_eq(&append.tree, tree) => self.finish_append(shared),
-            _ => Ok(()),
+        match self.direct.append_to(tree) {
+            Some(_) => self.finish_append(shared),
+            None => Ok(()),
         }
     }
 
@@ -284,17 +278,7 @@ impl Work {
     }
 
     fn write_rows(&mut self, shared: &Shared, tree: &Arc<Tree>, block: &Block) -> Result<()> {
-        let mut key = Vec::new();
-        for at in 0..block.len() {
-            block.key_into(at, &mut key);
-            match block.value(at) {
-                Value::Inline(value) => self.write_row(shared, tree, &key, WriteOp::Insert(value))?,
-                Value::Blob(_) => {
-                    return Err(Error::corrupt(tree.space().path(), 0, "a large value among gathered rows"))
-                }
-            }
-        }
-        Ok(())
+        for_each_row(tree, block, |key, value| self.write_row(shared, tree, key, WriteOp::Insert(value)))
     }
 
     /// Waits for the oldest blocks but for `keep`, and puts them into the redo.
@@ -324,4 +308,23 @@ impl Work {
         }
         Ok(())
     }
+}
+
+/// Gives key and value of each row of a gathered block to `take`.
+pub(super) fn for_each_row(
+    tree: &Tree,
+    block: &Block,
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut key = Vec::new();
+    for at in 0..block.len() {
+        block.key_into(at, &mut key);
+        match block.value(at) {
+            Value::Inline(value) => take(&key, value)?,
+            Value::Blob(_) => {
+                return Err(Error::corrupt(tree.space().path(), 0, "a large value among gathered rows"))
+            }
+        }
+    }
+    Ok(())
 }

@@ -29,12 +29,14 @@ struct Part {
 
 /// A build under way. Dropped unfinished it leaves the trees empty.
 pub struct TreeBuild {
-    pub(super) shared: Arc<Shared>,
+    shared: Arc<Shared>,
     /// Keeps the table open.
     table: Arc<Table>,
     parts: Vec<Part>,
     /// Memory for sorting the entries of one tree.
     sort_bytes: usize,
+    /// How many work for it at a time.
+    pub(super) threads: usize,
 }
 
 impl TreeBuild {
@@ -52,7 +54,8 @@ impl TreeBuild {
             sorter: Sorter::new(shared.context.spill.clone(), each, shared.background),
         };
         let parts = trees.iter().enumerate().map(part).collect();
-        Ok(TreeBuild { table: table.clone(), parts, sort_bytes: each, shared })
+        let threads = shared.hurried_writers();
+        Ok(TreeBuild { table: table.clone(), parts, sort_bytes: each, threads, shared })
     }
 
     /// For one of `threads` that sort entries of all parts at a time.
@@ -107,9 +110,9 @@ impl TreeBuild {
     }
 
     fn load(self, watch: &Watch<'_>) -> Result<()> {
-        let TreeBuild { shared, table, parts, .. } = self;
+        let TreeBuild { shared, table, parts, threads, .. } = self;
         let trees: Vec<Arc<Tree>> = parts.iter().map(|part| part.tree.clone()).collect();
-        let threads = shared.hurried_writers().min(parts.len());
+        let loaders = threads.min(parts.len());
         // The largest first, so that no thread is left with it at the end.
         let mut queue = parts;
         queue.sort_by_key(|part| part.sorter.entries());
@@ -120,9 +123,9 @@ impl TreeBuild {
                 load(part, watch)?;
             }
         };
-        crate::threads::share(threads, "teak-build", || watch.outcome(work()))?;
+        crate::threads::share(loaders, "teak-build", || watch.outcome(work()))?;
         shared.mark_dirty(trees.iter());
-        let durable = shared.checkpoint(false, shared.hurried_writers());
+        let durable = shared.checkpoint(false, threads);
         drop(table);
         durable
     }

@@ -55,24 +55,10 @@ impl TreeBuild {
     where
         M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
     {
-        self.feed_by(self.shared.hurried_writers(), txn, rows, maker, watch)
-    }
-
-    pub(super) fn feed_by<M>(
-        &mut self,
-        threads: usize,
-        txn: &mut Transaction,
-        rows: &Arc<Tree>,
-        maker: impl Fn() -> Result<M> + Sync,
-        watch: impl Fn(u64) -> Result<()> + Sync,
-    ) -> Result<()>
-    where
-        M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
-    {
         txn.show_append(rows, None)?;
         let watch = Watch::new(&watch);
-        let scan = Scan::new(rows, txn.reader(View::Latest), threads, &watch)?;
-        let threads = threads.min(scan.ranges());
+        let scan = Scan::new(rows, txn.reader(View::Latest), self.threads, &watch)?;
+        let threads = self.threads.min(scan.ranges());
         let done = Mutex::new(Vec::new());
         let work = || {
             let mut feed = Feed { parts: self.sorters(threads) };

@@ -8,11 +8,10 @@
 //! Whether a key is taken shows when the rows are sorted: two with one key meet there, and each is looked up in the tree, where the caller's
 //! locks keep things as they are. So this is for statements that a duplicate ends, whenever it is found.
 
-use super::append::Append;
+use super::append::for_each_row;
 use super::shared::Shared;
 use super::work::Work;
 use crate::sort::Sorter;
-use crate::tree::block::Value;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::Timestamp;
 use crate::{Error, Result};
@@ -36,7 +35,9 @@ impl Work {
             return Ok(false);
         }
         let mut sorter = Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background);
-        move_gathered(append, &mut sorter)?;
+        for block in append.take_gathered() {
+            for_each_row(tree, &block, |key, value| sorter.push(key, value))?;
+        }
         append.sorter = Some(sorter);
         Ok(true)
     }
@@ -51,16 +52,14 @@ impl Work {
         let Some((tree, sorter)) = self.direct.take_sorter() else { return Ok(()) };
         let mut sorted = sorter.finish()?;
         let mut cursor = TreeCursor::new(tree.clone());
-        let mut last: Option<Vec<u8>> = None;
         while sorted.advance()? {
             let (key, value) = sorted.entry();
-            if last.as_deref() == Some(key) || self.is_there(&mut cursor, key)? {
+            // As they ascend, one that does not lie behind what is gathered is the last of it.
+            let twin = self.direct.append_to(&tree).is_some_and(|append| !append.is_beyond(key));
+            if twin || self.is_there(&mut cursor, key)? {
                 return Err(Error::DuplicateRow { key: key.to_vec() });
             }
             self.append(shared, &tree, key, value)?;
-            let last = last.get_or_insert_default();
-            last.clear();
-            last.extend_from_slice(key);
         }
         Ok(())
     }
@@ -70,22 +69,4 @@ impl Work {
         let own = self.status();
         cursor.get(&Reader { snapshot: Timestamp::MAX, own, pending: false, fate: None }, key)
     }
-}
-
-/// Has the sorter take the rows that were gathered.
-fn move_gathered(append: &mut Append, sorter: &mut Sorter) -> Result<()> {
-    let mut key = Vec::new();
-    for block in append.take_gathered() {
-        for at in 0..block.len() {
-            block.key_into(at, &mut key);
-            match block.value(at) {
-                Value::Inline(value) => sorter.push(&key, value)?,
-                Value::Blob(_) => {
-                    let path = append.tree().space().path();
-                    return Err(Error::corrupt(path, 0, "a large value among gathered rows"));
-                }
-            }
-        }
-    }
-    Ok(())
 }

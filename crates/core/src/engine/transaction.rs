@@ -108,7 +108,9 @@ impl Transaction {
     /// ones before, and the tree has no others. Then its key may be taken: whatever writes the sorted rows, [`Transaction::finish_append`]
     /// at the latest, gives [`Error::DuplicateRow`].
     pub fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8], sort_bytes: usize) -> Result<bool> {
-        writing(&mut self.work, &self.shared)?.sorts(&self.shared, tree, key, sort_bytes)
+        // It only says where the row is going to: the append that follows looks whether anything may be written.
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        work.sorts(&self.shared, tree, key, sort_bytes)
     }
 
     /// Whether rows of the tree wait to be sorted.

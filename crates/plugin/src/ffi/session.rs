@@ -47,6 +47,19 @@ pub unsafe fn with_session(
     })
 }
 
+/// Changes something of the session's state that cannot fail, and so has no status.
+///
+/// # Safety
+/// As [`with_session`].
+unsafe fn tell(handle: *const SessionHandle, change: impl FnOnce(&mut Session)) {
+    let body = |session: &mut Session| {
+        change(session);
+        Ok(())
+    };
+    // SAFETY: by the contract of this function.
+    let _ = unsafe { with_session(handle, body) };
+}
+
 /// Reads something off the session's state.
 ///
 /// # Safety
@@ -97,13 +110,8 @@ pub unsafe extern "C" fn teak_session_free(session: *mut SessionHandle) {
 /// `teak_session_set_sort_bytes`
 #[no_mangle]
 pub unsafe extern "C" fn teak_session_set_sort_bytes(session: *const SessionHandle, bytes: u64) {
-    // SAFETY: the handle is open. What cannot fail has no status.
-    let _ = unsafe {
-        with_session(session, |session| {
-            session.set_sort_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
-            Ok(())
-        })
-    };
+    // SAFETY: the handle is open.
+    unsafe { tell(session, |session| session.set_sort_bytes(usize::try_from(bytes).unwrap_or(usize::MAX))) }
 }
 
 /// `teak_session_set_lock_wait_timeout`
@@ -112,25 +120,15 @@ pub unsafe extern "C" fn teak_session_set_lock_wait_timeout(
     session: *const SessionHandle,
     milliseconds: u64,
 ) {
-    // SAFETY: the handle is open. What cannot fail has no status.
-    let _ = unsafe {
-        with_session(session, |session| {
-            session.set_lock_wait_timeout(Duration::from_millis(milliseconds));
-            Ok(())
-        })
-    };
+    // SAFETY: the handle is open.
+    unsafe { tell(session, |session| session.set_lock_wait_timeout(Duration::from_millis(milliseconds))) }
 }
 
 /// `teak_session_set_snapshot_isolation`
 #[no_mangle]
 pub unsafe extern "C" fn teak_session_set_snapshot_isolation(session: *const SessionHandle, strict: u8) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_session(session, |session| {
-            session.set_strict(strict != 0);
-            Ok(())
-        })
-    };
+    // SAFETY: the handle is open.
+    unsafe { tell(session, |session| session.set_strict(strict != 0)) }
 }
 
 /// `teak_txn_begin`

@@ -86,15 +86,21 @@ fn a_waiter_can_be_killed() {
     });
 }
 
+/// Who has locked the row 3, and who is not going to wait for it long.
+fn holder_and_waiter(bench: &Bench, holding: &Connection, waiting: &Connection) -> (Session, Session) {
+    let mut holder = bench.patient(holding);
+    bench.get(&mut holder, "3", EXCLUSIVE).unwrap();
+    let mut waiter = bench.patient(waiting);
+    waiter.set_lock_wait_timeout(Duration::from_millis(10));
+    (holder, waiter)
+}
+
 #[test]
 fn the_server_learns_who_waits_for_whom() {
     let bench = Bench::new();
     three(&bench);
     let (holding, waiting) = (Connection::default(), Connection::default());
-    let mut holder = bench.patient(&holding);
-    bench.get(&mut holder, "3", EXCLUSIVE).unwrap();
-    let mut waiter = bench.patient(&waiting);
-    waiter.set_lock_wait_timeout(Duration::from_millis(10));
+    let (_holder, mut waiter) = holder_and_waiter(&bench, &holding, &waiting);
     assert!(is_timeout(bench.get(&mut waiter, "3", EXCLUSIVE)));
     assert_eq!(*waiting.waited_for.lock().unwrap(), [holding.thd().0 as usize]);
 }
@@ -104,10 +110,7 @@ fn the_server_acts_on_reports_while_nothing_is_locked() {
     let bench = Bench::new();
     three(&bench);
     let (holding, waiting) = (Connection::default(), Connection::default());
-    let mut holder = bench.patient(&holding);
-    bench.get(&mut holder, "3", EXCLUSIVE).unwrap();
-    let mut waiter = bench.patient(&waiting);
-    waiter.set_lock_wait_timeout(Duration::from_millis(10));
+    let (holder, mut waiter) = holder_and_waiter(&bench, &holding, &waiting);
     let (engine, txn) = (bench.engine.clone(), holder.txn_id());
     let acted = Rc::new(Cell::new(false));
     let act = |acted: &Rc<Cell<bool>>| -> ReportsMade {

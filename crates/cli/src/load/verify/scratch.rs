@@ -77,19 +77,13 @@ impl<'a> Checker<'a> {
     }
 
     fn enter(&mut self, wanted: &Session) -> Result<(), LoadError> {
-        let changes = match wanted.changes_from(&self.session) {
-            Some(changes) => changes,
-            None => {
-                self.connection = connect(self.shared)?;
-                self.made.clear();
-                wanted.changes_from(&self.shared.first_session()).unwrap_or_default()
-            }
-        };
-        for change in changes {
-            self.connection.execute(change)?;
-        }
-        self.session = wanted.clone();
-        Ok(())
+        let (shared, made) = (self.shared, &mut self.made);
+        shared.enter((&mut self.connection, &mut self.session), wanted, || {
+            let connection = connect(shared)?;
+            // The tables went with the other.
+            made.clear();
+            Ok(connection)
+        })
     }
 
     fn make(&mut self, table: &Table, facts: &Arc<Facts>) -> Result<(), LoadError> {

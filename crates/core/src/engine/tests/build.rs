@@ -92,7 +92,8 @@ fn threads_that_share_a_scan_feed_each_row_once_as_its_transaction_sees_it() {
         let mut other = engine.begin(Isolation::ReadCommitted);
         other.write(table.tree(0), &key(10_006), WriteOp::Insert(b"not mine")).unwrap();
         let mut build = engine.build_trees(&table, &[1], sort_bytes).unwrap();
-        build.feed_by(threads, &mut txn, table.tree(0), || Ok(make), |_| Ok(())).unwrap();
+        build.threads = threads;
+        build.feed(&mut txn, table.tree(0), || Ok(make), |_| Ok(())).unwrap();
         build.finish(|_| Ok(())).unwrap();
         assert!(all(&engine, table.tree(1)) == entries(0..rows + 50), "{rows} rows, {threads} threads");
         assert_eq!(table.tree(1).entries(), rows + 50);
@@ -110,7 +111,7 @@ fn an_error_of_any_thread_or_of_who_watches_ends_a_scan() {
         true => Err(Error::Interrupted),
         false => Ok(()),
     };
-    let stopped = build.feed_by(1, &mut txn, table.tree(0), || Ok(make), watched);
+    let stopped = build.feed(&mut txn, table.tree(0), || Ok(make), watched);
     assert!(matches!(stopped, Err(Error::Interrupted)));
     let failing = || {
         Ok(|key: &[u8], _: &[u8], _: &mut Feed| {
@@ -121,12 +122,13 @@ fn an_error_of_any_thread_or_of_who_watches_ends_a_scan() {
             }
         })
     };
-    let stopped = build.feed_by(3, &mut txn, table.tree(0), failing, |_| Ok(()));
+    build.threads = 3;
+    let stopped = build.feed(&mut txn, table.tree(0), failing, |_| Ok(()));
     assert!(matches!(stopped, Err(Error::OutOfMemory("a row"))));
     drop(build);
     // Also while the entries are loaded.
     let mut build = engine.build_trees(&table, &[1], 0).unwrap();
-    build.feed_by(1, &mut txn, table.tree(0), || Ok(make), |_| Ok(())).unwrap();
+    build.feed(&mut txn, table.tree(0), || Ok(make), |_| Ok(())).unwrap();
     assert_eq!(build.entries(), 5000);
     assert!(matches!(build.finish(watched), Err(Error::Interrupted)));
     assert!(all(&engine, table.tree(1)).is_empty());
