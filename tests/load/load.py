@@ -97,13 +97,13 @@ class Tests:
             done = subprocess.run(command, stdin=dump, capture_output=True, check=False)
         check(may_fail or done.returncode == 0, f"mariadb: {done.stderr.decode(errors='replace')}")
 
-    def command(self, database, *arguments):
+    def command(self, database, *arguments, user="root"):
         """The command line of a load."""
-        return [self.arguments.teak, "load", "--no-defaults", f"--socket={self.server.socket}", "--user=root", f"--database={database}", *arguments]
+        return [self.arguments.teak, "load", "--no-defaults", f"--socket={self.server.socket}", f"--user={user}", f"--database={database}", *arguments]
 
-    def teak(self, database, *arguments, expect=0, **settings):
+    def teak(self, database, *arguments, expect=0, user="root", **settings):
         """A load by teak; its messages."""
-        done = subprocess.run(self.command(database, *arguments), capture_output=True, check=False, timeout=120, **settings)
+        done = subprocess.run(self.command(database, *arguments, user=user), capture_output=True, check=False, timeout=120, **settings)
         text = (done.stdout + done.stderr).decode(errors="replace")
         check(done.returncode == expect, f"teak load ended with {done.returncode} and not {expect}: {text}")
         return text
@@ -352,6 +352,40 @@ class Tests:
                     self.compare("serial", "parallel")
                 except Failure as failure:
                     raise Failure(f"{engine}, round {round_}, killed at over {limit} rows: {failure}\n{resumed}") from failure
+
+    def case_keys_are_built_after_rows(self):
+        """What the server was asked to do: keys are put off before the first row and built after the last, also when the dump says DISABLE KEYS itself."""
+        for engine, build in (("InnoDB", "ADD KEY"), ("Teak", "ENABLE KEYS")):
+            source = self.source(engine)
+            for options in ([], ["--skip-disable-keys"]):
+                path = self.dump(source, *options)
+                self.fresh("parallel")
+                self.server.query("SET GLOBAL log_output = 'TABLE', general_log = 1", database=None)
+                self.server.query("TRUNCATE TABLE mysql.general_log", database=None)
+                self.teak("parallel", path, "--defer-indexes=on")
+                self.server.query("SET GLOBAL general_log = 0, log_output = DEFAULT", database=None)
+                asked = [row[0] for row in self.server.query("SELECT CONVERT(argument USING latin1) FROM mysql.general_log WHERE command_type = 'Query' ORDER BY event_time", database=None)]
+                rows = [at for at, text in enumerate(asked) if text.startswith("INSERT INTO `counted`")]
+                built = [at for at, text in enumerate(asked) if build in text and "`counted`" in text and text.startswith(("ALTER", "/*!40000 ALTER"))]
+                check(rows and built and min(built) > max(rows), f"{engine} {options}: rows {rows}, keys {built}")
+
+    def case_connections_are_refused(self):
+        """A server that gives few connections gets few; with too few for any worker, the load ends with what the server said."""
+        with open(self.big("Teak"), encoding="ascii") as dump:
+            # Views would belong to whoever loads.
+            path = self.write("few.sql", "".join(line for line in dump if "CREATE VIEW" not in line))
+        self.fresh("serial")
+        self.mariadb("serial", path)
+        self.server.query("DROP USER IF EXISTS ''@localhost", database=None)
+        for limit, options in ((2, []), (4, ["--check"]), (4, ["--connections=6"]), (5, []), (6, ["--check", "--connections=5"]), (5, ["--no-record"])):
+            self.server.query(f"CREATE OR REPLACE USER few@localhost IDENTIFIED BY 'few' WITH MAX_USER_CONNECTIONS {limit}", database=None)
+            self.server.query("GRANT ALL ON *.* TO few@localhost", database=None)
+            self.fresh("parallel")
+            text = self.teak("parallel", path, *options, user="few", expect=int(limit == 2), env={**os.environ, "MYSQL_PWD": "few"})
+            check("max_user_connections" in text, f"{limit} {options}: {text}")
+            if limit > 2:
+                check("goes on with fewer connections" in text, f"{limit} {options}: {text}")
+                self.compare("serial", "parallel")
 
     def case_settings_are_restored(self):
         """Relaxed durability ends with the load, however it ends."""

@@ -118,8 +118,10 @@ impl<'a> Loader<'a> {
 
     /// A source begins with a session of its own, as if a client had been started for it.
     fn begin_session(&mut self, database: Option<&str>) -> Result<(), LoadError> {
-        self.main = self.shared.connect()?;
-        self.session = self.shared.first_session();
+        if self.origin.index > 0 {
+            self.main = self.shared.connect()?;
+            self.session = self.shared.first_session();
+        }
         if let Some(database) = database {
             self.session.database = Some(database.as_bytes().to_vec());
             self.main.execute([b"USE ", &super::session::quoted_name(database.as_bytes())[..]].concat())?;
@@ -164,7 +166,7 @@ impl<'a> Loader<'a> {
             Kind::Insert(insert) => self.insert(statement, insert),
             Kind::Table(name) => self.define(statement, &name, Action::Define),
             Kind::CreateTable(name) => self.define(statement, &name, Action::Create),
-            Kind::EnableKeys(name) => self.define(statement, &name, Action::EnableKeys),
+            Kind::DisableKeys(name) => self.define(statement, &name, Action::DisableKeys),
             Kind::Dropped => Ok(()),
             Kind::Exclusive => self.on_its_own(statement),
             Kind::SerialOnly(what) => Err(LoadError::SerialOnly { what, place: self.place(statement) }),

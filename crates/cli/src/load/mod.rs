@@ -18,6 +18,7 @@ mod durability;
 mod error;
 mod input;
 mod loader;
+mod pace;
 mod progress;
 mod queue;
 mod report;
@@ -30,6 +31,7 @@ mod signals;
 mod splitter;
 mod statement;
 mod task;
+mod team;
 mod tokens;
 mod verify;
 mod worker;
@@ -44,12 +46,12 @@ use report::Report;
 use shared::{Beginning, OnError, Shared};
 use std::io::Write;
 use std::path::PathBuf;
+use team::Team;
 use verify::Verify;
-use worker::Worker;
 
-/// Memory for statements that wait for a connection.
+/// Memory for statements that wait for a connection, or for its answer: at least this, and so much for each connection.
 const QUEUE: usize = 32 << 20;
-const MOST_CONNECTIONS: usize = 256;
+const QUEUE_EACH: usize = 1 << 20;
 
 /// Options of `teak load`.
 #[derive(Args, Debug)]
@@ -59,7 +61,7 @@ pub struct Arguments {
     /// Dumps: files, directories of mydumper, - for standard input; plain, gzip, zstd, bzip2 or xz
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Connections that insert [default: twice the processors, from 4 to 16]
+    /// Connections that insert [default: found out while loading, beginning with twice the processors, from 4 to 16]
     #[arg(long, short = 'n', value_name = "N")]
     connections: Option<usize>,
     /// One connection, every statement as it stands, in its order
@@ -106,6 +108,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
         let mut nothing = std::io::sink();
         return dry::run(&sources, &report, arguments.check, if arguments.json { &mut nothing } else { out });
     }
+    let team = Team::new(arguments.connections, arguments.serial)?;
     let settings = Settings::read(&arguments.client)?;
     let mut control = shared::connect(&settings, arguments.skip_log_bin)?;
     signals::catch();
@@ -124,21 +127,12 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
         skip_log_bin: arguments.skip_log_bin,
         resumes: arguments.resume,
         total,
-        queue_bytes: QUEUE,
+        queue_bytes: QUEUE.max(team.most() * QUEUE_EACH),
     });
-    let connections = connections(arguments)?;
+    drop(control);
     let mut loader = Loader::new(&shared, arguments.serial)?;
-    work(&shared, &mut loader, &sources, connections)?;
-    finish(&shared, &mut loader, arguments, connections)
-}
-
-fn connections(arguments: &Arguments) -> Result<usize, LoadError> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let connections = arguments.connections.unwrap_or((2 * processors).clamp(4, 16));
-    if !(1..=MOST_CONNECTIONS).contains(&connections) {
-        return Err(LoadError::Usage(format!("--connections must be from 1 to {MOST_CONNECTIONS}")));
-    }
-    Ok(if arguments.serial { 0 } else { connections })
+    work(&shared, &mut loader, &sources, team)?;
+    finish(&shared, &mut loader, arguments)
 }
 
 /// Records of progress are made if the user may; only `--resume` needs them.
@@ -163,17 +157,12 @@ fn work(
     shared: &Shared,
     loader: &mut Loader<'_>,
     sources: &[input::Source],
-    connections: usize,
+    team: Team,
 ) -> Result<(), LoadError> {
     std::thread::scope(|scope| {
-        let thread = |name: String| std::thread::Builder::new().name(name);
         let start = || -> Result<(), LoadError> {
-            thread("report".into()).spawn_scoped(scope, || shared.report.run())?;
-            for number in 0..connections {
-                let worker = Worker::new(shared)?;
-                thread(format!("load-{number}")).spawn_scoped(scope, move || worker.run())?;
-            }
-            Ok(())
+            std::thread::Builder::new().name("report".into()).spawn_scoped(scope, || shared.report.run())?;
+            team.start(scope, shared)
         };
         if let Err(error) = start().and_then(|()| loader.run(sources)) {
             // Tasks that run end; those that wait do not begin.
@@ -185,19 +174,14 @@ fn work(
     shared.take_failure().map_or(Ok(()), Err)
 }
 
-fn finish(
-    shared: &Shared,
-    loader: &mut Loader<'_>,
-    arguments: &Arguments,
-    connections: usize,
-) -> Result<(), LoadError> {
+fn finish(shared: &Shared, loader: &mut Loader<'_>, arguments: &Arguments) -> Result<(), LoadError> {
     let skipped = shared.counters.skipped.load(std::sync::atomic::Ordering::Relaxed);
     if skipped == 0 {
         loader.remove_records()?;
     }
     let different = shared.verify.as_ref().map_or(Ok(0), |verify| verify.compare(shared))?;
     if !arguments.quiet {
-        shared.report.summary(connections.max(1));
+        shared.report.summary();
     }
     match (skipped, different) {
         (0, 0) => Ok(()),

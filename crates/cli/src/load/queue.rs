@@ -9,8 +9,10 @@
 //! ```
 
 use super::error::LoadError;
+use super::pace::Window;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What the queue must know of a task.
 pub trait Work {
@@ -33,20 +35,51 @@ struct State<T> {
     bytes: usize,
     failed: bool,
     closed: bool,
+    /// Workers that should work: those of smaller numbers.
+    admitted: usize,
+    /// Workers that can: the server gives connections to so many.
+    most: usize,
+    /// Workers that wait for a task.
+    idle: usize,
+    /// Since `watch` began: bytes of tasks that ended, and whether a worker found none.
+    worked: usize,
+    starved: bool,
+}
+
+impl<T> State<T> {
+    fn has_ended(&self) -> bool {
+        self.failed || (self.closed && self.lanes.is_empty())
+    }
+
+    fn admits(&self, worker: usize) -> bool {
+        worker < self.admitted.min(self.most)
+    }
 }
 
 /// Tasks that wait or run.
 pub struct Queue<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
+    /// For workers that are not admitted: what happens to tasks does not wake them.
+    admission: Condvar,
     most_bytes: usize,
 }
 
 impl<T: Work> Queue<T> {
     /// At most about `most_bytes` of tasks wait.
     pub fn new(most_bytes: usize) -> Queue<T> {
-        let state = State { lanes: BTreeMap::new(), bytes: 0, failed: false, closed: false };
-        Queue { state: Mutex::new(state), changed: Condvar::new(), most_bytes }
+        let state = State {
+            lanes: BTreeMap::new(),
+            bytes: 0,
+            failed: false,
+            closed: false,
+            admitted: usize::MAX,
+            most: usize::MAX,
+            idle: 0,
+            worked: 0,
+            starved: false,
+        };
+        Queue { state: Mutex::new(state), changed: Condvar::new(), admission: Condvar::new(), most_bytes }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -90,18 +123,68 @@ impl<T: Work> Queue<T> {
         self.wait_while(|state| !state.lanes.is_empty()).map(drop)
     }
 
-    /// The next task that may run. `None` when there will be none, or after a failure.
-    pub fn take(&self) -> Option<T> {
+    /// Waits until the worker of this number, from 0, is among those that may work. False if there will be no work any more.
+    pub fn admit(&self, worker: usize) -> bool {
         let mut state = self.lock();
-        loop {
-            if state.failed || (state.closed && state.lanes.is_empty()) {
-                return None;
-            }
+        while !state.has_ended() && !state.admits(worker) {
+            state = self.admission.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.has_ended()
+    }
+
+    /// From now on so many workers may work; those above go on with what they have, but get no more.
+    pub fn set_admitted(&self, workers: usize) {
+        self.lock().admitted = workers;
+        self.wake_all();
+    }
+
+    /// There can be no more workers than this, but there is always one. How many there can be now.
+    pub fn limit(&self, most: usize) -> usize {
+        let mut state = self.lock();
+        state.most = state.most.min(most.max(1));
+        let now = state.most;
+        drop(state);
+        self.wake_all();
+        now
+    }
+
+    /// One worker of those that are admitted has to do without its connection from now on, if there are two.
+    pub fn give_way(&self) -> usize {
+        let state = self.lock();
+        let fewer = state.admitted.min(state.most) - 1;
+        drop(state);
+        self.limit(fewer)
+    }
+
+    /// The next task that may run, for the worker of this number. `None` when there will be none, after a failure, and when the
+    /// worker is not admitted any more: `admit` tells.
+    pub fn take(&self, worker: usize) -> Option<T> {
+        let mut state = self.lock();
+        while !state.has_ended() && state.admits(worker) {
             if let Some(task) = Self::first_runnable(&mut state) {
                 return Some(task);
             }
+            state.starved = true;
+            state.idle += 1;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
+        None
+    }
+
+    /// Watches the work for a while. `None` if it ends before.
+    pub fn watch(&self, length: Duration) -> Option<Window> {
+        let began = Instant::now();
+        let mut state = self.lock();
+        (state.worked, state.starved) = (0, state.idle > 0);
+        while !state.has_ended() {
+            let Some(left) = length.checked_sub(began.elapsed()) else {
+                let rate = state.worked as f64 / began.elapsed().as_secs_f64();
+                return Some(Window { rate, starved: state.starved, most: state.most });
+            };
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        None
     }
 
     fn first_runnable(state: &mut State<T>) -> Option<T> {
@@ -121,6 +204,7 @@ impl<T: Work> Queue<T> {
     pub fn done(&self, lane: usize, bytes: usize) {
         let mut state = self.lock();
         state.bytes = state.bytes.saturating_sub(bytes);
+        state.worked += bytes;
         if let Some(entry) = state.lanes.get_mut(&lane) {
             entry.running -= 1;
             entry.barrier_runs = false;
@@ -128,19 +212,27 @@ impl<T: Work> Queue<T> {
                 state.lanes.remove(&lane);
             }
         }
+        if state.has_ended() {
+            self.admission.notify_all();
+        }
         self.changed.notify_all();
+    }
+
+    fn wake_all(&self) {
+        self.changed.notify_all();
+        self.admission.notify_all();
     }
 
     /// No more tasks come: workers end after the last.
     pub fn close(&self) {
         self.lock().closed = true;
-        self.changed.notify_all();
+        self.wake_all();
     }
 
     /// Nothing more is handed out, and whoever waits is told.
     pub fn fail(&self) {
         self.lock().failed = true;
-        self.changed.notify_all();
+        self.wake_all();
     }
 }
 
@@ -173,7 +265,7 @@ mod tests {
             queue.push(step).unwrap();
         }
         let numbers = |queue: &Queue<Step>, count: usize| -> Vec<u32> {
-            (0..count).map(|_| queue.take().unwrap().2).collect()
+            (0..count).map(|_| queue.take(0).unwrap().2).collect()
         };
         assert_eq!(numbers(&queue, 2), [0, 4]);
         queue.done(1, 1);
@@ -185,7 +277,7 @@ mod tests {
         assert_eq!(numbers(&queue, 1), [3]);
         queue.close();
         queue.done(1, 1);
-        assert_eq!(queue.take(), None);
+        assert_eq!(queue.take(0), None);
         queue.wait_for_all().unwrap();
     }
 
@@ -197,7 +289,7 @@ mod tests {
             .map(|_| {
                 let (queue, log) = (queue.clone(), log.clone());
                 std::thread::spawn(move || {
-                    while let Some(step) = queue.take() {
+                    while let Some(step) = queue.take(0) {
                         log.lock().unwrap().push((true, step.clone()));
                         std::thread::yield_now();
                         log.lock().unwrap().push((false, step.clone()));
@@ -227,6 +319,58 @@ mod tests {
     }
 
     #[test]
+    fn only_admitted_workers_get_tasks() {
+        let queue = Arc::new(Queue::new(10));
+        queue.set_admitted(1);
+        queue.push(Step(1, false, 0)).unwrap();
+        assert_eq!(queue.take(1), None);
+        let other = queue.clone();
+        let second = std::thread::spawn(move || (other.admit(1), other.take(1)));
+        assert!(queue.admit(0));
+        assert_eq!(queue.take(0), Some(Step(1, false, 0)));
+        queue.push(Step(1, false, 1)).unwrap();
+        assert!(!second.is_finished());
+        queue.set_admitted(2);
+        assert_eq!(second.join().unwrap(), (true, Some(Step(1, false, 1))));
+        queue.close();
+        queue.done(1, 1);
+        queue.done(1, 1);
+        assert!(!queue.admit(0) && queue.watch(Duration::from_secs(1000)).is_none());
+    }
+
+    #[test]
+    fn connections_that_the_server_refuses_are_not_asked_for_again() {
+        let queue: Queue<Step> = Queue::new(10);
+        queue.set_admitted(8);
+        assert_eq!(queue.limit(5), 5);
+        assert_eq!(queue.limit(7), 5);
+        assert_eq!(queue.give_way(), 4);
+        queue.set_admitted(3);
+        assert_eq!(queue.give_way(), 2);
+        assert!(queue.admit(1) && queue.take(2).is_none());
+        assert_eq!([queue.give_way(), queue.give_way()], [1, 1]);
+        assert_eq!(queue.limit(0), 1);
+    }
+
+    #[test]
+    fn a_window_knows_of_workers_that_had_nothing_to_do() {
+        let queue = Arc::new(Queue::new(10));
+        let window = |length| queue.watch(Duration::from_millis(length)).unwrap();
+        queue.push(Step(1, false, 0)).unwrap();
+        assert_eq!(queue.take(0), Some(Step(1, false, 0)));
+        assert!(!window(1).starved);
+        let other = queue.clone();
+        let idle = std::thread::spawn(move || other.take(1));
+        while queue.lock().idle == 0 {
+            std::thread::yield_now();
+        }
+        assert!(window(1).starved && window(1).starved);
+        queue.push(Step(1, false, 1)).unwrap();
+        assert!(idle.join().unwrap().is_some());
+        assert!(!window(1).starved);
+    }
+
+    #[test]
     fn a_failure_wakes_everybody() {
         let queue = Arc::new(Queue::new(0));
         queue.push(Step(1, false, 0)).unwrap();
@@ -234,7 +378,7 @@ mod tests {
         let pusher = std::thread::spawn(move || waiting.push(Step(1, false, 1)).is_err());
         queue.fail();
         assert!(pusher.join().unwrap());
-        assert_eq!(queue.take(), None);
+        assert_eq!(queue.take(0), None);
         assert!(matches!(queue.wait_for_all(), Err(LoadError::Stopped)));
     }
 }

@@ -1,7 +1,7 @@
 //! What is told while loading and after: a line on a terminal, events as JSON, a summary.
 
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ pub struct Counters {
     pub statements: AtomicU64,
     rows: AtomicU64,
     pub skipped: AtomicU64,
+    /// That insert at present.
+    pub connections: AtomicUsize,
 }
 
 impl Counters {
@@ -79,12 +81,15 @@ impl Report {
 
     fn show(&self) {
         let read = self.counters.read.load(Ordering::Relaxed);
+        let connections = self.counters.connections.load(Ordering::Relaxed);
         let seconds = self.began.elapsed().as_secs_f64().max(0.001);
         let share = self.total.filter(|&total| total > 0).map(|total| read as f64 / total as f64);
         if self.json {
             return self.event(
                 "progress",
-                serde_json::json!({"bytes": read, "total": self.total, "rows": self.counters.rows(), "seconds": seconds}),
+                serde_json::json!({
+                    "bytes": read, "total": self.total, "rows": self.counters.rows(), "seconds": seconds, "connections": connections,
+                }),
             );
         }
         let bar = share.map_or(String::new(), |share| {
@@ -100,7 +105,7 @@ impl Report {
         });
         let rows = self.counters.rows();
         eprint!(
-            "\r\x1b[K{bar}{}  {}/s  {rows} rows  {:.0} rows/s",
+            "\r\x1b[K{bar}{}  {}/s  {rows} rows  {:.0} rows/s  {connections} connections",
             bytes(read as f64),
             bytes(read as f64 / seconds),
             rows as f64 / seconds
@@ -129,7 +134,8 @@ impl Report {
     }
 
     /// What was done, in the end.
-    pub fn summary(&self, connections: usize) {
+    pub fn summary(&self) {
+        let connections = self.counters.connections.load(Ordering::Relaxed);
         let seconds = self.began.elapsed().as_secs_f64().max(0.001);
         let (rows, sql) = (self.counters.rows(), self.counters.sql.load(Ordering::Relaxed));
         let statements = self.counters.statements.load(Ordering::Relaxed);

@@ -9,8 +9,13 @@ use super::session::Session;
 use super::task::{Facts, Task};
 use super::verify::Verify;
 use crate::client::{Connection, Error, Settings};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long it is tried to connect while the server gives no more connections, and how long to wait between.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// What is done about statements that the server refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Default, clap::ValueEnum)]
@@ -38,6 +43,8 @@ pub struct Shared {
     /// Bytes of all inputs, if known.
     pub total: Option<u64>,
     failure: Mutex<Option<LoadError>>,
+    /// That the server gives no more connections was told.
+    refused: AtomicBool,
 }
 
 /// What a load is begun with.
@@ -83,12 +90,46 @@ impl Shared {
             resumes,
             total,
             failure: Mutex::default(),
+            refused: AtomicBool::new(false),
         }
     }
 
-    /// A new connection in the session in which every source begins.
+    /// A new connection in the session in which every source begins. If the server gives no more, a worker has to do without its.
     pub fn connect(&self) -> Result<Connection, Error> {
-        connect(&self.settings, self.skip_log_bin)
+        let began = Instant::now();
+        loop {
+            match connect(&self.settings, self.skip_log_bin) {
+                Err(error) if gives_no_more(&error) && began.elapsed() < PATIENCE => {
+                    self.do_with(self.queue.give_way(), &error);
+                    std::thread::sleep(PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// The connection of a worker; the first always gets one, the others only if there are enough.
+    pub fn connect_worker(&self, number: usize) -> Result<Option<Connection>, Error> {
+        if number == 0 {
+            return self.connect().map(Some);
+        }
+        match connect(&self.settings, self.skip_log_bin) {
+            Err(error) if gives_no_more(&error) => {
+                self.do_with(self.queue.limit(number), &error);
+                Ok(None)
+            }
+            result => result.map(Some),
+        }
+    }
+
+    /// The server refused a connection: from now on there are so many workers.
+    fn do_with(&self, workers: usize, error: &Error) {
+        self.counters.connections.fetch_min(workers, Ordering::Relaxed);
+        if !self.refused.swap(true, Ordering::Relaxed) {
+            self.report.warn(&format!(
+                "the load goes on with fewer connections, as the server gives no more: {error}"
+            ));
+        }
     }
 
     /// The session of a new connection.
@@ -173,6 +214,11 @@ impl Shared {
             .execute(progress.step(task.origin.index, task.range(), &task.table.shown(), done))
             .map(drop)
     }
+}
+
+/// The server, the user or an account's limit has no more connections, at present.
+fn gives_no_more(error: &Error) -> bool {
+    matches!(error.code(), Some(1040 | 1203 | 1226))
 }
 
 /// A connection of a load.

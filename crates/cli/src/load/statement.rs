@@ -14,8 +14,8 @@ pub enum Kind {
     Table(TableName),
     /// `CREATE TABLE`, likewise.
     CreateTable(TableName),
-    /// `ALTER TABLE ... ENABLE KEYS`, likewise.
-    EnableKeys(TableName),
+    /// `ALTER TABLE ... DISABLE KEYS`, likewise.
+    DisableKeys(TableName),
     /// Changes the session only.
     Session,
     Use(Vec<u8>),
@@ -196,8 +196,8 @@ fn alter(mut tokens: Tokens<'_>) -> Option<Kind> {
     if tokens.any_of(&["REFERENCES", "FOREIGN", "RENAME", "EXCHANGE", "UNION", "CONVERT"]) {
         return None;
     }
-    Some(if tokens.accept("ENABLE") && tokens.accept("KEYS") {
-        Kind::EnableKeys(table)
+    Some(if tokens.accept("DISABLE") && tokens.accept("KEYS") && tokens.next().is_none() {
+        Kind::DisableKeys(table)
     } else {
         Kind::Table(table)
     })
@@ -224,7 +224,9 @@ mod tests {
             kind("CREATE TABLE IF NOT EXISTS d.t (a int)"),
             Kind::CreateTable((Some(b"d".to_vec()), b"t".to_vec()))
         );
-        assert_eq!(kind("/*!40000 ALTER TABLE `t` ENABLE KEYS */"), Kind::EnableKeys(table("t")));
+        assert_eq!(kind("/*!40000 ALTER TABLE `t` ENABLE KEYS */"), Kind::Table(table("t")));
+        assert_eq!(kind("/*!40000 ALTER TABLE `t` DISABLE KEYS */"), Kind::DisableKeys(table("t")));
+        assert_eq!(kind("ALTER TABLE `t` DISABLE KEYS, ADD c INT"), Kind::Table(table("t")));
         assert_eq!(kind("ALTER TABLE `t` ADD PRIMARY KEY (`id`)"), Kind::Table(table("t")));
         let trigger = "/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`localhost`*/ /*!50003 TRIGGER `g` BEFORE INSERT ON `t` FOR EACH ROW BEGIN\nSET NEW.a=1; END */";
         assert_eq!(kind(trigger), Kind::Table(table("t")));

@@ -149,8 +149,8 @@ pub enum Action {
     Rows(Arc<Facts>),
     /// Creates the table.
     Create,
-    /// `ALTER TABLE ... ENABLE KEYS`.
-    EnableKeys,
+    /// `ALTER TABLE ... DISABLE KEYS`: as to keys that were put off, it says the same.
+    DisableKeys,
     /// Any other statement about the table. Keys that were put off are built before.
     Define,
 }

@@ -5,6 +5,7 @@
 //! one by one, as a serial load would.
 
 use super::error::{LoadError, Place};
+use super::queue::Work;
 use super::session::Session;
 use super::shared::Shared;
 use super::task::{Action, Facts, Piece, Task, Unit};
@@ -50,23 +51,40 @@ impl Drop for EndOnPanic<'_> {
     }
 }
 
+/// The worker of this number: works when it is admitted, until there is nothing more to do, or something failed.
+pub fn run(shared: &Shared, number: usize) {
+    let _guard = EndOnPanic(shared);
+    while shared.queue.admit(number) {
+        let worked = Worker::connect(shared, number).and_then(|worker| match worker {
+            Some(worker) => worker.work(number),
+            None => Ok(()),
+        });
+        if let Err(error) = worked {
+            return shared.fail(error);
+        }
+    }
+}
+
 impl<'a> Worker<'a> {
-    pub fn new(shared: &'a Shared) -> Result<Worker<'a>, LoadError> {
-        let connection = shared.connect()?;
-        Ok(Worker { shared, connection, session: shared.first_session(), checker: None, affected: 0 })
+    /// With all the connections that its tasks need, so that no worker keeps one while it waits for another. `None`: there are not enough.
+    fn connect(shared: &'a Shared, number: usize) -> Result<Option<Worker<'a>>, LoadError> {
+        let Some(connection) = shared.connect_worker(number)? else { return Ok(None) };
+        let mut checker = None;
+        if shared.verify.is_some() {
+            let Some(second) = shared.connect_worker(number)? else { return Ok(None) };
+            checker = Some(Checker::new(shared, second)?);
+        }
+        Ok(Some(Worker { shared, connection, session: shared.first_session(), checker, affected: 0 }))
     }
 
-    /// Carries out tasks until there are no more, or one fails.
-    pub fn run(mut self) {
-        let _guard = EndOnPanic(self.shared);
-        while let Some(task) = self.shared.queue.take() {
-            use super::queue::Work;
+    /// Carries out tasks while it is admitted and there are any.
+    fn work(mut self, number: usize) -> Result<(), LoadError> {
+        while let Some(task) = self.shared.queue.take(number) {
             let (lane, bytes) = (task.lane(), task.bytes());
-            match self.carry_out(&task) {
-                Ok(()) => self.shared.queue.done(lane, bytes),
-                Err(error) => return self.shared.fail(error),
-            }
+            self.carry_out(&task)?;
+            self.shared.queue.done(lane, bytes);
         }
+        Ok(())
     }
 
     fn carry_out(&mut self, task: &Task) -> Result<(), LoadError> {
@@ -258,7 +276,7 @@ impl<'a> Worker<'a> {
     /// CREATE, ALTER, DROP and such.
     fn define(&mut self, task: &Task) -> Result<(), LoadError> {
         self.shared.note_begun(&mut self.connection, task)?;
-        if matches!(task.action, Action::EnableKeys | Action::Define) {
+        if matches!(task.action, Action::Define) {
             self.shared.deferred.build(&mut self.connection, &task.table, self.shared)?;
         }
         for unit in &task.units {

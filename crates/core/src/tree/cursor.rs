@@ -20,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Looking a key up in a delta costs as much as passing this many entries.
 const LOOK_UP_COST: u32 = 2;
+/// So much is told to a leaf at once, also if the cursor stays there.
+const MOST_MERGED: u32 = 128;
 
 /// A leaf's content, kept alive for the cursor.
 struct Pin {
@@ -30,6 +32,8 @@ struct Pin {
     /// Read when a reader older than the view's horizon comes.
     history: Option<Arc<History>>,
     changes: u64,
+    /// In the life of the tree's structure.
+    moment: u64,
     /// `base` was made for one old snapshot and contains everything; `delta` is empty.
     ephemeral: bool,
     /// Whether `base` has the rows of the leaf's base: not if the reader did not see them.
@@ -174,8 +178,8 @@ impl TreeCursor {
         self.settle();
         self.forget();
         let Node::Leaf(leaf) = &*node else { return Ok(false) };
-        // The number is read first: a view published in between makes the pin look stale, never fresh.
-        let changes = leaf.changes();
+        // The numbers are read first: a view published in between makes the pin look stale, never fresh.
+        let (moment, changes) = (self.tree.changes.now(), leaf.changes());
         let view = leaf.view();
         if !holds(&view) {
             return Ok(false);
@@ -191,7 +195,8 @@ impl TreeCursor {
         {
             self.pinned += 1;
         }
-        self.pin = Some(Pin { view, base, delta, history: None, changes, ephemeral: false, shown, node });
+        self.pin =
+            Some(Pin { view, base, delta, history: None, changes, moment, ephemeral: false, shown, node });
         Ok(true)
     }
 
@@ -202,6 +207,28 @@ impl TreeCursor {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a descent for `key` would lead to the pinned leaf, with the content that is pinned. Who asks after it has locked the key
+    /// misses no write of those who had it locked before: they wrote to the leaf that was responsible then, and nothing has
+    /// changed in that since the pin.
+    fn is_at_home(&self, reader: &Reader<'_>, key: &[u8]) -> bool {
+        self.pin.as_ref().is_some_and(|pin| {
+            pin.view.holds(key) && !pin.ephemeral && self.tree.changes.is_still(pin.moment)
+        }) && self.is_fresh(reader)
+    }
+
+    /// Does what pinning the same leaf again would, without the way there.
+    fn stay(&mut self, reader: &Reader<'_>) -> Result<()> {
+        reader.check()?;
+        if self.merged >= MOST_MERGED {
+            self.settle();
+        }
+        self.forget();
+        if let Some(leaf) = self.pin.as_ref().and_then(|pin| pin.node.leaf()) {
+            leaf.touch();
+        }
+        Ok(())
     }
 
     /// Pins the leaf with the greatest keys below `key`.
@@ -247,7 +274,10 @@ impl TreeCursor {
 
     /// Looks `key` up. If it is absent, the cursor stands between its neighbours, and `next` and `prev` go there.
     pub fn get(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
-        self.pin_for(reader, key)?;
+        match self.is_at_home(reader, key) {
+            true => self.stay(reader)?,
+            false => self.pin_for(reader, key)?,
+        }
         if self.key.as_ptr() != key.as_ptr() {
             self.key.clear();
             self.key.extend_from_slice(key);

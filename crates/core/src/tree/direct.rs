@@ -34,6 +34,9 @@ use std::sync::Arc;
 /// More blocks than these do not wait for a thread: who makes them writes them.
 const MOST_QUEUED: usize = 64;
 
+/// Longer keys, in bytes, are not taken as separators as they are.
+const EXACT_SEPARATOR: usize = 16;
+
 /// An extent that the log names, or is about to.
 pub(super) struct Named {
     status: Arc<TxnStatus>,
@@ -92,7 +95,7 @@ impl Tree {
                 node
             }
             Room::After(greatest) if *greatest < *first_key => {
-                let low: Arc<[u8]> = shortest_separator(&greatest, &first_key).into();
+                let low: Arc<[u8]> = separator(&greatest, &first_key).into();
                 let right = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), born(low.clone()))));
                 self.occupy_all(leaf, &view.low)?;
                 let _change = self.changes.begin();
@@ -153,6 +156,15 @@ impl Tree {
     /// That image is durable.
     pub(super) fn release_direct(&self) {
         self.shared.direct.lock().retain(|named| !named.settled);
+    }
+}
+
+/// Where the block's leaf begins: at its first key, so that another load which is about to fill the gap before it has all of that for
+/// its own blocks; a separator of long keys is as short as it can be.
+fn separator(greatest: &[u8], first_key: &[u8]) -> Vec<u8> {
+    match first_key.len() {
+        0..=EXACT_SEPARATOR => first_key.to_vec(),
+        _ => shortest_separator(greatest, first_key),
     }
 }
 

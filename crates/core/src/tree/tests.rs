@@ -191,6 +191,7 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
     let mut random = Random(seed);
     let mut model = Model::new();
     let mut old: Vec<(SnapshotGuard, Model)> = Vec::new();
+    let mut staying = TreeCursor::new(bench.tree.clone());
     for step in 0..steps {
         let keys = 1500;
         let mut writes = BTreeMap::new();
@@ -222,7 +223,9 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
             1 if !old.is_empty() => drop(old.swap_remove(random.below(old.len() as u64) as usize)),
             2 => {
                 if let (Some(root), true) = (bench.checkpoint(), old.is_empty()) {
+                    staying.reset();
                     bench.reopen(root);
+                    staying = TreeCursor::new(bench.tree.clone());
                 }
             }
             3 => bench.write_early(&mut || random.below(3) > 0),
@@ -235,6 +238,20 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
                 }
             }
             _ => {}
+        }
+        // Neighbours, so that it need not leave the leaf that it has; now and then through the eyes of another reader.
+        let near = random.below(keys);
+        for i in 0..6 {
+            let key = key(near + random.below(8));
+            let past = old.get(random.below(4) as usize).filter(|_| i % 2 == 1);
+            let (at, model) =
+                past.map_or((Timestamp::MAX, &model), |(guard, past)| (guard.timestamp(), past));
+            let reader = Reader::at(at);
+            let found = staying.get(&reader, &key).unwrap().then(|| staying.value().unwrap().to_vec());
+            assert_eq!(found.as_ref(), model.get(&key), "seed {seed} step {step}, read at {at}");
+            if i == 4 {
+                staying.next(&reader).unwrap();
+            }
         }
         let reader = Reader::at(Timestamp::MAX);
         let mut cursor = TreeCursor::new(bench.tree.clone());
@@ -372,6 +389,73 @@ fn an_update_of_every_row_in_one_transaction_splits_no_leaf() {
         let full = 2000 * 118 / 4096;
         assert!((full..full * 3 / 2).contains(&before), "{before} leaves where {full} would be full");
     }
+}
+
+#[test]
+fn a_cursor_that_stays_descends_once_and_misses_nothing() {
+    let bench = Bench::new(64 << 20);
+    let row = |n: u64| (key(n), Some(vec![7; 20]));
+    bench.commit(&(0..40).map(|n| row(2 * n)).collect::<Vec<_>>());
+    let latest = Reader::at(Timestamp::MAX);
+    let mut cursor = TreeCursor::new(bench.tree.clone());
+    for n in 0..40 {
+        assert!(cursor.get(&latest, &key(2 * n)).unwrap());
+        assert!(!cursor.get(&latest, &key(2 * n + 1)).unwrap());
+        bench.commit(&[row(2 * n + 1)]);
+        assert!(cursor.get(&latest, &key(2 * n + 1)).unwrap());
+    }
+    let pinned = cursor.pinned;
+    assert!(pinned <= 5, "{pinned}");
+    // The leaf is split many times, so that the cursor has to move.
+    for n in 0..5000 {
+        assert!(!cursor.get(&latest, &key(100 + n)).unwrap());
+        bench.commit(&[row(100 + n)]);
+        assert!(cursor.get(&latest, &key(100 + n)).unwrap());
+    }
+    assert!(cursor.pinned > pinned && cursor.pinned < 2000, "{}", cursor.pinned);
+}
+
+/// Whoever commits a key leaves its place to the next, as a row lock does: that one's look-up must find it, whatever happens to the leaves.
+#[test]
+fn cursors_that_stay_on_threads_find_what_was_committed_before() {
+    let bench = Bench::new(1 << 20);
+    let keys: Vec<parking_lot::Mutex<bool>> = (0..3000).map(|_| parking_lot::Mutex::new(false)).collect();
+    let number = std::sync::atomic::AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for seed in 0..3u64 {
+            let (bench, keys, number) = (&bench, &keys, &number);
+            scope.spawn(move || {
+                let mut random = Random(seed);
+                let mut cursor = TreeCursor::new(bench.tree.clone());
+                let latest = Reader::at(Timestamp::MAX);
+                while number.fetch_add(1, Ordering::SeqCst) < 30_000 {
+                    let near = random.below(keys.len() as u64 - 8);
+                    for _ in 0..4 {
+                        let n = near + random.below(8);
+                        let mut exists = keys[n as usize].lock();
+                        assert_eq!(cursor.get(&latest, &key(n)).unwrap(), *exists, "{n}");
+                        // More go than come, then the other way round: leaves are removed and split.
+                        let keep = *exists == (number.load(Ordering::SeqCst) / 5000 % 2 == 0);
+                        if !keep {
+                            *exists = !*exists;
+                            bench.commit(&[(key(n), exists.then(|| vec![1; 60]))]);
+                        }
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            let mut generation = 0;
+            while number.load(Ordering::SeqCst) < 30_000 {
+                generation += 1;
+                bench.space.begin(generation);
+                let at = bench.context.clock.snapshot(0);
+                bench.tree.checkpoint(Moment::at(at.timestamp()), generation, 1).unwrap();
+                bench.tree.checkpoint_abandoned();
+                bench.space.abandon(generation);
+            }
+        });
+    });
 }
 
 #[test]

@@ -99,6 +99,11 @@ impl Changes {
     pub(super) fn now(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
+
+    /// Whether no change of the structure has begun since that moment, nor was one going on then.
+    pub(super) fn is_still(&self, moment: u64) -> bool {
+        moment & 1 == 0 && self.now() == moment
+    }
 }
 
 impl Drop for Changing<'_> {

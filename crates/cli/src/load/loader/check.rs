@@ -41,7 +41,7 @@ impl<'a> Loader<'a> {
             return Ok(());
         }
         // Foreign keys decide what it waits for, and not what it is about.
-        if let Kind::Table(name) | Kind::CreateTable(name) | Kind::EnableKeys(name) =
+        if let Kind::Table(name) | Kind::CreateTable(name) | Kind::DisableKeys(name) =
             classify(statement.text, self.dialect, false)
         {
             let table = self.table(&name);

@@ -238,7 +238,7 @@ impl Verify {
         };
         let checker = match checker {
             Some(checker) => checker,
-            None => checker.insert(Checker::new(shared)?),
+            None => checker.insert(Checker::new(shared, shared.connect()?)?),
         };
         let statements = task.units.iter().map(|unit| &unit.text[..]);
         verify.add(&task.table, checker.sum(&task.session, &task.table, facts, statements))

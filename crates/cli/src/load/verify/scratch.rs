@@ -33,9 +33,8 @@ pub struct Checker<'a> {
     made: HashMap<usize, (Arc<Facts>, Vec<u8>)>,
 }
 
-/// A connection whose statements reach no binary log.
-fn connect(shared: &Shared) -> Result<Connection, LoadError> {
-    let mut connection = shared.connect()?;
+/// Its statements reach no binary log from now on.
+fn unlogged(mut connection: Connection) -> Result<Connection, LoadError> {
     if let Err(error) = connection.execute("SET SESSION sql_log_bin = 0") {
         // Rows of temporary tables are not logged as rows.
         if connection.value("SELECT @@log_bin AND @@binlog_format <> 'ROW'")?.as_deref() != Some("0") {
@@ -46,8 +45,9 @@ fn connect(shared: &Shared) -> Result<Connection, LoadError> {
 }
 
 impl<'a> Checker<'a> {
-    pub fn new(shared: &'a Shared) -> Result<Checker<'a>, LoadError> {
-        let (connection, session) = (connect(shared)?, shared.first_session());
+    /// On a connection of its own, as it was made.
+    pub fn new(shared: &'a Shared, connection: Connection) -> Result<Checker<'a>, LoadError> {
+        let (connection, session) = (unlogged(connection)?, shared.first_session());
         Ok(Checker { shared, connection, session, made: HashMap::new() })
     }
 
@@ -79,7 +79,7 @@ impl<'a> Checker<'a> {
     fn enter(&mut self, wanted: &Session) -> Result<(), LoadError> {
         let (shared, made) = (self.shared, &mut self.made);
         shared.enter((&mut self.connection, &mut self.session), wanted, || {
-            let connection = connect(shared)?;
+            let connection = unlogged(shared.connect()?)?;
             // The tables went with the other.
             made.clear();
             Ok(connection)

@@ -158,6 +158,31 @@ fn appends_between_others_go_where_they_belong() {
 }
 
 #[test]
+fn loads_side_by_side_are_not_in_each_others_way() {
+    let (fs, engine, table) = with_table(4);
+    let tree = table.tree(0);
+    let before = engine.statistics().log_bytes;
+    let mut bytes = 0;
+    // As several connections do that take statements of one dump in turn.
+    for round in 0..6u64 {
+        let first = round * 20_000;
+        let mut open: Vec<_> = (0..4).map(|_| engine.begin(Isolation::ReadCommitted)).collect();
+        for step in 0..10 {
+            for (number, txn) in (0..).zip(open.iter_mut()) {
+                let from = first + number * 5000 + step * 500;
+                append(txn, tree, from..from + 500);
+            }
+        }
+        open.into_iter().for_each(|txn| txn.commit().unwrap());
+        bytes += rows(first..first + 20_000).values().map(Vec::len).sum::<usize>() as u64;
+    }
+    let logged = engine.statistics().log_bytes - before;
+    assert!(logged * 8 < bytes, "{logged} bytes of log for {bytes} bytes of rows");
+    let (_, engine) = crash(&fs, engine);
+    assert!(all(&engine, engine.open_table("t").unwrap().tree(0)) == rows(0..120_000));
+}
+
+#[test]
 fn a_prepared_load_waits_for_its_decision_over_a_crash() {
     let (fs, engine, table) = with_table(6);
     for (xid, range) in [(b"a", 0..5000), (b"b", 5000..10_000)] {
