@@ -1,6 +1,6 @@
 //! Merging sorted runs: a binary heap of readers by their current keys.
 
-use super::run::{head, MemoryRun, RunReader, SpilledRun};
+use super::run::{head, shared_by_all, MemoryRun, RunReader, SpilledRun};
 use crate::Result;
 use std::cmp::Ordering;
 
@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 pub(super) struct Merge {
     /// A heap: no source's key is less than that of the source at half its place.
     sources: Vec<Source>,
+    /// Bytes that all keys begin with, which their heads leave out.
+    shared: usize,
     started: bool,
 }
 
@@ -19,15 +21,17 @@ struct Source {
 
 impl Source {
     /// At the first entry; None if there is none.
-    fn first(mut reader: RunReader) -> Result<Option<Source>> {
-        Ok(reader.advance()?.then(|| Source { head: head(reader.entry().0), reader }))
+    fn first(mut reader: RunReader, shared: usize) -> Result<Option<Source>> {
+        Ok(reader
+            .advance()?
+            .then(|| Source { head: head(reader.entry().0.get(shared..).unwrap_or_default()), reader }))
     }
 
     /// Goes to the next entry; `false` at the end.
-    fn advance(&mut self) -> Result<bool> {
+    fn advance(&mut self, shared: usize) -> Result<bool> {
         let more = self.reader.advance()?;
         if more {
-            self.head = head(self.reader.entry().0);
+            self.head = head(self.reader.entry().0.get(shared..).unwrap_or_default());
         }
         Ok(more)
     }
@@ -43,13 +47,17 @@ impl Source {
 impl Merge {
     /// Merges `spilled` and those in `memory`, which are sorted.
     pub fn new(spilled: Vec<SpilledRun>, memory: Vec<MemoryRun>) -> Result<Merge> {
+        // Empty ones share nothing with anybody.
+        let memory: Vec<MemoryRun> = memory.into_iter().filter(|run| !run.is_empty()).collect();
+        let prefixes = spilled.iter().map(SpilledRun::shared).chain(memory.iter().map(MemoryRun::shared));
+        let shared = shared_by_all(prefixes).len();
         let memory = memory.into_iter().map(RunReader::memory);
         let all = spilled.into_iter().map(RunReader::spilled).chain(memory);
         let mut sources = Vec::new();
         for reader in all {
-            sources.extend(Source::first(reader)?);
+            sources.extend(Source::first(reader, shared)?);
         }
-        let mut merge = Merge { sources, started: false };
+        let mut merge = Merge { sources, shared, started: false };
         for place in (0..merge.sources.len() / 2).rev() {
             merge.sift_down(place);
         }
@@ -64,7 +72,7 @@ impl Merge {
         if self.sources.is_empty() {
             return Ok(false);
         }
-        if !self.sources[0].advance()? {
+        if !self.sources[0].advance(self.shared)? {
             self.sources.swap_remove(0);
         }
         self.sift_down(0);

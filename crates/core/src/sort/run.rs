@@ -20,8 +20,20 @@ pub(super) fn head(key: &[u8]) -> u128 {
     u128::from(wide_head(key)) << 64 | u128::from(wide_head(key.get(8..).unwrap_or_default()))
 }
 
+/// How many bytes at their beginnings are the same.
+fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// The beginning that all of these have.
+pub(super) fn shared_by_all<'a>(mut prefixes: impl Iterator<Item = &'a [u8]>) -> &'a [u8] {
+    let first = prefixes.next().unwrap_or_default();
+    prefixes.fold(first, |shared, prefix| &shared[..shared_bytes(shared, prefix)])
+}
+
 #[derive(Clone, Copy)]
 struct Item {
+    /// Of the key without what all keys of the run share; there once it is sorted.
     head: u128,
     start: u32,
     key_bytes: u32,
@@ -33,6 +45,8 @@ struct Item {
 pub(super) struct MemoryRun {
     items: Vec<Item>,
     bytes: Vec<u8>,
+    /// Bytes that all keys begin with: texts and numbers often begin alike, and would have the same heads.
+    shared: usize,
 }
 
 impl MemoryRun {
@@ -53,9 +67,19 @@ impl MemoryRun {
         bytes + (self.items.len() + 1) * std::mem::size_of::<Item>()
     }
 
+    /// The beginning of all its keys.
+    pub fn shared(&self) -> &[u8] {
+        self.items.first().map_or(&[], |first| &self.bytes[first.start as usize..][..self.shared])
+    }
+
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        if self.items.is_empty() {
+            self.shared = key.len();
+        } else if !key.starts_with(self.shared()) {
+            self.shared = shared_bytes(self.shared(), key);
+        }
         self.items.push(Item {
-            head: head(key),
+            head: 0,
             start: self.bytes.len() as u32,
             key_bytes: key.len() as u32,
             value_bytes: value.len() as u32,
@@ -65,8 +89,9 @@ impl MemoryRun {
     }
 
     pub fn sort(&mut self) {
-        let bytes = &self.bytes;
+        let (bytes, shared) = (&self.bytes, self.shared);
         let key = |item: &Item| &bytes[item.start as usize..][..item.key_bytes as usize];
+        self.items.iter_mut().for_each(|item| item.head = head(&key(item)[shared..]));
         self.items.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
     }
 
@@ -86,6 +111,14 @@ impl MemoryRun {
 /// A sorted run in the spill file.
 pub(super) struct SpilledRun {
     chunks: std::vec::IntoIter<SpillExtent>,
+    shared: Vec<u8>,
+}
+
+impl SpilledRun {
+    /// The beginning of all its keys.
+    pub fn shared(&self) -> &[u8] {
+        &self.shared
+    }
 }
 
 /// Writes a run.
@@ -93,14 +126,21 @@ pub(super) struct RunWriter<'a> {
     spill: &'a Arc<SpillFile>,
     chunk: Vec<u8>,
     chunks: Vec<SpillExtent>,
+    /// What the keys so far begin with; `None` before the first.
+    shared: Option<Vec<u8>>,
 }
 
 impl<'a> RunWriter<'a> {
     pub fn new(spill: &'a Arc<SpillFile>) -> RunWriter<'a> {
-        RunWriter { spill, chunk: Vec::new(), chunks: Vec::new() }
+        RunWriter { spill, chunk: Vec::new(), chunks: Vec::new(), shared: None }
     }
 
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match &mut self.shared {
+            None => self.shared = Some(key.to_vec()),
+            Some(shared) if !key.starts_with(shared) => shared.truncate(shared_bytes(shared, key)),
+            Some(_) => {}
+        }
         self.chunk.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.chunk.extend_from_slice(&(value.len() as u32).to_le_bytes());
         self.chunk.extend_from_slice(key);
@@ -121,7 +161,7 @@ impl<'a> RunWriter<'a> {
         if !self.chunk.is_empty() {
             self.write()?;
         }
-        Ok(SpilledRun { chunks: self.chunks.into_iter() })
+        Ok(SpilledRun { chunks: self.chunks.into_iter(), shared: self.shared.unwrap_or_default() })
     }
 }
 

@@ -85,6 +85,31 @@ fn entries_of_sorters_that_were_absorbed_come_out_among_the_others() {
 }
 
 #[test]
+fn keys_that_begin_alike_are_told_apart_behind_that_whatever_runs_they_are_in() {
+    for (prefix, other) in
+        [("", ""), ("http://www.example.org/", ""), ("http://www.example.org/", "http://www."), ("x", "y")]
+    {
+        let (_, mut sorter) = sorter(2 << 10, false);
+        let mut expected = Vec::new();
+        for i in 0..4000u64 {
+            let spread = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            // Late, so that the first runs share more than the last; sometimes nothing but the prefix.
+            let prefix = if i > 3900 { other } else { prefix };
+            let key = [prefix.as_bytes(), &spread.to_be_bytes()[..spread as usize % 9]].concat();
+            sorter.push(&key, &[]).unwrap();
+            expected.push(key);
+        }
+        expected.sort();
+        let mut sorted = sorter.finish().unwrap();
+        for key in &expected {
+            assert!(sorted.advance().unwrap());
+            assert_eq!(sorted.entry().0, key);
+        }
+        assert!(!sorted.advance().unwrap());
+    }
+}
+
+#[test]
 fn an_entry_larger_than_the_memory_is_a_run_of_its_own() {
     let (_, mut sorter) = sorter(100, false);
     let values = [vec![2; 300_000], vec![1; 10], vec![3; 500]];
