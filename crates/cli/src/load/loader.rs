@@ -55,8 +55,9 @@ pub struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    pub fn new(shared: &'a Shared, serial: bool) -> Result<Loader<'a>, LoadError> {
-        let (main, mut control) = (shared.connect()?, shared.connect()?);
+    /// `control`: a connection for questions and records, in no session of a dump.
+    pub fn new(shared: &'a Shared, mut control: Connection, serial: bool) -> Result<Loader<'a>, LoadError> {
+        let main = shared.connect()?;
         let server = Server::ask(&mut control)?;
         let session = shared.first_session();
         let dialect = session.dialect(&server.sql_mode);
@@ -118,6 +119,7 @@ impl<'a> Loader<'a> {
 
     /// A source begins with a session of its own, as if a client had been started for it.
     fn begin_session(&mut self, database: Option<&str>) -> Result<(), LoadError> {
+        // The first has the connection that was made for it.
         if self.origin.index > 0 {
             self.main = self.shared.connect()?;
             self.session = self.shared.first_session();

@@ -129,8 +129,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
         total,
         queue_bytes: QUEUE.max(team.most() * QUEUE_EACH),
     });
-    drop(control);
-    let mut loader = Loader::new(&shared, arguments.serial)?;
+    let mut loader = Loader::new(&shared, control, arguments.serial)?;
     work(&shared, &mut loader, &sources, team)?;
     finish(&shared, &mut loader, arguments)
 }

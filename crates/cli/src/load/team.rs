@@ -50,8 +50,7 @@ impl Team {
         scope: &'scope Scope<'scope, '_>,
         shared: &'scope Shared,
     ) -> Result<(), LoadError> {
-        shared.queue.set_admitted(self.first);
-        shared.counters.connections.store(self.first.max(1), Ordering::Relaxed);
+        admit(shared, self.first);
         let thread = |name: String| Builder::new().name(name);
         for number in 0..self.most {
             thread(format!("load-{number}")).spawn_scoped(scope, move || worker::run(shared, number))?;
@@ -67,10 +66,16 @@ impl Team {
         let mut pace = Pace::new(self.first, self.most);
         while let Some(window) = shared.queue.watch(WINDOW) {
             pace.observe(window);
-            shared.queue.set_admitted(pace.connections());
-            shared.counters.connections.store(pace.connections(), Ordering::Relaxed);
+            admit(shared, pace.connections());
         }
     }
+}
+
+/// So many workers may work; without any, there is the loader's own connection.
+fn admit(shared: &Shared, workers: usize) {
+    shared.queue.set_admitted(workers);
+    // Relaxed: only shown.
+    shared.counters.connections.store(workers.max(1), Ordering::Relaxed);
 }
 
 #[cfg(test)]

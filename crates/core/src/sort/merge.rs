@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 pub(super) struct Merge {
     /// A heap: no source's key is less than that of the source at half its place.
     sources: Vec<Source>,
-    /// Bytes that all keys begin with, which their heads leave out.
-    shared: usize,
+    /// What all keys begin with, which their heads leave out.
+    shared: Vec<u8>,
     started: bool,
 }
 
@@ -50,18 +50,23 @@ impl Merge {
         // Empty ones share nothing with anybody.
         let memory: Vec<MemoryRun> = memory.into_iter().filter(|run| !run.is_empty()).collect();
         let prefixes = spilled.iter().map(SpilledRun::shared).chain(memory.iter().map(MemoryRun::shared));
-        let shared = shared_by_all(prefixes).len();
+        let shared = shared_by_all(prefixes).to_vec();
         let memory = memory.into_iter().map(RunReader::memory);
         let all = spilled.into_iter().map(RunReader::spilled).chain(memory);
         let mut sources = Vec::new();
         for reader in all {
-            sources.extend(Source::first(reader, shared)?);
+            sources.extend(Source::first(reader, shared.len())?);
         }
         let mut merge = Merge { sources, shared, started: false };
         for place in (0..merge.sources.len() / 2).rev() {
             merge.sift_down(place);
         }
         Ok(merge)
+    }
+
+    /// The beginning of all keys.
+    pub fn shared(&self) -> &[u8] {
+        &self.shared
     }
 
     /// Goes to the next entry; `false` at the end.
@@ -72,7 +77,7 @@ impl Merge {
         if self.sources.is_empty() {
             return Ok(false);
         }
-        if !self.sources[0].advance(self.shared)? {
+        if !self.sources[0].advance(self.shared.len())? {
             self.sources.swap_remove(0);
         }
         self.sift_down(0);

@@ -96,7 +96,7 @@ impl Sorter {
             return Ok(());
         }
         let mut merge = Merge::new(std::mem::take(&mut self.levels[level]), Vec::new())?;
-        let mut writer = RunWriter::new(&self.spill);
+        let mut writer = RunWriter::new(&self.spill, merge.shared());
         while merge.advance()? {
             let (key, value) = merge.entry();
             writer.push(key, value)?;
@@ -138,7 +138,7 @@ impl Drop for Sorter {
 
 /// Sorts and writes a run, and returns its memory.
 fn write_run(mut run: MemoryRun, spill: &Arc<SpillFile>) -> Result<(SpilledRun, MemoryRun)> {
-    let mut writer = RunWriter::new(spill);
+    let mut writer = RunWriter::new(spill, run.shared());
     run.sort();
     for i in 0..run.len() {
         let (key, value) = run.entry(i);

@@ -6,7 +6,7 @@
 //! Little-endian; compressed one by one. The file never outlives the process, so the format has no version.
 
 use crate::store::{SpillExtent, SpillFile};
-use crate::tree::block::wide_head;
+use crate::tree::block::{shared_bytes, wide_head};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -18,11 +18,6 @@ const MOST_RUN_BYTES: usize = u32::MAX as usize;
 /// A key's first bytes, as a number that sorts like them: most comparisons end there, also of keys that begin with a number that many share.
 pub(super) fn head(key: &[u8]) -> u128 {
     u128::from(wide_head(key)) << 64 | u128::from(wide_head(key.get(8..).unwrap_or_default()))
-}
-
-/// How many bytes at their beginnings are the same.
-fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// The beginning that all of these have.
@@ -126,21 +121,16 @@ pub(super) struct RunWriter<'a> {
     spill: &'a Arc<SpillFile>,
     chunk: Vec<u8>,
     chunks: Vec<SpillExtent>,
-    /// What the keys so far begin with; `None` before the first.
-    shared: Option<Vec<u8>>,
+    shared: Vec<u8>,
 }
 
 impl<'a> RunWriter<'a> {
-    pub fn new(spill: &'a Arc<SpillFile>) -> RunWriter<'a> {
-        RunWriter { spill, chunk: Vec::new(), chunks: Vec::new(), shared: None }
+    /// For keys that all begin with `shared`.
+    pub fn new(spill: &'a Arc<SpillFile>, shared: &[u8]) -> RunWriter<'a> {
+        RunWriter { spill, chunk: Vec::new(), chunks: Vec::new(), shared: shared.to_vec() }
     }
 
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        match &mut self.shared {
-            None => self.shared = Some(key.to_vec()),
-            Some(shared) if !key.starts_with(shared) => shared.truncate(shared_bytes(shared, key)),
-            Some(_) => {}
-        }
         self.chunk.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.chunk.extend_from_slice(&(value.len() as u32).to_le_bytes());
         self.chunk.extend_from_slice(key);
@@ -161,7 +151,7 @@ impl<'a> RunWriter<'a> {
         if !self.chunk.is_empty() {
             self.write()?;
         }
-        Ok(SpilledRun { chunks: self.chunks.into_iter(), shared: self.shared.unwrap_or_default() })
+        Ok(SpilledRun { chunks: self.chunks.into_iter(), shared: self.shared })
     }
 }
 

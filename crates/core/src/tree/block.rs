@@ -499,6 +499,11 @@ fn strip_prefix<'k>(prefix: &[u8], key: &'k [u8]) -> Result<&'k [u8], Ordering> 
     }
 }
 
+/// How many bytes at their beginnings are the same.
+pub(crate) fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
 /// The first eight bytes as a big-endian number, padded with zeros: orders as the bytes do, except that a difference
 /// only in trailing zeros or beyond eight bytes is not seen.
 #[inline]

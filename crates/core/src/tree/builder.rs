@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::blob::{Blob, BLOB_ADDRESS_BYTES};
-use super::block::{wide_head, Block, Header, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES};
+use super::block::{shared_bytes, wide_head, Block, Header, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES};
 
 /// A thread keeps the buffers of one builder up to this size.
 const KEPT_BYTES: usize = 1 << 20;
@@ -280,7 +280,7 @@ impl BlockBuilder {
     fn shrink_prefix(&mut self, start: usize) {
         let (common, newest) = (&self.keys[..self.prefix], &self.keys[start..]);
         if !newest.starts_with(common) {
-            self.prefix = common.iter().zip(newest).take_while(|(a, b)| a == b).count();
+            self.prefix = shared_bytes(common, newest);
         }
     }
 

@@ -4,7 +4,7 @@
 //! more when the leaf has grown past its block size. What is committed goes to the base, what an active snapshot still sees of the
 //! past goes to history, what is undecided stays in a new delta, and the rest is garbage (interval collection).
 
-use super::block::{Block, Value};
+use super::block::{shared_bytes, Block, Value};
 use super::builder::BlockBuilder;
 use super::delta::{Delta, EntryRef, Version, VersionOp};
 use super::history::{self, History, HistoryEntry};
@@ -252,7 +252,7 @@ fn op_bytes(op: VersionOp<'_>) -> usize {
 
 /// The shortest key that is greater than `left` and not greater than `right`.
 pub(super) fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
-    let shared = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    let shared = shared_bytes(left, right);
     right[..(shared + 1).min(right.len())].to_vec()
 }
 
