@@ -58,8 +58,10 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// The version that this build writes, and the only one it reads.
-    pub const VERSION: u32 = 2;
+    /// The version that this build writes.
+    pub const VERSION: u32 = 3;
+    /// The oldest that it reads: version 2 has no blocks by columns, and nothing else that is different.
+    const OLDEST_VERSION: u32 = 2;
 
     /// An id for a new engine: not secret, only different from other engines'.
     pub fn new_engine_id() -> [u8; 16] {
@@ -188,7 +190,9 @@ fn decode_slot(bytes: &[u8; SLOT_BYTES], number: u64, path: &Path) -> Result<Opt
         return Ok(None);
     }
     match u32_at(bytes, 8).unwrap_or(0) {
-        Superblock::VERSION => Ok(Superblock::decode(bytes).filter(|slot| slot.checkpoint % 2 == number)),
+        Superblock::OLDEST_VERSION..=Superblock::VERSION => {
+            Ok(Superblock::decode(bytes).filter(|slot| slot.checkpoint % 2 == number))
+        }
         found => Err(Error::UnknownVersion { path: path.into(), found, supported: Superblock::VERSION }),
     }
 }
@@ -304,10 +308,13 @@ mod tests {
     fn an_unknown_version_is_refused_even_beside_a_known_one() {
         let dir = TestDir::new();
         let path = file_with(&dir, 3);
-        Superblock { version: 9, ..superblock(4) }.write(&FS, &path).unwrap();
+        let old = Superblock { version: 2, ..superblock(4) };
+        old.write(&FS, &path).unwrap();
+        assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(old));
+        Superblock { version: 9, ..superblock(5) }.write(&FS, &path).unwrap();
         let error = Superblock::read_newest(&FS, &path).unwrap_err();
         assert!(matches!(error, Error::UnknownVersion { found: 9, supported: Superblock::VERSION, .. }));
-        assert!(superblock(5).write(&FS, &path).is_err());
+        assert!(superblock(6).write(&FS, &path).is_err());
     }
 
     #[test]

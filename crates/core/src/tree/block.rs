@@ -1,4 +1,5 @@
-//! Base blocks: sorted, immutable runs of keys and values. The bytes in memory are the uncompressed bytes on disk.
+//! Base blocks: sorted, immutable runs of keys and values. The bytes in memory are also those on disk if nothing is compressed;
+//! otherwise leaves are stored by columns ([`super::columns`]).
 //!
 //! The same block serves leaves (value = a row, or nothing) and inner pages (value = an encoded child): this module
 //! knows keys, values and blobs, not what they mean. It holds no timestamps and no uncommitted data.
@@ -32,6 +33,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
+use super::columns;
 use crate::store::{Packer, Space};
 use crate::Result;
 
@@ -43,6 +45,7 @@ pub const MAX_BLOCK_BYTES: usize = (1 << 31) - 1;
 pub(super) const BLOB_BIT: u32 = 1 << 31;
 
 const MAGIC: [u8; 2] = *b"Tk";
+/// Of the bytes in memory; [`columns`] has another on disk.
 const VERSION: u8 = 1;
 const WIDE_HEADS: u8 = 1;
 const FIXED_SUFFIX: u8 = 2;
@@ -72,30 +75,39 @@ pub(super) struct Header {
 
 impl Header {
     pub fn encode(&self, out: &mut Vec<u8>) {
+        self.encode_as(VERSION, out);
+    }
+
+    pub fn encode_as(&self, version: u8, out: &mut Vec<u8>) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(self.wide_heads, WIDE_HEADS)
             | flag(self.fixed_suffix, FIXED_SUFFIX)
             | flag(self.fixed_value, FIXED_VALUE);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[VERSION, flags]);
+        out.extend_from_slice(&[version, flags]);
         for field in [self.entries, self.prefix_bytes, self.blobs, self.suffix_bytes, self.value_bytes] {
             out.extend_from_slice(&field.to_le_bytes());
         }
     }
 
-    fn decode(bytes: &[u8]) -> Result<Header, String> {
+    /// The header, and the version of what follows it: [`VERSION`] or [`columns::VERSION`].
+    pub fn decode(bytes: &[u8]) -> Result<(Header, u8), String> {
         let header = bytes.get(..HEADER_BYTES).ok_or_else(|| format!("a block of {} bytes", bytes.len()))?;
         if header[..2] != MAGIC {
             return Err(format!("block magic {:02x}{:02x}", header[0], header[1]));
         }
-        if header[2] != VERSION {
-            return Err(format!("block version {}, this build reads {VERSION}", header[2]));
+        let version = header[2];
+        if !matches!(version, VERSION | columns::VERSION) {
+            return Err(format!(
+                "block version {version}, this build reads {VERSION} and {}",
+                columns::VERSION
+            ));
         }
         let flags = header[3];
         if flags & !(WIDE_HEADS | FIXED_SUFFIX | FIXED_VALUE) != 0 {
             return Err(format!("unknown block flags {flags:#x}"));
         }
-        Ok(Header {
+        let decoded = Header {
             wide_heads: flags & WIDE_HEADS != 0,
             fixed_suffix: flags & FIXED_SUFFIX != 0,
             fixed_value: flags & FIXED_VALUE != 0,
@@ -104,7 +116,8 @@ impl Header {
             blobs: read_u32(header, 12),
             suffix_bytes: read_u32(header, 16),
             value_bytes: read_u32(header, 20),
-        })
+        };
+        Ok((decoded, version))
     }
 
     fn head_width(&self) -> u64 {
@@ -157,7 +170,7 @@ impl Header {
 
 /// How the items of a section are found.
 #[derive(Debug, Clone, Copy)]
-enum Run {
+pub(super) enum Run {
     /// All have this length.
     Fixed(usize),
     /// Their starts are an array at this offset of the block.
@@ -167,12 +180,12 @@ enum Run {
 /// Offsets of the sections; each ends where the next begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    suffix_run: Run,
-    value_run: Run,
+    pub suffix_run: Run,
+    pub value_run: Run,
     pub heads: usize,
-    heads_end: usize,
-    suffixes: usize,
-    values: usize,
+    pub heads_end: usize,
+    pub suffixes: usize,
+    pub values: usize,
     pub blobs: usize,
     pub end: usize,
 }
@@ -213,7 +226,8 @@ impl Block {
     }
 
     fn frame(bytes: Vec<u8>) -> Result<Block, String> {
-        let header = Header::decode(&bytes)?;
+        let (header, version) = Header::decode(&bytes)?;
+        let bytes = if version == VERSION { bytes } else { columns::unpack(&bytes, &header)? };
         let layout = header.layout()?;
         if layout.end != bytes.len() {
             return Err(format!("a block of {} bytes whose header implies {}", bytes.len(), layout.end));
@@ -229,6 +243,21 @@ impl Block {
             Block { bytes, blobs, entries: header.entries as usize, wide_heads: header.wide_heads, layout };
         debug_assert_eq!(block.check(), Ok(()));
         block
+    }
+
+    /// What its bytes begin with.
+    pub(super) fn header(&self) -> Header {
+        let fixed = |run| matches!(run, Run::Fixed(_));
+        Header {
+            wide_heads: self.wide_heads,
+            fixed_suffix: fixed(self.layout.suffix_run),
+            fixed_value: fixed(self.layout.value_run),
+            entries: self.entries as u32,
+            prefix_bytes: self.prefix().len() as u32,
+            blobs: self.blobs.len() as u32,
+            suffix_bytes: self.suffix_bytes().len() as u32,
+            value_bytes: self.value_bytes().len() as u32,
+        }
     }
 
     /// A block without entries.
@@ -260,16 +289,9 @@ impl Block {
         &self.bytes
     }
 
-    /// The bytes for a checkpoint to write into `space`, after storing and publishing the blobs.
+    /// The bytes as they may be written into `space`, after storing the blobs there. Whoever publishes the block's extent publishes
+    /// [`Block::blobs`] too.
     pub fn image(&self, space: &Arc<Space>, packer: impl Into<Packer>) -> Result<Cow<'_, [u8]>> {
-        let image = self.private_image(space, packer)?;
-        self.blobs.iter().for_each(|blob| blob.publish());
-        Ok(image)
-    }
-
-    /// The bytes to write into `space` long before a durable structure names them, after storing the blobs. Whoever
-    /// publishes the block's extent publishes [`Block::blobs`] too.
-    pub fn private_image(&self, space: &Arc<Space>, packer: impl Into<Packer>) -> Result<Cow<'_, [u8]>> {
         if self.blobs.is_empty() {
             return Ok(Cow::Borrowed(&self.bytes));
         }

@@ -15,7 +15,7 @@
 use super::{Shared, Tree};
 use crate::cache::Cache;
 use crate::options::{Compression, Packing};
-use crate::store::{BlockAddress, Dictionary, Extent, Lifetime, Packer, PreparedBlock, Training};
+use crate::store::{BlockAddress, Dictionary, Extent, Lifetime, Packer, Training};
 use crate::Result;
 use std::sync::Arc;
 
@@ -221,11 +221,6 @@ impl Shared {
             *self.vocabulary.lock() = Vocabulary::Sampling(sample);
         }
         Ok(None)
-    }
-
-    /// A block of this tree, compressed as [`Shared::packer`] says.
-    pub(super) fn prepare(&self, lifetime: Lifetime, block: &[u8]) -> Result<PreparedBlock> {
-        self.space.prepare_for(lifetime, block, self.packer(block)?)
     }
 
     /// Where the dictionary of a block is, if no durable checkpoint says so yet.

@@ -114,7 +114,7 @@ impl Tree {
 impl Shared {
     /// Writes `block`, which names no large values, to a private extent: the leaf's early image, if it is still the leaf's base then.
     pub(super) fn write_ahead(&self, leaf: &Leaf, block: &Arc<Block>) -> Result<Arc<Extent>> {
-        let prepared = self.prepare(Lifetime::Private, block.bytes())?;
+        let prepared = self.prepare(Lifetime::Private, block)?;
         self.space.write(&prepared)?;
         let extent = prepared.extent().clone();
         let image = Image::with_blobs(extent.clone(), &[]);

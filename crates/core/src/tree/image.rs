@@ -175,9 +175,8 @@ impl Tree {
         generation: u64,
     ) -> Result<(PendingImage, PreparedBlock)> {
         let made = self.leaf_image(node, leaf, view, at)?;
-        let packer = self.shared.packer(made.block.bytes())?;
-        let raw = made.block.image(&self.shared.space, packer.clone())?;
-        let block = self.shared.space.prepare_for(Lifetime::Checkpoint(generation), &raw, packer)?;
+        let block = self.shared.prepare(Lifetime::Checkpoint(generation), &made.block)?;
+        made.block.blobs().iter().for_each(|blob| blob.publish());
         let image = Image::with_blobs(block.extent().clone(), made.block.blobs());
         Ok((PendingImage { image, written: made.clean.then(|| Arc::downgrade(&made.block)) }, block))
     }

@@ -70,10 +70,8 @@ impl TreeLoader {
     /// Writes what the builder has; the leaf after it begins with `next`.
     fn write_block(&mut self, next: Vec<u8>) -> Result<()> {
         let block = self.builder.finish();
-        let (space, packer) = (&self.tree.shared.space, self.tree.shared.packer(block.bytes())?);
-        let raw = block.private_image(space, packer.clone())?;
-        let prepared = space.prepare_for(Lifetime::Private, &raw, packer)?;
-        space.write(&prepared)?;
+        let prepared = self.tree.shared.prepare(Lifetime::Private, &block)?;
+        self.tree.shared.space.write(&prepared)?;
         block.blobs().iter().for_each(|blob| {
             blob.forget_bytes();
         });

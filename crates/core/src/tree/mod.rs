@@ -12,10 +12,12 @@
 //! This room knows `store` (to read and write blocks), `cache` (to account for memory) and `mvcc`; it knows neither the log
 //! nor transactions beyond their [`TxnStatus`].
 
+mod arrangement;
 mod birth;
 pub mod blob;
 pub mod block;
 pub mod builder;
+mod columns;
 mod consolidate;
 mod convert;
 mod cursor;
@@ -56,6 +58,7 @@ use crate::store::{Extent, Space, SpillFile, TreeRoot};
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use arc_swap::ArcSwap;
+use arrangement::Arrangement;
 use block::Block;
 use delta::Delta;
 use dictionary::Vocabulary;
@@ -154,6 +157,8 @@ pub(crate) struct Shared {
     packing: Mutex<Packing>,
     /// Its dictionary, if it has one.
     vocabulary: Mutex<Vocabulary>,
+    /// How its leaves are stored.
+    arrangement: Mutex<Arrangement>,
     /// From where on leaves still have the compression of before.
     unconverted: Mutex<Option<Vec<u8>>>,
     pub space: Arc<Space>,
@@ -247,6 +252,7 @@ impl Tree {
             spec,
             packing: Mutex::new(spec.packing),
             vocabulary: Mutex::default(),
+            arrangement: Mutex::default(),
             unconverted: Mutex::new(None),
             space,
             context,

@@ -1,4 +1,5 @@
 use super::super::builder::BlockBuilder;
+use super::super::columns::Columns;
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -117,11 +118,38 @@ proptest! {
     }
 
     #[test]
+    fn a_block_stored_by_columns_comes_back_byte_for_byte(
+        entries in awkward_entries(), keys in 0usize..20, values in 0usize..50,
+    ) {
+        let block = build(&entries);
+        let packed = columns::pack(&block, block.bytes(), Columns { keys, values });
+        let unpacked = Block::parse(packed, &no_blobs).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(unpacked.bytes(), block.bytes());
+    }
+
+    #[test]
+    fn rows_of_many_lengths_and_whole_tiles_come_back(
+        rows in proptest::collection::vec((any::<[u8; 3]>(), proptest::collection::vec(any::<u8>(), 19..300)), 0..70),
+        keys in 0usize..30, values in 0usize..310,
+    ) {
+        let block = build(&rows.into_iter().enumerate()
+            .map(|(i, (noise, value))| ([&(i as u16).to_be_bytes()[..], &noise, &[0; 14]].concat(), value)).collect());
+        let packed = columns::pack(&block, block.bytes(), Columns { keys, values });
+        let unpacked = Block::parse(packed, &no_blobs).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(unpacked.bytes(), block.bytes());
+    }
+
+    #[test]
     fn damaged_bytes_are_refused_or_read_without_panic(
         entries in awkward_entries(), damage in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..6),
         cut in proptest::option::of(any::<u16>()), probes in proptest::collection::vec(awkward_key(), 0..10),
+        by_columns in proptest::option::of((0usize..12, 0usize..12)),
     ) {
-        let mut bytes = build(&entries).bytes().to_vec();
+        let block = build(&entries);
+        let mut bytes = match by_columns {
+            Some((keys, values)) => columns::pack(&block, block.bytes(), Columns { keys, values }),
+            None => block.bytes().to_vec(),
+        };
         for (at, value) in damage {
             let at = if at & 1 == 0 { usize::from(at) % bytes.len() } else { usize::from(at) % HEADER_BYTES };
             bytes[at] = value;
@@ -179,6 +207,35 @@ fn every_byte_of_header_and_heads_is_checked() {
 }
 
 #[test]
+fn few_bytes_on_disk_cannot_ask_for_much_memory() {
+    let block = build(&Entries::from([(Vec::new(), Vec::new())]));
+    let packed = columns::pack(&block, block.bytes(), Columns::default());
+    let parse = |at: usize, number: u32| {
+        let mut damaged = packed.clone();
+        damaged[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        Block::parse(damaged, &no_blobs)
+    };
+    assert!(parse(4, 1).is_ok());
+    for at in [4, 8, 12, 16, 20] {
+        for number in [2, 1 << 20, 1 << 28, u32::MAX] {
+            assert!(parse(at, number).is_err(), "{number} at {at}");
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_a_header_on_disk_is_checked() {
+    let entries = (0..40u32).map(|i| (vec![i as u8, 0, 0, 0, 9], vec![7; 1 + i as usize])).collect();
+    let block = build(&entries);
+    let packed = columns::pack(&block, block.bytes(), Columns { keys: 3, values: 1 });
+    for at in 0..HEADER_BYTES + 6 {
+        let mut damaged = packed.clone();
+        damaged[at] ^= 0x10;
+        assert!(Block::parse(damaged, &no_blobs).is_err(), "byte {at}");
+    }
+}
+
+#[test]
 fn blobs_keep_their_place_among_inline_values() {
     let blobs: Vec<Arc<Blob>> = (0..3).map(|i| Arc::new(Blob::new(vec![i; 100]))).collect();
     let mut builder = BlockBuilder::new();
@@ -197,6 +254,8 @@ fn blobs_keep_their_place_among_inline_values() {
         }
     }
     assert!(Block::parse_spilled(tail.bytes().to_vec(), Vec::new()).is_err());
+    let packed = columns::pack(&tail, tail.bytes(), Columns { keys: 9, values: 9 });
+    assert_eq!(Block::parse_spilled(packed, tail.blobs().to_vec()).unwrap().bytes(), tail.bytes());
 }
 
 #[test]

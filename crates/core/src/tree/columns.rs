@@ -1,0 +1,312 @@
+//! Leaves on disk, by columns: what a compressor sees of a block.
+//!
+//! Rows of a table and entries of an index begin with fields of fixed width: numbers, times, keys. Side by side they look like noise to zstd;
+//! one byte position after the other (as in column stores, and in the shuffle filters of HDF5 and Blosc) most of them are runs of few
+//! different bytes. So the first bytes of all keys and of all values, as many as pays ([`super::arrangement`]), are stored by
+//! position, the rest row by row. Heads and starts, which follow from keys and lengths, are left out. In memory blocks are as
+//! [`super::block`] says.
+//!
+//! ```text
+//! 0   as in memory, with version u8 = 2
+//! 24  key columns u16 = k       at most as many as the shortest suffix has bytes
+//! 26  value columns u16 = c     likewise
+//! 28  bytes of a suffix's length u8 = l, 0 if all have one length;  29  bytes of a value's length u8 = m, likewise
+//! 30  prefix
+//!     suffix lengths            l * n bytes: the lowest byte of each, then the next ...
+//!     value lengths             m * n bytes; bit 31: the value is the number of a blob
+//!     key columns               k * n bytes: the first byte of each suffix, then the second ...
+//!     rests of suffixes
+//!     value columns             c * n bytes
+//!     rests of values
+//!     blobs                     as in memory
+//! ```
+
+use super::block::{narrow_head, wide_head, Block, Header, Layout, Run, BLOB_BIT, HEADER_BYTES};
+
+/// Version of a block that is stored by columns.
+pub(super) const VERSION: u8 = 2;
+/// Of its header.
+const PACKED_HEADER_BYTES: usize = HEADER_BYTES + 6;
+/// Columns are made of so many rows, eight bytes of each, at a time.
+const TILE: usize = 8;
+
+/// How many leading bytes are stored by position. Of a block with shorter keys or values it is as many as all of them have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Columns {
+    /// Of each key, without the prefix.
+    pub keys: usize,
+    /// Of each value.
+    pub values: usize,
+}
+
+/// Items one after the other: starts, and in the end the end of the last. [`BLOB_BIT`] as in the block.
+struct Starts(Vec<u32>);
+
+impl Starts {
+    fn of(entries: usize, span: impl Fn(usize) -> (usize, usize)) -> Starts {
+        let end = entries.checked_sub(1).map_or(0, |last| span(last).1 as u32);
+        Starts((0..entries).map(|i| span(i).0 as u32).chain([end]).collect())
+    }
+
+    /// Where item `i` lies.
+    fn range(&self, i: usize) -> std::ops::Range<usize> {
+        let bound = |start: u32| (start & !BLOB_BIT) as usize;
+        bound(self.0[i])..bound(self.0[i + 1])
+    }
+
+    fn items(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    /// How long each is, with [`BLOB_BIT`] from its start.
+    fn lengths(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.items()).map(|i| self.range(i).len() as u32 | self.0[i] & BLOB_BIT)
+    }
+
+    fn shortest(&self) -> usize {
+        (0..self.items()).map(|i| self.range(i).len()).min().unwrap_or(0)
+    }
+}
+
+/// The shortest key (without the prefix) and the shortest value: more columns than these have bytes there cannot be.
+pub(super) fn most(block: &Block) -> Columns {
+    let shortest = |span: &dyn Fn(usize) -> (usize, usize)| Starts::of(block.len(), span).shortest();
+    Columns { keys: shortest(&|i| block.suffix_span(i)), values: shortest(&|i| block.value_span(i)) }
+}
+
+/// `block`, whose bytes are `image` (with the addresses of its blobs), by columns.
+pub(super) fn pack(block: &Block, image: &[u8], wanted: Columns) -> Vec<u8> {
+    let header = block.header();
+    let suffixes = Starts::of(block.len(), |i| block.suffix_span(i));
+    let values = Starts::of(block.len(), |i| block.value_span(i));
+    let columns = |wanted: usize, starts: &Starts| wanted.min(starts.shortest()).min(usize::from(u16::MAX));
+    let (key_columns, value_columns) = (columns(wanted.keys, &suffixes), columns(wanted.values, &values));
+    let length_bytes = |fixed: bool, starts: &Starts| match (fixed, starts.lengths().max()) {
+        (true, _) | (_, None) => 0,
+        (_, Some(longest)) => (32 - longest.leading_zeros()).div_ceil(8).max(1) as u8,
+    };
+    let suffix_lengths = length_bytes(header.fixed_suffix, &suffixes);
+    let value_lengths = length_bytes(header.fixed_value, &values);
+
+    let mut out = Vec::with_capacity(image.len() + PACKED_HEADER_BYTES);
+    header.encode_as(VERSION, &mut out);
+    out.extend_from_slice(&(key_columns as u16).to_le_bytes());
+    out.extend_from_slice(&(value_columns as u16).to_le_bytes());
+    out.extend_from_slice(&[suffix_lengths, value_lengths]);
+    out.extend_from_slice(block.prefix());
+    for (bytes, starts) in [(suffix_lengths, &suffixes), (value_lengths, &values)] {
+        for plane in 0..bytes {
+            out.extend(starts.lengths().map(|length| (length >> (8 * plane)) as u8));
+        }
+    }
+    append(block.suffix_bytes(), &suffixes, key_columns, &mut out);
+    append(block.value_bytes(), &values, value_columns, &mut out);
+    let blobs = block.blobs().len() * super::blob::BLOB_ADDRESS_BYTES;
+    out.extend_from_slice(&image[image.len() - blobs..]);
+    out
+}
+
+/// Appends `items`, the first `columns` bytes of each by position.
+fn append(items: &[u8], starts: &Starts, columns: usize, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.resize(at + columns * starts.items(), 0);
+    to_columns(items, starts, columns, &mut out[at..]);
+    if columns * starts.items() < items.len() {
+        (0..starts.items()).for_each(|i| out.extend_from_slice(&items[starts.range(i)][columns..]));
+    }
+}
+
+fn to_columns(items: &[u8], starts: &Starts, columns: usize, out: &mut [u8]) {
+    let rows = starts.items();
+    let start = |i: usize| (starts.0[i] & !BLOB_BIT) as usize;
+    let (whole_rows, whole_columns) = (rows - rows % TILE, columns - columns % TILE);
+    for column in (0..whole_columns).step_by(TILE) {
+        for row in (0..whole_rows).step_by(TILE) {
+            let tile = std::array::from_fn(|i| word(&items[start(row + i) + column..]));
+            for (i, word) in transpose(tile).into_iter().enumerate() {
+                out[(column + i) * rows + row..][..TILE].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+    edges(rows, columns, |row, column| out[column * rows + row] = items[start(row) + column]);
+}
+
+fn from_columns(stored: &[u8], starts: &Starts, columns: usize, items: &mut [u8]) {
+    let rows = starts.items();
+    let start = |i: usize| (starts.0[i] & !BLOB_BIT) as usize;
+    let (whole_rows, whole_columns) = (rows - rows % TILE, columns - columns % TILE);
+    for column in (0..whole_columns).step_by(TILE) {
+        for row in (0..whole_rows).step_by(TILE) {
+            let tile = std::array::from_fn(|i| word(&stored[(column + i) * rows + row..]));
+            for (i, word) in transpose(tile).into_iter().enumerate() {
+                items[start(row + i) + column..][..TILE].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+    edges(rows, columns, |row, column| items[start(row) + column] = stored[column * rows + row]);
+}
+
+/// Calls `copy` with each row and column that no whole tile covers.
+#[inline]
+fn edges(rows: usize, columns: usize, mut copy: impl FnMut(usize, usize)) {
+    let (whole_rows, whole_columns) = (rows - rows % TILE, columns - columns % TILE);
+    for column in 0..columns {
+        let first = if column < whole_columns { whole_rows } else { 0 };
+        (first..rows).for_each(|row| copy(row, column));
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; TILE];
+    word.copy_from_slice(&bytes[..TILE]);
+    u64::from_le_bytes(word)
+}
+
+/// Byte `j` of word `i` becomes byte `i` of word `j` (Warren, Hacker's Delight, 7-3: blocks of 4, 2 and 1 bytes are swapped).
+#[inline]
+fn transpose(mut tile: [u64; TILE]) -> [u64; TILE] {
+    const STEPS: [(usize, u64); 3] =
+        [(4, 0x0000_0000_ffff_ffff), (2, 0x0000_ffff_0000_ffff), (1, 0x00ff_00ff_00ff_00ff)];
+    for (distance, low) in STEPS {
+        let shift = 8 * distance;
+        for i in (0..TILE).filter(|i| i & distance == 0) {
+            let (a, b) = (tile[i], tile[i + distance]);
+            tile[i] = (a & low) | ((b & low) << shift);
+            tile[i + distance] = ((a >> shift) & low) | (b & !low);
+        }
+    }
+    tile
+}
+
+/// What is left of the bytes on disk.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], String> {
+        let taken =
+            self.0.get(..bytes).ok_or_else(|| format!("{bytes} bytes where {} are left", self.0.len()))?;
+        self.0 = &self.0[bytes..];
+        Ok(taken)
+    }
+
+    /// The starts of `entries` items that take `total` bytes and have `columns` each.
+    fn starts(
+        &mut self,
+        run: Run,
+        length_bytes: u8,
+        entries: usize,
+        total: usize,
+        columns: usize,
+    ) -> Result<Starts, String> {
+        let starts = match (run, length_bytes) {
+            (Run::Fixed(length), 0) => Starts((0..=entries).map(|i| (i * length) as u32).collect()),
+            (Run::Starts(_), 0..=4) => self.lengths(length_bytes, entries)?,
+            _ => return Err(format!("lengths of {length_bytes} bytes")),
+        };
+        if starts.0[entries] as usize != total {
+            return Err(format!("lengths end at {} of {total}", starts.0[entries]));
+        }
+        match starts.shortest() {
+            shortest if shortest < columns => Err(format!("{columns} columns of {shortest} bytes")),
+            _ => Ok(starts),
+        }
+    }
+
+    fn lengths(&mut self, length_bytes: u8, entries: usize) -> Result<Starts, String> {
+        let mut starts = vec![0; entries + 1];
+        for plane in 0..length_bytes {
+            let bytes = self.take(entries)?;
+            starts
+                .iter_mut()
+                .zip(bytes)
+                .for_each(|(length, &byte)| *length |= u32::from(byte) << (8 * plane));
+        }
+        let mut end = 0u32;
+        for start in &mut starts {
+            let length = *start;
+            *start = end | length & BLOB_BIT;
+            end = end
+                .checked_add(length & !BLOB_BIT)
+                .filter(|end| end & BLOB_BIT == 0)
+                .ok_or("lengths past the limit")?;
+        }
+        Ok(Starts(starts))
+    }
+
+    /// Fills `items`.
+    fn rows(&mut self, starts: &Starts, columns: usize, items: &mut [u8]) -> Result<(), String> {
+        let stored = self.take(columns * starts.items())?;
+        from_columns(stored, starts, columns, items);
+        if stored.len() < items.len() {
+            let rests = self.take(items.len() - stored.len())?;
+            let mut rests = Input(rests);
+            for i in 0..starts.items() {
+                let rest = &mut items[starts.range(i)][columns..];
+                rest.copy_from_slice(rests.take(rest.len())?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The block in memory of the one on disk, which begins with `header`. The result is to be checked as any other: here is seen to it that
+/// nothing lies outside of it, and that it takes no more memory than a few times `bytes`.
+pub(super) fn unpack(bytes: &[u8], header: &Header) -> Result<Vec<u8>, String> {
+    let mut input = Input(bytes);
+    let start = input.take(PACKED_HEADER_BYTES)?;
+    let number = |at: usize| usize::from(u16::from_le_bytes([start[at], start[at + 1]]));
+    let columns = Columns { keys: number(HEADER_BYTES), values: number(HEADER_BYTES + 2) };
+    let (suffix_lengths, value_lengths) = (start[HEADER_BYTES + 4], start[HEADER_BYTES + 5]);
+    // Keys differ, so only one may be empty.
+    if u64::from(header.entries) > u64::from(header.suffix_bytes) + 1
+        || header.suffix_bytes as usize > bytes.len()
+    {
+        return Err(format!("{} keys in {} bytes", header.entries, header.suffix_bytes));
+    }
+    let (entries, layout) = (header.entries as usize, header.layout()?);
+    let (suffix_bytes, value_bytes) = (layout.values - layout.suffixes, layout.blobs - layout.values);
+    let prefix = input.take(layout.heads - HEADER_BYTES)?;
+    let suffixes = input.starts(layout.suffix_run, suffix_lengths, entries, suffix_bytes, columns.keys)?;
+    let values = input.starts(layout.value_run, value_lengths, entries, value_bytes, columns.values)?;
+    if value_bytes + (layout.end - layout.blobs) + suffix_bytes != input.0.len() {
+        return Err(format!(
+            "{} bytes of rows where the header implies {}",
+            input.0.len(),
+            layout.end - layout.suffixes
+        ));
+    }
+
+    let mut out = Vec::new();
+    out.try_reserve_exact(layout.end)
+        .map_err(|_| format!("no memory for a block of {} bytes", layout.end))?;
+    header.encode(&mut out);
+    out.extend_from_slice(prefix);
+    out.resize(layout.end, 0);
+    put_starts(layout.suffix_run, &suffixes, &mut out);
+    put_starts(layout.value_run, &values, &mut out);
+    input.rows(&suffixes, columns.keys, &mut out[layout.suffixes..layout.values])?;
+    input.rows(&values, columns.values, &mut out[layout.values..layout.blobs])?;
+    out[layout.blobs..].copy_from_slice(input.take(layout.end - layout.blobs)?);
+    put_heads(header, &layout, &suffixes, &mut out);
+    Ok(out)
+}
+
+fn put_starts(run: Run, starts: &Starts, out: &mut [u8]) {
+    if let Run::Starts(at) = run {
+        let places = out[at..].as_chunks_mut::<4>().0;
+        places.iter_mut().zip(&starts.0).for_each(|(place, start)| *place = start.to_le_bytes());
+    }
+}
+
+fn put_heads(header: &Header, layout: &Layout, suffixes: &Starts, out: &mut [u8]) {
+    let (before, items) = out.split_at_mut(layout.suffixes);
+    let heads = &mut before[layout.heads..layout.heads_end];
+    for i in 0..suffixes.items() {
+        let suffix = &items[suffixes.range(i)];
+        match header.wide_heads {
+            true => heads[8 * i..][..8].copy_from_slice(&wide_head(suffix).to_be_bytes()),
+            false => heads[4 * i..][..4].copy_from_slice(&narrow_head(suffix).to_be_bytes()),
+        }
+    }
+}
