@@ -254,6 +254,10 @@ impl Work {
     }
 
     fn mark(&mut self) {
+        // Before the first write there is nothing to come back to but nothing: most statements of short transactions begin there.
+        if self.sequence == 0 {
+            return;
+        }
         if self.marks.last().is_some_and(|mark| mark.sequence == self.sequence) {
             return;
         }
@@ -294,6 +298,10 @@ impl Work {
             return self.void_in_log(shared, sequence);
         }
         // What was written after the savepoint is all in the buffer.
+        if sequence == 0 {
+            self.redo.clear();
+            return Ok(());
+        }
         let mark = self.marks.last().filter(|mark| mark.sequence == sequence).and_then(|mark| mark.redo);
         if !mark.is_some_and(|mark| self.redo.truncate_to(mark)) {
             self.keep_redo_up_to(sequence);
@@ -305,7 +313,7 @@ impl Work {
     /// it, and drift by what was written between the two: they are statistics.
     fn restore_rows(&mut self, sequence: u32, logged: bool) {
         let mark = self.marks.last();
-        if mark.is_some_and(|mark| mark.sequence == sequence) || logged {
+        if sequence == 0 || mark.is_some_and(|mark| mark.sequence == sequence) || logged {
             for (tree, touched) in &mut self.touched {
                 let rows = mark.and_then(|mark| mark.rows.iter().find(|(id, _)| id == tree));
                 touched.rows = rows.map_or(0, |&(_, rows)| rows);
