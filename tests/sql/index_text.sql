@@ -25,7 +25,10 @@ INSERT INTO words VALUES
   (11, '17-d782874b2c9f66b9', '0123456789ab', 'd782874b', '0f96342a45b29bb4', 'd782874b2c9f', 'd782874b', 'd782874b', 'd782874b'),
   (12, 'a\0b', 'a\tb', 'a\nb', 'a\0b', 'a\tb', 'a\tb', 'a\tb', 'a\0b'),
   (13, '_`{|}~@[]^', '\\''"%', '_`{|}~@[]^', '_`{|}~@[]^', '\\''"%', '_`{|}~@[]^', '_`{|}~@[]^', '_`{|}~@[]^'),
-  (14, 'a\xa0', 'a\xa0', 'a\xa0', 'a', 'a', 'a', 'a\xa0', 'a\xa0');
+  (14, 'a\xa0', 'a\xa0', 'a\xa0', 'a', 'a', 'a', 'a\xa0', 'a\xa0'),
+  (15, 'John Smith of Cornwall', 'JOHN  SMITHY', 'John Smith', 'John Smith of CornwalL', 'JOHN  SMITHY', 'John Smith', 'John Smith', 'EightIsX  '),
+  (16, 'EIGHTisX', 'eightIsX', 'EightIsX', 'eightIsX', 'EightIsX', 'EightIsX', 'EightIsX', 'EightIsX'),
+  (17, 'all small', 'One', 'all small', NULL, 'x', NULL, NULL, 'all Small ');
 SELECT id, HEX(l) FROM words FORCE INDEX (l) ORDER BY id;
 SELECT id, HEX(c) FROM words FORCE INDEX (c) WHERE c >= '' ORDER BY id;
 SELECT id, HEX(b) FROM words FORCE INDEX (b) WHERE b >= '' ORDER BY id;
@@ -49,3 +52,21 @@ INSERT INTO many VALUES ('small', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'), 
 SELECT a, b, c, d, e, f, g, h, i, CONCAT(k, '|') FROM many FORCE INDEX (a) WHERE a = 'a' ORDER BY k;
 SELECT i, CONCAT(k, '|') FROM many FORCE INDEX (i) WHERE i >= '' ORDER BY k;
 DROP TABLE many;
+
+-- Every character of ASCII beside every other, in texts of all lengths up to 20, small and capital.
+CREATE TABLE mixed (
+  id INT PRIMARY KEY, l VARCHAR(40) CHARACTER SET latin1, c CHAR(20) CHARACTER SET latin1, u VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci,
+  KEY (l), KEY (c DESC), KEY (u, l), KEY (l, c, u)
+);
+INSERT INTO mixed SELECT seq, LEFT(t, seq % 21), LEFT(t, seq DIV 3 % 21), RIGHT(t, seq % 11)
+  FROM (SELECT seq, CONVERT(CONCAT(CHAR(32 + seq % 95), CHAR(32 + seq DIV 95 % 95), CHAR(32 + seq * 7 % 95), CHAR(65 + seq % 58), CHAR(65 + seq DIV 58 % 58),
+    CHAR(97 + seq % 26), CHAR(65 + seq % 26), ' ', CHAR(32 + seq * 31 % 95), CHAR(97 + seq DIV 7 % 26), CHAR(65 + seq * 3 % 26), 'Word', CHAR(65 + seq * 11 % 58), ' B c') USING latin1) t
+    FROM seq_1_to_9025) texts;
+SELECT COUNT(*), SUM(CRC32(CONCAT(id, ':', HEX(l)))) FROM mixed FORCE INDEX (l) WHERE l >= '';
+SELECT COUNT(*), SUM(CRC32(CONCAT(id, ':', HEX(c)))) FROM mixed FORCE INDEX (c) WHERE c >= '';
+SELECT COUNT(*), SUM(CRC32(CONCAT(id, ':', HEX(u), ':', HEX(l)))) FROM mixed FORCE INDEX (u) WHERE u >= '';
+SELECT COUNT(*), SUM(CRC32(CONCAT(id, ':', HEX(l), ':', HEX(c), ':', HEX(u)))) FROM mixed FORCE INDEX (l_2) WHERE l >= '';
+UPDATE mixed SET l = CONCAT(UPPER(LEFT(l, 1)), LOWER(SUBSTR(l, 2))), u = UPPER(u) WHERE id % 3 = 0;
+SELECT COUNT(*), SUM(CRC32(CONCAT(id, ':', HEX(l), ':', HEX(c), ':', HEX(u)))) FROM mixed FORCE INDEX (l_2) WHERE l >= '';
+SELECT COUNT(*), SUM(CRC32(CONCAT(id, ':', HEX(u), ':', HEX(l)))) FROM mixed FORCE INDEX (u) WHERE u >= '';
+DROP TABLE mixed;

@@ -104,17 +104,23 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
     return true;
 }
 
-uchar IndexCodec::guessed(const uchar* record, bool* all) const {
-    uchar bits = 0;
-    *all = true;
+IndexCodec::Guesses IndexCodec::guesses(const uchar* record) const {
+    Guesses found;
+    bool capitals = false;
     for (size_t i = 0; i < images_.size(); i++) {
-        if (images_[i].column.is_null(record)) continue;
-        if (images_[i].part != UINT_MAX && images_[i].text.is(record))
-            bits |= static_cast<uchar>(1 << i);
-        else
-            *all = false;
+        const Image& image = images_[i];
+        if (image.column.is_null(record)) continue;
+        const PlainText::Form form = image.part == UINT_MAX ? PlainText::Form::Other : image.text.form(record);
+        if (form == PlainText::Form::Other) {
+            found.others = true;
+            continue;
+        }
+        found.left_out |= static_cast<uchar>(1 << i);
+        found.capitals_size += image.text.capitals_size(record);
+        capitals |= form == PlainText::Form::Capitals;
     }
-    return bits;
+    if (!capitals) found.capitals_size = 0;
+    return found;
 }
 
 bool IndexCodec::encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer* value, teak_entry* out) const {
@@ -124,12 +130,11 @@ bool IndexCodec::encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer*
     out->tree = tree_;
     out->flags = 0;
     size_t images = unique_ ? 2 + pk.len : 0;
-    bool none;
-    const uchar left_out = guessed(record, &none);
-    auto stored = [&](size_t i) {
-        return !images_[i].column.is_null(record) && !(i < kGuessedImages && (left_out >> i & 1));
-    };
-    if (!none) images++;
+    const Guesses guessed = guesses(record);
+    auto left_out = [&](size_t i) { return i < kGuessedImages && (guessed.left_out >> i & 1); };
+    auto stored = [&](size_t i) { return !images_[i].column.is_null(record) && !left_out(i); };
+    const bool any = guessed.others || guessed.capitals_size;
+    images += any + guessed.capitals_size;
     for (size_t i = 0; i < images_.size(); i++)
         if (stored(i)) images += images_[i].column.packed_size(record);
     if (unique_) {
@@ -155,9 +160,11 @@ bool IndexCodec::encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer*
         memcpy(p + 2, pk.data, pk.len);
         p += 2 + pk.len;
     }
-    if (!none) *p++ = left_out;
+    if (any) *p++ = guessed.left_out;
     for (size_t i = 0; i < images_.size(); i++)
         if (stored(i)) p = images_[i].column.pack(p, record);
+    for (size_t i = 0; i < images_.size() && guessed.capitals_size; i++)
+        if (left_out(i)) p = images_[i].text.pack_capitals(p, record);
     out->value = {v, static_cast<size_t>(p - v)};
     return true;
 }
@@ -223,18 +230,26 @@ bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
         if (!pk.data || (!primary_->hidden() && !primary_->decode(pk, record))) return false;
         v = pk.data + pk.len;
     }
+    return restore_images(v, v_end, starts, end, record);
+}
+
+bool IndexCodec::restore_images(const uchar* v, const uchar* v_end, const uchar* const* starts, const uchar* end,
+                                uchar* record) const {
     uchar* blobs = nullptr;
-    const bool none = v == v_end;
-    const uchar left_out = none ? 0xff : *v++;
+    const uchar left_out = v == v_end ? 0xff : *v++;
+    auto is_left_out = [&](size_t i) { return i < kGuessedImages && (left_out >> i & 1); };
+    for (size_t i = 0; i < images_.size(); i++) {
+        if (is_left_out(i) || images_[i].column.is_null(record)) continue;
+        v = images_[i].column.unpack(v, v_end, record, &blobs);
+        if (!v) return false;
+    }
+    /* What follows the images says which letters are capital. */
+    const uchar* capitals = v == v_end ? nullptr : v;
     for (size_t i = 0; i < images_.size(); i++) {
         const Image& image = images_[i];
-        if (image.column.is_null(record)) continue;
-        if (i < kGuessedImages && (left_out >> i & 1)) {
-            if (image.part == UINT_MAX || !image.text.restore(starts[image.part], end, record)) return false;
-            continue;
-        }
-        v = image.column.unpack(v, v_end, record, &blobs);
-        if (!v) return false;
+        if (!is_left_out(i) || image.column.is_null(record)) continue;
+        if (image.part == UINT_MAX || !image.text.restore(starts[image.part], end, &capitals, v_end, record))
+            return false;
     }
     return true;
 }

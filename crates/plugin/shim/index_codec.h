@@ -7,7 +7,8 @@
     unique entry        key = index columns; if one is NULL, then the primary key                          value = length (2, LE), primary key, images
     images              columns of the index and of the primary key that the key bytes do not give back (collated text, floats), each as
                         in a row, NULLs left out. Before them a byte whose bit i is set if column i of them, of the first eight, is text that
-                        can be guessed from the key (plain_text.h) and left out, too. Nothing at all if none is left.
+                        can be guessed from the key (plain_text.h) and left out, too. If letters of such texts are capital, all of them have
+                        a bit for each character behind the images. Nothing at all if no image is left and no letter is capital.
 */
 #ifndef TEAK_INDEX_CODEC_H
 #define TEAK_INDEX_CODEC_H
@@ -75,8 +76,15 @@ class IndexCodec {
         uint part; /* of the key, where its text may be guessed from; UINT_MAX: none */
         PlainText text;
     };
-    /* Bits of the images that are left out as they can be guessed; `all`: no others are left. */
-    uchar guessed(const uchar* record, bool* all) const;
+    /* What an entry's images are. */
+    struct Guesses {
+        uchar left_out = 0;       /* a bit for each image that can be guessed */
+        bool others = false;      /* there are images that cannot */
+        size_t capitals_size = 0; /* of all that say which letters are capital; 0 if none is */
+    };
+    Guesses guesses(const uchar* record) const;
+    bool restore_images(const uchar* v, const uchar* v_end, const uchar* const* starts, const uchar* end,
+                        uchar* record) const;
 
     const PrimaryCodec* primary_ = nullptr;
     KeyCodec key_;

@@ -24,24 +24,61 @@ PlainText::PlainText(const KeyPartCodec& part) : part_(part) {
         guess_[weights[c]] = static_cast<uchar>(c);
     for (uint c = 'a'; c <= 'z'; c++)
         guess_[weights[c]] = static_cast<uchar>(c);
-    for (uint c = 0; c < kAscii; c++)
-        plain_[c] = guess_[weights[c]] == c;
-    guessable_ = plain_[static_cast<uchar>(' ')];
+    memcpy(capital_, guess_, sizeof capital_);
+    for (uint c = 'A'; c <= 'Z'; c++)
+        capital_[weights[c]] = static_cast<uchar>(c);
+    for (uint c = 0; c < kAscii; c++) {
+        const uchar weight = weights[c];
+        forms_[c] = guess_[weight] == c ? Form::Guessed : capital_[weight] == c ? Form::Capitals : Form::Other;
+    }
+    guessable_ = forms_[static_cast<uchar>(' ')] == Form::Guessed;
 }
 
-bool PlainText::is(const uchar* record) const {
-    if (!guessable_) return false;
+PlainText::Form PlainText::form(const uchar* record) const {
+    if (!guessable_) return Form::Other;
     size_t n;
     const uchar* text = part_.data(record, &n);
     /* The key has lost trailing spaces; those of a CHAR come back by its length. */
-    if (part_.pad_space && part_.length_bytes && n && text[n - 1] == ' ') return false;
-    for (size_t i = 0; i < n; i++)
-        if (!plain_[text[i]]) return false;
-    return true;
+    if (part_.pad_space && part_.length_bytes && n && text[n - 1] == ' ') return Form::Other;
+    Form form = Form::Guessed;
+    for (size_t i = 0; i < n; i++) {
+        const Form one = forms_[text[i]];
+        if (one == Form::Other) return one;
+        if (one == Form::Capitals) form = one;
+    }
+    return form;
 }
 
-bool PlainText::restore(const uchar* from, const uchar* end, uchar* record) const {
+const uchar* PlainText::trimmed(const uchar* record, size_t* n) const {
+    const uchar* text = part_.data(record, n);
+    while (*n && text[*n - 1] == ' ')
+        (*n)--;
+    return text;
+}
+
+size_t PlainText::capitals_size(const uchar* record) const {
+    size_t n;
+    trimmed(record, &n);
+    return (n + 7) / 8;
+}
+
+uchar* PlainText::pack_capitals(uchar* to, const uchar* record) const {
+    size_t n;
+    const uchar* text = trimmed(record, &n);
+    const size_t bytes = (n + 7) / 8;
+    memset(to, 0, bytes);
+    for (size_t i = 0; i < n; i++)
+        if (forms_[text[i]] == Form::Capitals) to[i / 8] |= static_cast<uchar>(1 << (i % 8));
+    return to + bytes;
+}
+
+bool PlainText::restore(const uchar* from, const uchar* end, const uchar** capitals, const uchar* capitals_end,
+                        uchar* record) const {
     if (!guessable_) return false;
+    const uchar* bits = *capitals;
+    auto is_capital = [&](size_t i) {
+        return bits && i / 8 < static_cast<size_t>(capitals_end - bits) && (bits[i / 8] >> (i % 8) & 1);
+    };
     const uchar flip = part_.descending ? 0xff : 0;
     const uint u = part_.unit;
     const uchar stop = part_.pad_space ? kEndSpaces : kEndZero;
@@ -58,10 +95,15 @@ bool PlainText::restore(const uchar* from, const uchar* end, uchar* record) cons
             if (part_.length_bytes == 0) memset(text + n, ' ', part_.length - n);
             for (uint i = 0; i < part_.length_bytes; i++)
                 to[i] = static_cast<uchar>(n >> (8 * i));
+            if (!bits) return true;
+            const size_t bytes = capitals_size(record);
+            if (bytes > static_cast<size_t>(capitals_end - bits)) return false;
+            *capitals = bits + bytes;
             return true;
         }
         if (n >= part_.length) return false;
-        text[n++] = guess_[weight];
+        text[n] = is_capital(n) ? capital_[weight] : guess_[weight];
+        n++;
     }
     return false;
 }
