@@ -148,10 +148,18 @@ fn check_everything(delta: &Delta) -> usize {
             Some(entry.key()),
             "what a scan met, a search finds"
         );
-        assert_eq!(
-            delta.last_before(entry.key()).is_none(),
-            delta.first().map(|e| e.key()) == Some(entry.key())
-        );
+        // Keys only come: what has nothing before it now had nothing before it earlier. (The other way round the writer may be in between.)
+        let first = delta.first().map(|e| e.key());
+        match delta.last_before(entry.key()) {
+            None => assert_eq!(first, Some(entry.key()), "the first has no predecessor, all others have"),
+            Some(before) => {
+                assert!(before.key() < entry.key(), "a predecessor is before its key");
+                assert!(
+                    previous.is_none_or(|previous| previous <= before.key()),
+                    "and not before what was met"
+                );
+            }
+        }
         (entries, previous) = (entries + 1, Some(entry.key()));
     }
     entries
