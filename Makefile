@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load bench-loaders bench-linkbench limits
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side limits
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -54,6 +54,9 @@ bench-loaders: ## one table through mariadb, myloader and teak load, into BLACKH
 
 bench-linkbench: ## LinkBench with a long-running snapshot, hot row, queue; InnoDB, Teak, MyRocks: an hour and a half; LINKBENCH=quick for a look
 	@benches/linkbench.sh $(LINKBENCH)
+
+bench-side-by-side: ## LinkBench on two servers at once, Teak beside InnoDB: processor time for an operation; SIDES="--second Teak --snapshot"; 6 minutes
+	@benches/side_by_side.sh $(SIDES)
 
 limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
 	@tests/limits/soak.sh
