@@ -23,6 +23,20 @@ DATA_FILES = {
 }
 
 
+def server_options(engines, plugins, plugin_dir, cache):
+    """Of a server with these engines; those that are not installed are taken out of `engines`."""
+    options = base_options(cache) + plugin_options(engines, plugins, plugin_dir, cache)
+    if "RocksDB" in engines:
+        # Off by default; without it, transactions that wait for each other wait until a time-out.
+        options.append("--rocksdb-deadlock-detect=ON")
+    return options
+
+
+def operations_of(run):
+    """All that a run of `teak bench linkbench` has carried out, by its JSON."""
+    return run["warmup_operations"] + sum(phase["total"]["count"] for phase in run["phases"])
+
+
 class LinkBench(Comparison):
     """One server at a time, and what was measured so far."""
 
@@ -33,10 +47,7 @@ class LinkBench(Comparison):
         if unknown:
             raise SystemExit(f"no such engine: {', '.join(unknown)}; known: {', '.join(DATA_FILES)}")
         plugins = os.path.join(arguments.directory, "plugins")
-        options = base_options(arguments.cache) + plugin_options(engines, plugins, arguments.plugin_dir, arguments.cache)
-        if "RocksDB" in engines:
-            # Off by default; without it, transactions that wait for each other wait until a time-out.
-            options.append("--rocksdb-deadlock-detect=ON")
+        options = server_options(engines, plugins, arguments.plugin_dir, arguments.cache)
         super().__init__(os.path.join(arguments.directory, "server"), plugins, engines, options + arguments.server_option)
         self.result = {
             "engines": self.engines, "machine": machine(), "server_options": self.options, "errors": self.errors,
@@ -104,10 +115,9 @@ class LinkBench(Comparison):
         ran_cpu = self.server.cpu_seconds() - cpu
         self.settle(self.arguments.settle)
         after = self.server.io()
-        operations = run["warmup_operations"] + sum(phase["total"]["count"] for phase in run["phases"])
         self.verify(engine, size)
         return {
-            "load": loaded["load"], "phases": run["phases"], "snapshot": run["snapshot"], "operations": operations, "loaded_bytes": loaded_bytes,
+            "load": loaded["load"], "phases": run["phases"], "snapshot": run["snapshot"], "operations": operations_of(run), "loaded_bytes": loaded_bytes,
             "disk_bytes": bytes_after, "written": after["write_bytes"] - before["write_bytes"],
             "cancelled": after["cancelled_write_bytes"] - before["cancelled_write_bytes"], "cpu_seconds": ran_cpu,
             "file": f"linkbench-{name}.json",

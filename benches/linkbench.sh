@@ -10,9 +10,7 @@ set -euo pipefail
 . "$(dirname "$0")/../scripts/lib/base.sh"
 
 plugins=${TEAK_PLUGIN_DIR:-$BUILD/plugin}
-for file in "$plugins/ha_teak.so" "$BUILD/bin/teak"; do
-    [ -e "$file" ] || die "$file is missing." "Run make build"
-done
+need_built "$plugins/ha_teak.so" "$BUILD/bin/teak"
 mode=()
 space=20000
 if [ "${1-}" = quick ]; then

@@ -9,7 +9,7 @@ set -euo pipefail
 . "$(dirname "$0")/../scripts/lib/base.sh"
 
 plugins=${TEAK_PLUGIN_DIR:-$BUILD/plugin}
-[ -e "$plugins/ha_teak.so" ] || die "$plugins/ha_teak.so is missing." "Run make build"
+need_built "$plugins/ha_teak.so"
 size=1000
 previous=
 for argument in "$@"; do

@@ -14,7 +14,8 @@ import statistics
 import subprocess
 import sys
 
-from comparison import Server, base_options, machine, plugin_options
+from comparison import Server, machine
+from linkbench import operations_of, server_options
 
 
 class Side:
@@ -27,7 +28,7 @@ class Side:
         os.makedirs(directory)
         self.arguments, self.engine = arguments, engine
         self.json, self.log = (os.path.join(directory, name) for name in ("run.json", "teak.log"))
-        self.options = base_options(arguments.cache) + plugin_options([engine], plugins, plugin_dir, arguments.cache)
+        self.options = server_options([engine], plugins, plugin_dir, arguments.cache)
         self.server = Server(os.path.join(directory, "server"), plugins)
 
     def start(self):
@@ -62,8 +63,7 @@ class Side:
     def operations(self):
         """Of the run that has ended."""
         with open(self.json, encoding="utf-8") as file:
-            run = json.load(file)
-        return run["warmup_operations"] + sum(phase["total"]["count"] for phase in run["phases"])
+            return operations_of(json.load(file))
 
 
 def both(sides, stage):

@@ -9,7 +9,7 @@ set -euo pipefail
 . "$(dirname "$0")/../scripts/lib/base.sh"
 
 have sysbench || die "sysbench is not installed." "apt-get install sysbench"
-[ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
+need_built "$BUILD/plugin/ha_teak.so"
 need_space "$BUILD" 8000 "the benchmark's data"
 mode=()
 if [ "${1-}" = quick ]; then

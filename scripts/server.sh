@@ -45,7 +45,7 @@ start() {
         return
     fi
     have mariadbd || die "mariadbd is not installed." "Run scripts/setup.sh"
-    [ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
+    need_built "$BUILD/plugin/ha_teak.so"
     # A socket's path has to fit into 108 bytes; the server would cut it off silently.
     [ "${#SOCKET}" -lt 108 ] || die "the path $SOCKET is too long for a socket." \
         "Move the clone to a shorter path, or set TEAK_VAR to a short directory."

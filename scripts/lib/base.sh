@@ -35,6 +35,14 @@ need_root() {
 # as_root COMMAND...: directly when we are root, otherwise through sudo.
 as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
 
+# need_built FILE...
+need_built() {
+    local file
+    for file in "$@"; do
+        [ -e "$file" ] || die "${file#"$ROOT"/} is missing." "Run make build"
+    done
+}
+
 # need_space DIRECTORY MEBIBYTES PURPOSE
 need_space() {
     local free

@@ -7,6 +7,6 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-[ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
+need_built "$BUILD/plugin/ha_teak.so"
 exec /usr/bin/python3 "$ROOT/tests/kill/kill.py" --rounds "${TEAK_KILL_ROUNDS:-20}" --seed "${TEAK_SEED:-$RANDOM}" \
     --plugin-dir "$BUILD/plugin" --directory "$BUILD/kill"

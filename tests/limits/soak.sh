@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-[ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
+need_built "$BUILD/plugin/ha_teak.so"
 need_space "$BUILD" 6000 "the limits' data"
 
 passed=0

@@ -91,7 +91,7 @@ run_engine() {
 compare() { /usr/bin/python3 "$HERE/compare.py" --reference "$REFERENCE" --tested "$TESTED" "$@"; }
 
 [ -e "$STOCK/mysql-test-run.pl" ] || die "the package mariadb-test is not installed." "Run scripts/setup.sh --test"
-[ "$TESTED" != Teak ] || [ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
+[ "$TESTED" != Teak ] || need_built "$BUILD/plugin/ha_teak.so"
 need_space "$BUILD" 1000 "the suites' data"
 
 accept=()

@@ -8,7 +8,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-[ -e "$BUILD/plugin/ha_teak.so" ] || die "build/plugin/ha_teak.so is missing." "Run make build"
+need_built "$BUILD/plugin/ha_teak.so"
 status=0
 /usr/bin/python3 "$ROOT/tests/replication/queue_deadlock.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/queue" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/shutdown_deadlock.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/shutdown" || status=1

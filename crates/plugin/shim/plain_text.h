@@ -41,11 +41,11 @@ class PlainText {
                  uchar* record) const;
 
   private:
-    bool guessable_ = false;
-    KeyPartCodec part_{};
     /* The column's text without spaces at its end. */
     const uchar* trimmed(const uchar* record, size_t* n) const;
 
+    bool guessable_ = false;
+    KeyPartCodec part_{};
     Form forms_[256] = {};    /* of each byte of text */
     uchar guess_[256] = {};   /* by the last byte of the weight */
     uchar capital_[256] = {}; /* likewise; what is guessed, where there is no capital */

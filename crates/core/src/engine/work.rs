@@ -298,10 +298,6 @@ impl Work {
             return self.void_in_log(shared, sequence);
         }
         // What was written after the savepoint is all in the buffer.
-        if sequence == 0 {
-            self.redo.clear();
-            return Ok(());
-        }
         let mark = self.marks.last().filter(|mark| mark.sequence == sequence).and_then(|mark| mark.redo);
         if !mark.is_some_and(|mark| self.redo.truncate_to(mark)) {
             self.keep_redo_up_to(sequence);

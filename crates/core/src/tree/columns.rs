@@ -48,10 +48,16 @@ impl Starts {
         Starts((0..entries).map(|i| span(i).0 as u32).chain([end]).collect())
     }
 
+    /// Where item `i` begins.
+    #[inline]
+    fn start(&self, i: usize) -> usize {
+        (self.0[i] & !BLOB_BIT) as usize
+    }
+
     /// Where item `i` lies.
+    #[inline]
     fn range(&self, i: usize) -> std::ops::Range<usize> {
-        let bound = |start: u32| (start & !BLOB_BIT) as usize;
-        bound(self.0[i])..bound(self.0[i + 1])
+        self.start(i)..self.start(i + 1)
     }
 
     fn items(&self) -> usize {
@@ -118,32 +124,32 @@ fn append(items: &[u8], starts: &Starts, columns: usize, out: &mut Vec<u8>) {
 
 fn to_columns(items: &[u8], starts: &Starts, columns: usize, out: &mut [u8]) {
     let rows = starts.items();
-    let start = |i: usize| (starts.0[i] & !BLOB_BIT) as usize;
-    let (whole_rows, whole_columns) = (rows - rows % TILE, columns - columns % TILE);
-    for column in (0..whole_columns).step_by(TILE) {
-        for row in (0..whole_rows).step_by(TILE) {
-            let tile = std::array::from_fn(|i| word(&items[start(row + i) + column..]));
-            for (i, word) in transpose(tile).into_iter().enumerate() {
-                out[(column + i) * rows + row..][..TILE].copy_from_slice(&word.to_le_bytes());
-            }
+    tiles(rows, columns, |row, column| {
+        let tile = std::array::from_fn(|i| word(&items[starts.start(row + i) + column..]));
+        for (i, word) in transpose(tile).into_iter().enumerate() {
+            out[(column + i) * rows + row..][..TILE].copy_from_slice(&word.to_le_bytes());
         }
-    }
-    edges(rows, columns, |row, column| out[column * rows + row] = items[start(row) + column]);
+    });
+    edges(rows, columns, |row, column| out[column * rows + row] = items[starts.start(row) + column]);
 }
 
 fn from_columns(stored: &[u8], starts: &Starts, columns: usize, items: &mut [u8]) {
     let rows = starts.items();
-    let start = |i: usize| (starts.0[i] & !BLOB_BIT) as usize;
-    let (whole_rows, whole_columns) = (rows - rows % TILE, columns - columns % TILE);
-    for column in (0..whole_columns).step_by(TILE) {
-        for row in (0..whole_rows).step_by(TILE) {
-            let tile = std::array::from_fn(|i| word(&stored[(column + i) * rows + row..]));
-            for (i, word) in transpose(tile).into_iter().enumerate() {
-                items[start(row + i) + column..][..TILE].copy_from_slice(&word.to_le_bytes());
-            }
+    tiles(rows, columns, |row, column| {
+        let tile = std::array::from_fn(|i| word(&stored[(column + i) * rows + row..]));
+        for (i, word) in transpose(tile).into_iter().enumerate() {
+            items[starts.start(row + i) + column..][..TILE].copy_from_slice(&word.to_le_bytes());
         }
+    });
+    edges(rows, columns, |row, column| items[starts.start(row) + column] = stored[column * rows + row]);
+}
+
+/// Calls `copy` with the first row and the first column of each whole tile.
+#[inline]
+fn tiles(rows: usize, columns: usize, mut copy: impl FnMut(usize, usize)) {
+    for column in (0..columns - columns % TILE).step_by(TILE) {
+        (0..rows - rows % TILE).step_by(TILE).for_each(|row| copy(row, column));
     }
-    edges(rows, columns, |row, column| items[start(row) + column] = stored[column * rows + row]);
 }
 
 /// Calls `copy` with each row and column that no whole tile covers.
