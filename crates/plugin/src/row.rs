@@ -229,7 +229,9 @@ impl Session {
         let claimed = match (manner.no_locks, manner.fresh_key || sorted) {
             (true, true) => Ok(()),
             (true, false) => self.claim_unlocked(rows, pk),
-            (false, true) => self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait).map(drop),
+            (false, true) => self
+                .check_insert(rows, pk)
+                .and_then(|()| self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait).map(drop)),
             (false, false) => self.claim(rows, pk, manner.duplicate),
         };
         if matches!(claimed, Err(Stop::Duplicate)) {
@@ -253,7 +255,7 @@ impl Session {
     ) -> Result<()> {
         let claimed = match (entry.unique, manner.no_locks) {
             (false, true) => return Ok(()),
-            // The exclusive lock of a unique key waits for ranges as well.
+            // A claim waits for ranges as well.
             (false, false) => return self.check_insert(tree, entry.key),
             (true, true) => self.claim_unlocked(tree, entry.key),
             (true, false) => self.claim(tree, entry.key, manner.duplicate),

@@ -386,6 +386,15 @@ impl Session {
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_insert(tree, key, wait))
     }
 
+    /// Whether no other transaction's range lock covers the key now.
+    pub(crate) fn may_insert(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        match self.waits.run(WaitPolicy::NoWait, |wait| txn.check_insert(tree, key, wait)) {
+            Err(Stop::Core(Error::WouldBlock)) => Ok(false),
+            result => result.map(|()| true),
+        }
+    }
+
     /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_append`] tells then if its key is taken.
     pub(crate) fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let bytes = self.sort_bytes;

@@ -21,12 +21,22 @@ impl Session {
     /// Locks `key` exclusively and makes sure that it is free. If it is taken it stays locked with `duplicate` strength: shared
     /// is enough to make the error true to the end of the transaction.
     pub(crate) fn claim(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<()> {
+        let mut waited_for_ranges = false;
         loop {
             // Most claims succeed, and most locks are free: the exclusive lock first, without waiting.
             match self.lock(tree, key, LockMode::Exclusive, WaitPolicy::NoWait) {
                 Ok(new) => {
                     if !self.probe(tree, key)? {
-                        return Ok(());
+                        if waited_for_ranges || self.may_insert(tree, key)? {
+                            return Ok(());
+                        }
+                        // Without the key's lock: the one with the range may want the key.
+                        if new {
+                            self.unlock(tree, key);
+                        }
+                        self.check_insert(tree, key)?;
+                        waited_for_ranges = true;
+                        continue;
                     }
                     if !new || duplicate == LockMode::Exclusive {
                         return Err(Stop::Duplicate);

@@ -6,7 +6,7 @@
 //! ```text
 //! LockOwner ──> RowTable    256 shards: id -> the only holder      (nobody waits: 24 bytes a lock)
 //!    │                                  id -> holders and FIFO queue (shared by several, or waited for)
-//!    ├────────> RangeTable  tree -> ranges granted, requests waiting; an atomic count answers "none"
+//!    ├────────> RangeTable  tree -> ranges granted (interval trees), requests waiting; an atomic count answers "none"
 //!    └────────> WaitGraph   only those who wait: who, for what
 //! ```
 //!
@@ -23,6 +23,7 @@
 //! one of them sees the other.
 
 mod graph;
+mod interval;
 mod owner;
 mod party;
 mod range;

@@ -1,12 +1,14 @@
 //! One transaction's locks: asking for them, waiting, giving them back.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::interval::Span;
 use super::party::{Party, Woken};
-use super::range::{KeyRange, Want};
+use super::range::Want;
 use super::row::{Attempt, IfBlocked, RowId};
 use super::{LockOutcome, Shared, Target};
 use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
@@ -24,7 +26,7 @@ pub struct LockOwner {
     rows: Vec<RowId>,
     held: usize,
     /// Trees with range locks.
-    ranges: Vec<TreeId>,
+    ranges: HashSet<TreeId>,
 }
 
 fn if_blocked(wait: &WaitRequest<'_>) -> IfBlocked {
@@ -36,7 +38,7 @@ fn if_blocked(wait: &WaitRequest<'_>) -> IfBlocked {
 
 impl LockOwner {
     pub(super) fn new(shared: Arc<Shared>, party: Arc<Party>) -> LockOwner {
-        LockOwner { shared, party, rows: Vec::new(), held: 0, ranges: Vec::new() }
+        LockOwner { shared, party, rows: Vec::new(), held: 0, ranges: HashSet::new() }
     }
 
     /// The transaction.
@@ -49,8 +51,9 @@ impl LockOwner {
         self.party.set_preference(preference);
     }
 
-    /// Locks a row. An exclusive lock first waits for other owners' ranges that cover the key, before the row is locked:
-    /// otherwise a scan that comes to the row would wait for one who waits for the scan.
+    /// Locks a row. Others' ranges are not looked at: they keep out inserts, and whoever inserts asks
+    /// [`LockOwner::check_insert`] first. (If they kept out locks of rows that exist, two who hold the range of a row and
+    /// wait for it would wait for each other, and for its holder's ranges instead of its lock.)
     ///
     /// Errors: [`Error::WouldBlock`], [`Error::LockTimeout`], [`Error::Deadlock`] (the transaction must be rolled back),
     /// [`Error::Interrupted`]. What was held before is still held after an error.
@@ -61,9 +64,6 @@ impl LockOwner {
         mode: LockMode,
         wait: &WaitRequest<'_>,
     ) -> Result<LockOutcome> {
-        if mode == LockMode::Exclusive {
-            self.check_insert(tree, key, wait)?;
-        }
         let id = RowId::new(tree, key);
         let outcome = match self.shared.rows.lock(id, &self.party, mode, if_blocked(wait)) {
             Attempt::Done(outcome) => outcome,
@@ -80,8 +80,7 @@ impl LockOwner {
         Ok(outcome)
     }
 
-    /// Locks a range of keys against inserts and exclusive row locks of others, and against others' ranges if one of the two is
-    /// exclusive. Row locks that exist are not looked at: the scan that follows takes its own.
+    /// Locks a range of keys against inserts of others, and against others' ranges if one of the two is exclusive. Row locks that exist are not looked at: the scan that follows takes its own.
     pub fn lock_range(
         &mut self,
         tree: TreeId,
@@ -90,11 +89,9 @@ impl LockOwner {
         mode: LockMode,
         wait: &WaitRequest<'_>,
     ) -> Result<()> {
-        self.pass(tree, Want::Range(KeyRange::new(from, to, mode)), wait)?;
+        self.pass(tree, Want::Range(Span::new(from, to), mode), wait)?;
         self.shared.ranges.published();
-        if !self.ranges.contains(&tree) {
-            self.ranges.push(tree);
-        }
+        self.ranges.insert(tree);
         Ok(())
     }
 
@@ -104,7 +101,7 @@ impl LockOwner {
         if self.shared.ranges.none(tree) {
             return Ok(());
         }
-        self.pass(tree, Want::Key(key.into()), wait)
+        self.pass(tree, Want::key(key), wait)
     }
 
     /// [`LockOwner::check_insert`] for keys from `first` to `last`.
@@ -118,7 +115,7 @@ impl LockOwner {
         if self.shared.ranges.none(tree) {
             return Ok(());
         }
-        self.pass(tree, Want::Keys(first.into(), last.into()), wait)
+        self.pass(tree, Want::keys(first, last), wait)
     }
 
     fn pass(&mut self, tree: TreeId, want: Want, wait: &WaitRequest<'_>) -> Result<()> {
@@ -220,7 +217,7 @@ impl LockOwner {
         let mut rows = std::mem::take(&mut self.rows);
         self.shared.rows.release_many(&mut rows, self.txn());
         self.held = 0;
-        for tree in self.ranges.drain(..) {
+        for tree in self.ranges.drain() {
             self.shared.ranges.release(tree, self.party.txn());
         }
     }

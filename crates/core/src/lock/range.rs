@@ -1,135 +1,48 @@
-//! Range locks: ranges of keys in which nobody else may insert or take an exclusive row lock.
+//! Range locks: ranges of keys in which nobody else may insert.
+//!
+//! The ranges of a tree are two [`IntervalSet`]s, one a mode, that say in O(log n) whose ranges a key lies in. Beside them each
+//! owner has its own ranges in order: a new one that meets or touches them becomes one with them, so a scan that locks gap
+//! after gap holds one range, and ranges of an owner never overlap.
 
-use std::collections::{HashMap, VecDeque};
-use std::ops::Bound;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{fence, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 
+use super::interval::{Cut, IntervalSet, Span};
 use super::party::{Party, Standing};
 use super::row::IfBlocked;
 use super::Blocker;
 use crate::{LockMode, TreeId, TxnId};
 
 const SHARDS: usize = 64;
-/// An owner's ranges that a new one is tried to be merged with, newest first.
-const MERGE_WITH: usize = 4;
-
-/// A range of keys.
-#[derive(Clone)]
-pub(super) struct KeyRange {
-    from: Bound<Box<[u8]>>,
-    to: Bound<Box<[u8]>>,
-    mode: LockMode,
-}
-
-fn owned(bound: Bound<&[u8]>) -> Bound<Box<[u8]>> {
-    match bound {
-        Bound::Included(key) => Bound::Included(key.into()),
-        Bound::Excluded(key) => Bound::Excluded(key.into()),
-        Bound::Unbounded => Bound::Unbounded,
-    }
-}
-
-/// Whether a range that ends with `to` ends before one that begins with `from`.
-fn ends_before(to: &Bound<Box<[u8]>>, from: &Bound<Box<[u8]>>) -> bool {
-    match (to, from) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(a), Bound::Included(b)) => a < b,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => a <= b,
-    }
-}
-
-/// Lower bounds in their order: (key, comes after the key); `None` is before all.
-fn start(bound: &Bound<Box<[u8]>>) -> Option<(&[u8], bool)> {
-    match bound {
-        Bound::Unbounded => None,
-        Bound::Included(key) => Some((key, false)),
-        Bound::Excluded(key) => Some((key, true)),
-    }
-}
-
-/// Upper bounds in their order, turned so that `None`, the end of all, is the least.
-fn end(bound: &Bound<Box<[u8]>>) -> Option<std::cmp::Reverse<(&[u8], bool)>> {
-    match bound {
-        Bound::Unbounded => None,
-        Bound::Included(key) => Some(std::cmp::Reverse((key, true))),
-        Bound::Excluded(key) => Some(std::cmp::Reverse((key, false))),
-    }
-}
-
-impl KeyRange {
-    pub(super) fn new(from: Bound<&[u8]>, to: Bound<&[u8]>, mode: LockMode) -> KeyRange {
-        KeyRange { from: owned(from), to: owned(to), mode }
-    }
-
-    fn covers(&self, key: &[u8]) -> bool {
-        let after_start = match &self.from {
-            Bound::Included(from) => key >= &**from,
-            Bound::Excluded(from) => key > &**from,
-            Bound::Unbounded => true,
-        };
-        let before_end = match &self.to {
-            Bound::Included(to) => key <= &**to,
-            Bound::Excluded(to) => key < &**to,
-            Bound::Unbounded => true,
-        };
-        after_start && before_end
-    }
-
-    /// Whether it covers a key from `first` to `last`.
-    fn meets(&self, first: &[u8], last: &[u8]) -> bool {
-        let ends_before = match &self.to {
-            Bound::Included(to) => **to < *first,
-            Bound::Excluded(to) => **to <= *first,
-            Bound::Unbounded => false,
-        };
-        let begins_after = match &self.from {
-            Bound::Included(from) => **from > *last,
-            Bound::Excluded(from) => **from >= *last,
-            Bound::Unbounded => false,
-        };
-        !ends_before && !begins_after
-    }
-
-    fn overlaps(&self, other: &KeyRange) -> bool {
-        !ends_before(&self.to, &other.from) && !ends_before(&other.to, &self.from)
-    }
-
-    fn conflicts(&self, other: &KeyRange) -> bool {
-        self.mode.max(other.mode) == LockMode::Exclusive && self.overlaps(other)
-    }
-
-    /// Takes in `other`, which overlaps.
-    fn extend(&mut self, other: &KeyRange) {
-        if start(&other.from) < start(&self.from) {
-            self.from = other.from.clone();
-        }
-        if end(&other.to) < end(&self.to) {
-            self.to = other.to.clone();
-        }
-    }
-}
 
 /// What a request waits to do.
 #[derive(Clone)]
 pub(super) enum Want {
-    /// Pass with an insert or an exclusive row lock; nothing is held afterwards.
-    Key(Box<[u8]>),
-    /// Pass with inserts of keys from the first to the last.
-    Keys(Box<[u8]>, Box<[u8]>),
+    /// Pass with inserts of keys in the span; nothing is held afterwards.
+    Insert(Span),
     /// Hold a range.
-    Range(KeyRange),
+    Range(Span, LockMode),
 }
 
 impl Want {
-    fn blocked_by(&self, granted: &KeyRange) -> bool {
+    /// Pass with an insert of `key`.
+    pub(super) fn key(key: &[u8]) -> Want {
+        Want::keys(key, key)
+    }
+
+    /// Pass with inserts of keys from `first` to `last`.
+    pub(super) fn keys(first: &[u8], last: &[u8]) -> Want {
+        Want::Insert(Span::new(Bound::Included(first), Bound::Included(last)))
+    }
+
+    fn span(&self) -> &Span {
         match self {
-            Want::Key(key) => granted.covers(key),
-            Want::Keys(first, last) => granted.meets(first, last),
-            Want::Range(range) => range.conflicts(granted),
+            Want::Insert(span) | Want::Range(span, _) => span,
         }
     }
 }
@@ -139,69 +52,159 @@ struct Request {
     want: Want,
 }
 
+/// The granted ranges of a mode.
+#[derive(Default)]
+struct Granted {
+    all: IntervalSet,
+    /// From where to where, by owner.
+    own: HashMap<TxnId, BTreeMap<Cut, Cut>>,
+}
+
+impl Granted {
+    fn meeting<B>(&self, span: &Span, visit: &mut impl FnMut(TxnId) -> ControlFlow<B>) -> ControlFlow<B> {
+        self.all.meeting(span, visit)
+    }
+
+    fn owner_meets(&self, txn: TxnId, span: &Span) -> bool {
+        let last = self.own.get(&txn).and_then(|own| own.range(..&span.to).next_back());
+        last.is_some_and(|(_, to)| span.from < *to)
+    }
+
+    /// Adds a range to an owner's; returns how many more it has.
+    fn hold(&mut self, txn: TxnId, mut span: Span) -> isize {
+        let own = self.own.entry(txn).or_default();
+        let mut more = 1;
+        // Backwards from the last that begins in it or touches its end, to the one that reaches its begin.
+        while let Some((from, to)) = own.range(..=&span.to).next_back() {
+            if *to < span.from {
+                break;
+            }
+            if *from <= span.from && *to >= span.to {
+                return more - 1;
+            }
+            let from = from.clone();
+            let Some(to) = own.remove(&from) else { break };
+            self.all.remove(&from, txn);
+            more -= 1;
+            span.to = span.to.max(to);
+            span.from = span.from.min(from);
+        }
+        own.insert(span.from.clone(), span.to.clone());
+        self.all.insert(span, txn);
+        more
+    }
+
+    /// Takes all ranges of an owner; returns how many there were.
+    fn release(&mut self, txn: TxnId) -> isize {
+        let Some(own) = self.own.remove(&txn) else { return 0 };
+        for from in own.keys() {
+            self.all.remove(from, txn);
+        }
+        own.len() as isize
+    }
+}
+
 #[derive(Default)]
 struct Ranges {
-    granted: Vec<(TxnId, KeyRange)>,
+    shared: Granted,
+    exclusive: Granted,
     waiting: VecDeque<Request>,
 }
 
 impl Ranges {
-    /// Who must go before `txn`, which waits at `place` (or would come to wait there).
-    fn in_the_way<'a>(
+    fn is_unused(&self) -> bool {
+        self.shared.all.is_empty() && self.exclusive.all.is_empty() && self.waiting.is_empty()
+    }
+
+    fn granted(&mut self, mode: LockMode) -> &mut Granted {
+        match mode {
+            LockMode::Shared => &mut self.shared,
+            LockMode::Exclusive => &mut self.exclusive,
+        }
+    }
+
+    /// Calls `visit` with each other owner of a granted range that is in the way of `want`.
+    fn owners_in_the_way<B>(
+        &self,
+        txn: TxnId,
+        want: &Want,
+        visit: &mut impl FnMut(TxnId) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let mut others = |owner| if owner == txn { ControlFlow::Continue(()) } else { visit(owner) };
+        if !matches!(want, Want::Range(_, LockMode::Shared)) {
+            self.shared.meeting(want.span(), &mut others)?;
+        }
+        self.exclusive.meeting(want.span(), &mut others)
+    }
+
+    /// Requests ahead of `place` that go before `want`.
+    fn requests_in_the_way<'a>(
         &'a self,
         txn: TxnId,
         want: &'a Want,
         place: usize,
     ) -> impl Iterator<Item = TxnId> + 'a {
-        let granted = self.granted.iter().filter(move |(by, range)| *by != txn && want.blocked_by(range));
-        let ahead = self.waiting.iter().take(place).filter(move |r| {
-            r.party.txn() != txn && r.party.waiting().is_some() && self.goes_first(&r.want, txn, want)
+        let ahead = match want {
+            Want::Insert(_) => 0,
+            Want::Range(..) => place,
+        };
+        let in_the_way = move |r: &&Request| {
+            r.party.txn() != txn && self.goes_first(&r.want, txn, want) && r.party.waiting().is_some()
+        };
+        self.waiting.iter().take(ahead).filter(in_the_way).map(|r| r.party.txn())
+    }
+
+    fn is_free(&self, txn: TxnId, want: &Want, place: usize) -> bool {
+        self.owners_in_the_way(txn, want, &mut |_| ControlFlow::Break(())).is_continue()
+            && self.requests_in_the_way(txn, want, place).next().is_none()
+    }
+
+    /// Who must go before `txn`, which waits at `place`.
+    fn in_the_way(&self, txn: TxnId, want: &Want, place: usize) -> Vec<TxnId> {
+        let mut found = Vec::new();
+        let _ = self.owners_in_the_way(txn, want, &mut |owner| {
+            found.push(owner);
+            ControlFlow::<()>::Continue(())
         });
-        granted.map(|(by, _)| *by).chain(ahead.map(|r| r.party.txn()))
+        found.extend(self.requests_in_the_way(txn, want, place));
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// Whether a request that waits goes before a later one. An insert does before a range over its key: otherwise readers that
     /// come and go would keep it waiting for ever. Not before one of a transaction that it waits for already.
     fn goes_first(&self, theirs: &Want, txn: TxnId, mine: &Want) -> bool {
         match (theirs, mine) {
-            (Want::Range(theirs), Want::Range(mine)) => theirs.conflicts(mine),
-            (Want::Key(_) | Want::Keys(..), Want::Range(mine)) => {
-                let held = || self.granted.iter().filter(|(by, _)| *by == txn);
-                theirs.blocked_by(mine) && !held().any(|(_, range)| theirs.blocked_by(range))
+            (Want::Range(theirs, their_mode), Want::Range(mine, mode)) => {
+                mode.max(their_mode) == &LockMode::Exclusive && theirs.meets(mine)
             }
-            (_, Want::Key(_) | Want::Keys(..)) => false,
+            (Want::Insert(theirs), Want::Range(mine, _)) => {
+                let waits_for = |granted: &Granted| granted.owner_meets(txn, theirs);
+                theirs.meets(mine) && !waits_for(&self.shared) && !waits_for(&self.exclusive)
+            }
+            (_, Want::Insert(_)) => false,
         }
     }
 
-    /// Adds a range; returns how many more there are.
-    fn hold(&mut self, txn: TxnId, range: KeyRange) -> usize {
-        let own = self.granted.iter_mut().rev().filter(|(by, _)| *by == txn);
-        for (_, mine) in own.take(MERGE_WITH) {
-            if mine.mode == range.mode && mine.overlaps(&range) {
-                mine.extend(&range);
-                return 0;
-            }
-        }
-        self.granted.push((txn, range));
-        1
-    }
-
-    /// Grants, in the order of the queue, what nothing is in the way of.
-    fn grant_ready(&mut self) {
+    /// Grants, in the order of the queue, what nothing is in the way of; returns how many more ranges there are.
+    fn grant_ready(&mut self) -> isize {
         let mut place = 0;
+        let mut more = 0;
         while let Some(request) = self.waiting.get(place) {
             let txn = request.party.txn();
-            if self.in_the_way(txn, &request.want, place).next().is_some() {
+            if !self.is_free(txn, &request.want, place) {
                 place += 1;
                 continue;
             }
             let granted = request.party.grant();
-            if let Some(Request { want: Want::Range(range), .. }) = self.waiting.remove(place) {
+            if let Some(Request { want: Want::Range(span, mode), .. }) = self.waiting.remove(place) {
                 if granted {
-                    self.hold(txn, range);
+                    more += self.granted(mode).hold(txn, span);
                 }
             }
         }
+        more
     }
 }
 
@@ -209,7 +212,7 @@ impl Ranges {
 struct Shard {
     /// Granted ranges of all trees of the shard.
     count: AtomicUsize,
-    trees: Mutex<HashMap<TreeId, Ranges>>,
+    trees: RwLock<HashMap<TreeId, Ranges>>,
 }
 
 /// All range locks.
@@ -242,41 +245,50 @@ impl RangeTable {
     /// `true` if the want is satisfied, otherwise it waits (or is refused).
     pub(super) fn request(&self, tree: TreeId, party: &Arc<Party>, want: Want, blocked: IfBlocked) -> bool {
         let shard = self.shard(tree);
-        let mut trees = shard.trees.lock();
         let txn = party.txn();
-        if !matches!(want, Want::Range(_)) && !trees.contains_key(&tree) {
+        if want.span().is_empty() {
             return true;
         }
+        if let Want::Insert(_) = want {
+            // Inserters do not exclude each other while nobody is in their way.
+            let trees = shard.trees.read();
+            if trees.get(&tree).is_none_or(|ranges| ranges.is_free(txn, &want, ranges.waiting.len())) {
+                return true;
+            }
+        }
+        let mut trees = shard.trees.write();
         let ranges = trees.entry(tree).or_default();
-        if ranges.in_the_way(txn, &want, ranges.waiting.len()).next().is_some() {
-            if blocked == IfBlocked::Enqueue {
+        let free = ranges.is_free(txn, &want, ranges.waiting.len());
+        match want {
+            Want::Range(span, mode) if free => {
+                let more = ranges.granted(mode).hold(txn, span);
+                shard.count.fetch_add(more as usize, Ordering::SeqCst);
+            }
+            Want::Insert(_) if free && ranges.is_unused() => {
+                trees.remove(&tree);
+            }
+            want if !free && blocked == IfBlocked::Enqueue => {
                 party.begin();
                 ranges.waiting.push_back(Request { party: party.clone(), want });
             }
-            return false;
+            _ => {}
         }
-        if let Want::Range(range) = want {
-            let more = ranges.hold(txn, range);
-            shard.count.fetch_add(more, Ordering::SeqCst);
-        }
-        true
+        free
     }
 
-    fn change<T>(&self, tree: TreeId, change: impl FnOnce(&mut Ranges) -> T) -> Option<T> {
+    fn change(&self, tree: TreeId, change: impl FnOnce(&mut Ranges) -> isize) -> bool {
         let shard = self.shard(tree);
-        let mut trees = shard.trees.lock();
-        let ranges = trees.get_mut(&tree)?;
-        let before = ranges.granted.len();
-        let result = change(ranges);
-        ranges.grant_ready();
-        let after = ranges.granted.len();
-        if ranges.granted.is_empty() && ranges.waiting.is_empty() {
+        let mut trees = shard.trees.write();
+        let Some(ranges) = trees.get_mut(&tree) else { return false };
+        let mut more = change(ranges);
+        more += ranges.grant_ready();
+        if ranges.is_unused() {
             trees.remove(&tree);
         }
         // Late is right: a waiter that was granted a range may scan already, and until here the count is not below the truth of
         // before, which was not zero, or nobody would have waited.
-        shard.count.fetch_add(after.wrapping_sub(before), Ordering::SeqCst);
-        Some(result)
+        shard.count.fetch_add(more as usize, Ordering::SeqCst);
+        true
     }
 
     pub(super) fn give_up(&self, tree: TreeId, party: &Party) -> bool {
@@ -286,33 +298,34 @@ impl RangeTable {
             if !granted {
                 ranges.waiting.retain(|r| r.party.txn() != party.txn());
             }
+            0
         });
         match found {
-            Some(()) => granted,
+            true => granted,
             // The tree has neither ranges nor waiters: the request was granted, and what it waited for is gone.
-            None => party.end() == Standing::Granted,
+            false => party.end() == Standing::Granted,
         }
     }
 
     pub(super) fn release(&self, tree: TreeId, txn: TxnId) {
-        self.change(tree, |ranges| ranges.granted.retain(|(by, _)| *by != txn));
+        self.change(tree, |ranges| -(ranges.shared.release(txn) + ranges.exclusive.release(txn)));
     }
 
     pub(super) fn blockers(&self, tree: TreeId, txn: TxnId) -> Vec<Blocker> {
-        let trees = self.shard(tree).trees.lock();
+        let trees = self.shard(tree).trees.read();
         let Some(ranges) = trees.get(&tree) else { return Vec::new() };
         let Some(place) = ranges.waiting.iter().position(|r| r.party.txn() == txn) else {
             return Vec::new();
         };
         let want = &ranges.waiting[place].want;
-        ranges.in_the_way(txn, want, place).map(|txn| Blocker { txn, via: None }).collect()
+        ranges.in_the_way(txn, want, place).into_iter().map(|txn| Blocker { txn, via: None }).collect()
     }
 
     /// Ranges held and requests waiting.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
         let counted = self.shards.iter().map(|s| s.count.load(Ordering::SeqCst)).sum();
-        let trees = self.shards.iter().map(|s| s.trees.lock().len()).sum();
+        let trees = self.shards.iter().map(|s| s.trees.read().len()).sum();
         (counted, trees)
     }
 }

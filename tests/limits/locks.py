@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""What many locks of one transaction cost: time, memory, and what other sessions do meanwhile.
+
+Statements that lock many rows or many missing keys run with Teak and with InnoDB on one server; prints the seconds, the
+growth of the resident memory (and its growth over the server's peak before), and how many rows another session inserted
+meanwhile. With --check the time with Teak must not be more than four times InnoDB's, and not more than a second beside
+that: enough to tell a cost that grows with the square.
+"""
+
+import argparse
+import os
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from server import Server  # pylint: disable=wrong-import-position
+
+MIB = 1 << 20
+
+
+class Inserter(threading.Thread):
+    """Inserts single rows into a table until told to stop; counts them, and the longest insert."""
+
+    def __init__(self, server, statement):
+        super().__init__()
+        self.server, self.statement = server, statement
+        self.stopped, self.inserted, self.longest = False, 0, 0.0
+
+    def run(self):
+        connection = self.server.connect(autocommit=True)
+        with connection.cursor() as cursor:
+            while not self.stopped:
+                began = time.monotonic()
+                cursor.execute(self.statement)
+                self.longest = max(self.longest, time.monotonic() - began)
+                self.inserted += 1
+                time.sleep(0.001)
+        connection.close()
+
+    def stop(self):
+        self.stopped = True
+        self.join()
+        return f"{self.inserted} inserts of another meanwhile, the longest {self.longest * 1000:.0f} ms"
+
+
+class Run:
+    def __init__(self, server):
+        self.server = server
+        self.failed = 0
+
+    def execute(self, *statements):
+        connection = self.server.connect(autocommit=True, read_timeout=600)
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        connection.close()
+
+    def resident(self):
+        return self.server.memory()[0]
+
+    def timed(self, name, *statements, beside=None):
+        """Runs the statements in one transaction that is rolled back, as a commit is not what is measured."""
+        connection = self.server.connect(read_timeout=600)
+        inserter = Inserter(self.server, beside) if beside else None
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            before = self.resident()
+            if inserter:
+                inserter.start()
+            began = time.monotonic()
+            for statement in statements:
+                cursor.execute(statement)
+            seconds = time.monotonic() - began
+            grown = self.resident() - before
+            meanwhile = f", {inserter.stop()}" if inserter else ""
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Teak_lock_memory'")
+            locks = [f", locks {int(value) / MIB:.1f} MiB" for _, value in cursor.fetchall()]
+            began = time.monotonic()
+            cursor.execute("ROLLBACK")
+            end = time.monotonic() - began
+        connection.close()
+        print(f"{name:<44} {seconds:7.2f} s, rollback {end:.2f} s, resident {grown / MIB:+7.1f} MiB{''.join(locks)}{meanwhile}",
+              flush=True)
+        return seconds
+
+    def missing_keys(self, rows):
+        """A join that finds no row for each of many, at REPEATABLE READ: each missing key is locked as a range."""
+        times = {}
+        for engine in ("InnoDB", "Teak"):
+            self.execute(
+                "CREATE OR REPLACE TABLE a (id INT PRIMARY KEY, x INT) ENGINE=" + engine,
+                "CREATE OR REPLACE TABLE b (id INT PRIMARY KEY, x INT) ENGINE=" + engine,
+                "CREATE OR REPLACE TABLE c (id INT AUTO_INCREMENT PRIMARY KEY, x INT) ENGINE=" + engine,
+                f"INSERT INTO a SELECT seq * 7919 % 1000003 * 2, seq FROM seq_1_to_{rows}",
+                "INSERT INTO b VALUES (-5, 1), (100000001, 1)")
+            times[engine] = self.timed(
+                f"{engine}: {rows} missing keys",
+                "INSERT INTO c (x) SELECT a.x FROM a LEFT JOIN b ON b.id = a.id + 1 WHERE b.id IS NULL",
+                beside="INSERT INTO b SELECT MIN(id) - 1, 1 FROM b")
+        if times["Teak"] > 4 * times["InnoDB"] + 1:
+            print(f"  FAILED: {times['Teak']:.1f} s with Teak, {times['InnoDB']:.1f} s with InnoDB")
+            self.failed += 1
+
+    def many_rows(self, rows):
+        for engine in ("InnoDB", "Teak"):
+            self.execute(
+                "CREATE OR REPLACE TABLE u (id INT PRIMARY KEY, x INT) ENGINE=" + engine,
+                "CREATE OR REPLACE TABLE v (id INT AUTO_INCREMENT PRIMARY KEY, x INT) ENGINE=" + engine,
+                f"INSERT INTO u SELECT seq, seq FROM seq_1_to_{rows}")
+            self.timed(f"{engine}: UPDATE of {rows}", "UPDATE u SET x = x + 1")
+            self.timed(f"{engine}: INSERT ... SELECT of {rows}", "INSERT INTO v (x) SELECT x FROM u")
+            self.timed(f"{engine}: SELECT ... FOR UPDATE of {rows}", "SELECT SUM(x) FROM u FOR UPDATE")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plugin-dir", required=True)
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--cache-mib", type=int, default=64)
+    parser.add_argument("--missing", type=int, nargs="*", default=[40000, 80000, 160000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1500000])
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    server = Server(arguments.directory, arguments.plugin_dir)
+    server.install()
+    server.start([f"--teak-cache-size={arguments.cache_mib}M", f"--innodb-buffer-pool-size={arguments.cache_mib}M",
+                  "--innodb-log-file-size=64M"])
+    try:
+        run = Run(server)
+        for rows in arguments.missing:
+            run.missing_keys(rows)
+        for rows in arguments.rows:
+            run.many_rows(rows)
+    finally:
+        server.stop()
+    sys.exit(1 if arguments.check and run.failed else 0)
+
+
+if __name__ == "__main__":
+    main()
