@@ -26,14 +26,13 @@ ROW = "seq, seq * 2654435761 % 4294967291, CONCAT(REPEAT(SHA2(CONCAT(seq, '{salt
 ROW_BYTES = 1024 + 16
 
 
-class Memory:
+class Steps:
     """The server, its limit, and the steps that ran."""
 
-    def __init__(self, server, cache):
+    def __init__(self, server, cache, allowance=ALLOWANCE):
         self.server, self.cache = server, cache
-        self.limit = cache + ALLOWANCE
+        self.limit = cache + allowance
         self.passed = self.failed = 0
-        self.rows = 0
 
     def connect(self):
         return self.server.connect(autocommit=True, read_timeout=STATEMENT_SECONDS)
@@ -77,6 +76,14 @@ class Memory:
             self.passed += 1
         else:
             self.failed += 1
+
+
+class Memory(Steps):
+    """Rows of about a KiB."""
+
+    def __init__(self, server, cache):
+        super().__init__(server, cache)
+        self.rows = 0
 
     def insert(self, connection, first, last, salt=""):
         """Rows `first` to `last`, in one statement."""

@@ -2,7 +2,7 @@
 # Limits that need a lot of data: resident memory while three times the cache is loaded, and the time to restart after
 # kill -9 with 1 GiB of log. Not part of `make test`, which runs each run.sh: this takes minutes.
 #
-# usage: tests/limits/soak.sh [memory|restart]     TEAK_SEED to repeat a run's choices
+# usage: tests/limits/soak.sh [memory|large_values|restart]     TEAK_SEED to repeat a run's choices
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
@@ -31,12 +31,14 @@ limit() {
 mkdir -p "$BUILD/limits"
 case ${1-all} in
     memory) limit memory ;;
+    large_values) limit large_values ;;
     restart) limit restart --seed "${TEAK_SEED:-$RANDOM}" ;;
     all)
         limit memory
+        limit large_values
         limit restart --seed "${TEAK_SEED:-$RANDOM}"
         ;;
-    *) die "unknown limit '$1'" "usage: tests/limits/soak.sh [memory|restart]" ;;
+    *) die "unknown limit '$1'" "usage: tests/limits/soak.sh [memory|large_values|restart]" ;;
 esac
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -196,6 +196,26 @@ impl Cache {
     }
 }
 
+/// Bytes charged to a cache for as long as this lives.
+pub struct Charge {
+    cache: Arc<Cache>,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Charges `bytes`. Never waits.
+    pub fn new(cache: &Arc<Cache>, bytes: usize) -> Charge {
+        cache.charge(bytes);
+        Charge { cache: cache.clone(), bytes }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.cache.discharge(self.bytes);
+    }
+}
+
 impl Drop for Cache {
     fn drop(&mut self) {
         self.stop();

@@ -120,6 +120,8 @@ struct State {
     locks: BTreeSet<PathBuf>,
     plan: Option<Plan>,
     power_off: bool,
+    /// The plan has made something fail.
+    struck: bool,
     operations: u64,
     writes: u64,
     syncs: u64,
@@ -157,6 +159,7 @@ impl State {
             unsynced_names: Vec::new(),
             locks: BTreeSet::new(),
             plan: None,
+            struck: false,
             power_off: false,
             operations: 0,
             writes: 0,
@@ -194,6 +197,7 @@ impl State {
         if !plan.sticky {
             self.plan = None;
         }
+        self.struck = true;
         let error = match fault {
             Fault::Eio => io_error(operation, path, "simulated I/O error"),
             Fault::Enospc => Error::DiskFull { path: path.to_owned() },
@@ -303,7 +307,8 @@ impl SimulatedFileSystem {
 
     /// Drops the plan of failures. Power that is off stays off.
     pub fn heal(&self) {
-        self.lock().plan = None;
+        let mut state = self.lock();
+        (state.plan, state.struck) = (None, false);
     }
 
     /// Cuts the power if it is on, and returns the file system that is found when it is back. Handles of this one fail from
@@ -322,7 +327,7 @@ impl SimulatedFileSystem {
         dead.power_off = true;
         let mut after = std::mem::replace(&mut *state, dead);
         after.power_off = false;
-        after.plan = None;
+        (after.plan, after.struck) = (None, false);
         after.locks.clear();
         SimulatedFileSystem { state: Arc::new(Mutex::new(after)) }
     }
@@ -335,6 +340,11 @@ impl SimulatedFileSystem {
     /// Changing operations so far: writes, syncs, changes of length and names.
     pub fn operations(&self) -> u64 {
         self.lock().operations
+    }
+
+    /// Whether something has failed by plan since the last [`SimulatedFileSystem::heal`].
+    pub fn has_struck(&self) -> bool {
+        self.lock().struck
     }
 
     /// Calls of [`File::write_at`] so far.

@@ -65,6 +65,17 @@ impl Allocator {
         }
     }
 
+    /// Takes `bytes` from behind the end of the file and `least`; what lies between becomes free.
+    pub fn allocate_behind(&mut self, least: u64, bytes: u64) -> u64 {
+        let (before, offset) = (self.end, self.end.max(least));
+        self.end = offset + bytes;
+        if offset > before {
+            let released = self.release(before, offset - before);
+            debug_assert!(released, "nothing behind the end is free");
+        }
+        offset
+    }
+
     /// Takes this range. `false`, and nothing changes, if part of it is in use.
     #[must_use]
     pub fn take(&mut self, offset: u64, bytes: u64) -> bool {

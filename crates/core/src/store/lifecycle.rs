@@ -83,6 +83,8 @@ pub(super) struct Books {
     new_map: Option<(u64, MapExtent)>,
     outdated: bool,
     holes: Holes,
+    /// Until the log is replayed: new extents lie behind this.
+    new_behind: Option<u64>,
 }
 
 impl Books {
@@ -100,6 +102,7 @@ impl Books {
             new_map: None,
             outdated: map.is_none(),
             holes: Holes::default(),
+            new_behind: None,
         }
     }
 
@@ -133,6 +136,11 @@ impl Books {
         self.outdated
     }
 
+    /// While the log is replayed, what it names may lie wherever the map has nothing: new extents come to lie behind `end`. `None`: it is over.
+    pub fn put_new_behind(&mut self, end: Option<u64>) {
+        self.new_behind = end.map(super::occupied);
+    }
+
     /// Gives the extent at `offset`, which is in the file and which the map has as free, to one holder, as a private one.
     pub fn claim(&mut self, offset: u64, bytes: u64) -> Option<u64> {
         let allocator = self.allocator.as_mut()?;
@@ -147,7 +155,11 @@ impl Books {
 
     /// Gives an extent of `bytes` to one holder: its offset and birth. `None` until the map has been read.
     pub fn allocate(&mut self, bytes: u64, lifetime: Lifetime) -> Option<(u64, u64)> {
-        let offset = self.allocator.as_mut()?.allocate(bytes);
+        let allocator = self.allocator.as_mut()?;
+        let offset = match self.new_behind {
+            Some(least) => allocator.allocate_behind(least, bytes),
+            None => allocator.allocate(bytes),
+        };
         self.holes.filled(offset, bytes);
         self.tracked.insert(offset, Tracked { bytes, born: self.next, state: State::Unwritten(lifetime) });
         self.hold(offset);

@@ -223,8 +223,21 @@ impl Space {
         Arc::new(Extent::new(self.clone(), at, 0))
     }
 
+    /// The log is going to be replayed: until [`Space::end_replay`], new extents take nothing that the file had when it was opened, since the log may
+    /// name extents there that are not claimed yet.
+    pub fn begin_replay(&self) {
+        let mut books = self.books.lock();
+        // Relaxed: nobody writes to it yet.
+        books.put_new_behind(Some(self.length.load(Ordering::Relaxed)));
+    }
+
+    /// All extents that the log names are claimed.
+    pub fn end_replay(&self) {
+        self.books.lock().put_new_behind(None);
+    }
+
     /// An extent of an earlier run that the log names: it is kept until it is dropped, and then free, or it is part of the image anyway.
-    /// Called before anything else is allocated in this run.
+    /// Called before anything is allocated in this run, except behind the file as it was ([`Space::begin_replay`]).
     pub fn claim(self: &Arc<Self>, at: BlockAddress) -> Result<Arc<Extent>> {
         let born = self.loaded_books()?.claim(at.offset, at.occupied_bytes());
         Ok(match born {

@@ -1,7 +1,9 @@
 //! Large values: in memory until they are stored, then in one extent of their table's space, of exact size.
 //!
 //! A blob is immutable and shared: by the version that wrote it, by the base block it was folded into, by the blocks that
-//! consolidation makes of that one. It is written once, when the first of them goes to disk. It knows the store's
+//! consolidation makes of that one, by history. It is written once, when the first of them goes to disk or has to leave memory,
+//! whether its transaction is decided or not: until an image names it the extent is private, so a rollback, a crash or a
+//! later version leave nothing behind. As many leaves may share a blob, it accounts for its bytes itself. It knows the store's
 //! extents, not the trees. What a block keeps of a blob:
 //!
 //! ```text
@@ -13,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use crate::cache::{Cache, Charge};
 use crate::store::{BlockAddress, Extent, Lifetime, Packer, Space};
 use crate::Result;
 
@@ -50,10 +53,17 @@ impl BlobAddress {
     }
 }
 
+/// The bytes of a blob in memory.
+struct Resident {
+    bytes: Arc<[u8]>,
+    /// `None`: whoever made the blob accounts for it.
+    _charge: Option<Charge>,
+}
+
 /// An immutable large value.
 pub struct Blob {
     length: u64,
-    bytes: Mutex<Option<Arc<[u8]>>>,
+    bytes: Mutex<Option<Resident>>,
     /// Set once; from then on `bytes` is a copy that may go.
     extent: OnceLock<Arc<Extent>>,
     /// Held by the one who writes the extent; readers never take it.
@@ -67,12 +77,22 @@ impl std::fmt::Debug for Blob {
 }
 
 impl Blob {
-    /// A blob in memory only.
+    /// A blob in memory only, for which the caller accounts.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Blob {
-        let bytes = bytes.into();
+        Blob::of(Resident { bytes: bytes.into(), _charge: None })
+    }
+
+    /// A blob in memory only; its bytes are charged to `cache` until they go.
+    pub fn charged(bytes: &[u8], cache: &Arc<Cache>) -> Blob {
+        // Before the copy is made: others then make room for it at once.
+        let charge = Charge::new(cache, bytes.len());
+        Blob::of(Resident { bytes: bytes.into(), _charge: Some(charge) })
+    }
+
+    fn of(resident: Resident) -> Blob {
         Blob {
-            length: bytes.len() as u64,
-            bytes: Mutex::new(Some(bytes)),
+            length: resident.bytes.len() as u64,
+            bytes: Mutex::new(Some(resident)),
             extent: OnceLock::new(),
             storing: Mutex::new(()),
         }
@@ -130,8 +150,8 @@ impl Blob {
 
     /// The value: shared if it is in memory, else read and checked, and not kept.
     pub fn bytes(&self) -> Result<Arc<[u8]>> {
-        if let Some(bytes) = &*self.bytes.lock() {
-            return Ok(bytes.clone());
+        if let Some(resident) = &*self.bytes.lock() {
+            return Ok(resident.bytes.clone());
         }
         match self.extent() {
             Some(extent) => Ok(extent.read()?.into()),
@@ -144,12 +164,20 @@ impl Blob {
         if self.extent().is_none() {
             return 0;
         }
-        self.bytes.lock().take().map_or(0, |bytes| bytes.len())
+        self.bytes.lock().take().map_or(0, |resident| resident.bytes.len())
     }
 
-    /// Bytes of memory that this blob holds.
+    /// Has the bytes leave memory, after storing them if they are nowhere else; how many they were.
+    pub fn evict(&self, space: &Arc<Space>, packer: &Packer) -> Result<usize> {
+        if self.memory() > 0 {
+            self.store(space, packer.clone())?;
+        }
+        Ok(self.forget_bytes())
+    }
+
+    /// Bytes of the value that are in memory: all or none.
     pub fn memory(&self) -> usize {
-        std::mem::size_of::<Blob>() + self.bytes.lock().as_ref().map_or(0, |bytes| bytes.len())
+        self.bytes.lock().as_ref().map_or(0, |resident| resident.bytes.len())
     }
 }
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use super::blob::Blob;
 use super::block::wide_head;
-use crate::mvcc::TxnStatus;
+use crate::mvcc::{State, TxnStatus};
 use crate::types::WriteOp;
 
 const MAX_HEIGHT: usize = 8;
@@ -87,6 +87,11 @@ impl Version {
             // SAFETY: `Arena::version` wrote that many bytes there; they live as long as the delta.
             length => VersionOp::Put(unsafe { std::slice::from_raw_parts(self.payload, length as usize) }),
         }
+    }
+
+    /// Whether it was rolled back: nobody looks at it any more.
+    pub fn is_void(&self) -> bool {
+        self.status.state() == State::Aborted || self.status.is_void(self.sequence)
     }
 
     /// The version of the same key that was pushed before this one.
@@ -426,6 +431,17 @@ impl Delta {
             }
         }
         last.map(EntryRef)
+    }
+
+    /// All large values with the versions that have them.
+    pub fn blobs(&self) -> impl Iterator<Item = (&Version, &Arc<Blob>)> {
+        fn versions(entry: EntryRef<'_>) -> impl Iterator<Item = &Version> {
+            std::iter::successors(entry.newest(), |version| version.older())
+        }
+        self.iter().flat_map(versions).filter_map(|version| match version.op() {
+            VersionOp::Blob(blob) => Some((version, blob)),
+            VersionOp::Put(_) | VersionOp::Delete => None,
+        })
     }
 
     /// All entries in ascending order.

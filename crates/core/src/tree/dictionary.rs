@@ -211,6 +211,17 @@ impl Shared {
         Ok(Packer { packing, dictionary })
     }
 
+    /// How to store a large value apart from a leaf.
+    pub(super) fn value_packer(&self) -> Result<Packer> {
+        let packing = self.packing();
+        let known = match &*self.vocabulary.lock() {
+            Vocabulary::Known(known) if packing.compression == Compression::Zstd => Some(known.number),
+            _ => None,
+        };
+        let dictionary = known.map_or(Ok(None), |number| self.space.dictionary(number))?;
+        Ok(Packer { packing, dictionary })
+    }
+
     /// Has a small sample grow if it promises something, makes the dictionary of a whole one.
     fn judge(&self, mut sample: Box<Sample>, packing: Packing) -> Result<Option<Arc<Dictionary>>> {
         if sample.promising {

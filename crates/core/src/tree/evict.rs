@@ -1,6 +1,7 @@
-//! How a leaf gives its memory back: a clean base is dropped, a dirty one, undecided changes and history go
-//! to the spill file.
+//! How a leaf gives its memory back: large values go to extents of their own, a clean base is dropped, a dirty one, undecided changes
+//! and history go to the spill file.
 
+use super::blob::Blob;
 use super::leaf::{Archive, Base, Changes, Leaf, LeafState, LeafView, SpilledBase};
 use super::node::Node;
 use super::spill::{SpilledDelta, SpilledHistory};
@@ -25,16 +26,19 @@ impl Evictable for Node {
 
     fn evict(&self) -> Result<u64> {
         let Node::Leaf(leaf) = self else { return Ok(0) };
-        let Some(mut state) = leaf.try_latch() else { return Ok(0) };
+        // Compressing and writing them takes time: no latch is held.
+        let values = evict_blobs(leaf)? as u64;
+        let Some(mut state) = leaf.try_latch() else { return Ok(values) };
         let view = leaf.view().clone();
         if view.dead {
-            return Ok(0);
+            return Ok(values);
         }
+        let values = values + state.forget_blobs() as u64 + void_bytes(&view.delta) as u64;
         let base = evicted_base(leaf, &state, &view)?;
         let delta = evicted_delta(leaf, &view)?;
         let history = evicted_history(leaf, &view)?;
         if base.is_none() && delta.is_none() && history.is_none() {
-            return Ok(0);
+            return Ok(values);
         }
         let before = leaf.charged(&state);
         let evicted = LeafView {
@@ -44,7 +48,54 @@ impl Evictable for Node {
             ..(*view).clone()
         };
         leaf.publish(&mut state, evicted);
-        Ok(before.saturating_sub(leaf.charged(&state)))
+        Ok(values + before.saturating_sub(leaf.charged(&state)))
+    }
+}
+
+/// Has the large values of the leaf leave memory; how many bytes they were.
+fn evict_blobs(leaf: &Leaf) -> Result<usize> {
+    let shared = &leaf.shared;
+    let view = leaf.view().clone();
+    let mut packer = None;
+    let mut freed = 0;
+    let mut evict = |blob: &Arc<Blob>| -> Result<()> {
+        if blob.memory() > 0 {
+            let packer = match &packer {
+                Some(packer) => packer,
+                None => packer.insert(shared.value_packer()?),
+            };
+            freed += blob.evict(&shared.space, packer)?;
+        }
+        Ok(())
+    };
+    if let Base::Loaded(block) = &view.base {
+        block.blobs().iter().try_for_each(&mut evict)?;
+    }
+    if let Changes::Live(delta) = &view.delta {
+        delta.blobs().filter(|(version, _)| !version.is_void()).try_for_each(|(_, blob)| evict(blob))?;
+    }
+    if let Archive::Live(history) = &view.history {
+        history.blobs().iter().try_for_each(&mut evict)?;
+    }
+    Ok(freed)
+}
+
+/// Bytes of large values that were rolled back: they go with the delta in memory, which alone has them.
+fn void_bytes(delta: &Changes) -> usize {
+    match delta {
+        Changes::Live(delta) => {
+            let void = delta.blobs().filter(|(version, _)| version.is_void());
+            void.map(|(_, blob)| blob.memory()).sum()
+        }
+        Changes::Spilled(_) => 0,
+    }
+}
+
+impl LeafState {
+    /// Large values that only images name leave memory; how many bytes they were.
+    fn forget_blobs(&self) -> usize {
+        let written = [&self.pending, &self.early].into_iter().flatten().map(|written| &written.image);
+        self.image.iter().chain(written).map(|image| image.forget_blobs()).sum()
     }
 }
 
@@ -54,9 +105,6 @@ fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Optio
     if block.is_empty() {
         return Ok(None);
     }
-    block.blobs().iter().filter(|blob| blob.extent().is_some()).for_each(|blob| {
-        blob.forget_bytes();
-    });
     if let Some(image) = state.image_of(&view.base) {
         return Ok(Some(Base::Stored(image.clone())));
     }
@@ -69,7 +117,7 @@ fn evicted_delta(leaf: &Leaf, view: &LeafView) -> Result<Option<Changes>> {
         Changes::Live(delta) if delta.is_empty() && !Arc::ptr_eq(delta, &leaf.shared.no_delta) => {
             Ok(Some(Changes::Live(leaf.shared.no_delta.clone())))
         }
-        Changes::Live(delta) if delta.memory() > SMALL_DELTA_BYTES => {
+        Changes::Live(delta) if delta.memory() > SMALL_DELTA_BYTES || void_bytes(&view.delta) > 0 => {
             let spilled = SpilledDelta::write(delta, &leaf.shared.context)?;
             Ok(Some(Changes::Spilled(Arc::new(spilled))))
         }

@@ -23,11 +23,11 @@ pub(crate) struct HistoryEntry<'a> {
 }
 
 impl HistoryEntry<'_> {
-    /// Bytes that it takes.
-    pub(crate) fn memory(&self) -> usize {
+    /// Bytes that are kept for it, in memory or on disk.
+    pub(crate) fn kept_bytes(&self) -> usize {
         let value = match self.past {
             Some(Value::Inline(bytes)) => bytes.len(),
-            Some(Value::Blob(blob)) => BLOB_INDEX_BYTES + blob.memory(),
+            Some(Value::Blob(blob)) => BLOB_INDEX_BYTES + blob.len() as usize,
             None => 0,
         };
         std::mem::size_of::<Slot>() + self.key.len() + value
@@ -98,10 +98,7 @@ impl History {
             let key_bytes = entry.key.len() as u32;
             slots.push(Slot { begin: entry.begin, end: entry.end, start, key_bytes, value });
         }
-        let memory = std::mem::size_of::<History>()
-            + bytes.len()
-            + std::mem::size_of_val(&slots[..])
-            + blobs.iter().map(|blob| blob.memory()).sum::<usize>();
+        let memory = std::mem::size_of::<History>() + bytes.len() + std::mem::size_of_val(&slots[..]);
         Some(Arc::new(History { slots: slots.into(), bytes: bytes.into(), blobs, memory, shares }))
     }
 
@@ -110,7 +107,12 @@ impl History {
         &self.shares
     }
 
-    /// Bytes of memory, blobs included.
+    /// Large values, in no order to rely on.
+    pub(crate) fn blobs(&self) -> &[Arc<Blob>] {
+        &self.blobs
+    }
+
+    /// Bytes of memory; blobs account for themselves.
     pub(crate) fn memory(&self) -> usize {
         self.memory
     }

@@ -59,6 +59,11 @@ impl Image {
         self.blobs.get().map_or(&[], |blobs| &blobs[..])
     }
 
+    /// Its large values leave memory; how many bytes they were. All of them are on disk.
+    pub(crate) fn forget_blobs(&self) -> usize {
+        self.blobs().iter().map(|blob| blob.forget_bytes()).sum()
+    }
+
     fn read(&self, shared: &Shared) -> Result<Block> {
         let known = self.blobs.get();
         let adopt = |at: super::blob::BlobAddress| match known
@@ -199,9 +204,10 @@ impl LeafView {
         }
     }
 
+    /// Bytes, without those of large values, which account for themselves.
     fn memory(&self) -> u64 {
         let base = match &self.base {
-            Base::Loaded(block) => block.memory() + block.blobs().iter().map(|b| b.memory()).sum::<usize>(),
+            Base::Loaded(block) => block.memory(),
             _ => 0,
         };
         let delta = match &self.delta {

@@ -58,7 +58,10 @@ impl TreeLoader {
             self.write_block(next)?;
         }
         match value.len() > self.tree.inline_limit() {
-            true => self.builder.push(key, Value::Blob(&Arc::new(Blob::new(value)))),
+            true => {
+                let blob = Arc::new(Blob::charged(value, &self.tree.shared.context.cache));
+                self.builder.push(key, Value::Blob(&blob));
+            }
             false => self.builder.push(key, Value::Inline(value)),
         }
         self.last_key.clear();
@@ -169,7 +172,7 @@ impl Tree {
             }
             let view = leaf.view().clone();
             leaf.publish(&mut state, LeafView { dead: true, ..(*view).clone() });
-            structure.removed.extend(state.image.take());
+            structure.retire(state.image.take());
             self.take_over(&mut structure, root, leaves, images);
             return Ok(());
         }

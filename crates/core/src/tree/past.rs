@@ -52,7 +52,7 @@ pub(crate) fn shares_of(entries: &[HistoryEntry<'_>], active: &ActiveSnapshots) 
         let share = &mut shares[at];
         share.latest_end = share.latest_end.max(entry.end);
         share.versions += 1;
-        share.bytes += entry.memory() as u64;
+        share.bytes += entry.kept_bytes() as u64;
     }
     shares.into()
 }

@@ -7,7 +7,7 @@
 //! delta:   keys u32, then per key:  key length u32 | key | versions u32, oldest first:
 //!     status index u32 | sequence u32 | kind u8 (0 put, 1 blob, 2 delete) | length or blob index u32 | bytes
 //! ```
-//! Statuses and blobs stay in memory, named by index. The file never outlives the process, so the format has no version.
+//! Statuses and blobs (without their bytes) stay in memory, named by index. The file never outlives the process, so the format has no version.
 
 use super::blob::Blob;
 use super::block::Value;
@@ -49,6 +49,12 @@ impl SpilledDelta {
         let bytes = self.extent.read()?;
         self.decode(&bytes)
             .ok_or_else(|| Error::corrupt(context.spill.path(), 0, "a spilled delta that does not decode"))
+    }
+
+    /// Its large values.
+    #[cfg(test)]
+    pub(crate) fn blobs(&self) -> &[Arc<Blob>] {
+        &self.blobs
     }
 
     /// Whether some of it is neither committed nor rolled back.
@@ -105,6 +111,12 @@ impl SpilledHistory {
         &self.shares
     }
 
+    /// Its large values.
+    #[cfg(test)]
+    pub(crate) fn blobs(&self) -> &[Arc<Blob>] {
+        &self.blobs
+    }
+
     /// The same, kept for others.
     pub(crate) fn shared_as(&self, shares: Shares) -> SpilledHistory {
         SpilledHistory { extent: self.extent.clone(), blobs: self.blobs.clone(), shares }
@@ -143,7 +155,7 @@ impl SpilledHistory {
 /// The versions that can still matter to somebody, oldest first.
 fn oldest_first(newest: Option<&Version>) -> Vec<&Version> {
     let mut versions: Vec<&Version> = std::iter::successors(newest, |version| version.older())
-        .filter(|v| v.status.state() != State::Aborted && !v.status.is_void(v.sequence))
+        .filter(|version| !version.is_void())
         .collect();
     versions.reverse();
     versions

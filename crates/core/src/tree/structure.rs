@@ -28,6 +28,17 @@ pub(crate) struct Structure {
     pub vacant: VecDeque<Arc<Node>>,
 }
 
+impl Structure {
+    /// The leaf with this image is gone; the next checkpoint supersedes the image.
+    pub(super) fn retire(&mut self, image: Option<Arc<Image>>) {
+        if let Some(image) = image {
+            // No eviction would come by them any more.
+            image.forget_blobs();
+            self.removed.push(image);
+        }
+    }
+}
+
 /// Places that a page of an append-only tree keeps free.
 pub(super) const LEFT_FREE: usize = 16;
 

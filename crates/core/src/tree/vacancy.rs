@@ -373,7 +373,7 @@ impl Tree {
         mark_dirty(&path);
         leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
         self.shared.count_image(state.image.as_ref(), None);
-        structure.removed.extend(state.image.take());
+        structure.retire(state.image.take());
         for (node, _) in &chain {
             if let Node::Inner(inner) = &**node {
                 structure.removed.extend(inner.image.lock().durable.take().map(Image::new));

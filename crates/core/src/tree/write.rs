@@ -55,7 +55,9 @@ impl Tree {
         while let Some(first) = writes.first() {
             self.check_size(first)?;
             self.shared.context.cache.make_room()?;
-            let blob = self.is_large(first).then(|| Arc::new(Blob::new(first.value())));
+            let blob = self
+                .is_large(first)
+                .then(|| Arc::new(Blob::charged(first.value(), &self.shared.context.cache)));
             loop {
                 let node = self.find_leaf(first.key)?;
                 let pushed = self.push(&node, writes, blob.as_ref())?;
@@ -132,8 +134,7 @@ impl Tree {
             unsafe { delta.push(write.key, write.status.clone(), write.sequence, VersionOp::of(&write.op)) };
             count += 1;
         }
-        let grown = delta.memory() - before + blob.map_or(0, |blob| blob.memory());
-        leaf.grew(&mut state, grown as u64);
+        leaf.grew(&mut state, (delta.memory() - before) as u64);
         let deletions = writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
         state.deletions += deletions;
         if deletions > 0 && matches!(&view.base, Base::Loaded(block) if block.len() <= delta.len()) {

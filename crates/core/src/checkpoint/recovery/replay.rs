@@ -142,6 +142,8 @@ impl Replay<'_, '_> {
     fn new_target(&mut self, id: TreeId) -> Result<usize> {
         // Catalog rows were applied before: opening the tables depends on them.
         let tree = if id == CATALOG_TREE { None } else { (self.resolve)(id)? };
+        // Large values that have to leave memory go to its file.
+        tree.iter().for_each(|tree| tree.space().begin_replay());
         self.targets.push(Target { tree, rows: 0, seats: vec![(0, 0); self.pending.len()] });
         self.known.insert(id, self.targets.len() - 1);
         Ok(self.targets.len() - 1)
@@ -286,6 +288,7 @@ impl Replay<'_, '_> {
         let mut trees = Vec::with_capacity(self.targets.len());
         for target in self.targets {
             if let Some(tree) = target.tree {
+                tree.space().end_replay();
                 tree.add_entries(target.rows);
                 trees.push(tree);
             }

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The limits that can be tried in some seconds; the others are in soak.sh.
+#
+# usage: tests/limits/run.sh
+set -euo pipefail
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
+
+need_built "$BUILD/plugin/ha_teak.so"
+trap 'rm -rf "$BUILD/limits/short/data"' EXIT
+# Ten times the cache, and much more than the allowance.
+/usr/bin/python3 "$ROOT/tests/limits/large_values.py" --cache-mib 16 --texts-mib 160 --allowance-mib 190 --single-mib 30 \
+    --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/short"
