@@ -13,8 +13,8 @@ set -euo pipefail
 
 build_packages=(g++ make gcc libc6-dev python3 tzdata perl)
 test_packages=(clang-format shellcheck sysbench patch python3-pymysql mydumper zstd openssl)
-# Oldest compiler the workspace is built with; bookworm's rustc (1.63) is older, its rustc-web is not.
-RUST_MINIMUM=1.80
+# As rust-version in Cargo.toml; bookworm's rustc (1.63) is older, its rustc-web is not.
+RUST_MINIMUM=1.85
 
 check_distribution() {
     local id=unknown version=unknown

@@ -4,6 +4,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
 
+mod arrays;
 pub mod cache;
 pub mod catalog;
 pub mod checkpoint;

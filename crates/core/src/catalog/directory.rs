@@ -10,6 +10,7 @@
 //! ```
 
 use super::record::take;
+use crate::arrays::whole_arrays;
 use crate::log::Lsn;
 use crate::store::{BlockAddress, TreeRoot};
 use crate::types::TreeId;
@@ -136,8 +137,8 @@ pub fn decode_counted(bytes: &[u8]) -> Result<Counted, String> {
     if version != COUNTED_VERSION {
         return Err(format!("version {version} of the row of counted commits"));
     }
-    match numbers.as_chunks::<8>() {
-        ([before, end, early @ ..], []) => {
+    match whole_arrays::<_, 8>(numbers) {
+        [before, end, early @ ..] if numbers.len() % 8 == 0 => {
             let early = early.iter().map(|lsn| u64::from_le_bytes(*lsn)).collect();
             Ok(Counted { before: u64::from_le_bytes(*before), end: u64::from_le_bytes(*end), early })
         }

@@ -243,11 +243,12 @@ impl OpenTables {
         oldest: Timestamp,
         is_dirty: impl Fn(&Table) -> bool,
     ) -> Vec<Arc<Table>> {
-        let idle = self.by_name.extract_if(|_, entry| {
+        let mut idle = Vec::new();
+        self.by_name.retain(|_, entry| {
             let trees = &entry.table.trees;
             if is_dirty(&entry.table) {
                 entry.clean_since = None;
-                return false;
+                return true;
             }
             if entry.clean_since.is_none() || trees.iter().any(|tree| written.contains(&tree.id())) {
                 entry.clean_since = Some(checkpoint);
@@ -255,8 +256,12 @@ impl OpenTables {
             let used =
                 Arc::strong_count(&entry.table) > 1 || trees.iter().any(|tree| Arc::strong_count(tree) > 1);
             // A snapshot from before may need versions that only memory has; a later one reads what the disk has.
-            !used && entry.clean_since.is_some_and(|since| since <= oldest)
+            let goes = !used && entry.clean_since.is_some_and(|since| since <= oldest);
+            if goes {
+                idle.push(entry.table.clone());
+            }
+            !goes
         });
-        idle.map(|(_, entry)| entry.table).collect()
+        idle
     }
 }

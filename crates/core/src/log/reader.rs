@@ -118,7 +118,7 @@ pub(super) fn scan(
     for (i, &start) in starts.iter().enumerate() {
         let mut reader = SegmentReader::open(fs, dir, start)?;
         // Usually `from` is where a record begins; if none begins there, they are followed from the segment's start.
-        let inside = from.is_multiple_of(8) && from - starts[0] < reader.len;
+        let inside = from % 8 == 0 && from - starts[0] < reader.len;
         if i == 0 && inside && reader.header(from)?.is_some() {
             scanned.end = from;
         }

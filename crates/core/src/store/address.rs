@@ -71,7 +71,7 @@ impl BlockAddress {
             Compression::None => address.stored_bytes == address.raw_bytes && address.dictionary == 0,
             Compression::Lz4 | Compression::Zstd => address.stored_bytes < address.raw_bytes,
         };
-        let placed = address.offset.is_multiple_of(ALLOCATION_UNIT) && address.offset < MAX_FILE_BYTES;
+        let placed = address.offset % ALLOCATION_UNIT == 0 && address.offset < MAX_FILE_BYTES;
         (plausible && placed).then_some(address)
     }
 

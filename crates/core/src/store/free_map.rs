@@ -53,7 +53,7 @@ pub(super) fn decode(space: u32, bytes: &[u8]) -> Result<FreeMap, &'static str> 
     let generation = u64_at(bytes, 16).ok_or(SHORT)?;
     let end = u64_at(bytes, 24).ok_or(SHORT)?;
     let count = u64_at(bytes, 32).ok_or(SHORT)?;
-    if end > MAX_FILE_BYTES || !end.is_multiple_of(ALLOCATION_UNIT) {
+    if end > MAX_FILE_BYTES || end % ALLOCATION_UNIT != 0 {
         return Err("free-space map with an impossible end");
     }
     let mut rest = bytes.get(PREAMBLE_BYTES..).ok_or(SHORT)?;

@@ -77,7 +77,7 @@ impl Arrangement {
         }
         let blocks = self.blocks;
         self.blocks += 1;
-        blocks.is_multiple_of(TRIED_EVERY) || matches!(blocks, 4 | 16 | 64)
+        blocks % TRIED_EVERY == 0 || matches!(blocks, 4 | 16 | 64)
     }
 
     fn columns(&self) -> Columns {

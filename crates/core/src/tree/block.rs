@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use super::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
 use super::columns;
+use crate::arrays::whole_arrays;
 use crate::store::{Packer, Space};
 use crate::Result;
 
@@ -405,7 +406,7 @@ impl Block {
     }
 
     fn heads<const W: usize>(&self) -> &[[u8; W]] {
-        self.bytes[self.layout.heads..self.layout.heads_end].as_chunks::<W>().0
+        whole_arrays(&self.bytes[self.layout.heads..self.layout.heads_end])
     }
 
     /// Start and end within the suffixes.

@@ -300,8 +300,8 @@ pub(super) fn unpack(bytes: &[u8], header: &Header) -> Result<Vec<u8>, String> {
 
 fn put_starts(run: Run, starts: &Starts, out: &mut [u8]) {
     if let Run::Starts(at) = run {
-        let places = out[at..].as_chunks_mut::<4>().0;
-        places.iter_mut().zip(&starts.0).for_each(|(place, start)| *place = start.to_le_bytes());
+        let places = out[at..].chunks_exact_mut(4);
+        places.zip(&starts.0).for_each(|(place, start)| place.copy_from_slice(&start.to_le_bytes()));
     }
 }
 

@@ -210,7 +210,7 @@ impl Dictionary {
         raw.try_reserve_exact(room).map_err(|_| format!("no memory for a block of {raw_bytes} bytes"))?;
         raw.resize(room, 0);
         let mut to = Decoded { end: 0, begins: 0xff, lengths: 0 };
-        let all = coded.array_windows().all(|[byte, next]| self.decode_byte(*byte, *next, &mut raw, &mut to))
+        let all = coded.windows(2).all(|pair| self.decode_byte(pair[0], pair[1], &mut raw, &mut to))
             && coded.last().is_none_or(|byte| self.decode_byte(*byte, 0, &mut raw, &mut to));
         if !all || to.end != raw_bytes || to.begins == 0 || to.lengths & NO_WORD != 0 {
             return Err(format!("{} codes that do not give {raw_bytes} bytes", coded.len()));

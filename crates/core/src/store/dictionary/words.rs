@@ -3,6 +3,8 @@
 //! The bytes are classified 64 at a time into the bits of a number; where neighbouring bits differ, a word begins or ends. Nothing of this depends on
 //! what has been found before, and hardly anything branches on the text, whose turns no processor foresees.
 
+use crate::arrays::whole_arrays;
+
 /// Longest word, with the space before it.
 pub(super) const WORD_BYTES: usize = 15;
 /// Shortest, likewise: what is shorter gains nothing.
@@ -140,9 +142,8 @@ fn parts(chunk: &[u8; CHUNK_BYTES]) -> u64 {
         let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
         u8::from(letter) | u8::from(byte == b'\'') | byte >> 7
     });
-    let (eights, _) = marks.as_chunks::<8>();
     let mut parts = 0;
-    for (i, eight) in eights.iter().enumerate() {
+    for (i, eight) in whole_arrays::<_, 8>(&marks).iter().enumerate() {
         // The product gathers the eight bits in the highest byte.
         let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         parts |= bits << (8 * i);
@@ -183,7 +184,7 @@ impl<'a> Words<'a> {
         }
         self.count = open;
         self.classify();
-        Some(self.edges[..self.count].as_chunks().0)
+        Some(whole_arrays(&self.edges[..self.count]))
     }
 
     /// Adds the edges of a batch.
