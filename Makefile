@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side limits
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -60,3 +60,6 @@ bench-side-by-side: ## LinkBench on two servers at once, Teak beside InnoDB: pro
 
 limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
 	@tests/limits/soak.sh
+
+fresh: ## README's commands in a minimal Debian 12 made by debootstrap, from a clone of HEAD; needs root; half an hour; FRESH=up for one of them
+	@scripts/fresh.sh $(FRESH)
