@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 sys.path.insert(0, HERE)
 import dumps  # pylint: disable=wrong-import-position
+from impostor import Impostor  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 ROWS = 700
@@ -551,6 +553,34 @@ class Tests:
                 check(done.returncode == 1, f"{name} got in: {done.args}")
         done = run("--no-defaults", "-pse;c#ret", "--skip-ssl")
         check(done.returncode == 1, "REQUIRE SSL without TLS")
+
+    def case_passwords_stay_secret(self):
+        """An impostor that wants the password itself gets it only with a certificate that was checked; a list of processes never shows it."""
+        impostor = Impostor(f"{self.files}/server.pem", f"{self.files}/server.key")
+        impostor.start()
+        path = self.write("one.sql", "SELECT 1;\n")
+        command = [self.arguments.teak, "load", "--no-defaults", "--host=127.0.0.1", f"--port={impostor.port}", "--user=u", "-ps3cret", path]
+        for options, told in (([], False), (["--ssl"], False), ([f"--ssl-ca={self.files}/other.pem"], False), (["--skip-ssl"], False),
+                              ([f"--ssl-ca={self.files}/ca.pem"], True), ([f"--ssl-ca={self.files}/ca.pem", "--ssl-verify-server-cert"], True)):
+            impostor.heard.clear()
+            done = subprocess.run(command + options, capture_output=True, check=False, timeout=60)
+            message = done.stderr.decode()
+            check(done.returncode == 1, f"{options}: {message}")
+            check((b"s3cret\0" in impostor.heard) == told, f"{options}: the impostor heard {impostor.heard}; {message}")
+            check(told or "--ssl-ca" in message or "certificate" in message or "without TLS" in message, f"{options}: {message}")
+        impostor.stop()
+        # A server that accepts and says nothing, so that the client waits.
+        for form in (["-ps3cret"], ["--password=s3cret"]):
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                client = subprocess.Popen([*command[:4], f"--port={silent.getsockname()[1]}", "--user=u", *form, path], stderr=subprocess.DEVNULL)
+                try:
+                    silent.accept()
+                    with open(f"/proc/{client.pid}/cmdline", "rb") as file:
+                        line = file.read()
+                    check(b"s3cret" not in line and b"--user=u" in line, f"the list of processes shows {line}")
+                finally:
+                    client.kill()
+                    client.wait()
 
     def certificates(self):
         """An authority, a certificate of it for the server, and another authority."""

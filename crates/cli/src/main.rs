@@ -42,7 +42,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let line = CommandLine::parse_from(client::split_short_password(std::env::args_os()));
+    let arguments: Vec<_> = std::env::args_os().collect();
+    client::hide_passwords(&arguments);
+    let line = CommandLine::parse_from(client::split_short_password(arguments));
     // Not locked: threads of a load write events to it.
     let mut out = std::io::stdout();
     let result = match line.command {

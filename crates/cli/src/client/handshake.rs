@@ -139,13 +139,30 @@ fn authenticate(packets: &mut Packets, settings: &Settings, mut plugin: Vec<u8>)
             (Some(1), b"caching_sha2_password") => match payload.get(1) {
                 // The server had the password in its cache; its OK follows.
                 Some(3) => {}
-                Some(4) if packets.is_private() => packets.send(settings.password.as_bytes(), b"\0")?,
-                _ => {
-                    let what = "the server wants the password itself, which is not sent over a connection without TLS";
-                    return Err(Error::Authentication(what.into()));
+                Some(4) => {
+                    may_tell_password(packets, settings)?;
+                    packets.send(settings.password.as_bytes(), b"\0")?;
                 }
+                _ => return Err(Error::Protocol("an unknown packet during authentication".into())),
             },
             _ => return Err(Error::Protocol("an unknown packet during authentication".into())),
         }
     }
+}
+
+/// Whether the password itself may go over this connection: to a process of this machine, or to a server that has proved who it is. Encryption alone
+/// would tell it to whoever answers in the server's place.
+fn may_tell_password(packets: &Packets, settings: &Settings) -> Result<(), Error> {
+    let encrypted = packets.is_encrypted();
+    if packets.is_local() || (encrypted && settings.tls.checks_certificate()) {
+        return Ok(());
+    }
+    let why = match encrypted {
+        true => "over TLS to a server whose certificate was not checked",
+        false => "over a connection without TLS",
+    };
+    Err(Error::Authentication(format!(
+        "the server wants the password itself, which is not sent {why}: name the authority of its certificate with --ssl-ca=FILE, or connect through its \
+         socket (or log in once with another client, so that the server remembers a digest of the password)"
+    )))
 }

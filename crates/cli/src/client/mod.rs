@@ -17,11 +17,13 @@ mod connection;
 mod handshake;
 mod option_file;
 mod packet;
+mod process_list;
 mod settings;
 mod tls;
 
 pub use arguments::{split_short_password, Arguments};
 pub use connection::{Connection, Rows};
+pub use process_list::hide_passwords;
 pub use settings::Settings;
 
 /// Why the server could not be asked, or did not do what it was asked.

@@ -92,9 +92,9 @@ impl Packets {
         Packets { stream: Stream::Plain(socket), input, taken: 0, received: 0, output, sequence: 0, local }
     }
 
-    /// Whether nobody between the programs can listen: a local socket or TLS.
-    pub fn is_private(&self) -> bool {
-        self.local || matches!(self.stream, Stream::Encrypted(_))
+    /// Whether the connection is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.stream, Stream::Encrypted(_))
     }
 
     /// Whether this is a local socket.

@@ -45,6 +45,13 @@ pub struct Tls {
     pub versions: Option<String>,
 }
 
+impl Tls {
+    /// Whether a server whose certificate nobody has signed whom the options trust is refused.
+    pub fn checks_certificate(&self) -> bool {
+        self.ca.is_some() || self.capath.is_some() || self.verify_host
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum TlsPolicy {
     Never,
@@ -72,11 +79,7 @@ impl Settings {
                 || flag_of_file("ssl-verify-server-cert").unwrap_or(false),
             versions: arguments.tls_version.clone().or_else(|| of_file("tls-version")),
         };
-        let asked = arguments.ssl
-            || tls.ca.is_some()
-            || tls.capath.is_some()
-            || tls.cert.is_some()
-            || tls.verify_host;
+        let asked = arguments.ssl || tls.cert.is_some() || tls.checks_certificate();
         let policy = match flag_of_file("ssl") {
             _ if arguments.skip_ssl => TlsPolicy::Never,
             _ if asked => TlsPolicy::Required,
