@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Searches histories of concurrent transactions for anomalies, level by level: a short look in CI, as long as you like in a soak.
+#
+# usage: tests/isolation/run.sh [OPTION...]     of isolation.py: --seconds N (of each run), --only NAME, --seed N
+set -euo pipefail
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
+
+need_built "$BUILD/plugin/ha_teak.so"
+(cd "$ROOT/tests/isolation" && /usr/bin/python3 -B test_anomalies.py)
+exec /usr/bin/python3 -B "$ROOT/tests/isolation/isolation.py" --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/isolation" "$@"
