@@ -12,6 +12,13 @@ namespace teak {
 /* What no HA_ERR_ code says; the server shows own_error_text() as error 1296 (ER_GET_ERRMSG). */
 constexpr int kSnapshotTooOld = HA_ERR_LAST + 300;
 
+/* A unique index has no entries, so it would take duplicates unnoticed: no row is written. */
+constexpr int kUnbuiltUnique = HA_ERR_LAST + 301;
+/* Index, table. */
+constexpr const char* kUnbuiltUniqueText =
+    "unique index '%s' of table '%s' was never built, so nothing enforces it and rows cannot be written: "
+    "ALTER TABLE ... ENABLE KEYS builds it, ALTER TABLE ... DROP INDEX gives it up";
+
 /* For handler::get_error_message. */
 bool own_error_text(int error, String* text);
 

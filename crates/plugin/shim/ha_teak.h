@@ -27,6 +27,8 @@ class TableShare : public Handler_share {
   public:
     /* Grows when open table handles are stale (TRUNCATE, trees that were added). */
     std::atomic<uint64_t> generation{0};
+    /* The error log has been told of a unique index without entries. */
+    std::atomic<bool> unbuilt_unique_told{false};
     /* An ALTER in place is under way: the table may have trees that the server's definition does not know yet. */
     std::atomic<bool> altering{false};
 
@@ -111,7 +113,7 @@ class ha_teak final : public handler {
     int external_lock(THD* thd, int lock_type) override;
     int start_stmt(THD* thd, thr_lock_type lock_type) override;
     uint lock_count() const override { return 0; }
-    bool get_error_message(int error, String* text) override { return teak::own_error_text(error, text); }
+    bool get_error_message(int error, String* text) override;
     handler* clone(const char* name, MEM_ROOT* root) override;
 
     /* ---- ALTER in place (ha_teak_alter.cc) */
@@ -151,6 +153,15 @@ class ha_teak final : public handler {
     bool may_be_disabled(uint index) const;
     std::vector<uint32_t> trees_of(ulonglong indexes) const;
     int alter_trees(const std::vector<uint32_t>& layout, const teak::TableMeta& meta);
+    struct Altered {
+        std::vector<uint32_t> layout;
+        std::vector<uchar> meta;
+    };
+    Altered altered_state(const TABLE* altered, const Alter_inplace_info* info) const;
+    int commit_altered(const TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
+    teak_alteration alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta, teak_tree_spec spec,
+                               bool repacks) const;
+    std::string unbuilt_unique_text() const;
     int alter_indexes(ulonglong disabled, ulonglong renewed);
     int build_indexes(ulonglong indexes);
     int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
@@ -229,6 +240,7 @@ class ha_teak final : public handler {
     bool reads_latest_ = false;       /* rows whoever wrote them */
     uint32_t duplicate_part_ = 0;     /* of a build: which index two rows have one key of */
     ulonglong disabled_indexes_ = 0;  /* as the table's metadata says */
+    uint unbuilt_unique_ = MAX_KEY;   /* a unique index among them, which nothing enforces: no row is written */
     ulonglong deferred_indexes_ = 0;  /* to be built at the end of the bulk insert */
     uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
     bool replaces_ = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */

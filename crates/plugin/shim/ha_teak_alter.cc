@@ -1,12 +1,15 @@
 /*
-  ALTER TABLE in place: adding indexes, dropping indexes, and another compression. Everything else is done by copy.
+  ALTER TABLE in place: adding indexes, dropping indexes, another compression, and what changes the server's definition alone. Everything
+  else is done by copy.
 
     prepare    new empty trees, known by the names of the indexes and marked disabled        (exclusive lock)
     alter      built from the rows; a checkpoint makes them durable                          (shared lock: readers go on)
-    commit     no longer disabled                                                            (exclusive lock)
+    commit     no longer disabled, the new definition's version, another compression         (exclusive lock)
 
-  Then the server puts its new definition in place. Trees of indexes that a definition does not have go when a table is opened by it
-  (map_trees): so dropping an index does nothing here, and whichever definition a crash leaves finds its trees.
+  The commit is one transaction of the engine, over all partitions of a table. Then the server puts its new definition in place. After a
+  crash it asks which version the engine has (check_version) and takes the definition that fits. Trees of indexes that a definition does
+  not have go when a table is opened by it (map_trees): so dropping an index does nothing here, and whichever definition a crash leaves
+  finds its trees.
 
   Another compression holds for blocks that are written from the commit on; the engine rewrites those that are there at its next checkpoints.
 */
@@ -38,6 +41,12 @@ bool same_primary(const TABLE* a, const TABLE* b) {
     return same_name(a->key_info[a->s->primary_key], b->key_info[b->s->primary_key]);
 }
 
+/* What prepare leaves for commit: of a partitioned table only the first part is asked to commit, for all of them. */
+struct AlteredTable : public inplace_alter_handler_ctx {
+    explicit AlteredTable(ha_teak* part) : handler(part) {}
+    ha_teak* const handler;
+};
+
 } // namespace
 
 enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* altered, Alter_inplace_info* info) {
@@ -60,6 +69,8 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
 }
 
 bool ha_teak::prepare_inplace_alter_table(TABLE*, Alter_inplace_info* info) {
+    info->handler_ctx = new (ha_thd()->mem_root) AlteredTable(this);
+    if (!info->handler_ctx) return true;
     if (!(info->handler_flags & kIndexChanges)) return false;
     share_->altering = true;
     if (info->index_add_count == 0) return false;
@@ -105,32 +116,57 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
 }
 
 bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) {
-    info->group_commit_ctx = nullptr;
-    if (commit && repacks(table, altered)) {
-        int error = fail(teak_table_set_compression(
-            plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
-            tree_spec(altered->s->option_struct)));
-        if (error) {
-            print_error(error, MYF(0));
-            return true;
-        }
-    }
-    if (!(info->handler_flags & kIndexChanges)) return false;
     if (!commit) {
+        if (!(info->handler_flags & kIndexChanges)) return false;
         share_->altering = false;
         /* Opening it again lets go of the new trees. */
         close_table();
         share_->generation++;
         return open_table() != 0;
     }
-    if (info->index_add_count == 0) return false;
+    inplace_alter_handler_ctx* const only[] = {info->handler_ctx, nullptr};
+    inplace_alter_handler_ctx* const* parts = info->group_commit_ctx ? info->group_commit_ctx : only;
+    /* Says that no part is left to be committed. */
+    info->group_commit_ctx = nullptr;
+    int error = commit_altered(altered, info, parts);
+    if (error) print_error(error, MYF(0));
+    return error != 0;
+}
+
+/* What commit writes of this table. */
+ha_teak::Altered ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info) const {
     TableMeta meta = meta_;
+    meta.set_definition(altered);
+    if (info->handler_flags & kIndexChanges)
+        for (uint i = 0; i < info->index_add_count; i++)
+            if (uint32_t tree = meta.tree_of(added_key(info, i))) meta.indexes[tree - 1].disabled = false;
     std::vector<uint32_t> layout;
     for (uint32_t tree = 0; tree <= meta.indexes.size(); tree++)
         layout.push_back(tree);
-    for (uint i = 0; i < info->index_add_count; i++)
-        if (uint32_t tree = meta.tree_of(added_key(info, i))) meta.indexes[tree - 1].disabled = false;
-    int error = alter_trees(layout, meta);
-    if (error) print_error(error, MYF(0));
-    return error != 0;
+    return {layout, meta.encode()};
+}
+
+/* Commits `parts`, a list that ends with nullptr, in one step. */
+int ha_teak::commit_altered(const TABLE* altered, const Alter_inplace_info* info,
+                            inplace_alter_handler_ctx* const* parts) {
+    std::vector<ha_teak*> handlers;
+    std::vector<Altered> states;
+    for (; *parts; parts++) {
+        handlers.push_back(static_cast<const AlteredTable*>(*parts)->handler);
+        states.push_back(handlers.back()->altered_state(altered, info));
+    }
+    const teak_tree_spec spec = tree_spec(altered->s->option_struct);
+    const bool repacked = repacks(table, altered);
+    std::vector<teak_alteration> alterations;
+    for (size_t i = 0; i < handlers.size(); i++) {
+        handlers[i]->close_table();
+        alterations.push_back(handlers[i]->alteration(states[i].layout, states[i].meta, spec, repacked));
+    }
+    int error = fail(teak_tables_alter(plugin.engine, alterations.data(), alterations.size()));
+    for (ha_teak* handler : handlers) {
+        handler->share_->generation++;
+        int reopened = handler->open_table();
+        if (!error) error = reopened;
+    }
+    return error;
 }

@@ -12,7 +12,9 @@ constexpr size_t kSampledLeaves = 20;
 constexpr double kPageBytes = 16384;    /* what the optimizer's costs are calibrated for */
 constexpr double kBlockBytes = 32768;   /* a leaf, unless the table says otherwise */
 constexpr uint64_t kLeavesThatTell = 8; /* fewer say little about how large the rows are */
-constexpr uint kHiddenKeyBytes = 6;     /* of a hidden primary key, as the optimizer knows it from InnoDB */
+constexpr const char* kPartitionSeparator =
+    "#P#";                          /* between a table's name and that of its partition, as the server writes it */
+constexpr uint kHiddenKeyBytes = 6; /* of a hidden primary key, as the optimizer knows it from InnoDB */
 
 uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
 
@@ -102,6 +104,30 @@ int drop_table_by_path(handlerton*, const char* path) {
     return error_code(status, current_thd);
 }
 
+/*
+  Asked by the server's DDL recovery whether an ALTER in place, which was to end with the definition `version`, was committed: 0 says yes.
+  Of a partitioned table it knows the path only, and not the create_id that other engines go by.
+*/
+int check_version(handlerton*, const char* path, const LEX_CUSTRING* version, ulonglong) {
+    struct Question {
+        const LEX_CUSTRING* version;
+        size_t tables, committed;
+        static void look(void* context, teak_bytes bytes) {
+            auto* question = static_cast<Question*>(context);
+            TableMeta meta;
+            question->tables++;
+            question->committed += meta.parse(bytes) && meta.has_definition(*question->version);
+        }
+    } question{version, 0, 0};
+    const std::string parts = std::string(path) + kPartitionSeparator;
+    if (teak_tables_meta(plugin.engine, table_name(path), table_name(parts.c_str()), Question::look, &question) !=
+        TEAK_OK) {
+        log_last_error("asked whether an ALTER TABLE was committed");
+        return 1;
+    }
+    return question.tables > 0 && question.committed == question.tables ? 0 : 1;
+}
+
 } // namespace teak
 
 ha_teak::ha_teak(handlerton* hton, TABLE_SHARE* table_share) : handler(hton, table_share) {
@@ -156,7 +182,9 @@ int ha_teak::map_trees() {
         return HA_ERR_TABLE_DEF_CHANGED;
     trees_.assign(table->s->keys, 0);
     disabled_indexes_ = 0;
-    TableMeta wanted;
+    unbuilt_unique_ = MAX_KEY;
+    TableMeta wanted = meta_;
+    wanted.indexes.clear();
     std::vector<uint32_t> layout{0};
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key) continue;
@@ -164,14 +192,32 @@ int ha_teak::map_trees() {
         if (!tree) return HA_ERR_TABLE_DEF_CHANGED;
         trees_[i] = tree;
         const TableMeta::Index& index = meta_.indexes[tree - 1];
-        if (index.disabled) disabled_indexes_ |= 1ULL << i;
+        if (index.disabled) {
+            disabled_indexes_ |= 1ULL << i;
+            if (table->key_info[i].flags & HA_NOSAME) unbuilt_unique_ = i;
+        }
         indexes_[i].set_tree(tree);
         layout.push_back(tree);
         wanted.indexes.push_back(index);
     }
+    if (unbuilt_unique_ != MAX_KEY && !share_->unbuilt_unique_told.exchange(true))
+        sql_print_error("Teak: %s", unbuilt_unique_text().c_str());
     cursors_.assign(1 + meta_.indexes.size(), nullptr);
     if (wanted.indexes.size() == meta_.indexes.size() || share_->altering.load()) return 0;
     return alter_trees(layout, wanted);
+}
+
+std::string ha_teak::unbuilt_unique_text() const {
+    char text[512];
+    my_snprintf(text, sizeof text, kUnbuiltUniqueText, table->key_info[unbuilt_unique_].name.str, name_.c_str());
+    return text;
+}
+
+bool ha_teak::get_error_message(int error, String* text) {
+    if (error != kUnbuiltUnique || unbuilt_unique_ == MAX_KEY) return own_error_text(error, text);
+    const std::string told = unbuilt_unique_text();
+    text->copy(told.data(), static_cast<uint32>(told.size()), system_charset_info);
+    return false; /* trying again is of no use */
 }
 
 uint ha_teak::index_of(uint32_t tree) const {
@@ -426,6 +472,11 @@ double ha_teak::read_time(uint index, uint ranges, ha_rows rows) {
 }
 
 int ha_teak::check(THD* thd, HA_CHECK_OPT*) {
+    if (unbuilt_unique_ != MAX_KEY) {
+        push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE, "Teak: %s",
+                            unbuilt_unique_text().c_str());
+        return HA_ADMIN_CORRUPT;
+    }
     teak_status status = teak_table_check(table_);
     if (status == TEAK_OK) return HA_ADMIN_OK;
     char text[512];

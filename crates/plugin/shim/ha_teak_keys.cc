@@ -89,14 +89,22 @@ std::vector<uint32_t> ha_teak::trees_of(ulonglong indexes) const {
     return trees;
 }
 
-/* Changes trees and metadata of the table, and opens it again; see teak_table_alter. */
+teak_alteration ha_teak::alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta,
+                                    teak_tree_spec spec, bool repacks) const {
+    return {bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
+            layout.data(),
+            layout.size(),
+            bytes_of(meta.data(), meta.size()),
+            spec,
+            repacks};
+}
+
+/* Changes trees and metadata of the table, and opens it again; see teak_tables_alter. */
 int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& meta) {
     const std::vector<uchar> bytes = meta.encode();
+    const teak_alteration wanted = alteration(layout, bytes, tree_spec(table->s->option_struct), false);
     close_table();
-    teak_status status = teak_table_alter(
-        plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), layout.data(),
-        layout.size(), tree_spec(table->s->option_struct), bytes_of(bytes.data(), bytes.size()));
-    int error = fail(status);
+    int error = fail(teak_tables_alter(plugin.engine, &wanted, 1));
     share_->generation++;
     int reopened = open_table();
     return error ? error : reopened;
@@ -150,7 +158,11 @@ int ha_teak::build_indexes(ulonglong indexes) {
     std::vector<const IndexCodec*> codecs;
     for (uint i = 0; i < table->s->keys; i++)
         if (indexes & 1ULL << i) codecs.push_back(&indexes_[i]);
-    return build(codecs, trees_of(indexes));
+    int error = build(codecs, trees_of(indexes));
+    if (error != HA_ERR_FOUND_DUPP_KEY) return error;
+    duplicate_index_ = index_of(trees_of(indexes)[duplicate_part_]);
+    ha_rnd_end();
+    return error;
 }
 
 /* Fills `trees` with the entries that `indexes` make of the rows. */

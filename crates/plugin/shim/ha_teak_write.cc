@@ -48,6 +48,7 @@ void ha_teak::raise_counter() {
 
 int ha_teak::write_row(const uchar* buf) {
     if (int error = ready()) return error;
+    if (unbuilt_unique_ != MAX_KEY) return kUnbuiltUnique;
     bool counted = table->next_number_field && buf == table->record[0];
     if (counted)
         if (int error = update_auto_increment()) return error;
@@ -86,6 +87,7 @@ int ha_teak::write_row(const uchar* buf) {
 
 int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (int error = ready()) return error;
+    if (unbuilt_unique_ != MAX_KEY) return kUnbuiltUnique;
     teak_bytes old_pk = primary_key_of(old_record, &pk_buffer_);
     if (!old_pk.data) return HA_ERR_OUT_OF_MEM;
     bool moved = !primary_.hidden() && primary_.changed(old_record, new_record);

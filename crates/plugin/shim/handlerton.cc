@@ -256,6 +256,7 @@ int init_handlerton(handlerton* hton) {
     hton->show_status = show_status;
     hton->kill_query = kill_query;
     hton->drop_table = drop_table_by_path;
+    hton->check_version = check_version;
     hton->drop_database = drop_database;
     hton->partition_flags = partition_flags;
     hton->table_options = table_options;

@@ -45,6 +45,7 @@ int init_handlerton(handlerton* hton);
 /* ha_teak_ddl.cc */
 handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root);
 int drop_table_by_path(handlerton* hton, const char* path);
+int check_version(handlerton* hton, const char* path, const LEX_CUSTRING* version, ulonglong create_id);
 
 } // namespace teak
 

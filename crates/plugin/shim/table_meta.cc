@@ -4,7 +4,10 @@ namespace teak {
 
 namespace {
 
-constexpr uchar kHead[] = {'T', 'e', 'a', 'k', 2};
+constexpr uchar kName[] = {'T', 'e', 'a', 'k'};
+constexpr uchar kVersion = 3;
+constexpr uchar kVersionWithoutDefinition = 2;
+constexpr size_t kHeadBytes = sizeof kName + 1;
 constexpr size_t kIndexBytes = 9;
 constexpr uchar kDisabled = 1;
 constexpr ulonglong kFnvStart = 0xcbf29ce484222325ULL, kFnvPrime = 0x100000001b3ULL;
@@ -23,22 +26,47 @@ ulonglong TableMeta::name_of(const KEY& key) {
 }
 
 TableMeta::TableMeta(const TABLE* table) {
+    set_definition(table);
     for (uint i = 0; i < table->s->keys; i++)
         if (i != table->s->primary_key) indexes.push_back({name_of(table->key_info[i]), false});
 }
 
+void TableMeta::set_definition(const TABLE* table) {
+    const LEX_CUSTRING& version = table->s->tabledef_version;
+    if (version.length == sizeof definition)
+        memcpy(definition, version.str, sizeof definition);
+    else
+        memset(definition, 0, sizeof definition);
+}
+
+bool TableMeta::has_definition(const LEX_CUSTRING& version) const {
+    return version.length == sizeof definition && memcmp(definition, version.str, sizeof definition) == 0;
+}
+
 bool TableMeta::parse(teak_bytes bytes) {
     indexes.clear();
-    if (bytes.len < sizeof kHead || memcmp(bytes.data, kHead, sizeof kHead) != 0) return false;
-    size_t rest = bytes.len - sizeof kHead;
+    if (bytes.len < kHeadBytes || memcmp(bytes.data, kName, sizeof kName) != 0) return false;
+    const uchar version = bytes.data[sizeof kName];
+    const uchar* at = bytes.data + kHeadBytes;
+    size_t rest = bytes.len - kHeadBytes;
+    memset(definition, 0, sizeof definition);
+    if (version == kVersion) {
+        if (rest < sizeof definition) return false;
+        memcpy(definition, at, sizeof definition);
+        at += sizeof definition;
+        rest -= sizeof definition;
+    } else if (version != kVersionWithoutDefinition)
+        return false;
     if (rest % kIndexBytes) return false;
-    for (const uchar* at = bytes.data + sizeof kHead; rest; at += kIndexBytes, rest -= kIndexBytes)
+    for (; rest; at += kIndexBytes, rest -= kIndexBytes)
         indexes.push_back({uint8korr(at), (at[8] & kDisabled) != 0});
     return true;
 }
 
 std::vector<uchar> TableMeta::encode() const {
-    std::vector<uchar> bytes(kHead, kHead + sizeof kHead);
+    std::vector<uchar> bytes(kName, kName + sizeof kName);
+    bytes.push_back(kVersion);
+    bytes.insert(bytes.end(), definition, definition + sizeof definition);
     for (const Index& index : indexes) {
         uchar entry[kIndexBytes];
         int8store(entry, index.name);

@@ -1,7 +1,11 @@
 /*
-  What Teak keeps with a table besides its trees: which tree belongs to which index, and whether the index counts.
+  What Teak keeps with a table besides its trees: which definition it has, which tree belongs to which index, and whether the index counts.
 
-    "Teak", version 2 (5 bytes) | for each tree but the first, which has the rows: hash of the index's name (8, little-endian) | flags (1)
+    "Teak", version 3 (5 bytes) | the definition's version (16) | for each tree but the first, which has the rows: hash of the index's
+    name (8, little-endian) | flags (1)
+
+  The definition's version is the server's (TABLE_SHARE::tabledef_version), new with each CREATE and ALTER; zeros where none is known
+  (version 2 of these bytes had none). By it the server's DDL recovery learns whether an ALTER in place was committed (check_version).
 
   Indexes are known by name, not by place: after a crash in the middle of an ALTER the server may have the definition from before it
   while the engine has trees for what was to come, and the server orders its keys anew with each ALTER.
@@ -25,6 +29,9 @@ class TableMeta {
     TableMeta() = default;
     /* Of a new table. */
     explicit TableMeta(const TABLE* table);
+    /* From now on the table has the definition of `table`. */
+    void set_definition(const TABLE* table);
+    bool has_definition(const LEX_CUSTRING& version) const;
     /* False: these are no metadata that this build knows. */
     bool parse(teak_bytes bytes);
     std::vector<uchar> encode() const;
@@ -34,6 +41,7 @@ class TableMeta {
     uint32_t tree_of(const KEY& key) const;
 
     std::vector<Index> indexes; /* of the trees from 1 on */
+    uchar definition[MY_UUID_SIZE] = {};
 };
 
 } // namespace teak

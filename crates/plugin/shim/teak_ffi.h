@@ -189,13 +189,23 @@ teak_status teak_table_drop(teak_engine* engine, teak_bytes name);
 teak_status teak_table_rename(teak_engine* engine, teak_bytes from, teak_bytes to);
 /* Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again. */
 teak_status teak_table_truncate(teak_engine* engine, teak_bytes name);
-/* Gives the table other trees, and other metadata, in one step: for each its place so far, or TEAK_NEW_TREE for a new empty one
-   of `spec`. The first stays. Open handles of the table must be closed and opened again. */
+/* Gives tables other trees, and other metadata, all in one step. Open handles of them must be closed and opened again. */
 #define TEAK_NEW_TREE UINT32_MAX
-teak_status teak_table_alter(teak_engine* engine, teak_bytes name, const uint32_t* layout, size_t n_layout,
-                             teak_tree_spec spec, teak_bytes meta);
-/* Blocks are written as `spec` says (but for its block size) from now on; those that are there are rewritten in the background. */
-teak_status teak_table_set_compression(teak_engine* engine, teak_bytes name, teak_tree_spec spec);
+typedef struct teak_alteration {
+    teak_bytes name;
+    const uint32_t*
+        layout; /* for each tree its place so far, or TEAK_NEW_TREE: new and empty, of `spec`; the first stays */
+    size_t n_layout;
+    teak_bytes meta;
+    teak_tree_spec spec;
+    uint64_t
+        repacks; /* not 0: blocks are written as `spec` says (but for its size) from now on, those that are there are
+                         rewritten in the background */
+} teak_alteration;
+teak_status teak_tables_alter(teak_engine* engine, const teak_alteration* alterations, size_t n_alterations);
+/* Calls `visit` with the metadata of table `name` or, if there is none, of each whose name begins with `parts`. */
+teak_status teak_tables_meta(teak_engine* engine, teak_bytes name, teak_bytes parts,
+                             void (*visit)(void* context, teak_bytes meta), void* context);
 /* Drops every table whose name begins with `prefix` ("db/"); TEAK_OK also when there is none. */
 teak_status teak_tables_drop_prefix(teak_engine* engine, teak_bytes prefix);
 uint8_t teak_table_exists(teak_engine* engine, teak_bytes name);
@@ -504,6 +514,7 @@ teak_status teak_delete(teak_session* session, teak_table* table, teak_bytes pk,
 
 /* Sizes that src/ffi/border.rs asserts as well: a change on one side only does not build. */
 static_assert(sizeof(teak_bytes) == 16 && sizeof(teak_bound) == 24 && sizeof(teak_entry_view) == 32, "layout");
+static_assert(sizeof(teak_alteration) == 64, "layout");
 static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof(teak_buffer) == 24, "layout");
 static_assert(sizeof(teak_options) == 96 && sizeof(teak_callbacks) == 48 && sizeof(teak_xid) == 164, "layout");
 static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");

@@ -1,6 +1,6 @@
 //! Which engine of the core the plugin runs on.
 
 pub use teak_core::engine::{
-    Cursor, Engine, Feed, Savepoint, SnapshotInfo, Statistics, Table, Transaction, Tree, TreeBuild,
-    TreeSource,
+    Alteration, Cursor, Engine, Feed, Savepoint, SnapshotInfo, Statistics, Table, Transaction, Tree,
+    TreeBuild, TreeSource,
 };

@@ -23,3 +23,7 @@ alter table t block_size=8192, algorithm=inplace;
 alter table t block_size=8192;
 check table t;
 show create table t;
+# Of a partitioned table all parts change, in one step.
+create table p (id int primary key) compression='none' partition by hash (id) partitions 3;
+alter table p compression='lz4', algorithm=inplace, lock=none;
+select distinct compression from information_schema.teak_tables where table_schema = database() and table_name like '%p#P#%';

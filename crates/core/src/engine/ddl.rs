@@ -27,6 +27,20 @@ pub enum TreeSource {
     New(TreeSpec),
 }
 
+/// What becomes of one table: see [`super::Engine::alter_tables`].
+#[derive(Debug, Clone, Copy)]
+pub struct Alteration<'a> {
+    /// The table's name.
+    pub table: &'a str,
+    /// Its trees from now on.
+    pub layout: &'a [TreeSource],
+    /// Its metadata from now on.
+    pub meta: &'a [u8],
+    /// How its blocks are written from now on, if not as they were so far. Those that are there are rewritten by the next checkpoints,
+    /// while everything goes on.
+    pub packing: Option<Packing>,
+}
+
 /// Rows of the catalog to be changed together.
 #[derive(Default)]
 struct Changes(Vec<(Vec<u8>, Option<Vec<u8>>, bool)>);
@@ -69,6 +83,10 @@ impl Changes {
 impl Shared {
     fn record(&self, name: &str) -> Result<TableRecord> {
         self.system.table(name)?.ok_or_else(|| Error::NoSuchTable(name.to_string()))
+    }
+
+    pub(super) fn table_meta(&self, name: &str) -> Result<Vec<u8>> {
+        Ok(self.record(name)?.meta)
     }
 
     /// A record with new identifiers, and its empty file.
@@ -204,16 +222,36 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the table the trees of `layout`, and other metadata.
-    pub(super) fn alter_table(&self, name: &str, layout: &[TreeSource], meta: &[u8]) -> Result<()> {
-        check_limit("number of trees", layout.len(), usize::from(u16::MAX))?;
-        let open = self.open_table(name)?;
+    /// All of `alterations` in one transaction.
+    pub(super) fn alter_tables(&self, alterations: &[Alteration<'_>]) -> Result<()> {
+        let mut open = Vec::with_capacity(alterations.len());
+        for alteration in alterations {
+            check_limit("number of trees", alteration.layout.len(), usize::from(u16::MAX))?;
+            open.push(self.open_table(alteration.table)?);
+        }
         let _ddl = self.ddl.lock();
         self.health.check()?;
-        let old = self.record(name)?;
-        let mut new = TableRecord { meta: meta.to_vec(), trees: Vec::new(), ..old };
         let mut changes = Changes::default();
-        for source in layout {
+        let mut records = Vec::with_capacity(alterations.len());
+        for alteration in alterations {
+            records.push(self.altered_record(alteration, &mut changes)?);
+        }
+        changes.commit(self)?;
+        for ((alteration, open), record) in alterations.iter().zip(&open).zip(&records) {
+            self.put_in_place(alteration.table, open, record);
+            if let Some(packing) = alteration.packing {
+                self.repack(alteration.table, packing);
+            }
+        }
+        Ok(())
+    }
+
+    /// The record that a table is to have, and what changes in the catalog by that.
+    fn altered_record(&self, alteration: &Alteration<'_>, changes: &mut Changes) -> Result<TableRecord> {
+        let name = alteration.table;
+        let old = self.record(name)?;
+        let mut new = TableRecord { meta: alteration.meta.to_vec(), trees: Vec::new(), ..old };
+        for source in alteration.layout {
             let tree = match *source {
                 TreeSource::Keep(place) => *old.trees.get(place).ok_or(Error::NoSuchTree(place))?,
                 TreeSource::New(spec) => {
@@ -225,29 +263,22 @@ impl Shared {
             };
             new.trees.push(tree);
         }
+        if let Some(packing) = alteration.packing {
+            new.trees.iter_mut().for_each(|(_, spec)| spec.packing = packing);
+        }
         for (id, _) in old.trees.iter().filter(|(id, _)| new.trees.iter().all(|(kept, _)| kept != id)) {
             changes.0.push((tree_key(*id).to_vec(), None, false));
         }
         changes.0.push((name_key(name), Some(new.encode()), false));
-        changes.commit(self)?;
-        self.put_in_place(name, &open, &new);
-        Ok(())
+        Ok(new)
     }
 
-    /// Changes how the blocks of a table are compressed.
-    pub(super) fn set_packing(&self, name: &str, packing: Packing) -> Result<()> {
-        let open = self.open_table(name)?;
-        let _ddl = self.ddl.lock();
-        self.health.check()?;
-        let mut record = self.record(name)?;
-        record.trees.iter_mut().for_each(|(_, spec)| spec.packing = packing);
-        let mut changes = Changes::default();
-        changes.0.push((name_key(name), Some(record.encode()), false));
-        changes.commit(self)?;
-        open.all_trees().iter().for_each(|tree| tree.convert(packing));
-        self.mark_dirty(open.all_trees().iter());
+    /// Blocks of the table are rewritten by the next checkpoints.
+    fn repack(&self, name: &str, packing: Packing) {
+        let Some(table) = self.tables.lock().get(name).cloned() else { return };
+        table.all_trees().iter().for_each(|tree| tree.convert(packing));
+        self.mark_dirty(table.all_trees().iter());
         self.progress.ask();
-        Ok(())
     }
 
     /// Makes `new` the open table; trees that it had before are the same objects.

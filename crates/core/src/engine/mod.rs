@@ -40,7 +40,7 @@ mod work;
 pub use crate::tree::{Held, Tree};
 pub use build::TreeBuild;
 pub use cursor::Cursor;
-pub use ddl::TreeSource;
+pub use ddl::{Alteration, TreeSource};
 pub use feed::Feed;
 pub use settings::Settings;
 pub use statistics::{LockWait, SnapshotInfo, Statistics};
@@ -48,7 +48,7 @@ pub use tables::Table;
 pub use transaction::{Savepoint, Transaction};
 
 use crate::file::FileSystem;
-use crate::options::{LogLevel, Options, Packing, TreeSpec};
+use crate::options::{LogLevel, Options, TreeSpec};
 use crate::tree::{Reader, TreeCursor};
 use crate::types::{Isolation, Timestamp, TxnId};
 use crate::{Error, Result};
@@ -109,13 +109,12 @@ impl Engine {
     /// Gives the table other trees, and other metadata, in one step. Nobody may write to it meanwhile; handles opened before keep
     /// the trees as they were: see [`Table::is_current`].
     pub fn alter_table(&self, name: &str, layout: &[TreeSource], meta: &[u8]) -> Result<()> {
-        self.shared.alter_table(name, layout, meta)
+        self.alter_tables(&[Alteration { table: name, layout, meta, packing: None }])
     }
 
-    /// Blocks of the table are written like this from now on; those that are there are rewritten by the next checkpoints, while everything
-    /// goes on.
-    pub fn set_packing(&self, name: &str, packing: Packing) -> Result<()> {
-        self.shared.set_packing(name, packing)
+    /// Alters several tables in one step, each as by [`Engine::alter_table`]: after a crash all are as they were, or none is.
+    pub fn alter_tables(&self, alterations: &[Alteration<'_>]) -> Result<()> {
+        self.shared.alter_tables(alterations)
     }
 
     /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About `sort_bytes` of memory
@@ -127,6 +126,11 @@ impl Engine {
     /// The table of that name.
     pub fn open_table(&self, name: &str) -> Result<Arc<Table>> {
         self.shared.open_table(name)
+    }
+
+    /// What the creator of the table, or who altered it, wanted remembered; without opening the table.
+    pub fn table_meta(&self, name: &str) -> Result<Vec<u8>> {
+        self.shared.table_meta(name)
     }
 
     /// Names that begin with `prefix`, sorted.

@@ -1,20 +1,15 @@
 //! Building indexes.
 
 use super::border::{array, put, RawBytes, TableHandle};
-use super::engine::with_engine;
 use super::feed::{report, Context, WatchFunction};
 use super::guard::{run, value};
-use super::table::RawTreeSpec;
-use crate::core_engine::{Table, TreeBuild, TreeSource};
+use crate::core_engine::{Table, TreeBuild};
 use crate::engine::EngineHandle;
 use crate::outcome::{Status, Stop};
 use crate::unique::primary_key;
 use std::os::raw::c_void;
 use std::sync::Arc;
 use teak_core::Error;
-
-/// `TEAK_NEW_TREE`
-const NEW_TREE: u32 = u32::MAX;
 
 /// `teak_build`
 pub struct BuildHandle {
@@ -25,44 +20,6 @@ pub struct BuildHandle {
     pub(super) build: Option<TreeBuild>,
     /// What the build ended with, if two entries had one key: which part, and the value of one of them.
     duplicate: Option<(usize, Vec<u8>)>,
-}
-
-/// `teak_table_alter`
-#[no_mangle]
-pub unsafe extern "C" fn teak_table_alter(
-    handle: *const EngineHandle,
-    name: RawBytes,
-    layout: *const u32,
-    n_layout: usize,
-    spec: RawTreeSpec,
-    meta: RawBytes,
-) -> Status {
-    // SAFETY: the handle is open, the arrays readable.
-    unsafe {
-        with_engine(handle, |engine| {
-            let spec = spec.spec()?;
-            let source = |&place: &u32| match place {
-                NEW_TREE => TreeSource::New(spec),
-                place => TreeSource::Keep(place as usize),
-            };
-            let layout: Vec<TreeSource> = array(layout, n_layout).iter().map(source).collect();
-            if layout.first() != Some(&TreeSource::Keep(0)) {
-                return Err(Stop::Misuse("a table without its rows"));
-            }
-            Ok(engine.core.alter_table(name.name()?, &layout, meta.slice())?)
-        })
-    }
-}
-
-/// `teak_table_set_compression`
-#[no_mangle]
-pub unsafe extern "C" fn teak_table_set_compression(
-    handle: *const EngineHandle,
-    name: RawBytes,
-    spec: RawTreeSpec,
-) -> Status {
-    // SAFETY: the handle is open, the name readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.set_packing(name.name()?, spec.spec()?.packing)?)) }
 }
 
 /// `teak_build_new`

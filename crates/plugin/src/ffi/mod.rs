@@ -6,6 +6,7 @@
 //! call; pointers for results are writable or, where the header says so, NULL.
 #![allow(clippy::missing_safety_doc)] // the paragraph above is the contract of every function here
 
+pub mod alter;
 pub mod border;
 pub mod build;
 pub mod cursor;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::file::Fault;
+use crate::Compression;
 
 const DISABLED: &[u8] = b"disabled";
 const ENABLED: &[u8] = b"enabled";
@@ -298,4 +299,32 @@ fn trees_are_added_moved_and_dropped_and_keep_their_rows() {
     let table = engine.open_table("t").unwrap();
     assert_eq!((table.trees(), table.meta(), all(&engine, table.tree(0)).len()), (2, &b"dropped"[..], 100));
     expect(&engine, "t", 1, &[("b", "2")]);
+}
+
+#[test]
+fn a_power_cut_leaves_all_tables_of_one_alteration_altered_or_none() {
+    let (mut cut, mut finished) = (0, false);
+    let packing = Packing { compression: Compression::Lz4, level: 0 };
+    while !finished {
+        let (fs, engine, table) = with_table(cut + 1);
+        fill(&engine, &table, 0..10).unwrap();
+        drop(table);
+        engine.create_table("u", &specs(2), b"meta", None).unwrap();
+        fs.fail_after(cut, Fault::PowerCut);
+        let change = |table| Alteration { table, layout: &RENEW, meta: b"new", packing: Some(packing) };
+        let wrong = Alteration { layout: &[TreeSource::Keep(7)], ..change("u") };
+        assert!(engine.alter_tables(&[change("t"), wrong]).is_err());
+        finished = engine.alter_tables(&[change("t"), change("u")]).is_ok();
+        let (_fs, engine) = crash(&fs, engine);
+        let metas = ["t", "u"].map(|name| engine.table_meta(name).unwrap());
+        assert!(metas[0] == metas[1] && (!finished || metas[0] == b"new"), "cut {cut}: {metas:?}");
+        for (name, meta) in ["t", "u"].iter().zip(&metas) {
+            let table = engine.open_table(name).unwrap();
+            assert_eq!(table.tree(1).spec().packing == packing, meta == b"new", "cut {cut}");
+            engine.check_table(&table).unwrap();
+        }
+        assert_eq!(all(&engine, engine.open_table("t").unwrap().tree(0)).len(), 10);
+        cut += 1;
+    }
+    assert!(cut > 1, "it consists of more than {cut} operations");
 }

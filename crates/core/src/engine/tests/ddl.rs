@@ -286,7 +286,7 @@ fn a_table_gets_another_compression_while_it_is_used_and_keeps_its_rows() {
     let before = table.tree(0).disk_bytes();
     drop(table);
     let packing = Packing { compression: Compression::Zstd, level: 3 };
-    engine.set_packing("t", packing).unwrap();
+    repack(&engine, "t", packing);
     engine.checkpoint().unwrap();
     // The power goes in the middle of the conversion: what is left of it stays as it was.
     write(&engine, 100, "new");
@@ -298,7 +298,7 @@ fn a_table_gets_another_compression_while_it_is_used_and_keeps_its_rows() {
     let half = table.tree(0).disk_bytes();
     assert!(half < before * 19 / 20, "{half} of {before}");
     // Again: now to its end.
-    engine.set_packing("t", packing).unwrap();
+    repack(&engine, "t", packing);
     for turn in 0..100 {
         write(&engine, turn * 13, "again");
         engine.checkpoint().unwrap();

@@ -162,7 +162,7 @@ fn a_compression_without_dictionary_and_back() {
     let (fs, engine) = with_dictionary(6);
     let rows = all(&engine, engine.open_table("t").unwrap().tree(0));
     for compression in [Compression::Lz4, Compression::None, Compression::Zstd] {
-        engine.set_packing("t", compression.into()).unwrap();
+        repack(&engine, "t", compression.into());
         fill(&engine, "t", 1, compression as u32 * 100..compression as u32 * 100 + 50);
         while {
             engine.checkpoint().unwrap();

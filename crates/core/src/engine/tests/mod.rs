@@ -13,7 +13,7 @@ mod transactions;
 
 use super::*;
 use crate::file::SimulatedFileSystem;
-use crate::{Seek, View, WriteOp};
+use crate::{Packing, Seek, View, WriteOp};
 use std::collections::BTreeMap;
 
 pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -45,6 +45,16 @@ pub(super) fn crash(fs: &SimulatedFileSystem, engine: Engine) -> (SimulatedFileS
     let fs = fs.crash();
     let engine = open(&fs);
     (fs, engine)
+}
+
+/// Another compression for all trees of the table.
+pub(super) fn repack(engine: &Engine, name: &str, packing: Packing) {
+    let table = engine.open_table(name).unwrap();
+    let layout: Vec<TreeSource> = (0..table.trees()).map(TreeSource::Keep).collect();
+    let meta = table.meta();
+    engine
+        .alter_tables(&[Alteration { table: name, layout: &layout, meta, packing: Some(packing) }])
+        .unwrap();
 }
 
 pub(super) fn insert(txn: &mut Transaction, tree: &Arc<Tree>, key: &str, value: &str) {

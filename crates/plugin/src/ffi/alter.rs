@@ -1,0 +1,102 @@
+//! Tables with other trees and other metadata: ALTER, and what DDL recovery asks about it.
+
+use std::os::raw::c_void;
+
+use super::border::{array, RawBytes};
+use super::engine::with_engine;
+use super::table::RawTreeSpec;
+use crate::core_engine::{Alteration, TreeSource};
+use crate::engine::EngineHandle;
+use crate::outcome::{Result, Status, Stop};
+use teak_core::Error;
+
+/// `TEAK_NEW_TREE`
+const NEW_TREE: u32 = u32::MAX;
+
+/// `teak_alteration`
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawAlteration {
+    pub name: RawBytes,
+    pub layout: *const u32,
+    pub n_layout: usize,
+    pub meta: RawBytes,
+    pub spec: RawTreeSpec,
+    /// Not 0: all blocks are written by `spec` from now on.
+    pub repacks: u64,
+}
+
+impl RawAlteration {
+    /// # Safety
+    /// The layout is readable.
+    unsafe fn layout(&self) -> Result<Vec<TreeSource>> {
+        let spec = self.spec.spec()?;
+        let source = |&place: &u32| match place {
+            NEW_TREE => TreeSource::New(spec),
+            place => TreeSource::Keep(place as usize),
+        };
+        // SAFETY: by the contract of this function.
+        let layout: Vec<TreeSource> =
+            unsafe { array(self.layout, self.n_layout) }.iter().map(source).collect();
+        if layout.first() != Some(&TreeSource::Keep(0)) {
+            return Err(Stop::Misuse("a table without its rows"));
+        }
+        Ok(layout)
+    }
+}
+
+/// `teak_tables_alter`
+#[no_mangle]
+pub unsafe extern "C" fn teak_tables_alter(
+    handle: *const EngineHandle,
+    alterations: *const RawAlteration,
+    n_alterations: usize,
+) -> Status {
+    // SAFETY: the handle is open, the arrays and what they point to readable.
+    unsafe {
+        with_engine(handle, |engine| {
+            let raw = array(alterations, n_alterations);
+            let layouts = raw.iter().map(|one| one.layout()).collect::<Result<Vec<_>>>()?;
+            let mut parsed = Vec::with_capacity(raw.len());
+            for (one, layout) in raw.iter().zip(&layouts) {
+                let packing =
+                    (one.repacks != 0).then(|| one.spec.spec()).transpose()?.map(|spec| spec.packing);
+                parsed.push(Alteration { table: one.name.name()?, layout, meta: one.meta.slice(), packing });
+            }
+            Ok(engine.core.alter_tables(&parsed)?)
+        })
+    }
+}
+
+/// `teak_tables_meta`
+#[no_mangle]
+pub unsafe extern "C" fn teak_tables_meta(
+    handle: *const EngineHandle,
+    name: RawBytes,
+    parts: RawBytes,
+    visit: unsafe extern "C" fn(*mut c_void, RawBytes),
+    context: *mut c_void,
+) -> Status {
+    // SAFETY: the handle is open, the names readable.
+    unsafe {
+        with_engine(handle, |engine| {
+            let names = match engine.core.table_meta(name.name()?) {
+                Ok(meta) => {
+                    visit(context, RawBytes::of(&meta));
+                    return Ok(());
+                }
+                Err(Error::NoSuchTable(_)) => engine.core.table_names(parts.name()?)?,
+                Err(error) => return Err(error.into()),
+            };
+            for part in names {
+                let meta = engine.core.table_meta(&part)?;
+                // The shim's function takes its own context, and bytes that live until it returns.
+                visit(context, RawBytes::of(&meta));
+            }
+            Ok(())
+        })
+    }
+}
+
+const _: () = assert!(std::mem::size_of::<RawAlteration>() == 64);
