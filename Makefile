@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-crash soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -39,6 +39,9 @@ soak-kill: ## 500 rounds of killing a server under load
 
 soak-isolation: ## histories of concurrent transactions searched for anomalies, five minutes a level and kind of list: two hours
 	@tests/isolation/run.sh --seconds 300
+
+soak-ddl: ## 300 rounds of killing a server in the middle of DDL
+	@TEAK_DDL_ROUNDS=300 tests/ddl/run.sh
 
 soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
 	@TEAK_SEEDS=10000 cargo test --release -p teak-core --test crash --test model
