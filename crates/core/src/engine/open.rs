@@ -356,6 +356,8 @@ impl Spaces {
         for &(space, first, tree, spec) in &self.retired {
             let Some(name) = shared.system.table_of(first)? else { continue };
             let table = match shared.system.table(&name)? {
+                // The log may begin before the image, with records that have not yet what later ones have again.
+                Some(record) if record.trees.iter().any(|(id, _)| *id == tree) => continue,
                 Some(record) if record.space == space => shared.open_table(&name),
                 _ => continue,
             };

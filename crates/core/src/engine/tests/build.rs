@@ -328,3 +328,33 @@ fn a_power_cut_leaves_all_tables_of_one_alteration_altered_or_none() {
     }
     assert!(cut > 1, "it consists of more than {cut} operations");
 }
+
+#[test]
+fn a_tree_that_the_replayed_log_takes_away_and_brings_back_stays() {
+    let (fs, engine, table) = with_table(1);
+    fill(&engine, &table, 0..3000).unwrap();
+    drop(table);
+    engine.create_table("other", &specs(1), b"", None).unwrap();
+    // The log is kept from here on, and so replayed from before the image.
+    let other = engine.open_table("other").unwrap();
+    let mut prepared = engine.begin(Isolation::Repeatable);
+    insert(&mut prepared, other.tree(0), "key", "value");
+    prepared.prepare(b"xid").unwrap();
+    drop((prepared, other));
+    for _ in 0..2 {
+        engine.alter_table("t", &RENEW, DISABLED).unwrap();
+        build(&engine, 3000, 0).unwrap();
+        engine.alter_table("t", &KEEP, ENABLED).unwrap();
+    }
+    engine.checkpoint().unwrap();
+    let mut state = (fs, engine);
+    for start in 0..4 {
+        state = crash(&state.0, state.1);
+        let table = state.1.open_table("t").unwrap();
+        assert!(all(&state.1, table.tree(1)) == entries(0..3000), "start {start}");
+        state.1.check_table(&table).unwrap();
+        fill(&state.1, &table, 3000 + start * 100..3100 + start * 100).unwrap();
+        state.1.checkpoint().unwrap();
+        assert_eq!(state.1.prepared(), [b"xid"]);
+    }
+}
