@@ -93,6 +93,14 @@ pub enum Error {
     /// The snapshot is older than what it wants to read: an index was built, or a table altered, after it.
     #[error("the table was altered after this transaction's snapshot was taken; begin a new transaction")]
     TableChanged,
+    /// A prepared transaction, which no session need own, has written to a table that is to be changed.
+    #[error(
+        "the table has changes of a prepared transaction, which has to be committed or rolled back first"
+    )]
+    Undecided {
+        /// The identifier its coordinator knows it by.
+        xid: Vec<u8>,
+    },
     /// A table of that name exists.
     #[error("table '{0}' already exists")]
     TableExists(String),

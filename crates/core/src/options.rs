@@ -88,6 +88,11 @@ pub enum LogLevel {
 pub trait Observer: Send + Sync {
     /// Called from any thread; must not call back into the engine.
     fn message(&self, level: LogLevel, text: &str);
+
+    /// The identifier of a prepared transaction as people know it.
+    fn xid(&self, xid: &[u8]) -> String {
+        format!("'{}'", xid.escape_ascii())
+    }
 }
 
 /// Drops all messages.

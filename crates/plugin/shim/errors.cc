@@ -47,6 +47,9 @@ int error_code(teak_status status, THD* thd) {
         if (thd) thd->mark_transaction_to_rollback(rollback_on_timeout());
         warn_with_text(thd, HA_ERR_LOCK_WAIT_TIMEOUT, Sql_condition::WARN_LEVEL_NOTE);
         return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case TEAK_UNDECIDED:
+        warn_with_text(thd, HA_ERR_LOCK_WAIT_TIMEOUT, Sql_condition::WARN_LEVEL_NOTE);
+        return HA_ERR_LOCK_WAIT_TIMEOUT;
     case TEAK_READ_ONLY:
         code = HA_ERR_TABLE_READONLY;
         break;

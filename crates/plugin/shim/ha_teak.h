@@ -137,6 +137,8 @@ class ha_teak final : public handler {
     void close_table();
     /* Session, transaction, statement and table handle are there; to be called at the start of each statement. */
     int prepare_statement(THD* thd);
+    /* The statement changes the table's definition: it waits for prepared transactions that have written to it. */
+    int prepare_change(THD* thd);
     /* The same for calls that can come without external_lock (temporary tables under LOCK TABLES). */
     int ready() { return session_ && session_->statement_open && locked_by_server_ ? 0 : prepare_statement(ha_thd()); }
     teak::TableShare* shared();

@@ -83,6 +83,9 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
     return HA_WRONG_CREATE_OPTION;
 }
 
+/* Made by CREATE TEMPORARY TABLE. Names of other tables are encoded and have no '#' of their own. */
+bool is_temporary(const char* path) { return strstr(path, "#sql-temptable-") != nullptr; }
+
 } // namespace
 
 namespace teak {
@@ -99,9 +102,18 @@ handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root) {
 }
 
 int drop_table_by_path(handlerton*, const char* path) {
-    teak_status status = teak_table_drop(plugin.engine, table_name(path));
+    THD* thd = current_thd;
+    const teak_bytes name = table_name(path);
+    teak_status status;
+    if (is_temporary(path))
+        status = teak_table_discard(plugin.engine, name);
+    else {
+        if (thd)
+            if (int error = wait_for_prepared(thd, name)) return error;
+        status = teak_table_drop(plugin.engine, name);
+    }
     if (status == TEAK_NO_TABLE) return ENOENT;
-    return error_code(status, current_thd);
+    return error_code(status, thd);
 }
 
 /*
@@ -170,6 +182,7 @@ int ha_teak::open_table() {
     teak_status status =
         teak_table_open(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), &table_);
     if (status != TEAK_OK) return error_code(status, ha_thd());
+    if (temporary_) teak_table_show_to_older_snapshots(table_);
     int error = map_trees();
     if (error) close_table();
     return error;
@@ -278,6 +291,8 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     teak_status status =
         teak_table_create(plugin.engine, core_name, trees.data(), trees.size(), bytes_of(meta.data(), meta.size()));
     if (status != TEAK_OK) return error_code(status, thd);
+    if (Session* session = thd ? session_of(thd) : nullptr)
+        session->makes(thd->query_id, {reinterpret_cast<const char*>(core_name.data), core_name.len});
     if (info->auto_increment_value > 1 && form->s->found_next_number_field) {
         teak_session* session = nullptr;
         teak_table* created = nullptr;
@@ -304,9 +319,10 @@ int ha_teak::rename_table(const char* from, const char* to) {
 }
 
 int ha_teak::truncate() {
+    const teak_bytes name = bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size());
+    if (int error = wait_for_prepared(ha_thd(), name)) return error;
     close_table();
-    teak_status status =
-        teak_table_truncate(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()));
+    teak_status status = teak_table_truncate(plugin.engine, name);
     int error = fail(status);
     share_->generation++;
     int reopened = open_table();

@@ -224,15 +224,31 @@ THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_
     return to;
 }
 
+/* The server calls it once it keeps writers out: whatever the statement does to the table, it needs all its rows. */
+int ha_teak::prepare_change(THD* thd) {
+    switch (thd_sql_command(thd)) {
+    case SQLCOM_ALTER_TABLE:
+    case SQLCOM_CREATE_INDEX:
+    case SQLCOM_DROP_INDEX:
+    case SQLCOM_OPTIMIZE:
+        if (temporary_) return 0;
+        return wait_for_prepared(thd, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()));
+    default:
+        return 0;
+    }
+}
+
 int ha_teak::prepare_statement(THD* thd) {
     if (!thd) return HA_ERR_INTERNAL_ERROR;
     session_ = session_of(thd);
     if (!session_) return HA_ERR_OUT_OF_MEM;
+    if (int error = prepare_change(thd)) return error;
     if (!table_ || table_generation_ != share_->generation.load()) {
         close_table();
         if (int error = open_table()) return error;
     }
-    return begin_statement(thd, session_);
+    if (int error = begin_statement(thd, session_)) return error;
+    return session_->has_made(thd->query_id, name_) ? fail(teak_txn_founds(session(), table_)) : 0;
 }
 
 int ha_teak::external_lock(THD* thd, int lock_type) {

@@ -146,8 +146,11 @@ int savepoint_rollback(handlerton*, THD* thd, void* at) {
     return error_code(teak_savepoint_rollback(session->handle, static_cast<const teak_savepoint*>(at)), thd);
 }
 
-/* Row locks taken since the savepoint are kept, but none of them needs the table's definition to stay. */
-bool savepoint_rollback_can_release_mdl(handlerton*, THD*) { return false; }
+/* Locks are kept, also those taken since the savepoint, and what is locked keeps its definition. */
+bool savepoint_rollback_can_release_mdl(handlerton*, THD* thd) {
+    Session* session = existing_session(thd);
+    return !session || !teak_txn_has_locks(session->handle);
+}
 
 int savepoint_release(handlerton*, THD*, void*) { return 0; }
 
@@ -199,7 +202,7 @@ uint partition_flags() { return 0; }
 
 Session* session_of(THD* thd) {
     if (Session* session = existing_session(thd)) return session;
-    auto* session = new (std::nothrow) Session{nullptr, false};
+    auto* session = new (std::nothrow) Session;
     if (!session) return nullptr;
     if (teak_session_new(plugin.engine, thd, thd_get_thread_id(thd), &session->handle) != TEAK_OK) {
         log_last_error("a new session");
@@ -210,15 +213,30 @@ Session* session_of(THD* thd) {
     return session;
 }
 
+namespace {
+
+void set_lock_timeout(THD* thd, Session* session) {
+    uint64_t timeout;
+    if (!statement_lock_timeout(thd, &timeout)) timeout = lock_wait_timeout_ms(thd);
+    teak_session_set_lock_wait_timeout(session->handle, timeout);
+}
+
+} // namespace
+
+int wait_for_prepared(THD* thd, teak_bytes table) {
+    Session* session = session_of(thd);
+    if (!session) return HA_ERR_OUT_OF_MEM;
+    set_lock_timeout(thd, session);
+    return error_code(teak_table_wait_for_prepared(session->handle, table), thd);
+}
+
 int begin_statement(THD* thd, Session* session) {
     /* Also for a statement that is already open: the server forgets registrations at each statement's end. */
     trans_register_ha(thd, false, plugin.hton, 0);
     if (in_transaction(thd)) trans_register_ha(thd, true, plugin.hton, 0);
     if (session->statement_open) return 0;
     teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
-    uint64_t timeout;
-    if (!statement_lock_timeout(thd, &timeout)) timeout = lock_wait_timeout_ms(thd);
-    teak_session_set_lock_wait_timeout(session->handle, timeout);
+    set_lock_timeout(thd, session);
     teak_status status = teak_txn_begin(session->handle, isolation_of(thd), 0);
     if (status == TEAK_OK) status = teak_statement_begin(session->handle);
     if (status != TEAK_OK) return error_code(status, thd);

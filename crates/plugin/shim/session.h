@@ -9,6 +9,9 @@
 #include "server.h"
 #include "teak_ffi.h"
 
+#include <string>
+#include <unordered_set>
+
 namespace teak {
 
 struct Plugin {
@@ -19,8 +22,20 @@ extern Plugin plugin;
 
 /* Lives in the THD's engine slot from the first use of a Teak table to the end of the connection. */
 struct Session {
-    teak_session* handle;
-    bool statement_open; /* teak_statement_begin was called and no end yet */
+    teak_session* handle = nullptr;
+    bool statement_open = false; /* teak_statement_begin was called and no end yet */
+
+    /* The statement that is making tables, and which; what it writes to them is how they begin. */
+    query_id_t making = 0;
+    std::unordered_set<std::string> made;
+    void makes(query_id_t statement, std::string name) {
+        if (making != statement) made.clear();
+        making = statement;
+        made.insert(std::move(name));
+    }
+    bool has_made(query_id_t statement, const std::string& name) const {
+        return making == statement && made.count(name) != 0;
+    }
 };
 
 /* Of this THD; made if there is none. nullptr: memory is out (an error is already set). */
@@ -29,6 +44,9 @@ Session* session_of(THD* thd);
 /* A statement of `thd` is about to use a Teak table: begins the transaction and the statement as needed, and registers
    with the server. Returns an HA_ERR_ code. */
 int begin_statement(THD* thd, Session* session);
+
+/* A definition is about to change: waits until no prepared transaction has written to the table. Returns an HA_ERR_ code. */
+int wait_for_prepared(THD* thd, teak_bytes table);
 
 /* 0 = wait as configured, else the statement's own limit is in *milliseconds (NOWAIT, WAIT n). */
 bool statement_lock_timeout(THD* thd, uint64_t* milliseconds);

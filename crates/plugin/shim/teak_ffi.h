@@ -80,7 +80,8 @@ typedef enum teak_status {
     TEAK_MISUSE = 22,            /* a call that makes no sense now (no transaction, bad argument): a bug of the shim */
     TEAK_INTERNAL = 23,          /* a panic was caught (HA_ERR_INTERNAL_ERROR) */
     TEAK_TABLE_CHANGED = 24,     /* altered after the snapshot (HA_ERR_TABLE_DEF_CHANGED) */
-    TEAK_HISTORY_FULL = 25       /* the write waited in vain for old snapshots to end (HA_ERR_LOCK_WAIT_TIMEOUT) */
+    TEAK_HISTORY_FULL = 25,      /* the write waited in vain for old snapshots to end (HA_ERR_LOCK_WAIT_TIMEOUT) */
+    TEAK_UNDECIDED = 26          /* a prepared transaction has written to the table (HA_ERR_LOCK_WAIT_TIMEOUT) */
 } teak_status;
 
 /* Copies the text of this thread's last error, zero-terminated and cut to `capacity`; returns its whole length. */
@@ -185,7 +186,13 @@ typedef struct teak_tree_spec {
 /* All DDL is atomic and durable when it returns. `meta` is opaque to Teak. trees[0] is the row tree. */
 teak_status teak_table_create(teak_engine* engine, teak_bytes name, const teak_tree_spec* trees, size_t n_trees,
                               teak_bytes meta);
+/* Before anything that changes what a table is made of, or reads its rows to make it anew: waits until no prepared transaction has written to it,
+   as long as the session waits for locks, then TEAK_UNDECIDED. The session's KILL ends it. The metadata lock is to keep writers out. */
+teak_status teak_table_wait_for_prepared(teak_session* session, teak_bytes name);
+/* TEAK_UNDECIDED if a prepared transaction has written to it; so TRUNCATE, and the build of an index. */
 teak_status teak_table_drop(teak_engine* engine, teak_bytes name);
+/* The same for a temporary table, whatever transactions have written to it. */
+teak_status teak_table_discard(teak_engine* engine, teak_bytes name);
 teak_status teak_table_rename(teak_engine* engine, teak_bytes from, teak_bytes to);
 /* Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again. */
 teak_status teak_table_truncate(teak_engine* engine, teak_bytes name);
@@ -211,6 +218,8 @@ teak_status teak_tables_drop_prefix(teak_engine* engine, teak_bytes prefix);
 uint8_t teak_table_exists(teak_engine* engine, teak_bytes name);
 
 teak_status teak_table_open(teak_engine* engine, teak_bytes name, teak_table** out);
+/* A temporary table: the snapshot of its session may be older than it. To be called after each open. */
+void teak_table_show_to_older_snapshots(teak_table* table);
 void teak_table_close(teak_table* table);            /* after its cursors were freed; NULL is ignored */
 teak_bytes teak_table_meta(const teak_table* table); /* valid until close */
 size_t teak_table_trees(const teak_table* table);
@@ -346,10 +355,14 @@ uint8_t teak_txn_is_active(const teak_session* session);
 uint8_t teak_txn_has_writes(const teak_session* session);
 uint8_t teak_txn_is_prepared(const teak_session* session);
 uint64_t teak_txn_id(const teak_session* session); /* 0: none */
+uint8_t teak_txn_has_locks(const teak_session* session);
 /* Per statement; a snapshot already taken stays. */
 teak_status teak_txn_set_isolation(teak_session* session, uint32_t isolation);
 /* START TRANSACTION WITH CONSISTENT SNAPSHOT; otherwise the first consistent read takes it. */
 teak_status teak_open_snapshot(teak_session* session);
+/* What the open transaction writes to `table`, which no other session has seen, is how the table begins: snapshots from before the commit get
+   TEAK_TABLE_CHANGED, not an empty table. */
+teak_status teak_txn_founds(teak_session* session, const teak_table* table);
 
 /* A statement begins (once each statement, after teak_txn_begin): the point a statement rollback returns to. */
 teak_status teak_statement_begin(teak_session* session);

@@ -82,4 +82,8 @@ impl Observer for Callbacks {
     fn message(&self, level: LogLevel, text: &str) {
         self.log(level, text);
     }
+
+    fn xid(&self, xid: &[u8]) -> String {
+        crate::xid::text(xid)
+    }
 }

@@ -35,6 +35,7 @@ pub mod row;
 pub mod scan;
 pub mod session;
 pub mod unique;
+pub mod xid;
 
 #[cfg(test)]
 mod tests;

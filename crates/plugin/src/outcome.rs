@@ -33,6 +33,7 @@ pub enum Status {
     Internal = 23,
     TableChanged = 24,
     HistoryFull = 25,
+    Undecided = 26,
 }
 
 /// Everything but success.
@@ -108,6 +109,13 @@ impl std::fmt::Display for Stop {
             Stop::Core(error @ Error::HistoryFull { .. }) => {
                 write!(f, "{error}; raise teak_history_max_size, or end the sessions that information_schema.TEAK_SNAPSHOTS shows")
             }
+            Stop::Core(Error::Undecided { xid }) => {
+                write!(
+                    f,
+                    "the table has changes of the prepared transaction {}; XA COMMIT or XA ROLLBACK it first",
+                    crate::xid::text(xid)
+                )
+            }
             Stop::Core(error) => error.fmt(f),
         }
     }
@@ -128,6 +136,7 @@ fn of_error(error: &Error) -> Status {
         Error::SnapshotTooOld { .. } => Status::TooOld,
         Error::HistoryFull { .. } => Status::HistoryFull,
         Error::TableChanged => Status::TableChanged,
+        Error::Undecided { .. } => Status::Undecided,
         Error::TableExists(_) => Status::Exists,
         Error::NoSuchTable(_) => Status::NoTable,
         Error::NoSuchTree(_) => Status::Misuse,

@@ -18,6 +18,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         last_commit,
         log_bytes,
         log_bytes_since_checkpoint,
+        log_pinned_bytes,
         direct_bytes,
         checkpoints,
         failed_checkpoints,
@@ -56,6 +57,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"keys_read", reads),
         (c"keys_written", writes),
         (c"last_commit_timestamp", last_commit),
+        (c"log_bytes_pinned", log_pinned_bytes),
         (c"log_bytes_since_checkpoint", log_bytes_since_checkpoint),
         (c"log_bytes_written", log_bytes),
         (c"open_tables", open_tables),
@@ -173,8 +175,9 @@ fn storage(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std
     )?;
     writeln!(
         out,
-        "\nLOG\nwritten {} bytes, commits flush as {} ({:?})",
+        "\nLOG\nwritten {} bytes, kept for open and prepared transactions {} bytes, commits flush as {} ({:?})",
         numbers.log_bytes,
+        numbers.log_pinned_bytes,
         settings.commit_flush() as u8,
         settings.commit_flush(),
     )?;

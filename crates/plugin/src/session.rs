@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use teak_core::{Error, Isolation, LockMode, TxnId, View, WaitPolicy, WaitRequest};
+use teak_core::{Error, Isolation, LockMode, LogLevel, TxnId, View, WaitPolicy, WaitRequest};
 
 use crate::callbacks::Thd;
 use crate::core_engine::{Cursor, Savepoint, Transaction, Tree};
@@ -359,10 +359,36 @@ impl Session {
 
     /// Undoes everything.
     pub fn rollback(&mut self) {
-        if let Some(txn) = self.take() {
-            txn.rollback();
-        }
+        // Only a prepared transaction can fail, and then it waits for `commit_by_xid` or `rollback_by_xid`.
+        let _ = self.try_rollback();
+    }
+
+    /// Undoes everything; after an error a prepared transaction waits for `commit_by_xid` or `rollback_by_xid`.
+    pub fn try_rollback(&mut self) -> Result<()> {
+        let result = self.take().map_or(Ok(()), Transaction::try_rollback);
         self.ended();
+        Ok(result?)
+    }
+
+    /// Whether the transaction has locks, which it keeps to its end.
+    pub fn has_locks(&self) -> bool {
+        self.txn.as_ref().is_some_and(Transaction::has_locks)
+    }
+
+    // ---- definitions ----
+
+    /// Waits until no prepared transaction has written to the table `name`, which is about to be changed and has no new writers.
+    pub fn wait_for_prepared(&self, name: &str) -> Result<()> {
+        let engine = &self.waits.engine;
+        let told = |xid: &[u8]| {
+            let text = format!(
+                "a change of table '{name}' by connection {} waits for the prepared transaction {}",
+                self.waits.tag.id,
+                crate::xid::text(xid)
+            );
+            engine.callbacks.log(LogLevel::Warning, &text);
+        };
+        self.waits.run(WaitPolicy::Wait, |wait| engine.core.wait_for_prepared(name, wait, &told))
     }
 
     // ---- locks ----

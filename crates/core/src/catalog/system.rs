@@ -52,6 +52,11 @@ impl SystemTrees {
         })
     }
 
+    /// Whether the snapshot with this timestamp, which is open, sees `tree` as one of a table.
+    pub fn has_tree(&self, tree: TreeId, snapshot: Timestamp) -> Result<bool> {
+        TreeCursor::new(self.catalog.clone()).get(&Reader::at(snapshot), &tree_key(tree))
+    }
+
     /// Names of tables that begin with `prefix`, sorted.
     pub fn names(&self, prefix: &str) -> Result<Vec<String>> {
         let from = name_key(prefix);

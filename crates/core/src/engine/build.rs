@@ -10,7 +10,7 @@ use super::transaction::Transaction;
 use super::watch::Watch;
 use crate::sort::Sorter;
 use crate::tree::{Tree, TreeLoader};
-use crate::types::{Isolation, WriteOp};
+use crate::types::{Isolation, TreeId, WriteOp};
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ impl TreeBuild {
         sort_bytes: u64,
     ) -> Result<TreeBuild> {
         shared.health.check()?;
+        let written: Vec<TreeId> = table.all_trees().iter().map(|tree| tree.id()).collect();
+        shared.intents.check(&written)?;
         let each = (sort_bytes / trees.len().max(1) as u64).max(LEAST_SORT_BYTES) as usize;
         let part = |(number, &place): (usize, &usize)| Part {
             number,

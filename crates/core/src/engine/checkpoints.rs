@@ -267,7 +267,7 @@ impl Shared {
             let counted_at = self.clock.last_committed();
             (published, early.to_vec(), counted_at, dirty.into_values().map(image).collect::<Vec<_>>())
         });
-        let held = self.holds.lock().values().copied().min();
+        let held = self.holds.lock().first();
         let damaged = {
             let damaged = self.damaged.lock();
             (!damaged.trees.is_empty()).then_some(damaged.replay_from)
@@ -325,6 +325,7 @@ impl Shared {
         }
         drop(trees);
         self.release_idle_tables(at, &written);
+        self.mind_pinned_log();
     }
 
     /// Gives free ranges inside the files of `trees` back to the file system, unless the next checkpoint is about to fill them. Nobody waits for

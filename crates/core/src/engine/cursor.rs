@@ -19,13 +19,19 @@ impl Cursor {
         Cursor { inner: TreeCursor::new(tree), view: View::Snapshot }
     }
 
-    /// The eyes through which the tree is read; [`Error::TableChanged`] if they are older than its content.
+    /// The eyes through which the tree is read; [`Error::TableChanged`] if the transaction's snapshot is older than its content. So it is for a
+    /// locking read, too: nobody could tell which of the rows were changed since. Only [`View::Latest`] asks for no snapshot at all.
     #[inline]
     fn reader<'t>(&self, txn: &'t mut Transaction, view: View) -> Result<Reader<'t>> {
-        let reader = txn.reader(view);
-        match reader.snapshot < self.inner.tree().visible_from() {
+        let visible_from = self.inner.tree().visible_from();
+        let is_older = match view {
+            View::Snapshot => txn.open_snapshot() < visible_from,
+            View::Pending => txn.snapshot().is_some_and(|snapshot| snapshot < visible_from),
+            View::Latest => false,
+        };
+        match is_older {
             true => Err(Error::TableChanged),
-            false => Ok(reader),
+            false => Ok(txn.reader(view)),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::options::{CommitFlush, LogLevel, Packing, TreeSpec};
 use crate::store::{Space, TreeRoot};
 use crate::tree::Tree;
-use crate::types::{TreeId, WriteOp};
+use crate::types::{Timestamp, TreeId, WriteOp};
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -72,7 +72,8 @@ impl Changes {
                 None => WriteOp::Delete,
             };
             if let Err(error) = work.write(shared, catalog, key, op) {
-                work.rollback(shared);
+                // Not prepared: there is nothing to fail.
+                let _ = work.rollback(shared, CommitFlush::Lazy);
                 return Err(error);
             }
         }
@@ -165,6 +166,9 @@ impl Shared {
         let _ddl = self.ddl.lock();
         self.health.check()?;
         let replaced = replace.map(|old| self.record(old).map(|record| (old, record))).transpose()?;
+        if let Some((_, record)) = &replaced {
+            self.check_decided(record)?;
+        }
         if replace != Some(name) && self.system.table(name)?.is_some() {
             return Err(Error::TableExists(name.to_string()));
         }
@@ -181,10 +185,13 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn drop_table(&self, name: &str) -> Result<()> {
+    pub(super) fn drop_table(&self, name: &str, minds_prepared: bool) -> Result<()> {
         let _ddl = self.ddl.lock();
         self.health.check()?;
         let record = self.record(name)?;
+        if minds_prepared {
+            self.check_decided(&record)?;
+        }
         let mut changes = Changes::default();
         changes.remove(name, &record);
         changes.commit(self)?;
@@ -212,6 +219,7 @@ impl Shared {
         let _ddl = self.ddl.lock();
         self.health.check()?;
         let old = self.record(name)?;
+        self.check_decided(&old)?;
         let specs: Vec<TreeSpec> = old.trees.iter().map(|(_, spec)| *spec).collect();
         let record = self.new_record(&specs, &old.meta)?;
         let mut changes = Changes::default();
@@ -285,8 +293,11 @@ impl Shared {
     fn put_in_place(&self, name: &str, open: &Arc<Table>, new: &TableRecord) {
         let known = |id: TreeId| open.all_trees().iter().find(|tree| tree.id() == id).cloned();
         let tree = |(id, spec): &(TreeId, TreeSpec)| {
-            known(*id)
-                .unwrap_or_else(|| Tree::open(*id, *spec, open.space().clone(), None, self.context.clone()))
+            known(*id).unwrap_or_else(|| {
+                let tree = Tree::open(*id, *spec, open.space().clone(), None, self.context.clone());
+                tree.hide_from_older_snapshots();
+                tree
+            })
         };
         let trees: Vec<Arc<Tree>> = new.trees.iter().map(tree).collect();
         let is_gone = |tree: &&Arc<Tree>| new.trees.iter().all(|(id, _)| *id != tree.id());
@@ -338,13 +349,36 @@ impl Shared {
         let mut trees = Vec::with_capacity(record.trees.len());
         for (id, spec) in &record.trees {
             let root = self.system.root(*id)?;
-            trees.push(self.open_tree(*id, *spec, &space, root)?);
+            let tree = self.open_tree(*id, *spec, &space, root)?;
+            tree.hide_before(self.first_to_see(*id)?);
+            trees.push(tree);
         }
         let counter = match record.trees.first() {
             Some((first, _)) => self.counter(*first)?,
             None => Arc::new(PersistedCounter::new(0)),
         };
         Ok(Arc::new(Table::new(name, record.meta, space, trees, counter)))
+    }
+
+    /// The oldest timestamp for which the tree exists; all are, if every open snapshot sees it. The catalog knows: its rows have versions, as all
+    /// others, which are kept as long as a snapshot lies between them.
+    fn first_to_see(&self, tree: TreeId) -> Result<Timestamp> {
+        // Before the list: what is taken while it is made is not older.
+        let now = self.clock.last_committed();
+        let snapshots = self.clock.snapshots();
+        let Some(oldest) = snapshots.first() else { return Ok(0) };
+        if self.system.has_tree(tree, oldest.timestamp)? {
+            return Ok(0);
+        }
+        let (mut blind, mut seeing) = (0, snapshots.len());
+        while seeing - blind > 1 {
+            let middle = (blind + seeing) / 2;
+            match self.system.has_tree(tree, snapshots[middle].timestamp)? {
+                true => seeing = middle,
+                false => blind = middle,
+            }
+        }
+        Ok(snapshots.get(seeing).map_or(now, |first| first.timestamp))
     }
 
     /// A tree as of the last checkpoint, whose root is `root`.

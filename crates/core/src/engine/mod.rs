@@ -5,7 +5,8 @@
 //! | `shared.rs` | what the handles of one engine share; the order of its mutexes |
 //! | `transaction.rs`, `work.rs` | the handle of a transaction, and what it has done so far |
 //! | `append.rs` | rows in key order, which go to table files and not through the log |
-//! | `prepared.rs` | prepared transactions without a handle |
+//! | `prepared.rs` | prepared transactions without a handle, and who waits for them |
+//! | `holds.rs` | who pins the log |
 //! | `cursor.rs` | reading |
 //! | `tables.rs`, `ddl.rs` | open tables; creating, dropping, renaming, truncating |
 //! | `build.rs` | filling trees from unsorted entries |
@@ -23,6 +24,7 @@ mod checkpoints;
 mod cursor;
 mod ddl;
 mod feed;
+mod holds;
 mod open;
 mod prepared;
 mod settings;
@@ -50,7 +52,7 @@ pub use transaction::{Savepoint, Transaction};
 use crate::file::FileSystem;
 use crate::options::{LogLevel, Options, TreeSpec};
 use crate::tree::{Reader, TreeCursor};
-use crate::types::{Isolation, Timestamp, TxnId};
+use crate::types::{Isolation, Timestamp, TxnId, WaitRequest};
 use crate::{Error, Result};
 use shared::Shared;
 use std::sync::Arc;
@@ -90,9 +92,23 @@ impl Engine {
         self.shared.create_table(name, trees, meta, replace)
     }
 
-    /// Removes a table and its rows. Who has it open reads on until the handle is dropped.
+    /// Removes a table and its rows. Who has it open reads on until the handle is dropped. [`Error::Undecided`] if a prepared transaction has
+    /// written to it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.shared.drop_table(name)
+        self.shared.drop_table(name, true)
+    }
+
+    /// The same whatever prepared transactions have written to it: for tables that nobody but their session could see.
+    pub fn discard_table(&self, name: &str) -> Result<()> {
+        self.shared.drop_table(name, false)
+    }
+
+    /// To be called before anything that changes what the table is made of, or that reads all its rows for that (a copy, the build of an index):
+    /// waits until no prepared transaction has written to it. `told` is given the XID that is waited for. New writers are to be kept out.
+    ///
+    /// Errors: [`Error::Undecided`] when the time is up, [`Error::Interrupted`].
+    pub fn wait_for_prepared(&self, name: &str, wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {
+        self.shared.wait_for_prepared(name, wait, told)
     }
 
     /// Gives a table another name, which must be free. Open handles follow.
@@ -101,7 +117,7 @@ impl Engine {
     }
 
     /// New empty trees under the same record; the counter starts again. Handles opened before keep the old trees: see
-    /// [`Table::is_current`].
+    /// [`Table::is_current`]. [`Error::Undecided`] if a prepared transaction has written to it.
     pub fn truncate_table(&self, name: &str) -> Result<()> {
         self.shared.truncate_table(name)
     }
@@ -118,7 +134,8 @@ impl Engine {
     }
 
     /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About `sort_bytes` of memory
-    /// are used for sorting, and the spill file for what is more.
+    /// are used for sorting, and the spill file for what is more. [`Error::Undecided`] if a prepared transaction has written to the table: entries
+    /// of its rows would be missing.
     pub fn build_trees(&self, table: &Arc<Table>, trees: &[usize], sort_bytes: u64) -> Result<TreeBuild> {
         TreeBuild::new(self.shared.clone(), table, trees, sort_bytes)
     }
@@ -169,9 +186,10 @@ impl Engine {
         shared.log.sync_up_to(shared.log.end()).inspect_err(|error| shared.log_failed(error))
     }
 
-    /// Wakes a transaction that waits for a lock, so that it asks whether it was interrupted.
+    /// Wakes a transaction that waits for a lock, so that it asks whether it was interrupted; and whoever waits for a prepared transaction.
     pub fn interrupt(&self, txn: TxnId) {
         self.shared.locks.interrupt(txn);
+        self.shared.intents.interrupt();
     }
 
     /// Numbers for people who watch.
@@ -269,6 +287,7 @@ impl Shared {
             last_commit: self.clock.last_committed(),
             log_bytes: log_end.saturating_sub(self.log_start),
             log_bytes_since_checkpoint: log_end.saturating_sub(self.progress.began()),
+            log_pinned_bytes: self.log_pinned_bytes(),
             direct_bytes: self.progress.direct_bytes(),
             checkpoints: self.counted.checkpoints.get(),
             failed_checkpoints: self.counted.failed_checkpoints.get(),

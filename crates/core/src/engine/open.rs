@@ -121,6 +121,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         dropped: Mutex::default(),
         holds: Mutex::default(),
         prepared: Mutex::new(Prepared::default()),
+        intents: Arc::default(),
         damaged: Mutex::new(Damaged { trees: HashMap::new(), replay_from: superblock.replay_from }),
         directory_lock: Mutex::new(Some(directory_lock)),
         threads: Mutex::default(),

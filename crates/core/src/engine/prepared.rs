@@ -1,7 +1,10 @@
-//! Prepared transactions that no handle owns: recovered from the log, or left behind by a session that went away.
+//! Prepared transactions that no handle owns: recovered from the log, or left behind by a session that went away; and those who change a table
+//! that one of them has written to.
 
 use super::shared::Shared;
 use super::work::Work;
+use crate::catalog::TableRecord;
+use crate::types::{TreeId, WaitRequest};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,6 +60,23 @@ impl Prepared {
 }
 
 impl Shared {
+    /// [`Error::Undecided`] if a prepared transaction has written to the table.
+    pub(super) fn check_decided(&self, table: &TableRecord) -> Result<()> {
+        self.intents.check(&trees_of(table))
+    }
+
+    pub(super) fn wait_for_prepared(
+        &self,
+        name: &str,
+        wait: &WaitRequest<'_>,
+        told: &dyn Fn(&[u8]),
+    ) -> Result<()> {
+        match self.system.table(name)? {
+            Some(table) => self.intents.wait(&trees_of(&table), wait, told),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn commit_prepared(&self, xid: &[u8]) -> Result<()> {
         self.health.check()?;
         let work = self.prepared.lock().take(xid)?;
@@ -74,9 +94,13 @@ impl Shared {
     pub(super) fn rollback_prepared(&self, xid: &[u8]) -> Result<()> {
         self.health.check()?;
         let work = self.prepared.lock().take(xid)?;
-        work.rollback_durably(self, self.settings.commit_flush()).map_err(|(error, work)| {
+        work.rollback(self, self.settings.commit_flush()).map_err(|(error, work)| {
             self.prepared.lock().leave(work);
             error
         })
     }
+}
+
+fn trees_of(table: &TableRecord) -> Vec<TreeId> {
+    table.trees.iter().map(|(tree, _)| *tree).collect()
 }

@@ -5,6 +5,7 @@
 //! I/O: `ddl` by DDL and by the first opening of a table, and by a checkpoint for the moment in which it captures its state.
 
 use super::checkpoints::Progress;
+use super::holds::Holds;
 use super::prepared::Prepared;
 use super::settings::Settings;
 use super::statistics::Counters;
@@ -12,7 +13,7 @@ use super::tables::OpenTables;
 use crate::catalog::{space_file_name, SystemTrees, TableRecord};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
 use crate::file::FileSystem;
-use crate::lock::LockManager;
+use crate::lock::{Intents, LockManager};
 use crate::log::{Log, Lsn};
 use crate::mvcc::Clock;
 use crate::options::{LogLevel, Observer};
@@ -54,9 +55,11 @@ pub(crate) struct Shared {
     pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
     /// Whose directory rows the next checkpoint removes.
     pub dropped: Mutex<Vec<Dropped>>,
-    /// First records of open transactions that have some in the log.
-    pub holds: Mutex<HashMap<TxnId, Lsn>>,
+    /// Open transactions that have records in the log.
+    pub holds: Mutex<Holds>,
     pub prepared: Mutex<Prepared>,
+    /// What prepared transactions have written to.
+    pub intents: Arc<Intents>,
     /// Trees whose part of the log could not be replayed.
     pub damaged: Mutex<Damaged>,
     /// The exclusive lock on the directory; given up when the engine is closed.
@@ -149,18 +152,6 @@ impl Shared {
 
     pub(super) fn space_path(&self, space: u32) -> PathBuf {
         self.dir.join(space_file_name(space))
-    }
-
-    /// Keeps the log from its present end on, until [`Shared::release_hold`]. To be called before the transaction's first record is
-    /// appended, so that the position is at or before that record.
-    pub(super) fn hold_log(&self, txn: TxnId) {
-        let mut holds = self.holds.lock();
-        holds.entry(txn).or_insert_with(|| self.log.end());
-    }
-
-    /// The transaction is decided and, if it committed, published.
-    pub(super) fn release_hold(&self, txn: TxnId) {
-        self.holds.lock().remove(&txn);
     }
 
     /// The next checkpoint must write these. Before the commit is published.

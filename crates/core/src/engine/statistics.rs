@@ -26,6 +26,8 @@ pub struct Statistics {
     pub log_bytes: u64,
     /// Log written since the last checkpoint began, in bytes.
     pub log_bytes_since_checkpoint: u64,
+    /// Bytes of the log kept because open or prepared transactions have records in it.
+    pub log_pinned_bytes: u64,
     /// Bytes of rows that loads wrote to table files past the log.
     pub direct_bytes: u64,
     /// Checkpoints that became durable.

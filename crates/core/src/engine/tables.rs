@@ -147,6 +147,11 @@ impl Table {
         }
     }
 
+    /// Shows it to snapshots from before it was made, too: for a table that only one transaction at a time uses, and that goes with its session.
+    pub fn show_to_older_snapshots(&self) {
+        self.trees.iter().for_each(|tree| tree.hide_before(0));
+    }
+
     /// What its file takes from the disk, in bytes: holes are not counted.
     pub fn disk_bytes(&self) -> u64 {
         self.space.disk_usage().0

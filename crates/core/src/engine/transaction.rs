@@ -5,6 +5,7 @@ use super::tables::Table;
 use super::work::{Phase, Work};
 use crate::lock::LockOutcome;
 use crate::log::CounterChange;
+use crate::options::CommitFlush;
 use crate::tree::{Reader, Tree};
 use crate::types::{Isolation, LockMode, Timestamp, TxnId, View, WaitRequest, WriteOp};
 use crate::{Error, Result};
@@ -55,6 +56,11 @@ impl Transaction {
             Some(work) => work.open_snapshot(&self.shared),
             None => self.shared.clock.last_committed(),
         }
+    }
+
+    /// The timestamp of the snapshot, if there is one.
+    pub(super) fn snapshot(&self) -> Option<Timestamp> {
+        self.work.as_ref().and_then(|work| work.snapshot.as_ref()).map(|snapshot| snapshot.timestamp())
     }
 
     /// Gives the snapshot back; the next read takes another (READ COMMITTED: at the end of each statement).
@@ -126,6 +132,14 @@ impl Transaction {
     /// What it has appended to the tree is to be seen by its next read, of `key` or of anything.
     pub(super) fn show_append(&mut self, tree: &Arc<Tree>, key: Option<&[u8]>) -> Result<()> {
         self.work.as_deref_mut().map_or(Ok(()), |work| work.show_append(&self.shared, tree, key))
+    }
+
+    /// What the transaction writes to `table`, which nobody else has seen, is how the table begins: snapshots from before its commit get
+    /// [`Error::TableChanged`] and not a table without rows.
+    pub fn founds(&mut self, table: &Arc<Table>) {
+        if let Some(work) = &mut self.work {
+            work.founded.push(table.clone());
+        }
     }
 
     /// Whether [`Transaction::wait_for_history`] has anything to wait for.
@@ -231,6 +245,11 @@ impl Transaction {
         }
     }
 
+    /// Whether it has asked for any lock, which it keeps to its end.
+    pub fn has_locks(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.has_locks())
+    }
+
     /// Whether it has written anything that is not undone.
     pub fn has_writes(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.has_writes())
@@ -272,13 +291,24 @@ impl Transaction {
         result
     }
 
-    /// Undoes everything.
-    pub fn rollback(mut self) {
-        if let Some(work) = self.work.take() {
-            let xid = work.xid.clone();
-            work.rollback(&self.shared);
-            self.forget(xid);
+    /// Undoes everything; [`Transaction::try_rollback`] says whether that went well.
+    pub fn rollback(self) {
+        // Only a prepared one can fail, and then it waits for its coordinator.
+        let _ = self.try_rollback();
+    }
+
+    /// Undoes everything. That a prepared transaction was rolled back is as durable as the commit flush setting says when this returns; after an
+    /// error it is still prepared.
+    pub fn try_rollback(mut self) -> Result<()> {
+        let Some(work) = self.work.take() else { return Ok(()) };
+        let xid = work.xid.clone();
+        let flush = self.shared.settings.commit_flush();
+        if let Err((error, undecided)) = work.rollback(&self.shared, flush) {
+            self.shared.prepared.lock().leave(undecided);
+            return Err(error);
         }
+        self.forget(xid);
+        Ok(())
     }
 
     /// Lets a prepared transaction wait for its coordinator (as dropping it does); any other is rolled back.
@@ -311,7 +341,10 @@ impl Drop for Transaction {
                 work.snapshot = None;
                 self.shared.prepared.lock().leave(work);
             }
-            Phase::Active => work.rollback(&self.shared),
+            Phase::Active => {
+                // There is nothing to fail: see there.
+                let _ = work.rollback(&self.shared, CommitFlush::Lazy);
+            }
             // Decided: only the end is missing.
             Phase::Published | Phase::PublishedUnlogged => {
                 let xid = work.xid.clone();

@@ -8,13 +8,15 @@
 //! Order at the end of a transaction: its trees are marked dirty, its record is in the log, it is published, its hold on the log
 //! is released, its locks are released. Each step relies on those before it.
 
+mod two_phase;
+
 use super::append::Direct;
 use super::shared::Shared;
 use super::tables::{row_id_of_key, Table};
 use crate::checkpoint::recovery::RecoveredTransaction;
 use crate::checkpoint::PersistedCounter;
-use crate::lock::LockOwner;
-use crate::log::{CounterChange, LogRecord, Ops, RedoBuffer, RedoMark};
+use crate::lock::{Intent, LockOwner};
+use crate::log::{CounterChange, LogRecord, RedoBuffer, RedoMark};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::CommitFlush;
 use crate::tree::Tree;
@@ -76,6 +78,8 @@ pub(super) struct Work {
     pub reads: u64,
     status: Option<Arc<TxnStatus>>,
     locks: Option<LockOwner>,
+    /// Of a prepared one.
+    intent: Option<Intent>,
     /// Rows written, for the choice of a deadlock's victim.
     weight: Arc<AtomicU64>,
     sequence: u32,
@@ -87,6 +91,8 @@ pub(super) struct Work {
     /// The log has operations of it, the last with this sequence.
     spilled: Option<u32>,
     touched: HashMap<TreeId, Touched>,
+    /// Tables that begin with its commit.
+    pub founded: Vec<Arc<Table>>,
     /// Counters to be logged with the next record.
     counters: Vec<NotedCounter>,
     /// The log is held for it.
@@ -106,6 +112,7 @@ impl Work {
             reads: 0,
             status: None,
             locks: None,
+            intent: None,
             weight: Arc::default(),
             sequence: 0,
             redo: RedoBuffer::new(),
@@ -113,6 +120,7 @@ impl Work {
             marks: Vec::new(),
             spilled: None,
             touched: HashMap::new(),
+            founded: Vec::new(),
             counters: Vec::new(),
             held: false,
             doomed: None,
@@ -127,10 +135,10 @@ impl Work {
     ) -> Result<Work> {
         let mut work = Work::new(from.txn);
         work.phase = Phase::Prepared;
-        shared.holds.lock().insert(from.txn, from.first);
+        work.xid = Some(from.xid);
+        shared.hold_log_from(&work, from.first);
         work.held = true;
         work.spilled = Some(from.sequence);
-        work.xid = Some(from.xid);
         work.status = Some(from.status);
         work.sequence = from.sequence;
         for (tree, key) in &from.writes {
@@ -143,6 +151,7 @@ impl Work {
             let rows = from.rows.get(&tree.id()).copied().unwrap_or(0);
             work.touched.entry(tree.id()).or_insert_with(|| Touched { tree: tree.clone(), rows });
         }
+        work.enter_intent(shared);
         Ok(work)
     }
 
@@ -163,6 +172,10 @@ impl Work {
     pub(super) fn locks(&mut self, shared: &Shared) -> &mut LockOwner {
         let (id, weight) = (self.id, &self.weight);
         self.locks.get_or_insert_with(|| shared.locks.open(id, weight.clone(), 0))
+    }
+
+    pub(super) fn has_locks(&self) -> bool {
+        self.locks.is_some()
     }
 
     pub(super) fn opened_locks(&mut self) -> Option<&mut LockOwner> {
@@ -376,48 +389,13 @@ impl Work {
         Ok(())
     }
 
-    pub(super) fn prepare(&mut self, shared: &Shared, xid: &[u8], flush: CommitFlush) -> Result<()> {
-        self.finish_append(shared)?;
-        self.check(shared)?;
-        self.hold_log(shared);
-        self.direct.sync(shared)?;
-        let record = LogRecord::Prepare { txn: self.id, xid, ops: self.redo.ops() };
-        let record = record.encode();
-        let logged = self.log_counters(shared).and_then(|()| shared.log.harden(record, flush));
-        logged.inspect_err(|error| shared.log_failed(error))?;
-        self.redo_is_logged(self.sequence);
-        self.xid = Some(xid.to_vec());
-        self.phase = Phase::Prepared;
-        Ok(())
-    }
-
-    /// Publishes a prepared transaction. The record is queued before: a checkpoint that contains the transaction makes the log durable
-    /// up to its record.
-    pub(super) fn publish_prepared(&mut self, shared: &Shared) {
-        if self.phase != Phase::Prepared {
-            return;
-        }
-        shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
-        let record = LogRecord::Commit { txn: self.id, ops: Ops::NONE }.encode();
-        self.phase = match shared.log.append_published(record, || self.publish(shared)) {
-            Ok(_) => Phase::Published,
-            Err(_) => {
-                self.publish(shared);
-                Phase::PublishedUnlogged
-            }
-        };
-        if self.phase == Phase::Published {
-            self.release_hold(shared);
-        }
-    }
-
     fn publish(&self, shared: &Shared) {
-        publish(shared, self.status.as_deref(), &self.touched);
+        publish(shared, self.status.as_deref(), &self.touched, &self.founded);
     }
 
     fn hold_log(&mut self, shared: &Shared) {
         if !self.held {
-            shared.hold_log(self.id);
+            shared.hold_log(self);
             self.held = true;
         }
     }
@@ -477,7 +455,14 @@ impl Work {
         if let Some(status) = &self.status {
             status.abort();
         }
-        self.log_counters(shared)
+        let sets = self.counters.iter().any(|noted| noted.change == CounterChange::Set);
+        self.log_counters(shared)?;
+        if sets {
+            // Not a number that was given out, which is no loss without the row it was for, but one that somebody asked for.
+            shared.log.sync_up_to(shared.log.end())?;
+        }
+        found(&self.founded);
+        Ok(())
     }
 
     fn commit_record(&mut self, shared: &Shared, flush: CommitFlush, publishes: bool) -> Result<()> {
@@ -488,41 +473,13 @@ impl Work {
             CommitFlush::Write | CommitFlush::Lazy => self.direct.rely_on(shared),
         }
         let record = LogRecord::Commit { txn: self.id, ops: self.redo.ops() }.encode();
-        let (status, touched) = (self.status.as_deref(), &self.touched);
+        let (status, touched, founded) = (self.status.as_deref(), &self.touched, &self.founded[..]);
         let publish = |_| {
             if publishes {
-                publish(shared, status, touched);
+                publish(shared, status, touched, founded);
             }
         };
         shared.log.commit(record, flush, publish).map(drop)
-    }
-
-    /// Rolls back what is not published. Nothing of it is waited for: without its commit record the log makes nothing of it.
-    pub(super) fn rollback(mut self, shared: &Shared) {
-        match self.phase {
-            Phase::Active | Phase::Prepared => self.undo(shared),
-            // Visible already: there is no way back.
-            Phase::Published | Phase::PublishedUnlogged => self.release_hold(shared),
-        }
-        self.end(shared);
-    }
-
-    /// Rolls back a prepared transaction on its coordinator's behalf: the decision is durable when this returns. If it could not be
-    /// logged the transaction comes back with the error, undecided as before: its locks must outlive its records in the log.
-    pub(super) fn rollback_durably(
-        mut self: Box<Self>,
-        shared: &Shared,
-        flush: CommitFlush,
-    ) -> Result<(), (Error, Box<Work>)> {
-        let record = LogRecord::Rollback { txn: self.id }.encode();
-        if let Err(error) = shared.log.harden(record, flush) {
-            shared.log_failed(&error);
-            return Err((error, self));
-        }
-        self.spilled = None;
-        self.undo(shared);
-        self.end(shared);
-        Ok(())
     }
 
     fn undo(&mut self, shared: &Shared) {
@@ -546,6 +503,7 @@ impl Work {
         if let Some(mut locks) = self.locks.take() {
             locks.release_all();
         }
+        self.intent = None;
         // Relaxed: nobody else changes it.
         shared.counted.writes.add(self.weight.load(Ordering::Relaxed));
         shared.counted.reads.add(self.reads);
@@ -554,11 +512,22 @@ impl Work {
 }
 
 /// Makes the writes visible, all at once.
-fn publish(shared: &Shared, status: Option<&TxnStatus>, touched: &HashMap<TreeId, Touched>) {
+fn publish(
+    shared: &Shared,
+    status: Option<&TxnStatus>,
+    touched: &HashMap<TreeId, Touched>,
+    founded: &[Arc<Table>],
+) {
     if let Some(status) = status {
         shared.clock.publish(status);
     }
     for touched in touched.values() {
         touched.tree.add_entries(touched.rows);
     }
+    found(founded);
+}
+
+/// Nobody else has these tables before their transaction ends, so it is soon enough after the commit.
+fn found(tables: &[Arc<Table>]) {
+    tables.iter().flat_map(|table| table.all_trees()).for_each(|tree| tree.hide_from_older_snapshots());
 }

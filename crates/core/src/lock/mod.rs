@@ -23,6 +23,7 @@
 //! one of them sees the other.
 
 mod graph;
+mod intent;
 mod interval;
 mod owner;
 mod party;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use crate::{TreeId, TxnId};
 use graph::WaitGraph;
+pub use intent::{Intent, Intents};
 pub use owner::LockOwner;
 use party::Party;
 use range::RangeTable;

@@ -15,6 +15,7 @@ use super::node::{Inner, InnerView, Node, MAX_CHILDREN};
 use super::structure::{Structure, LEFT_FREE};
 use super::{Tree, MAX_KEY_BYTES};
 use crate::store::Lifetime;
+use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -145,7 +146,12 @@ fn loaded(block: Block) -> LeafView {
 impl Tree {
     /// What is in the tree from now on is not for snapshots from before: see [`Tree::visible_from`].
     pub fn hide_from_older_snapshots(&self) {
-        self.shared.visible_from.store(self.shared.context.clock.last_committed(), Ordering::SeqCst);
+        self.hide_before(self.shared.context.clock.last_committed());
+    }
+
+    /// Sets [`Tree::visible_from`].
+    pub fn hide_before(&self, timestamp: Timestamp) {
+        self.shared.visible_from.store(timestamp, Ordering::SeqCst);
     }
 
     /// Whether the tree was never written to, or has nothing left; nobody else writes to it.

@@ -334,7 +334,7 @@ impl Tree {
         self.shared.stored_bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Snapshots before this timestamp must not read the tree: it was filled by [`TreeLoader`] with what was there then.
+    /// Snapshots before this timestamp must not read the tree: it is younger, or was filled with what was there then.
     #[inline]
     pub fn visible_from(&self) -> Timestamp {
         self.shared.visible_from.load(Ordering::SeqCst)

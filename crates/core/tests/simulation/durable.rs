@@ -20,6 +20,8 @@ pub type Rows = BTreeMap<Vec<u8>, Arc<[u8]>>;
 /// A table as it should be.
 #[derive(Clone)]
 pub struct Table {
+    /// It goes with the rows from name to name; what a new table or TRUNCATE brings has another. Unknown (0) of what was read.
+    pub identity: u64,
     pub meta: Vec<u8>,
     pub trees: Vec<Rows>,
     /// The AUTO_INCREMENT counter is at least this.
@@ -75,7 +77,19 @@ impl Durable {
     }
 }
 
-fn rows_differ(expected: &Rows, found: &Rows) -> Option<String> {
+/// All rows of a tree as `txn` sees them.
+pub fn rows_in(txn: &mut subject::Transaction, tree: &Arc<subject::Tree>, view: View) -> Result<Rows, Error> {
+    let mut cursor = subject::Cursor::new(tree.clone());
+    let mut rows = Rows::new();
+    let mut more = cursor.first(txn, view)?;
+    while more {
+        rows.insert(cursor.key().to_vec(), Arc::from(cursor.value()?));
+        more = cursor.next(txn)?;
+    }
+    Ok(rows)
+}
+
+pub fn rows_differ(expected: &Rows, found: &Rows) -> Option<String> {
     if let Some(key) = expected.keys().find(|key| !found.contains_key(*key)) {
         return Some(format!("no key {key:?}; {} keys instead of {}", found.len(), expected.len()));
     }
@@ -135,7 +149,7 @@ impl Found {
                 assert_eq!(keys.next(), None, "{name}, tree {i}: downwards");
                 trees.push(rows);
             }
-            let table = Table { meta: table.meta().to_vec(), trees, counter: table.counter() };
+            let table = Table { identity: 0, meta: table.meta().to_vec(), trees, counter: table.counter() };
             tables.insert(name, table);
         }
         txn.rollback();

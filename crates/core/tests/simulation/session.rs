@@ -9,7 +9,7 @@ use teak_core::{
     CommitFlush, Compression, Error, Isolation, LockMode, Result, TreeSpec, View, WaitRequest, WriteOp,
 };
 
-use crate::durable::{Change, Durable, Found, Table};
+use crate::durable::{rows_differ, rows_in, Change, Durable, Found, Table};
 use crate::seeds::{key, value, Random};
 use crate::{plan, Expectation};
 
@@ -54,6 +54,8 @@ pub struct Session<'a> {
     fault: Option<Fault>,
     random: &'a mut Random,
     open: Vec<Open>,
+    /// Open snapshots, and what was there when they were taken.
+    snapshots: Vec<(subject::Transaction, Durable)>,
     errors: usize,
 }
 
@@ -66,7 +68,17 @@ impl<'a> Session<'a> {
         fault: Option<Fault>,
         random: &'a mut Random,
     ) -> Session<'a> {
-        Session { engine, fs, expected, flush, fault, random, open: Vec::new(), errors: 0 }
+        Session {
+            engine,
+            fs,
+            expected,
+            flush,
+            fault,
+            random,
+            open: Vec::new(),
+            snapshots: Vec::new(),
+            errors: 0,
+        }
     }
 
     /// Works until the fault has done its harm or the work is done; `true` if the engine is as good as before, and the transactions
@@ -130,7 +142,8 @@ impl<'a> Session<'a> {
             81..=84 => self.checkpoint(),
             85..=86 => self.everything_durable(subject::Engine::sync_log),
             87..=93 => self.change_tables(),
-            94..=96 => self.note_counter(chosen),
+            94..=95 => self.note_counter(chosen),
+            96..=97 => self.look_back(),
             _ => self.compare(),
         }
     }
@@ -319,8 +332,11 @@ impl<'a> Session<'a> {
                 self.expected.acknowledged(committed, self.flush);
             }
             3 => {
-                open.txn.rollback();
-                self.expected.promised_nothing(before);
+                if let Err(error) = open.txn.try_rollback() {
+                    self.expected.undecided(before);
+                    return Step::Failed(error);
+                }
+                self.expected.acknowledged(before, self.flush);
             }
             _ => {}
         }
@@ -343,8 +359,7 @@ impl<'a> Session<'a> {
             self.engine.rollback_prepared(xid)
         };
         match decided {
-            Ok(()) if commit => self.expected.acknowledged(next, self.flush),
-            Ok(()) => self.expected.promised_nothing(next),
+            Ok(()) => self.expected.acknowledged(next, self.flush),
             Err(error) => {
                 self.expected.undecided(next);
                 return Step::Failed(error);
@@ -388,7 +403,8 @@ impl<'a> Session<'a> {
             next.tables.remove(old);
         }
         let trees = vec![Default::default(); specs.len()];
-        next.tables.insert(name.to_string(), Table { meta: meta.clone(), trees, counter: 0 });
+        let identity = self.random.next();
+        next.tables.insert(name.to_string(), Table { identity, meta: meta.clone(), trees, counter: 0 });
         let created = self.engine.create_table(name, &specs, &meta, replace);
         self.ddl(created, next)
     }
@@ -400,6 +416,8 @@ impl<'a> Session<'a> {
                 self.expected.durable(next);
                 Step::Done
             }
+            // One of them has written to the table and taken that back.
+            Err(Error::Undecided { .. }) if !self.expected.current.prepared.is_empty() => Step::Done,
             Err(error) => {
                 self.expected.undecided(next);
                 Step::Failed(error)
@@ -410,13 +428,15 @@ impl<'a> Session<'a> {
     /// DDL on a table that no transaction has touched (the caller's metadata locks see to that).
     fn change_tables(&mut self) -> Step {
         let current = &self.expected.current;
-        let mut busy: BTreeSet<&String> = self.open.iter().flat_map(|open| &open.tables).collect();
-        busy.extend(current.prepared.values().flatten().map(|change| &change.table));
+        let busy: BTreeSet<&String> = self.open.iter().flat_map(|open| &open.tables).collect();
         let idle: Vec<String> = current.tables.keys().filter(|name| !busy.contains(name)).cloned().collect();
         if idle.is_empty() || self.random.percent(30) {
             return self.create_table();
         }
         let name = idle[self.random.below(idle.len())].clone();
+        if current.prepared.values().flatten().any(|change| change.table == name) {
+            return self.change_undecided(&name);
+        }
         let mut next = current.clone();
         let table = next.tables.remove(&name).expect("it is there");
         match self.random.below(5) {
@@ -426,7 +446,8 @@ impl<'a> Session<'a> {
             }
             1 | 2 => {
                 let trees = vec![Default::default(); table.trees.len()];
-                next.tables.insert(name.clone(), Table { trees, counter: 0, ..table });
+                let identity = self.random.next();
+                next.tables.insert(name.clone(), Table { identity, trees, counter: 0, ..table });
                 let truncated = self.engine.truncate_table(&name);
                 self.ddl(truncated, next)
             }
@@ -443,6 +464,66 @@ impl<'a> Session<'a> {
                 self.create(to, Some(&name))
             }
         }
+    }
+
+    /// A table that a prepared transaction has written to, which no session may own, is neither dropped nor emptied nor gets an index.
+    fn change_undecided(&mut self, name: &str) -> Step {
+        let refused = match self.random.below(4) {
+            0 => self.engine.drop_table(name),
+            1 => self.engine.truncate_table(name),
+            2 => self.engine.create_table(name, &[TreeSpec::default()], b"", Some(name)),
+            _ => {
+                let table = attempt!(self.engine.open_table(name));
+                self.engine.build_trees(&table, &[table.trees() - 1], 0).map(drop)
+            }
+        };
+        match refused {
+            Err(Error::Undecided { xid }) => {
+                assert!(self.expected.current.prepared.contains_key(&xid), "{xid:?} is decided");
+                Step::Done
+            }
+            Err(error) => Step::Failed(error),
+            Ok(()) => panic!("{name} was changed under a prepared transaction"),
+        }
+    }
+
+    /// Old snapshots show every table that they have seen as it was, whatever it is called now, and no other.
+    fn look_back(&mut self) -> Step {
+        if self.errors > 0 && self.fault.is_some() {
+            return Step::Done;
+        }
+        if self.snapshots.is_empty() || (self.snapshots.len() < 3 && self.random.percent(40)) {
+            let mut txn = self.engine.begin(Isolation::Repeatable);
+            txn.open_snapshot();
+            self.snapshots.push((txn, self.expected.current.clone()));
+            return Step::Done;
+        }
+        let chosen = self.random.below(self.snapshots.len());
+        let (mut txn, seen) = self.snapshots.swap_remove(chosen);
+        for (name, now) in &self.expected.current.tables {
+            let table = attempt!(self.engine.open_table(name));
+            let then = seen.tables.values().find(|then| then.identity == now.identity);
+            for i in 0..table.trees() {
+                match (rows_in(&mut txn, table.tree(i), View::Snapshot), then) {
+                    (Ok(rows), Some(then)) => {
+                        if let Some(difference) = rows_differ(&then.trees[i], &rows) {
+                            panic!("an old snapshot of {name}, tree {i}: {difference}");
+                        }
+                    }
+                    (Err(Error::TableChanged), None) => {}
+                    (Err(error), _) if !matches!(error, Error::TableChanged) => return Step::Failed(error),
+                    (found, _) => panic!(
+                        "an old snapshot of {name}, tree {i}, which {} known to it: {:?}",
+                        if then.is_some() { "is" } else { "is not" },
+                        found.map(|rows| rows.len())
+                    ),
+                }
+            }
+        }
+        if self.random.percent(60) {
+            self.snapshots.push((txn, seen));
+        }
+        Step::Done
     }
 
     /// What the running engine shows is exactly what was acknowledged.

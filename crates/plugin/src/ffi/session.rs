@@ -5,7 +5,7 @@ use std::os::raw::c_void;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::border::{put, RawBytes, SessionHandle};
+use super::border::{put, RawBytes, SessionHandle, TableHandle};
 use super::engine::{share, with_engine};
 use super::guard::{run, value};
 use super::row::RawDuplicate;
@@ -170,6 +170,23 @@ pub unsafe extern "C" fn teak_txn_id(session: *const SessionHandle) -> u64 {
     unsafe { ask(session, Session::txn_id) }
 }
 
+/// `teak_txn_has_locks`
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_has_locks(session: *const SessionHandle) -> u8 {
+    // SAFETY: the handle is open or NULL.
+    u8::from(unsafe { ask(session, Session::has_locks) })
+}
+
+/// `teak_table_wait_for_prepared`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_wait_for_prepared(
+    session: *const SessionHandle,
+    name: RawBytes,
+) -> Status {
+    // SAFETY: the handle is open, the name readable.
+    unsafe { with_session(session, |session| session.wait_for_prepared(name.name()?)) }
+}
+
 /// `teak_txn_set_isolation`
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_set_isolation(session: *const SessionHandle, isolation: u32) -> Status {
@@ -182,6 +199,19 @@ pub unsafe extern "C" fn teak_txn_set_isolation(session: *const SessionHandle, i
 pub unsafe extern "C" fn teak_open_snapshot(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, Session::open_snapshot) }
+}
+
+/// `teak_txn_founds`
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_founds(session: *const SessionHandle, table: *const TableHandle) -> Status {
+    // SAFETY: the handles are open.
+    unsafe {
+        with_session(session, |session| {
+            let t = table.as_ref().ok_or(Stop::Misuse("no table"))?;
+            session.txn()?.founds(&t.table);
+            Ok(())
+        })
+    }
 }
 
 /// `teak_statement_begin`
@@ -277,12 +307,7 @@ pub unsafe extern "C" fn teak_commit(session: *const SessionHandle) -> Status {
 #[no_mangle]
 pub unsafe extern "C" fn teak_rollback(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
-    unsafe {
-        with_session(session, |session| {
-            session.rollback();
-            Ok(())
-        })
-    }
+    unsafe { with_session(session, Session::try_rollback) }
 }
 
 /// `teak_interrupt`
@@ -290,8 +315,6 @@ pub unsafe extern "C" fn teak_rollback(session: *const SessionHandle) -> Status 
 pub unsafe extern "C" fn teak_interrupt(session: *const SessionHandle) {
     // SAFETY: the handle is open or NULL; only the parts that any thread may use are touched.
     let Some(handle) = (unsafe { session.as_ref() }) else { return };
-    value(Some(&handle.engine), (), || match handle.tag.txn.load(Ordering::SeqCst) {
-        0 => (),
-        txn => handle.engine.core.interrupt(txn),
-    })
+    // Without transaction (0) it may wait to change a table.
+    value(Some(&handle.engine), (), || handle.engine.core.interrupt(handle.tag.txn.load(Ordering::SeqCst)))
 }

@@ -161,6 +161,13 @@ pub unsafe extern "C" fn teak_table_drop(handle: *const EngineHandle, name: RawB
     unsafe { with_engine(handle, |engine| Ok(engine.core.drop_table(name.name()?)?)) }
 }
 
+/// `teak_table_discard`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_discard(handle: *const EngineHandle, name: RawBytes) -> Status {
+    // SAFETY: the handle is open, the name readable.
+    unsafe { with_engine(handle, |engine| Ok(engine.core.discard_table(name.name()?)?)) }
+}
+
 /// `teak_table_rename`
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_rename(
@@ -229,6 +236,18 @@ pub unsafe extern "C" fn teak_table_close(table: *mut TableHandle) {
         // SAFETY: `teak_table_open` made the box, and the shim does not use the handle again.
         value(None, (), || drop(unsafe { Box::from_raw(table) }));
     }
+}
+
+/// `teak_table_show_to_older_snapshots`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_show_to_older_snapshots(table: *mut TableHandle) {
+    // SAFETY: the handle is open or NULL.
+    let table = unsafe { table.as_ref() };
+    value(table.map(|t| &*t.engine), (), || {
+        if let Some(t) = table {
+            t.table.show_to_older_snapshots();
+        }
+    });
 }
 
 /// `teak_table_meta`

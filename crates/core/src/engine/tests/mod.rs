@@ -4,6 +4,7 @@ mod append;
 mod build;
 mod crash;
 mod ddl;
+mod definitions;
 mod dictionary;
 mod holes;
 mod snapshots;

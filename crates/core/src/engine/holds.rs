@@ -1,0 +1,102 @@
+//! What keeps the log from being given up: open transactions that have operations in it, and prepared ones.
+//!
+//! A checkpoint keeps the log from the first record of the oldest of them on, since a restart must find it. Nothing bounds that but their end,
+//! so it is said to whoever reads the error log: when a transaction pins twice what a checkpoint is made for, and each time that has doubled.
+
+use super::shared::Shared;
+use super::work::Work;
+use crate::log::Lsn;
+use crate::options::LogLevel;
+use crate::types::TxnId;
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// Why a transaction needs the log.
+struct Hold {
+    /// Its first record is here, or behind.
+    from: Lsn,
+    since: Instant,
+    /// See [`super::Transaction::set_label`].
+    label: u64,
+    /// Of a prepared one.
+    xid: Option<Vec<u8>>,
+    /// Bytes it pinned when that was said last.
+    told: u64,
+}
+
+/// By transaction.
+#[derive(Default)]
+pub(crate) struct Holds(HashMap<TxnId, Hold>);
+
+impl Holds {
+    fn insert(&mut self, work: &Work, from: Lsn) {
+        let hold = || Hold { from, since: Instant::now(), label: work.label, xid: None, told: 0 };
+        self.0.entry(work.id).or_insert_with(hold).xid.clone_from(&work.xid);
+    }
+
+    /// Where the log begins that they need.
+    pub(super) fn first(&self) -> Option<Lsn> {
+        self.0.values().map(|hold| hold.from).min()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What the log's reader should know of whom pins too much of it, up to `end`, if it was not said yet.
+    fn complaint(&mut self, end: Lsn, limit: u64, name: &dyn Fn(&[u8]) -> String) -> Option<String> {
+        let (txn, hold) = self.0.iter_mut().min_by_key(|(_, hold)| hold.from)?;
+        let bytes = end.saturating_sub(hold.from);
+        if bytes < limit.saturating_mul(2).max(hold.told.saturating_mul(2)) {
+            return None;
+        }
+        hold.told = bytes;
+        let (who, what) = match &hold.xid {
+            Some(xid) => (format!("prepared transaction {}", name(xid)), "commit it or roll it back"),
+            None if hold.label != 0 => {
+                (format!("the open transaction of connection {}", hold.label), "end it")
+            }
+            None => (format!("transaction {txn}"), "end it"),
+        };
+        Some(format!(
+            "{who} has kept {} MiB of the log for {} s, which a restart would have to read; {what}",
+            bytes >> 20,
+            hold.since.elapsed().as_secs()
+        ))
+    }
+}
+
+impl Shared {
+    /// Keeps the log from its present end on, until [`Shared::release_hold`]. To be called before the transaction's first record is
+    /// appended, so that the position is at or before that record; again when it has got its XID.
+    pub(super) fn hold_log(&self, work: &Work) {
+        let mut holds = self.holds.lock();
+        holds.insert(work, self.log.end());
+    }
+
+    /// The same for a recovered transaction, whose first record is at `first`.
+    pub(super) fn hold_log_from(&self, work: &Work, first: Lsn) {
+        self.holds.lock().insert(work, first);
+    }
+
+    /// The transaction is decided and, if it committed, published.
+    pub(super) fn release_hold(&self, txn: TxnId) {
+        self.holds.lock().0.remove(&txn);
+    }
+
+    /// Bytes of the log that are kept for open and prepared transactions.
+    pub(super) fn log_pinned_bytes(&self) -> u64 {
+        let first = self.holds.lock().first();
+        first.map_or(0, |first| self.log.end().saturating_sub(first))
+    }
+
+    /// Says who pins much of the log. Called by each checkpoint.
+    pub(super) fn mind_pinned_log(&self) {
+        let limit = self.settings.checkpoint_log_bytes();
+        let name = |xid: &[u8]| self.observer.xid(xid);
+        let complaint = self.holds.lock().complaint(self.log.end(), limit, &name);
+        if let Some(text) = complaint {
+            self.observer.message(LogLevel::Warning, &text);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Changes of tables under old snapshots and under prepared transactions.
+
+use super::*;
+use crate::{CommitFlush, LogLevel, Observer, WaitRequest};
+use parking_lot::Mutex;
+use std::time::Duration;
+
+fn old(engine: &Engine) -> Transaction {
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.open_snapshot();
+    txn
+}
+
+/// Each way to read `tree` ends with [`Error::TableChanged`].
+fn assert_refused(txn: &mut Transaction, tree: &Arc<Tree>) {
+    let refused = |result: Result<bool>| matches!(result, Err(Error::TableChanged));
+    let mut cursor = Cursor::new(tree.clone());
+    for view in [View::Snapshot, View::Pending] {
+        assert!(refused(cursor.first(txn, view)), "first, {view:?}");
+        assert!(refused(cursor.last(txn, view)), "last, {view:?}");
+        assert!(refused(cursor.get(txn, view, b"a")), "get, {view:?}");
+        assert!(refused(cursor.seek(txn, view, Seek::After, b"a")), "seek, {view:?}");
+    }
+}
+
+fn fill_and_found(engine: &Engine, name: &str, rows: &[(&str, &str)]) {
+    let table = engine.open_table(name).unwrap();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    txn.founds(&table);
+    rows.iter().for_each(|(key, value)| insert(&mut txn, table.tree(0), key, value));
+    txn.commit().unwrap();
+}
+
+#[test]
+fn a_snapshot_gets_an_error_from_what_is_younger_and_not_an_empty_table() {
+    let (_fs, engine, table) = with_table(1);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    let mut first = old(&engine);
+    engine.create_table("new", &specs(1), b"", None).unwrap();
+    let mut second = old(&engine);
+    put(&engine, table.tree(0), &[("b", "2")]);
+    engine.truncate_table("t").unwrap();
+    for txn in [&mut first, &mut second] {
+        assert_refused(txn, engine.open_table("t").unwrap().tree(0));
+        assert_eq!(read(txn, table.tree(0), View::Snapshot).len(), 1, "the old trees, for who has them");
+    }
+    assert_refused(&mut first, engine.open_table("new").unwrap().tree(0));
+    assert!(read(&mut second, engine.open_table("new").unwrap().tree(0), View::Snapshot).is_empty());
+    let mut third = old(&engine);
+    assert!(read(&mut third, engine.open_table("t").unwrap().tree(0), View::Snapshot).is_empty());
+    // What is written to an empty table is no beginning of it.
+    put(&engine, engine.open_table("t").unwrap().tree(0), &[("c", "3")]);
+    assert!(read(&mut third, engine.open_table("t").unwrap().tree(0), View::Snapshot).is_empty());
+    // Who has taken no snapshot reads what is there.
+    assert_eq!(
+        read(
+            &mut engine.begin(Isolation::Repeatable),
+            engine.open_table("t").unwrap().tree(0),
+            View::Pending
+        )
+        .len(),
+        1
+    );
+}
+
+#[test]
+fn what_a_copy_writes_is_how_its_table_begins_however_it_is_committed() {
+    for two_phases in [false, true] {
+        let (_fs, engine, _) = with_table(2);
+        engine.create_table("copy", &specs(2), b"", None).unwrap();
+        // From while the copy goes on, when its table exists and has nothing.
+        let mut during = old(&engine);
+        let table = engine.open_table("copy").unwrap();
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        txn.founds(&table);
+        insert(&mut txn, table.tree(0), "a", "1");
+        if two_phases {
+            txn.prepare(b"x").unwrap();
+            txn.commit_ordered();
+        }
+        txn.commit().unwrap();
+        engine.rename_table("copy", "renamed").unwrap();
+        assert_refused(&mut during, table.tree(0));
+        assert_refused(&mut during, table.tree(1));
+        expect(&engine, "renamed", 0, &[("a", "1")]);
+    }
+    // Of what is empty by now.
+    let (_fs, engine, table) = with_table(3);
+    engine.create_table("copy", &specs(1), b"", None).unwrap();
+    let mut during = old(&engine);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    fill_and_found(&engine, "copy", &[]);
+    assert_refused(&mut during, engine.open_table("copy").unwrap().tree(0));
+}
+
+#[test]
+fn a_table_that_was_closed_meanwhile_is_as_young_as_before() {
+    let (_fs, engine, table) = with_table(4);
+    drop(table);
+    let mut before = old(&engine);
+    engine.create_table("empty", &specs(1), b"", None).unwrap();
+    engine.create_table("copy", &specs(1), b"", None).unwrap();
+    fill_and_found(&engine, "copy", &[("a", "1")]);
+    let mut after = old(&engine);
+    for round in 0..3 {
+        put(&engine, engine.open_table("t").unwrap().tree(0), &[(&format!("{round}"), "")]);
+        engine.checkpoint().unwrap();
+    }
+    for name in ["empty", "copy"] {
+        let table = engine.open_table(name).unwrap();
+        assert_refused(&mut before, table.tree(0));
+        read(&mut after, table.tree(0), View::Snapshot);
+    }
+    expect(&engine, "copy", 0, &[("a", "1")]);
+    // A rename changes nothing of it, and a table of the session alone is for all its snapshots.
+    engine.rename_table("copy", "other").unwrap();
+    let table = engine.open_table("other").unwrap();
+    assert_refused(&mut before, table.tree(0));
+    table.show_to_older_snapshots();
+    assert!(read(&mut before, table.tree(0), View::Snapshot).is_empty());
+}
+
+/// A prepared transaction without owner that has written a row to `t`.
+fn leave_prepared(engine: &Engine) {
+    let table = engine.open_table("t").unwrap();
+    let mut txn = engine.begin(Isolation::Repeatable);
+    insert(&mut txn, table.tree(0), "undecided", "1");
+    txn.prepare(b"xid").unwrap();
+}
+
+#[test]
+fn a_table_is_not_changed_under_a_prepared_transaction_that_nobody_owns() {
+    for restarted in [false, true] {
+        let (fs, engine, table) = with_table(5);
+        put(&engine, table.tree(0), &[("a", "1")]);
+        drop(table);
+        leave_prepared(&engine);
+        let (_fs, engine) = if restarted { crash(&fs, engine) } else { (fs, engine) };
+        let undecided = |result: Result<()>| matches!(result, Err(Error::Undecided { xid }) if xid == b"xid");
+        assert!(undecided(engine.drop_table("t")));
+        assert!(undecided(engine.truncate_table("t")));
+        assert!(undecided(engine.create_table("u", &specs(1), b"", Some("t"))));
+        let table = engine.open_table("t").unwrap();
+        assert!(undecided(engine.build_trees(&table, &[1], 0).map(drop)));
+        let wait = WaitRequest::waiting(Duration::from_millis(10));
+        let told = Mutex::new(Vec::new());
+        assert!(undecided(engine.wait_for_prepared("t", &wait, &|xid| told.lock().push(xid.to_vec()))));
+        assert_eq!(*told.lock(), [b"xid".to_vec()]);
+        engine.create_table("other", &specs(1), b"", None).unwrap();
+        engine.wait_for_prepared("other", &wait, &|_| ()).unwrap();
+        engine.drop_table("other").unwrap();
+        // The name is not what it has written to.
+        engine.rename_table("t", "renamed").unwrap();
+        assert!(undecided(engine.drop_table("renamed")));
+        engine.commit_prepared(b"xid").unwrap();
+        engine.wait_for_prepared("renamed", &wait, &|_| ()).unwrap();
+        expect(&engine, "renamed", 0, &[("a", "1"), ("undecided", "1")]);
+        engine.drop_table("renamed").unwrap();
+    }
+}
+
+#[test]
+fn a_change_that_waits_goes_on_when_the_prepared_transaction_is_decided() {
+    let (_fs, engine, table) = with_table(6);
+    drop(table);
+    leave_prepared(&engine);
+    let (told, asked) = std::sync::mpsc::channel();
+    let waiter = {
+        let engine = engine.clone();
+        std::thread::spawn(move || {
+            let wait = WaitRequest::waiting(Duration::from_secs(60));
+            engine.wait_for_prepared("t", &wait, &|_| told.send(()).unwrap())?;
+            engine.truncate_table("t")
+        })
+    };
+    asked.recv().unwrap();
+    engine.rollback_prepared(b"xid").unwrap();
+    waiter.join().unwrap().unwrap();
+    // What only its session could see goes with the session.
+    leave_prepared(&engine);
+    engine.discard_table("t").unwrap();
+    engine.commit_prepared(b"xid").unwrap();
+}
+
+#[test]
+fn that_a_prepared_transaction_was_rolled_back_survives_power_loss() {
+    let (fs, engine, table) = with_table(7);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    insert(&mut txn, table.tree(0), "a", "1");
+    txn.prepare(b"xid").unwrap();
+    txn.try_rollback().unwrap();
+    drop(table);
+    let (_fs, engine) = crash(&fs, engine);
+    assert!(engine.prepared().is_empty());
+    put(&engine, engine.open_table("t").unwrap().tree(0), &[("a", "2")]);
+}
+
+#[test]
+fn blocks_of_a_rolled_back_load_are_not_reused_before_that_is_durable() {
+    for flush in [CommitFlush::Sync, CommitFlush::Write, CommitFlush::Lazy] {
+        let (fs, engine, table) = with_table(8);
+        let tree = table.tree(0);
+        engine.settings().set_commit_flush(CommitFlush::Sync);
+        let load = |from: u64| {
+            let mut txn = engine.begin(Isolation::ReadCommitted);
+            for i in from..from + 20_000 {
+                txn.append(tree, &i.to_be_bytes(), &[i as u8; 30]).unwrap();
+            }
+            txn
+        };
+        let mut txn = load(0);
+        txn.prepare(b"xid").unwrap();
+        engine.settings().set_commit_flush(flush);
+        txn.rollback();
+        // Where the blocks were that the log names.
+        let mut other = load(100_000);
+        other.finish_append().unwrap();
+        let fs = fs.kill();
+        drop((other, table, engine));
+        let engine = open(&fs);
+        let table = engine.open_table("t").unwrap();
+        assert!(all(&engine, table.tree(0)).is_empty());
+        assert!(engine.prepared().is_empty());
+    }
+}
+
+#[test]
+fn a_counter_that_was_asked_for_is_durable_without_any_row() {
+    let (fs, engine, table) = with_table(9);
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    txn.set_counter(&table, 1000);
+    txn.commit().unwrap();
+    drop(table);
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.open_table("t").unwrap().counter(), 1000);
+}
+
+#[derive(Default)]
+struct Listener(Mutex<Vec<String>>);
+
+impl Observer for Listener {
+    fn message(&self, level: LogLevel, text: &str) {
+        if level == LogLevel::Warning {
+            self.0.lock().push(text.to_string());
+        }
+    }
+}
+
+#[test]
+fn who_pins_the_log_is_told_each_time_it_has_doubled() {
+    let listener = Arc::new(Listener::default());
+    let options = Options { checkpoint_log_bytes: 64 << 10, observer: listener.clone(), ..options() };
+    let fs = SimulatedFileSystem::new(10);
+    let engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
+    engine.create_table("t", &specs(2), b"", None).unwrap();
+    leave_prepared(&engine);
+    let table = engine.open_table("t").unwrap();
+    let churn = |kilobytes: u64| {
+        for i in 0..kilobytes {
+            let value: String = (0..1024).map(|j| char::from(b'a' + ((i * 31 + j * 7) % 23) as u8)).collect();
+            let mut txn = engine.begin(Isolation::Repeatable);
+            txn.write(table.tree(1), format!("{i:06}").as_bytes(), WriteOp::Insert(value.as_bytes()))
+                .unwrap();
+            txn.commit().unwrap();
+        }
+        engine.checkpoint().unwrap();
+    };
+    churn(60);
+    assert!(listener.0.lock().is_empty(), "{:?}", listener.0.lock());
+    while engine.statistics().log_pinned_bytes < 130 << 10 {
+        churn(60);
+    }
+    assert_eq!(listener.0.lock().len(), 1, "{:?}", listener.0.lock());
+    assert!(
+        listener.0.lock()[0].starts_with("prepared transaction 'xid' has kept "),
+        "{:?}",
+        listener.0.lock()
+    );
+    churn(10);
+    assert_eq!(listener.0.lock().len(), 1);
+    while engine.statistics().log_pinned_bytes < 600 << 10 {
+        churn(60);
+    }
+    assert!((2..=4).contains(&listener.0.lock().len()), "{:?}", listener.0.lock());
+    engine.rollback_prepared(b"xid").unwrap();
+    assert_eq!(engine.statistics().log_pinned_bytes, 0);
+}

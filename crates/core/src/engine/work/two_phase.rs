@@ -1,0 +1,104 @@
+//! Two-phase commit: preparing, publishing what is prepared, and rolling it back.
+
+use super::{Phase, Work};
+use crate::engine::shared::Shared;
+use crate::log::{LogRecord, Ops};
+use crate::options::CommitFlush;
+use crate::{Error, Result};
+
+impl Work {
+    /// Whoever changes one of its tables waits for its decision from now on, whether it has an owner or not.
+    pub(super) fn enter_intent(&mut self, shared: &Shared) {
+        if let Some(xid) = self.xid.as_ref().filter(|_| !self.touched.is_empty()) {
+            let trees = self.touched.keys().copied().collect();
+            self.intent = Some(shared.intents.enter(self.id, xid, trees));
+        }
+    }
+
+    pub(in crate::engine) fn prepare(
+        &mut self,
+        shared: &Shared,
+        xid: &[u8],
+        flush: CommitFlush,
+    ) -> Result<()> {
+        self.finish_append(shared)?;
+        self.check(shared)?;
+        self.xid = Some(xid.to_vec());
+        self.enter_intent(shared);
+        let logged = self.log_prepare(shared, xid, flush);
+        match logged {
+            Ok(()) => self.phase = Phase::Prepared,
+            Err(_) => {
+                self.xid = None;
+                self.intent = None;
+            }
+        }
+        logged
+    }
+
+    fn log_prepare(&mut self, shared: &Shared, xid: &[u8], flush: CommitFlush) -> Result<()> {
+        shared.hold_log(self);
+        self.held = true;
+        self.direct.sync(shared)?;
+        let record = LogRecord::Prepare { txn: self.id, xid, ops: self.redo.ops() };
+        let record = record.encode();
+        let logged = self.log_counters(shared).and_then(|()| shared.log.harden(record, flush));
+        logged.inspect_err(|error| shared.log_failed(error))?;
+        self.redo_is_logged(self.sequence);
+        Ok(())
+    }
+
+    /// Publishes a prepared transaction. The record is queued before: a checkpoint that contains the transaction makes the log durable
+    /// up to its record.
+    pub(in crate::engine) fn publish_prepared(&mut self, shared: &Shared) {
+        if self.phase != Phase::Prepared {
+            return;
+        }
+        shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
+        let record = LogRecord::Commit { txn: self.id, ops: Ops::NONE }.encode();
+        self.phase = match shared.log.append_published(record, || self.publish(shared)) {
+            Ok(_) => Phase::Published,
+            Err(_) => {
+                self.publish(shared);
+                Phase::PublishedUnlogged
+            }
+        };
+        if self.phase == Phase::Published {
+            self.release_hold(shared);
+        }
+    }
+
+    /// Rolls back what is not published. Without its commit record the log makes nothing of it, so nothing is waited for; but a prepared
+    /// transaction comes back until the log says otherwise: its decision is as durable as `flush` says when this returns. If it could not be logged
+    /// the transaction comes back with the error, undecided as before: its locks must outlive its records in the log.
+    pub(in crate::engine) fn rollback(
+        mut self: Box<Self>,
+        shared: &Shared,
+        flush: CommitFlush,
+    ) -> Result<(), (Error, Box<Work>)> {
+        match self.phase {
+            Phase::Active => self.undo(shared),
+            Phase::Prepared => {
+                if let Err(error) = self.log_rollback(shared, flush) {
+                    shared.log_failed(&error);
+                    return Err((error, self));
+                }
+                self.undo(shared);
+            }
+            // Visible already: there is no way back.
+            Phase::Published | Phase::PublishedUnlogged => self.release_hold(shared),
+        }
+        self.end(shared);
+        Ok(())
+    }
+
+    /// The decision on a prepared transaction.
+    fn log_rollback(&mut self, shared: &Shared, flush: CommitFlush) -> Result<()> {
+        // Blocks that the log names are free when it is rolled back. What is written there next must not be met by a restart that has the
+        // transaction prepared still.
+        let flush = if self.direct.trees().is_empty() { flush } else { CommitFlush::Sync };
+        shared.log.harden(LogRecord::Rollback { txn: self.id }.encode(), flush)?;
+        self.spilled = None;
+        Ok(())
+    }
+}

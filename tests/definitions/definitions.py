@@ -1,0 +1,387 @@
+#!/usr/bin/python3
+"""Changes of tables: under backups that read an old snapshot, under prepared XA transactions that no session owns, and a kill right after them.
+
+usage: definitions.py DIRECTORY PLUGIN_DIR [NAME...]
+"""
+
+import glob
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pymysql
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from server import Server  # noqa: E402
+
+LOCK_WAIT_TIMEOUT = 1205
+INTERRUPTED = 1317
+ROWS = 4000
+DUMPS = 12
+
+
+def error_of(run, *arguments):
+    """The number of the error that `run` ends with; None if there is none."""
+    try:
+        run(*arguments)
+    except pymysql.err.MySQLError as error:
+        return error.args[0]
+    return None
+
+
+def wait_until(condition, what, limit=30.0):
+    """Looks again and again; gives up after `limit` seconds."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > limit:
+            raise AssertionError(f"waited {limit} s for {what}")
+        time.sleep(0.02)
+
+
+def fresh(server, *statements):
+    """An empty database with what the statements make."""
+    server.query("drop database if exists test", database=None)
+    server.query("create database test", database=None)
+    for statement in statements:
+        server.query(statement)
+
+
+class Changes(threading.Thread):
+    """Changes tables until told to stop. `emptied` is truncated and filled again; `state` is 1 whenever it has all its rows."""
+
+    def __init__(self, server):
+        super().__init__()
+        self.server, self.stopping, self.failure, self.done = server, False, None, 0
+
+    def run(self):
+        try:
+            connection = self.server.connect(autocommit=True)
+            with connection.cursor() as cursor:
+                while not self.stopping:
+                    for statement in (
+                        "optimize table copied",
+                        "update state set full = 0",
+                        "truncate table emptied",
+                        f"begin not atomic insert into emptied select seq, seq from seq_1_to_{ROWS}; update state set full = 1; end",
+                        "alter table forced force, algorithm=copy",
+                        "alter table parted rebuild partition all",
+                    ):
+                        # As one transaction, whatever the session commits by itself.
+                        if statement.startswith("begin not"):
+                            statement = statement.replace("atomic ", "atomic start transaction; ").replace("; end", "; commit; end")
+                        cursor.execute(statement)
+                        cursor.fetchall()
+                    self.done += 1
+            connection.close()
+        except Exception as error:  # whatever it is, the test has to know
+            self.failure = error
+
+    def stop(self):
+        """Returns how often each change was made."""
+        self.stopping = True
+        self.join()
+        if self.failure:
+            raise self.failure
+        return self.done
+
+
+TABLES = ("copied", "emptied", "forced", "parted", "state")
+
+
+def complete(counts, full):
+    """Whether a dump has all rows of the tables that it has; one that was emptied may be empty if the state says so."""
+    return all(rows == ROWS or (name == "emptied" and rows == 0 and not full) for name, rows in counts.items())
+
+
+def by_mariadb_dump(server):
+    """Exit status, rows of each table, and the state; all of one dump. The tables are named: the server's list of them misses one that is just being
+    renamed, whatever its engine."""
+    command = ["mariadb-dump", "--no-defaults", f"--socket={server.socket}", "--user=root", "--single-transaction", "--compact",
+               "--skip-extended-insert", "test", *TABLES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    counts, full = dict.fromkeys(TABLES[:-1], 0), None
+    for line in done.stdout.splitlines():
+        if line.startswith("INSERT INTO "):
+            name = line.split("`")[1]
+            if name == "state":
+                full = "(1)" in line
+            else:
+                counts[name] += 1
+    return done.returncode, counts, full
+
+
+def by_mydumper(server):
+    """The same of mydumper."""
+    directory = os.path.join(server.directory, "mydumper")
+    subprocess.run(["rm", "-rf", directory], check=True)
+    command = ["mydumper", f"--socket={server.socket}", "--user=root", "--database=test", f"--outputdir={directory}", "--trx-consistency-only",
+               "--threads=2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # It knows the tables from the server's list.
+    known = [name for name in TABLES[:-1] if os.path.exists(os.path.join(directory, f"test.{name}-schema.sql"))]
+    counts, full = dict.fromkeys(known, 0), None
+    for path in glob.glob(os.path.join(directory, "test.*.sql")):
+        name = os.path.basename(path).split(".")[1]
+        if "schema" in os.path.basename(path):
+            continue
+        with open(path, encoding="utf-8") as file:
+            rows = [line for line in file if line.startswith(("(", ",("))]
+        if name == "state":
+            full = any("(1)" in row for row in rows)
+        else:
+            counts[name] += len(rows)
+    return done.returncode, counts, full
+
+
+def dumps(server):
+    """A backup under OPTIMIZE, ALTER ... FORCE, TRUNCATE and REBUILD PARTITION is complete, or it fails and says so."""
+    fresh(
+        server,
+        "create table copied (id int primary key, v int, key (v))",
+        "create table forced (id int primary key, v int)",
+        "create table emptied (id int primary key, v int)",
+        "create table parted (id int primary key, v int) partition by hash (id) partitions 4",
+        "create table state (full int primary key)",
+        "insert into state values (1)",
+        *(f"insert into {name} select seq, seq from seq_1_to_{ROWS}" for name in ("copied", "forced", "emptied", "parted")),
+    )
+    for dump in (by_mariadb_dump, by_mydumper):
+        status, counts, full = dump(server)
+        assert status == 0 and full and len(counts) == 4 and complete(counts, full), (dump.__name__, status, counts, full)
+        changes = Changes(server)
+        changes.start()
+        failed = 0
+        try:
+            for _ in range(DUMPS):
+                status, counts, full = dump(server)
+                failed += status != 0
+                assert status != 0 or complete(counts, full), (dump.__name__, counts, full)
+        finally:
+            done = changes.stop()
+        print(f"    {dump.__name__}: {DUMPS} dumps, {failed} failed, tables changed {done} times")
+
+
+def old_snapshot_inserts(server):
+    """What InnoDB tells by a bare number: writes through an old snapshot that have to read."""
+    fresh(server, "create table t (id int primary key, v int)", "insert into t values (1, 1)", "create table other (id int primary key)")
+    old = server.connect()
+    with old.cursor() as cursor:
+        for statement in ("insert into other select id from t", "insert into t values (1, 2) on duplicate key update v = 3",
+                          "replace into t values (1, 4)", "create temporary table c select * from t"):
+            cursor.execute("start transaction with consistent snapshot")
+            server.query("alter table t force, algorithm=copy")
+            found = error_of(cursor.execute, statement)
+            assert found == 1412, (statement, found)
+            cursor.execute("rollback")
+    old.close()
+    assert server.query("select * from t") == ((1, 1),) and server.query("select * from other") == ()
+
+
+def leave_prepared(server, xid, *statements):
+    """A prepared transaction whose session is gone."""
+    connection = server.connect()
+    with connection.cursor() as cursor:
+        for statement in (f"xa start '{xid}'", *statements, f"xa end '{xid}'", f"xa prepare '{xid}'"):
+            cursor.execute(statement)
+    connection.close()
+
+
+PREPARED = [
+    "create table t (id int primary key, v int, key (v)) engine=Teak",
+    "insert into t values (1, 1)",
+    "create table p (id int primary key, v int) partition by range (id) (partition a values less than (10), partition b values less than maxvalue)",
+    "insert into p values (1, 1), (11, 11)",
+    "create table x (id int primary key, v int)",
+    "create table free (id int primary key, v int)",
+]
+
+CHANGES = [
+    "alter table t add c int, algorithm=copy",
+    "alter table t force",
+    "optimize table t",
+    "alter table t add key w (v, id), algorithm=inplace",
+    "alter table t add unique key w (v), algorithm=inplace",
+    "create index w on t (v, id)",
+    "alter table t drop key v",
+    "alter table t disable keys",
+    "alter table t engine=InnoDB",
+    "truncate table t",
+    "create or replace table t (id int primary key)",
+    "drop table t",
+    "alter table p exchange partition a with table x",
+    "alter table p truncate partition a",
+    "alter table p drop partition a",
+    "alter table p reorganize partition a into (partition c values less than (5), partition d values less than (10))",
+    "alter table p rebuild partition a",
+    "alter table p remove partitioning",
+    "drop table p",
+    "drop database test",
+]
+
+
+def refused(server, statement, before=()):
+    """Runs a statement that is expected to fail with 1205; returns the warnings."""
+    connection = server.connect(autocommit=True)
+    with connection.cursor() as cursor:
+        for each in ("set teak_lock_wait_timeout = 0", *before):
+            cursor.execute(each)
+        number = error_of(cursor.execute, statement)
+        if statement.startswith("optimize"):
+            # It answers with a table.
+            number = LOCK_WAIT_TIMEOUT if "Lock wait timeout" in str(cursor.fetchall()) else number
+        assert number == LOCK_WAIT_TIMEOUT, (statement, number)
+        cursor.execute("show warnings")
+        warnings = cursor.fetchall()
+    connection.close()
+    return str(warnings)
+
+
+def prepared(server):
+    """Nothing that changes a table goes over the rows of a prepared transaction without owner: before and after a restart."""
+    for restarted in (False, True):
+        fresh(server, *PREPARED)
+        leave_prepared(server, "q", "insert into t values (2, 2)", "update t set v = 3 where id = 1", "insert into p values (2, 2)")
+        if restarted:
+            server.kill()
+            server.start(OPTIONS)
+        for statement in CHANGES:
+            warnings = refused(server, statement)
+            assert "'q'" in warnings or statement.startswith(("optimize", "drop database")), (statement, warnings)
+        refused(server, "alter table t force", ["lock tables t write"])
+        assert "waits for the prepared transaction 'q'" in server.log_end(2000), server.log_end()
+        # What it has not written to is free. DROP DATABASE has dropped some of it before it came to the others.
+        for statement in ("create table if not exists free (id int primary key)", "create table if not exists x (id int primary key)",
+                          "alter table free force, algorithm=copy", "truncate free", "drop table free", "rename table x to y", "rename table y to x"):
+            server.query(statement)
+        server.query("rename table t to u")
+        refused(server, "drop table u")
+        server.query("rename table u to t")
+        server.query("xa commit 'q'")
+        for index in ("primary", "v"):
+            assert server.query(f"select id, v from t force index ({index}) order by id") == ((1, 3), (2, 2)), index
+        for statement in CHANGES:
+            if "add unique" not in statement and "index w" not in statement and "exchange" not in statement:
+                fresh(server, *PREPARED)
+                server.query(statement)
+        server.query("drop database if exists test", database=None)
+        server.query("create database test", database=None)
+
+
+def waits(server):
+    """A change waits for the decision; KILL ends the wait."""
+    fresh(server, *PREPARED)
+    for statement, number, after in (
+        ("alter table t add c int, algorithm=copy", 2, ((1, 1), (2, 2))),
+        ("alter table t add key w (v, id), algorithm=inplace", 3, ((1, 1), (2, 2), (3, 3))),
+        ("truncate table t", 4, ()),
+    ):
+        leave_prepared(server, "w", f"insert into t (id, v) values ({number}, {number})")
+        connection = server.connect(autocommit=True)
+        results = []
+        thread = threading.Thread(target=lambda: results.append(error_of(connection.cursor().execute, statement)))  # pylint: disable=cell-var-from-loop
+        thread.start()
+        marker = f"by connection {connection.thread_id()} waits for the prepared transaction 'w'"
+        wait_until(lambda: marker in server.log_end(2000), marker)  # pylint: disable=cell-var-from-loop
+        assert thread.is_alive()
+        server.query("xa commit 'w'")
+        thread.join()
+        assert results == [None], (statement, results)
+        connection.close()
+        assert server.query("select id, v from t order by id") == after, statement
+    leave_prepared(server, "k", "insert into t (id, v) values (9, 9)")
+    for statement in ("alter table t force", "drop table t", "truncate table t"):
+        connection = server.connect(autocommit=True)
+        results = []
+        thread = threading.Thread(target=lambda: results.append(error_of(connection.cursor().execute, statement)))  # pylint: disable=cell-var-from-loop
+        thread.start()
+        marker = f"by connection {connection.thread_id()} waits for the prepared transaction 'k'"
+        wait_until(lambda: marker in server.log_end(2000), marker)  # pylint: disable=cell-var-from-loop
+        began = time.monotonic()
+        server.query(f"kill query {connection.thread_id()}")
+        thread.join()
+        assert results == [INTERRUPTED] and time.monotonic() - began < 5, (statement, results)
+        connection.close()
+    server.query("xa rollback 'k'")
+    # A temporary table goes with its session, whatever the session has left prepared.
+    began = time.monotonic()
+    leave_prepared(server, "t", "insert into t (id, v) values (10, 10)", "create temporary table own (id int primary key)", "insert into own values (1)")
+    server.query("xa commit 't'")
+    server.query("drop table t")
+    assert time.monotonic() - began < 10
+
+
+def killed_after_rollback(server):
+    """XA ROLLBACK by the session that prepared is there after a kill, also that of rows which went past the log."""
+    for rows in (1, 40000):
+        fresh(server, "create table t (id int primary key, v varchar(100))", f"insert into t select 1000000 + seq, md5(seq) from seq_1_to_{rows}")
+        connection = server.connect()
+        with connection.cursor() as cursor:
+            cursor.execute("xa start 'r'")
+            cursor.execute(f"insert into t select seq, md5(seq) from seq_1_to_{rows}")
+            cursor.execute("xa end 'r'")
+            cursor.execute("xa prepare 'r'")
+            cursor.execute("xa rollback 'r'")
+            if rows > 1:
+                cursor.execute("begin")
+                cursor.execute(f"insert into t select 2000000 + seq, md5(seq) from seq_1_to_{rows}")
+        server.kill()
+        server.start(OPTIONS)
+        assert server.query("xa recover") == ()
+        assert server.query("select count(*), min(id) from t") == ((rows, 1000001),)
+        server.query("insert into t values (1, 'again')")
+
+
+def killed_after_counter(server):
+    """An AUTO_INCREMENT value that was asked for is there after a kill, though nothing follows that would be synced."""
+    table = "(id int auto_increment primary key, v int)"
+    for statements, value in (
+        ([f"create table t {table} auto_increment = 1000"], 1000),
+        ([f"create table t {table}", "insert into t (v) values (1)", "alter table t auto_increment = 500"], 500),
+        ([f"create table t {table} auto_increment = 1000", "truncate table t"], 1),
+        ([f"create table t {table} auto_increment = 90 partition by hash (id) partitions 3"], 90),
+        ([f"create table t {table}", "insert into t values (700, 1)", "alter table t force, algorithm=copy"], 701),
+    ):
+        fresh(server, *statements)
+        server.kill()
+        server.start(OPTIONS)
+        found = server.query("select auto_increment from information_schema.tables where table_schema = 'test' and table_name = 't'")
+        assert found == ((value,),), (statements, found)
+
+
+def pinned_log(server):
+    """A prepared transaction that keeps much log is named in the error log, and counted."""
+    fresh(server, "create table t (id int primary key, v int)", "create table w (id int primary key, v varbinary(1000))")
+    leave_prepared(server, "pin", "insert into t values (1, 1)")
+    for _ in range(12):
+        server.query("replace into w select seq % 300, random_bytes(900) from seq_1_to_3000")
+    wait_until(lambda: "prepared transaction 'pin' has kept" in server.log_end(2000), "the warning")
+    pinned = int(server.query("show global status like 'Teak_log_bytes_pinned'")[0][1])
+    assert pinned > 8 << 20, pinned
+    server.query("xa rollback 'pin'")
+    assert int(server.query("show global status like 'Teak_log_bytes_pinned'")[0][1]) < pinned
+
+
+OPTIONS = ["--teak-cache-size=32M", "--teak-checkpoint-log-size=4M", "--teak-flush-log-at-trx-commit=2"]
+TESTS = [dumps, old_snapshot_inserts, prepared, waits, killed_after_rollback, killed_after_counter, pinned_log]
+
+
+def main():
+    directory, plugin_dir, *names = sys.argv[1:]
+    server = Server(directory, plugin_dir)
+    server.install()
+    server.start(OPTIONS)
+    server.query("create database if not exists test", database=None)
+    try:
+        for test in TESTS:
+            if not names or test.__name__ in names:
+                began = time.monotonic()
+                test(server)
+                print(f"{test.__name__}: passed ({time.monotonic() - began:.1f} s)", flush=True)
+    finally:
+        server.kill()
+
+
+if __name__ == "__main__":
+    main()
