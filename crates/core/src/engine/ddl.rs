@@ -10,6 +10,7 @@ use super::tables::Table;
 use super::work::Work;
 use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
+use crate::mvcc::SnapshotInfo;
 use crate::options::{CommitFlush, LogLevel, Packing, TreeSpec};
 use crate::store::{Space, TreeRoot};
 use crate::tree::Tree;
@@ -346,11 +347,13 @@ impl Shared {
             return Err(Error::corrupt(path, 0, format!("the file of table '{name}' is missing")));
         }
         let space = Space::open(&self.files, &path, record.space, self.system.map(record.space)?)?;
+        // Whatever is taken while the list is made is not older than the table.
+        let snapshots = self.clock.snapshots();
         let mut trees = Vec::with_capacity(record.trees.len());
         for (id, spec) in &record.trees {
             let root = self.system.root(*id)?;
             let tree = self.open_tree(*id, *spec, &space, root)?;
-            tree.hide_before(self.first_to_see(*id)?);
+            tree.hide_before(self.first_to_see(*id, &snapshots)?);
             trees.push(tree);
         }
         let counter = match record.trees.first() {
@@ -360,12 +363,9 @@ impl Shared {
         Ok(Arc::new(Table::new(name, record.meta, space, trees, counter)))
     }
 
-    /// The oldest timestamp for which the tree exists; all are, if every open snapshot sees it. The catalog knows: its rows have versions, as all
-    /// others, which are kept as long as a snapshot lies between them.
-    fn first_to_see(&self, tree: TreeId) -> Result<Timestamp> {
-        // Before the list: what is taken while it is made is not older.
-        let now = self.clock.last_committed();
-        let snapshots = self.clock.snapshots();
+    /// The first timestamp of an open snapshot that sees the tree; 0 if all do. The catalog knows: its rows have versions, as all others, which are
+    /// kept as long as a snapshot lies between them.
+    fn first_to_see(&self, tree: TreeId, snapshots: &[SnapshotInfo]) -> Result<Timestamp> {
         let Some(oldest) = snapshots.first() else { return Ok(0) };
         if self.system.has_tree(tree, oldest.timestamp)? {
             return Ok(0);
@@ -378,7 +378,9 @@ impl Shared {
                 false => blind = middle,
             }
         }
-        Ok(snapshots.get(seeing).map_or(now, |first| first.timestamp))
+        // If none does, it is younger than all of them.
+        let after_all = || snapshots.last().map_or(0, |newest| newest.timestamp + 1);
+        Ok(snapshots.get(seeing).map_or_else(after_all, |first| first.timestamp))
     }
 
     /// A tree as of the last checkpoint, whose root is `root`.

@@ -29,11 +29,6 @@ struct Hold {
 pub(crate) struct Holds(HashMap<TxnId, Hold>);
 
 impl Holds {
-    fn insert(&mut self, work: &Work, from: Lsn) {
-        let hold = || Hold { from, since: Instant::now(), label: work.label, xid: None, told: 0 };
-        self.0.entry(work.id).or_insert_with(hold).xid.clone_from(&work.xid);
-    }
-
     /// Where the log begins that they need.
     pub(super) fn first(&self) -> Option<Lsn> {
         self.0.values().map(|hold| hold.from).min()
@@ -70,13 +65,18 @@ impl Shared {
     /// Keeps the log from its present end on, until [`Shared::release_hold`]. To be called before the transaction's first record is
     /// appended, so that the position is at or before that record; again when it has got its XID.
     pub(super) fn hold_log(&self, work: &Work) {
-        let mut holds = self.holds.lock();
-        holds.insert(work, self.log.end());
+        self.hold_log_from(work, self.log.end());
     }
 
     /// The same for a recovered transaction, whose first record is at `first`.
     pub(super) fn hold_log_from(&self, work: &Work, first: Lsn) {
-        self.holds.lock().insert(work, first);
+        let (label, mut xid) = (work.label, work.xid.clone());
+        let mut holds = self.holds.lock();
+        if let Some(hold) = holds.0.get_mut(&work.id) {
+            std::mem::swap(&mut hold.xid, &mut xid);
+            return;
+        }
+        holds.0.insert(work.id, Hold { from: first, since: Instant::now(), label, xid, told: 0 });
     }
 
     /// The transaction is decided and, if it committed, published.
