@@ -277,6 +277,7 @@ impl Shared {
         snapshots.retain(|open| !open.internal);
         let held = self.context.past.holders().into_values().fold(Held::default(), Held::plus);
         let log_end = self.log.end();
+        let (spill_written_bytes, spill_read_bytes) = self.context.spill.moved_bytes();
         Statistics {
             reads: self.counted.reads.get(),
             writes: self.counted.writes.get(),
@@ -295,6 +296,8 @@ impl Shared {
             cache_used_bytes: self.context.cache.used(),
             cache_budget_bytes: self.context.cache.budget(),
             spilled_bytes: self.context.spill.used_bytes(),
+            spill_written_bytes,
+            spill_read_bytes,
             history: held,
             snapshots_too_old: self.counted.snapshots_too_old.get(),
             history_waits: self.counted.history_waits.get(),

@@ -42,6 +42,10 @@ pub struct Statistics {
     pub cache_budget_bytes: u64,
     /// Disk that spilled data takes, in bytes.
     pub spilled_bytes: u64,
+    /// Bytes that were spilled since the start.
+    pub spill_written_bytes: u64,
+    /// Bytes of it that were read back.
+    pub spill_read_bytes: u64,
     /// What is kept for old snapshots only.
     pub history: Held,
     /// Snapshots that had to give way.

@@ -39,6 +39,8 @@ pub struct SpillFile {
     maximum_bytes: AtomicU64,
     /// Of what is stored, what old snapshots need.
     history_bytes: AtomicU64,
+    /// Ever written, and read.
+    moved: (AtomicU64, AtomicU64),
     allocator: Mutex<Allocator>,
 }
 
@@ -56,6 +58,7 @@ impl SpillFile {
             file,
             maximum_bytes: AtomicU64::new(maximum_bytes),
             history_bytes: AtomicU64::new(0),
+            moved: Default::default(),
             allocator: Mutex::new(Allocator::new(0)),
         }))
     }
@@ -79,6 +82,12 @@ impl SpillFile {
     pub fn used_bytes(&self) -> u64 {
         let allocator = self.allocator.lock();
         allocator.end() - allocator.free_bytes()
+    }
+
+    /// Bytes written so far, and bytes read.
+    pub fn moved_bytes(&self) -> (u64, u64) {
+        let (written, read) = &self.moved;
+        (written.load(Ordering::Relaxed), read.load(Ordering::Relaxed)) // Relaxed: statistics
     }
 
     /// Stores `bytes`; [`Error::SpillFull`] if the budget does not allow it.
@@ -112,6 +121,7 @@ impl SpillFile {
         let (file, checksum) = (self.clone(), checksum(bytes));
         let extent = SpillExtent { file, offset, bytes: bytes.len(), checksum, raw: None, kind };
         self.file.write_at(offset, bytes)?;
+        self.moved.0.fetch_add(bytes.len() as u64, Ordering::Relaxed); // Relaxed: a statistic
         Ok(extent)
     }
 
@@ -159,6 +169,7 @@ impl SpillExtent {
     pub fn read(&self) -> Result<Vec<u8>> {
         let fetch = |bytes: &mut [u8]| {
             self.file.file.read_exact_at(self.offset, bytes)?;
+            self.file.moved.1.fetch_add(bytes.len() as u64, Ordering::Relaxed); // Relaxed: a statistic
             match checksum(bytes) == self.checksum {
                 true => Ok(()),
                 false => Err(self.corrupt("checksum of spilled data".to_string())),

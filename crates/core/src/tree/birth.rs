@@ -58,7 +58,7 @@ impl Birth {
 
     /// The rows of `base` as versions below those of `delta`.
     pub(crate) fn as_versions(&self, base: &Block, delta: &Delta) -> Delta {
-        let versions = Delta::new();
+        let mut versions = Delta::new();
         let mut key = Vec::new();
         for at in 0..base.len() {
             base.key_into(at, &mut key);
@@ -66,18 +66,9 @@ impl Birth {
                 Value::Inline(bytes) => VersionOp::Put(bytes),
                 Value::Blob(blob) => VersionOp::Blob(blob),
             };
-            // SAFETY: nobody else knows this delta.
-            unsafe { versions.push(&key, self.status.clone(), self.sequence, op) };
+            versions.add(&key, self.status.clone(), self.sequence, op);
         }
-        for entry in delta.iter() {
-            let mut newer: Vec<_> =
-                std::iter::successors(entry.newest(), |version| version.older()).collect();
-            newer.reverse();
-            for version in newer {
-                // SAFETY: as above.
-                unsafe { versions.push(entry.key(), version.status.clone(), version.sequence, version.op()) };
-            }
-        }
+        versions.add_newer(delta);
         versions
     }
 }

@@ -204,8 +204,7 @@ impl<'a> Cutter<'a> {
                     self.kept_bytes -= weight(key, Some(*value), &[]);
                 }
                 for version in undecided.iter().rev() {
-                    // SAFETY: this delta is not published yet; nobody else pushes.
-                    unsafe { self.delta.push(key, version.status.clone(), version.sequence, version.op()) };
+                    self.delta.add(key, version.status.clone(), version.sequence, version.op());
                 }
                 self.last_key.clear();
                 self.last_key.extend_from_slice(key);

@@ -317,6 +317,24 @@ impl Delta {
         existing.is_none()
     }
 
+    /// Like [`Delta::push`] on a delta that nobody else knows.
+    pub fn add(&mut self, key: &[u8], status: Arc<TxnStatus>, sequence: u32, op: VersionOp<'_>) {
+        // SAFETY: `&mut self`: nobody else pushes.
+        unsafe { self.push(key, status, sequence, op) };
+    }
+
+    /// Adds the versions of `newer`, which come after those that are here. What is pushed to `newer` meanwhile may be among them or not.
+    pub fn add_newer(&mut self, newer: &Delta) {
+        for entry in newer.iter() {
+            let mut versions: Vec<_> =
+                std::iter::successors(entry.newest(), |version| version.older()).collect();
+            versions.reverse();
+            for version in versions {
+                self.add(entry.key(), version.status.clone(), version.sequence, version.op());
+            }
+        }
+    }
+
     /// Links a complete node behind those in `before` (`None`: behind the tower).
     fn link_node(&self, node: NonNull<Node>, before: &[Option<NodeRef<'_>>; MAX_HEIGHT]) {
         let new = NodeRef { node, delta: PhantomData };

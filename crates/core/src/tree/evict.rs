@@ -2,6 +2,7 @@
 //! and history go to the spill file.
 
 use super::blob::Blob;
+use super::delta::Version;
 use super::leaf::{Archive, Base, Changes, Leaf, LeafState, LeafView, SpilledBase};
 use super::node::Node;
 use super::spill::{SpilledDelta, SpilledHistory};
@@ -71,9 +72,9 @@ fn evict_blobs(leaf: &Leaf) -> Result<usize> {
     if let Base::Loaded(block) = &view.base {
         block.blobs().iter().try_for_each(&mut evict)?;
     }
-    if let Changes::Live(delta) = &view.delta {
-        delta.blobs().filter(|(version, _)| !version.is_void()).try_for_each(|(_, blob)| evict(blob))?;
-    }
+    let undone = |(version, _): &(&Version, &Arc<Blob>)| version.is_void();
+    let mut changed = view.delta.newest().blobs().filter(|value| !undone(value));
+    changed.try_for_each(|(_, blob)| evict(blob))?;
     if let Archive::Live(history) = &view.history {
         history.blobs().iter().try_for_each(&mut evict)?;
     }
@@ -82,13 +83,8 @@ fn evict_blobs(leaf: &Leaf) -> Result<usize> {
 
 /// Bytes of large values that were rolled back: they go with the delta in memory, which alone has them.
 fn void_bytes(delta: &Changes) -> usize {
-    match delta {
-        Changes::Live(delta) => {
-            let void = delta.blobs().filter(|(version, _)| version.is_void());
-            void.map(|(_, blob)| blob.memory()).sum()
-        }
-        Changes::Spilled(_) => 0,
-    }
+    let void = delta.newest().blobs().filter(|(version, _)| version.is_void());
+    void.map(|(_, blob)| blob.memory()).sum()
 }
 
 impl LeafState {
@@ -118,8 +114,14 @@ fn evicted_delta(leaf: &Leaf, view: &LeafView) -> Result<Option<Changes>> {
             Ok(Some(Changes::Live(leaf.shared.no_delta.clone())))
         }
         Changes::Live(delta) if delta.memory() > SMALL_DELTA_BYTES || void_bytes(&view.delta) > 0 => {
-            let spilled = SpilledDelta::write(delta, &leaf.shared.context)?;
-            Ok(Some(Changes::Spilled(Arc::new(spilled))))
+            let older = Arc::new(SpilledDelta::write(None, delta, &leaf.shared.context)?);
+            Ok(Some(Changes::Spilled { older, fresh: leaf.shared.no_delta.clone() }))
+        }
+        Changes::Spilled { older, fresh }
+            if fresh.memory() > SMALL_DELTA_BYTES || void_bytes(&view.delta) > 0 =>
+        {
+            let older = Arc::new(SpilledDelta::write(Some(older), fresh, &leaf.shared.context)?);
+            Ok(Some(Changes::Spilled { older, fresh: leaf.shared.no_delta.clone() }))
         }
         _ => Ok(None),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! view ── low, high       the keys it is responsible for
 //!      ├─ base            block in memory | image on disk | spilled
-//!      ├─ delta           skip list in memory | spilled
+//!      ├─ delta           skip list in memory | spilled, with a skip list of what came since
 //!      └─ history         what only snapshots older than `horizon` need
 //! ```
 //!
@@ -17,10 +17,10 @@ use super::delta::Delta;
 use super::history::History;
 use super::node::Node;
 use super::past::{self, Counted};
-use super::spill::{SpilledDelta, SpilledHistory};
+use super::spill::{DeltaSize, SpilledDelta, SpilledHistory};
 use super::vacancy::Vacancy;
 use super::visibility::Reader;
-use super::Shared;
+use super::{Shared, TreeContext};
 use crate::mvcc::State;
 use crate::store::{Extent, SpillExtent};
 use crate::types::Timestamp;
@@ -119,17 +119,64 @@ impl Base {
 #[derive(Clone)]
 pub(crate) enum Changes {
     Live(Arc<Delta>),
-    Spilled(Arc<SpilledDelta>),
+    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`Leaf::delta`]; who only pushes does not have to read.
+    Spilled {
+        older: Arc<SpilledDelta>,
+        fresh: Arc<Delta>,
+    },
 }
 
 impl Changes {
+    /// The delta that writers push onto.
+    #[inline]
+    pub(super) fn newest(&self) -> &Arc<Delta> {
+        match self {
+            Changes::Live(delta) | Changes::Spilled { fresh: delta, .. } => delta,
+        }
+    }
+
+    /// Likewise, but with `newest` for writers to push onto.
+    fn with_newest(&self, newest: Arc<Delta>) -> Changes {
+        match self {
+            Changes::Live(_) => Changes::Live(newest),
+            Changes::Spilled { older, .. } => Changes::Spilled { older: older.clone(), fresh: newest },
+        }
+    }
+
+    /// What it holds, wherever it is.
+    #[inline]
+    pub(super) fn size(&self) -> DeltaSize {
+        match self {
+            Changes::Live(delta) => DeltaSize::of(delta),
+            Changes::Spilled { older, fresh } => older.size().plus(DeltaSize::of(fresh)),
+        }
+    }
+
+    /// All of it in memory. The latch is held.
+    pub(super) fn read(&self, context: &TreeContext) -> Result<Arc<Delta>> {
+        match self {
+            Changes::Live(delta) => Ok(delta.clone()),
+            Changes::Spilled { older, fresh } => Ok(Arc::new(older.read_with(fresh, context)?)),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Changes::Live(delta) => delta.memory(),
+            Changes::Spilled { older, fresh } => older.memory() + fresh.memory(),
+        }
+    }
+
     /// Whether some of it is neither committed nor rolled back.
     pub(super) fn is_undecided(&self) -> bool {
-        match self {
-            Changes::Live(delta) => delta
+        let undecided = |delta: &Delta| {
+            delta
                 .iter()
-                .any(|entry| entry.newest().is_some_and(|version| version.status.state() == State::Active)),
-            Changes::Spilled(spilled) => spilled.is_undecided(),
+                .any(|entry| entry.newest().is_some_and(|version| version.status.state() == State::Active))
+        };
+        match self {
+            Changes::Live(delta) => undecided(delta),
+            Changes::Spilled { older, fresh } => older.is_undecided() || undecided(fresh),
         }
     }
 }
@@ -200,7 +247,7 @@ impl LeafView {
     pub(crate) fn has_changes(&self) -> bool {
         match &self.delta {
             Changes::Live(delta) => !delta.is_empty(),
-            Changes::Spilled(_) => true,
+            Changes::Spilled { .. } => true,
         }
     }
 
@@ -210,10 +257,7 @@ impl LeafView {
             Base::Loaded(block) => block.memory(),
             _ => 0,
         };
-        let delta = match &self.delta {
-            Changes::Live(delta) => delta.memory(),
-            Changes::Spilled(_) => 0,
-        };
+        let delta = self.delta.memory();
         let history = match &self.history {
             Archive::Live(history) => history.memory(),
             _ => 0,
@@ -392,6 +436,12 @@ impl Leaf {
         state.charged = memory;
     }
 
+    /// Something was pushed onto a delta that is spilled in part. Readers have copies of such a one, which are stale now.
+    pub(crate) fn pushed_unseen(&self) {
+        // Release: as in `publish`; the version was pushed before.
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
     /// Accounts for a delta that grew by `bytes`.
     pub(crate) fn grew(&self, state: &mut LeafState, bytes: u64) {
         if bytes != 0 {
@@ -479,17 +529,26 @@ impl Leaf {
     pub(crate) fn delta(&self, view: &LeafView) -> Result<Arc<Delta>> {
         match &view.delta {
             Changes::Live(delta) => Ok(delta.clone()),
-            Changes::Spilled(spilled) => {
+            Changes::Spilled { older, fresh } => {
                 self.shared.context.cache.make_room()?;
-                let delta = Arc::new(spilled.read(&self.shared.context)?);
+                let mut delta = older.read(&self.shared.context)?;
                 if let Some(mut state) = self.try_latch() {
                     let now = self.view.load_full();
-                    if matches!(&now.delta, Changes::Spilled(s) if Arc::ptr_eq(s, spilled)) {
-                        let view = LeafView { delta: Changes::Live(delta.clone()), ..(*now).clone() };
-                        self.publish(&mut state, view);
+                    match &now.delta {
+                        Changes::Spilled { older: o, fresh } if Arc::ptr_eq(o, older) => {
+                            // Nobody pushes meanwhile, so that nothing is lost.
+                            delta.add_newer(fresh);
+                            let delta = Arc::new(delta);
+                            let view = LeafView { delta: Changes::Live(delta.clone()), ..(*now).clone() };
+                            self.publish(&mut state, view);
+                            return Ok(delta);
+                        }
+                        _ => {}
                     }
                 }
-                Ok(delta)
+                // What is pushed from now on is not in it: see `pushed_unseen`.
+                delta.add_newer(fresh);
+                Ok(Arc::new(delta))
             }
         }
     }
@@ -521,19 +580,15 @@ impl Leaf {
     /// Whether `view` has a delta that a writer may push onto.
     #[inline]
     pub(crate) fn has_own_delta(&self, view: &LeafView) -> bool {
-        matches!(&view.delta, Changes::Live(delta) if !Arc::ptr_eq(delta, &self.shared.no_delta))
+        !Arc::ptr_eq(view.delta.newest(), &self.shared.no_delta)
     }
 
     /// Gives the leaf a delta to push onto; the latch is held.
     #[cold]
-    pub(crate) fn make_delta(&self, state: &mut LeafState) -> Result<()> {
+    pub(crate) fn make_delta(&self, state: &mut LeafState) {
         let view = self.view.load_full();
-        let delta = match &view.delta {
-            Changes::Live(_) => Delta::new(),
-            Changes::Spilled(spilled) => spilled.read(&self.shared.context)?,
-        };
-        self.publish(state, LeafView { delta: Changes::Live(Arc::new(delta)), ..(*view).clone() });
-        Ok(())
+        let delta = view.delta.with_newest(Arc::new(Delta::new()));
+        self.publish(state, LeafView { delta, ..(*view).clone() });
     }
 }
 

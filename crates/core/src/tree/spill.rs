@@ -21,16 +21,116 @@ use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A delta on disk.
+/// So many runs of a delta are read one after the other; one more, and they are written as one. Between two such times a version is
+/// written once, however many runs there are.
+const MOST_RUNS: usize = 8;
+
+/// What a delta holds, or held when it was in memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DeltaSize {
+    /// Of several runs: at most.
+    pub keys: usize,
+    pub versions: usize,
+    /// Bytes.
+    pub memory: usize,
+}
+
+impl DeltaSize {
+    pub(crate) fn of(delta: &Delta) -> DeltaSize {
+        DeltaSize { keys: delta.len(), versions: delta.versions(), memory: delta.memory() }
+    }
+
+    pub(crate) fn plus(self, other: DeltaSize) -> DeltaSize {
+        DeltaSize {
+            keys: self.keys + other.keys,
+            versions: self.versions + other.versions,
+            memory: self.memory + other.memory,
+        }
+    }
+}
+
+/// A delta on disk, in one run or several. An eviction adds a run with what was pushed since the last one, so that who pushes does not have to
+/// read what was evicted before.
 pub(crate) struct SpilledDelta {
+    /// Oldest first.
+    runs: Vec<Arc<DeltaRun>>,
+    size: DeltaSize,
+}
+
+/// What one eviction wrote.
+struct DeltaRun {
     extent: SpillExtent,
     statuses: Vec<Arc<TxnStatus>>,
     blobs: Vec<Arc<Blob>>,
 }
 
 impl SpilledDelta {
-    /// Writes `delta`, which nobody may push to meanwhile: the caller holds the leaf's latch.
-    pub(crate) fn write(delta: &Delta, context: &TreeContext) -> Result<SpilledDelta> {
+    /// Writes `newer`, whose versions come after those of `older`. Nobody may push to it meanwhile: the caller holds the leaf's latch.
+    pub(crate) fn write(
+        older: Option<&SpilledDelta>,
+        newer: &Delta,
+        context: &TreeContext,
+    ) -> Result<SpilledDelta> {
+        match older {
+            Some(older) if older.runs.len() >= MOST_RUNS => {
+                SpilledDelta::write(None, &older.read_with(newer, context)?, context)
+            }
+            Some(older) => {
+                let run = Arc::new(DeltaRun::write(newer, context)?);
+                let runs = older.runs.iter().cloned().chain([run]).collect();
+                Ok(SpilledDelta { runs, size: older.size.plus(DeltaSize::of(newer)) })
+            }
+            None => {
+                let run = Arc::new(DeltaRun::write(newer, context)?);
+                Ok(SpilledDelta { runs: vec![run], size: DeltaSize::of(newer) })
+            }
+        }
+    }
+
+    /// What it held in memory.
+    pub(crate) fn size(&self) -> DeltaSize {
+        self.size
+    }
+
+    /// Bytes of memory that it takes while it is on disk.
+    pub(crate) fn memory(&self) -> usize {
+        self.runs.iter().map(|run| run.memory()).sum()
+    }
+
+    /// The same delta in memory again.
+    pub(crate) fn read(&self, context: &TreeContext) -> Result<Delta> {
+        let mut delta = Delta::new();
+        for run in &self.runs {
+            let bytes = run.extent.read()?;
+            run.decode(&bytes, &mut delta).ok_or_else(|| {
+                Error::corrupt(context.spill.path(), 0, "a spilled delta that does not decode")
+            })?;
+        }
+        Ok(delta)
+    }
+
+    /// The same with `newer` on top.
+    pub(crate) fn read_with(&self, newer: &Delta, context: &TreeContext) -> Result<Delta> {
+        let mut delta = self.read(context)?;
+        delta.add_newer(newer);
+        Ok(delta)
+    }
+
+    /// Its large values.
+    #[cfg(test)]
+    pub(crate) fn blobs(&self) -> Vec<Arc<Blob>> {
+        self.runs.iter().flat_map(|run| &run.blobs).cloned().collect()
+    }
+
+    /// Whether some of it is neither committed nor rolled back.
+    pub(crate) fn is_undecided(&self) -> bool {
+        let mut statuses = self.runs.iter().flat_map(|run| &run.statuses);
+        statuses.any(|status| status.state() == State::Active)
+    }
+}
+
+impl DeltaRun {
+    fn write(delta: &Delta, context: &TreeContext) -> Result<DeltaRun> {
         let mut encoder = Encoder { bytes: Vec::with_capacity(delta.memory()), ..Encoder::default() };
         encoder.number(delta.len());
         for entry in delta.iter() {
@@ -40,30 +140,17 @@ impl SpilledDelta {
             encoder.number(versions.len());
             versions.iter().for_each(|version| encoder.version(version));
         }
-        let extent = context.spill.write(&encoder.bytes)?;
-        Ok(SpilledDelta { extent, statuses: encoder.statuses, blobs: encoder.blobs })
+        let extent = context.spill.write_compressed(&encoder.bytes)?;
+        Ok(DeltaRun { extent, statuses: encoder.statuses, blobs: encoder.blobs })
     }
 
-    /// The same delta in memory again.
-    pub(crate) fn read(&self, context: &TreeContext) -> Result<Delta> {
-        let bytes = self.extent.read()?;
-        self.decode(&bytes)
-            .ok_or_else(|| Error::corrupt(context.spill.path(), 0, "a spilled delta that does not decode"))
+    fn memory(&self) -> usize {
+        std::mem::size_of::<DeltaRun>()
+            + (self.statuses.len() + self.blobs.len()) * std::mem::size_of::<usize>()
     }
 
-    /// Its large values.
-    #[cfg(test)]
-    pub(crate) fn blobs(&self) -> &[Arc<Blob>] {
-        &self.blobs
-    }
-
-    /// Whether some of it is neither committed nor rolled back.
-    pub(crate) fn is_undecided(&self) -> bool {
-        self.statuses.iter().any(|status| status.state() == State::Active)
-    }
-
-    fn decode(&self, bytes: &[u8]) -> Option<Delta> {
-        let delta = Delta::new();
+    /// Adds its versions to those of the runs before.
+    fn decode(&self, bytes: &[u8], delta: &mut Delta) -> Option<()> {
         let mut input = Input(bytes);
         for _ in 0..input.number()? {
             let length = input.number()?;
@@ -72,11 +159,10 @@ impl SpilledDelta {
                 let status = self.statuses.get(input.number()?)?.clone();
                 let sequence = input.number()? as u32;
                 let op = input.op(&self.blobs)?;
-                // SAFETY: nobody else knows this delta yet.
-                unsafe { delta.push(key, status, sequence, op) };
+                delta.add(key, status, sequence, op);
             }
         }
-        Some(delta)
+        Some(())
     }
 }
 

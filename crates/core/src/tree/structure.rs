@@ -98,7 +98,7 @@ impl Tree {
         let known = leaf.try_latch().map_or(usize::MAX, |state| state.deletions_again_at);
         let versions = match &leaf.view().delta {
             Changes::Live(delta) => delta.versions(),
-            Changes::Spilled(_) => 0,
+            Changes::Spilled { .. } => 0,
         };
         if versions <= known {
             return Ok(());
@@ -107,10 +107,7 @@ impl Tree {
     }
 
     fn fold(&self, leaf: &Leaf, view: &LeafView, pieces: Pieces) -> Result<Option<Folded>> {
-        let delta = match &view.delta {
-            Changes::Live(delta) => delta.clone(),
-            Changes::Spilled(spilled) => Arc::new(spilled.read(&self.shared.context)?),
-        };
+        let delta = view.delta.read(&self.shared.context)?;
         let active = self.shared.context.clock.active_snapshots();
         let fate = view.birth.as_ref().map(|birth| birth.fate(&active));
         let nothing = delta.is_empty() && view.history.is_empty() && fate != Some(Fate::Void);

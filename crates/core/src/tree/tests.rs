@@ -12,6 +12,7 @@ use std::ops::Bound;
 
 mod large_values;
 mod old_snapshots;
+mod spilled;
 
 struct Bench {
     _dir: tempdir::Dir,

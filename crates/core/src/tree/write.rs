@@ -1,7 +1,7 @@
 //! Pushing versions onto the deltas of leaves, one or many at a time.
 
 use super::blob::Blob;
-use super::delta::{Delta, VersionOp};
+use super::delta::VersionOp;
 use super::leaf::{Base, Changes, LeafState, LeafView};
 use super::node::Node;
 use super::{Tree, MAX_KEY_BYTES, MAX_VALUE_BYTES};
@@ -111,10 +111,10 @@ impl Tree {
             return Ok(Pushed { vacant: true, ..none });
         }
         if !leaf.has_own_delta(&view) {
-            leaf.make_delta(&mut state)?;
+            leaf.make_delta(&mut state);
             view = leaf.view();
         }
-        let Changes::Live(delta) = &view.delta else { return Ok(none) };
+        let delta = view.delta.newest();
         let before = delta.memory();
         let op = match blob {
             Some(blob) => VersionOp::Blob(blob),
@@ -134,28 +134,33 @@ impl Tree {
             unsafe { delta.push(write.key, write.status.clone(), write.sequence, VersionOp::of(&write.op)) };
             count += 1;
         }
+        if matches!(view.delta, Changes::Spilled { .. }) {
+            leaf.pushed_unseen();
+        }
         leaf.grew(&mut state, (delta.memory() - before) as u64);
         let deletions = writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
         state.deletions += deletions;
-        if deletions > 0 && matches!(&view.base, Base::Loaded(block) if block.len() <= delta.len()) {
+        if deletions > 0 && matches!(&view.base, Base::Loaded(block) if block.len() <= view.delta.size().keys)
+        {
             self.note_spent(node, leaf);
         }
         self.shared.list_dirty(&mut state, node);
         leaf.register(&mut state, node);
         leaf.touch();
-        Ok(Pushed { writes: count, due: self.is_due(&state, &view, delta), vacant: false })
+        Ok(Pushed { writes: count, due: self.is_due(&state, &view), vacant: false })
     }
 
     /// Whether consolidation pays: the delta is large, or most of the base is deleted.
-    fn is_due(&self, state: &LeafState, view: &LeafView, delta: &Delta) -> bool {
+    fn is_due(&self, state: &LeafState, view: &LeafView) -> bool {
+        let size = view.delta.size();
         let limit = self.shared.spec.block_bytes as usize / 2;
         let (limit, base_entries) = match &view.base {
             Base::Loaded(block) => (limit, block.len()),
             _ => (limit * 2, usize::MAX),
         };
-        delta.memory() > limit.max(state.fold_again_at)
+        size.memory > limit.max(state.fold_again_at)
             || (state.deletions >= 16
                 && state.deletions > base_entries / 2
-                && delta.versions() > state.deletions_again_at)
+                && size.versions > state.deletions_again_at)
     }
 }

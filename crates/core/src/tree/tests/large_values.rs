@@ -59,7 +59,9 @@ impl leaf::LeafView {
         };
         let delta = match &self.delta {
             leaf::Changes::Live(delta) => delta.blobs().map(|(_, blob)| blob.memory()).sum(),
-            leaf::Changes::Spilled(spilled) => sum(spilled.blobs()),
+            leaf::Changes::Spilled { older, fresh } => {
+                sum(&older.blobs()) + fresh.blobs().map(|(_, blob)| blob.memory()).sum::<usize>()
+            }
         };
         let history = match &self.history {
             leaf::Archive::Live(history) => sum(history.blobs()),

@@ -1,0 +1,144 @@
+//! Leaves whose delta is in the spill file and that are written to all the same.
+
+use super::*;
+use crate::cache::Evictable;
+
+fn write(bench: &Bench, key: &[u8], op: WriteOp<'_>, status: &Arc<TxnStatus>, sequence: &mut u32) {
+    *sequence += 1;
+    bench.tree.write(key, op, status, *sequence).unwrap();
+}
+
+/// In no order, each once.
+fn scattered(n: u64, of: u64) -> Vec<u8> {
+    key(n * 7919 % of)
+}
+
+#[test]
+fn entries_in_no_order_are_not_read_back_to_be_written() {
+    const ENTRIES: u64 = 60_000;
+    let bench = Bench::new(1 << 20);
+    let status = TxnStatus::new(1);
+    let mut sequence = 0;
+    for n in 0..ENTRIES {
+        write(&bench, &scattered(n, ENTRIES), WriteOp::Insert(b""), &status, &mut sequence);
+    }
+    let (written, read) = bench.context.spill.moved_bytes();
+    // A key has nine bytes; splits of undecided leaves are most of it.
+    assert!(written < ENTRIES * 60 && read < ENTRIES * 60, "{written} bytes written, {read} read");
+    assert!(bench.context.cache.used() < 2 << 20, "{}", bench.context.cache.used());
+    let own = Reader { own: Some(&status), ..Reader::at(0) };
+    assert_eq!(scan(&bench.tree, &own, true).len() as u64, ENTRIES);
+    assert!(scan(&bench.tree, &Reader::at(0), true).is_empty());
+    let timestamp = bench.context.clock.publish(&status);
+    assert_eq!(scan(&bench.tree, &Reader::at(timestamp), false).len() as u64, ENTRIES);
+}
+
+/// The leaf that is all of a small tree, evicted.
+fn evicted(bench: &Bench) -> Arc<Node> {
+    let root = bench.tree.root.load_full();
+    root.evict().unwrap();
+    assert!(matches!(root.leaf().unwrap().view().delta, leaf::Changes::Spilled { .. }));
+    root
+}
+
+#[test]
+fn a_cursor_sees_what_is_pushed_onto_a_spilled_leaf() {
+    let bench = Bench::new(64 << 20);
+    let status = TxnStatus::new(1);
+    let mut sequence = 0;
+    for n in 0..60 {
+        write(&bench, &key(2 * n), WriteOp::Insert(b"old"), &status, &mut sequence);
+    }
+    let root = evicted(&bench);
+    write(&bench, &key(1), WriteOp::Insert(b"new"), &status, &mut sequence);
+    write(&bench, &key(2), WriteOp::Update(b"new"), &status, &mut sequence);
+    let own = Reader { own: Some(&status), ..Reader::at(0) };
+    let mut cursor = TreeCursor::new(bench.tree.clone());
+    {
+        // Somebody else writes to the leaf: the cursor gets a copy, and the leaf stays as it is.
+        let _latch = root.leaf().unwrap().latch();
+        assert!(cursor.get(&own, &key(1)).unwrap() && cursor.value().unwrap() == b"new");
+        assert!(cursor.next(&own).unwrap() && cursor.key() == key(2) && cursor.value().unwrap() == b"new");
+        assert!(cursor.next(&own).unwrap() && cursor.key() == key(4) && cursor.value().unwrap() == b"old");
+    }
+    assert!(matches!(root.leaf().unwrap().view().delta, leaf::Changes::Spilled { .. }));
+    write(&bench, &key(5), WriteOp::Insert(b"newer"), &status, &mut sequence);
+    write(&bench, &key(6), WriteOp::Delete, &status, &mut sequence);
+    assert!(cursor.next(&own).unwrap() && cursor.key() == key(5));
+    assert!(cursor.next(&own).unwrap() && cursor.key() == key(8));
+    assert!(!cursor.get(&own, &key(6)).unwrap() && cursor.get(&own, &key(5)).unwrap());
+}
+
+#[test]
+fn many_evictions_lose_nothing_and_keep_the_order_of_versions() {
+    let bench = Bench::new(64 << 20);
+    let (kept, undone) = (TxnStatus::new(1), TxnStatus::new(2));
+    let mut sequence = 0;
+    for round in 0..40u64 {
+        // So few that the leaf does not come to be consolidated, enough that they are not left in memory.
+        for n in 0..6 {
+            let value = [round as u8; 300];
+            write(&bench, &key(n), WriteOp::Update(&value), &kept, &mut sequence);
+            write(&bench, &key(100 + n), WriteOp::Insert(&value), &undone, &mut sequence);
+        }
+        let root = bench.tree.root.load_full();
+        if root.leaf().is_some() {
+            root.evict().unwrap();
+        }
+        if round == 30 {
+            kept.void(sequence - 6 * 12, sequence);
+        }
+    }
+    undone.abort();
+    let timestamp = bench.context.clock.publish(&kept);
+    let rows = scan(&bench.tree, &Reader::at(timestamp), true);
+    assert_eq!(rows.len(), 6);
+    assert!(rows.iter().all(|(_, value)| value[..] == [39; 300]));
+}
+
+#[test]
+fn undecided_writes_larger_than_the_cache_read_as_the_model_says() {
+    for seed in 200..203 {
+        let mut bench = Bench::new(96 << 10);
+        let mut random = Random(seed);
+        let mut model = Model::new();
+        for step in 0..20 {
+            let status = TxnStatus::new(step);
+            let (mut own, mut sequence) = (model.clone(), 0);
+            for _ in 0..random.below(3000) {
+                let key = key(random.below(8000));
+                match random.below(3) {
+                    0 => {
+                        write(&bench, &key, WriteOp::Delete, &status, &mut sequence);
+                        own.remove(&key);
+                    }
+                    _ => {
+                        let value = vec![step as u8; random.below(20) as usize];
+                        write(&bench, &key, WriteOp::Insert(&value), &status, &mut sequence);
+                        own.insert(key, value);
+                    }
+                }
+                if random.below(400) == 0 {
+                    let mut cursor = TreeCursor::new(bench.tree.clone());
+                    let reader = Reader { own: Some(&status), ..Reader::at(Timestamp::MAX) };
+                    assert_eq!(cursor.first(&reader).unwrap(), !own.is_empty());
+                }
+            }
+            if random.below(3) == 0 {
+                let reader = Reader { own: Some(&status), ..Reader::at(Timestamp::MAX) };
+                same(&scan(&bench.tree, &reader, random.below(2) == 0), &own, seed, step as usize);
+            }
+            match random.below(3) {
+                0 => status.abort(),
+                _ => {
+                    bench.context.clock.publish(&status);
+                    model = own;
+                }
+            }
+            if random.below(6) == 0 {
+                bench.checkpoint();
+            }
+            same(&scan(&bench.tree, &Reader::at(Timestamp::MAX), true), &model, seed, step as usize);
+        }
+    }
+}
