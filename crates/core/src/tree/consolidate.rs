@@ -19,7 +19,8 @@ use std::sync::Arc;
 pub(crate) struct Piece {
     /// First key it is responsible for; empty for the first piece (which keeps the leaf's own bound).
     pub low: Vec<u8>,
-    pub base: Block,
+    /// `None`: as it is.
+    pub base: Option<Block>,
     pub delta: Delta,
     pub history: Option<Arc<History>>,
 }
@@ -103,6 +104,8 @@ struct Folder<'a> {
     horizon: Timestamp,
     history: Vec<HistoryEntry<'a>>,
     runs: Vec<Run<'a>>,
+    /// Something changes the base.
+    committed: bool,
 }
 
 impl<'a> Folder<'a> {
@@ -120,6 +123,7 @@ impl<'a> Folder<'a> {
             self.runs.push(Run::Changed { key, value: in_base, undecided: chain.undecided });
             return;
         };
+        self.committed = true;
         self.horizon = self.horizon.max(newest);
         for pair in chain.committed.windows(2) {
             let ((end, _), (begin, past)) = (pair[0], pair[1]);
@@ -165,6 +169,9 @@ fn value_bytes(value: Value<'_>) -> usize {
     }
 }
 
+/// Where a piece begins, its base and its delta.
+type Cut = (Vec<u8>, Option<Block>, Delta);
+
 /// Cuts the merged runs into pieces.
 struct Cutter<'a> {
     base: &'a Block,
@@ -175,7 +182,7 @@ struct Cutter<'a> {
     kept_bytes: usize,
     low: Vec<u8>,
     last_key: Vec<u8>,
-    pieces: Vec<(Vec<u8>, Block, Delta)>,
+    pieces: Vec<Cut>,
 }
 
 impl<'a> Cutter<'a> {
@@ -187,7 +194,7 @@ impl<'a> Cutter<'a> {
         let low = std::mem::replace(&mut self.low, separator);
         let delta = std::mem::take(&mut self.delta);
         self.kept_bytes = 0;
-        self.pieces.push((low, self.builder.finish(), delta));
+        self.pieces.push((low, Some(self.builder.finish()), delta));
     }
 
     fn add(&mut self, run: &Run<'a>) {
@@ -203,12 +210,16 @@ impl<'a> Cutter<'a> {
                     self.builder.push(key, *value);
                     self.kept_bytes -= weight(key, Some(*value), &[]);
                 }
-                for version in undecided.iter().rev() {
-                    self.delta.add(key, version.status.clone(), version.sequence, version.op());
-                }
+                self.keep_undecided(key, undecided);
                 self.last_key.clear();
                 self.last_key.extend_from_slice(key);
             }
+        }
+    }
+
+    fn keep_undecided(&mut self, key: &[u8], undecided: &[&Version]) {
+        for version in undecided.iter().rev() {
+            self.delta.add(key, version.status.clone(), version.sequence, version.op());
         }
     }
 
@@ -233,9 +244,9 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    fn finish(mut self) -> Vec<(Vec<u8>, Block, Delta)> {
+    fn finish(mut self) -> Vec<Cut> {
         let last = self.builder.finish();
-        self.pieces.push((self.low, last, self.delta));
+        self.pieces.push((self.low, Some(last), self.delta));
         self.builder.give_back();
         self.pieces
     }
@@ -264,8 +275,15 @@ pub(crate) fn fold(
 ) -> Folded {
     let Content { view, base, delta, history } = *content;
     let history = history.map_or_else(Vec::new, |history| history.needed(active).collect());
-    let mut folder =
-        Folder { content: *content, base, active, horizon: view.horizon, history, runs: Vec::new() };
+    let mut folder = Folder {
+        content: *content,
+        base,
+        active,
+        horizon: view.horizon,
+        history,
+        runs: Vec::new(),
+        committed: false,
+    };
     folder.merge(delta);
     let (limit, appended) = match pieces {
         Pieces::One => (usize::MAX, false),
@@ -281,10 +299,19 @@ pub(crate) fn fold(
         last_key: Vec::new(),
         pieces: Vec::new(),
     };
+    // A base that nobody has changed need not be written again.
+    let keeps_base = !folder.committed && limit == usize::MAX;
     for run in &folder.runs {
-        cutter.add(run);
+        match run {
+            Run::Changed { key, undecided, .. } if keeps_base => cutter.keep_undecided(key, undecided),
+            _ if keeps_base => {}
+            _ => cutter.add(run),
+        }
     }
-    let cut = cutter.finish();
+    let mut cut = cutter.finish();
+    if keeps_base {
+        cut.iter_mut().for_each(|piece| piece.1 = None);
+    }
     let (horizon, mut history) = (folder.horizon, folder.history);
     if !history.is_empty() {
         // A key that the base does not have and that had no value for any snapshot needs no history to say so.
@@ -325,11 +352,7 @@ fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> (usize, bool
 }
 
 /// Gives each piece its part of the sorted history.
-fn with_history(
-    cut: Vec<(Vec<u8>, Block, Delta)>,
-    mut history: &[HistoryEntry<'_>],
-    active: &ActiveSnapshots,
-) -> Vec<Piece> {
+fn with_history(cut: Vec<Cut>, mut history: &[HistoryEntry<'_>], active: &ActiveSnapshots) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(cut.len());
     let mut cut = cut.into_iter().peekable();
     while let Some((low, base, delta)) = cut.next() {

@@ -6,9 +6,10 @@
 //! snapshot; look-ups of single keys never need that.
 
 use super::block::{Block, Value};
+use super::changes::Changes;
 use super::delta::{Delta, EntryRef, Version};
 use super::history::History;
-use super::leaf::{Changes, LeafView};
+use super::leaf::LeafView;
 use super::node::Node;
 use super::vacancy::{is_spent, Towards};
 use super::visibility::{seen, visible, Reader, Seen};

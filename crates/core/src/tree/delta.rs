@@ -224,6 +224,8 @@ struct Arena {
     next_chunk_bytes: usize,
     chunk_bytes: usize,
     random: u32,
+    /// The last node on each level.
+    last: [*mut Node; MAX_HEIGHT],
 }
 
 /// The keys and versions of a leaf since its base was made.
@@ -264,6 +266,7 @@ impl Delta {
                 next_chunk_bytes: FIRST_CHUNK_BYTES,
                 chunk_bytes: 0,
                 random: 0x9e37_79b9,
+                last: [null_mut(); MAX_HEIGHT],
             }),
         }
     }
@@ -300,7 +303,14 @@ impl Delta {
         let arena = unsafe { &mut *self.arena.get() };
         let head = wide_head(key);
         let mut links: [Option<NodeRef<'_>>; MAX_HEIGHT] = [None; MAX_HEIGHT];
-        let found = self.descend(head, key, false, |level, before| links[level] = before);
+        // SAFETY: null or nodes of this delta, complete.
+        let last = |level: usize| unsafe { NodeRef::new(arena.last[level]) };
+        let found = if last(0).is_some_and(|last| last.compare(head, key).is_lt()) {
+            links = std::array::from_fn(last);
+            None
+        } else {
+            self.descend(head, key, false, |level, before| links[level] = before)
+        };
         let existing = found.filter(|node| node.compare(head, key).is_eq());
         // Relaxed: written by pushes only, which the latch orders.
         let older = existing.map_or(null_mut(), |node| node.get().newest.load(Ordering::Relaxed));
@@ -308,7 +318,11 @@ impl Delta {
         match existing {
             // Release: publishes the version; pairs with the Acquire in `newest`.
             Some(node) => node.get().newest.store(version, Ordering::Release),
-            None => self.link_node(arena.node(key, head, version), &links),
+            None => {
+                let node = arena.node(key, head, version);
+                self.link_node(node, &links);
+                arena.note_last(node);
+            }
         }
         // Relaxed: counts; the latch orders their writers.
         self.versions.store(self.versions.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -552,6 +566,16 @@ impl Arena {
                 height: height as u32,
             });
             NonNull::new_unchecked(at)
+        }
+    }
+
+    /// A node that is linked, and perhaps the last.
+    fn note_last(&mut self, node: NonNull<Node>) {
+        let new = NodeRef { node, delta: PhantomData };
+        for level in 0..new.get().height as usize {
+            if new.next(level).is_none() {
+                self.last[level] = node.as_ptr();
+            }
         }
     }
 

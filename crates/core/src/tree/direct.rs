@@ -16,9 +16,10 @@
 
 use super::birth::Birth;
 use super::block::Block;
+use super::changes::Changes;
 use super::consolidate::shortest_separator;
 use super::delta::Delta;
-use super::leaf::{Archive, Base, Changes, Leaf, LeafView};
+use super::leaf::{Archive, Base, Leaf, LeafView};
 use super::node::Node;
 use super::structure::Structure;
 use super::Tree;

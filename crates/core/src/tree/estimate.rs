@@ -1,8 +1,9 @@
 //! How many entries a range has, from inner nodes and the leaves that are in memory; and samples of leaves for statistics.
 
 use super::block::Block;
+use super::changes::Changes;
 use super::delta::{Delta, EntryRef};
-use super::leaf::{Base, Changes};
+use super::leaf::Base;
 use super::node::{InnerView, Node};
 use super::Tree;
 use crate::Result;

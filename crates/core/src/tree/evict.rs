@@ -2,8 +2,9 @@
 //! and history go to the spill file.
 
 use super::blob::Blob;
-use super::delta::Version;
-use super::leaf::{Archive, Base, Changes, Leaf, LeafState, LeafView, SpilledBase};
+use super::changes::{Backing, Changes};
+use super::delta::{Delta, Version};
+use super::leaf::{Archive, Base, Leaf, LeafState, LeafView, SpilledBase};
 use super::node::Node;
 use super::spill::{SpilledDelta, SpilledHistory};
 use crate::cache::Evictable;
@@ -36,7 +37,7 @@ impl Evictable for Node {
         }
         let values = values + state.forget_blobs() as u64 + void_bytes(&view.delta) as u64;
         let base = evicted_base(leaf, &state, &view)?;
-        let delta = evicted_delta(leaf, &view)?;
+        let delta = evicted_delta(leaf, &state, &view)?;
         let history = evicted_history(leaf, &view)?;
         if base.is_none() && delta.is_none() && history.is_none() {
             return Ok(values);
@@ -104,24 +105,31 @@ fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Optio
     if let Some(image) = state.image_of(&view.base) {
         return Ok(Some(Base::Stored(image.clone())));
     }
-    let extent = leaf.shared.context.spill.write(block.bytes())?;
+    let extent = leaf.shared.context.spill.write_compressed(block.bytes())?;
     Ok(Some(Base::Spilled(Arc::new(SpilledBase { extent, blobs: block.blobs().to_vec() }))))
 }
 
-fn evicted_delta(leaf: &Leaf, view: &LeafView) -> Result<Option<Changes>> {
+fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Option<Changes>> {
+    let write = |older: Option<&SpilledDelta>, newer: &Delta| -> Result<Option<Changes>> {
+        let older = Arc::new(SpilledDelta::write(older, newer, &leaf.shared.context)?);
+        Ok(Some(Changes::Spilled { older, fresh: leaf.shared.no_delta.clone() }))
+    };
+    // Large values that were rolled back are in memory only, and go with a delta that is written without them.
+    let has_void = void_bytes(&view.delta) > 0;
     match &view.delta {
         Changes::Live(delta) if delta.is_empty() && !Arc::ptr_eq(delta, &leaf.shared.no_delta) => {
             Ok(Some(Changes::Live(leaf.shared.no_delta.clone())))
         }
-        Changes::Live(delta) if delta.memory() > SMALL_DELTA_BYTES || void_bytes(&view.delta) > 0 => {
-            let older = Arc::new(SpilledDelta::write(None, delta, &leaf.shared.context)?);
-            Ok(Some(Changes::Spilled { older, fresh: leaf.shared.no_delta.clone() }))
-        }
-        Changes::Spilled { older, fresh }
-            if fresh.memory() > SMALL_DELTA_BYTES || void_bytes(&view.delta) > 0 =>
-        {
-            let older = Arc::new(SpilledDelta::write(Some(older), fresh, &leaf.shared.context)?);
-            Ok(Some(Changes::Spilled { older, fresh: leaf.shared.no_delta.clone() }))
+        Changes::Live(delta) if has_void => write(None, delta),
+        Changes::Live(delta) if delta.memory() > SMALL_DELTA_BYTES => match state.backing.as_ref() {
+            Some(Backing { older, fresh, .. }) if fresh.memory() <= SMALL_DELTA_BYTES => {
+                Ok(Some(Changes::Spilled { older: older.clone(), fresh: fresh.clone() }))
+            }
+            Some(backing) if backing.takes_another_run(delta) => write(Some(&backing.older), &backing.fresh),
+            _ => write(None, delta),
+        },
+        Changes::Spilled { older, fresh } if has_void || fresh.memory() > SMALL_DELTA_BYTES => {
+            write(Some(older), fresh)
         }
         _ => Ok(None),
     }

@@ -13,15 +13,15 @@
 use super::birth::Birth;
 use super::blob::Blob;
 use super::block::Block;
+use super::changes::{Backing, Changes};
 use super::delta::Delta;
 use super::history::History;
 use super::node::Node;
 use super::past::{self, Counted};
-use super::spill::{DeltaSize, SpilledDelta, SpilledHistory};
+use super::spill::SpilledHistory;
 use super::vacancy::Vacancy;
 use super::visibility::Reader;
-use super::{Shared, TreeContext};
-use crate::mvcc::State;
+use super::Shared;
 use crate::store::{Extent, SpillExtent};
 use crate::types::Timestamp;
 use crate::{Error, Result};
@@ -112,71 +112,6 @@ impl Base {
             (Base::Stored(a), Base::Stored(b)) => Arc::ptr_eq(a, b),
             (Base::Spilled(a), Base::Spilled(b)) => Arc::ptr_eq(a, b),
             _ => false,
-        }
-    }
-}
-
-#[derive(Clone)]
-pub(crate) enum Changes {
-    Live(Arc<Delta>),
-    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`Leaf::delta`]; who only pushes does not have to read.
-    Spilled {
-        older: Arc<SpilledDelta>,
-        fresh: Arc<Delta>,
-    },
-}
-
-impl Changes {
-    /// The delta that writers push onto.
-    #[inline]
-    pub(super) fn newest(&self) -> &Arc<Delta> {
-        match self {
-            Changes::Live(delta) | Changes::Spilled { fresh: delta, .. } => delta,
-        }
-    }
-
-    /// Likewise, but with `newest` for writers to push onto.
-    fn with_newest(&self, newest: Arc<Delta>) -> Changes {
-        match self {
-            Changes::Live(_) => Changes::Live(newest),
-            Changes::Spilled { older, .. } => Changes::Spilled { older: older.clone(), fresh: newest },
-        }
-    }
-
-    /// What it holds, wherever it is.
-    #[inline]
-    pub(super) fn size(&self) -> DeltaSize {
-        match self {
-            Changes::Live(delta) => DeltaSize::of(delta),
-            Changes::Spilled { older, fresh } => older.size().plus(DeltaSize::of(fresh)),
-        }
-    }
-
-    /// All of it in memory. The latch is held.
-    pub(super) fn read(&self, context: &TreeContext) -> Result<Arc<Delta>> {
-        match self {
-            Changes::Live(delta) => Ok(delta.clone()),
-            Changes::Spilled { older, fresh } => Ok(Arc::new(older.read_with(fresh, context)?)),
-        }
-    }
-
-    fn memory(&self) -> usize {
-        match self {
-            Changes::Live(delta) => delta.memory(),
-            Changes::Spilled { older, fresh } => older.memory() + fresh.memory(),
-        }
-    }
-
-    /// Whether some of it is neither committed nor rolled back.
-    pub(super) fn is_undecided(&self) -> bool {
-        let undecided = |delta: &Delta| {
-            delta
-                .iter()
-                .any(|entry| entry.newest().is_some_and(|version| version.status.state() == State::Active))
-        };
-        match self {
-            Changes::Live(delta) => undecided(delta),
-            Changes::Spilled { older, fresh } => older.is_undecided() || undecided(fresh),
         }
     }
 }
@@ -288,6 +223,8 @@ pub(crate) struct LeafState {
     pub listed: bool,
     /// Bytes charged to the cache.
     charged: u64,
+    /// Of the view's delta, if it was read back from the spill file.
+    pub backing: Option<Backing>,
     /// What the context's sums contain of it.
     counted: Option<Counted>,
     registered: bool,
@@ -418,7 +355,8 @@ impl Leaf {
     /// Replaces the view and accounts for the difference.
     pub(crate) fn publish(&self, state: &mut LeafState, view: LeafView) {
         debug_assert!(self.vacancy.is_occupied() || view.is_vacant(), "content without `Tree::occupy`");
-        let memory = view.memory();
+        state.backing = state.backing.take().filter(|backing| backing.is_of(&view.delta));
+        let memory = view.memory() + state.backing.as_ref().map_or(0, |backing| backing.memory() as u64);
         past::count(&self.shared.context, &mut state.counted, &view.history);
         self.view.store(Arc::new(view));
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
@@ -440,6 +378,15 @@ impl Leaf {
     pub(crate) fn pushed_unseen(&self) {
         // Release: as in `publish`; the version was pushed before.
         self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// What is to be pushed onto as well, if the delta has a backing.
+    pub(crate) fn backing_delta(&self, state: &mut LeafState) -> Option<Arc<Delta>> {
+        let backing = state.backing.as_mut()?;
+        if Arc::ptr_eq(&backing.fresh, &self.shared.no_delta) {
+            backing.fresh = Arc::new(Delta::new());
+        }
+        Some(backing.fresh.clone())
     }
 
     /// Accounts for a delta that grew by `bytes`.
@@ -539,6 +486,7 @@ impl Leaf {
                             // Nobody pushes meanwhile, so that nothing is lost.
                             delta.add_newer(fresh);
                             let delta = Arc::new(delta);
+                            state.backing = Some(Backing::new(&delta, older.clone(), fresh.clone()));
                             let view = LeafView { delta: Changes::Live(delta.clone()), ..(*now).clone() };
                             self.publish(&mut state, view);
                             return Ok(delta);

@@ -7,10 +7,11 @@
 use super::blob::Blob;
 use super::block::{Block, Value};
 use super::builder::BlockBuilder;
+use super::changes::Changes;
 use super::consolidate::shortest_separator;
 use super::delta::Delta;
 use super::history::History;
-use super::leaf::{Archive, Base, Changes, Image, Leaf, LeafView};
+use super::leaf::{Archive, Base, Image, Leaf, LeafView};
 use super::node::{Inner, InnerView, Node, MAX_CHILDREN};
 use super::structure::{Structure, LEFT_FREE};
 use super::{Tree, MAX_KEY_BYTES};

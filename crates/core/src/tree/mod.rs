@@ -17,6 +17,7 @@ mod birth;
 pub mod blob;
 pub mod block;
 pub mod builder;
+mod changes;
 mod columns;
 mod consolidate;
 mod convert;

@@ -72,7 +72,7 @@ impl SpilledDelta {
         context: &TreeContext,
     ) -> Result<SpilledDelta> {
         match older {
-            Some(older) if older.runs.len() >= MOST_RUNS => {
+            Some(older) if older.is_full() => {
                 SpilledDelta::write(None, &older.read_with(newer, context)?, context)
             }
             Some(older) => {
@@ -85,6 +85,11 @@ impl SpilledDelta {
                 Ok(SpilledDelta { runs: vec![run], size: DeltaSize::of(newer) })
             }
         }
+    }
+
+    /// Whether it takes no other run.
+    pub(crate) fn is_full(&self) -> bool {
+        self.runs.len() >= MOST_RUNS
     }
 
     /// What it held in memory.

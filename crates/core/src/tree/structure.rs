@@ -1,8 +1,10 @@
 //! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`].
 
 use super::birth::Fate;
+use super::block::Block;
+use super::changes::Changes;
 use super::consolidate::{fold, Folded, Piece, Pieces};
-use super::leaf::{Archive, Base, Changes, Image, Latched, Leaf, LeafView};
+use super::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
 use super::node::{Inner, InnerView, Node, MAX_CHILDREN};
 use super::visibility::Content;
 use super::Tree;
@@ -125,7 +127,14 @@ impl Tree {
         }
         let history = leaf.read_history(&view.history)?;
         let content = Content { view, base: &base, delta: &delta, history: history.as_deref() };
-        Ok(Some(fold(&content, &active, self.shared.spec.block_bytes as usize, pieces)))
+        let mut folded = fold(&content, &active, self.shared.spec.block_bytes as usize, pieces);
+        if matches!(fate, Some(Fate::Void | Fate::Open)) {
+            // It is not the leaf's base that stays as it is.
+            for piece in &mut folded.pieces {
+                piece.base.get_or_insert_with(Block::empty);
+            }
+        }
+        Ok(Some(folded))
     }
 
     /// Folds into one base, whatever its size. The latch is held.
@@ -190,7 +199,7 @@ impl Tree {
         for (i, (piece, bound)) in pieces.into_iter().zip(bounds).enumerate() {
             let high = bounds.get(i + 1).or(old.high.as_ref()).cloned();
             let low = piece.low.clone();
-            let view = view_of(piece, bound.clone(), high, horizon);
+            let view = view_of(piece, old, bound.clone(), high, horizon);
             let node = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), view)));
             self.list_new(&node);
             self.note_past(&node);
@@ -279,20 +288,22 @@ fn publish_piece(
     high: Option<Arc<[u8]>>,
     horizon: u64,
 ) {
-    state.clean = None;
-    state.early = None;
+    if piece.base.is_some() {
+        state.clean = None;
+        state.early = None;
+    }
     state.deletions = 0;
     state.fold_again_at = piece.delta.memory() * 2;
     state.deletions_again_at = piece.delta.versions() * 2;
-    leaf.publish(state, view_of(piece, old.low.clone(), high, horizon));
+    leaf.publish(state, view_of(piece, old, old.low.clone(), high, horizon));
 }
 
-/// A piece as the content of a leaf responsible for the keys from `low` to `high`.
-fn view_of(piece: Piece, low: Arc<[u8]>, high: Option<Arc<[u8]>>, horizon: u64) -> LeafView {
+/// A piece of `old` as the content of a leaf responsible for the keys from `low` to `high`.
+fn view_of(piece: Piece, old: &LeafView, low: Arc<[u8]>, high: Option<Arc<[u8]>>, horizon: u64) -> LeafView {
     LeafView {
         low,
         high,
-        base: Base::Loaded(Arc::new(piece.base)),
+        base: piece.base.map_or_else(|| old.base.clone(), |base| Base::Loaded(Arc::new(base))),
         delta: Changes::Live(Arc::new(piece.delta)),
         history: Archive::of(piece.history),
         horizon,

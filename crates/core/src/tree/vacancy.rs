@@ -12,8 +12,9 @@
 //! * Children move between nodes only while [`Changes`] is odd: a descent that passed something by starts again if it has changed.
 
 use super::block::Block;
+use super::changes;
 use super::delta::{Delta, EntryRef, Version, VersionOp};
-use super::leaf::{self, Base, Image, Latched, Leaf, LeafView};
+use super::leaf::{Base, Image, Latched, Leaf, LeafView};
 use super::node::{InnerView, Node};
 use super::structure::{mark_dirty, Structure};
 use super::Tree;
@@ -132,7 +133,7 @@ impl LeafView {
     /// Whether nothing but history is there.
     pub(super) fn is_vacant(&self) -> bool {
         matches!(&self.base, Base::Loaded(block) if block.is_empty())
-            && matches!(&self.delta, leaf::Changes::Live(delta) if delta.is_empty())
+            && matches!(&self.delta, changes::Changes::Live(delta) if delta.is_empty())
     }
 }
 

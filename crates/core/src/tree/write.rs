@@ -1,8 +1,9 @@
 //! Pushing versions onto the deltas of leaves, one or many at a time.
 
 use super::blob::Blob;
+use super::changes::Changes;
 use super::delta::VersionOp;
-use super::leaf::{Base, Changes, LeafState, LeafView};
+use super::leaf::{Base, LeafState, LeafView};
 use super::node::Node;
 use super::{Tree, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::mvcc::TxnStatus;
@@ -115,29 +116,33 @@ impl Tree {
             view = leaf.view();
         }
         let delta = view.delta.newest();
-        let before = delta.memory();
-        let op = match blob {
-            Some(blob) => VersionOp::Blob(blob),
-            None => VersionOp::of(&first.op),
+        let backing = leaf.backing_delta(&mut state);
+        let memory = || delta.memory() + backing.as_ref().map_or(0, |backing| backing.memory());
+        let before = memory();
+        let push = |write: &Write<'_>, op: VersionOp<'_>| {
+            // SAFETY: the leaf's latch is held, and `delta` is what writers push onto in its current view.
+            unsafe { delta.push(write.key, write.status.clone(), write.sequence, op) };
+            if let Some(backing) = &backing {
+                // SAFETY: as above; it is pushed onto here only.
+                unsafe { backing.push(write.key, write.status.clone(), write.sequence, op) };
+            }
         };
-        // SAFETY: the leaf's latch is held, and `delta` is the live delta of its current view.
-        unsafe { delta.push(first.key, first.status.clone(), first.sequence, op) };
+        push(first, blob.map_or(VersionOp::of(&first.op), VersionOp::Blob));
         // So much that a run makes no leaf of many times the size of a block.
         let enough = before + 2 * self.shared.spec.block_bytes as usize;
         let more = writes[1..].iter().take_while(|write| {
-            let fits = delta.memory() < enough && view.holds(write.key);
+            let fits = memory() < enough && view.holds(write.key);
             fits && write.key.len() <= MAX_KEY_BYTES && !self.is_large(write)
         });
         let mut count = 1;
         for write in more {
-            // SAFETY: as above.
-            unsafe { delta.push(write.key, write.status.clone(), write.sequence, VersionOp::of(&write.op)) };
+            push(write, VersionOp::of(&write.op));
             count += 1;
         }
         if matches!(view.delta, Changes::Spilled { .. }) {
             leaf.pushed_unseen();
         }
-        leaf.grew(&mut state, (delta.memory() - before) as u64);
+        leaf.grew(&mut state, (memory() - before) as u64);
         let deletions = writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
         state.deletions += deletions;
         if deletions > 0 && matches!(&view.base, Base::Loaded(block) if block.len() <= view.delta.size().keys)

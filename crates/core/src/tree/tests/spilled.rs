@@ -37,7 +37,7 @@ fn entries_in_no_order_are_not_read_back_to_be_written() {
 fn evicted(bench: &Bench) -> Arc<Node> {
     let root = bench.tree.root.load_full();
     root.evict().unwrap();
-    assert!(matches!(root.leaf().unwrap().view().delta, leaf::Changes::Spilled { .. }));
+    assert!(matches!(root.leaf().unwrap().view().delta, changes::Changes::Spilled { .. }));
     root
 }
 
@@ -61,12 +61,47 @@ fn a_cursor_sees_what_is_pushed_onto_a_spilled_leaf() {
         assert!(cursor.next(&own).unwrap() && cursor.key() == key(2) && cursor.value().unwrap() == b"new");
         assert!(cursor.next(&own).unwrap() && cursor.key() == key(4) && cursor.value().unwrap() == b"old");
     }
-    assert!(matches!(root.leaf().unwrap().view().delta, leaf::Changes::Spilled { .. }));
+    assert!(matches!(root.leaf().unwrap().view().delta, changes::Changes::Spilled { .. }));
     write(&bench, &key(5), WriteOp::Insert(b"newer"), &status, &mut sequence);
     write(&bench, &key(6), WriteOp::Delete, &status, &mut sequence);
     assert!(cursor.next(&own).unwrap() && cursor.key() == key(5));
     assert!(cursor.next(&own).unwrap() && cursor.key() == key(8));
     assert!(!cursor.get(&own, &key(6)).unwrap() && cursor.get(&own, &key(5)).unwrap());
+}
+
+#[test]
+fn what_was_read_back_is_not_written_again() {
+    let bench = Bench::new(64 << 20);
+    let status = TxnStatus::new(1);
+    let mut sequence = 0;
+    for n in 0..60 {
+        write(&bench, &key(2 * n), WriteOp::Insert(b"old"), &status, &mut sequence);
+    }
+    evicted(&bench);
+    let own = Reader { own: Some(&status), ..Reader::at(0) };
+    let written = || bench.context.spill.moved_bytes().0;
+    let all = written();
+    for _ in 0..5 {
+        assert_eq!(scan(&bench.tree, &own, true).len(), 60);
+        evicted(&bench);
+    }
+    assert_eq!(written(), all);
+    // What is pushed onto it meanwhile is not lost, whether it is in memory or not, and is all that is written.
+    for n in 0..60 {
+        if n % 20 == 10 {
+            assert_eq!(scan(&bench.tree, &own, true).len(), 60 + n as usize);
+        }
+        write(&bench, &key(2 * n + 1), WriteOp::Insert(&[7; 60]), &status, &mut sequence);
+        if n % 5 == 0 {
+            evicted(&bench);
+        }
+    }
+    assert!(written() < 6 * all, "{} of {all}", written());
+    assert_eq!(scan(&bench.tree, &own, false).len(), 120);
+    let root = bench.tree.root.load_full();
+    let leaf = root.leaf().unwrap();
+    let charged = leaf.charged(&leaf.latch());
+    assert!(bench.context.cache.used() == charged, "{} charged", bench.context.cache.used());
 }
 
 #[test]

@@ -1,0 +1,105 @@
+//! What was changed in a leaf since its base was made: a delta in memory, or in the spill file with one in memory on top.
+//!
+//! A delta that was read back keeps its place in the spill file as its [`Backing`]: the next eviction has only to write what was pushed since.
+
+use super::delta::Delta;
+use super::spill::{DeltaSize, SpilledDelta};
+use super::TreeContext;
+use crate::mvcc::State;
+use crate::Result;
+use std::sync::{Arc, Weak};
+
+#[derive(Clone)]
+pub(crate) enum Changes {
+    Live(Arc<Delta>),
+    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`super::leaf::Leaf::delta`]; who only pushes does not have to read.
+    Spilled {
+        older: Arc<SpilledDelta>,
+        fresh: Arc<Delta>,
+    },
+}
+
+impl Changes {
+    /// The delta that writers push onto.
+    #[inline]
+    pub(super) fn newest(&self) -> &Arc<Delta> {
+        match self {
+            Changes::Live(delta) | Changes::Spilled { fresh: delta, .. } => delta,
+        }
+    }
+
+    /// Likewise, but with `newest` for writers to push onto.
+    pub(super) fn with_newest(&self, newest: Arc<Delta>) -> Changes {
+        match self {
+            Changes::Live(_) => Changes::Live(newest),
+            Changes::Spilled { older, .. } => Changes::Spilled { older: older.clone(), fresh: newest },
+        }
+    }
+
+    /// What it holds, wherever it is.
+    #[inline]
+    pub(super) fn size(&self) -> DeltaSize {
+        match self {
+            Changes::Live(delta) => DeltaSize::of(delta),
+            Changes::Spilled { older, fresh } => older.size().plus(DeltaSize::of(fresh)),
+        }
+    }
+
+    /// All of it in memory. The latch is held.
+    pub(super) fn read(&self, context: &TreeContext) -> Result<Arc<Delta>> {
+        match self {
+            Changes::Live(delta) => Ok(delta.clone()),
+            Changes::Spilled { older, fresh } => Ok(Arc::new(older.read_with(fresh, context)?)),
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Changes::Live(delta) => delta.memory(),
+            Changes::Spilled { older, fresh } => older.memory() + fresh.memory(),
+        }
+    }
+
+    /// Whether some of it is neither committed nor rolled back.
+    pub(super) fn is_undecided(&self) -> bool {
+        let undecided = |delta: &Delta| {
+            delta
+                .iter()
+                .any(|entry| entry.newest().is_some_and(|version| version.status.state() == State::Active))
+        };
+        match self {
+            Changes::Live(delta) => undecided(delta),
+            Changes::Spilled { older, fresh } => older.is_undecided() || undecided(fresh),
+        }
+    }
+}
+
+/// A delta in memory is `older`, which is in the spill file, and what came since.
+pub(crate) struct Backing {
+    /// The delta in memory.
+    live: Weak<Delta>,
+    pub older: Arc<SpilledDelta>,
+    /// What came since, a second time; pushed onto like the delta itself.
+    pub fresh: Arc<Delta>,
+}
+
+impl Backing {
+    /// Of `live`, which was read from `older`, with `fresh` on top.
+    pub(crate) fn new(live: &Arc<Delta>, older: Arc<SpilledDelta>, fresh: Arc<Delta>) -> Backing {
+        Backing { live: Arc::downgrade(live), older, fresh }
+    }
+
+    /// Whether it is about these changes.
+    pub(crate) fn is_of(&self, changes: &Changes) -> bool {
+        matches!(changes, Changes::Live(delta) if std::ptr::eq(self.live.as_ptr(), Arc::as_ptr(delta)))
+    }
+
+    /// Whether another run costs less than to write all of `live` anew, which leaves one run.
+    pub(crate) fn takes_another_run(&self, live: &Delta) -> bool {
+        !self.older.is_full() && self.fresh.memory() < live.memory() / 2
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.older.memory() + self.fresh.memory()
+    }
+}
