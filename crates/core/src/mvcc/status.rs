@@ -26,7 +26,7 @@ pub struct TxnStatus {
     id: TxnId,
     state: AtomicU64,
     has_voids: AtomicBool,
-    /// Sequence ranges (after, through] rolled back to savepoints.
+    /// Sequence ranges (after, through] rolled back to savepoints: ascending, with gaps between them.
     voids: RwLock<Vec<(u32, u32)>>,
 }
 
@@ -83,8 +83,12 @@ impl TxnStatus {
             return;
         }
         let mut voids = self.voids.write();
-        voids.retain(|range| range.0 < after);
-        voids.push((after, through));
+        let kept = voids.partition_point(|range| range.0 < after);
+        voids.truncate(kept);
+        match voids.last_mut() {
+            Some(last) if last.1 >= after => last.1 = through.max(last.1),
+            _ => voids.push((after, through)),
+        }
         // Release: pairs with the Acquire in `is_void`.
         self.has_voids.store(true, Ordering::Release);
     }
@@ -95,7 +99,9 @@ impl TxnStatus {
         if !self.has_voids.load(Ordering::Acquire) {
             return false;
         }
-        self.voids.read().iter().any(|&(after, through)| sequence > after && sequence <= through)
+        let voids = self.voids.read();
+        let before = voids.partition_point(|range| range.0 < sequence);
+        before > 0 && sequence <= voids[before - 1].1
     }
 }
 
@@ -112,5 +118,26 @@ mod tests {
         assert!(!status.is_void(1) && status.is_void(2) && status.is_void(7) && !status.is_void(8));
         status.void(7, 9);
         assert!(status.is_void(8) && status.is_void(4));
+    }
+
+    #[test]
+    fn ten_thousand_rolled_back_savepoints_are_as_cheap_to_ask_for_as_one() {
+        // Of ten writes after each savepoint one stays.
+        const SAVEPOINTS: u32 = 10_000;
+        let status = TxnStatus::new(1);
+        (0..SAVEPOINTS).for_each(|n| status.void(n * 10 + 1, n * 10 + 10));
+        let void = |sequence: u32| sequence > 0 && sequence % 10 != 1;
+        let began = std::time::Instant::now();
+        for sequence in 0..=SAVEPOINTS * 10 {
+            assert_eq!(status.is_void(sequence), void(sequence), "{sequence}");
+        }
+        // A walk over all ranges takes 500 times that.
+        assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
+        // Those that touch are one.
+        (0..SAVEPOINTS).for_each(|n| status.void(200_000 + n, 200_001 + n));
+        assert_eq!(status.voids.read().len(), SAVEPOINTS as usize + 1);
+        // A savepoint before them all.
+        status.void(0, 300_000);
+        assert_eq!(*status.voids.read(), [(0, 300_000)]);
     }
 }
