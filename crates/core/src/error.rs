@@ -140,6 +140,12 @@ pub enum Error {
         /// The limit.
         maximum: u64,
     },
+    /// A transaction has written as often as it can: its writes are counted in 32 bits.
+    #[error("the transaction has made {maximum} changes of rows and index entries, and one can make no more: commit more often")]
+    TooManyChanges {
+        /// Changes that it has made.
+        maximum: u32,
+    },
     /// Memory budget could not be met.
     #[error("out of memory: {0}")]
     OutOfMemory(&'static str),

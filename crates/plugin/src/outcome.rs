@@ -145,5 +145,7 @@ fn of_error(error: &Error) -> Status {
         Error::ReadOnly(_) => Status::ReadOnly,
         Error::TooLarge { .. } => Status::TooLarge,
         Error::OutOfMemory(_) => Status::OutOfMemory,
+        // No number of the server says it; the text does.
+        Error::TooManyChanges { .. } => Status::Io,
     }
 }

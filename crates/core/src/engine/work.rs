@@ -200,12 +200,10 @@ impl Work {
 
     /// The number of the next write.
     pub(super) fn next_sequence(&self) -> Result<u32> {
-        let too_long = Error::TooLarge {
-            what: "transaction",
-            bytes: u64::from(u32::MAX),
-            maximum: u64::from(u32::MAX) - 1,
-        };
-        self.sequence.checked_add(1).filter(|&s| s != u32::MAX).ok_or(too_long)
+        self.sequence
+            .checked_add(1)
+            .filter(|&s| s != u32::MAX)
+            .ok_or(Error::TooManyChanges { maximum: u32::MAX - 1 })
     }
 
     pub(super) fn write_row(
