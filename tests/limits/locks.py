@@ -3,8 +3,9 @@
 
 Statements that lock many rows or many missing keys run with Teak and with InnoDB on one server; prints the seconds, the
 growth of the resident memory (and its growth over the server's peak before), and how many rows another session inserted
-meanwhile. With --check the time with Teak must not be more than four times InnoDB's, and not more than a second beside
-that: enough to tell a cost that grows with the square.
+meanwhile. With --check the time of missing keys with Teak must not be more than four times InnoDB's, and a second beside
+that: enough to tell a cost that grows with the square. Locks of consecutive rows must take less than 2 MiB, and those of
+scattered ones not more than teak_lock_max_size and 4 MiB.
 """
 
 import argparse
@@ -47,7 +48,13 @@ class Inserter(threading.Thread):
 class Run:
     def __init__(self, server):
         self.server = server
-        self.failed = 0
+        self.failed = self.lock_bytes = 0
+
+    def check_locks(self, most):
+        """The last statement's locks took at most so many bytes."""
+        if self.lock_bytes > most:
+            print(f"  FAILED: {self.lock_bytes / MIB:.2f} MiB of locks, {most / MIB:.0f} are allowed")
+            self.failed += 1
 
     def execute(self, *statements):
         connection = self.server.connect(autocommit=True, read_timeout=600)
@@ -75,13 +82,13 @@ class Run:
             grown = self.resident() - before
             meanwhile = f", {inserter.stop()}" if inserter else ""
             cursor.execute("SHOW GLOBAL STATUS LIKE 'Teak_lock_memory'")
-            locks = [f", locks {int(value) / MIB:.1f} MiB" for _, value in cursor.fetchall()]
+            self.lock_bytes = sum(int(value) for _, value in cursor.fetchall())
             began = time.monotonic()
             cursor.execute("ROLLBACK")
             end = time.monotonic() - began
         connection.close()
-        print(f"{name:<44} {seconds:7.2f} s, rollback {end:.2f} s, resident {grown / MIB:+7.1f} MiB{''.join(locks)}{meanwhile}",
-              flush=True)
+        print(f"{name:<44} {seconds:7.2f} s, rollback {end:.2f} s, resident {grown / MIB:+7.1f} MiB, "
+              f"locks {self.lock_bytes / MIB:.2f} MiB{meanwhile}", flush=True)
         return seconds
 
     def missing_keys(self, rows):
@@ -108,9 +115,20 @@ class Run:
                 "CREATE OR REPLACE TABLE u (id INT PRIMARY KEY, x INT) ENGINE=" + engine,
                 "CREATE OR REPLACE TABLE v (id INT AUTO_INCREMENT PRIMARY KEY, x INT) ENGINE=" + engine,
                 f"INSERT INTO u SELECT seq, seq FROM seq_1_to_{rows}")
-            self.timed(f"{engine}: UPDATE of {rows}", "UPDATE u SET x = x + 1")
-            self.timed(f"{engine}: INSERT ... SELECT of {rows}", "INSERT INTO v (x) SELECT x FROM u")
-            self.timed(f"{engine}: SELECT ... FOR UPDATE of {rows}", "SELECT SUM(x) FROM u FOR UPDATE")
+            for name, statement in (("UPDATE", "UPDATE u SET x = x + 1"),
+                                    ("INSERT ... SELECT", "INSERT INTO v (x) SELECT x FROM u"),
+                                    ("SELECT ... FOR UPDATE", "SELECT SUM(x) FROM u FOR UPDATE")):
+                self.timed(f"{engine}: {name} of {rows}", statement)
+                self.check_locks(2 * MIB)
+
+    def scattered_rows(self, rows):
+        self.execute("CREATE OR REPLACE TABLE s (id BINARY(16) PRIMARY KEY, x INT)",
+                     f"INSERT INTO s SELECT UNHEX(MD5(seq)), seq FROM seq_1_to_{rows}",
+                     "SET GLOBAL teak_lock_max_size = 8 << 20")
+        self.timed(f"Teak: FOR UPDATE of {rows} scattered", "SELECT SUM(x) FROM s FOR UPDATE")
+        self.check_locks(12 * MIB)
+        self.execute("SET GLOBAL teak_lock_max_size = DEFAULT")
+        self.timed("Teak: the same, enough memory", "SELECT SUM(x) FROM s FOR UPDATE")
 
 
 def main():
@@ -132,6 +150,7 @@ def main():
             run.missing_keys(rows)
         for rows in arguments.rows:
             run.many_rows(rows)
+            run.scattered_rows(rows // 3)
     finally:
         server.stop()
     sys.exit(1 if arguments.check and run.failed else 0)

@@ -11,3 +11,6 @@ trap 'rm -rf "$BUILD/limits/short/data"' EXIT
 # Ten times the cache, and much more than the allowance.
 /usr/bin/python3 "$ROOT/tests/limits/large_values.py" --cache-mib 16 --texts-mib 160 --allowance-mib 190 --single-mib 30 \
     --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/short"
+# Many locks of one transaction: no cost that grows with the square, and memory that is bounded.
+/usr/bin/python3 "$ROOT/tests/limits/locks.py" --check --missing 20000 --rows 100000 \
+    --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/short"

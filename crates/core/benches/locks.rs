@@ -29,7 +29,7 @@ fn processor_time() -> Duration {
 
 /// `waiters` sessions wait for one row for the time `held`; then its holder lets go, and each passes it on.
 fn hot_row(waiters: u64, held: Duration) {
-    let manager = LockManager::new();
+    let manager = LockManager::default();
     let mut first = owner(&manager, 1);
     first.lock(1, b"row", LockMode::Exclusive, &WaitRequest::no_wait()).expect("a free row");
     let start = std::thread::scope(|scope| {
@@ -56,7 +56,7 @@ fn hot_row(waiters: u64, held: Duration) {
 
 /// One transaction finds `keys` keys missing, in an order of its own; another one inserts beside them.
 fn missing_keys(keys: u64) {
-    let manager = LockManager::new();
+    let manager = LockManager::default();
     let done = AtomicBool::new(false);
     let (time, inserts) = std::thread::scope(|scope| {
         let (manager, done) = (&manager, &done);

@@ -125,6 +125,9 @@ pub struct Options {
     pub history_full: HistoryFull,
     /// Of a snapshot older than this the observer is told; zero: never. Dynamic.
     pub snapshot_warn_age: Duration,
+    /// When all locks take more memory than this, in bytes, transactions that lock many rows of a tree lock everything between the least
+    /// and the greatest of them instead; 0: a quarter of the cache. Dynamic.
+    pub lock_max_bytes: u64,
     /// Table files that are open at a time, as a rule. By default a quarter of the
     /// process's limit of descriptors, but at least 50.
     pub open_files: usize,
@@ -153,6 +156,7 @@ impl Options {
             history_max_bytes: 64 << 30,
             history_full: HistoryFull::FailOldest,
             snapshot_warn_age: Duration::from_secs(3600),
+            lock_max_bytes: 0,
             open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(50),
             dictionary_sample_bytes: 12 << 20,
             background: true,

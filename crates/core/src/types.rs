@@ -60,7 +60,7 @@ pub enum WriteOp<'a> {
 }
 
 /// Strength of a row or range lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockMode {
     /// Compatible with other shared locks.
     Shared,
@@ -87,15 +87,23 @@ pub struct WaitRequest<'a> {
     /// Asked when the wait is woken by `interrupt` and about once a second; `true` ends the wait with
     /// [`crate::Error::Interrupted`].
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
+    /// Called once, before the first sleep. Whether `waits_for` is to be called: naming all who are ahead costs as much as the queue is long.
+    pub before_wait: &'a (dyn Fn() -> bool + Sync),
     /// Called before the first sleep with the ids of the transactions waited for, those ahead in the queue included; again later with those
     /// that came to go first.
-    pub before_wait: &'a (dyn Fn(&[TxnId]) + Sync),
+    pub waits_for: &'a (dyn Fn(&[TxnId]) + Sync),
 }
 
 impl WaitRequest<'static> {
     /// Waits up to `timeout`, not interruptible.
     pub fn waiting(timeout: Duration) -> WaitRequest<'static> {
-        WaitRequest { policy: WaitPolicy::Wait, timeout, interrupted: &|| false, before_wait: &|_| () }
+        WaitRequest {
+            policy: WaitPolicy::Wait,
+            timeout,
+            interrupted: &|| false,
+            before_wait: &|| false,
+            waits_for: &|_| (),
+        }
     }
 
     /// Does not wait.

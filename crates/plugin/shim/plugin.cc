@@ -15,7 +15,7 @@ using teak::plugin;
 
 /* ---- variables -------------------------------------------------------------------------------- */
 
-unsigned long long cache_size, checkpoint_log_size, log_segment_size, history_max_size, spill_max_size;
+unsigned long long cache_size, checkpoint_log_size, log_segment_size, history_max_size, lock_max_size, spill_max_size;
 unsigned long flush_log_at_trx_commit, history_full, snapshot_warn_age;
 char* data_home_dir;
 char* tmp_dir;
@@ -37,6 +37,9 @@ void set_checkpoint_log_size(THD*, st_mysql_sys_var*, void* variable, const void
 }
 void set_history_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_history_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+}
+void set_lock_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_lock_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
 }
 void set_history_full(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_history_full(plugin.engine, static_cast<uint32_t>(assign<unsigned long>(variable, value)));
@@ -93,6 +96,11 @@ MYSQL_SYSVAR_ULONG(snapshot_warn_age, snapshot_warn_age, PLUGIN_VAR_RQCMDARG,
 MYSQL_SYSVAR_ULONGLONG(spill_max_size, spill_max_size, PLUGIN_VAR_RQCMDARG,
                        "Disk that changes of large transactions and sorting may take, in bytes", nullptr,
                        set_spill_max_size, 64ULL << 30, 1ULL << 20, LLONG_MAX, 1 << 20);
+MYSQL_SYSVAR_ULONGLONG(
+    lock_max_size, lock_max_size, PLUGIN_VAR_RQCMDARG,
+    "When row locks take more memory than this, in bytes, transactions that lock many rows of a table "
+    "lock all between the first and the last of them; 0: a quarter of teak_cache_size",
+    nullptr, set_lock_max_size, 0, 0, LLONG_MAX, 1 << 20);
 MYSQL_SYSVAR_STR(data_home_dir, data_home_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                  "Directory of the engine's files; default #teak in the data directory", nullptr, nullptr, nullptr);
 MYSQL_SYSVAR_STR(tmpdir, tmp_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
@@ -114,6 +122,7 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(history_full),
                                         MYSQL_SYSVAR(snapshot_warn_age),
                                         MYSQL_SYSVAR(spill_max_size),
+                                        MYSQL_SYSVAR(lock_max_size),
                                         MYSQL_SYSVAR(data_home_dir),
                                         MYSQL_SYSVAR(tmpdir),
                                         MYSQL_SYSVAR(rollback_on_timeout),
@@ -167,7 +176,12 @@ void log_message(int level, const char* text, size_t len) {
 int is_killed(void* thd) { return thd && thd_kill_level(static_cast<THD*>(thd)) != THD_IS_NOT_KILLED; }
 
 int report_wait(void* waiter, void* holder) {
-    return waiter && holder && thd_rpl_deadlock_check(static_cast<THD*>(waiter), static_cast<THD*>(holder));
+    auto* thd = static_cast<THD*>(waiter);
+    if (!thd) return 0;
+    if (holder) return thd_rpl_deadlock_check(thd, static_cast<THD*>(holder));
+    thd_rpl_deadlock_check(thd, nullptr); /* the binary log says of the transaction that it waited */
+    /* A replica's worker; or who holds the lock may be waiting for others to share its group commit. */
+    return thd->rgi_slave || opt_binlog_commit_wait_count;
 }
 
 /*
@@ -210,6 +224,7 @@ int start(void* p) {
     options.history_max_bytes = history_max_size;
     options.history_full = static_cast<uint32_t>(history_full);
     options.snapshot_warn_seconds = snapshot_warn_age;
+    options.lock_max_bytes = lock_max_size;
     options.commit_flush = static_cast<uint32_t>(flush_log_at_trx_commit);
     if (teak_engine_open(&options, &callbacks, &plugin.engine) != TEAK_OK) {
         teak::log_last_error("cannot start");

@@ -105,7 +105,8 @@ typedef struct teak_callbacks {
     /* thd_kill_level(thd) != THD_IS_NOT_KILLED. Called from the session's own thread while it waits. May be NULL. */
     int (*is_killed)(void* thd);
     /* thd_rpl_deadlock_check(waiter, holder), on the waiter's thread before it sleeps: whether the server is to roll
-       `holder` back. `holder` is alive during the call. Must not call into Teak. May be NULL. */
+       `holder` back. `holder` is alive during the call; NULL asks, before the first sleep, whether the server wants to
+       know for whom this session waits: it is told then, and only then. Must not call into Teak. May be NULL. */
     int (*report_wait)(void* waiter_thd, void* holder_thd);
     /* After reports that were answered with yes, on the same thread before it sleeps: sees to it that the server does what
        it said. No latch is held, so it may end in teak_interrupt. May be NULL. */
@@ -127,6 +128,7 @@ typedef struct teak_options {
     uint64_t spill_max_bytes;
     uint64_t history_max_bytes;
     uint64_t snapshot_warn_seconds; /* 0: never */
+    uint64_t lock_max_bytes;        /* 0: a quarter of the cache */
     uint32_t commit_flush;          /* 0, 1, 2 as innodb_flush_log_at_trx_commit */
     uint32_t recovery_threads;      /* 0: one per processor */
     uint32_t history_full;          /* TEAK_HISTORY_... */
@@ -143,6 +145,7 @@ void teak_engine_set_commit_flush(teak_engine* engine, uint32_t mode);
 void teak_engine_set_checkpoint_log_bytes(teak_engine* engine, uint64_t bytes);
 void teak_engine_set_spill_max_bytes(teak_engine* engine, uint64_t bytes);
 void teak_engine_set_history_max_bytes(teak_engine* engine, uint64_t bytes);
+void teak_engine_set_lock_max_bytes(teak_engine* engine, uint64_t bytes);
 void teak_engine_set_history_full(teak_engine* engine, uint32_t what);
 void teak_engine_set_snapshot_warn_seconds(teak_engine* engine, uint64_t seconds);
 
@@ -529,7 +532,7 @@ teak_status teak_delete(teak_session* session, teak_table* table, teak_bytes pk,
 static_assert(sizeof(teak_bytes) == 16 && sizeof(teak_bound) == 24 && sizeof(teak_entry_view) == 32, "layout");
 static_assert(sizeof(teak_alteration) == 64, "layout");
 static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof(teak_buffer) == 24, "layout");
-static_assert(sizeof(teak_options) == 96 && sizeof(teak_callbacks) == 48 && sizeof(teak_xid) == 164, "layout");
+static_assert(sizeof(teak_options) == 104 && sizeof(teak_callbacks) == 48 && sizeof(teak_xid) == 164, "layout");
 static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");
 static_assert(sizeof(teak_tree_report) == 72, "layout");
 static_assert(sizeof(teak_sample) == 40 && sizeof(teak_status_variable) == 16, "layout");

@@ -47,6 +47,12 @@ impl Callbacks {
         self.is_killed.is_some_and(|is_killed| unsafe { is_killed(thd.0) } != 0)
     }
 
+    /// Tells the server that `waiter` is about to wait; whether it wants to know for whom.
+    pub fn wait_is_reported(&self, waiter: Thd) -> bool {
+        // SAFETY: the waiter is the calling session.
+        self.report_wait.is_some_and(|report| unsafe { report(waiter.0, std::ptr::null_mut()) } != 0)
+    }
+
     /// Tells parallel replication that `waiter` is about to wait for `holder`; whether that is to be rolled back.
     pub fn report_wait(&self, waiter: Thd, holder: Thd) -> bool {
         // SAFETY: the waiter is the calling session; the holder is registered, and the registry is locked by the caller.

@@ -76,18 +76,15 @@ impl EngineHandle {
         self.sessions().tags.values().map(open).filter(|(txn, _)| *txn != 0).collect()
     }
 
-    /// Reports to the server that `waiter` waits for the sessions of `holders`. Waits are rare, so transactions are not
-    /// registered one by one: the sessions are searched instead.
+    /// Reports to the server that `waiter` waits for the sessions of `holders`, which ascend. Only waits of a replica's workers are,
+    /// so transactions are not registered one by one: the sessions are searched instead.
     pub fn report_wait(&self, waiter: &SessionTag, holders: &[TxnId]) {
-        if self.callbacks.report_wait.is_none() {
-            return;
-        }
         let mut victims = false;
         // The lock is held while the server looks at the holder's THD: it cannot go away meanwhile.
         let sessions = self.sessions();
         for tag in sessions.tags.values() {
             let txn = tag.txn.load(Ordering::SeqCst);
-            if txn != 0 && holders.contains(&txn) && tag.thd != waiter.thd {
+            if txn != 0 && holders.binary_search(&txn).is_ok() && tag.thd != waiter.thd {
                 victims |= self.callbacks.report_wait(waiter.thd, tag.thd);
             }
         }

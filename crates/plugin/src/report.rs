@@ -31,6 +31,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         history,
         snapshots_too_old,
         history_waits,
+        lock_bytes,
         lock_waits,
         lock_timeouts,
         deadlocks,
@@ -59,6 +60,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"keys_read", reads),
         (c"keys_written", writes),
         (c"last_commit_timestamp", last_commit),
+        (c"lock_memory", lock_bytes),
         (c"log_bytes_pinned", log_pinned_bytes),
         (c"log_bytes_since_checkpoint", log_bytes_since_checkpoint),
         (c"log_bytes_written", log_bytes),
@@ -155,7 +157,8 @@ fn transactions(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -
 fn locks(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
-        "\nLOCKS\nwaits {} ({:.1} s in all), timeouts {}, deadlocks {}",
+        "\nLOCKS\nmemory {} KiB, waits {} ({:.1} s in all), timeouts {}, deadlocks {}",
+        numbers.lock_bytes >> 10,
         numbers.lock_waits,
         numbers.lock_wait_time.as_secs_f64(),
         numbers.lock_timeouts,

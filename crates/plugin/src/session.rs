@@ -50,17 +50,18 @@ impl Waits {
         let callbacks = &self.engine.callbacks;
         let slept = AtomicBool::new(false);
         let interrupted = || callbacks.is_killed(self.tag.thd);
-        let before_wait = |holders: &[TxnId]| {
-            self.engine.report_wait(&self.tag, holders);
-            if !slept.swap(true, Ordering::SeqCst) {
-                callbacks.wait_begin(self.tag.thd);
-            }
+        let before_wait = || {
+            slept.store(true, Ordering::SeqCst);
+            callbacks.wait_begin(self.tag.thd);
+            callbacks.wait_is_reported(self.tag.thd)
         };
+        let waits_for = |holders: &[TxnId]| self.engine.report_wait(&self.tag, holders);
         let result = request(&WaitRequest {
             policy,
             timeout: self.timeout,
             interrupted: &interrupted,
             before_wait: &before_wait,
+            waits_for: &waits_for,
         });
         if slept.load(Ordering::SeqCst) {
             callbacks.wait_end(self.tag.thd);

@@ -301,6 +301,7 @@ impl Shared {
             history: held,
             snapshots_too_old: self.counted.snapshots_too_old.get(),
             history_waits: self.counted.history_waits.get(),
+            lock_bytes: self.locks.memory(),
             lock_waits: locks.waits,
             lock_timeouts: locks.timeouts,
             deadlocks: locks.deadlocks,

@@ -60,8 +60,9 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         cache.start()?;
     }
     let clock = Clock::new(superblock.timestamp);
+    let locks = LockManager::new(Some(cache.clone()));
     let context = Arc::new(TreeContext::new(cache, clock.clone(), spill, options.dictionary_sample_bytes));
-    let settings = Settings::new(&options, context.clone());
+    let settings = Settings::new(&options, context.clone(), locks.clone());
     let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
     let space = Space::open(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
     let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);
@@ -100,7 +101,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         observer: options.observer.clone(),
         settings,
         clock,
-        locks: LockManager::new(),
+        locks,
         log_start: log.end(),
         log,
         context,

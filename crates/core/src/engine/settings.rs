@@ -1,6 +1,7 @@
 //! Settings that can be changed while the engine runs.
 
 use crate::cache::Cache;
+use crate::lock::LockManager;
 use crate::options::{CommitFlush, HistoryFull, Options};
 use crate::store::SpillFile;
 use crate::tree::TreeContext;
@@ -19,6 +20,7 @@ pub struct Settings {
     context: Arc<TreeContext>,
     cache: Arc<Cache>,
     spill: Arc<SpillFile>,
+    locks: LockManager,
 }
 
 fn milliseconds(age: Duration) -> u64 {
@@ -27,9 +29,10 @@ fn milliseconds(age: Duration) -> u64 {
 
 // Relaxed throughout this file: each setting stands for itself, nothing else is published through it.
 impl Settings {
-    pub(super) fn new(options: &Options, context: Arc<TreeContext>) -> Settings {
+    pub(super) fn new(options: &Options, context: Arc<TreeContext>, locks: LockManager) -> Settings {
         let (cache, spill) = (context.cache.clone(), context.spill.clone());
         context.past.set_maximum(options.history_max_bytes);
+        locks.set_memory_limit(options.lock_max_bytes);
         Settings {
             commit_flush: AtomicU8::new(options.commit_flush as u8),
             checkpoint_log_bytes: AtomicU64::new(options.checkpoint_log_bytes),
@@ -39,6 +42,7 @@ impl Settings {
             context,
             cache,
             spill,
+            locks,
         }
     }
 
@@ -109,6 +113,11 @@ impl Settings {
     pub fn set_spill_max_bytes(&self, bytes: u64) {
         self.spill_max_bytes.store(bytes, Ordering::Relaxed);
         self.spill.set_maximum(bytes);
+    }
+
+    /// Sets the memory from which owners of many locks make fewer of them, in bytes; 0: a quarter of the budget.
+    pub fn set_lock_max_bytes(&self, bytes: u64) {
+        self.locks.set_memory_limit(bytes);
     }
 
     /// Memory budget, in bytes.

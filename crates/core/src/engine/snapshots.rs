@@ -143,7 +143,7 @@ impl Shared {
         }
         let (past, begin) = (&self.context.past, Instant::now());
         self.counted.history_waits.add(1);
-        (wait.before_wait)(&[]);
+        (wait.before_wait)();
         while self.history_is_full() {
             past.bell().ring();
             if (wait.interrupted)() {

@@ -52,6 +52,8 @@ pub struct Statistics {
     pub snapshots_too_old: u64,
     /// Writes that waited for old snapshots to end.
     pub history_waits: u64,
+    /// Memory of all locks, in bytes; part of what is in use.
+    pub lock_bytes: u64,
     /// Lock requests that waited.
     pub lock_waits: u64,
     /// Lock waits that timed out.

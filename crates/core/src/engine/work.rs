@@ -141,6 +141,8 @@ impl Work {
         work.spilled = Some(from.sequence);
         work.status = Some(from.status);
         work.sequence = from.sequence;
+        // What one locked too much another might have had.
+        work.locks(shared).never_widen();
         for (tree, key) in &from.writes {
             // Nobody else has locks but other prepared transactions, with which it had no conflict when it was alive.
             work.locks(shared).lock(tree.id(), key, LockMode::Exclusive, &WaitRequest::no_wait())?;

@@ -5,6 +5,9 @@
 //! sees all edges: no deadlock is missed. The edges are read one shard at a time, so a cycle that was found is read a second time: if
 //! each member is still in the same wait and each edge still there, then all of them existed at the moment between the two
 //! readings, for a transaction that waits gives up nothing.
+//!
+//! Who waits enters only after a while ([`super::owner`]): most waits end before that, and they share no latch. A search costs
+//! the edges of those it comes by; the requests ahead in the queue of one row are one edge, to what they wait for.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -70,7 +73,7 @@ impl WaitGraph {
         let waiters = self.waiters.lock();
         let mut edges: Vec<(TxnId, TxnId)> = Vec::new();
         for (txn, waiter) in waiters.iter() {
-            for blocker in shared.blockers(waiter.target, *txn, *txn) {
+            for blocker in shared.blockers(waiter.target, *txn, None) {
                 edges.push((*txn, blocker.via.unwrap_or(blocker.txn)));
             }
         }
@@ -109,13 +112,14 @@ fn find_cycle(waiters: &Waiters, shared: &Shared, start: TxnId) -> Option<Vec<St
     let mut steps: Vec<(Step, Option<usize>)> = Vec::new();
     let mut seen = HashSet::from([start]);
     let mut frontier: Vec<(TxnId, Option<usize>)> = vec![(start, None)];
+    let target = waiters.get(&start).map(|waiter| waiter.target);
     let mut done = 0;
     while done < frontier.len() {
         let (txn, parent) = frontier[done];
         done += 1;
         let Some(waiter) = waiters.get(&txn) else { continue };
         let Some(number) = waiter.party.waiting() else { continue };
-        for blocker in shared.blockers(waiter.target, txn, start) {
+        for blocker in shared.blockers(waiter.target, txn, (Some(waiter.target) == target).then_some(start)) {
             let step = Step { txn, number, via: blocker.via, next: blocker.txn };
             if blocker.txn == start {
                 let mut cycle = vec![step];
@@ -139,5 +143,5 @@ fn still_there(waiters: &Waiters, shared: &Shared, step: &Step, start: TxnId) ->
     let Some(waiter) = waiters.get(&step.txn) else { return false };
     let edge = |b: &super::Blocker| b.txn == step.next && b.via == step.via;
     waiter.party.waiting() == Some(step.number)
-        && shared.blockers(waiter.target, step.txn, start).iter().any(edge)
+        && shared.blockers(waiter.target, step.txn, Some(start)).iter().any(edge)
 }

@@ -109,7 +109,9 @@ impl Intents {
         let Some((holder, xid)) = self.holder(trees) else { return Ok(()) };
         // No latch is held while a callback runs.
         told(&xid);
-        (wait.before_wait)(&[holder]);
+        if (wait.before_wait)() {
+            (wait.waits_for)(&[holder]);
+        }
         loop {
             if (wait.interrupted)() {
                 return Err(Error::Interrupted);

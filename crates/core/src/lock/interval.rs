@@ -10,14 +10,24 @@ use std::sync::Arc;
 use crate::TxnId;
 
 /// A place between keys: before or after one, or beyond all.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cut {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cut<K = Arc<[u8]>> {
     /// Before all keys.
     Lowest,
     /// At a key; `true`: after it.
-    At(Arc<[u8]>, bool),
+    At(K, bool),
     /// After all keys.
     Highest,
+}
+
+impl Cut {
+    fn borrow(&self) -> Cut<&[u8]> {
+        match self {
+            Cut::Lowest => Cut::Lowest,
+            Cut::At(key, after) => Cut::At(key, *after),
+            Cut::Highest => Cut::Highest,
+        }
+    }
 }
 
 /// The keys between two places.
@@ -30,7 +40,7 @@ pub(super) struct Span {
 impl Span {
     /// The keys within bounds; a key that both name is kept once.
     pub(super) fn new(from: Bound<&[u8]>, to: Bound<&[u8]>) -> Span {
-        let first = match from {
+        let first: Cut = match from {
             Bound::Included(key) => Cut::At(Arc::from(key), false),
             Bound::Excluded(key) => Cut::At(Arc::from(key), true),
             Bound::Unbounded => Cut::Lowest,
@@ -39,7 +49,7 @@ impl Span {
             Cut::At(same, _) if **same == *key => same.clone(),
             _ => Arc::from(key),
         };
-        let last = match to {
+        let last: Cut = match to {
             Bound::Included(key) => Cut::At(own(key), true),
             Bound::Excluded(key) => Cut::At(own(key), false),
             Bound::Unbounded => Cut::Highest,
@@ -52,9 +62,40 @@ impl Span {
         self.from >= self.to
     }
 
+    /// It, without owning its keys.
+    pub(super) fn borrow(&self) -> SpanRef<'_> {
+        SpanRef { from: self.from.borrow(), to: self.to.borrow() }
+    }
+
+    /// Bytes of its keys; one that both ends name is one.
+    pub(super) fn key_bytes(&self) -> usize {
+        // Two counts and the alignment beside the key.
+        let bytes = |key: &Arc<[u8]>| key.len() + 24;
+        match (&self.from, &self.to) {
+            (Cut::At(a, _), Cut::At(b, _)) if Arc::ptr_eq(a, b) => bytes(a),
+            (from, to) => {
+                [from, to].iter().map(|cut| if let Cut::At(key, _) = cut { bytes(key) } else { 0 }).sum()
+            }
+        }
+    }
+
     /// Whether a key lies in both.
     pub(super) fn meets(&self, other: &Span) -> bool {
         self.from < other.to && other.from < self.to
+    }
+}
+
+/// A [`Span`] that points to its keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SpanRef<'a> {
+    pub from: Cut<&'a [u8]>,
+    pub to: Cut<&'a [u8]>,
+}
+
+impl<'a> SpanRef<'a> {
+    /// The keys from `first` to `last`.
+    pub(super) fn keys(first: &'a [u8], last: &'a [u8]) -> SpanRef<'a> {
+        SpanRef { from: Cut::At(first, false), to: Cut::At(last, true) }
     }
 }
 
@@ -92,6 +133,9 @@ pub(super) struct IntervalSet {
 }
 
 impl IntervalSet {
+    /// Bytes of a range without its keys.
+    pub(super) const ENTRY_BYTES: usize = std::mem::size_of::<Node>();
+
     pub(super) fn is_empty(&self) -> bool {
         self.root.is_none()
     }
@@ -114,7 +158,7 @@ impl IntervalSet {
     /// Calls `visit` with the owner of each range that has a key in `span`.
     pub(super) fn meeting<B>(
         &self,
-        span: &Span,
+        span: SpanRef<'_>,
         visit: &mut impl FnMut(TxnId) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         meeting(&self.root, span, visit)
@@ -186,16 +230,20 @@ fn join(left: Link, right: Link) -> Link {
     }
 }
 
-fn meeting<B>(link: &Link, span: &Span, visit: &mut impl FnMut(TxnId) -> ControlFlow<B>) -> ControlFlow<B> {
+fn meeting<B>(
+    link: &Link,
+    span: SpanRef<'_>,
+    visit: &mut impl FnMut(TxnId) -> ControlFlow<B>,
+) -> ControlFlow<B> {
     let Some(node) = link else { return ControlFlow::Continue(()) };
-    if node.far <= span.from {
+    if node.far.borrow() <= span.from {
         return ControlFlow::Continue(());
     }
     meeting(&node.left, span, visit)?;
-    if node.span.from >= span.to {
+    if node.span.from.borrow() >= span.to {
         return ControlFlow::Continue(());
     }
-    if node.span.meets(span) {
+    if span.from < node.span.to.borrow() {
         visit(node.owner)?;
     }
     meeting(&node.right, span, visit)
@@ -233,7 +281,7 @@ mod tests {
                     (true, Some(_)) => {}
                 }
                 let mut found = Vec::new();
-                let _ = set.meeting(&Span { from: owned(from), to: owned(to) }, &mut |owner| {
+                let _ = set.meeting(Span { from: owned(from), to: owned(to) }.borrow(), &mut |owner| {
                     found.push(owner);
                     ControlFlow::<()>::Continue(())
                 });

@@ -6,6 +6,7 @@
 //! ```text
 //! LockOwner ──> RowTable    256 shards: id -> the only holder      (nobody waits: 24 bytes a lock)
 //!    │                                  id -> holders and FIFO queue (shared by several, or waited for)
+//!    ├────────> CoverTable  tree -> rows of consecutive keys locked by owners of many; an atomic count answers "none"
 //!    ├────────> RangeTable  tree -> ranges granted (interval trees), requests waiting; an atomic count answers "none"
 //!    └────────> WaitGraph   only those who wait: who, for what
 //! ```
@@ -14,14 +15,19 @@
 //! - Grants are made by whoever releases or gives up, under the shard's latch, in the order of the queue: a request
 //!   never overtakes a waiting one, except that an upgrade (shared to exclusive) goes before all that are not upgrades.
 //! - A wait ends exactly once: granted, chosen as victim, or given up by the waiter; [`party::Party`] decides which.
-//! - Latches are taken in the order graph, shard, party; never back, and none is held while a callback runs.
+//! - Latches are taken in the order graph, covers, shard, party; never back, and none is held while a callback runs.
 //! - The uncontended path takes one shard latch and nothing global.
+//! - All memory of locks is charged to the cache ([`account`]). Owners of many locks make fewer of them if it is too much.
 //!
 //! **Inserts and ranges.** A locking range scan publishes its range, then looks at the rows. An insert asks
 //! [`LockOwner::check_insert`] before its write; a range published between that answer and the write could miss the row, so
 //! the inserter asks once more after the write: both sides pass a full fence between publishing and looking, so at least
 //! one of them sees the other.
 
+mod account;
+mod cover;
+mod gather;
+mod granted;
 mod graph;
 mod intent;
 mod interval;
@@ -33,7 +39,10 @@ mod row;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use crate::cache::Cache;
 use crate::{TreeId, TxnId};
+use account::Account;
+use cover::CoverTable;
 use graph::WaitGraph;
 pub use intent::{Intent, Intents};
 pub use owner::LockOwner;
@@ -90,7 +99,9 @@ struct Counters {
 }
 
 struct Shared {
+    account: Arc<Account>,
     rows: RowTable,
+    covers: CoverTable,
     ranges: RangeTable,
     graph: WaitGraph,
     counters: Counters,
@@ -99,7 +110,7 @@ struct Shared {
 impl Shared {
     /// Who must go before `txn`, which waits for `target`. Requests that wait ahead of it in a row's queue are left out
     /// unless they are `sought`: they wait for the same row, so its holders say the same.
-    fn blockers(&self, target: Target, txn: TxnId, sought: TxnId) -> Vec<Blocker> {
+    fn blockers(&self, target: Target, txn: TxnId, sought: Option<TxnId>) -> Vec<Blocker> {
         match target {
             Target::Row(id) => self.rows.blockers(id, txn, sought),
             Target::Ranges(tree) => self.ranges.blockers(tree, txn),
@@ -131,21 +142,35 @@ pub struct LockManager {
 
 impl Default for LockManager {
     fn default() -> LockManager {
-        LockManager::new()
+        LockManager::new(None)
     }
 }
 
 impl LockManager {
-    /// No locks.
-    pub fn new() -> LockManager {
+    /// No locks. Their memory is charged to `cache`.
+    pub fn new(cache: Option<Arc<Cache>>) -> LockManager {
+        let account = Arc::new(Account::new(cache));
         LockManager {
             shared: Arc::new(Shared {
-                rows: RowTable::new(),
-                ranges: RangeTable::new(),
+                rows: RowTable::new(account.clone()),
+                covers: CoverTable::new(account.clone()),
+                ranges: RangeTable::new(account.clone()),
+                account,
                 graph: WaitGraph::new(),
                 counters: Counters::default(),
             }),
         }
+    }
+
+    /// Memory of all locks, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.shared.account.bytes()
+    }
+
+    /// Beyond so many bytes, owners of many locks lock everything between the least and the greatest key that they have locked
+    /// instead. 0: a quarter of the cache.
+    pub fn set_memory_limit(&self, bytes: u64) {
+        self.shared.account.set_limit(bytes);
     }
 
     /// Opens an owner. The victim of a deadlock is the waiter in it with the highest `victim_preference`, among those the one
@@ -178,5 +203,7 @@ impl LockManager {
     }
 }
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod tests;

@@ -1,22 +1,28 @@
 //! One transaction's locks: asking for them, waiting, giving them back.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::cover::Certainty;
+use super::gather::{Gathered, UNLOCK_WINDOW};
 use super::interval::Span;
 use super::party::{Party, Woken};
 use super::range::Want;
-use super::row::{Attempt, IfBlocked, RowId};
+use super::row::{Attempt, IfBlocked, Known, RowId};
 use super::{LockOutcome, Shared, Target};
 use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
 
-/// A waiter looks around this often: it asks whether it was interrupted and searches for deadlocks once more.
+/// Who waits longer than this enters the graph and searches for deadlocks: most waits are shorter, and the graph is one for all.
+const PATIENCE: Duration = Duration::from_millis(2);
+/// A waiter asks this often whether it was interrupted.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
-/// How far back [`LockOwner::unlock`] looks for its entry; one that is further back stays as a harmless leftover.
-const UNLOCK_WINDOW: usize = 64;
+/// From so many locks on, those of consecutive keys are gathered into covers.
+const MANY: usize = if cfg!(test) { 4 } else { 1024 };
+/// After so many locks more of a tree and mode, the owner looks whether all locks take too much memory.
+const LOOK_AT_MEMORY: usize = if cfg!(test) { 8 } else { 1024 };
 
 /// The locks of one transaction; dropping it releases them.
 pub struct LockOwner {
@@ -24,9 +30,15 @@ pub struct LockOwner {
     party: Arc<Party>,
     /// Rows locked; may hold rows that were unlocked again.
     rows: Vec<RowId>,
+    /// Those after the first many.
+    gathered: HashMap<(TreeId, LockMode), Gathered>,
     held: usize,
+    /// Trees with covers.
+    covered: HashSet<TreeId>,
     /// Trees with range locks.
     ranges: HashSet<TreeId>,
+    /// Whether it may lock more than it was told to, to save memory.
+    may_widen: bool,
 }
 
 fn if_blocked(wait: &WaitRequest<'_>) -> IfBlocked {
@@ -38,7 +50,16 @@ fn if_blocked(wait: &WaitRequest<'_>) -> IfBlocked {
 
 impl LockOwner {
     pub(super) fn new(shared: Arc<Shared>, party: Arc<Party>) -> LockOwner {
-        LockOwner { shared, party, rows: Vec::new(), held: 0, ranges: HashSet::new() }
+        LockOwner {
+            shared,
+            party,
+            rows: Vec::new(),
+            gathered: HashMap::new(),
+            held: 0,
+            covered: HashSet::new(),
+            ranges: HashSet::new(),
+            may_widen: true,
+        }
     }
 
     /// The transaction.
@@ -49,6 +70,12 @@ impl LockOwner {
     /// Makes it a likelier (positive) or less likely victim of deadlocks than others.
     pub fn set_victim_preference(&self, preference: i32) {
         self.party.set_preference(preference);
+    }
+
+    /// It locks exactly what it is told to, however much memory that takes: for locks that must not get in the way of others that
+    /// were held at the same time before a restart.
+    pub fn never_widen(&mut self) {
+        self.may_widen = false;
     }
 
     /// Locks a row. Others' ranges are not looked at: they keep out inserts, and whoever inserts asks
@@ -65,7 +92,7 @@ impl LockOwner {
         wait: &WaitRequest<'_>,
     ) -> Result<LockOutcome> {
         let id = RowId::new(tree, key);
-        let outcome = match self.shared.rows.lock(id, &self.party, mode, if_blocked(wait)) {
+        let outcome = match self.request(tree, key, id, mode, if_blocked(wait)) {
             Attempt::Done(outcome) => outcome,
             Attempt::Blocked(_) if wait.policy == WaitPolicy::NoWait => return Err(Error::WouldBlock),
             Attempt::Blocked(outcome) => {
@@ -74,13 +101,86 @@ impl LockOwner {
             }
         };
         if outcome == LockOutcome::New {
-            self.rows.push(id);
-            self.held += 1;
+            self.note(tree, key, id, mode);
         }
         Ok(outcome)
     }
 
-    /// Locks a range of keys against inserts of others, and against others' ranges if one of the two is exclusive. Row locks that exist are not looked at: the scan that follows takes its own.
+    /// Asks for a row, and queues for it if it is not to be had.
+    pub(super) fn request(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        id: RowId,
+        mode: LockMode,
+        blocked: IfBlocked,
+    ) -> Attempt {
+        let (rows, covers) = (&self.shared.rows, &self.shared.covers);
+        let any = || covers.any(tree);
+        if let Some(attempt) = rows.lock(id, &self.party, mode, blocked, Known::Not(&any)) {
+            return attempt;
+        }
+        covers.consult(tree, key, mode, &self.party, |findings| match findings.held {
+            true => Attempt::Done(LockOutcome::Held),
+            false => {
+                let known = Known::All(&findings.foreign);
+                let attempt = rows.lock(id, &self.party, mode, blocked, known);
+                attempt.unwrap_or(Attempt::Blocked(LockOutcome::New))
+            }
+        })
+    }
+
+    /// The row is locked, with an entry of its own in the table of rows.
+    pub(super) fn note(&mut self, tree: TreeId, key: &[u8], id: RowId, mode: LockMode) {
+        self.held += 1;
+        if self.rows.len() < MANY {
+            self.push(id);
+            return;
+        }
+        let gathered = self.gathered.entry((tree, mode)).or_default();
+        let before = gathered.bytes();
+        gathered.push(id, key);
+        self.shared.account.change(before, gathered.bytes());
+        if let Some(ends) = gathered.full_run() {
+            self.shared.covers.publish(tree, &self.party, mode, ends, Certainty::Certain);
+            let rows = gathered.take_run();
+            self.covered.insert(tree);
+            self.give_to_cover(rows, mode);
+        } else if gathered.len() % LOOK_AT_MEMORY == 0 && self.may_widen && self.shared.account.is_over() {
+            self.widen(tree, mode);
+        }
+    }
+
+    fn push(&mut self, id: RowId) {
+        let before = self.rows.capacity();
+        self.rows.push(id);
+        let bytes = |capacity| capacity * std::mem::size_of::<RowId>();
+        self.shared.account.change(bytes(before), bytes(self.rows.capacity()));
+    }
+
+    /// Gives back entries of rows that a cover of the mode has locked.
+    fn give_to_cover(&mut self, rows: Vec<RowId>, mode: LockMode) {
+        for kept in self.shared.rows.yield_to_cover(rows, self.party.txn(), mode) {
+            self.push(kept);
+        }
+    }
+
+    /// One cover over all that it has locked in the tree, if nobody else's is in the way.
+    fn widen(&mut self, tree: TreeId, mode: LockMode) {
+        let Some(gathered) = self.gathered.get_mut(&(tree, mode)) else { return };
+        let Some(ends) = gathered.ends() else { return };
+        if !self.shared.covers.publish(tree, &self.party, mode, ends, Certainty::Widened) {
+            return;
+        }
+        let before = gathered.bytes();
+        let rows = gathered.take();
+        self.shared.account.change(before, gathered.bytes());
+        self.covered.insert(tree);
+        self.give_to_cover(rows, mode);
+    }
+
+    /// Locks a range of keys against inserts of others, and against others' ranges if one of the two is exclusive. Row locks
+    /// that exist are not looked at: the scan that follows takes its own.
     pub fn lock_range(
         &mut self,
         tree: TreeId,
@@ -157,68 +257,96 @@ impl LockOwner {
 
     fn sleep(&self, target: Target, wait: &WaitRequest<'_>, start: Instant) -> Result<()> {
         let shared = &*self.shared;
-        let txn = self.txn();
-        shared.graph.enter(shared, &self.party, target)?;
-        let mut told = Vec::new();
+        let mut told = (wait.before_wait)().then(Vec::new);
         self.tell(target, wait, &mut told);
         // A time-out too far away to be represented is none.
         let deadline = start.checked_add(wait.timeout);
-        // Asked after entering the graph: an interrupt before that finds nobody to wake, but has set its mark.
-        let mut ask = true;
+        let mut round = start + PATIENCE;
+        let mut rounds = 0u32;
         loop {
-            if ask && (wait.interrupted)() {
-                return Err(Error::Interrupted);
-            }
-            let round = Instant::now() + LOOK_AROUND;
             match self.party.sleep(deadline.map_or(round, |d| d.min(round))) {
                 Woken::Granted => return Ok(()),
                 Woken::Victim => return Err(Error::Deadlock),
-                Woken::Interrupted => ask = true,
+                Woken::Interrupted => {}
                 Woken::Late if deadline.is_some_and(|d| Instant::now() >= d) => {
                     return Err(Error::LockTimeout)
                 }
                 Woken::Late => {
-                    ask = true;
-                    shared.graph.search_again(shared, txn)?;
+                    round = Instant::now() + LOOK_AROUND;
+                    rounds += 1;
+                    match rounds {
+                        1 => shared.graph.enter(shared, &self.party, target)?,
+                        // Whoever closes a cycle searches; this is for edges that came between two who waited already.
+                        _ if rounds.is_power_of_two() => shared.graph.search_again(shared, self.txn())?,
+                        _ => {}
+                    }
                     // Some may go before who came later: upgrades, and ranges.
                     self.tell(target, wait, &mut told);
                 }
             }
+            // After entering the graph: an interrupt before that finds nobody to wake, but has set its mark.
+            if (wait.interrupted)() {
+                return Err(Error::Interrupted);
+            }
         }
     }
 
-    /// Tells the caller of those ahead that it has not been told of.
-    fn tell(&self, target: Target, wait: &WaitRequest<'_>, told: &mut Vec<TxnId>) {
+    /// Tells the caller of those ahead that it has not been told of, if it wants to know.
+    fn tell(&self, target: Target, wait: &WaitRequest<'_>, told: &mut Option<Vec<TxnId>>) {
+        let Some(told) = told else { return };
         let mut ahead = self.shared.ahead_of(target, self.txn());
         ahead.sort_unstable();
         ahead.dedup();
-        ahead.retain(|txn| !told.contains(txn));
+        ahead.retain(|txn| told.binary_search(txn).is_err());
         if !ahead.is_empty() {
-            (wait.before_wait)(&ahead);
+            (wait.waits_for)(&ahead);
             told.append(&mut ahead);
+            told.sort_unstable();
         }
     }
 
-    /// Gives back one row lock; nothing happens if it is not held.
+    /// Gives back one row lock; nothing happens if it is not held, or only by a cover.
     pub fn unlock(&mut self, tree: TreeId, key: &[u8]) {
+        let txn = self.txn();
+        if self.covered.contains(&tree) && self.shared.covers.covers(tree, key, txn) {
+            return;
+        }
         let id = RowId::new(tree, key);
-        if self.shared.rows.release(id, self.txn()) {
+        if self.shared.rows.release(id, txn) {
             self.held -= 1;
+            let mut gathered = [LockMode::Exclusive, LockMode::Shared].into_iter();
+            let forgotten =
+                gathered.any(|mode| self.gathered.get_mut(&(tree, mode)).is_some_and(|rows| rows.forget(id)));
             let window = self.rows.len().saturating_sub(UNLOCK_WINDOW);
-            if let Some(i) = self.rows[window..].iter().rposition(|row| *row == id) {
-                self.rows.swap_remove(window + i);
+            let place = || self.rows[window..].iter().rposition(|row| *row == id);
+            if let Some(place) = (!forgotten).then(place).flatten() {
+                self.rows.swap_remove(window + place);
             }
         }
     }
 
     /// Gives back everything.
     pub fn release_all(&mut self) {
-        // Rows first: whoever waits for a range then finds the rows free as well.
+        let txn = self.txn();
+        // Covers first: nobody makes entries for it any more once they are gone.
+        for tree in self.covered.drain() {
+            self.shared.covers.release(tree, txn);
+        }
+        let entries = self.party.take_entries();
+        // Rows before ranges: whoever waits for a range then finds the rows free as well.
+        let gathered = self.gathered.drain().map(|(_, mut gathered)| {
+            self.shared.account.change(gathered.bytes(), 0);
+            gathered.take()
+        });
+        for mut rows in gathered.chain([entries]) {
+            self.shared.rows.release_many(&mut rows, txn);
+        }
         let mut rows = std::mem::take(&mut self.rows);
-        self.shared.rows.release_many(&mut rows, self.txn());
+        self.shared.rows.release_many(&mut rows, txn);
+        self.shared.account.change(rows.capacity() * std::mem::size_of::<RowId>(), 0);
         self.held = 0;
         for tree in self.ranges.drain() {
-            self.shared.ranges.release(tree, self.party.txn());
+            self.shared.ranges.release(tree, txn);
         }
     }
 
@@ -228,8 +356,8 @@ impl LockOwner {
     }
 
     #[cfg(test)]
-    pub(super) fn memory(&self) -> usize {
-        self.rows.capacity() * std::mem::size_of::<RowId>()
+    pub(super) fn party(&self) -> &Arc<Party> {
+        &self.party
     }
 
     /// Whether range locks are held.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::row::RowId;
 use crate::TxnId;
 
 /// How a wait stands.
@@ -47,6 +48,8 @@ pub(super) struct Party {
     preference: AtomicI32,
     wait: Mutex<Wait>,
     woken: Condvar,
+    /// Rows that others have made entries of for it, since its covers were in their way.
+    entries: Mutex<Vec<RowId>>,
 }
 
 impl Party {
@@ -57,11 +60,22 @@ impl Party {
             preference: AtomicI32::new(preference),
             wait: Mutex::new(Wait { number: 0, standing: Standing::Idle, interrupted: false }),
             woken: Condvar::new(),
+            entries: Mutex::new(Vec::new()),
         })
     }
 
     pub(super) fn txn(&self) -> TxnId {
         self.txn
+    }
+
+    /// Another transaction has made an entry of a lock that a cover of this one has.
+    pub(super) fn note_entry(&self, id: RowId) {
+        self.entries.lock().push(id);
+    }
+
+    /// The entries that others have made.
+    pub(super) fn take_entries(&self) -> Vec<RowId> {
+        std::mem::take(&mut *self.entries.lock())
     }
 
     pub(super) fn set_preference(&self, preference: i32) {

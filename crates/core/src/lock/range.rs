@@ -1,10 +1,10 @@
 //! Range locks: ranges of keys in which nobody else may insert.
 //!
-//! The ranges of a tree are two [`IntervalSet`]s, one a mode, that say in O(log n) whose ranges a key lies in. Beside them each
-//! owner has its own ranges in order: a new one that meets or touches them becomes one with them, so a scan that locks gap
-//! after gap holds one range, and ranges of an owner never overlap.
+//! The ranges of a tree are two [`Granted`], one a mode, that say in O(log n) whose ranges a key lies in. A new one that meets or
+//! touches others of its owner becomes one with them, so a scan that locks gap after gap holds one range. Where locks take
+//! too much memory, an owner of many ranges gets one from the first to the last of them.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{fence, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -12,13 +12,17 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use parking_lot::RwLock;
 
-use super::interval::{Cut, IntervalSet, Span};
+use super::account::Account;
+use super::granted::Granted;
+use super::interval::Span;
 use super::party::{Party, Standing};
 use super::row::IfBlocked;
 use super::Blocker;
 use crate::{LockMode, TreeId, TxnId};
 
 const SHARDS: usize = 64;
+/// An owner of fewer ranges of a tree keeps them, however much memory all locks take.
+const FEW: usize = if cfg!(test) { 8 } else { 1024 };
 
 /// What a request waits to do.
 #[derive(Clone)]
@@ -52,58 +56,6 @@ struct Request {
     want: Want,
 }
 
-/// The granted ranges of a mode.
-#[derive(Default)]
-struct Granted {
-    all: IntervalSet,
-    /// From where to where, by owner.
-    own: HashMap<TxnId, BTreeMap<Cut, Cut>>,
-}
-
-impl Granted {
-    fn meeting<B>(&self, span: &Span, visit: &mut impl FnMut(TxnId) -> ControlFlow<B>) -> ControlFlow<B> {
-        self.all.meeting(span, visit)
-    }
-
-    fn owner_meets(&self, txn: TxnId, span: &Span) -> bool {
-        let last = self.own.get(&txn).and_then(|own| own.range(..&span.to).next_back());
-        last.is_some_and(|(_, to)| span.from < *to)
-    }
-
-    /// Adds a range to an owner's; returns how many more it has.
-    fn hold(&mut self, txn: TxnId, mut span: Span) -> isize {
-        let own = self.own.entry(txn).or_default();
-        let mut more = 1;
-        // Backwards from the last that begins in it or touches its end, to the one that reaches its begin.
-        while let Some((from, to)) = own.range(..=&span.to).next_back() {
-            if *to < span.from {
-                break;
-            }
-            if *from <= span.from && *to >= span.to {
-                return more - 1;
-            }
-            let from = from.clone();
-            let Some(to) = own.remove(&from) else { break };
-            self.all.remove(&from, txn);
-            more -= 1;
-            span.to = span.to.max(to);
-            span.from = span.from.min(from);
-        }
-        own.insert(span.from.clone(), span.to.clone());
-        self.all.insert(span, txn);
-        more
-    }
-
-    /// Takes all ranges of an owner; returns how many there were.
-    fn release(&mut self, txn: TxnId) -> isize {
-        let Some(own) = self.own.remove(&txn) else { return 0 };
-        for from in own.keys() {
-            self.all.remove(from, txn);
-        }
-        own.len() as isize
-    }
-}
-
 #[derive(Default)]
 struct Ranges {
     shared: Granted,
@@ -113,7 +65,12 @@ struct Ranges {
 
 impl Ranges {
     fn is_unused(&self) -> bool {
-        self.shared.all.is_empty() && self.exclusive.all.is_empty() && self.waiting.is_empty()
+        self.shared.is_empty() && self.exclusive.is_empty() && self.waiting.is_empty()
+    }
+
+    /// How many are granted, and their memory.
+    fn size(&self) -> (usize, usize) {
+        (self.shared.len() + self.exclusive.len(), self.shared.bytes() + self.exclusive.bytes())
     }
 
     fn granted(&mut self, mode: LockMode) -> &mut Granted {
@@ -132,9 +89,9 @@ impl Ranges {
     ) -> ControlFlow<B> {
         let mut others = |owner| if owner == txn { ControlFlow::Continue(()) } else { visit(owner) };
         if !matches!(want, Want::Range(_, LockMode::Shared)) {
-            self.shared.meeting(want.span(), &mut others)?;
+            self.shared.meeting(want.span().borrow(), &mut others)?;
         }
-        self.exclusive.meeting(want.span(), &mut others)
+        self.exclusive.meeting(want.span().borrow(), &mut others)
     }
 
     /// Requests ahead of `place` that go before `want`.
@@ -187,10 +144,9 @@ impl Ranges {
         }
     }
 
-    /// Grants, in the order of the queue, what nothing is in the way of; returns how many more ranges there are.
-    fn grant_ready(&mut self) -> isize {
+    /// Grants, in the order of the queue, what nothing is in the way of.
+    fn grant_ready(&mut self) {
         let mut place = 0;
-        let mut more = 0;
         while let Some(request) = self.waiting.get(place) {
             let txn = request.party.txn();
             if !self.is_free(txn, &request.want, place) {
@@ -200,11 +156,10 @@ impl Ranges {
             let granted = request.party.grant();
             if let Some(Request { want: Want::Range(span, mode), .. }) = self.waiting.remove(place) {
                 if granted {
-                    more += self.granted(mode).hold(txn, span);
+                    self.granted(mode).hold(txn, span);
                 }
             }
         }
-        more
     }
 }
 
@@ -218,11 +173,12 @@ struct Shard {
 /// All range locks.
 pub(super) struct RangeTable {
     shards: Box<[CachePadded<Shard>]>,
+    account: Arc<Account>,
 }
 
 impl RangeTable {
-    pub(super) fn new() -> RangeTable {
-        RangeTable { shards: (0..SHARDS).map(|_| CachePadded::default()).collect() }
+    pub(super) fn new(account: Arc<Account>) -> RangeTable {
+        RangeTable { shards: (0..SHARDS).map(|_| CachePadded::default()).collect(), account }
     }
 
     fn shard(&self, tree: TreeId) -> &Shard {
@@ -261,8 +217,15 @@ impl RangeTable {
         let free = ranges.is_free(txn, &want, ranges.waiting.len());
         match want {
             Want::Range(span, mode) if free => {
-                let more = ranges.granted(mode).hold(txn, span);
-                shard.count.fetch_add(more as usize, Ordering::SeqCst);
+                let before = ranges.size();
+                let granted = ranges.granted(mode);
+                granted.hold(txn, span);
+                // Shared ranges exclude no others of their kind, so what lies between can be had.
+                let widens = mode == LockMode::Shared && granted.len_of(txn) > FEW && self.account.is_over();
+                if widens && ranges.exclusive.is_empty() {
+                    ranges.shared.widen(txn);
+                }
+                self.count(shard, before, ranges.size());
             }
             Want::Insert(_) if free && ranges.is_unused() => {
                 trees.remove(&tree);
@@ -276,18 +239,24 @@ impl RangeTable {
         free
     }
 
-    fn change(&self, tree: TreeId, change: impl FnOnce(&mut Ranges) -> isize) -> bool {
+    fn count(&self, shard: &Shard, before: (usize, usize), now: (usize, usize)) {
+        shard.count.fetch_add(now.0.wrapping_sub(before.0), Ordering::SeqCst);
+        self.account.change(before.1, now.1);
+    }
+
+    fn change(&self, tree: TreeId, change: impl FnOnce(&mut Ranges)) -> bool {
         let shard = self.shard(tree);
         let mut trees = shard.trees.write();
         let Some(ranges) = trees.get_mut(&tree) else { return false };
-        let mut more = change(ranges);
-        more += ranges.grant_ready();
+        let before = ranges.size();
+        change(ranges);
+        ranges.grant_ready();
+        // Late is right: a waiter that was granted a range may scan already, and until here the count is not below the truth of
+        // before, which was not zero, or nobody would have waited.
+        self.count(shard, before, ranges.size());
         if ranges.is_unused() {
             trees.remove(&tree);
         }
-        // Late is right: a waiter that was granted a range may scan already, and until here the count is not below the truth of
-        // before, which was not zero, or nobody would have waited.
-        shard.count.fetch_add(more as usize, Ordering::SeqCst);
         true
     }
 
@@ -298,7 +267,6 @@ impl RangeTable {
             if !granted {
                 ranges.waiting.retain(|r| r.party.txn() != party.txn());
             }
-            0
         });
         match found {
             true => granted,
@@ -308,7 +276,10 @@ impl RangeTable {
     }
 
     pub(super) fn release(&self, tree: TreeId, txn: TxnId) {
-        self.change(tree, |ranges| -(ranges.shared.release(txn) + ranges.exclusive.release(txn)));
+        self.change(tree, |ranges| {
+            ranges.shared.release(txn);
+            ranges.exclusive.release(txn);
+        });
     }
 
     pub(super) fn blockers(&self, tree: TreeId, txn: TxnId) -> Vec<Blocker> {

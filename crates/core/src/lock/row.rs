@@ -1,4 +1,5 @@
-//! Row locks: who holds which row, and who waits for it in which order.
+//! Row locks: who holds which row, and who waits for it in which order. (Who holds many rows holds some by covers, see
+//! [`super::cover`].)
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -9,11 +10,14 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use twox_hash::XxHash3_64;
 
+use super::account::Account;
 use super::party::{Party, Standing};
 use super::{Blocker, LockOutcome};
 use crate::{LockMode, TreeId, TxnId};
 
 const SHARDS: usize = 256;
+/// Roughly what the holders and the requests of a queue take.
+const QUEUE_BYTES: usize = 160;
 /// Locks released under one hold of a shard's latch.
 const RELEASE_BATCH: usize = 512;
 
@@ -87,8 +91,15 @@ impl Holder {
 
 struct Request {
     party: Arc<Party>,
+    txn: TxnId,
     mode: LockMode,
     upgrade: bool,
+}
+
+/// A lock of a row that is not in the table: a cover has it.
+pub(super) struct Foreign {
+    pub party: Arc<Party>,
+    pub mode: LockMode,
 }
 
 /// A row that several share or somebody waits for.
@@ -113,7 +124,7 @@ impl Queue {
     /// Grants from the front what can be granted.
     fn grant_ready(&mut self) {
         while let Some(front) = self.waiting.front() {
-            let (txn, mode) = (front.party.txn(), front.mode);
+            let (txn, mode) = (front.txn, front.mode);
             if front.party.waiting().is_some() {
                 if !self.compatible(txn, mode) {
                     return;
@@ -142,9 +153,114 @@ struct Shard {
     single: HashMap<RowId, Holder, BuildHasherDefault<PassThrough>>,
     /// All other rows; no row is in both.
     queues: HashMap<RowId, Queue, BuildHasherDefault<PassThrough>>,
+    /// Bytes that the account knows of.
+    charged: usize,
 }
 
 impl Shard {
+    /// Bytes of the maps, and roughly of what queues point to.
+    fn bytes(&self) -> usize {
+        let single = std::mem::size_of::<(RowId, Holder)>() + 1;
+        let queue = std::mem::size_of::<(RowId, Queue)>() + 1 + QUEUE_BYTES;
+        // The maps fill up to seven eighths.
+        (self.single.capacity() * single + self.queues.capacity() * queue) * 8 / 7
+    }
+
+    /// Tells the account what it does not know.
+    fn charge(&mut self, account: &Account) {
+        let bytes = self.bytes();
+        account.change(std::mem::replace(&mut self.charged, bytes), bytes);
+    }
+
+    /// The row's queue, also if it had none.
+    fn queue(&mut self, id: RowId) -> &mut Queue {
+        let holder = self.single.remove(&id);
+        let queue = self.queues.entry(id).or_default();
+        queue.holders.extend(holder);
+        queue
+    }
+
+    /// Whether somebody in the table shows that a lock of `mode` by `txn` cannot be.
+    fn excludes(&self, id: RowId, txn: TxnId, mode: LockMode) -> bool {
+        let conflicts = |h: &Holder| h.txn() != txn && h.conflicts(mode);
+        self.single.get(&id).is_some_and(conflicts)
+            || self.queues.get(&id).is_some_and(|queue| queue.holders.iter().any(conflicts))
+    }
+
+    fn holds(&self, id: RowId, txn: TxnId, mode: LockMode) -> bool {
+        let covers = |h: &Holder| h.txn() == txn && h.covers(mode);
+        self.single.get(&id).is_some_and(covers)
+            || self.queues.get(&id).is_some_and(|queue| queue.holders.iter().any(covers))
+    }
+
+    /// Makes an entry of the lock that a cover has, unless one of another shows that it has none.
+    fn admit(&mut self, id: RowId, foreign: &Foreign) {
+        let txn = foreign.party.txn();
+        if self.excludes(id, txn, foreign.mode) || self.holds(id, txn, foreign.mode) {
+            return;
+        }
+        self.queue(id).hold(txn, foreign.mode);
+        foreign.party.note_entry(id);
+    }
+
+    /// Takes back the entry of a row that a cover of the same owner has locked as strongly; `false` if it must stay, since somebody
+    /// waits for it or it is stronger.
+    fn yield_to_cover(&mut self, id: RowId, txn: TxnId, mode: LockMode) -> bool {
+        let theirs = |h: &Holder| h.txn() == txn && (mode == LockMode::Exclusive || !h.exclusive());
+        if let Entry::Occupied(entry) = self.single.entry(id) {
+            let yields = theirs(entry.get());
+            if yields {
+                entry.remove();
+            }
+            return yields;
+        }
+        let free = self.queues.get(&id).is_some_and(|q| q.waiting.is_empty() && q.holders.iter().any(theirs));
+        free && self.release(id, txn)
+    }
+
+    fn lock(&mut self, id: RowId, party: &Arc<Party>, mode: LockMode, blocked: IfBlocked) -> Attempt {
+        let txn = party.txn();
+        let contended = !self.queues.is_empty() && self.queues.contains_key(&id);
+        if !contended {
+            match self.single.entry(id) {
+                Entry::Vacant(entry) => {
+                    entry.insert(Holder::new(txn, mode));
+                    return Attempt::Done(LockOutcome::New);
+                }
+                Entry::Occupied(mut entry) => {
+                    let holder = *entry.get();
+                    if holder.txn() == txn {
+                        if holder.covers(mode) {
+                            return Attempt::Done(LockOutcome::Held);
+                        }
+                        entry.insert(Holder::new(txn, mode));
+                        return Attempt::Done(LockOutcome::Upgraded);
+                    }
+                    if holder.conflicts(mode) && blocked == IfBlocked::Refuse {
+                        return Attempt::Blocked(LockOutcome::New);
+                    }
+                }
+            }
+        }
+        let queue = self.queue(id);
+        let mine = queue.holders.iter().find(|h| h.txn() == txn);
+        if mine.is_some_and(|h| h.covers(mode)) {
+            return Attempt::Done(LockOutcome::Held);
+        }
+        let upgrade = mine.is_some();
+        let outcome = if upgrade { LockOutcome::Upgraded } else { LockOutcome::New };
+        let overtakes = queue.waiting.iter().any(|r| r.upgrade || !upgrade);
+        if !overtakes && queue.compatible(txn, mode) {
+            queue.hold(txn, mode);
+            return Attempt::Done(outcome);
+        }
+        if blocked == IfBlocked::Enqueue {
+            party.begin();
+            queue.enqueue(Request { party: party.clone(), txn, mode, upgrade });
+        }
+        Attempt::Blocked(outcome)
+    }
+
     /// Grants, and gives up the queue when it is no longer needed.
     fn settle(&mut self, id: RowId) {
         let Entry::Occupied(mut entry) = self.queues.entry(id) else { return };
@@ -177,13 +293,14 @@ impl Shard {
     }
 
     /// Gives memory back after a large transaction.
-    fn shrink(&mut self) {
+    fn shrink(&mut self, account: &Account) {
         if self.single.capacity() > 1024 && self.single.len() < self.single.capacity() / 8 {
             self.single.shrink_to(self.single.len() * 2);
         }
         if self.queues.capacity() > 1024 && self.queues.len() < self.queues.capacity() / 8 {
             self.queues.shrink_to(self.queues.len() * 2);
         }
+        self.charge(account);
     }
 }
 
@@ -205,65 +322,62 @@ pub(super) enum IfBlocked {
     Refuse,
 }
 
+/// What a request knows of covers.
+pub(super) enum Known<'a> {
+    /// Nothing yet: if this says that there are any the request is not decided.
+    Not(&'a dyn Fn() -> bool),
+    /// These are over the row, and stay until the request is decided.
+    All(&'a [Foreign]),
+}
+
 /// All row locks.
 pub(super) struct RowTable {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
+    account: Arc<Account>,
 }
 
 impl RowTable {
-    pub(super) fn new() -> RowTable {
-        RowTable { shards: (0..SHARDS).map(|_| CachePadded::default()).collect() }
+    pub(super) fn new(account: Arc<Account>) -> RowTable {
+        RowTable { shards: (0..SHARDS).map(|_| CachePadded::default()).collect(), account }
     }
 
     fn shard(&self, id: RowId) -> &Mutex<Shard> {
         &self.shards[id.shard()]
     }
 
-    pub(super) fn lock(&self, id: RowId, party: &Arc<Party>, mode: LockMode, blocked: IfBlocked) -> Attempt {
-        let txn = party.txn();
+    /// `None` if covers are to be asked first.
+    pub(super) fn lock(
+        &self,
+        id: RowId,
+        party: &Arc<Party>,
+        mode: LockMode,
+        blocked: IfBlocked,
+        known: Known<'_>,
+    ) -> Option<Attempt> {
         let mut guard = self.shard(id).lock();
         let shard = &mut *guard;
-        let contended = !shard.queues.is_empty() && shard.queues.contains_key(&id);
-        if !contended {
-            let holder = match shard.single.entry(id) {
-                Entry::Vacant(entry) => {
-                    entry.insert(Holder::new(txn, mode));
-                    return Attempt::Done(LockOutcome::New);
+        match known {
+            Known::Not(any) if any() => return None,
+            Known::Not(_) | Known::All([]) => {}
+            Known::All(foreign) => {
+                let txn = party.txn();
+                if shard.holds(id, txn, mode) {
+                    return Some(Attempt::Done(LockOutcome::Held));
                 }
-                Entry::Occupied(mut entry) => {
-                    let holder = *entry.get();
-                    if holder.txn() == txn {
-                        if holder.covers(mode) {
-                            return Attempt::Done(LockOutcome::Held);
-                        }
-                        entry.insert(Holder::new(txn, mode));
-                        return Attempt::Done(LockOutcome::Upgraded);
-                    }
-                    if holder.conflicts(mode) && blocked == IfBlocked::Refuse {
-                        return Attempt::Blocked(LockOutcome::New);
-                    }
-                    entry.remove()
+                let others = || foreign.iter().filter(|f| f.party.txn() != txn);
+                if blocked == IfBlocked::Refuse
+                    && others().any(|f| !shard.excludes(id, f.party.txn(), f.mode))
+                {
+                    return Some(Attempt::Blocked(LockOutcome::New));
                 }
-            };
-            shard.queues.insert(id, Queue { holders: vec![holder], waiting: VecDeque::new() });
+                foreign.iter().for_each(|foreign| shard.admit(id, foreign));
+            }
         }
-        let queue = shard.queues.entry(id).or_default();
-        let mine = queue.holders.iter().find(|h| h.txn() == txn);
-        if mine.is_some_and(|h| h.covers(mode)) {
-            return Attempt::Done(LockOutcome::Held);
+        let attempt = shard.lock(id, party, mode, blocked);
+        if shard.bytes() > shard.charged {
+            shard.charge(&self.account);
         }
-        let upgrade = mine.is_some();
-        let outcome = if upgrade { LockOutcome::Upgraded } else { LockOutcome::New };
-        let overtakes = queue.waiting.iter().any(|r| r.upgrade || !upgrade);
-        if !overtakes && queue.compatible(txn, mode) {
-            queue.hold(txn, mode);
-            return Attempt::Done(outcome);
-        }
-        if blocked == IfBlocked::Enqueue {
-            party.begin();
-            queue.enqueue(Request { party: party.clone(), mode, upgrade });
-        }
-        Attempt::Blocked(outcome)
+        Some(attempt)
     }
 
     pub(super) fn give_up(&self, id: RowId, party: &Party) -> bool {
@@ -271,7 +385,7 @@ impl RowTable {
         let granted = party.end() == Standing::Granted;
         if !granted {
             if let Some(queue) = shard.queues.get_mut(&id) {
-                queue.waiting.retain(|r| r.party.txn() != party.txn());
+                queue.waiting.retain(|r| r.txn != party.txn());
                 shard.settle(id);
             }
         }
@@ -292,29 +406,50 @@ impl RowTable {
                 for id in batch {
                     shard.release(*id, txn);
                 }
-                shard.shrink();
+                shard.shrink(&self.account);
             }
         }
     }
 
+    /// Takes back the entries of rows that a cover of the same owner has locked; those that must stay are returned.
+    pub(super) fn yield_to_cover(&self, mut ids: Vec<RowId>, txn: TxnId, mode: LockMode) -> Vec<RowId> {
+        ids.sort_unstable_by_key(|id| id.shard());
+        let mut kept = Vec::new();
+        for of_shard in ids.chunk_by(|a, b| a.shard() == b.shard()) {
+            for batch in of_shard.chunks(RELEASE_BATCH) {
+                let mut shard = self.shard(batch[0]).lock();
+                kept.extend(batch.iter().filter(|id| !shard.yield_to_cover(**id, txn, mode)));
+                shard.shrink(&self.account);
+            }
+        }
+        kept
+    }
+
     /// See [`super::Shared::blockers`]. With an exclusive request ahead, a shared one waits for all holders through it.
-    pub(super) fn blockers(&self, id: RowId, txn: TxnId, sought: TxnId) -> Vec<Blocker> {
+    pub(super) fn blockers(&self, id: RowId, txn: TxnId, sought: Option<TxnId>) -> Vec<Blocker> {
         let shard = self.shard(id).lock();
         let Some(queue) = shard.queues.get(&id) else { return Vec::new() };
-        let Some(place) = queue.waiting.iter().position(|r| r.party.txn() == txn) else { return Vec::new() };
+        // From the end: most searches are by who came last.
+        let Some(place) = queue.waiting.iter().rposition(|r| r.txn == txn) else { return Vec::new() };
         let mode = queue.waiting[place].mode;
         let mut found = Vec::new();
         let mut via = None;
+        let mut sought = sought.filter(|sought| *sought != txn);
         for ahead in queue.waiting.iter().take(place).rev() {
+            if via.is_some() && sought.is_none() {
+                break;
+            }
             let conflicts = mode.max(ahead.mode) == LockMode::Exclusive;
-            if !conflicts || ahead.party.waiting().is_none() {
+            let matters = Some(ahead.txn) == sought || (via.is_none() && ahead.mode == LockMode::Exclusive);
+            if !conflicts || !matters || ahead.party.waiting().is_none() {
                 continue;
             }
-            if ahead.party.txn() == sought {
-                found.push(Blocker { txn: sought, via: None });
+            if Some(ahead.txn) == sought {
+                found.push(Blocker { txn: ahead.txn, via: None });
+                sought = None;
             }
             if via.is_none() && ahead.mode == LockMode::Exclusive {
-                via = Some(ahead.party.txn());
+                via = Some(ahead.txn);
             }
         }
         for holder in queue.holders.iter().filter(|h| h.txn() != txn) {
@@ -333,21 +468,11 @@ impl RowTable {
     pub(super) fn ahead_of(&self, id: RowId, txn: TxnId) -> Vec<TxnId> {
         let shard = self.shard(id).lock();
         let Some(queue) = shard.queues.get(&id) else { return Vec::new() };
-        let Some(place) = queue.waiting.iter().position(|r| r.party.txn() == txn) else { return Vec::new() };
+        let Some(place) = queue.waiting.iter().rposition(|r| r.txn == txn) else { return Vec::new() };
         let mode = queue.waiting[place].mode;
         let holders = queue.holders.iter().filter(|h| h.txn() != txn && h.conflicts(mode)).map(|h| h.txn());
         let requests = queue.waiting.iter().take(place).filter(|r| mode.max(r.mode) == LockMode::Exclusive);
-        holders.chain(requests.map(|r| r.party.txn())).collect()
-    }
-
-    /// Bytes of the maps, but for what queues point to.
-    #[cfg(test)]
-    pub(super) fn memory(&self) -> usize {
-        let single = std::mem::size_of::<(RowId, Holder)>() + 1;
-        let queue = std::mem::size_of::<(RowId, Queue)>() + 1;
-        // The maps fill up to seven eighths.
-        let bytes = |s: &Shard| (s.single.capacity() * single + s.queues.capacity() * queue) * 8 / 7;
-        self.shards.iter().map(|s| bytes(&s.lock())).sum()
+        holders.chain(requests.map(|r| r.txn)).collect()
     }
 
     /// Rows that anybody holds or waits for.

@@ -38,6 +38,10 @@ fn waits_for(
     asks(owner, move |o| o.lock(1, key, mode, &WaitRequest::waiting(LONG)))
 }
 
+fn telling(report: &(dyn Fn(&[TxnId]) + Sync)) -> WaitRequest<'_> {
+    WaitRequest { before_wait: &|| true, waits_for: report, ..WaitRequest::waiting(LONG) }
+}
+
 fn until_waiting(manager: &LockManager, txn: TxnId) {
     let start = Instant::now();
     while !manager.waits().iter().any(|(waiter, _)| *waiter == txn) {
@@ -48,13 +52,14 @@ fn until_waiting(manager: &LockManager, txn: TxnId) {
 
 fn assert_empty(manager: &LockManager) {
     assert_eq!(manager.shared.rows.len(), 0);
+    assert_eq!(manager.shared.covers.len(), (0, 0));
     assert_eq!(manager.shared.ranges.len(), (0, 0));
     assert!(manager.waits().is_empty());
 }
 
 #[test]
 fn shared_locks_are_compatible_and_exclusive_ones_are_not() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
     assert_eq!(try_lock(&mut a, b"k", SharedMode).unwrap(), LockOutcome::New);
     assert_eq!(try_lock(&mut b, b"k", SharedMode).unwrap(), LockOutcome::New);
@@ -73,7 +78,7 @@ fn shared_locks_are_compatible_and_exclusive_ones_are_not() {
 
 #[test]
 fn the_queue_is_first_come_first_served() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let mut first = owner(&manager, 1);
     try_lock(&mut first, b"k", SharedMode).unwrap();
     let (sender, order): (_, Receiver<TxnId>) = channel();
@@ -100,7 +105,7 @@ fn the_queue_is_first_come_first_served() {
 
 #[test]
 fn an_upgrade_goes_before_those_who_wait() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
     try_lock(&mut a, b"k", SharedMode).unwrap();
     try_lock(&mut b, b"k", SharedMode).unwrap();
@@ -118,7 +123,7 @@ fn an_upgrade_goes_before_those_who_wait() {
 
 #[test]
 fn two_upgrades_are_a_deadlock() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
     try_lock(&mut a, b"k", SharedMode).unwrap();
     try_lock(&mut b, b"k", SharedMode).unwrap();
@@ -134,7 +139,7 @@ fn two_upgrades_are_a_deadlock() {
 #[test]
 fn the_cheapest_of_a_deadlock_of_three_is_the_victim_wherever_it_waits() {
     for cheapest in 0..3 {
-        let manager = LockManager::new();
+        let manager = LockManager::new(None);
         let keys: [&'static [u8]; 3] = [b"a", b"b", b"c"];
         let mut waiters = Vec::new();
         let mut owners = Vec::new();
@@ -166,7 +171,7 @@ fn the_cheapest_of_a_deadlock_of_three_is_the_victim_wherever_it_waits() {
 
 #[test]
 fn preference_comes_before_weight() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let mut heavy = manager.open(1, Arc::new(AtomicU64::new(1000)), 0);
     let mut light = owner(&manager, 2);
     heavy.set_victim_preference(1);
@@ -184,7 +189,7 @@ fn preference_comes_before_weight() {
 #[test]
 fn a_cycle_through_a_place_in_the_queue_is_found() {
     // 1 holds a shared; 2 waits for it exclusively and 3, shared, behind 2. When 1 comes to wait for 3, the cycle is 1, 3, 2.
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut one, mut three) = (owner(&manager, 1), owner(&manager, 3));
     try_lock(&mut one, b"a", SharedMode).unwrap();
     try_lock(&mut three, b"b", Exclusive).unwrap();
@@ -203,7 +208,7 @@ fn a_cycle_through_a_place_in_the_queue_is_found() {
 
 #[test]
 fn a_wait_ends_at_its_timeout_and_lets_the_next_one_through() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
     try_lock(&mut a, b"k", SharedMode).unwrap();
     let b_waits = asks(owner(&manager, 3), |o| {
@@ -222,7 +227,7 @@ fn a_wait_ends_at_its_timeout_and_lets_the_next_one_through() {
 
 #[test]
 fn an_interrupt_wakes_the_waiter() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let mut a = owner(&manager, 1);
     try_lock(&mut a, b"k", Exclusive).unwrap();
     let killed = Arc::new(AtomicBool::new(false));
@@ -243,7 +248,7 @@ fn an_interrupt_wakes_the_waiter() {
 
 #[test]
 fn who_is_waited_for_is_reported_once_before_the_sleep() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
     try_lock(&mut a, b"k", SharedMode).unwrap();
     try_lock(&mut b, b"k", SharedMode).unwrap();
@@ -251,7 +256,7 @@ fn who_is_waited_for_is_reported_once_before_the_sleep() {
     let c = asks(owner(&manager, 3), move |o| {
         let sender = std::sync::Mutex::new(sender);
         let report = |txns: &[TxnId]| sender.lock().unwrap().send(txns.to_vec()).unwrap();
-        o.lock(1, b"k", Exclusive, &WaitRequest { before_wait: &report, ..WaitRequest::waiting(LONG) })
+        o.lock(1, b"k", Exclusive, &telling(&report))
     });
     assert_eq!(reports.recv().unwrap(), [1, 2]);
     drop((a, b));
@@ -262,7 +267,7 @@ fn who_is_waited_for_is_reported_once_before_the_sleep() {
 #[test]
 fn those_who_wait_ahead_are_reported_too() {
     // Parallel replication rolls back who is in the way of an earlier transaction: also one that does not have the lock yet.
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let mut holder = owner(&manager, 1);
     try_lock(&mut holder, b"k", Exclusive).unwrap();
     let first = waits_for(owner(&manager, 2), b"k", Exclusive);
@@ -271,7 +276,7 @@ fn those_who_wait_ahead_are_reported_too() {
     let second = asks(owner(&manager, 3), move |o| {
         let sender = std::sync::Mutex::new(sender);
         let report = |txns: &[TxnId]| sender.lock().unwrap().send(txns.to_vec()).unwrap();
-        o.lock(1, b"k", Exclusive, &WaitRequest { before_wait: &report, ..WaitRequest::waiting(LONG) })
+        o.lock(1, b"k", Exclusive, &telling(&report))
     });
     assert_eq!(reports.recv().unwrap(), [1, 2]);
     drop(holder);
@@ -281,7 +286,7 @@ fn those_who_wait_ahead_are_reported_too() {
 
 #[test]
 fn a_range_keeps_inserts_out_and_no_locks_of_rows() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
     let none = WaitRequest::no_wait();
     a.lock_range(1, Bound::Excluded(b"c"), Bound::Included(b"f"), SharedMode, &none).unwrap();
@@ -307,7 +312,7 @@ fn a_range_keeps_inserts_out_and_no_locks_of_rows() {
 
 #[test]
 fn an_insert_that_waits_goes_before_later_ranges_over_its_key() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut reader, inserter) = (owner(&manager, 1), owner(&manager, 2));
     let (mut other, mut late) = (owner(&manager, 3), owner(&manager, 4));
     let no_wait = WaitRequest::no_wait();
@@ -331,7 +336,7 @@ fn an_insert_that_waits_goes_before_later_ranges_over_its_key() {
 
 #[test]
 fn ranges_and_rows_deadlock_too() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (manager.open(1, Arc::new(AtomicU64::new(5)), 0), owner(&manager, 2));
     let none = WaitRequest::no_wait();
     a.lock_range(1, Bound::Unbounded, Bound::Excluded(b"m"), SharedMode, &none).unwrap();
@@ -354,7 +359,7 @@ fn ranges_and_rows_deadlock_too() {
 
 #[test]
 fn an_exclusive_range_is_granted_when_the_others_go() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
     let none = WaitRequest::no_wait();
     a.lock_range(1, Bound::Included(b"a"), Bound::Included(b"c"), SharedMode, &none).unwrap();
@@ -380,7 +385,7 @@ fn an_exclusive_range_is_granted_when_the_others_go() {
 
 #[test]
 fn unlocked_rows_can_be_locked_again_and_are_released_once() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
     for i in 0..1000u32 {
         try_lock(&mut a, &i.to_be_bytes(), Exclusive).unwrap();
@@ -483,7 +488,7 @@ fn hammer(manager: &LockManager, txns: &AtomicU64, keys: &[Guarded], seed: u64) 
 
 #[test]
 fn sixty_four_threads_never_hold_what_another_holds_and_all_get_through() {
-    let manager = LockManager::new();
+    let manager = LockManager::new(None);
     let txns = AtomicU64::new(1);
     let keys: Vec<Guarded> = (0..12).map(|_| Guarded::default()).collect();
     let start = Instant::now();
@@ -507,16 +512,73 @@ fn sixty_four_threads_never_hold_what_another_holds_and_all_get_through() {
 }
 
 #[test]
-fn a_million_locks_are_given_back_with_their_memory() {
-    let manager = LockManager::new();
+fn a_million_locks_of_scattered_rows_are_given_back_with_their_memory() {
+    let manager = LockManager::new(None);
     let mut a = owner(&manager, 1);
     for i in 0..1_000_000u32 {
-        try_lock(&mut a, &i.to_be_bytes(), Exclusive).unwrap();
+        try_lock(&mut a, &i.wrapping_mul(0x9e37_79b9).to_be_bytes(), Exclusive).unwrap();
     }
     assert_eq!(a.held(), 1_000_000);
-    let bytes = manager.shared.rows.memory() + a.memory();
-    assert!(bytes < 100 << 20, "{bytes} bytes");
+    assert!((20 << 20..100 << 20).contains(&manager.memory()), "{} bytes", manager.memory());
     a.release_all();
     assert_empty(&manager);
-    assert!(manager.shared.rows.memory() < 8 << 20);
+    assert!(manager.memory() < 8 << 20, "{} bytes", manager.memory());
+}
+
+#[test]
+fn a_million_locks_of_consecutive_rows_take_no_memory_to_speak_of() {
+    let manager = LockManager::new(None);
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    try_lock(&mut b, &77_777u32.to_be_bytes(), SharedMode).unwrap();
+    let mut refused = 0;
+    for i in 0..1_000_000u32 {
+        refused += u32::from(try_lock(&mut a, &i.to_be_bytes(), Exclusive).is_err());
+    }
+    assert_eq!((a.held(), refused), (999_999, 1));
+    assert!(manager.memory() < 1 << 20, "{} bytes", manager.memory());
+    assert_eq!(manager.shared.covers.len(), (2, 1), "before the row of another and behind it");
+    for i in [0u32, 500_000, 999_990] {
+        assert!(matches!(try_lock(&mut b, &i.to_be_bytes(), SharedMode), Err(Error::WouldBlock)));
+        assert_eq!(try_lock(&mut a, &i.to_be_bytes(), SharedMode).unwrap(), LockOutcome::Held);
+    }
+    // Not of that length, not of that tree, not among them.
+    for key in [&[0, 1, 2][..], &[0, 1, 2, 3, 4], &1_000_000u32.to_be_bytes()] {
+        try_lock(&mut b, key, Exclusive).unwrap();
+    }
+    b.lock(2, &5u32.to_be_bytes(), Exclusive, &WaitRequest::no_wait()).unwrap();
+    let key: &'static [u8] = Box::leak(Box::new(500_000u32.to_be_bytes()));
+    let c = waits_for(owner(&manager, 3), key, Exclusive);
+    until_waiting(&manager, 3);
+    assert_eq!(manager.waits(), [(3, 1)]);
+    a.release_all();
+    c.join().unwrap().1.unwrap();
+    drop((a, b));
+    assert_empty(&manager);
+}
+
+#[test]
+fn with_too_little_memory_an_owner_of_many_locks_what_lies_between() {
+    let manager = LockManager::new(None);
+    manager.set_memory_limit(1 << 20);
+    let (mut a, mut b, mut early) = (owner(&manager, 1), owner(&manager, 2), owner(&manager, 3));
+    // One who was there before keeps what it has.
+    try_lock(&mut early, &30_001u32.to_be_bytes(), Exclusive).unwrap();
+    for i in 0..200_000u32 {
+        try_lock(&mut a, &(i * 2).to_be_bytes(), Exclusive).unwrap();
+    }
+    assert!(manager.memory() < 2 << 20, "{} bytes", manager.memory());
+    assert!(matches!(try_lock(&mut b, &50_001u32.to_be_bytes(), SharedMode), Err(Error::WouldBlock)));
+    assert_eq!(try_lock(&mut early, &30_001u32.to_be_bytes(), Exclusive).unwrap(), LockOutcome::Held);
+    assert!(matches!(try_lock(&mut a, &30_001u32.to_be_bytes(), Exclusive), Err(Error::WouldBlock)));
+    assert!(try_lock(&mut b, &1_000_000u32.to_be_bytes(), Exclusive).is_ok());
+    // Ranges likewise.
+    for i in 0..20_000u32 {
+        let key = (i * 2).to_be_bytes();
+        let bound = Bound::Included(&key[..]);
+        early.lock_range(2, bound, bound, SharedMode, &WaitRequest::no_wait()).unwrap();
+    }
+    assert!(manager.memory() < 2 << 20, "{} bytes", manager.memory());
+    assert!(b.check_insert(2, &701u32.to_be_bytes(), &WaitRequest::no_wait()).is_err());
+    drop((a, b, early));
+    assert_empty(&manager);
 }

@@ -191,7 +191,7 @@ impl Engine {
         Ok(Engine {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
-                locks: LockManager::new(),
+                locks: LockManager::new(None),
                 settings,
                 observer: options.observer,
             }),

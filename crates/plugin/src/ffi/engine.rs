@@ -27,6 +27,7 @@ pub struct RawOptions {
     pub spill_max_bytes: u64,
     pub history_max_bytes: u64,
     pub snapshot_warn_seconds: u64,
+    pub lock_max_bytes: u64,
     pub commit_flush: u32,
     pub recovery_threads: u32,
     pub history_full: u32,
@@ -127,6 +128,7 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
         spill_max_bytes: defaults.spill_max_bytes,
         history_max_bytes: defaults.history_max_bytes,
         snapshot_warn_seconds: defaults.snapshot_warn_age.as_secs(),
+        lock_max_bytes: defaults.lock_max_bytes,
         commit_flush: defaults.commit_flush as u32,
         recovery_threads: 0,
         history_full: defaults.history_full as u32,
@@ -162,6 +164,7 @@ pub unsafe extern "C" fn teak_engine_open(
         options.spill_max_bytes = raw.spill_max_bytes;
         options.history_max_bytes = raw.history_max_bytes;
         options.history_full = history_full(raw.history_full);
+        options.lock_max_bytes = raw.lock_max_bytes;
         options.snapshot_warn_age = Duration::from_secs(raw.snapshot_warn_seconds);
         options.commit_flush = commit_flush(raw.commit_flush);
         if raw.recovery_threads > 0 {
@@ -244,6 +247,18 @@ pub unsafe extern "C" fn teak_engine_set_history_max_bytes(handle: *const Engine
     let _ = unsafe {
         with_engine(handle, |engine| {
             engine.core.settings().set_history_max_bytes(bytes);
+            Ok(())
+        })
+    };
+}
+
+/// `teak_engine_set_lock_max_bytes`
+#[no_mangle]
+pub unsafe extern "C" fn teak_engine_set_lock_max_bytes(handle: *const EngineHandle, bytes: u64) {
+    // SAFETY: as above.
+    let _ = unsafe {
+        with_engine(handle, |engine| {
+            engine.core.settings().set_lock_max_bytes(bytes);
             Ok(())
         })
     };

@@ -112,6 +112,9 @@ unsafe extern "C" fn is_killed(thd: *mut c_void) -> c_int {
 }
 
 unsafe extern "C" fn report_wait(waiter: *mut c_void, holder: *mut c_void) -> c_int {
+    if holder.is_null() {
+        return 1;
+    }
     if let Some(waiter) = connection(waiter) {
         waiter.waited_for.lock().unwrap().push(holder as usize);
     }

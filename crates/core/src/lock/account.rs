@@ -1,0 +1,56 @@
+//! How much memory the locks take, and how much they may.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use crate::cache::Cache;
+
+/// Without a limit of its own the locks may take one part in so many of the cache's budget.
+const PART_OF_CACHE: u64 = 4;
+
+/// What all locks of an engine take; charged to its cache, which makes room by giving up pages. All orderings are Relaxed: these
+/// are numbers, nothing is reached through them.
+#[derive(Default)]
+pub(super) struct Account {
+    cache: Option<Arc<Cache>>,
+    bytes: AtomicU64,
+    /// 0: a part of the cache's budget.
+    limit: AtomicU64,
+}
+
+impl Account {
+    pub(super) fn new(cache: Option<Arc<Cache>>) -> Account {
+        Account { cache, ..Account::default() }
+    }
+
+    /// Something takes `now` bytes that took `before`.
+    pub(super) fn change(&self, before: usize, now: usize) {
+        if before == now {
+            return;
+        }
+        // Wrapping: the sum never goes below zero, as each gives back what it took.
+        self.bytes.fetch_add((now as u64).wrapping_sub(before as u64), Ordering::Relaxed);
+        if let Some(cache) = &self.cache {
+            cache.discharge(before);
+            cache.charge(now);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether owners of many locks are to make fewer of them.
+    pub(super) fn is_over(&self) -> bool {
+        let limit = match (self.limit.load(Ordering::Relaxed), &self.cache) {
+            (0, Some(cache)) => cache.budget() / PART_OF_CACHE,
+            (0, None) => return false,
+            (limit, _) => limit,
+        };
+        self.bytes() > limit
+    }
+}

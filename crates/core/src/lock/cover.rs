@@ -1,0 +1,270 @@
+//! Row locks of consecutive keys as one entry: a *cover* locks all keys of one length between two keys.
+//!
+//! An owner of many locks makes a cover of a run of keys that follow each other (as numbers of their bytes), and gives back the
+//! entries in the table of rows. Keys are ordered by length first, so such a cover is exact: every key in it is locked
+//! (*certain*). Where the locks take too much memory, a cover lies over all that the owner has locked in the tree, from the least
+//! to the greatest key: then it also locks keys in between.
+//!
+//! Invariants:
+//! - A cover is published before the entries under it are given back, so a request that does not find the entry (which it looks
+//!   for under the shard's latch) finds that there are covers. Then it asks here, and holds the covers still while it
+//!   queues: what it must wait for becomes an entry of the table of rows again. So waits, queues and deadlocks are always of rows.
+//! - Entries that somebody waits for are not given back, so all holders of a row with a queue are in the table.
+//! - A cover that is not certain does not bind what another transaction held before: a holder in the table whose lock excludes it
+//!   shows that its owner has not come to that row.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+use parking_lot::RwLock;
+
+use super::account::Account;
+use super::granted::Granted;
+use super::interval::{Cut, Span, SpanRef};
+use super::party::Party;
+use super::row::Foreign;
+use crate::{LockMode, TreeId, TxnId};
+
+const SHARDS: usize = 64;
+
+/// Whether the owner of a cover has locked each key in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Certainty {
+    /// Each.
+    Certain,
+    /// Others may lie between.
+    Widened,
+}
+
+/// A key after its length: so that they are ordered by length first.
+fn by_length(key: &[u8]) -> Vec<u8> {
+    let mut ordered = Vec::with_capacity(4 + key.len());
+    ordered.extend_from_slice(&(key.len() as u32).to_be_bytes());
+    ordered.extend_from_slice(key);
+    ordered
+}
+
+/// Adds one to a number, the highest byte first; `false` if it was the greatest of its length.
+fn increment(number: &mut [u8]) -> bool {
+    for byte in number.iter_mut().rev() {
+        *byte = byte.wrapping_add(1);
+        if *byte != 0 {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether `next` is the key after `key` among those of its length.
+pub(super) fn follows(key: &[u8], next: &[u8]) -> bool {
+    if key.len() != next.len() {
+        return false;
+    }
+    let (Some((a, key)), Some((b, next))) = (key.split_last(), next.split_last()) else { return false };
+    match a.checked_add(1) {
+        Some(sum) => sum == *b && key == next,
+        None => *b == 0 && follows(key, next),
+    }
+}
+
+/// From a key to another, as [`by_length`] orders them. The end is the next key, so that neighbours touch.
+fn span(low: &[u8], high: &[u8]) -> Span {
+    let mut end = by_length(high);
+    let to = match increment(&mut end[4..]) {
+        true => Cut::At(Arc::from(end), false),
+        false => Cut::At(Arc::from(by_length(high)), true),
+    };
+    Span { from: Cut::At(Arc::from(by_length(low)), false), to }
+}
+
+/// The covers of a tree.
+#[derive(Default)]
+struct Covers {
+    /// Certain: shared, exclusive; widened: shared, exclusive.
+    sets: [Granted; 4],
+    parties: HashMap<TxnId, Arc<Party>>,
+}
+
+fn set(mode: LockMode, certainty: Certainty) -> usize {
+    usize::from(mode == LockMode::Exclusive) + 2 * usize::from(certainty == Certainty::Widened)
+}
+
+impl Covers {
+    fn len(&self) -> usize {
+        self.sets.iter().map(Granted::len).sum()
+    }
+
+    fn bytes(&self) -> usize {
+        self.sets.iter().map(Granted::bytes).sum()
+    }
+
+    /// Owners of a set's covers that meet `span`, but for `txn`; and whether it has one itself.
+    fn owners(&self, set: usize, span: SpanRef<'_>, txn: TxnId) -> (bool, Vec<TxnId>) {
+        let (mut own, mut others) = (false, Vec::new());
+        let _ = self.sets[set].meeting(span, &mut |owner| {
+            if owner == txn {
+                own = true;
+            } else {
+                others.push(owner);
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        (own, others)
+    }
+}
+
+/// What covers say of a key that a transaction wants.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// A cover of its own locks the key as strongly as it wants.
+    pub held: bool,
+    /// Covers that lock the key against it; one of its own that is weaker than what it wants.
+    pub foreign: Vec<Foreign>,
+}
+
+#[derive(Default)]
+struct Shard {
+    /// Covers of all trees of the shard.
+    count: AtomicUsize,
+    trees: RwLock<HashMap<TreeId, Covers>>,
+}
+
+/// All covers.
+pub(super) struct CoverTable {
+    shards: Box<[CachePadded<Shard>]>,
+    account: Arc<Account>,
+}
+
+impl CoverTable {
+    pub(super) fn new(account: Arc<Account>) -> CoverTable {
+        CoverTable { shards: (0..SHARDS).map(|_| CachePadded::default()).collect(), account }
+    }
+
+    fn shard(&self, tree: TreeId) -> &Shard {
+        &self.shards[tree as usize % SHARDS]
+    }
+
+    /// Whether there may be covers over keys of the tree. To be asked under the latch of the row's shard.
+    pub(super) fn any(&self, tree: TreeId) -> bool {
+        // Relaxed: the latch orders it. Whoever gave an entry of the shard back has published the cover before.
+        self.shard(tree).count.load(Ordering::Relaxed) != 0
+    }
+
+    /// Calls `request` with what the covers say of the key; they do not change before it returns.
+    pub(super) fn consult<T>(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        mode: LockMode,
+        party: &Arc<Party>,
+        request: impl FnOnce(Findings) -> T,
+    ) -> T {
+        let trees = self.shard(tree).trees.read();
+        let Some(covers) = trees.get(&tree) else { return request(Findings::default()) };
+        let key = by_length(key);
+        let (span, txn) = (SpanRef::keys(&key, &key), party.txn());
+        let mut findings = Findings::default();
+        for of in [LockMode::Exclusive, LockMode::Shared] {
+            for certainty in [Certainty::Certain, Certainty::Widened] {
+                let conflicts = of.max(mode) == LockMode::Exclusive;
+                if !conflicts && certainty == Certainty::Widened {
+                    continue;
+                }
+                let (own, others) = covers.owners(set(of, certainty), span, txn);
+                if own && certainty == Certainty::Certain {
+                    findings.held |= of >= mode;
+                    findings.foreign.push(Foreign { party: party.clone(), mode: of });
+                }
+                if conflicts {
+                    let parties = others.iter().filter_map(|other| covers.parties.get(other));
+                    findings.foreign.extend(parties.map(|party| Foreign { party: party.clone(), mode: of }));
+                }
+            }
+        }
+        request(findings)
+    }
+
+    /// Whether a cover of the owner lies over the key.
+    pub(super) fn covers(&self, tree: TreeId, key: &[u8], txn: TxnId) -> bool {
+        if !self.any(tree) {
+            return false;
+        }
+        let trees = self.shard(tree).trees.read();
+        let key = by_length(key);
+        let own = |covers: &Covers| (0..4).any(|set| covers.owners(set, SpanRef::keys(&key, &key), txn).0);
+        trees.get(&tree).is_some_and(own)
+    }
+
+    /// Publishes a cover from `low` to `high`. One that is not certain is refused if another owner's is in its way. The entries of
+    /// the rows may be given back after that, not before.
+    pub(super) fn publish(
+        &self,
+        tree: TreeId,
+        party: &Arc<Party>,
+        mode: LockMode,
+        (low, high): (&[u8], &[u8]),
+        certainty: Certainty,
+    ) -> bool {
+        let shard = self.shard(tree);
+        let span = span(low, high);
+        let txn = party.txn();
+        let mut trees = shard.trees.write();
+        let covers = trees.entry(tree).or_default();
+        if certainty == Certainty::Widened {
+            let against = |of: LockMode| of.max(mode) == LockMode::Exclusive;
+            let excluded = |of: LockMode, certainty| {
+                against(of) && !covers.owners(set(of, certainty), span.borrow(), txn).1.is_empty()
+            };
+            let modes = [LockMode::Shared, LockMode::Exclusive];
+            let all = modes.into_iter().flat_map(|of| [(of, Certainty::Certain), (of, Certainty::Widened)]);
+            if all.into_iter().any(|(of, certainty)| excluded(of, certainty)) {
+                return false;
+            }
+        }
+        let (count, bytes) = (covers.len(), covers.bytes());
+        covers.parties.entry(txn).or_insert_with(|| party.clone());
+        covers.sets[set(mode, certainty)].hold(txn, span);
+        shard.count.fetch_add(covers.len().wrapping_sub(count), Ordering::SeqCst);
+        self.account.change(bytes, covers.bytes());
+        true
+    }
+
+    /// Takes all covers of an owner over keys of the tree.
+    pub(super) fn release(&self, tree: TreeId, txn: TxnId) {
+        let shard = self.shard(tree);
+        let mut trees = shard.trees.write();
+        let Some(covers) = trees.get_mut(&tree) else { return };
+        let (count, bytes) = (covers.len(), covers.bytes());
+        covers.sets.iter_mut().for_each(|set| set.release(txn));
+        covers.parties.remove(&txn);
+        shard.count.fetch_add(covers.len().wrapping_sub(count), Ordering::SeqCst);
+        self.account.change(bytes, covers.bytes());
+        if covers.parties.is_empty() {
+            trees.remove(&tree);
+        }
+    }
+
+    /// How many covers there are, and over how many trees.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> (usize, usize) {
+        let counted = self.shards.iter().map(|s| s.count.load(Ordering::SeqCst)).sum();
+        (counted, self.shards.iter().map(|s| s.trees.read().len()).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_key_is_the_next_number_of_the_same_length() {
+        assert!(
+            follows(&[0, 1], &[0, 2]) && follows(&[0, 255], &[1, 0]) && follows(&[7, 255, 255], &[8, 0, 0])
+        );
+        assert!(!follows(&[0, 1], &[0, 3]) && !follows(&[1], &[1, 1]) && !follows(&[0, 2], &[0, 1]));
+        assert!(!follows(&[255], &[0]) && !follows(&[], &[]) && !follows(&[0, 255], &[0, 0]));
+    }
+}
