@@ -63,6 +63,11 @@ class Run:
                 cursor.execute(statement)
         connection.close()
 
+    @staticmethod
+    def locks_of(cursor):
+        cursor.execute("SHOW GLOBAL STATUS LIKE 'Teak_lock_memory'")
+        return sum(int(value) for _, value in cursor.fetchall())
+
     def resident(self):
         return self.server.memory()[0]
 
@@ -72,7 +77,7 @@ class Run:
         inserter = Inserter(self.server, beside) if beside else None
         with connection.cursor() as cursor:
             cursor.execute("BEGIN")
-            before = self.resident()
+            before, locks_before = self.resident(), self.locks_of(cursor)
             if inserter:
                 inserter.start()
             began = time.monotonic()
@@ -81,8 +86,7 @@ class Run:
             seconds = time.monotonic() - began
             grown = self.resident() - before
             meanwhile = f", {inserter.stop()}" if inserter else ""
-            cursor.execute("SHOW GLOBAL STATUS LIKE 'Teak_lock_memory'")
-            self.lock_bytes = sum(int(value) for _, value in cursor.fetchall())
+            self.lock_bytes = self.locks_of(cursor) - locks_before
             began = time.monotonic()
             cursor.execute("ROLLBACK")
             end = time.monotonic() - began

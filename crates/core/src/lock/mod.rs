@@ -206,4 +206,6 @@ impl LockManager {
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
+mod stress_tests;
+#[cfg(test)]
 mod tests;

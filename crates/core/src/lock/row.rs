@@ -18,6 +18,8 @@ use crate::{LockMode, TreeId, TxnId};
 const SHARDS: usize = 256;
 /// Roughly what the holders and the requests of a queue take.
 const QUEUE_BYTES: usize = 160;
+/// A shard's maps keep room for so many when they empty.
+const KEPT: usize = 128;
 /// Locks released under one hold of a shard's latch.
 const RELEASE_BATCH: usize = 512;
 
@@ -294,10 +296,10 @@ impl Shard {
 
     /// Gives memory back after a large transaction.
     fn shrink(&mut self, account: &Account) {
-        if self.single.capacity() > 1024 && self.single.len() < self.single.capacity() / 8 {
+        if self.single.capacity() > KEPT && self.single.len() < self.single.capacity() / 8 {
             self.single.shrink_to(self.single.len() * 2);
         }
-        if self.queues.capacity() > 1024 && self.queues.len() < self.queues.capacity() / 8 {
+        if self.queues.capacity() > KEPT && self.queues.len() < self.queues.capacity() / 8 {
             self.queues.shrink_to(self.queues.len() * 2);
         }
         self.charge(account);
