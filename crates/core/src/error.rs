@@ -1,6 +1,6 @@
 //! The one error type of the core. Variants are what callers act on differently.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Result of every fallible operation of the core.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -158,6 +158,16 @@ impl Error {
         match cause.raw_os_error() {
             Some(libc::ENOSPC) | Some(libc::EDQUOT) => Error::DiskFull { path },
             _ => Error::Io { operation, path, cause: cause.to_string() },
+        }
+    }
+
+    /// Whether what the file at `path` should hold is lost or cannot be read, which concerns nothing but that file.
+    pub fn is_damage_of(&self, path: &Path) -> bool {
+        match self {
+            Error::Corrupt { path: of, .. } | Error::UnknownVersion { path: of, .. } => of == path,
+            // A bad sector.
+            Error::Io { operation: "read", path: of, .. } => of == path,
+            _ => false,
         }
     }
 

@@ -6,7 +6,8 @@
 //! 'D' tree u64      version u8 = 1 | number u16 | block address     the tree's dictionary, by its number in the space
 //! 'M' space u32     version u8 = 1 | block address of the space's free map (27 bytes)
 //! 'C' tree u64      version u8 = 1 | counter u64     the persisted AUTO_INCREMENT counter of the table whose first tree this is
-//! 'L'               version u8 = 1 | lsn u64         commits before it are contained in the row counts of the roots
+//! 'L'               version u8 = 2 | lsns u64        commits that are contained in the row counts of the roots, see `docs/format.md`
+//! 'L' space u32     the same of a space whose image is older: its table could not be recovered
 //! ```
 
 use super::record::take;
@@ -14,11 +15,25 @@ use crate::arrays::whole_arrays;
 use crate::log::Lsn;
 use crate::store::{BlockAddress, TreeRoot};
 use crate::types::TreeId;
+use std::collections::BTreeMap;
 
 const VERSION: u8 = 1;
 
 /// The key of the row that tells which commits the stored row counts contain.
 pub const COUNTED_KEY: &[u8] = b"L";
+
+/// Key of the same for one space that differs from the others.
+pub fn counted_apart_key(space: u32) -> [u8; 5] {
+    let mut key = [b'L'; 5];
+    key[1..].copy_from_slice(&space.to_be_bytes());
+    key
+}
+
+/// The space in such a key.
+pub fn space_of_counted_key(key: &[u8]) -> Option<u32> {
+    let number = key.strip_prefix(COUNTED_KEY)?;
+    number.try_into().ok().map(u32::from_be_bytes)
+}
 
 /// Key of a tree's root.
 pub fn root_key(tree: TreeId) -> [u8; 9] {
@@ -121,6 +136,22 @@ impl Counted {
     }
 }
 
+/// What the images of all spaces contain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contained {
+    /// Of the spaces that are not in `apart`.
+    pub common: Counted,
+    /// Spaces of tables that could not take their part of the log: their images are as old as the replay that failed.
+    pub apart: BTreeMap<u32, Counted>,
+}
+
+impl Contained {
+    /// What the image of `space` contains.
+    pub fn of(&self, space: u32) -> &Counted {
+        self.apart.get(&space).unwrap_or(&self.common)
+    }
+}
+
 /// Version 1 had no end.
 const COUNTED_VERSION: u8 = 2;
 
@@ -204,5 +235,7 @@ mod tests {
         }
         assert!(decode_number(&[2, 0, 0, 0, 0, 0, 0, 0, 0]).is_err());
         assert!(decode_number(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_err());
+        assert_eq!(space_of_counted_key(&counted_apart_key(258)), Some(258));
+        assert_eq!(space_of_counted_key(COUNTED_KEY), None);
     }
 }

@@ -18,7 +18,7 @@ pub mod directory;
 mod record;
 mod system;
 
-pub use directory::Counted;
+pub use directory::{Contained, Counted};
 pub use record::TableRecord;
 pub use system::SystemTrees;
 

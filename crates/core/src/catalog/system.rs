@@ -7,6 +7,7 @@ use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
 use crate::types::{Seek, Timestamp, TreeId};
 use crate::{Error, Result};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The catalog and the directory. Reads see the newest committed rows.
@@ -95,6 +96,20 @@ impl SystemTrees {
         self.row(&self.directory, directory::COUNTED_KEY, directory::decode_counted)
     }
 
+    /// The same of the spaces that differ from the others.
+    pub fn counted_apart(&self) -> Result<BTreeMap<u32, Counted>> {
+        let mut cursor = TreeCursor::new(self.directory.clone());
+        let mut apart = BTreeMap::new();
+        let mut found = cursor.seek(&latest(), Seek::After, directory::COUNTED_KEY)?;
+        while let Some(space) = directory::space_of_counted_key(cursor.key()).filter(|_| found) {
+            let counted = directory::decode_counted(cursor.value()?)
+                .map_err(|detail| self.malformed(&self.directory, &detail))?;
+            apart.insert(space, counted);
+            found = cursor.next(&latest())?;
+        }
+        Ok(apart)
+    }
+
     fn row<T>(
         &self,
         tree: &Arc<Tree>,
@@ -105,10 +120,12 @@ impl SystemTrees {
         if !cursor.get(&latest(), key)? {
             return Ok(None);
         }
-        decode(cursor.value()?).map(Some).map_err(|detail| {
-            // The block's checksum was right: the row was written like this.
-            Error::corrupt(self.space.path(), 0, format!("system tree {}: {detail}", tree.id()))
-        })
+        decode(cursor.value()?).map(Some).map_err(|detail| self.malformed(tree, &detail))
+    }
+
+    /// The block's checksum was right: the row was written like this.
+    fn malformed(&self, tree: &Tree, detail: &str) -> Error {
+        Error::corrupt(self.space.path(), 0, format!("system tree {}: {detail}", tree.id()))
     }
 }
 

@@ -14,7 +14,7 @@
 //!   rely on that; before others the file is synced.
 //! * Once a checkpoint contains the transaction, its blocks are overwritten sooner or later, and nobody asks for them.
 
-use crate::catalog::{space_file_name, Counted};
+use crate::catalog::{space_file_name, Contained};
 use crate::file::{File, FileSystem, OpenMode};
 use crate::log::{LogRecord, Lsn, Op, OpKind, Ops, Prerequisite};
 use crate::store::{BlockAddress, Space};
@@ -84,7 +84,7 @@ pub struct Inspection<'a> {
     fs: &'a dyn FileSystem,
     dir: PathBuf,
     /// What the checkpoint contains.
-    counted: Counted,
+    counted: Contained,
     /// `None`: the file is gone, and the table with it.
     files: HashMap<u32, Option<Arc<dyn File>>>,
     /// Blocks of the part of the log that may not have been synced, and where in the log.
@@ -93,24 +93,36 @@ pub struct Inspection<'a> {
 
 impl<'a> Inspection<'a> {
     /// For the files in `dir`.
-    pub fn new(fs: &'a dyn FileSystem, dir: PathBuf, counted: Counted) -> Inspection<'a> {
+    pub fn new(fs: &'a dyn FileSystem, dir: PathBuf, counted: Contained) -> Inspection<'a> {
         Inspection { fs, dir, counted, files: HashMap::new(), found: Vec::new() }
     }
 
     /// Whether all blocks of the record are there that it may lack.
     pub fn is_intact(&mut self, lsn: Lsn, record: &LogRecord<'_>) -> Result<bool> {
         match record {
-            LogRecord::Commit { ops, .. } if !self.counted.contains(lsn) => self.are_there(lsn, *ops),
+            LogRecord::Commit { ops, .. } if self.may_lack(lsn) => self.are_there(lsn, *ops),
             _ => Ok(true),
         }
     }
 
+    /// Whether some image may lack the commit at `lsn`.
+    fn may_lack(&self, lsn: Lsn) -> bool {
+        !self.counted.common.contains(lsn) || self.counted.apart.values().any(|apart| !apart.contains(lsn))
+    }
+
     fn are_there(&mut self, lsn: Lsn, ops: Ops<'_>) -> Result<bool> {
         for block in ops.iter().filter_map(|op| DirectBlock::of(&op)) {
+            if self.counted.of(block.space).contains(lsn) {
+                continue;
+            }
             let Some(file) = self.file(block.space)? else { continue };
             for address in [Some(block.address), block.dictionary].into_iter().flatten() {
-                if address.stored_in(&*file)?.is_none() {
-                    return Ok(false);
+                match address.stored_in(&*file) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Ok(false),
+                    // The disk has something there that it cannot read any more: damage of that table, and not the end of the log.
+                    Err(error) if error.is_damage_of(file.path()) => continue,
+                    Err(error) => return Err(error),
                 }
                 self.found.push((lsn, block.space, address));
             }

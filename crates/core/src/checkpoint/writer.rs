@@ -1,9 +1,9 @@
 //! Writing a checkpoint.
 
 use crate::catalog::directory::{self, StoredDictionary};
-use crate::catalog::{Counted, SystemTrees};
+use crate::catalog::{Contained, SystemTrees};
 use crate::file::FileSystem;
-use crate::log::{Log, Lsn};
+use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
 use crate::store::{BlockAddress, Space, Superblock, TreeRoot};
 use crate::tree::{Moment, Tree};
@@ -53,8 +53,8 @@ pub struct Capture {
     pub log_end: Lsn,
     /// Where replay begins.
     pub replay_from: Lsn,
-    /// The commits that are contained in `entries` of the images.
-    pub counted: Counted,
+    /// The commits that are contained in `entries` of the images, and in the images of tables that could not be recovered.
+    pub counted: Contained,
     /// Bytes of rows in blocks that the log names instead of them, so far.
     pub direct_bytes: u64,
     /// Timestamp of the last of these commits.
@@ -182,11 +182,13 @@ impl Checkpointer {
         };
         superblock.write(&*self.fs, &self.superblock).map_err(Failure::fatal)?;
         *durable = generation;
+        // Before anything is overwritten that only older images have, and before anybody commits what relies on this one.
+        let noted = self.log.append_decision(LogRecord::Checkpoint { number: generation }.encode());
         touched.durable(generation);
         // From here on the checkpoint stands; what follows only gives space back.
         let trimmed = touched.spaces.values().try_for_each(|space| space.trim());
         let released = self.log.release_before(capture.replay_from);
-        Ok(trimmed.and(released).err())
+        Ok(noted.map(drop).and(trimmed).and(released).err())
     }
 
     fn write_image(
@@ -229,7 +231,8 @@ impl Checkpointer {
     /// there in memory; the same trees are then still dirty, so the next attempt replaces them before anything of it is durable.
     fn update_directory(&self, capture: &Capture, written: &Written) -> Result<()> {
         let mut batch = Batch { tree: &self.system.directory, status: TxnStatus::new(0), sequence: 0 };
-        match batch.rows(capture, written) {
+        let apart = self.system.counted_apart()?;
+        match batch.rows(capture, written, apart.into_keys()) {
             Ok(()) => {
                 self.clock.publish(&batch.status);
                 Ok(())
@@ -300,7 +303,8 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn rows(&mut self, capture: &Capture, written: &Written) -> Result<()> {
+    /// `apart` are the spaces that had a row of their own of what they contain.
+    fn rows(&mut self, capture: &Capture, written: &Written, apart: impl Iterator<Item = u32>) -> Result<()> {
         for (tree, root) in &written.roots {
             self.put(&directory::root_key(*tree), &directory::encode_root(root))?;
         }
@@ -324,7 +328,13 @@ impl Batch<'_> {
                 self.write(&directory::map_key(space), WriteOp::Delete)?;
             }
         }
-        self.put(directory::COUNTED_KEY, &directory::encode_counted(&capture.counted))
+        for space in apart {
+            self.write(&directory::counted_apart_key(space), WriteOp::Delete)?;
+        }
+        for (space, counted) in &capture.counted.apart {
+            self.put(&directory::counted_apart_key(*space), &directory::encode_counted(counted))?;
+        }
+        self.put(directory::COUNTED_KEY, &directory::encode_counted(&capture.counted.common))
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {

@@ -73,9 +73,11 @@ fn checkpoints(shared: &Shared) {
 
 fn sync_log(shared: &Shared) {
     let end = shared.log.end();
-    if shared.log.synced() < end {
-        if let Err(error) = shared.log.sync_up_to(end) {
-            shared.log_failed(&error);
-        }
+    let done = match shared.log.synced() < end {
+        true => shared.log.sync_up_to(end),
+        false => shared.log.seal(),
+    };
+    if let Err(error) = done {
+        shared.log_failed(&error);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::shared::Shared;
 use super::tables::Table;
-use crate::catalog::Counted;
+use crate::catalog::{Contained, Counted};
 use crate::checkpoint::{Capture, TreeImage};
 use crate::log::Lsn;
 use crate::options::LogLevel;
@@ -232,6 +232,7 @@ impl Shared {
     pub(super) fn checkpoint(&self, clean: bool, writers: usize) -> Result<()> {
         self.health.check()?;
         let (capture, result) = self.checkpointer.run(|| self.capture(clean, writers));
+        self.tell_remarks();
         match result {
             Ok(leftover) => {
                 if let Some(error) = leftover {
@@ -268,9 +269,9 @@ impl Shared {
             (published, early.to_vec(), counted_at, dirty.into_values().map(image).collect::<Vec<_>>())
         });
         let held = self.holds.lock().first();
-        let damaged = {
+        let (damaged, apart) = {
             let damaged = self.damaged.lock();
-            (!damaged.trees.is_empty()).then_some(damaged.replay_from)
+            ((!damaged.trees.is_empty()).then_some(damaged.replay_from), damaged.spaces.clone())
         };
         let snapshot = self.clock.internal_snapshot();
         let log_end = self.log.end();
@@ -286,7 +287,7 @@ impl Shared {
             snapshot,
             log_end,
             replay_from,
-            counted: Counted { before: published, end: log_end, early },
+            counted: Contained { common: Counted { before: published, end: log_end, early }, apart },
             counted_at,
             direct_bytes,
             trees,
@@ -308,10 +309,12 @@ impl Shared {
         self.dropped.lock().extend(capture.dropped);
     }
 
-    fn checkpoint_done(&self, capture: Capture) {
-        self.progress.began.fetch_max(capture.counted.before, Ordering::SeqCst);
+    pub(super) fn checkpoint_done(&self, capture: Capture) {
+        self.progress.began.fetch_max(capture.counted.common.before, Ordering::SeqCst);
         self.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
-        self.mark_dirty(capture.trees.iter().map(|image| &image.tree).filter(|tree| tree.is_dirty()));
+        self.mark_dirty(
+            capture.trees.iter().map(|image| &image.tree).filter(|tree| tree.awaits_checkpoint()),
+        );
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
         let written: HashSet<TreeId> = capture.trees.iter().map(|image| image.tree.id()).collect();
@@ -350,7 +353,7 @@ impl Shared {
             let counters = self.counters.lock();
             let is_dirty = |table: &Table| {
                 let changed = |id: TreeId| dirty.contains_key(&id);
-                table.all_trees().iter().any(|tree| changed(tree.id()) || tree.is_dirty())
+                table.all_trees().iter().any(|tree| changed(tree.id()) || tree.awaits_checkpoint())
                     || !table.counter_is_settled()
                     || table.counter_id().is_some_and(|id| counters.contains_key(&id))
             };

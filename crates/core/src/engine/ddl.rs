@@ -144,6 +144,7 @@ impl Shared {
                 counters.remove(tree);
                 damaged.trees.remove(tree);
             }
+            damaged.spaces.remove(&record.space);
         }
         {
             let mut dropped = self.dropped.lock();

@@ -255,9 +255,12 @@ impl Shared {
         let prepared = self.prepared.lock().abandon();
         let result = match self.health.check() {
             Ok(()) => {
-                let clean = self.holds.lock().is_empty();
+                // Of the log nothing is needed but for prepared transactions and for tables that could not be recovered.
+                let clean = self.holds.lock().is_empty() && self.damaged.lock().trees.is_empty();
                 let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
-                synced.and_then(|()| self.checkpoint(clean, self.hurried_writers()))
+                let made = synced.and_then(|()| self.checkpoint(clean, self.hurried_writers()));
+                // The log is to know of the checkpoint, too.
+                made.and_then(|()| self.log.sync_up_to(self.log.end()))
             }
             Err(error) => Err(error),
         };

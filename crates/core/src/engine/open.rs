@@ -10,8 +10,8 @@ use super::tables::{OpenTables, Table};
 use super::work::Work;
 use crate::cache::Cache;
 use crate::catalog::{
-    name_of_key, space_file_name, space_of_file_name, Counted, SystemTrees, TableRecord, FIRST_TREE,
-    SYSTEM_SPACE,
+    name_of_key, space_file_name, space_of_file_name, Contained, Counted, SystemTrees, TableRecord,
+    FIRST_TREE, SYSTEM_SPACE,
 };
 use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey};
@@ -21,12 +21,12 @@ use crate::lock::LockManager;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{LogLevel, Options, TreeSpec};
-use crate::store::{OpenFiles, Space, SpillFile, Superblock};
+use crate::store::{Newest, OpenFiles, Space, SpillFile, Superblock};
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, WriteOp};
 use crate::{Error, Result};
 use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,12 +46,8 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     fs.create_dir(&options.temp_dir)?;
     let files = OpenFiles::new(fs.clone(), options.open_files);
     let superblock_path = options.dir.join(SUPERBLOCK);
-    let superblock = match Superblock::read_newest(&*fs, &superblock_path)? {
-        Some(superblock) => {
-            superblock.make_durable(&*fs, &superblock_path)?;
-            sync_parent(&*fs, &options.dir)?;
-            superblock
-        }
+    let superblock = match Superblock::read(&*fs, &superblock_path)? {
+        Some(newest) => trusted(newest, &options)?,
         None => create(&fs, &files, &options, &superblock_path)?,
     };
     let spill = SpillFile::create(&*fs, &options.temp_dir, options.spill_max_bytes)?;
@@ -64,27 +60,26 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let context = Arc::new(TreeContext::new(cache, clock.clone(), spill, options.dictionary_sample_bytes));
     let settings = Settings::new(&options, context.clone(), locks.clone());
     let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
-    let space = Space::open(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
+    let space = Space::open_twice(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
     let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);
 
-    let mut survey = Survey::default();
     // Without checkpoint there is no image.
-    let counted = system.counted()?.unwrap_or_else(|| Counted::nothing(superblock.replay_from));
-    let mut inspection = Inspection::new(&*fs, options.dir.clone(), counted.clone());
-    let recovered = Log::recover(
-        fs.clone(),
-        &log_dir(&options.dir),
-        options.log_segment_bytes,
-        superblock.replay_from,
-        &mut |lsn, record| inspection.is_intact(lsn, record),
-        &mut |lsn, record| {
-            survey.visit(lsn, record);
-            Ok(())
-        },
-    )?;
-    inspection.make_durable(recovered.synced)?;
-    drop(inspection);
-    let log = Arc::new(recovered.log);
+    let common = system.counted()?.unwrap_or_else(|| Counted::nothing(superblock.replay_from));
+    let counted = Contained { common, apart: system.counted_apart()? };
+    let (log, survey) = recover_log(&fs, &options, &superblock, &counted)?;
+    if survey.checkpoint > superblock.checkpoint {
+        let detail = format!(
+            "the log knows that checkpoint {} was durable, and the newest superblock is of checkpoint {}: the file is from a backup, or \
+             the superblock was lost",
+            survey.checkpoint, superblock.checkpoint
+        );
+        return Err(Error::corrupt(superblock_path, 0, detail));
+    }
+    let log = Arc::new(log);
+    // From now on the log may have what the image has not.
+    let superblock = Superblock { clean: false, ..superblock };
+    superblock.make_durable(&*fs, &superblock_path)?;
+    sync_parent(&*fs, &options.dir)?;
     let checkpointer = Checkpointer::new(
         fs.clone(),
         superblock_path,
@@ -123,17 +118,71 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         holds: Mutex::default(),
         prepared: Mutex::new(Prepared::default()),
         intents: Arc::default(),
-        damaged: Mutex::new(Damaged { trees: HashMap::new(), replay_from: superblock.replay_from }),
+        damaged: Mutex::new(Damaged {
+            trees: HashMap::new(),
+            spaces: BTreeMap::new(),
+            contained: counted.clone(),
+            replay_from: superblock.replay_from,
+        }),
         directory_lock: Mutex::new(Some(directory_lock)),
         threads: Mutex::default(),
         replayed_operations: 0,
     };
     recover(&mut shared, &superblock, survey, counted, &options)?;
+    shared.tell_remarks();
     let shared = Arc::new(shared);
     if shared.background {
         background::start(&shared)?;
     }
     Ok(shared)
+}
+
+/// The newest superblock, unless there may have been a newer one.
+fn trusted(newest: Newest, options: &Options) -> Result<Superblock> {
+    for (level, text) in &newest.remarks {
+        options.observer.message(*level, text);
+    }
+    newest.doubt.map_or(Ok(newest.superblock), Err)
+}
+
+/// The log, positioned at its end, and what the first pass over it found.
+fn recover_log(
+    fs: &Arc<dyn FileSystem>,
+    options: &Options,
+    superblock: &Superblock,
+    counted: &Contained,
+) -> Result<(Log, Survey)> {
+    let (dir, from) = (log_dir(&options.dir), superblock.replay_from);
+    let mut survey = Survey::default();
+    let mut inspection = Inspection::new(&**fs, options.dir.clone(), counted.clone());
+    let recovered = Log::recover(
+        fs.clone(),
+        &dir,
+        options.log_segment_bytes,
+        from,
+        &mut |lsn, record| inspection.is_intact(lsn, record),
+        &mut |lsn, record| {
+            survey.visit(lsn, record);
+            Ok(())
+        },
+    );
+    match recovered {
+        Ok(recovered) => {
+            inspection.make_durable(recovered.synced)?;
+            Ok((recovered.log, survey))
+        }
+        Err(
+            error @ (Error::Corrupt { .. }
+            | Error::UnknownVersion { .. }
+            | Error::Io { operation: "read", .. }),
+        ) if superblock.closed_cleanly() => {
+            let text = format!("the log is damaged, and nothing of it is needed after a clean shutdown; it starts anew: {error}");
+            options.observer.message(LogLevel::Warning, &text);
+            let log = Log::start_anew(fs.clone(), &dir, options.log_segment_bytes, from)?;
+            Ok((log, Survey::default()))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes a new engine's files. The superblock comes last: a directory without one is empty, or was never finished.
@@ -148,7 +197,7 @@ fn create(
         return Err(Error::corrupt(superblock_path, 0, "the file is missing, but there are tables"));
     }
     let log = Log::create(fs.clone(), &log_dir(&options.dir), options.log_segment_bytes, 0)?;
-    Space::create(files, &options.dir.join(space_file_name(SYSTEM_SPACE)), SYSTEM_SPACE)?;
+    Space::create_twice(files, &options.dir.join(space_file_name(SYSTEM_SPACE)), SYSTEM_SPACE)?;
     let superblock = Superblock {
         version: Superblock::VERSION,
         engine_id: Superblock::new_engine_id(),
@@ -176,7 +225,7 @@ fn recover(
     shared: &mut Shared,
     superblock: &Superblock,
     mut survey: Survey,
-    counted: Counted,
+    counted: Contained,
     options: &Options,
 ) -> Result<()> {
     // Everything replayed is visible to whoever comes after.
@@ -213,7 +262,7 @@ fn replay_tables(
     shared: &Shared,
     survey: &Survey,
     from: Lsn,
-    counted: Counted,
+    counted: Contained,
     committed: &Arc<TxnStatus>,
     options: &Options,
 ) -> Result<Replayed> {
@@ -270,7 +319,7 @@ impl Shared {
                     self.tables.lock().insert(table.clone());
                     table
                 }
-                Err(error @ (Error::Corrupt { .. } | Error::UnknownVersion { .. })) => {
+                Err(error) if self.is_damage_of_table(&name, &error)? => {
                     self.damage(tree, error)?;
                     return Ok(None);
                 }
@@ -280,12 +329,25 @@ impl Shared {
         Ok(table.all_trees().iter().find(|candidate| candidate.id() == tree).cloned())
     }
 
+    /// Whether the error is that the table's file is damaged, or what the directory says of it.
+    fn is_damage_of_table(&self, name: &str, error: &Error) -> Result<bool> {
+        let own = self.system.table(name)?.map(|record| self.space_path(record.space));
+        Ok(own.is_some_and(|own| error.is_damage_of(&own)) || error.is_damage_of(self.system.space.path()))
+    }
+
     /// A table cannot take its part of the log: it is not opened, the log is kept, the others go on.
     fn damage(&self, tree: TreeId, error: Error) -> Result<()> {
         let name = self.system.table_of(tree)?.unwrap_or_default();
         let text = format!("table '{name}' cannot be recovered and stays closed; its log is kept: {error}");
         self.observer.message(LogLevel::Error, &text);
-        self.damaged.lock().trees.insert(tree, error.clone());
+        {
+            let mut damaged = self.damaged.lock();
+            damaged.trees.insert(tree, error.clone());
+            if let Some(record) = self.system.table(&name)? {
+                let contained = damaged.contained.of(record.space).clone();
+                damaged.spaces.insert(record.space, contained);
+            }
+        }
         let mut tables = self.tables.lock();
         let table = tables.retire(&name);
         tables.unusable.insert(name, error);

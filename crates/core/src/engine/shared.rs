@@ -10,7 +10,7 @@ use super::prepared::Prepared;
 use super::settings::Settings;
 use super::statistics::Counters;
 use super::tables::OpenTables;
-use crate::catalog::{space_file_name, SystemTrees, TableRecord};
+use crate::catalog::{space_file_name, Contained, Counted, SystemTrees, TableRecord};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
 use crate::file::FileSystem;
 use crate::lock::{Intents, LockManager};
@@ -22,7 +22,7 @@ use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, TxnId};
 use crate::{Error, Result};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -69,10 +69,14 @@ pub(crate) struct Shared {
     pub replayed_operations: u64,
 }
 
-/// Trees that could not take their part of the log at the start. Their log is kept: nothing of it is lost while they exist.
-#[derive(Default)]
+/// Trees that could not take their part of the log at the start. Their log is kept: nothing of it is lost while they exist, and a start
+/// that can read them again replays it.
 pub(crate) struct Damaged {
     pub trees: HashMap<TreeId, Error>,
+    /// What the images of their spaces contain: they do not change.
+    pub spaces: BTreeMap<u32, Counted>,
+    /// What the images contained when the replay began.
+    pub contained: Contained,
     /// Where the replay began.
     pub replay_from: Lsn,
 }
@@ -147,6 +151,13 @@ impl Shared {
     pub(super) fn log_failed(&self, error: &Error) {
         if !matches!(error, Error::DiskFull { .. } | Error::TooLarge { .. }) {
             self.fail(&error.to_string());
+        }
+    }
+
+    /// Tells what had to be read from the second copy of the system space.
+    pub(super) fn tell_remarks(&self) {
+        for remark in self.system.space.take_remarks() {
+            self.observer.message(LogLevel::Warning, &remark);
         }
     }
 

@@ -8,6 +8,7 @@
 //! ones and a list of changes since the last `sync_dir` of their directory. The directories `/` and `` (and `.`) always exist.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use content::{Change, Content};
 
 mod content;
 
-/// How an operation fails. Reads fail only when the power is off.
+/// How an operation fails. Reads fail only when the power is off, or where [`SimulatedFileSystem::break_sectors`] says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// An I/O error. A write is done in part. A sync makes part of the unsynced changes durable and forgets the others: they
@@ -127,6 +128,7 @@ struct State {
     syncs: u64,
     full_at_sync: bool,
     without_holes: bool,
+    broken: Vec<(PathBuf, Range<u64>)>,
 }
 
 /// What kind of operation may fail.
@@ -166,6 +168,7 @@ impl State {
             syncs: 0,
             full_at_sync: false,
             without_holes: false,
+            broken: Vec::new(),
         }
     }
 
@@ -174,6 +177,19 @@ impl State {
             return Err(io_error(operation, path, "power is off"));
         }
         Ok(())
+    }
+
+    /// Which of the broken ranges some bytes of a file overlap.
+    fn meets_broken<'a>(
+        &'a self,
+        path: &'a Path,
+        offset: u64,
+        bytes: usize,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let end = offset + bytes as u64;
+        let meets =
+            move |(of, range): &(PathBuf, Range<u64>)| of == path && range.start < end && offset < range.end;
+        (0..self.broken.len()).filter(move |&at| meets(&self.broken[at]))
     }
 
     /// Counts an operation that changes something and decides whether it fails: with the fault and the error to return.
@@ -281,6 +297,7 @@ impl State {
         }
         after.durable_names = after.names.clone();
         after.next_inode = self.next_inode;
+        after.broken = self.broken.clone();
         after
     }
 }
@@ -360,6 +377,11 @@ impl SimulatedFileSystem {
     /// From now on no hole can be punched, as on file systems that have none.
     pub fn refuse_holes(&self) {
         self.lock().without_holes = true;
+    }
+
+    /// From now on reads of these bytes of the file at `path` fail, until they are written again.
+    pub fn break_sectors(&self, path: &Path, bytes: Range<u64>) {
+        self.lock().broken.push((path.to_owned(), bytes));
     }
 
     /// Calls of [`File::sync`] so far.
@@ -509,6 +531,9 @@ impl File for SimulatedFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let state = self.state.lock();
         state.check_power("read", &self.path)?;
+        if state.meets_broken(&self.path, offset, buf.len()).next().is_some() {
+            return Err(io_error("read", &self.path, "simulated I/O error"));
+        }
         let content = state.contents.get(&self.inode).map_or(&[][..], |content| content.current.bytes());
         let rest = content.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
         let found = rest.len().min(buf.len());
@@ -517,7 +542,12 @@ impl File for SimulatedFile {
     }
 
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        self.state.lock().writes += 1;
+        {
+            let mut state = self.state.lock();
+            state.writes += 1;
+            let mended: Vec<usize> = state.meets_broken(&self.path, offset, buf.len()).collect();
+            mended.into_iter().rev().for_each(|at| drop(state.broken.remove(at)));
+        }
         self.change("write", Change::Write(offset, buf.to_vec()), Needs::Space)
     }
 

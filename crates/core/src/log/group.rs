@@ -41,6 +41,8 @@ pub struct Log {
     written: AtomicU64,
     synced: AtomicU64,
     published: AtomicU64,
+    /// End of the last frame that [`Log::seal`] wrote.
+    sealed: AtomicU64,
 }
 
 /// What [`Log::recover`] found.
@@ -173,6 +175,20 @@ impl Log {
         Ok(Recovered { log: Log::new(directory, None, scanned.end), synced: scanned.synced })
     }
 
+    /// A log of which nothing before `start` is needed any more, whatever is there; its first record will be at `start`, where a damaged log
+    /// ended. What lies behind is removed, what lies before goes with the next [`Log::release_before`].
+    pub fn start_anew(fs: Arc<dyn FileSystem>, dir: &Path, segment_bytes: u64, start: Lsn) -> Result<Log> {
+        fs.create_dir(dir)?;
+        for behind in list_segments(&*fs, dir)?.into_iter().rev().take_while(|&segment| segment > start) {
+            fs.remove(&super::segment::segment_path(dir, behind))?;
+        }
+        let directory = Directory::open(fs, dir, segment_bytes)?;
+        match directory.start_segment(start) {
+            Ok(segment) => Ok(Log::new(directory, Some(segment), start)),
+            Err(Failure::Clean(error) | Failure::Fatal(error)) => Err(error),
+        }
+    }
+
     /// Calls `visit` with start LSN and content of each record that starts at or after `from`, in log order, and returns the end
     /// of the log. Writes nothing.
     ///
@@ -203,6 +219,7 @@ impl Log {
             written: AtomicU64::new(end),
             synced: AtomicU64::new(end),
             published: AtomicU64::new(end),
+            sealed: AtomicU64::new(end),
         }
     }
 
@@ -307,6 +324,20 @@ impl Log {
         let queue = self.queue.lock();
         queue.check()?;
         self.submit(queue, Some(payload), None, flush == CommitFlush::Sync)
+    }
+
+    /// If all is synced, writes an empty frame that says so: damage of the last group that was synced is then told from an unfinished end. To
+    /// be called when the log is quiet; the frame itself need not be synced soon.
+    pub fn seal(&self) -> Result<()> {
+        let mut queue = self.queue.lock();
+        queue.check()?;
+        if queue.end != self.synced() || queue.end == self.sealed.load(SeqCst) {
+            return Ok(());
+        }
+        let (_, end) = queue.push(Payload::Skip(0));
+        self.end.store(end, SeqCst);
+        self.sealed.store(end, SeqCst);
+        self.submit(queue, None, None, false).map(drop)
     }
 
     /// Returns when everything that ends at or before `lsn` is in the hands of the operating system.

@@ -3,7 +3,8 @@
 //! Writes that were not synced survive a power loss in any combination, so a bad frame with a good one behind it need not be
 //! damage. What decides is what later frames say was synced when they were written (and that a segment is started only when all
 //! before it is synced): a bad frame before such a point is damage, [`Error::Corrupt`]; otherwise it is where the log ends.
-//! The last record of a log whose damage leaves no trace behind it cannot be told from one that was never finished.
+//! Frames of one group say what was synced before the group: damage of the last group is told by the empty frame that
+//! [`Log::seal`](super::Log::seal) writes behind it when the log is quiet. Before that it cannot be told from one that was never finished.
 
 use std::path::Path;
 
@@ -111,7 +112,8 @@ pub(super) fn scan(
 ) -> Result<Scanned> {
     let mut starts = list_segments(fs, dir)?;
     let Some(first) = starts.iter().rposition(|&start| start <= from) else {
-        return Err(Error::corrupt(dir, 0, format!("no log segment contains LSN {from}")));
+        let detail = format!("no log segment contains LSN {from}, from where it is needed: what was there is lost, or a newer checkpoint released it");
+        return Err(Error::corrupt(dir, 0, detail));
     };
     starts.drain(..first);
     let mut scanned = Scanned { end: starts[0], synced: starts[0], newest: starts[0] };

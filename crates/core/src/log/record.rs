@@ -3,6 +3,7 @@
 //! ```text
 //! record   kind u8 | txn varint | (Prepare: xid length varint, xid) | (RollbackTo: sequence varint) | ops to the end
 //!          (Counter: table varint | value varint | how u8, nothing else)
+//!          (Checkpoint: its number in place of the transaction, nothing else)
 //! op       kind u8 | tree varint | sequence varint (minus that of the op before, mod 2^32) | key length varint | key
 //!          | (all but Delete: value length varint | value)
 //!          (Block: no key; the value is the number of rows, u32 little-endian, and what says where they are)
@@ -329,6 +330,12 @@ pub enum LogRecord<'a> {
         /// What `value` does to the one before.
         change: CounterChange,
     },
+    /// The checkpoint of this number is durable. What comes later in the log may rely on what only its image has, and what it replaced
+    /// may be overwritten: whoever meets it must not have started from an older image.
+    Checkpoint {
+        /// Its number.
+        number: u64,
+    },
 }
 
 /// How a [`LogRecord::Counter`] acts.
@@ -342,9 +349,10 @@ pub enum CounterChange {
 }
 
 impl<'a> LogRecord<'a> {
-    /// The transaction that the record belongs to.
+    /// The transaction that the record belongs to; 0, which none has, if it belongs to none.
     pub fn txn(&self) -> TxnId {
         match *self {
+            LogRecord::Checkpoint { .. } => 0,
             LogRecord::Ops { txn, .. }
             | LogRecord::Commit { txn, .. }
             | LogRecord::Prepare { txn, .. }
@@ -363,10 +371,13 @@ impl<'a> LogRecord<'a> {
             LogRecord::Rollback { .. } => (4, Ops::NONE, 0),
             LogRecord::RollbackTo { .. } => (5, Ops::NONE, 0),
             LogRecord::Counter { .. } => (6, Ops::NONE, 0),
+            // 7 is a packed record.
+            LogRecord::Checkpoint { .. } => (8, Ops::NONE, 0),
         };
         let mut out = Vec::with_capacity(24 + extra + ops.bytes.len());
         out.push(kind);
-        varint::put(&mut out, self.txn());
+        let first = if let LogRecord::Checkpoint { number } = *self { number } else { self.txn() };
+        varint::put(&mut out, first);
         match *self {
             LogRecord::Prepare { xid, .. } => {
                 varint::put(&mut out, xid.len() as u64);
@@ -417,6 +428,7 @@ impl<'a> LogRecord<'a> {
                 };
                 LogRecord::Counter { txn, table, value, change }
             }
+            8 if input.is_empty() => LogRecord::Checkpoint { number: txn },
             _ => return Err("unknown kind of record"),
         };
         Ok(record)
@@ -479,6 +491,7 @@ mod tests {
                 LogRecord::RollbackTo { txn, sequence },
                 LogRecord::Counter { txn, table: txn / 3, value: txn / 5, change: CounterChange::Set },
                 LogRecord::Counter { txn, table: 0, value: u64::MAX, change: CounterChange::Raise },
+                LogRecord::Checkpoint { number: txn },
             ] {
                 let bytes = record.encode();
                 let mut buffer = Vec::new();

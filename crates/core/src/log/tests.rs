@@ -380,6 +380,50 @@ fn creation_replaces_an_empty_log_and_refuses_one_with_records() {
 }
 
 #[test]
+fn damage_of_the_last_synced_group_is_told_once_the_log_was_quiet() {
+    let fs = SimulatedFileSystem::new(4);
+    let log = create(&fs);
+    commit(&log, 1, 100, CommitFlush::Sync).unwrap();
+    let last = log.end();
+    commit(&log, 2, 100, CommitFlush::Sync).unwrap();
+    for _ in 0..3 {
+        log.seal().unwrap();
+    }
+    assert_eq!(log.end(), log.written());
+    let sealed = log.end();
+    log.sync_up_to(sealed).unwrap();
+    log.seal().unwrap();
+    assert_eq!(log.end(), sealed, "one seal is enough");
+    assert_eq!(numbers(&fs, 0).unwrap(), [1, 2]);
+    for at in [0, 30] {
+        let fs = fs.crash();
+        damage(&fs, &segment_path(Path::new(DIR), 0), HEADER_BYTES + last + at);
+        assert!(matches!(numbers(&fs, 0), Err(Error::Corrupt { .. })), "byte {at} of the last record");
+    }
+}
+
+#[test]
+fn a_damaged_log_that_is_not_needed_starts_anew_where_it_ended() {
+    let fs = SimulatedFileSystem::new(6);
+    let log = create(&fs);
+    for number in 0..9 {
+        commit(&log, number, 3000, CommitFlush::Sync).unwrap();
+    }
+    let end = log.end();
+    drop(log);
+    damage(&fs, &segment_path(Path::new(DIR), *segments(&fs).last().unwrap()), 1);
+    assert!(numbers(&fs, end).is_err());
+    let log = Log::start_anew(Arc::new(fs.clone()), Path::new(DIR), SEGMENT_BYTES, end).unwrap();
+    assert_eq!((log.end(), numbers(&fs, end).unwrap()), (end, vec![]));
+    drop(log);
+    let fs = fs.crash();
+    let log = Log::start_anew(Arc::new(fs.clone()), Path::new(DIR), SEGMENT_BYTES, end).unwrap();
+    commit(&log, 9, 10, CommitFlush::Sync).unwrap();
+    let fs = fs.crash();
+    assert_eq!(numbers(&fs, end).unwrap(), [9]);
+}
+
+#[test]
 fn an_unknown_version_is_refused() {
     let fs = SimulatedFileSystem::new(3);
     drop(create(&fs));

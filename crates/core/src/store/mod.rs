@@ -15,6 +15,7 @@
 //! | `holes.rs` | which free ranges the file system has back |
 //! | `lifecycle.rs` | which extent may be reused when: the generation protocol, without I/O |
 //! | `space.rs`, `extent.rs` | one table file and its extents |
+//! | `twin.rs` | the second copy of the system space |
 //! | `open_files.rs` | which table files have a descriptor |
 //! | `superblock.rs` | the root of a durable image |
 //! | `spill.rs` | temporary data of one process |
@@ -35,6 +36,7 @@ mod spill;
 mod superblock;
 #[cfg(test)]
 mod tests;
+mod twin;
 
 pub use address::{BlockAddress, TreeRoot};
 pub use dictionary::{Dictionary, Training};
@@ -42,7 +44,7 @@ pub use extent::{Extent, Lifetime, PreparedBlock};
 pub use open_files::OpenFiles;
 pub use space::{Packer, Space};
 pub use spill::{SpillExtent, SpillFile};
-pub use superblock::Superblock;
+pub use superblock::{Newest, Superblock};
 
 /// Extents start at multiples of this many bytes and occupy multiples of it.
 pub const ALLOCATION_UNIT: u64 = 512;

@@ -39,6 +39,7 @@ use super::dictionary::Dictionary;
 use super::extent::{Extent, Lifetime, PreparedBlock};
 use super::lifecycle::Books;
 use super::open_files::{OpenFiles, TableFile};
+use super::twin::Twin;
 use super::{checksum, compression, free_map, occupied, u32_at, u64_at, BlockAddress, ALLOCATION_UNIT};
 use crate::file::{File, OpenMode};
 use crate::{Compression, Error, Packing, Result};
@@ -53,6 +54,8 @@ const HEADER_CHECKSUM_AT: usize = HEADER_BYTES as usize - 8;
 pub struct Space {
     id: u32,
     file: Arc<TableFile>,
+    /// The file's second copy, if it has one.
+    twin: Option<Twin>,
     /// At least the length of the file; a block that ends past it cannot be there.
     length: AtomicU64,
     map: Option<BlockAddress>,
@@ -106,7 +109,13 @@ impl Space {
         if let Some(dir) = path.parent() {
             files.fs().sync_dir(dir)?;
         }
-        Ok(Space::new(files, file, path, id, HEADER_BYTES, None))
+        Ok(Space::new(files, file, path, id, HEADER_BYTES, None, None))
+    }
+
+    /// [`Space::create`] for a space whose bytes are kept twice.
+    pub fn create_twice(files: &Arc<OpenFiles>, path: &Path, id: u32) -> Result<()> {
+        Space::create(files, path, id)?;
+        Twin::create(files, path, &header(id)).map(drop)
     }
 
     /// Opens a space as of a durable image: `map` is what `write_map` returned for it. `None` if no image has had extents in
@@ -117,12 +126,35 @@ impl Space {
         id: u32,
         map: Option<BlockAddress>,
     ) -> Result<Arc<Space>> {
+        Space::open_with(files, path, id, map, None)
+    }
+
+    /// [`Space::open`] for a space whose bytes are kept twice. One that was not so far gets its second copy.
+    pub fn open_twice(
+        files: &Arc<OpenFiles>,
+        path: &Path,
+        id: u32,
+        map: Option<BlockAddress>,
+    ) -> Result<Arc<Space>> {
+        let is_header =
+            |bytes: &[u8]| bytes.first_chunk().is_some_and(|bytes| check_header(bytes, id, path).is_ok());
+        let twin = Twin::open(files, path, HEADER_BYTES as usize, &is_header)?;
+        Space::open_with(files, path, id, map, Some(twin))
+    }
+
+    fn open_with(
+        files: &Arc<OpenFiles>,
+        path: &Path,
+        id: u32,
+        map: Option<BlockAddress>,
+        twin: Option<Twin>,
+    ) -> Result<Arc<Space>> {
         let file = files.fs().open(path, OpenMode::Existing)?;
         let mut bytes = [0; HEADER_BYTES as usize];
         file.read_exact_at(0, &mut bytes)?;
         check_header(&bytes, id, path)?;
-        let length = file.len()?;
-        Ok(Space::new(files, file, path, id, length, map))
+        let length = file.len()?.max(twin.as_ref().and_then(|twin| twin.file.len_if_open()).unwrap_or(0));
+        Ok(Space::new(files, file, path, id, length, map, twin))
     }
 
     fn new(
@@ -132,11 +164,13 @@ impl Space {
         id: u32,
         length: u64,
         map: Option<BlockAddress>,
+        twin: Option<Twin>,
     ) -> Arc<Space> {
         let books = Books::new(map.map(|map| (map.offset, map.occupied_bytes())));
         Arc::new(Space {
             id,
             file: TableFile::new(files, path, file),
+            twin,
             length: AtomicU64::new(length),
             map,
             loading: Mutex::new(()),
@@ -248,7 +282,13 @@ impl Space {
 
     /// Makes all that was written durable. A failure must not be followed by another try (see [`crate::file`]).
     pub fn sync(&self) -> Result<()> {
-        self.file.sync()
+        self.file.sync()?;
+        self.twin.as_ref().map_or(Ok(()), |twin| twin.file.sync())
+    }
+
+    /// What the operator should know of the second copy: what had to be read from there since the last call.
+    pub fn take_remarks(&self) -> Vec<String> {
+        self.twin.as_ref().map_or_else(Vec::new, |twin| twin.take_remarks())
     }
 
     /// Checkpoint `generation` starts, or starts again. What is superseded by it from now on, `abandon` takes back.
@@ -307,6 +347,7 @@ impl Space {
         // Relaxed: as below.
         if end < self.length.load(Ordering::Relaxed) {
             self.file.cut(end)?;
+            self.twin.as_ref().map_or(Ok(()), |twin| twin.file.cut(end))?;
             // Relaxed: stores are ordered by the books' mutex against the allocations past `end`, whose writes raise it again.
             self.length.store(end, Ordering::Relaxed);
         }
@@ -330,7 +371,8 @@ impl Space {
             if !self.books.lock().begin_punching(offset, bytes) {
                 continue;
             }
-            let result = self.file.punch_hole(offset, bytes);
+            let twin = self.twin.as_ref().map_or(Ok(true), |twin| twin.file.punch_hole(offset, bytes));
+            let result = twin.and_then(|_| self.file.punch_hole(offset, bytes));
             self.books.lock().punched(offset, bytes, matches!(result, Ok(true)));
             if !result? {
                 self.no_holes.store(true, Ordering::Relaxed); // Relaxed: as above
@@ -384,18 +426,33 @@ impl Space {
             at.raw_bytes as usize,
             at.compression,
             dictionary.as_deref(),
-            |stored| {
-                self.file.read_exact_at(at.offset, stored)?;
-                match checksum(stored) {
-                    found if found == at.checksum => Ok(()),
-                    found => Err(corrupt(format!(
-                        "block checksum is {found:016x}, {:016x} is expected ({} bytes)",
-                        at.checksum, at.stored_bytes
-                    ))),
-                }
-            },
+            |stored| self.read_stored(at, stored),
         )?;
         raw.map_err(corrupt)
+    }
+
+    /// Fills `stored` with the stored bytes of a block and checks them.
+    fn read_stored(&self, at: &BlockAddress, stored: &mut [u8]) -> Result<()> {
+        let read = |file: &Arc<TableFile>, stored: &mut [u8]| {
+            file.read_exact_at(at.offset, stored)?;
+            match checksum(stored) {
+                found if found == at.checksum => Ok(()),
+                found => {
+                    let expected = at.checksum;
+                    let detail = format!(
+                        "block checksum is {found:016x}, {expected:016x} is expected ({} bytes)",
+                        at.stored_bytes
+                    );
+                    Err(Error::corrupt(file.path(), at.offset, detail))
+                }
+            }
+        };
+        match (read(&self.file, stored), &self.twin) {
+            (Err(error), Some(twin)) if error.is_damage_of(self.path()) => {
+                twin.rescue(&self.file, at.offset, stored, error, read)
+            }
+            (result, _) => result,
+        }
     }
 
     /// A number for a new dictionary; None if the space has used up all.
@@ -462,7 +519,8 @@ impl Space {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         // Before the write: one that fails may have grown the file as well. Relaxed: see `read`.
         self.length.fetch_max(offset + bytes.len() as u64, Ordering::Relaxed);
-        self.file.write_at(offset, bytes)
+        self.file.write_at(offset, bytes)?;
+        self.twin.as_ref().map_or(Ok(()), |twin| twin.file.write_at(offset, bytes))
     }
 
     /// The books, with the map read into them.

@@ -143,6 +143,12 @@ impl Tree {
         self.shared.direct.lock().retain(|named| !std::ptr::eq(&*named.status, status));
     }
 
+    /// Whether a checkpoint has something to write, or the log names blocks whose rows no durable image is known to have: those stay
+    /// allocated until one has, and as long as the tree is open.
+    pub fn awaits_checkpoint(&self) -> bool {
+        self.is_dirty() || !self.shared.direct.lock().is_empty()
+    }
+
     /// The image is complete. Once it is durable the log's blocks of what was committed up to `counted_at` are not asked for any more.
     pub(super) fn settle_direct(&self, counted_at: Timestamp) {
         for named in self.shared.direct.lock().iter_mut() {

@@ -81,6 +81,8 @@ impl Tree {
         self.remove_vacant()?;
         let dirty = self.begin_image();
         if dirty.is_empty() && !self.root_needs_image() {
+            // The durable image has all that was committed.
+            self.settle_direct(moment.counted_at);
             return Ok(None);
         }
         each(&dirty, writers, &|node| self.write_leaf(node, at, generation))

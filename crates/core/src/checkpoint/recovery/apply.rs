@@ -127,9 +127,7 @@ impl Applier {
     fn write(&self, tree: &Tree, writes: &[Write<'_>]) {
         match tree.write_run(writes) {
             Ok(()) => {}
-            Err(error @ (Error::Corrupt { .. } | Error::UnknownVersion { .. })) => {
-                self.damage(tree.id(), error);
-            }
+            Err(error) if error.is_damage_of(tree.space().path()) => self.damage(tree.id(), error),
             Err(error) => {
                 self.failed.lock().get_or_insert(error);
             }

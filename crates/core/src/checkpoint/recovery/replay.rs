@@ -6,7 +6,7 @@ use super::latest::Operation;
 use super::survey::Survey;
 use super::{RecoveredTransaction, Replayed, Resolve};
 use crate::cache::Cache;
-use crate::catalog::{Counted, CATALOG_TREE};
+use crate::catalog::{Contained, Counted, CATALOG_TREE};
 use crate::checkpoint::direct::DirectBlock;
 use crate::log::{LogRecord, Lsn, Op, OpKind, Ops};
 use crate::mvcc::TxnStatus;
@@ -25,8 +25,8 @@ pub struct Plan {
     pub held_bytes: usize,
     /// Accounts for them.
     pub cache: Arc<Cache>,
-    /// The commits that are contained in the row counts already.
-    pub counted: Counted,
+    /// The commits that are contained in the images and their row counts already.
+    pub counted: Contained,
     /// The status of all that is replayed and not of a prepared transaction.
     pub committed: Arc<TxnStatus>,
 }
@@ -35,6 +35,8 @@ pub struct Plan {
 struct Target {
     /// `None`: gone, or not to be opened.
     tree: Option<Arc<Tree>>,
+    /// What its image contains, if that differs from the others.
+    apart: Option<Counted>,
     /// What the log adds to its rows.
     rows: i64,
     /// By worker: its index in a batch, and in which.
@@ -125,7 +127,10 @@ impl Replay<'_, '_> {
                     Ok(())
                 }
             }
-            LogRecord::Rollback { .. } | LogRecord::RollbackTo { .. } | LogRecord::Counter { .. } => Ok(()),
+            LogRecord::Rollback { .. }
+            | LogRecord::RollbackTo { .. }
+            | LogRecord::Counter { .. }
+            | LogRecord::Checkpoint { .. } => Ok(()),
         }
     }
 
@@ -144,16 +149,21 @@ impl Replay<'_, '_> {
         let tree = if id == CATALOG_TREE { None } else { (self.resolve)(id)? };
         // Large values that have to leave memory go to its file.
         tree.iter().for_each(|tree| tree.space().begin_replay());
-        self.targets.push(Target { tree, rows: 0, seats: vec![(0, 0); self.pending.len()] });
+        let apart = tree.as_ref().and_then(|tree| self.plan.counted.apart.get(&tree.space().id()).cloned());
+        self.targets.push(Target { tree, apart, rows: 0, seats: vec![(0, 0); self.pending.len()] });
         self.known.insert(id, self.targets.len() - 1);
         Ok(self.targets.len() - 1)
     }
 
     fn committed(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn, commit: Lsn) -> Result<()> {
         let voids = self.survey.voids(txn, lsn);
-        let counted = self.plan.counted.contains(commit);
+        // Whether the image has it for certain; whether it can have anything of it: the record was there before its operations were
+        // visible to anybody, so an image that has them is younger.
+        let contained = |image: &Counted| (image.contains(commit), lsn >= image.end);
+        let common = contained(&self.plan.counted.common);
         for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
             let at = self.target(op.tree)?;
+            let (counted, fresh) = self.targets[at].apart.as_ref().map_or(common, contained);
             if self.targets[at].tree.is_none() || (counted && op.kind == OpKind::Block) {
                 continue;
             }
@@ -163,7 +173,6 @@ impl Replay<'_, '_> {
             if op.kind == OpKind::Block {
                 let committed = self.plan.committed.clone();
                 let Some(block) = self.block(at, &committed, &op)? else { continue };
-                let fresh = lsn >= self.plan.counted.end;
                 each_row(&block, &op, &mut |row| {
                     self.sequence = self.sequence.wrapping_add(1);
                     self.push(at, None, self.sequence, fresh, row)
@@ -171,8 +180,6 @@ impl Replay<'_, '_> {
                 continue;
             }
             self.sequence = self.sequence.wrapping_add(1);
-            // The record was there before its operations were visible to anybody, so an image that has them is younger.
-            let fresh = lsn >= self.plan.counted.end;
             self.push(at, None, self.sequence, fresh, &op)?;
         }
         Ok(())
@@ -221,7 +228,7 @@ impl Replay<'_, '_> {
         };
         match read() {
             Ok(block) => Ok(Some(block)),
-            Err(error @ Error::Corrupt { .. }) => {
+            Err(error) if error.is_damage_of(tree.space().path()) => {
                 self.applier.damage(tree.id(), error);
                 Ok(None)
             }

@@ -56,8 +56,10 @@ pub struct Survey {
     pub counters: IdMap<RecoveredCounter>,
     /// The greatest transaction id met.
     pub last_txn: TxnId,
-    /// Records met.
+    /// Records of transactions met.
     pub records: u64,
+    /// The newest checkpoint that the log knows to have been durable; 0: none.
+    pub checkpoint: u64,
 }
 
 impl Survey {
@@ -65,8 +67,9 @@ impl Survey {
     pub fn visit(&mut self, lsn: Lsn, record: LogRecord<'_>) {
         let txn = record.txn();
         self.last_txn = self.last_txn.max(txn);
-        self.records += 1;
+        self.records += u64::from(!matches!(record, LogRecord::Checkpoint { .. }));
         match record {
+            LogRecord::Checkpoint { number } => self.checkpoint = self.checkpoint.max(number),
             LogRecord::Ops { ops, .. } => {
                 self.open.entry(txn).or_insert(lsn);
                 self.catalog_changes(txn, lsn, ops, false);

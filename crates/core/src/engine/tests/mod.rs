@@ -3,6 +3,7 @@
 mod append;
 mod build;
 mod crash;
+mod damage;
 mod ddl;
 mod definitions;
 mod dictionary;

@@ -1,0 +1,285 @@
+//! Damaged files: what a start says of them, what it closes, and what comes back when they can be read again.
+
+use super::*;
+use crate::file::{FileSystem, OpenMode};
+use crate::Observer;
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+
+const SUPERBLOCK: &str = "/teak/teak.super";
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Observer for Told {
+    fn message(&self, _level: LogLevel, text: &str) {
+        self.0.lock().push(text.to_string());
+    }
+}
+
+impl Told {
+    fn has(&self, part: &str) -> bool {
+        self.0.lock().iter().any(|text| text.contains(part))
+    }
+}
+
+fn try_open(fs: &SimulatedFileSystem) -> (Result<Engine>, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    let engine = Engine::open(Arc::new(fs.clone()), Options { observer: told.clone(), ..options() });
+    (engine, told)
+}
+
+fn contents(fs: &SimulatedFileSystem, path: &str) -> Vec<u8> {
+    let file = fs.open(Path::new(path), OpenMode::ReadOnly).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn put_back(fs: &SimulatedFileSystem, path: &str, bytes: &[u8]) {
+    let file = fs.open(Path::new(path), OpenMode::Existing).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    file.write_at(0, bytes).unwrap();
+    file.sync().unwrap();
+}
+
+fn flip(fs: &SimulatedFileSystem, path: &str, at: usize) {
+    let mut bytes = contents(fs, path);
+    bytes[at] ^= 4;
+    put_back(fs, path, &bytes);
+}
+
+/// Where the newest superblock is, in both copies.
+fn newest_slot(fs: &SimulatedFileSystem) -> [usize; 2] {
+    let bytes = contents(fs, SUPERBLOCK);
+    let number = |at: usize| u64::from_le_bytes(*bytes[at + 32..].first_chunk().unwrap());
+    let slot = if number(0) > number(4096) { 0 } else { 4096 };
+    [slot, slot + 8192]
+}
+
+fn number(i: u64) -> Vec<u8> {
+    format!("{i:06}").into_bytes()
+}
+
+/// Fills the second tree of `t` by a build, and says so in the catalog.
+fn build(engine: &Engine, entries: u64) {
+    let table = engine.open_table("t").unwrap();
+    let mut build = engine.build_trees(&table, &[1], 0).unwrap();
+    (0..entries).for_each(|i| build.add(0, &number(i), b"entry").unwrap());
+    build.finish(|_| Ok(())).unwrap();
+    engine.alter_table("t", &[TreeSource::Keep(0), TreeSource::Keep(1)], b"enabled").unwrap();
+}
+
+/// A killed engine with an index that was built after the last checkpoint but one; and its superblocks of before.
+fn with_built_index() -> (SimulatedFileSystem, Vec<u8>) {
+    let (fs, engine, table) = with_table(1);
+    drop(table);
+    engine.checkpoint().unwrap();
+    let before = contents(&fs, SUPERBLOCK);
+    build(&engine, 500);
+    put(&engine, engine.open_table("t").unwrap().tree(0), &[("k", "v")]);
+    drop(engine);
+    (fs.kill(), before)
+}
+
+#[test]
+fn one_damaged_copy_of_the_newest_superblock_is_told_and_costs_nothing() {
+    for copy in 0..2 {
+        let (fs, _) = with_built_index();
+        flip(&fs, SUPERBLOCK, newest_slot(&fs)[copy] + 40);
+        let (engine, told) = try_open(&fs);
+        let engine = engine.unwrap();
+        assert!(told.has("is damaged, the other is used"), "{:?}", told.0);
+        let table = engine.open_table("t").unwrap();
+        assert_eq!(all(&engine, table.tree(1)).len(), 500);
+        drop((table, engine));
+        let (engine, told) = try_open(&fs.kill());
+        engine.unwrap();
+        assert!(!told.has("superblock"), "{:?}", told.0);
+    }
+}
+
+#[test]
+fn an_older_image_is_refused_when_the_newest_superblock_is_lost() {
+    let (fs, _) = with_built_index();
+    newest_slot(&fs).into_iter().for_each(|at| flip(&fs, SUPERBLOCK, at + 40));
+    let error = try_open(&fs).0.err().unwrap();
+    assert!(error.to_string().contains("both copies"), "{error}");
+}
+
+#[test]
+fn an_older_image_is_refused_by_the_log_that_knows_a_newer_one() {
+    let (fs, before) = with_built_index();
+    put_back(&fs, SUPERBLOCK, &before);
+    let error = try_open(&fs).0.err().unwrap();
+    assert!(error.to_string().contains("the log knows that checkpoint"), "{error}");
+}
+
+fn append(engine: &Engine, table: &Table, rows: std::ops::Range<u64>) {
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    for i in rows {
+        txn.append(table.tree(0), &number(i), &[i as u8; 60]).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+#[test]
+fn a_damaged_table_that_can_be_read_again_has_all_its_rows() {
+    let (fs, engine, table) = with_table(3);
+    engine.create_table("other", &specs(1), b"", None).unwrap();
+    append(&engine, &table, 0..3000);
+    put(&engine, table.tree(1), &[("a", "1")]);
+    let path = table.space().path().to_str().unwrap().to_string();
+    drop((table, engine));
+    let mut fs = fs.kill();
+    let whole = contents(&fs, &path);
+    let damaged: Vec<u8> = whole.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at >= 4096)).collect();
+    put_back(&fs, &path, &damaged);
+    // Each start makes checkpoints that have the commits of the other table, and more of them than before.
+    for round in 0..3u64 {
+        let (engine, told) = try_open(&fs);
+        let engine = engine.unwrap();
+        assert!(told.has("stays closed; its log is kept"), "{:?}", told.0);
+        assert!(engine.open_table("t").is_err());
+        let other = engine.open_table("other").unwrap();
+        append(&engine, &other, round * 1000..(round + 1) * 1000);
+        engine.checkpoint().unwrap();
+        drop(other);
+        if round % 2 == 0 {
+            engine.close().unwrap();
+        }
+        drop(engine);
+        fs = fs.kill();
+    }
+    put_back(&fs, &path, &whole);
+    for _ in 0..2 {
+        let (engine, told) = try_open(&fs);
+        let engine = engine.unwrap();
+        assert!(!told.has("stays closed"), "{:?}", told.0);
+        for (name, rows) in [("t", 3000), ("other", 3000)] {
+            let table = engine.open_table(name).unwrap();
+            assert_eq!(all(&engine, table.tree(0)).len(), rows, "{name}");
+            assert_eq!(table.tree(0).entries(), rows as u64, "{name}");
+        }
+        assert_eq!(all(&engine, engine.open_table("t").unwrap().tree(1)).len(), 1);
+        engine.checkpoint().unwrap();
+        assert!(engine.shared.system.counted_apart().unwrap().is_empty());
+        drop(engine);
+        fs = fs.kill();
+    }
+}
+
+#[test]
+fn a_sector_that_cannot_be_read_during_recovery_closes_its_table_only() {
+    for load in [true, false] {
+        let (fs, engine, table) = with_table(4);
+        engine.create_table("other", &specs(1), b"", None).unwrap();
+        put(&engine, engine.open_table("other").unwrap().tree(0), &[("k", "v")]);
+        match load {
+            // Blocks that the log names.
+            true => append(&engine, &table, 0..3000),
+            // Leaves that the log changes.
+            false => {
+                let rows: Vec<(String, String)> =
+                    (0..500).map(|i| (format!("{i:05}"), "x".repeat(90))).collect();
+                put(&engine, table.tree(0), &rows.iter().map(|(k, v)| (&**k, &**v)).collect::<Vec<_>>());
+                engine.checkpoint().unwrap();
+                let mut txn = engine.begin(Isolation::Repeatable);
+                for (key, _) in &rows {
+                    txn.write(table.tree(0), key.as_bytes(), WriteOp::Delete).unwrap();
+                }
+                txn.commit().unwrap();
+            }
+        }
+        let path = PathBuf::from(table.space().path());
+        drop((table, engine));
+        let fs = fs.kill();
+        fs.break_sectors(&path, 4096..u64::MAX);
+        let (engine, told) = try_open(&fs);
+        let engine = engine.unwrap();
+        assert!(told.has("table 't' cannot be recovered") && told.has("I/O error"), "{:?}", told.0);
+        assert!(engine.open_table("t").is_err());
+        expect(&engine, "other", 0, &[("k", "v")]);
+        engine.checkpoint().unwrap();
+    }
+}
+
+fn newest_segment(fs: &SimulatedFileSystem) -> String {
+    let names = fs.list(Path::new("/teak/log")).unwrap();
+    format!("/teak/log/{}", names.iter().rfind(|name| !name.starts_with("spare")).unwrap())
+}
+
+#[test]
+fn after_a_clean_shutdown_the_log_may_be_damaged_and_after_a_start_no_longer() {
+    let rows = [("a", "1"), ("b", "2")];
+    // Header of the segment, its first frame, a byte of a payload.
+    for at in [0, 4096, 4096 + 60] {
+        let (fs, engine, table) = with_table(5);
+        put(&engine, table.tree(0), &rows[..1]);
+        drop(table);
+        engine.close().unwrap();
+        drop(engine);
+        let fs = fs.crash();
+        flip(&fs, &newest_segment(&fs), at);
+        let (engine, told) = try_open(&fs);
+        let engine = engine.unwrap();
+        // What lies before the end is not even read.
+        assert_eq!(told.has("it starts anew"), at == 0, "{:?}", told.0);
+        expect(&engine, "t", 0, &rows[..1]);
+        put(&engine, engine.open_table("t").unwrap().tree(0), &rows[1..]);
+        drop(engine);
+        let fs = fs.crash();
+        let (engine, _) = try_open(&fs);
+        let engine = engine.unwrap();
+        expect(&engine, "t", 0, &rows);
+        drop(engine);
+        let fs = fs.crash();
+        flip(&fs, &newest_segment(&fs), 0);
+        assert!(matches!(try_open(&fs).0, Err(Error::Corrupt { .. })));
+    }
+}
+
+#[test]
+fn the_system_space_survives_damage_of_either_copy() {
+    for path in ["/teak/s0.teak", "/teak/s0.copy"] {
+        let (fs, engine, table) = with_table(6);
+        put(&engine, table.tree(0), &[("a", "1")]);
+        drop(table);
+        engine.close().unwrap();
+        drop(engine);
+        let fs = fs.crash();
+        let bytes: Vec<u8> = contents(&fs, path).iter().map(|byte| byte ^ 1).collect();
+        put_back(&fs, path, &bytes);
+        let (engine, told) = try_open(&fs);
+        let engine = engine.unwrap();
+        assert!(told.has("the header of"), "{:?}", told.0);
+        assert_eq!(told.has("a block was read from"), path.ends_with("teak"), "{:?}", told.0);
+        expect(&engine, "t", 0, &[("a", "1")]);
+        engine.create_table("u", &specs(1), b"", None).unwrap();
+        engine.close().unwrap();
+        drop(engine);
+        let fs = fs.crash();
+        fs.remove(Path::new(path)).unwrap();
+        let (engine, _) = try_open(&fs);
+        let engine = engine.unwrap();
+        expect(&engine, "t", 0, &[("a", "1")]);
+        assert_eq!(engine.table_names("").unwrap(), ["t", "u"]);
+        drop(engine);
+    }
+}
+
+#[test]
+fn a_table_stays_open_while_the_log_names_blocks_that_no_image_is_known_to_have() {
+    let (_, engine, table) = with_table(7);
+    let before = engine.shared.clock.last_committed();
+    append(&engine, &table, 0..3000);
+    // As if the commit were published between the look at the counts and the snapshot.
+    let capture = || crate::checkpoint::Capture { counted_at: before, ..engine.shared.capture(false, 1) };
+    let (capture, made) = engine.shared.checkpointer.run(capture);
+    made.unwrap();
+    assert!(!table.tree(0).is_dirty() && table.tree(0).awaits_checkpoint());
+    engine.shared.checkpoint_done(capture);
+    engine.checkpoint().unwrap();
+    assert!(!table.tree(0).awaits_checkpoint(), "the next checkpoint has it");
+}
