@@ -9,6 +9,7 @@ their blocks go to the file past the log. Every other round runs with the binary
 import argparse
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -243,7 +244,14 @@ def leading(table, index):
     return first.get((table, index), index)
 
 
-def one_round(server, number, acknowledged, random_source):
+def check_structures(server, teak):
+    """Every structure in memory and in the files is whole, as of the crash that was just now."""
+    found = subprocess.run([teak, "check", server.data], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        raise AssertionError(f"teak check: {found.stdout}{found.stderr}")
+
+
+def one_round(server, teak, number, acknowledged, random_source):
     options = ["--teak-flush-log-at-trx-commit=1"]
     if number % 2:
         options += ["--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=1"]
@@ -267,6 +275,7 @@ def one_round(server, number, acknowledged, random_source):
     server.start(options)
     check(server, bankers, writers, alterers, loaders)
     server.kill()
+    check_structures(server, teak)
     commits = 0
     for client in clients:
         commits += client.acknowledged - acknowledged.get(client.number, 0)
@@ -279,6 +288,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plugin-dir", required=True)
+    parser.add_argument("--teak", required=True, help="the command line of the engine")
     parser.add_argument("--directory", required=True)
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}")
@@ -295,7 +305,7 @@ def main():
         server.kill()
         acknowledged = {}
         for number in range(arguments.rounds):
-            print(f"round {number}: {one_round(server, number, acknowledged, random_source)}", flush=True)
+            print(f"round {number}: {one_round(server, arguments.teak, number, acknowledged, random_source)}", flush=True)
             passed += 1
     except (AssertionError, RuntimeError, pymysql.err.MySQLError) as error:
         print(f"FAILED: {error}\n{server.log_end()}")

@@ -7,6 +7,6 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so"
+need_built "$BUILD/plugin/ha_teak.so" "$BUILD/bin/teak"
 exec /usr/bin/python3 "$ROOT/tests/kill/kill.py" --rounds "${TEAK_KILL_ROUNDS:-20}" --seed "${TEAK_SEED:-$RANDOM}" \
-    --plugin-dir "$BUILD/plugin" --directory "$BUILD/kill"
+    --plugin-dir "$BUILD/plugin" --teak "$BUILD/bin/teak" --directory "$BUILD/kill"

@@ -1,12 +1,16 @@
 //! Opening an engine directory for a look.
 
 use crate::Failure;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use teak_core::engine::Engine;
 use teak_core::file::{FileSystem, RealFileSystem};
 use teak_core::store::Superblock;
 use teak_core::{LogLevel, Observer, Options};
+
+const SUPERBLOCK: &str = "teak.super";
+/// Where a server's data directory has the engine's.
+const IN_DATADIR: &str = "#teak";
 
 /// Prints messages of the engine.
 struct Messages;
@@ -22,17 +26,26 @@ impl Observer for Messages {
     }
 }
 
+/// The engine's directory that is meant by `dir`: itself, or what it has in it if it is a server's data directory.
+fn engine_directory(dir: &Path) -> Result<PathBuf, Failure> {
+    for candidate in [dir.to_path_buf(), dir.join(IN_DATADIR)] {
+        if RealFileSystem.exists(&candidate.join(SUPERBLOCK))? {
+            return Ok(candidate);
+        }
+    }
+    Err(Failure::NoEngine(dir.to_path_buf()))
+}
+
 /// The newest superblock of the directory.
 pub fn superblock(dir: &Path) -> Result<Superblock, Failure> {
-    let superblock = Superblock::read_newest(&RealFileSystem, &dir.join("teak.super"))?;
+    let path = engine_directory(dir)?.join(SUPERBLOCK);
+    let superblock = Superblock::read_newest(&RealFileSystem, &path)?;
     superblock.ok_or_else(|| Failure::NoEngine(dir.to_path_buf()))
 }
 
 /// Opens the engine, which must be there and not in use. Dropped, not closed: the next start recovers the same again.
 pub fn open(dir: &Path) -> Result<Engine, Failure> {
-    if !RealFileSystem.exists(&dir.join("teak.super"))? {
-        return Err(Failure::NoEngine(dir.to_path_buf()));
-    }
+    let dir = engine_directory(dir)?;
     let options = Options { background: false, observer: Arc::new(Messages), ..Options::new(dir) };
     Ok(Engine::open(Arc::new(RealFileSystem), options)?)
 }

@@ -26,11 +26,21 @@ enum Command {
     /// What is in an engine directory (<datadir>/#teak): checkpoint, log, tables. The server must not run
     ///
     /// Recovers from the log, as a start of the server would, and makes no checkpoint.
-    Inspect { dir: PathBuf },
-    /// Read every block of every table and verify it; exit status 1 if something is damaged. The server must not run
+    Inspect {
+        /// The server's data directory, or the engine's in it
+        dir: PathBuf,
+    },
+    /// Verify every block and every structure of every table; exit status 1 if something is damaged. The server must not run
     ///
-    /// Recovers from the log, as a start of the server would, and makes no checkpoint.
-    Check { dir: PathBuf },
+    /// Recovers from the log, as a start of the server would, and makes no checkpoint. Whether indexes have what their rows say is for
+    /// CHECK TABLE ... EXTENDED.
+    Check {
+        /// The server's data directory, or the engine's in it
+        dir: PathBuf,
+        /// Say of each table that it is ok
+        #[arg(short, long)]
+        verbose: bool,
+    },
     /// Benchmarks against any MariaDB or MySQL server
     #[command(subcommand)]
     Bench(bench::Command),
@@ -49,7 +59,7 @@ fn main() -> ExitCode {
     let mut out = std::io::stdout();
     let result = match line.command {
         Command::Inspect { dir } => inspect::run(&dir, &mut out),
-        Command::Check { dir } => check::run(&dir, &mut out),
+        Command::Check { dir, verbose } => check::run(&dir, verbose, &mut out),
         Command::Bench(command) => bench::run(&command).map_err(Failure::Bench),
         Command::Load(arguments) => load::run(&arguments, &mut out).map_err(Failure::Load),
         Command::Version => version(&mut out),
@@ -81,6 +91,7 @@ impl std::fmt::Display for Failure {
             Failure::Core(error) => error.fmt(f),
             Failure::Bench(error) => error.fmt(f),
             Failure::Output(error) => write!(f, "cannot write the output: {error}"),
+            Failure::Damaged(0) => write!(f, "files are damaged"),
             Failure::Damaged(1) => write!(f, "1 table is damaged"),
             Failure::Damaged(tables) => write!(f, "{tables} tables are damaged"),
             Failure::Load(error) => error.fmt(f),
@@ -154,7 +165,7 @@ mod tests {
             assert!(text.contains("db/good") && text.contains("2000"), "{text}");
         }
         let mut out = Vec::new();
-        check::run(&dir.0, &mut out).unwrap();
+        check::run(&dir.0, false, &mut out).unwrap();
         assert!(matches!(inspect::run(&dir.0.join("log"), &mut out), Err(Failure::NoEngine(_))));
     }
 
@@ -171,10 +182,26 @@ mod tests {
             file.write_all_at(&[byte[0] ^ 1], at).unwrap();
         }
         let mut out = Vec::new();
-        assert!(matches!(check::run(&dir.0, &mut out), Err(Failure::Damaged(1))));
+        assert!(matches!(check::run(&dir.0, true, &mut out), Err(Failure::Damaged(1))));
         let text = String::from_utf8(out).unwrap();
         let of = |table: &str| text.lines().find(|line| line.contains(table)).unwrap_or_default().to_string();
         assert!(of("db/good").contains("s1.teak"), "{text}");
         assert!(of("db/other").contains("ok"), "{text}");
+        assert!(text.ends_with("2 tables, 1 damaged\n"), "{text}");
+    }
+
+    #[test]
+    fn check_takes_a_data_directory_and_is_brief_about_what_is_well() {
+        let dir = directory("datadir");
+        let datadir = dir.0.with_extension("data");
+        let _ = std::fs::remove_dir_all(&datadir);
+        std::fs::create_dir(&datadir).unwrap();
+        std::fs::rename(&dir.0, datadir.join("#teak")).unwrap();
+        let mut out = Vec::new();
+        let checked = check::run(&datadir, false, &mut out);
+        std::fs::rename(datadir.join("#teak"), &dir.0).unwrap();
+        std::fs::remove_dir(&datadir).unwrap();
+        checked.unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "2 tables, 0 damaged\n");
     }
 }

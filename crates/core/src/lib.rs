@@ -11,6 +11,7 @@ pub mod checkpoint;
 pub mod engine;
 mod error;
 pub mod file;
+mod finding;
 pub mod lock;
 pub mod log;
 pub mod model;
@@ -23,6 +24,7 @@ pub mod tree;
 mod types;
 
 pub use error::{Error, Result};
+pub use finding::{Finding, Findings};
 pub use options::{
     CommitFlush, Compression, HistoryFull, LogLevel, Observer, Options, Packing, SilentObserver, TreeSpec,
 };

@@ -4,6 +4,8 @@
 #[path = "simulation/seeds.rs"]
 #[allow(dead_code)]
 mod seeds;
+#[path = "simulation/sound.rs"]
+mod sound;
 #[path = "simulation/subject.rs"]
 mod subject;
 
@@ -29,15 +31,29 @@ impl Drop for Finish<'_> {
     }
 }
 
-fn engine() -> subject::Engine {
-    let fs = SimulatedFileSystem::new(1);
-    let options = Options {
+fn options() -> Options {
+    Options {
         cache_bytes: 2 << 20,
         checkpoint_log_bytes: 256 << 10,
         log_segment_bytes: 128 << 10,
         ..Options::new("/teak")
-    };
-    subject::Engine::open(Arc::new(fs), options).unwrap()
+    }
+}
+
+fn engine(fs: &SimulatedFileSystem) -> subject::Engine {
+    subject::Engine::open(Arc::new(fs.clone()), options()).unwrap()
+}
+
+/// What the threads have left in the files is whole: as of a kill now, and as of an orderly end of the engine that recovers from it.
+fn end(engine: subject::Engine, fs: &SimulatedFileSystem) {
+    let fs = fs.kill();
+    drop(engine);
+    let quiet = Options { background: false, ..options() };
+    for when in ["after a kill", "after an orderly end"] {
+        let engine = subject::Engine::open(Arc::new(fs.clone()), quiet.clone()).unwrap();
+        sound::assert_sound(&engine, when, false).unwrap();
+        engine.close().unwrap();
+    }
 }
 
 fn wait() -> WaitRequest<'static> {
@@ -142,7 +158,8 @@ fn audit(txn: &mut subject::Transaction, table: &subject::Table) -> Vec<(Vec<u8>
 
 #[test]
 fn transfers_keep_the_sum_in_every_snapshot() {
-    let engine = engine();
+    let fs = SimulatedFileSystem::new(1);
+    let engine = engine(&fs);
     engine.create_table("bank", &[spec(), spec()], b"", None).unwrap();
     let table = engine.open_table("bank").unwrap();
     let mut txn = engine.begin(Isolation::Repeatable);
@@ -190,6 +207,10 @@ fn transfers_keep_the_sum_in_every_snapshot() {
         let start = Instant::now();
         while start.elapsed() < LASTS && !done.load(Ordering::SeqCst) {
             engine.checkpoint().unwrap();
+            // While everything goes on.
+            engine.check_table(&table).unwrap();
+            let findings = engine.check_files(&mut |_| Ok(())).unwrap();
+            assert!(findings.is_empty(), "{findings}");
             std::thread::sleep(LASTS / 20);
         }
     });
@@ -197,7 +218,7 @@ fn transfers_keep_the_sum_in_every_snapshot() {
     audit(&mut engine.begin(Isolation::Repeatable), &table);
     engine.check_table(&table).unwrap();
     drop(table);
-    engine.close().unwrap();
+    end(engine, &fs);
 }
 
 /// Adds a row to a group unless it is full, serializably: the range is locked, then counted.
@@ -233,7 +254,8 @@ fn join(engine: &subject::Engine, table: &subject::Table, group: u8, row: u64, l
 fn no_phantom_gets_into_a_locked_range() {
     const GROUPS: u8 = 20;
     const LIMIT: usize = 5;
-    let engine = engine();
+    let fs = SimulatedFileSystem::new(1);
+    let engine = engine(&fs);
     engine.create_table("groups", &[spec()], b"", None).unwrap();
     let table = engine.open_table("groups").unwrap();
     let next = AtomicU64::new(1);
@@ -269,5 +291,5 @@ fn no_phantom_gets_into_a_locked_range() {
     }
     assert_eq!(members, vec![LIMIT; GROUPS as usize]);
     drop((txn, cursor, table));
-    engine.close().unwrap();
+    end(engine, &fs);
 }

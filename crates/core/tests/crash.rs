@@ -11,6 +11,8 @@ mod durable;
 mod seeds;
 #[path = "simulation/session.rs"]
 mod session;
+#[path = "simulation/sound.rs"]
+mod sound;
 #[path = "simulation/subject.rs"]
 mod subject;
 
@@ -186,6 +188,18 @@ fn check(
         Err(error) => panic!("reading after {ending:?}: {error}"),
     };
     expected.settle(ending, &found);
+    let when = format!("after {ending:?}");
+    let sound = sound::assert_sound(engine, &when, true).or_else(|error| {
+        if !matches!(error, Error::DiskFull { .. } | Error::Io { .. }) {
+            return Err(error);
+        }
+        fs.heal();
+        sound::assert_sound(engine, &when, true)
+    });
+    if let Err(error) = sound {
+        assert!(fs.power_is_off(), "checking {when}: {error}");
+        return false;
+    }
     if let Err(error) = assert_locked(engine, &expected.current.prepared) {
         assert!(fs.power_is_off(), "locks after {ending:?}: {error}");
     }

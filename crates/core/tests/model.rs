@@ -6,6 +6,8 @@
 #[path = "simulation/seeds.rs"]
 mod seeds;
 
+#[path = "simulation/sound.rs"]
+mod sound;
 #[path = "simulation/subject.rs"]
 mod subject;
 #[path = "simulation/twins.rs"]
@@ -19,6 +21,9 @@ const KEYS: usize = 300;
 const LARGEST_VALUE: usize = 200 << 10;
 const STEPS: usize = 400;
 const MOST_OPEN: usize = 6;
+/// Steps between two looks at all structures, by seed: a look costs as much as many steps.
+const CHECK_EVERY: [usize; 16] =
+    [3, 50, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400];
 
 const VIEWS: [View; 3] = [View::Snapshot, View::Latest, View::Pending];
 const SEEKS: [Seek; 4] = [Seek::AtOrAfter, Seek::After, Seek::AtOrBefore, Seek::Before];
@@ -48,7 +53,9 @@ fn change(world: &World, txn: &mut Twin, table: usize, key: &[u8], new: Option<V
     let old_entry = old.map(|value| index_key(key, &value));
     let new_entry = new.map(|value| index_key(key, &value));
     if old_entry != new_entry {
-        if let Some(entry) = old_entry {
+        // Rows that were appended have none.
+        if let Some(entry) = old_entry.filter(|entry| txn.get(world, table, 1, View::Latest, entry).is_some())
+        {
             txn.write(world, table, 1, &entry, true, None);
         }
         if let Some(entry) = new_entry {
@@ -180,8 +187,12 @@ fn history(seed: u64) {
     let random = &mut Random::new(seed);
     let mut world = World::new(seed);
     let mut open: Vec<Twin> = Vec::new();
-    for _ in 0..STEPS {
+    let check_every = CHECK_EVERY[seed as usize % CHECK_EVERY.len()];
+    for done in 0..STEPS {
         step(&mut world, &mut open, random);
+        if done % check_every == 0 {
+            world.check();
+        }
         if random.below(120) == 0 {
             open.drain(..).for_each(|txn| if random.percent(70) { txn.commit() } else { txn.rollback() });
             world.compare_everything();

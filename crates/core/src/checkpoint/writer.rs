@@ -169,6 +169,12 @@ impl Checkpointer {
         (capture, result)
     }
 
+    /// Runs `body` while no checkpoint is under way or begins: the durable image stays what it is, and nothing of it is overwritten.
+    pub fn paused<T>(&self, body: impl FnOnce() -> T) -> T {
+        let _durable = self.durable.lock();
+        body()
+    }
+
     fn write(&self, durable: &mut u64, capture: &Capture) -> Result<Option<Error>, Failure> {
         let generation = *durable + 1;
         let mut touched = Touched::default();

@@ -13,6 +13,7 @@
 //! | `checkpoints.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
 //! | `open.rs` | a new directory, or recovery |
 //! | `snapshots.rs` | what old snapshots hold, and when they give way |
+//! | `check.rs`, `check_image.rs` | whether everything is as it should be, in memory and in the files |
 //! | `settings.rs`, `statistics.rs` | knobs and numbers |
 //!
 //! This room knows all others. What a checkpoint writes and what a replay does is in [`crate::checkpoint`].
@@ -20,6 +21,8 @@
 mod append;
 mod background;
 mod build;
+mod check;
+mod check_image;
 mod checkpoints;
 mod cursor;
 mod ddl;
@@ -39,8 +42,9 @@ mod transaction;
 mod watch;
 mod work;
 
-pub use crate::tree::{Held, Tree};
+pub use crate::tree::{Depth, Held, Tree};
 pub use build::TreeBuild;
+pub use check::{TableCheck, Watcher};
 pub use cursor::Cursor;
 pub use ddl::{Alteration, TreeSource};
 pub use feed::Feed;
@@ -51,9 +55,8 @@ pub use transaction::{Savepoint, Transaction};
 
 use crate::file::FileSystem;
 use crate::options::{LogLevel, Options, TreeSpec};
-use crate::tree::{Reader, TreeCursor};
-use crate::types::{Isolation, Timestamp, TxnId, WaitRequest};
-use crate::{Error, Result};
+use crate::types::{Isolation, TxnId, WaitRequest};
+use crate::Result;
 use shared::Shared;
 use std::sync::Arc;
 
@@ -212,31 +215,6 @@ impl Engine {
     pub fn fail(&self, reason: &str) {
         self.shared.fail(reason);
     }
-
-    /// Reads every block that the table's newest rows are in, and checks that keys ascend. The first damage found is the error.
-    pub fn check_table(&self, table: &Table) -> Result<()> {
-        table.all_trees().iter().try_for_each(|tree| check_tree(table, tree))
-    }
-}
-
-fn check_tree(table: &Table, tree: &Arc<Tree>) -> Result<()> {
-    let reader = Reader::at(Timestamp::MAX);
-    let mut cursor = TreeCursor::new(tree.clone());
-    let mut previous: Option<Vec<u8>> = None;
-    let mut found = cursor.first(&reader)?;
-    while found {
-        if previous.as_deref().is_some_and(|previous| previous >= cursor.key()) {
-            let detail = format!("keys of table '{}', tree {} do not ascend", table.name(), tree.id());
-            return Err(Error::corrupt(table.space().path(), 0, detail));
-        }
-        // Also large values, which lie in blocks of their own.
-        cursor.value()?;
-        let key = previous.get_or_insert_with(Vec::new);
-        key.clear();
-        key.extend_from_slice(cursor.key());
-        found = cursor.next(&reader)?;
-    }
-    Ok(())
 }
 
 impl Shared {

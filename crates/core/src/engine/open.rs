@@ -39,13 +39,18 @@ pub(super) fn log_dir(dir: &Path) -> PathBuf {
     dir.join(LOG)
 }
 
+/// Where the superblocks of an engine are.
+pub(super) fn superblock_path(dir: &Path) -> PathBuf {
+    dir.join(SUPERBLOCK)
+}
+
 /// Opens the engine in `options.dir`.
 pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shared>> {
     fs.create_dir(&options.dir)?;
     let directory_lock = fs.lock_exclusive(&options.dir.join(LOCK))?;
     fs.create_dir(&options.temp_dir)?;
     let files = OpenFiles::new(fs.clone(), options.open_files);
-    let superblock_path = options.dir.join(SUPERBLOCK);
+    let superblock_path = superblock_path(&options.dir);
     let superblock = match Superblock::read(&*fs, &superblock_path)? {
         Some(newest) => trusted(newest, &options)?,
         None => create(&fs, &files, &options, &superblock_path)?,

@@ -23,7 +23,7 @@ pub use transaction::{Savepoint, Transaction};
 
 use crate::file::FileSystem;
 use crate::lock::LockManager;
-use crate::{CommitFlush, Error, Isolation, Options, Result, Timestamp, TreeId, TreeSpec, TxnId};
+use crate::{CommitFlush, Error, Findings, Isolation, Options, Result, Timestamp, TreeId, TreeSpec, TxnId};
 use transaction::Ending;
 
 /// Whether and when a transaction committed.
@@ -371,6 +371,16 @@ impl Engine {
     pub fn fail(&self, reason: &str) {
         self.shared.observer.message(crate::LogLevel::Error, reason);
         self.shared.state.lock().read_only.get_or_insert_with(|| reason.to_string());
+    }
+
+    /// Always whole.
+    pub fn check_everything(&self, _watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<Findings> {
+        Ok(Findings::default())
+    }
+
+    /// See [`Engine::check_everything`].
+    pub fn check_files(&self, _watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<Findings> {
+        Ok(Findings::default())
     }
 
     /// Always fine in memory.

@@ -46,6 +46,12 @@ impl Allocator {
         self.by_size.range((bytes, 0)..).rev().map(|&(bytes, offset)| (offset, bytes))
     }
 
+    /// Whether nothing of the range is free. O(log n).
+    pub fn is_taken(&self, offset: u64, bytes: u64) -> bool {
+        let before = self.by_offset.range(..offset + bytes).next_back();
+        before.is_none_or(|(&start, &length)| start + length <= offset)
+    }
+
     /// Takes `bytes` from the best fitting range, else from the end of the file. O(log n).
     pub fn allocate(&mut self, bytes: u64) -> u64 {
         match self.by_size.range((bytes, 0)..).next().copied() {

@@ -409,6 +409,30 @@ impl Books {
         Some(FreeMap { generation, end: after.end(), ranges: after.ranges().collect() })
     }
 
+    /// What the allocator may give away: (offset, bytes), ascending.
+    pub(super) fn free_ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.allocator.iter().flat_map(|allocator| allocator.ranges())
+    }
+
+    /// The extents that are tracked: (offset, bytes), ascending.
+    pub(super) fn tracked_ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.tracked.iter().map(|(&offset, tracked)| (offset, tracked.bytes))
+    }
+
+    /// Tracked extents that should have become free: nothing durable names them, and nobody holds them.
+    pub(super) fn forgotten(&self) -> impl Iterator<Item = u64> + '_ {
+        let free = |(&offset, tracked): (&u64, &Tracked)| {
+            (self.is_unnamed(tracked) && !self.holders.contains_key(&offset)).then_some(offset)
+        };
+        self.tracked.iter().filter_map(free)
+    }
+
+    /// Whether no byte of the range is free.
+    pub(super) fn is_in_use(&self, offset: u64, bytes: u64) -> bool {
+        let Some(allocator) = &self.allocator else { return true };
+        offset + bytes <= allocator.end() && allocator.is_taken(offset, bytes)
+    }
+
     fn free_all_reusable(&mut self) {
         let offsets: Vec<u64> = self.tracked.keys().copied().collect();
         for offset in offsets {
@@ -416,14 +440,18 @@ impl Books {
         }
     }
 
-    fn free_if_reusable(&mut self, offset: u64) {
-        let Some(tracked) = self.tracked.get(&offset).copied() else { return };
-        let unnamed = match tracked.state {
+    /// Whether no image that is or may become durable names the extent.
+    fn is_unnamed(&self, tracked: &Tracked) -> bool {
+        match tracked.state {
             State::Unwritten(_) | State::Private => true,
             State::Checkpoint(_) => false,
             State::Superseded { by, .. } => by <= tracked.born || by <= self.durable,
-        };
-        if unnamed && !self.holders.contains_key(&offset) {
+        }
+    }
+
+    fn free_if_reusable(&mut self, offset: u64) {
+        let Some(tracked) = self.tracked.get(&offset).copied() else { return };
+        if self.is_unnamed(&tracked) && !self.holders.contains_key(&offset) {
             self.tracked.remove(&offset);
             match &mut self.allocator {
                 // A range that is free already came from an address that is not ours: it stays as the books have it.

@@ -17,6 +17,7 @@
 //! | `space.rs`, `extent.rs` | one table file and its extents |
 //! | `twin.rs` | the second copy of the system space |
 //! | `open_files.rs` | which table files have a descriptor |
+//! | `check.rs` | whether each byte is in use or free |
 //! | `superblock.rs` | the root of a durable image |
 //! | `spill.rs` | temporary data of one process |
 //!
@@ -24,6 +25,7 @@
 
 mod address;
 mod allocator;
+mod check;
 mod compression;
 mod dictionary;
 mod extent;
@@ -39,6 +41,7 @@ mod tests;
 mod twin;
 
 pub use address::{BlockAddress, TreeRoot};
+pub use check::FreeSpace;
 pub use dictionary::{Dictionary, Training};
 pub use extent::{Extent, Lifetime, PreparedBlock};
 pub use open_files::OpenFiles;

@@ -510,6 +510,11 @@ impl Space {
         self.books.lock().dropped(at.offset);
     }
 
+    /// Looks at the books as they are; the map is not read for it.
+    pub(super) fn with_books<T>(&self, look: impl FnOnce(&Books) -> T) -> T {
+        look(&self.books.lock())
+    }
+
     /// Highest position in use.
     #[cfg(test)]
     pub(super) fn end(&self) -> Option<u64> {

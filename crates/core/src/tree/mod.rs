@@ -18,6 +18,8 @@ pub mod blob;
 pub mod block;
 pub mod builder;
 mod changes;
+mod check;
+mod check_image;
 mod columns;
 mod consolidate;
 mod convert;
@@ -44,6 +46,8 @@ mod vacancy;
 mod visibility;
 mod write;
 
+pub use check::{Depth, TreeSummary};
+pub use check_image::{check_image, ImageVisitor};
 pub use cursor::TreeCursor;
 pub use direct::{BlockQueue, DirectJob, Written};
 pub use image::Moment;

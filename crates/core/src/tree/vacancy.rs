@@ -40,6 +40,12 @@ pub(super) struct Spent {
     ring_at: usize,
 }
 
+impl Spent {
+    pub(super) fn leaves(&self) -> &[Arc<Node>] {
+        &self.leaves
+    }
+}
+
 /// Since when a node has had nothing for readers of that time and later.
 pub(crate) struct Vacancy(AtomicU64);
 

@@ -11,11 +11,14 @@ use teak_core::{
 
 use crate::durable::{rows_differ, rows_in, Change, Durable, Found, Table};
 use crate::seeds::{key, value, Random};
+use crate::sound::assert_sound;
 use crate::{plan, Expectation};
 
 const KEYS: usize = 80;
 const LARGEST_VALUE: usize = 60 << 10;
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+/// Steps between two looks at all structures: a look costs as much as many steps.
+const CHECK_EVERY: [usize; 6] = [3, 100, 500, 500, 500, 500];
 /// Failed operations after which a session with I/O errors ends, or a full disk gets space again.
 const ERRORS: usize = 4;
 
@@ -57,6 +60,8 @@ pub struct Session<'a> {
     /// Open snapshots, and what was there when they were taken.
     snapshots: Vec<(subject::Transaction, Durable)>,
     errors: usize,
+    /// So many steps between two looks at all structures.
+    check_every: usize,
 }
 
 impl<'a> Session<'a> {
@@ -68,6 +73,7 @@ impl<'a> Session<'a> {
         fault: Option<Fault>,
         random: &'a mut Random,
     ) -> Session<'a> {
+        let check_every = random.pick(&CHECK_EVERY);
         Session {
             engine,
             fs,
@@ -78,6 +84,7 @@ impl<'a> Session<'a> {
             open: Vec::new(),
             snapshots: Vec::new(),
             errors: 0,
+            check_every,
         }
     }
 
@@ -85,7 +92,7 @@ impl<'a> Session<'a> {
     /// that are open.
     pub fn run(mut self) -> (bool, Vec<Open>) {
         let steps = self.random.pick(&[20, 60, 150, 500]);
-        for _ in 0..steps {
+        for step in 0..steps {
             if let Step::Failed(error) = self.step() {
                 self.failed(error);
                 if self.fault.is_some_and(|fault| fault != Fault::Enospc) && self.errors >= ERRORS {
@@ -94,6 +101,11 @@ impl<'a> Session<'a> {
             }
             if self.fs.power_is_off() {
                 return (false, self.open);
+            }
+            if step % self.check_every == self.check_every - 1 {
+                if let Step::Failed(error) = self.check() {
+                    self.failed(error);
+                }
             }
         }
         // One that nobody was told of, because the work went on without what failed, is for the next checkpoint to meet.
@@ -146,6 +158,14 @@ impl<'a> Session<'a> {
             96..=97 => self.look_back(),
             _ => self.compare(),
         }
+    }
+
+    /// All structures are whole. After an I/O error nothing more is asked than correct restarts.
+    fn check(&mut self) -> Step {
+        if self.errors == 0 || self.fault.is_none() {
+            attempt!(assert_sound(self.engine, "while running", true));
+        }
+        Step::Done
     }
 
     fn begin(&mut self) {

@@ -187,9 +187,14 @@ impl World {
                 txn.scan(self, i, tree, View::Snapshot, Scan::First, usize::MAX, None);
                 txn.scan(self, i, tree, View::Latest, Scan::Last, usize::MAX, None);
             }
-            self.subject.check_table(&table.subject).unwrap();
         }
         txn.rollback();
+        self.check();
+    }
+
+    /// All structures are whole.
+    pub fn check(&self) {
+        crate::sound::assert_sound(&self.subject, "while running", false).unwrap();
     }
 
     pub fn close(mut self) {

@@ -15,7 +15,7 @@ mod transactions;
 
 use super::*;
 use crate::file::SimulatedFileSystem;
-use crate::{Packing, Seek, View, WriteOp};
+use crate::{Error, Packing, Seek, View, WriteOp};
 use std::collections::BTreeMap;
 
 pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -1,0 +1,164 @@
+//! Whether the image of a tree in its file is as it should be: what a start of the engine would find, and which extents it names.
+//!
+//! Reads the pages from the root down, depth first, and knows nothing of trees in memory: an independent reading of `docs/format.md`.
+//! Memory is bounded by one block a level.
+
+use super::blob::Blob;
+use super::block::{Block, Value};
+use super::node::MAX_CHILDREN;
+use crate::finding::{Finding, Findings};
+use crate::store::{BlockAddress, Space, TreeRoot};
+use crate::types::TreeId;
+use crate::Result;
+use std::sync::Arc;
+
+/// No tree is higher: a hundred levels would hold more leaves than there are bytes.
+const HIGHEST: u32 = 24;
+
+/// Who is told what an image consists of.
+pub trait ImageVisitor {
+    /// The image names this extent.
+    fn extent(&mut self, at: &BlockAddress) -> Result<()>;
+    /// The rows of one leaf; large values among them are not read.
+    fn rows(&mut self, _block: &Block) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Walk<'a> {
+    space: &'a Arc<Space>,
+    tree: TreeId,
+    findings: &'a mut Findings,
+    visitor: &'a mut dyn ImageVisitor,
+    leaves: u64,
+    stored_bytes: u64,
+    raw_bytes: u64,
+    /// Some part of it could not be read: sums say nothing.
+    damaged: bool,
+}
+
+/// Reads the image of `tree` in `space` that `root` leads to: bounds, levels, sums, checksums of pages and leaves. Large values are named to the
+/// visitor, and not read.
+pub fn check_image(
+    space: &Arc<Space>,
+    tree: TreeId,
+    root: &TreeRoot,
+    findings: &mut Findings,
+    visitor: &mut dyn ImageVisitor,
+) -> Result<()> {
+    let mut walk =
+        Walk { space, tree, findings, visitor, leaves: 0, stored_bytes: 0, raw_bytes: 0, damaged: false };
+    if root.height > HIGHEST {
+        walk.fault(&root.address, format!("a tree of {} levels", root.height));
+        return Ok(());
+    }
+    walk.node(&root.address, root.height, &[], None)?;
+    if walk.damaged {
+        return Ok(());
+    }
+    // Its entries are those of the capture, not of the image: whoever replays the log makes up for it.
+    let sums = [
+        ("leaves", root.leaves, walk.leaves),
+        ("bytes on disk", root.stored_bytes, walk.stored_bytes),
+        ("bytes before compression", root.raw_bytes, walk.raw_bytes),
+    ];
+    for (what, told, found) in sums {
+        if told != found {
+            walk.fault(&root.address, format!("its root tells of {told} {what}, there are {found}"));
+        }
+    }
+    Ok(())
+}
+
+impl Walk<'_> {
+    fn fault(&mut self, at: &BlockAddress, detail: impl Into<String>) {
+        let finding = Finding::new(self.space.path(), detail).at(at.offset).of_tree(self.tree);
+        self.findings.add(finding);
+    }
+
+    fn read(&mut self, at: &BlockAddress) -> Result<Option<Block>> {
+        let blob =
+            |at: super::blob::BlobAddress| Arc::new(Blob::stored(self.space.adopt(at.extent), at.length));
+        let parsed = self.space.adopt(*at).read().and_then(|raw| {
+            Block::parse(raw, &blob)
+                .map_err(|detail| crate::Error::corrupt(self.space.path(), at.offset, detail))
+        });
+        let block = self.findings.absorb(Some(self.tree), parsed)?;
+        self.damaged |= block.is_none();
+        Ok(block)
+    }
+
+    fn node(&mut self, at: &BlockAddress, height: u32, low: &[u8], high: Option<&[u8]>) -> Result<()> {
+        self.visitor.extent(at)?;
+        let Some(block) = self.read(at)? else { return Ok(()) };
+        match height {
+            0 => self.leaf(at, &block, low, high),
+            _ => self.page(at, &block, height, low, high),
+        }
+    }
+
+    fn page(
+        &mut self,
+        at: &BlockAddress,
+        page: &Block,
+        height: u32,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<()> {
+        let mut children: Vec<(Vec<u8>, BlockAddress)> = Vec::with_capacity(page.len().min(MAX_CHILDREN));
+        let mut fence = None;
+        for i in 0..page.len() {
+            let mut key = Vec::new();
+            page.key_into(i, &mut key);
+            match page.value(i) {
+                Value::Inline([]) if i > 0 && i + 1 == page.len() => fence = Some(key),
+                Value::Inline(bytes) => match BlockAddress::decode(bytes) {
+                    Some(address) => children.push((key, address)),
+                    None => return self.broken(at, "an inner page with an impossible address"),
+                },
+                Value::Blob(_) => return self.broken(at, "an inner page with a large value"),
+            }
+        }
+        let Some((first, _)) = children.first() else {
+            return self.broken(at, "an inner page without children");
+        };
+        if first != low {
+            self.fault(at, "an inner page begins elsewhere than its parent says");
+        }
+        if fence.as_deref() != high {
+            self.fault(at, "an inner page ends elsewhere than its parent says");
+        }
+        for (i, (low, address)) in children.iter().enumerate() {
+            let high = children.get(i + 1).map(|(key, _)| &key[..]).or(high);
+            self.node(address, height - 1, low, high)?;
+        }
+        Ok(())
+    }
+
+    fn broken(&mut self, at: &BlockAddress, detail: &str) -> Result<()> {
+        self.damaged = true;
+        self.fault(at, detail);
+        Ok(())
+    }
+
+    fn leaf(&mut self, at: &BlockAddress, block: &Block, low: &[u8], high: Option<&[u8]>) -> Result<()> {
+        self.leaves += 1;
+        self.stored_bytes += u64::from(at.stored_bytes);
+        self.raw_bytes += u64::from(at.raw_bytes);
+        if let Some(last) = block.len().checked_sub(1) {
+            let (mut first_key, mut last_key) = (Vec::new(), Vec::new());
+            block.key_into(0, &mut first_key);
+            block.key_into(last, &mut last_key);
+            if *first_key < *low || high.is_some_and(|high| *last_key >= *high) {
+                self.fault(at, "a leaf has keys outside of its bounds");
+            }
+        }
+        for blob in block.blobs() {
+            match blob.extent() {
+                Some(extent) => self.visitor.extent(extent.address())?,
+                None => self.fault(at, "a large value without an address"),
+            }
+        }
+        self.visitor.rows(block)
+    }
+}
