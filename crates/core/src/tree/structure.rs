@@ -314,9 +314,12 @@ fn view_of(piece: Piece, old: &LeafView, low: Arc<[u8]>, high: Option<Arc<[u8]>>
 
 /// The next image has to write the pages on this path again.
 pub(super) fn mark_dirty(path: &[(Arc<Node>, usize)]) {
-    for (node, _) in path {
-        if let Node::Inner(inner) = &**node {
-            inner.dirty.store(true, Ordering::SeqCst);
-        }
+    path.iter().for_each(|(node, _)| mark_changed(node));
+}
+
+/// The next image has to write the page of an inner node again, if its parent's as well.
+pub(super) fn mark_changed(node: &Node) {
+    if let Node::Inner(inner) = node {
+        inner.dirty.store(true, Ordering::SeqCst);
     }
 }

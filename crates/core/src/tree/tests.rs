@@ -10,6 +10,7 @@ use crate::{Compression, Options, Packing, Seek};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+mod check;
 mod large_values;
 mod old_snapshots;
 mod spilled;

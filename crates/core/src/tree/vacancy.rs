@@ -16,7 +16,7 @@ use super::changes;
 use super::delta::{Delta, EntryRef, Version, VersionOp};
 use super::leaf::{Base, Image, Latched, Leaf, LeafView};
 use super::node::{InnerView, Node};
-use super::structure::{mark_dirty, Structure};
+use super::structure::{mark_changed, mark_dirty, Structure};
 use super::Tree;
 use crate::mvcc::State;
 use crate::types::Timestamp;
@@ -372,8 +372,10 @@ impl Tree {
             LeafView { low: view.low.clone(), ..(*heir_view).clone() }
         };
         heir.publish(&mut heir_state, heir_view);
-        if at == 0 {
-            begin_at(&spine, &view.low);
+        match at {
+            0 => begin_at(&spine, &view.low),
+            // Their pages say where they end, and that is now elsewhere.
+            _ => spine.iter().for_each(|node| mark_changed(node)),
         }
         entries.remove(at);
         inner.publish(InnerView::new(&entries));
