@@ -129,8 +129,10 @@ pub struct Options {
     /// and the greatest of them instead; 0: a quarter of the cache. Dynamic.
     pub lock_max_bytes: u64,
     /// Table files that are open at a time, as a rule. By default a quarter of the
-    /// process's limit of descriptors, but at least 50.
+    /// process's limit of descriptors, but at least 8.
     pub open_files: usize,
+    /// Space kept on the disk so that a full one can be emptied (see [`crate::file::DiskReserve`]), in bytes; 0: none.
+    pub disk_reserve_bytes: u64,
     /// Blocks of a tree that its dictionary is trained on, in bytes; smaller trees have none. 0: no dictionary is trained.
     pub dictionary_sample_bytes: usize,
     /// Run background threads (checkpoints, eviction, log sync). The simulator turns them off and drives the engine itself.
@@ -157,7 +159,8 @@ impl Options {
             history_full: HistoryFull::FailOldest,
             snapshot_warn_age: Duration::from_secs(3600),
             lock_max_bytes: 0,
-            open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(50),
+            open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(8),
+            disk_reserve_bytes: 0,
             dictionary_sample_bytes: 12 << 20,
             background: true,
             recovery_threads: std::thread::available_parallelism().map_or(2, |n| n.get()),

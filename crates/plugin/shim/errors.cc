@@ -54,8 +54,9 @@ int error_code(teak_status status, THD* thd) {
         code = HA_ERR_TABLE_READONLY;
         break;
     case TEAK_DISK_FULL:
-        code = HA_ERR_RECORD_FILE_FULL;
-        break;
+        /* A note: users look for 1114 (1021 of a commit), not for what strict mode would make of a warning. */
+        warn_with_text(thd, HA_ERR_RECORD_FILE_FULL, Sql_condition::WARN_LEVEL_NOTE);
+        return HA_ERR_RECORD_FILE_FULL;
     case TEAK_CORRUPT:
         code = HA_ERR_CRASHED_ON_USAGE;
         break;
@@ -82,6 +83,18 @@ int error_code(teak_status status, THD* thd) {
         break;
     }
     warn_with_text(thd, code);
+    return code;
+}
+
+int raise_error(teak_status status, THD* thd) {
+    if (status == TEAK_OK) return 0;
+    char text[512];
+    if (teak_last_error(text, sizeof text) == 0) snprintf(text, sizeof text, "no more is known");
+    int code = error_code(status, thd);
+    if (status == TEAK_DISK_FULL)
+        my_error(ER_DISK_FULL, MYF(0), text, ENOSPC);
+    else
+        my_error(ER_GET_ERRMSG, MYF(0), code, text, "Teak");
     return code;
 }
 

@@ -26,6 +26,9 @@ bool own_error_text(int error, String* text);
    warning where the code alone would say too little. `thd` may be nullptr. */
 int error_code(teak_status status, THD* thd);
 
+/* As error_code, for where the server has no words of its own for a code: the core's text becomes the statement's error. */
+int raise_error(teak_status status, THD* thd);
+
 /* This thread's last error text to the server's error log. */
 void log_last_error(const char* what);
 

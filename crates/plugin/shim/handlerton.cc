@@ -72,7 +72,9 @@ int commit(handlerton*, THD* thd, bool all) {
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
     session->statement_open = false;
-    return error_code(teak_commit(session->handle), thd);
+    teak_status status = teak_commit(session->handle);
+    /* The server only says that there was an error during the commit, and its number. */
+    return status == TEAK_DISK_FULL || status == TEAK_READ_ONLY ? raise_error(status, thd) : error_code(status, thd);
 }
 
 int rollback(handlerton*, THD* thd, bool all) {

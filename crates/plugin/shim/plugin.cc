@@ -15,7 +15,8 @@ using teak::plugin;
 
 /* ---- variables -------------------------------------------------------------------------------- */
 
-unsigned long long cache_size, checkpoint_log_size, log_segment_size, history_max_size, lock_max_size, spill_max_size;
+unsigned long long cache_size, checkpoint_log_size, disk_reserve, log_segment_size, history_max_size, lock_max_size;
+unsigned long long spill_max_size;
 unsigned long flush_log_at_trx_commit, history_full, snapshot_warn_age;
 char* data_home_dir;
 char* tmp_dir;
@@ -50,12 +51,22 @@ void set_snapshot_warn_age(THD*, st_mysql_sys_var*, void* variable, const void* 
 void set_spill_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_spill_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
 }
-void run_checkpoint(THD* thd, st_mysql_sys_var*, void*, const void* value) {
-    if (!*static_cast<const char*>(value)) return;
-    /* The server holds its lock on variables here, which a checkpoint must not keep. */
-    mysql_mutex_unlock(&LOCK_global_system_variables);
-    teak::error_code(teak_engine_checkpoint(plugin.engine), thd);
-    mysql_mutex_lock(&LOCK_global_system_variables);
+
+bool is_on(st_mysql_value* value) {
+    if (value->value_type(value) == MYSQL_VALUE_TYPE_STRING) {
+        char buffer[8];
+        int length = sizeof buffer;
+        const char* text = value->val_str(value, buffer, &length);
+        return text && (!strcasecmp(text, "on") || !strcasecmp(text, "true") || !strcmp(text, "1"));
+    }
+    long long number = 0;
+    return value->val_int(value, &number) == 0 && number != 0;
+}
+
+/* A checkpoint is written while the value is checked: an update cannot fail, and is called with the server's lock on variables held. */
+int run_checkpoint(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* value) {
+    *static_cast<char*>(save) = 0; /* the variable stays off */
+    return is_on(value) && teak::raise_error(teak_engine_checkpoint(plugin.engine), thd);
 }
 
 MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
@@ -108,8 +119,13 @@ MYSQL_SYSVAR_STR(tmpdir, tmp_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
 MYSQL_SYSVAR_BOOL(rollback_on_timeout, rolls_back_on_timeout, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
                   "Roll back the whole transaction, not only the statement, on a lock wait timeout", nullptr, nullptr,
                   FALSE);
-MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now", nullptr,
-                  run_checkpoint, FALSE);
+MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now",
+                  run_checkpoint, nullptr, FALSE);
+MYSQL_SYSVAR_ULONGLONG(
+    disk_reserve, disk_reserve, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+    "Space kept in the engine's directory, so that a full disk can be emptied by DELETE, TRUNCATE and "
+    "DROP TABLE, in bytes; 0: none",
+    nullptr, nullptr, 16ULL << 20, 0, LLONG_MAX, 0);
 
 st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
@@ -127,6 +143,7 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(tmpdir),
                                         MYSQL_SYSVAR(rollback_on_timeout),
                                         MYSQL_SYSVAR(checkpoint_now),
+                                        MYSQL_SYSVAR(disk_reserve),
                                         nullptr};
 
 /* ---- status ----------------------------------------------------------------------------------- */
@@ -221,6 +238,7 @@ int start(void* p) {
     options.checkpoint_log_bytes = checkpoint_log_size;
     options.log_segment_bytes = log_segment_size;
     options.spill_max_bytes = spill_max_size;
+    options.disk_reserve_bytes = disk_reserve;
     options.history_max_bytes = history_max_size;
     options.history_full = static_cast<uint32_t>(history_full);
     options.snapshot_warn_seconds = snapshot_warn_age;

@@ -129,6 +129,7 @@ typedef struct teak_options {
     uint64_t history_max_bytes;
     uint64_t snapshot_warn_seconds; /* 0: never */
     uint64_t lock_max_bytes;        /* 0: a quarter of the cache */
+    uint64_t disk_reserve_bytes;    /* kept on the disk so that a full one can be emptied; 0: none */
     uint32_t commit_flush;          /* 0, 1, 2 as innodb_flush_log_at_trx_commit */
     uint32_t recovery_threads;      /* 0: one per processor */
     uint32_t history_full;          /* TEAK_HISTORY_... */
@@ -532,7 +533,7 @@ teak_status teak_delete(teak_session* session, teak_table* table, teak_bytes pk,
 static_assert(sizeof(teak_bytes) == 16 && sizeof(teak_bound) == 24 && sizeof(teak_entry_view) == 32, "layout");
 static_assert(sizeof(teak_alteration) == 64, "layout");
 static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof(teak_buffer) == 24, "layout");
-static_assert(sizeof(teak_options) == 104 && sizeof(teak_callbacks) == 48 && sizeof(teak_xid) == 164, "layout");
+static_assert(sizeof(teak_options) == 112 && sizeof(teak_callbacks) == 48 && sizeof(teak_xid) == 164, "layout");
 static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");
 static_assert(sizeof(teak_tree_report) == 72, "layout");
 static_assert(sizeof(teak_sample) == 40 && sizeof(teak_status_variable) == 16, "layout");

@@ -289,7 +289,7 @@ impl Session {
 
     /// Runs `operation`; if it fails its writes are undone.
     pub fn atomically<T>(&mut self, operation: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
-        self.wait_for_history()?;
+        self.wait_for_room()?;
         let before = self.writable()?.savepoint();
         let result = operation(self);
         if result.is_err() {
@@ -298,14 +298,17 @@ impl Session {
         result
     }
 
-    /// Waits for old snapshots to end, if there is no room for history and that is what writers are told to do.
-    fn wait_for_history(&mut self) -> Result<()> {
-        match &mut self.txn {
-            Some(txn) if txn.history_is_full() => {
-                self.waits.run(WaitPolicy::Wait, |wait| txn.wait_for_history(wait))
-            }
-            _ => Ok(()),
+    /// Waits for a checkpoint, if they are far behind, and for old snapshots to end, if there is no room for history and that is what writers
+    /// are told to do. KILL ends both.
+    fn wait_for_room(&mut self) -> Result<()> {
+        let Some(txn) = &mut self.txn else { return Ok(()) };
+        if txn.checkpoint_is_far_behind() {
+            self.waits.run(WaitPolicy::Wait, |wait| txn.wait_for_checkpoint(wait))?;
         }
+        if txn.history_is_full() {
+            self.waits.run(WaitPolicy::Wait, |wait| txn.wait_for_history(wait))?;
+        }
+        Ok(())
     }
 
     // ---- the end ----

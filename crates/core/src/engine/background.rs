@@ -61,7 +61,7 @@ fn block_writers() -> usize {
 }
 
 fn checkpoints(shared: &Shared) {
-    if shared.checkpoint_is_due() || shared.conversion_goes_on() {
+    if shared.checkpoint_is_due() || shared.conversion_goes_on() || shared.reserve.is_spent() {
         // The observer has been told, and writers that wait get the error.
         let _ = shared.checkpoint(false, 1);
     }
@@ -72,6 +72,7 @@ fn checkpoints(shared: &Shared) {
 }
 
 fn sync_log(shared: &Shared) {
+    shared.regain_space();
     let end = shared.log.end();
     let done = match shared.log.synced() < end {
         true => shared.log.sync_up_to(end),

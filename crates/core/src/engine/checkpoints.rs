@@ -95,6 +95,11 @@ impl Progress {
         self.changed.notify_all();
     }
 
+    /// Whether the last attempt failed.
+    fn is_failing(&self) -> bool {
+        self.state.lock().failure.is_some()
+    }
+
     fn ended(&self, failure: Option<Error>) {
         let mut state = self.state.lock();
         state.attempts += 1;
@@ -147,7 +152,7 @@ impl Shared {
     #[inline]
     pub(super) fn wait_for_checkpoint(&self) -> Result<()> {
         if self.checkpoint_is_due() {
-            return self.wait_for_checkpoint_slowly();
+            return self.wait_for_checkpoint_slowly(&|| false);
         }
         if self.context.finished_leaves() > self.progress.finished_enough.load(Ordering::Relaxed) {
             self.ask_for_early_images();
@@ -178,14 +183,22 @@ impl Shared {
         self.progress.finished_enough.store(self.context.finished_leaves() + keep, Ordering::Relaxed);
     }
 
+    /// Whether [`Shared::wait_for_checkpoint`] would wait, and not only ask.
+    #[inline]
+    pub(super) fn checkpoint_is_far_behind(&self) -> bool {
+        self.background
+            && self.log_since_checkpoint() > self.settings.checkpoint_log_bytes().saturating_mul(2)
+    }
+
+    /// Waits as [`Shared::wait_for_checkpoint`] does; `interrupted` is asked about once a second.
     #[cold]
-    fn wait_for_checkpoint_slowly(&self) -> Result<()> {
+    pub(super) fn wait_for_checkpoint_slowly(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let limit = self.settings.checkpoint_log_bytes();
         if !self.background {
             return self.checkpoint_inline(limit);
         }
         self.progress.ask();
-        if self.log_since_checkpoint() <= limit.saturating_mul(2) {
+        if !self.checkpoint_is_far_behind() {
             return Ok(());
         }
         self.counted.checkpoint_waits.add(1);
@@ -194,8 +207,11 @@ impl Shared {
         let enough = state.attempts + 2;
         loop {
             self.health.check()?;
-            if state.stopped || self.log_since_checkpoint() <= limit.saturating_mul(2) {
+            if state.stopped || !self.checkpoint_is_far_behind() {
                 return Ok(());
+            }
+            if interrupted() {
+                return Err(Error::Interrupted);
             }
             if state.attempts >= enough {
                 return state.failure.clone().map_or(Ok(()), Err);
@@ -230,6 +246,14 @@ impl Shared {
 
     /// Makes a checkpoint. After an error that leaves the engine writable everything is as before.
     pub(super) fn checkpoint(&self, clean: bool, writers: usize) -> Result<()> {
+        match self.try_checkpoint(clean, writers) {
+            // Nothing of what it wrote is kept, and now there is space for it.
+            Err(Error::DiskFull { .. }) if self.reserve.spend() => self.try_checkpoint(clean, writers),
+            result => result,
+        }
+    }
+
+    fn try_checkpoint(&self, clean: bool, writers: usize) -> Result<()> {
         self.health.check()?;
         let (capture, result) = self.checkpointer.run(|| self.capture(clean, writers));
         self.tell_remarks();
@@ -248,7 +272,8 @@ impl Shared {
                 self.put_back(capture);
                 if failure.fatal || matches!(failure.error, Error::ReadOnly(_)) {
                     self.fail(&format!("a checkpoint failed: {}", failure.error));
-                } else {
+                } else if !self.progress.is_failing() {
+                    // Once: it is tried again each second.
                     let text = format!("a checkpoint failed and will be tried again: {}", failure.error);
                     self.observer.message(LogLevel::Warning, &text);
                 }
@@ -303,6 +328,43 @@ impl Shared {
         }
     }
 
+    /// Takes back what a full disk was given, if there is room for it.
+    pub(super) fn fill_reserve(&self) {
+        let was_spent = self.reserve.is_spent();
+        match self.reserve.fill() {
+            Ok(()) if was_spent => {
+                self.observer.message(LogLevel::Note, "the disk has room again: writes go on")
+            }
+            Err(error) if !was_spent => {
+                let text = format!(
+                    "no reserve of disk space: {error}. Until there is room, only what deletes is written"
+                );
+                self.observer.message(LogLevel::Warning, &text);
+            }
+            _ => {}
+        }
+    }
+
+    /// The disk was full: looks whether it has room again, after a checkpoint if that may give any.
+    pub(super) fn regain_space(&self) {
+        if !self.reserve.is_spent() || self.health.check().is_err() {
+            return;
+        }
+        match self.dirty.lock().is_empty() && self.dropped.lock().is_empty() {
+            true => self.fill_reserve(),
+            false => self.progress.ask(),
+        }
+    }
+
+    /// Writes that take space are refused while the reserve is spent.
+    #[inline]
+    pub(super) fn check_space(&self) -> Result<()> {
+        match self.reserve.is_spent() {
+            true => Err(Error::DiskFull { path: self.dir.clone() }),
+            false => Ok(()),
+        }
+    }
+
     /// The checkpoint failed: what it should have contained is for the next one.
     fn put_back(&self, capture: Capture) {
         self.mark_dirty(capture.trees.iter().map(|image| &image.tree));
@@ -321,7 +383,13 @@ impl Shared {
         let at = capture.snapshot.timestamp();
         let trees: Vec<Arc<Tree>> = capture.trees.iter().map(|image| image.tree.clone()).collect();
         drop(capture);
+        if self.progress.is_failing() {
+            self.observer.message(LogLevel::Note, "checkpoints succeed again");
+        }
         self.progress.ended(None);
+        if self.reserve.is_spent() {
+            self.fill_reserve();
+        }
         if let Err(error) = self.punch_holes(&trees) {
             let text = format!("free space of a table could not be given back to the file system: {error}");
             self.observer.message(LogLevel::Warning, &text);

@@ -16,7 +16,7 @@ use crate::catalog::{
 use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
-use crate::file::FileSystem;
+use crate::file::{DiskReserve, FileSystem};
 use crate::lock::LockManager;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, TxnStatus};
@@ -33,6 +33,7 @@ use std::sync::Arc;
 const SUPERBLOCK: &str = "teak.super";
 const LOCK: &str = "teak.lock";
 const LOG: &str = "log";
+const RESERVE: &str = "teak.reserve";
 
 /// Where the log of an engine is.
 pub(super) fn log_dir(dir: &Path) -> PathBuf {
@@ -81,6 +82,9 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         return Err(Error::corrupt(superblock_path, 0, detail));
     }
     let log = Arc::new(log);
+    let reserve =
+        Arc::new(DiskReserve::new(fs.clone(), &options.dir.join(RESERVE), options.disk_reserve_bytes));
+    log.set_reserve(reserve.clone());
     // From now on the log may have what the image has not.
     let superblock = Superblock { clean: false, ..superblock };
     superblock.make_durable(&*fs, &superblock_path)?;
@@ -115,6 +119,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
             space: superblock.next_space.max(1).into(),
         },
         health: Health::default(),
+        reserve,
         ddl: Mutex::default(),
         tables: Mutex::new(OpenTables::default()),
         dirty: Mutex::default(),
@@ -135,6 +140,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     };
     recover(&mut shared, &superblock, survey, counted, &options)?;
     shared.tell_remarks();
+    shared.fill_reserve();
     let shared = Arc::new(shared);
     if shared.background {
         background::start(&shared)?;

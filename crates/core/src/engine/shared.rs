@@ -12,7 +12,7 @@ use super::statistics::Counters;
 use super::tables::OpenTables;
 use crate::catalog::{space_file_name, Contained, Counted, SystemTrees, TableRecord};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
-use crate::file::FileSystem;
+use crate::file::{DiskReserve, FileSystem};
 use crate::lock::{Intents, LockManager};
 use crate::log::{Log, Lsn};
 use crate::mvcc::Clock;
@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub counted: Counters,
     pub ids: Ids,
     pub health: Health,
+    /// Space that what empties a full disk may take.
+    pub reserve: Arc<DiskReserve>,
     /// Serialises DDL, first openings of tables, and the capture of a checkpoint.
     pub ddl: Mutex<()>,
     pub tables: Mutex<OpenTables>,

@@ -100,6 +100,9 @@ impl Transaction {
     /// [`Transaction::changed_since_snapshot`] to find. May wait for memory or for a checkpoint. After an error the write has not
     /// happened, or the caller has to roll back to a savepoint before it.
     pub fn write(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>) -> Result<()> {
+        if !matches!(op, WriteOp::Delete) {
+            self.shared.check_space()?;
+        }
         writing(&mut self.work, &self.shared)?.write(&self.shared, tree, key, op)
     }
 
@@ -107,6 +110,7 @@ impl Transaction {
     /// table's file past the log. The key is not in the tree, and the caller holds its exclusive row lock; whether a range lock covers it
     /// is to be asked (again) before the commit, after [`Transaction::finish_append`].
     pub fn append(&mut self, tree: &Arc<Tree>, key: &[u8], value: &[u8]) -> Result<()> {
+        self.shared.check_space()?;
         writing(&mut self.work, &self.shared)?.append(&self.shared, tree, key, value)
     }
 
@@ -140,6 +144,18 @@ impl Transaction {
         if let Some(work) = &mut self.work {
             work.founded.push(table.clone());
         }
+    }
+
+    /// Whether the next write waits for a checkpoint, as too much log was written since the last one.
+    #[inline]
+    pub fn checkpoint_is_far_behind(&self) -> bool {
+        self.shared.checkpoint_is_far_behind()
+    }
+
+    /// What a write does by itself, for callers that can be interrupted: to be called before it, outside of any latch.
+    pub fn wait_for_checkpoint(&mut self, wait: &WaitRequest<'_>) -> Result<()> {
+        (wait.before_wait)();
+        self.shared.wait_for_checkpoint_slowly(wait.interrupted)
     }
 
     /// Whether [`Transaction::wait_for_history`] has anything to wait for.

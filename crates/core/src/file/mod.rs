@@ -11,6 +11,7 @@
 //! Files are created with mode 0600 and directories with 0700: they hold the users' data.
 
 mod real;
+mod reserve;
 mod simulated;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use crate::{Error, Result};
 
 pub use real::{descriptor_limit, RealFileSystem};
+pub use reserve::DiskReserve;
 pub use simulated::{Fault, SimulatedFileSystem};
 
 /// How [`FileSystem::open`] treats a file that does or does not exist.

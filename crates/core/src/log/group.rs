@@ -15,7 +15,7 @@ use std::mem;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -24,7 +24,7 @@ use super::reader::{self, Intact, Visit};
 use super::segment::{list_segments, Directory, Failure, Segment};
 use super::writer::{Entry, Payload, Writer};
 use super::Lsn;
-use crate::file::FileSystem;
+use crate::file::{DiskReserve, FileSystem};
 use crate::{CommitFlush, Error, Result};
 
 /// More than this in the queue is written before more is queued without waiting, in bytes.
@@ -37,6 +37,7 @@ pub struct Log {
     /// Locked by the leader only.
     writer: Mutex<Writer>,
     prerequisites: Arc<Prerequisites>,
+    reserve: OnceLock<Arc<DiskReserve>>,
     end: AtomicU64,
     written: AtomicU64,
     synced: AtomicU64,
@@ -215,12 +216,19 @@ impl Log {
             queue: Mutex::new(queue),
             writer: Mutex::new(writer),
             prerequisites,
+            reserve: OnceLock::new(),
             end: AtomicU64::new(end),
             written: AtomicU64::new(end),
             synced: AtomicU64::new(end),
             published: AtomicU64::new(end),
             sealed: AtomicU64::new(end),
         }
+    }
+
+    /// What is spent when the disk is full, before a write fails. To be called once, before others use the log.
+    pub fn set_reserve(&self, reserve: Arc<DiskReserve>) {
+        // The first stays.
+        let _ = self.reserve.set(reserve);
     }
 
     /// A record that is about to be queued relies on it: from now on it is made durable before the log is. `number` names it.
@@ -518,6 +526,10 @@ impl Log {
         keep.then(|| self.queue.lock())
     }
 
+    fn spend_reserve(&self) -> bool {
+        self.reserve.get().is_some_and(|reserve| reserve.spend())
+    }
+
     /// Writes the entries segment by segment, publishing what is in each as soon as it is as durable as the group wants.
     fn write(&self, group: &mut Group, progress: &mut Progress) -> Result<(), Failure> {
         let mut writer = self.writer.lock();
@@ -531,7 +543,11 @@ impl Log {
                 });
             self.written.store(writer.position, SeqCst);
             self.synced.store(writer.synced, SeqCst);
-            progress.entries += outcome?;
+            progress.entries += match outcome {
+                // Nothing of it was written, and now there is space for it.
+                Err(Failure::Clean(Error::DiskFull { .. })) if self.spend_reserve() => 0,
+                outcome => outcome?,
+            };
             while let Some(member) = group.members.get_mut(progress.members) {
                 if member.end > writer.position {
                     break;

@@ -423,9 +423,10 @@ impl Leaf {
 
     #[cold]
     fn load_base(&self, node: &Arc<Node>, place: &Base) -> Result<Arc<Block>> {
-        self.shared.context.cache.make_room()?;
+        let room = self.shared.context.cache.make_room();
         let block = self.read_base(place)?;
-        if let Some(mut state) = self.try_latch() {
+        // Where memory cannot be freed, for example since the disk is full, reading goes on: then what was read is not kept.
+        if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
             let now = self.view.load_full();
             if now.base.same_place(place) {
                 if let (Base::Stored(image), Some(newest)) = (place, &state.image) {
@@ -477,9 +478,10 @@ impl Leaf {
         match &view.delta {
             Changes::Live(delta) => Ok(delta.clone()),
             Changes::Spilled { older, fresh } => {
-                self.shared.context.cache.make_room()?;
+                let room = self.shared.context.cache.make_room();
                 let mut delta = older.read(&self.shared.context)?;
-                if let Some(mut state) = self.try_latch() {
+                // See `load_base`.
+                if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
                     let now = self.view.load_full();
                     match &now.delta {
                         Changes::Spilled { older: o, fresh } if Arc::ptr_eq(o, older) => {

@@ -165,7 +165,7 @@ const _: () = {
     use std::mem::size_of;
     assert!(size_of::<RawBytes>() == 16 && size_of::<RawBound>() == 24 && size_of::<RawEntryView>() == 32);
     assert!(size_of::<RawEntry>() == 40 && size_of::<RawDuplicate>() == 24 && size_of::<RawBuffer>() == 24);
-    assert!(size_of::<RawOptions>() == 104 && size_of::<RawSnapshot>() == 56 && size_of::<RawXid>() == 164);
+    assert!(size_of::<RawOptions>() == 112 && size_of::<RawSnapshot>() == 56 && size_of::<RawXid>() == 164);
     assert!(size_of::<crate::callbacks::Callbacks>() == 48);
     assert!(size_of::<RawTableStatistics>() == 40 && size_of::<RawTreeStatistics>() == 24);
     assert!(size_of::<RawSample>() == 40 && size_of::<RawStatusVariable>() == 16);

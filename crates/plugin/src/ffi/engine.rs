@@ -28,6 +28,7 @@ pub struct RawOptions {
     pub history_max_bytes: u64,
     pub snapshot_warn_seconds: u64,
     pub lock_max_bytes: u64,
+    pub disk_reserve_bytes: u64,
     pub commit_flush: u32,
     pub recovery_threads: u32,
     pub history_full: u32,
@@ -129,6 +130,7 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
         history_max_bytes: defaults.history_max_bytes,
         snapshot_warn_seconds: defaults.snapshot_warn_age.as_secs(),
         lock_max_bytes: defaults.lock_max_bytes,
+        disk_reserve_bytes: defaults.disk_reserve_bytes,
         commit_flush: defaults.commit_flush as u32,
         recovery_threads: 0,
         history_full: defaults.history_full as u32,
@@ -162,6 +164,7 @@ pub unsafe extern "C" fn teak_engine_open(
         options.checkpoint_log_bytes = raw.checkpoint_log_bytes;
         options.log_segment_bytes = raw.log_segment_bytes;
         options.spill_max_bytes = raw.spill_max_bytes;
+        options.disk_reserve_bytes = raw.disk_reserve_bytes;
         options.history_max_bytes = raw.history_max_bytes;
         options.history_full = history_full(raw.history_full);
         options.lock_max_bytes = raw.lock_max_bytes;

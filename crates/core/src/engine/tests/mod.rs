@@ -7,6 +7,7 @@ mod damage;
 mod ddl;
 mod definitions;
 mod dictionary;
+mod full_disk;
 mod holes;
 mod snapshots;
 mod sorting;

@@ -1,0 +1,140 @@
+//! A reserve of disk space, so that a full disk can be emptied.
+//!
+//! Whatever gives space back has to write first: a DELETE its log, a DROP TABLE its commit, a checkpoint the image that no longer names what
+//! was deleted. So a file of zeros lies beside the engine's files. When a write of the log or of a checkpoint finds the disk full, the file is emptied and
+//! the write tried again; from then on writes that need more space are refused before they begin ([`DiskReserve::is_spent`]), and what deletes goes on.
+//! When there is space again the file is filled, and everything is as before.
+//!
+//! On a file system that others write to they may take what the reserve gave up. On one that compresses, or shares blocks, zeros reserve
+//! nothing: then a full disk is as it was without a reserve.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{File, FileSystem, OpenMode};
+use crate::Result;
+
+/// Bytes written at a time.
+const PIECE: usize = 1 << 20;
+
+/// See the module. Without bytes there is none, and a full disk is an error at once.
+pub struct DiskReserve {
+    fs: Arc<dyn FileSystem>,
+    path: PathBuf,
+    bytes: u64,
+    spent: AtomicBool,
+    /// Held over filling and emptying.
+    file: Mutex<()>,
+}
+
+impl DiskReserve {
+    /// A reserve of `bytes` at `path`; it is there once [`DiskReserve::fill`] has been called.
+    pub fn new(fs: Arc<dyn FileSystem>, path: &Path, bytes: u64) -> DiskReserve {
+        let (path, spent) = (path.to_owned(), AtomicBool::new(false));
+        DiskReserve { fs, path, bytes, spent, file: Mutex::new(()) }
+    }
+
+    /// Whether the disk was full and has not had room for the reserve since.
+    #[inline]
+    pub fn is_spent(&self) -> bool {
+        // Relaxed: a hint to refuse early; who is not refused finds the disk full.
+        self.spent.load(Ordering::Relaxed)
+    }
+
+    /// Gives the space back to the file system. Whether there was any: then what failed is worth another try.
+    pub fn spend(&self) -> bool {
+        let _file = self.file.lock();
+        if self.bytes == 0 || self.is_spent() {
+            return false;
+        }
+        // Relaxed: see `is_spent`.
+        self.spent.store(true, Ordering::Relaxed);
+        let emptied = self.fs.open(&self.path, OpenMode::Existing).and_then(|file| file.set_len(0));
+        emptied.is_ok()
+    }
+
+    /// Takes the space, if the disk has it; an error leaves the reserve spent, and what it took so far is given back.
+    pub fn fill(&self) -> Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let _file = self.file.lock();
+        let filled = self.take_space();
+        // Relaxed: see `is_spent`.
+        self.spent.store(filled.is_err(), Ordering::Relaxed);
+        filled
+    }
+
+    fn take_space(&self) -> Result<()> {
+        let file = self.fs.open(&self.path, OpenMode::Create)?;
+        if file.allocated_bytes()? >= self.bytes {
+            return Ok(());
+        }
+        let written = self.write_zeros(&*file);
+        if written.is_err() {
+            file.set_len(0)?;
+        }
+        written
+    }
+
+    fn write_zeros(&self, file: &dyn File) -> Result<()> {
+        let piece = vec![0; PIECE.min(usize::try_from(self.bytes).unwrap_or(PIECE))];
+        let mut at = 0;
+        while at < self.bytes {
+            let length = (self.bytes - at).min(piece.len() as u64) as usize;
+            file.write_at(at, &piece[..length])?;
+            at += length as u64;
+        }
+        // Some file systems find out only now that they have no room.
+        file.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Fault, SimulatedFileSystem};
+    use super::*;
+    use crate::Error;
+
+    fn reserve(fs: &SimulatedFileSystem, bytes: u64) -> DiskReserve {
+        fs.create_dir(Path::new("/d")).unwrap();
+        DiskReserve::new(Arc::new(fs.clone()), Path::new("/d/teak.reserve"), bytes)
+    }
+
+    fn length(fs: &SimulatedFileSystem) -> u64 {
+        fs.open(Path::new("/d/teak.reserve"), OpenMode::Create).unwrap().len().unwrap()
+    }
+
+    #[test]
+    fn it_is_spent_once_and_filled_again() {
+        let fs = SimulatedFileSystem::new(1);
+        let reserve = reserve(&fs, 100_000);
+        reserve.fill().unwrap();
+        assert_eq!((length(&fs), reserve.is_spent()), (100_000, false));
+        assert!(reserve.spend());
+        assert_eq!((length(&fs), reserve.is_spent()), (0, true));
+        assert!(!reserve.spend(), "there is nothing left to give");
+        reserve.fill().unwrap();
+        assert_eq!((length(&fs), reserve.is_spent()), (100_000, false));
+    }
+
+    #[test]
+    fn on_a_full_disk_it_is_spent_and_takes_nothing() {
+        let fs = SimulatedFileSystem::new(1);
+        let reserve = reserve(&fs, 100_000);
+        fs.fail_from(0, Fault::Enospc);
+        assert!(matches!(reserve.fill(), Err(Error::DiskFull { .. })));
+        assert!(reserve.is_spent() && !reserve.spend());
+    }
+
+    #[test]
+    fn without_bytes_there_is_none() {
+        let fs = SimulatedFileSystem::new(1);
+        let reserve = reserve(&fs, 0);
+        reserve.fill().unwrap();
+        assert!(!reserve.is_spent() && !reserve.spend());
+    }
+}
