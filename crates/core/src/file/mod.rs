@@ -40,6 +40,9 @@ pub enum OpenMode {
 pub trait FileSystem: Send + Sync {
     /// Opens the file at `path`. A created name is durable only after [`FileSystem::sync_dir`] of its parent.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
+    /// A new, empty file for reading and writing that nobody else finds and that ends with its last handle, in the directory of `path`, which
+    /// is its name in messages. Whatever has that name, also a link that somebody else has put there, is left alone.
+    fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>>;
     /// Creates one directory (mode 0700), not its parents; it is no error if it exists.
     fn create_dir(&self, path: &Path) -> Result<()>;
     /// The names of the files and directories in `dir`, sorted.

@@ -45,9 +45,40 @@ fn options(mode: OpenMode) -> OpenOptions {
     options
 }
 
+/// Names that are tried for a file that is to have none, where the file system cannot do without.
+const NAMES: usize = 100;
+
+/// A file that had a name nobody else has, or may have linked to something: the next free one behind `path`.
+fn created_and_removed(path: &Path) -> io::Result<std::fs::File> {
+    let mut name = path.as_os_str().to_owned();
+    for _ in 0..NAMES {
+        match options(OpenMode::Existing).create_new(true).open(&name) {
+            Ok(file) => return std::fs::remove_file(&name).map(|()| file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => name.push("~"),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
 impl FileSystem for RealFileSystem {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let file = options(mode).open(path).map_err(|e| Error::io("open", path, &e))?;
+        Ok(Arc::new(RealFile { file, path: path.to_owned() }))
+    }
+
+    fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file = match options(OpenMode::Existing).custom_flags(libc::O_TMPFILE | libc::O_EXCL).open(dir) {
+            // What file systems and kernels answer that cannot.
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT)) =>
+            {
+                created_and_removed(path)
+            }
+            other => other,
+        };
+        let file = file.map_err(|e| Error::io("create", path, &e))?;
         Ok(Arc::new(RealFile { file, path: path.to_owned() }))
     }
 
@@ -231,6 +262,24 @@ mod tests {
         RealFileSystem.open(&sub.join("a"), OpenMode::Create).unwrap();
         assert_eq!(std::fs::metadata(&sub).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(std::fs::metadata(sub.join("a")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_without_a_name_touches_nothing_that_has_its_name() {
+        let dir = TempDir::new("unnamed");
+        let (victim, path) = (dir.0.join("victim"), dir.0.join("spill"));
+        std::fs::write(&victim, b"precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        let file = RealFileSystem.open_unnamed(&path).unwrap();
+        let other = created_and_removed(&path).unwrap();
+        assert_eq!(other.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        file.write_at(0, b"spilled").unwrap();
+        let mut found = [0; 7];
+        file.read_exact_at(0, &mut found).unwrap();
+        assert_eq!((&found, file.path()), (b"spilled", &*path));
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+        assert_eq!(RealFileSystem.list(&dir.0).unwrap(), ["spill", "victim"]);
+        assert!(RealFileSystem.open_unnamed(&dir.0.join("missing/spill")).is_err());
     }
 
     #[test]

@@ -410,6 +410,23 @@ impl FileSystem for SimulatedFileSystem {
         Ok(Arc::new(SimulatedFile { state: self.state.clone(), inode, path: path.to_owned(), writable }))
     }
 
+    fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>> {
+        let mut state = self.lock();
+        state.require_directory("create", parent(path))?;
+        if let Some((_, error)) = state.operation("create", path, Needs::Space)? {
+            return Err(error);
+        }
+        let inode = state.next_inode;
+        state.next_inode += 1;
+        state.contents.insert(inode, Content::default());
+        Ok(Arc::new(SimulatedFile {
+            state: self.state.clone(),
+            inode,
+            path: path.to_owned(),
+            writable: true,
+        }))
+    }
+
     fn create_dir(&self, path: &Path) -> Result<()> {
         let mut state = self.lock();
         state.check_power("create directory", path)?;

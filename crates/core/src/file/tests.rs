@@ -212,3 +212,16 @@ fn a_lock_has_one_holder() {
     drop(held);
     fs.lock_exclusive(Path::new("/lock")).unwrap();
 }
+
+#[test]
+fn a_file_without_a_name_is_nobody_elses_and_ends_with_the_power() {
+    let fs = with_file(3, b"precious");
+    let file = fs.open_unnamed(Path::new("/a")).unwrap();
+    file.write_at(0, b"spilled").unwrap();
+    file.sync().unwrap();
+    fs.sync_dir(Path::new("/")).unwrap();
+    assert_eq!(content(&fs, "/a"), b"precious");
+    assert_eq!(fs.list(Path::new("/")).unwrap(), ["a"]);
+    assert_eq!(content(&fs.crash(), "/a"), b"precious");
+    assert!(fs.open_unnamed(Path::new("/none/a")).is_err());
+}

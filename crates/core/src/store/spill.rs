@@ -1,6 +1,6 @@
 //! Temporary data of one process: history and redo that outgrow memory.
 //!
-//! Nothing here outlives the process: the file loses its name as soon as it is open, its allocation is in memory only. It
+//! Nothing here outlives the process: the file has no name, its allocation is in memory only. It
 //! still has checksums (a disk can fail any day) and a budget (a long transaction must not fill the device).
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::allocator::Allocator;
 use super::checksum;
 use super::compression::{compress, decompress};
-use crate::file::{File, FileSystem, OpenMode};
+use crate::file::{File, FileSystem};
 use crate::{Compression, Error, Result};
 
 /// Spilled data is often small and is never read by page: a unit finer than that of spaces wastes less.
@@ -51,9 +51,7 @@ impl SpillFile {
         // Relaxed: only the number's uniqueness within the process matters.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = dir.join(format!("teak-spill-{}-{number}", std::process::id()));
-        let file = fs.open(&path, OpenMode::Create)?;
-        fs.remove(&path)?;
-        file.set_len(0)?;
+        let file = fs.open_unnamed(&path)?;
         Ok(Arc::new(SpillFile {
             file,
             maximum_bytes: AtomicU64::new(maximum_bytes),
@@ -63,7 +61,7 @@ impl SpillFile {
         }))
     }
 
-    /// The name it had, for messages.
+    /// A name for messages.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -225,6 +223,19 @@ mod tests {
         assert!(spill.file.len().unwrap() > KEPT_BYTES);
         drop(extents);
         assert_eq!((spill.used_bytes(), spill.file.len().unwrap()), (0, 0));
+    }
+
+    #[test]
+    fn a_link_of_its_name_leads_nowhere() {
+        let dir = TestDir::new();
+        let victim = dir.0.join("victim");
+        std::fs::write(&victim, b"precious").unwrap();
+        // Whoever shares the directory can guess the next names.
+        let own = |number| dir.0.join(format!("teak-spill-{}-{number}", std::process::id()));
+        (0..1000).for_each(|number| std::os::unix::fs::symlink(&victim, own(number)).unwrap());
+        let spill = SpillFile::create(&RealFileSystem, &dir.0, 10 << 20).unwrap();
+        assert_eq!(spill.write(&[1; 5000]).unwrap().read().unwrap(), [1; 5000]);
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     }
 
     #[test]

@@ -80,6 +80,9 @@ impl FileSystem for Watched {
         let (written, synced) = (AtomicU64::new(0), AtomicU64::new(0));
         Ok(Arc::new(WatchedFile { file, counts: self.counts.clone(), written, synced }))
     }
+    fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.fs.open_unnamed(path)
+    }
     fn create_dir(&self, path: &Path) -> Result<()> {
         self.fs.create_dir(path)
     }
