@@ -359,6 +359,8 @@ bool ha_teak::rowid_filter_push(Rowid_filter* filter) {
 
 int ha_teak::reset() {
     reset_cursors();
+    row_buffer_.give_back_large();
+    blobs_.give_back_large();
     cancel_pushed_idx_cond();
     cancel_pushed_rowid_filter();
     exact_bound_ = exact_point_ = false;

@@ -34,16 +34,25 @@ class Buffer {
     uchar* room(size_t n) {
         if (n > capacity_ || !data_) {
             my_free(data_);
-            capacity_ = std::max<size_t>(n + n / 2, 64);
+            /* Some more, so that rows of growing size do not allocate each; not half of a huge one. */
+            capacity_ = std::max<size_t>(n + std::min<size_t>(n / 2, KEPT_BYTES), 64);
             data_ = static_cast<uchar*>(my_malloc(PSI_NOT_INSTRUMENTED, capacity_, MYF(0)));
             if (!data_) capacity_ = 0;
         }
         return data_;
     }
+    /* Gives up what an unusually large row took: a handler lives as long as the server keeps its table open. */
+    void give_back_large() {
+        if (capacity_ <= 2 * KEPT_BYTES) return;
+        my_free(data_);
+        data_ = nullptr;
+        capacity_ = 0;
+    }
     uchar* data() { return data_; }
     size_t capacity() const { return capacity_; }
 
   private:
+    static constexpr size_t KEPT_BYTES = 256 << 10;
     uchar* data_ = nullptr;
     size_t capacity_ = 0;
 };
