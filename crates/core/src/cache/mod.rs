@@ -1,7 +1,7 @@
 //! The memory budget: who holds how much, what is given up when it runs short, and who waits.
 //!
 //! The cache owns no data. Owners of memory (leaves, inner pages, histories) charge and discharge what they hold and
-//! register themselves as [`Evictable`]; those about to take more call [`Cache::make_room`] *before they latch anything*,
+//! register themselves as [`Evictable`]; those about to take more call [`Cache::make_room`] (or, if they must not be refused, `make_room_if_possible`) *before they latch anything*,
 //! since eviction latches leaves and may write to the spill file. How entries free memory is theirs to know.
 //!
 //! | used, of the budget | who evicts |
@@ -143,6 +143,13 @@ impl Cache {
             return Ok(());
         }
         self.make_room_slowly()
+    }
+
+    /// Like [`Cache::make_room`], and never refused: for checkpoints, which clean what could not be evicted, and for reads, which take what can be
+    /// dropped or put back where it was. Failures were told to the observer.
+    #[inline]
+    pub fn make_room_if_possible(&self) {
+        let _ = self.make_room();
     }
 
     #[cold]

@@ -160,6 +160,13 @@ impl Shared {
         Ok(())
     }
 
+    /// A write was refused because nothing could be evicted for it: a checkpoint cleans what is committed, and then something can.
+    pub(super) fn ask_for_room(&self, refusal: &Error) {
+        if self.background && matches!(refusal, Error::SpillFull { .. } | Error::DiskFull { .. }) {
+            self.progress.ask();
+        }
+    }
+
     #[cold]
     fn ask_for_early_images(&self) {
         match self.background {

@@ -223,6 +223,7 @@ impl Work {
         if let Err(error) = tree.write(key, op, &status, sequence) {
             // Same buffer, nothing went to the log in between.
             let _ = self.redo.truncate_to(mark);
+            shared.ask_for_room(&error);
             return Err(error);
         }
         let rows = match op {

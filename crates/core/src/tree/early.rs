@@ -75,7 +75,7 @@ impl Tree {
 
     fn write_early(&self, node: &Arc<Node>) -> Result<Look> {
         let Node::Leaf(leaf) = &**node else { return Ok(Look::Done) };
-        self.shared.context.cache.make_room()?;
+        self.shared.context.cache.make_room_if_possible();
         self.consolidate_changed(node)?;
         let view = leaf.view().clone();
         if view.has_changes() || view.birth.is_some() {

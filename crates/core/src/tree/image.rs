@@ -74,7 +74,7 @@ impl Tree {
         // Consolidation comes first: while the image is being made, empty leaves have to stay.
         let listed = self.shared.dirty.lock().clone();
         each(&listed, writers, &|node| {
-            self.shared.context.cache.make_room()?;
+            self.shared.context.cache.make_room_if_possible();
             self.consolidate_changed(node)
         })?;
         drop(listed);
@@ -141,7 +141,7 @@ impl Tree {
 
     fn write_leaf(&self, node: &Arc<Node>, at: Timestamp, generation: u64) -> Result<()> {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
-        self.shared.context.cache.make_room()?;
+        self.shared.context.cache.make_room_if_possible();
         self.consolidate_changed(node)?;
         let view = leaf.view().clone();
         if view.dead {

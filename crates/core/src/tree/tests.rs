@@ -13,6 +13,7 @@ use std::ops::Bound;
 mod check;
 mod large_values;
 mod old_snapshots;
+mod refusals;
 mod spilled;
 
 struct Bench {
