@@ -1,7 +1,7 @@
-//! Blocks that the log names instead of having their rows: what the log says of one, and that it is there.
+//! Blocks, and large values, that the log names instead of having them: what the log says of one, and that it is there.
 //!
 //! ```text
-//! value of an OpKind::Block   0      4       8
+//! value of the operation      0      4       8
 //!                             | rows | space | address of the block (27 bytes) | address of its dictionary |   little-endian
 //!
 //! The last part only if the block needs a dictionary that no checkpoint has saved.
@@ -16,17 +16,17 @@
 
 use crate::catalog::{space_file_name, Contained};
 use crate::file::{File, FileSystem, OpenMode};
-use crate::log::{LogRecord, Lsn, Op, OpKind, Ops, Prerequisite};
+use crate::log::{LogRecord, Lsn, Op, Ops, Prerequisite};
 use crate::store::{BlockAddress, Space};
 use crate::Result;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the rows of an [`OpKind::Block`] are.
+/// Where the rows of an [`crate::log::OpKind::Block`] are, or the value of an operation that has it in the table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectBlock {
-    /// Rows in the block.
+    /// Rows in the block; 1 for a value.
     pub rows: u32,
     /// Number of the table's file.
     pub space: u32,
@@ -52,9 +52,9 @@ impl DirectBlock {
         out
     }
 
-    /// The block that an operation names; `None` if it names none.
+    /// The block or value that an operation names; `None` if it names none.
     pub fn of(op: &Op<'_>) -> Option<DirectBlock> {
-        let rest = op.value.get(ENCODED_BYTES..).filter(|_| op.kind == OpKind::Block)?;
+        let rest = op.value.get(ENCODED_BYTES..).filter(|_| op.kind.names_extent())?;
         let dictionary = match rest.len() {
             0 => None,
             BlockAddress::ENCODED_BYTES => Some(BlockAddress::decode(rest)?),

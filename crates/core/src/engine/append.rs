@@ -12,11 +12,12 @@
 use super::shared::Shared;
 use crate::checkpoint::direct::{DirectBlock, TableFile};
 use crate::log::{Op, OpKind};
+use crate::mvcc::TxnStatus;
 use crate::sort::Sorter;
 use crate::store::Space;
 use crate::tree::block::{Block, Value};
 use crate::tree::builder::BlockBuilder;
-use crate::tree::{DirectJob, Tree, MAX_KEY_BYTES};
+use crate::tree::{DirectJob, Tree, Write, Written, MAX_KEY_BYTES};
 use crate::types::WriteOp;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -290,22 +291,54 @@ impl Work {
         let due: Vec<_> = append.waiting.drain(..append.waiting.len() - keep).collect();
         let tree = append.tree.clone();
         let status = self.status_or_new().clone();
-        let mut bytes = 0;
         for (sequence, job) in due {
             let written = job.wait()?;
-            let (space, rows) = (tree.space().id(), job.rows() as u32);
-            let dictionary = written.dictionary.as_ref().map(|extent| *extent.address());
-            let value = DirectBlock { rows, space, address: *written.extent.address(), dictionary }.encode();
-            tree.keep_named(&status, written.extent);
-            written.dictionary.into_iter().for_each(|extent| tree.keep_named(&status, extent));
+            let value = self.name(shared, &tree, &status, &written, job.rows() as u32, job.bytes());
             self.redo.put(&Op { kind: OpKind::Block, tree: tree.id(), sequence, key: &[], value: &value });
-            bytes += job.bytes() as u64;
         }
-        shared.progress.note_direct(bytes);
+        Ok(())
+    }
+
+    /// What the redo says of `written`, which is kept from now on, and of which a restart would have to read `bytes`.
+    fn name(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        status: &Arc<TxnStatus>,
+        written: &Written,
+        rows: u32,
+        bytes: usize,
+    ) -> Vec<u8> {
+        for extent in std::iter::once(&written.extent).chain(&written.dictionary) {
+            tree.keep_named(status, extent.clone());
+        }
+        shared.progress.note_direct(bytes as u64);
         self.direct.unsynced.insert(tree.space().id(), tree.space().clone());
-        if !self.direct.trees.iter().any(|known| Arc::ptr_eq(known, &tree)) {
-            self.direct.trees.push(tree);
+        if !self.direct.trees.iter().any(|known| Arc::ptr_eq(known, tree)) {
+            self.direct.trees.push(tree.clone());
         }
+        let dictionary = written.dictionary.as_ref().map(|extent| *extent.address());
+        DirectBlock { rows, space: tree.space().id(), address: *written.extent.address(), dictionary }
+            .encode()
+    }
+
+    /// A write of a large value, which goes to the table's file now and not to the log.
+    pub(super) fn write_stored(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        write: &Write<'_>,
+    ) -> Result<()> {
+        let (kind, value) = match write.op {
+            WriteOp::Insert(value) => (OpKind::InsertStored, value),
+            WriteOp::Update(value) => (OpKind::UpdateStored, value),
+            WriteOp::Delete => return tree.write_run(std::slice::from_ref(write)),
+        };
+        let written = tree.store_value(value)?;
+        tree.write_stored(write, &written.extent)?;
+        let named = self.name(shared, tree, write.status, &written, 1, value.len());
+        let Write { key, sequence, .. } = *write;
+        self.redo.put(&Op { kind, tree: tree.id(), sequence, key, value: &named });
         Ok(())
     }
 }

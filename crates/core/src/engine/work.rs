@@ -19,7 +19,7 @@ use crate::lock::{Intent, LockOwner};
 use crate::log::{CounterChange, LogRecord, RedoBuffer, RedoMark};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::CommitFlush;
-use crate::tree::Tree;
+use crate::tree::{Tree, Write};
 use crate::types::{LockMode, Timestamp, TreeId, TxnId, WaitRequest, WriteOp};
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -217,15 +217,12 @@ impl Work {
     ) -> Result<()> {
         let sequence = self.next_sequence()?;
         let status = self.status_or_new().clone();
-        // The redo first: if it refuses the operation nothing has happened, and if the tree does it is taken back.
-        let mark = self.redo.mark();
-        self.redo.push(tree.id(), sequence, key, op)?;
-        if let Err(error) = tree.write(key, op, &status, sequence) {
-            // Same buffer, nothing went to the log in between.
-            let _ = self.redo.truncate_to(mark);
-            shared.ask_for_room(&error);
-            return Err(error);
-        }
+        let write = Write { key, op, status: &status, sequence };
+        let written = match self.is_for_file(tree, op) {
+            true => self.write_stored(shared, tree, &write),
+            false => self.write_logged(tree, &write),
+        };
+        written.inspect_err(|error| shared.ask_for_room(error))?;
         let rows = match op {
             WriteOp::Insert(_) => 1,
             WriteOp::Update(_) => 0,
@@ -236,6 +233,28 @@ impl Work {
             self.spill(shared)?;
         }
         Ok(())
+    }
+
+    /// Whether a value goes to the table's file and not to the log: large ones of transactions with more redo than is kept in memory. A small
+    /// transaction would wait for the sync of another file.
+    fn is_for_file(&self, tree: &Tree, op: WriteOp<'_>) -> bool {
+        match op {
+            WriteOp::Insert(value) | WriteOp::Update(value) => {
+                value.len() > tree.inline_limit()
+                    && (self.spilled.is_some() || self.redo.len() + value.len() > REDO_BYTES)
+            }
+            WriteOp::Delete => false,
+        }
+    }
+
+    fn write_logged(&mut self, tree: &Tree, write: &Write<'_>) -> Result<()> {
+        // The redo first: if it refuses the operation nothing has happened, and if the tree does it is taken back.
+        let mark = self.redo.mark();
+        self.redo.push(tree.id(), write.sequence, write.key, write.op)?;
+        tree.write_run(std::slice::from_ref(write)).inspect_err(|_| {
+            // Same buffer, nothing went to the log in between.
+            let _ = self.redo.truncate_to(mark);
+        })
     }
 
     /// The write with this number is done and added so many rows.

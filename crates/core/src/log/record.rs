@@ -7,6 +7,7 @@
 //! op       kind u8 | tree varint | sequence varint (minus that of the op before, mod 2^32) | key length varint | key
 //!          | (all but Delete: value length varint | value)
 //!          (Block: no key; the value is the number of rows, u32 little-endian, and what says where they are)
+//!          (InsertStored, UpdateStored: the value is the same, of the one value)
 //! ```
 //!
 //! The frame around a record carries its length and checksum, so a decoder that fails has met a bug or a newer format and not
@@ -32,14 +33,23 @@ pub enum OpKind {
     Delete = 3,
     /// Many keys are new. They are not here but in the table's file; the value names the place (see `checkpoint::direct`).
     Block = 4,
+    /// As `Insert`, with a large value that is not here but in the table's file; what is here names the place.
+    InsertStored = 5,
+    /// As `Update`, with such a value.
+    UpdateStored = 6,
 }
 
 impl OpKind {
+    /// Whether what it writes is in the table's file and not in the log.
+    pub fn names_extent(self) -> bool {
+        matches!(self, OpKind::Block | OpKind::InsertStored | OpKind::UpdateStored)
+    }
+
     /// The write that it is, with this value; a block's rows are one insert each.
     pub fn write(self, value: &[u8]) -> WriteOp<'_> {
         match self {
-            OpKind::Insert | OpKind::Block => WriteOp::Insert(value),
-            OpKind::Update => WriteOp::Update(value),
+            OpKind::Insert | OpKind::Block | OpKind::InsertStored => WriteOp::Insert(value),
+            OpKind::Update | OpKind::UpdateStored => WriteOp::Update(value),
             OpKind::Delete => WriteOp::Delete,
         }
     }
@@ -64,8 +74,8 @@ impl<'a> Op<'a> {
     /// What it adds to the number of its tree's rows.
     pub fn rows_added(&self) -> i64 {
         match self.kind {
-            OpKind::Insert => 1,
-            OpKind::Update => 0,
+            OpKind::Insert | OpKind::InsertStored => 1,
+            OpKind::Update | OpKind::UpdateStored => 0,
             OpKind::Delete => -1,
             OpKind::Block => self.value.first_chunk().map_or(0, |rows| i64::from(u32::from_le_bytes(*rows))),
         }
@@ -80,6 +90,8 @@ impl<'a> Op<'a> {
             2 => OpKind::Update,
             3 => OpKind::Delete,
             4 => OpKind::Block,
+            5 => OpKind::InsertStored,
+            6 => OpKind::UpdateStored,
             _ => return None,
         };
         let tree = varint::take(input)?;

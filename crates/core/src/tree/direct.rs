@@ -215,7 +215,7 @@ pub struct DirectJob {
     done: Condvar,
 }
 
-/// A block in its file.
+/// A block or a large value in its file.
 #[derive(Clone)]
 pub struct Written {
     /// Where it is.

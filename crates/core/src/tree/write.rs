@@ -5,8 +5,9 @@ use super::changes::Changes;
 use super::delta::VersionOp;
 use super::leaf::{Base, LeafState, LeafView};
 use super::node::Node;
-use super::{Tree, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use super::{Tree, Written, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::mvcc::TxnStatus;
+use crate::store::{Extent, Lifetime};
 use crate::types::WriteOp;
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -59,22 +60,45 @@ impl Tree {
             let blob = self
                 .is_large(first)
                 .then(|| Arc::new(Blob::charged(first.value(), &self.shared.context.cache)));
-            loop {
-                let node = self.find_leaf(first.key)?;
-                let pushed = self.push(&node, writes, blob.as_ref())?;
-                if pushed.due {
-                    self.maintain(&node)?;
-                }
-                if pushed.vacant {
-                    self.occupy(&node)?;
-                }
-                if pushed.writes > 0 {
-                    writes = &writes[pushed.writes..];
-                    break;
-                }
-            }
+            let written = self.push_some(writes, blob.as_ref())?;
+            writes = &writes[written..];
         }
         Ok(())
+    }
+
+    /// Like [`Tree::write`] of a large value that [`Tree::store_value`] has put into `extent`.
+    pub fn write_stored(&self, write: &Write<'_>, extent: &Arc<Extent>) -> Result<()> {
+        self.check_size(write)?;
+        self.shared.context.cache.make_room()?;
+        let blob = Arc::new(Blob::stored(extent.clone(), write.value().len() as u64));
+        self.push_some(std::slice::from_ref(write), Some(&blob)).map(drop)
+    }
+
+    /// Writes a large value to a private extent of the tree's file, for [`Tree::write_stored`]. Does not sync.
+    pub fn store_value(&self, value: &[u8]) -> Result<Written> {
+        let prepared =
+            self.shared.space.prepare_for(Lifetime::Private, value, self.shared.value_packer()?)?;
+        self.shared.space.write(&prepared)?;
+        let extent = prepared.extent().clone();
+        let dictionary = self.shared.unsaved_dictionary(extent.address().dictionary);
+        Ok(Written { extent, dictionary })
+    }
+
+    /// Pushes the first of `writes`, whose large value is `blob`, and what goes along with it; how many they were.
+    fn push_some(&self, writes: &[Write<'_>], blob: Option<&Arc<Blob>>) -> Result<usize> {
+        loop {
+            let node = self.find_leaf(writes[0].key)?;
+            let pushed = self.push(&node, writes, blob)?;
+            if pushed.due {
+                self.maintain(&node)?;
+            }
+            if pushed.vacant {
+                self.occupy(&node)?;
+            }
+            if pushed.writes > 0 {
+                return Ok(pushed.writes);
+            }
+        }
     }
 
     /// Values above this many bytes live in extents of their own.

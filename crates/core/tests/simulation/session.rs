@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
         }
         // One that nobody was told of, because the work went on without what failed, is for the next checkpoint to meet.
         let harmless = self.fault.is_none_or(|fault| fault == Fault::Enospc);
-        (harmless || !self.fs.has_struck(), self.open)
+        (harmless || (self.errors == 0 && !self.fs.has_struck()), self.open)
     }
 
     fn failed(&mut self, error: Error) {
@@ -193,15 +193,17 @@ impl<'a> Session<'a> {
 
     fn load(&mut self, chosen: usize) -> Step {
         let (name, tree) = self.any_table();
-        let run = self.random.below(1000) as u32;
-        // The longer ones make a transaction larger than the redo buffer, and than the smaller caches.
-        let longest = self.random.pick(&[20, 200, 900, 6000]);
+        // Few: many runs are written again, over others or after they were deleted.
+        let run = self.random.below(12) as u32;
+        // The longer ones make a transaction larger than the redo buffer, and than the smaller caches; values above a KiB are large ones.
+        let longest = self.random.pick(&[20, 200, 900, 6000, 20_000]);
+        let deleted = self.random.percent(25);
         // New rows in the order of their keys may go past the log.
         let appended = self.random.percent(60);
         let length = self.random.below(longest);
         for i in 0..50 + self.random.below(200) as u32 {
             let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
-            let value = Some(Arc::from(vec![i as u8; length]));
+            let value = (!deleted).then(|| Arc::from(vec![i as u8; length]));
             let change = Change { table: name.clone(), tree, key, value };
             if let Step::Failed(error) = self.change(chosen, change, appended) {
                 return Step::Failed(error);

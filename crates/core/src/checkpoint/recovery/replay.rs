@@ -66,19 +66,6 @@ struct Replay<'a, 'r> {
     operations: u64,
 }
 
-/// Calls `take` with each row of a block as the insert that it is.
-fn each_row(block: &Block, op: &Op<'_>, take: &mut dyn FnMut(&Op<'_>) -> Result<()>) -> Result<()> {
-    let mut key = Vec::new();
-    for at in 0..block.len() {
-        block.key_into(at, &mut key);
-        // Large values are never in such a block; `block` has checked that.
-        if let Value::Inline(value) = block.value(at) {
-            take(&Op { kind: OpKind::Insert, key: &key, value, ..*op })?;
-        }
-    }
-    Ok(())
-}
-
 /// Runs the second pass. `scan` reads the log from the same position as the first.
 pub fn replay(
     survey: &Survey,
@@ -164,23 +151,16 @@ impl Replay<'_, '_> {
         for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
             let at = self.target(op.tree)?;
             let (counted, fresh) = self.targets[at].apart.as_ref().map_or(common, contained);
-            if self.targets[at].tree.is_none() || (counted && op.kind == OpKind::Block) {
+            // All or nothing: the image has what came last on each key, so to apply some of what it has would take others back.
+            if self.targets[at].tree.is_none() || counted {
                 continue;
             }
-            if !counted {
-                self.targets[at].rows += op.rows_added();
-            }
-            if op.kind == OpKind::Block {
-                let committed = self.plan.committed.clone();
-                let Some(block) = self.block(at, &committed, &op)? else { continue };
-                each_row(&block, &op, &mut |row| {
-                    self.sequence = self.sequence.wrapping_add(1);
-                    self.push(at, None, self.sequence, fresh, row)
-                })?;
-                continue;
-            }
-            self.sequence = self.sequence.wrapping_add(1);
-            self.push(at, None, self.sequence, fresh, &op)?;
+            self.targets[at].rows += op.rows_added();
+            let committed = self.plan.committed.clone();
+            self.each_write(at, &committed, &op, &mut |replay, row| {
+                replay.sequence = replay.sequence.wrapping_add(1);
+                replay.push(at, None, replay.sequence, fresh, row)
+            })?;
         }
         Ok(())
     }
@@ -194,40 +174,75 @@ impl Replay<'_, '_> {
             transaction.sequence = transaction.sequence.max(op.sequence);
             *transaction.rows.entry(op.tree).or_default() += op.rows_added();
             let status = transaction.status.clone();
-            if op.kind != OpKind::Block {
-                transaction.writes.push((tree, op.key.to_vec()));
-                self.push(at, Some(&status), op.sequence, false, &op)?;
-                continue;
-            }
-            let Some(block) = self.block(at, &status, &op)? else { continue };
-            each_row(&block, &op, &mut |row| {
-                self.transaction(txn, lsn).writes.push((tree.clone(), row.key.to_vec()));
-                self.push(at, Some(&status), op.sequence, false, row)
+            self.each_write(at, &status, &op, &mut |replay, row| {
+                replay.transaction(txn, lsn).writes.push((tree.clone(), row.key.to_vec()));
+                replay.push(at, Some(&status), op.sequence, false, row)
             })?;
         }
         Ok(())
     }
 
-    /// The rows of a block in the table's file, which stays allocated until a checkpoint has them. `None`: it cannot be read, and the tree
-    /// is damaged.
-    fn block(&mut self, target: usize, status: &Arc<TxnStatus>, op: &Op<'_>) -> Result<Option<Block>> {
+    /// Calls `take` with the writes that `op` stands for: itself, or each row of its block, or itself with the value that is in the table's
+    /// file.
+    fn each_write(
+        &mut self,
+        target: usize,
+        status: &Arc<TxnStatus>,
+        op: &Op<'_>,
+        take: &mut dyn FnMut(&mut Self, &Op<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let kind = match op.kind {
+            OpKind::Insert | OpKind::Update | OpKind::Delete => return take(self, op),
+            OpKind::Block | OpKind::InsertStored => OpKind::Insert,
+            OpKind::UpdateStored => OpKind::Update,
+        };
+        let Some(bytes) = self.stored(target, status, op)? else { return Ok(()) };
+        if op.kind != OpKind::Block {
+            return take(self, &Op { kind, value: &bytes, ..*op });
+        }
+        let block = match Block::parse_spilled(bytes, Vec::new()) {
+            Ok(block) => block,
+            Err(detail) => return self.damaged(target, &detail),
+        };
+        let mut key = Vec::new();
+        for at in 0..block.len() {
+            block.key_into(at, &mut key);
+            // Large values are never in such a block: it was parsed without any.
+            if let Value::Inline(value) = block.value(at) {
+                take(self, &Op { kind, key: &key, value, ..*op })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the log has for the tree cannot be applied.
+    fn damaged(&self, target: usize, detail: &str) -> Result<()> {
+        if let Some(tree) = &self.targets[target].tree {
+            let detail = format!("block of the log: {detail}");
+            self.applier.damage(tree.id(), Error::corrupt(tree.space().path(), 0, detail));
+        }
+        Ok(())
+    }
+
+    /// What an operation names in the table's file, where it stays allocated until a checkpoint has it. `None`: it cannot be read, and the
+    /// tree is damaged.
+    fn stored(&mut self, target: usize, status: &Arc<TxnStatus>, op: &Op<'_>) -> Result<Option<Vec<u8>>> {
         let Some(tree) = self.targets[target].tree.clone() else { return Ok(None) };
-        let damaged =
-            |detail: &str| Error::corrupt(tree.space().path(), 0, format!("block of the log: {detail}"));
-        let read = || -> Result<Block> {
+        let read = || -> Result<Vec<u8>> {
+            let damaged =
+                |detail: &str| Error::corrupt(tree.space().path(), 0, format!("block of the log: {detail}"));
             let named = DirectBlock::of(op).ok_or_else(|| damaged("malformed"))?;
             if let Some(at) = named.dictionary {
                 tree.keep_named(status, tree.space().claim(at)?);
                 tree.space().know_dictionary(named.address.dictionary, at, None);
             }
             let extent = tree.space().claim(named.address)?;
-            let block =
-                Block::parse_spilled(extent.read()?, Vec::new()).map_err(|detail| damaged(&detail))?;
+            let bytes = extent.read()?;
             tree.keep_named(status, extent);
-            Ok(block)
+            Ok(bytes)
         };
         match read() {
-            Ok(block) => Ok(Some(block)),
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.is_damage_of(tree.space().path()) => {
                 self.applier.damage(tree.id(), error);
                 Ok(None)

@@ -11,6 +11,7 @@ mod full_disk;
 mod holes;
 mod snapshots;
 mod sorting;
+mod stored_values;
 mod stress;
 mod transactions;
 
