@@ -185,7 +185,10 @@ def leave_prepared(server, xid, *statements):
     with connection.cursor() as cursor:
         for statement in (f"xa start '{xid}'", *statements, f"xa end '{xid}'", f"xa prepare '{xid}'"):
             cursor.execute(statement)
+    number = connection.thread_id()
     connection.close()
+    gone = f"select count(*) = 0 from information_schema.processlist where id = {number}"
+    wait_until(lambda: server.query(gone)[0][0], "the end of the session")
 
 
 PREPARED = [
