@@ -35,6 +35,10 @@ class Case:
     # ALTER TABLE ... ADD, DROP, REORGANIZE, ... PARTITION: the server moves partitions about, and its log of that is not what saves other DDL.
     moves_partitions: bool = False
 
+    def has_partitions(self):
+        """Whether a table is partitioned."""
+        return any("PARTITION BY" in statement for statement in self.setup)
+
 
 def table(name, rows, more=""):
     """A table with a row in each of its indexes, and a unique key that does not contain the primary key."""
@@ -82,8 +86,8 @@ CASES = [
     Case("rename_and_more", table("t", MANY), steps("ALTER TABLE t ADD KEY k (v), RENAME TO u", "ALTER TABLE u DROP KEY k, RENAME TO t",
                                                     "ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 1, RENAME TO u", "ALTER TABLE u DROP COLUMN c, RENAME TO t")),
     Case("create", table("t", FEW), [
-        Step("CREATE TABLE n (PRIMARY KEY (id), UNIQUE KEY u (w), KEY k (note)) SELECT * FROM t", logged=r"CREATE TABLE `?n`?"),
-        Step("CREATE OR REPLACE TABLE n (PRIMARY KEY (w), KEY k (v)) SELECT * FROM t WHERE id % 2", logged=r"CREATE OR REPLACE TABLE `?n`?", may_restart=True),
+        Step("CREATE TABLE n (PRIMARY KEY (id), UNIQUE KEY u (w), KEY k (note)) SELECT * FROM t", logged=r"CREATE TABLE `?n`? \("),
+        Step("CREATE OR REPLACE TABLE n (PRIMARY KEY (w), KEY k (v)) SELECT * FROM t WHERE id % 2", logged=r"CREATE OR REPLACE TABLE `?n`? \(", may_restart=True),
         Step("CREATE OR REPLACE TABLE n LIKE t", may_restart=True),
         Step("CREATE TABLE l LIKE n"),
         Step("INSERT INTO n SELECT * FROM t", logged=None),
@@ -96,7 +100,8 @@ CASES = [
     Case("engine", table("t", FEW), steps("ALTER TABLE t ENGINE=InnoDB", "ALTER TABLE t ENGINE=Teak"), only_teak=True),
     Case("sequence", [], [
         Step("CREATE SEQUENCE s START WITH 5", logged=None), Step("SELECT NEXTVAL(s), NEXTVAL(s)", logged=None),
-        Step("ALTER SEQUENCE s INCREMENT BY 3"), Step("RENAME TABLE s TO r"), Step("DROP SEQUENCE r", logged=None)]),
+        # The server commits it before it logs it, and has no DDL log of it.
+        Step("ALTER SEQUENCE s INCREMENT BY 3", logged=None), Step("RENAME TABLE s TO r"), Step("DROP SEQUENCE r", logged=None)]),
     Case("ranges", partitioned("t", RANGES) + ["CREATE TABLE e LIKE t", "ALTER TABLE e REMOVE PARTITIONING"], [
         Step("ALTER TABLE t REORGANIZE PARTITION p2 INTO (PARTITION p2 VALUES LESS THAN (500), PARTITION p3 VALUES LESS THAN MAXVALUE)"),
         Step("ALTER TABLE t REORGANIZE PARTITION p2, p3 INTO (PARTITION p2 VALUES LESS THAN MAXVALUE)"),

@@ -2,8 +2,9 @@
 """Kills a server in the middle of DDL, restarts it and looks at what is there: tables as before the statement or as after it, definitions and engine of one
 mind, no file of nothing, unique keys unique, indexes of the rows they should have, and the binary log of the same opinion.
 
-Each round chooses one step of one case (cases.py) as its target and kills at a random moment of its duration; a few other cases run their cycles meanwhile, so
-that a kill meets several statements. Prepared XA transactions lie around. The second half of the rounds has the binary log.
+Each round chooses one step of one case (cases.py) as its target. In half of the rounds it is killed before one of the changes that it makes to files, chosen at random
+(stopper.c): that reaches the places between which time is short. In the others it is killed at a random moment of its duration, while a few other cases run
+their cycles, so that a kill meets several statements. Prepared XA transactions lie around. The second half of the rounds has the binary log.
 
 Where partitions come and go (`moves_partitions`), the server's own recovery is not atomic with any engine: with --engine InnoDB the same is asked of InnoDB,
 which then has tables without definition (1932) or with indexes that the definition has not, leftover files, and statements that the binary log lacks. There only what the
@@ -11,10 +12,12 @@ engine answers for is asked: indexes agree with rows, and it has no tables or fi
 """
 
 import argparse
+import mmap
 import os
 import random
 import re
 import shutil
+import struct
 import sys
 import threading
 import time
@@ -25,7 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import unbuilt  # pylint: disable=wrong-import-position
 from cases import CASES  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
-from state import check_tables, engine_strangers, rows, state_of, strangers  # pylint: disable=wrong-import-position
+from state import check_tables, engine_strangers, rows, state_of, strangers, tables_left  # pylint: disable=wrong-import-position
 
 # Cases that run in a round besides the one with the target.
 COMPANY = 3
@@ -39,18 +42,41 @@ class HalfDone(AssertionError):
     """There is neither the old nor the new: the server's to answer for where partitions come and go."""
 
 
-class ListMissing(HalfDone):
-    """The file with the list of partitions is missing. The server replaces it by removing and renaming, so a kill in between leaves none."""
+class Rubbish(HalfDone):
+    """The server lost track of a partitioned table: there is no list of its partitions (it is replaced by removing and renaming), so that the table cannot be
+    opened or the parts of its old version are not found and dropped."""
+
+
+class Stops:
+    """The number at which the preloaded library (stopper.c) kills the server."""
+
+    # More than any statement makes.
+    NEVER = 1 << 40
+
+    def __init__(self, path, library):
+        with open(path, "wb") as file:
+            file.write(bytes(8))
+        with open(path, "r+b") as file:
+            self.number = mmap.mmap(file.fileno(), 8)
+        self.environment = {"LD_PRELOAD": library, "TEAK_STOP_FILE": path}
+
+    def arm(self, changes):
+        """The server is to be killed before the change of a file with this number, from now on; 0: not at all."""
+        self.number[:] = struct.pack("<q", changes)
+
+    def changed(self):
+        """How many changes there were since `arm(NEVER)`."""
+        return self.NEVER - struct.unpack("<q", self.number[:])[0]
 
 
 class Cycle:
-    """A case on a server: what its states are, where it is in its cycle, and how long its steps take."""
+    """A case on a server: what its states are, where it is in its cycle, how long its steps take, and how often they change a file."""
 
     def __init__(self, case):
         self.case = case
         self.database = f"ddl_{case.name}"
         # state[i]: after step i, which is that before step i + 1.
-        self.states, self.seconds = [], []
+        self.states, self.seconds, self.changes = [], [], []
         self.done = 0
         # Statements since the binary log began, as the log must have them: by step.
         self.logged = [0] * len(case.steps)
@@ -70,16 +96,17 @@ class Cycle:
             if step.error:
                 raise AssertionError(f"{self.case.name}: no error {step.error} of {step.statement}")
 
-    def prepare(self, connection):
+    def prepare(self, connection, stops):
         """Creates the database and goes once through the cycle, to know it."""
         self.reset(connection)
         cursor = connection.cursor()
-        self.states, self.seconds = [], []
         before = state_of(connection, self.database)
         for number, _ in enumerate(self.case.steps):
+            stops.arm(Stops.NEVER)
             began = time.monotonic()
             self.run_step(cursor, number)
             self.seconds.append(time.monotonic() - began)
+            self.changes.append(stops.changed())
             self.states.append(state_of(connection, self.database))
         if self.states[-1] != before:
             raise AssertionError(f"{self.case.name} does not end as it began:\n{before}\n{self.states[-1]}")
@@ -232,6 +259,7 @@ class Test:
         self.arguments = arguments
         self.random = random.Random(arguments.seed)
         self.server = Server(arguments.directory, arguments.plugin_dir)
+        self.stops = Stops(f"{arguments.directory}.stops", arguments.stopper)
         self.cycles = [Cycle(case) for case in CASES
                        if (arguments.engine == "Teak" or not case.only_teak) and (not arguments.case or case.name in arguments.case)]
         self.log_at = 0
@@ -243,6 +271,15 @@ class Test:
         options = ["--teak-flush-log-at-trx-commit=1", f"--default-storage-engine={self.arguments.engine}"]
         return options + ["--log-bin=binlog", "--binlog-format=MIXED", "--server-id=1", "--sync-binlog=1"] if has_log else options
 
+    def start(self, has_log):
+        self.stops.arm(0)
+        os.environ.update(self.stops.environment)
+        try:
+            self.server.start(self.options(has_log))
+        finally:
+            for name in self.stops.environment:
+                del os.environ[name]
+
     def next_target(self):
         """Every step once, in an order of chance, and then again."""
         if not self.targets:
@@ -251,13 +288,38 @@ class Test:
         return self.targets.pop()
 
     def round(self, number, has_log):
+        """One kill; what was done, for who reads the output."""
         target, step = self.next_target()
-        others = [cycle for cycle in self.cycles if cycle is not target]
-        runners = [Runner(self.server, target, step)]
-        runners += [Runner(self.server, cycle) for cycle in self.random.sample(others, min(COMPANY, len(others)))]
         for cycle in self.cycles:
             cycle.forget_log()
         self.bystanders.prepare(number)
+        killed = self.killed_at_a_change if self.random.random() < 0.5 else self.killed_at_a_moment
+        when, cycles = killed(target, step)
+        self.start(has_log)
+        self.check(cycles, has_log)
+        return f"{target.case.name}: {target.case.steps[step].statement[:60]}, {when}"
+
+    def killed_at_a_change(self, target, step):
+        connection = self.server.connect(database=target.database, autocommit=True)
+        cursor = connection.cursor()
+        while target.done % len(target.case.steps) != step:
+            target.run_step(cursor, target.done % len(target.case.steps))
+            target.count()
+        change = self.random.randint(1, target.changes[step] + 3)
+        self.stops.arm(change)
+        try:
+            target.run_step(cursor, step)
+            target.count()
+        except (pymysql.err.MySQLError, ConnectionError, OSError) as error:
+            if error.args and error.args[0] not in LOST:
+                raise
+        self.server.kill()
+        return f"change {change} of {target.changes[step]}", [target]
+
+    def killed_at_a_moment(self, target, step):
+        others = [cycle for cycle in self.cycles if cycle is not target]
+        runners = [Runner(self.server, target, step)]
+        runners += [Runner(self.server, cycle) for cycle in self.random.sample(others, min(COMPANY, len(others)))]
         for runner in runners:
             runner.start()
         runners[0].target_begins.wait(60)
@@ -270,23 +332,21 @@ class Test:
         for runner in runners:
             if runner.failure is not None:
                 raise AssertionError(f"{runner.cycle.case.name}, step {runner.cycle.done % len(runner.cycle.case.steps)}: {runner.failure!r}")
-        self.server.start(self.options(has_log))
-        self.check(runners, has_log)
-        return f"{target.case.name}: {target.case.steps[step].statement[:60]}, {delay * 1000:.0f} ms of {target.seconds[step] * 1000:.0f}"
+        return f"{delay * 1000:.0f} ms of {target.seconds[step] * 1000:.0f}", [runner.cycle for runner in runners]
 
-    def check(self, runners, has_log):
+    def check(self, cycles, has_log):
         connection = self.server.connect(autocommit=False)
         try:
             events = events_of(connection) if has_log else None
-            for runner in runners:
+            for cycle in cycles:
                 try:
-                    self.check_cycle(connection, runner.cycle, events)
+                    self.check_cycle(connection, cycle, events)
                 except HalfDone as error:
-                    if not runner.cycle.case.moves_partitions and not isinstance(error, ListMissing):
+                    if not cycle.case.moves_partitions and not isinstance(error, Rubbish):
                         raise
                     # Its reads hold the tables' definitions.
                     connection.rollback()
-                    self.give_up(runner.cycle, error)
+                    self.give_up(cycle, error)
             connection.rollback()
             self.bystanders.check(self.random)
             found = strangers(connection, self.server.data)
@@ -312,14 +372,16 @@ class Test:
         except pymysql.err.MySQLError as error:
             if error.args[0] not in (NO_TABLE, NO_LIST, NOT_IN_ENGINE):
                 raise
-            kind = ListMissing if error.args[0] == NO_LIST else HalfDone
+            kind = Rubbish if error.args[0] == NO_LIST else HalfDone
             step = cycle.case.steps[cycle.done % len(cycle.case.steps)].statement
             raise kind(f"{cycle.case.name}: in or just after '{step}': {error}") from error
         # Whatever state there is, its indexes must agree with its rows.
         check_tables(connection, cycle.database)
-        if half_done is None and cycle.case.moves_partitions:
+        if half_done is None and cycle.case.has_partitions():
             left = [name for name in strangers(connection, self.server.data) if name.startswith(f"{cycle.database}/")]
-            half_done = HalfDone(f"{cycle.case.name}: {left}") if left else None
+            if self.arguments.engine == "Teak":
+                left += tables_left(connection, cycle.database)
+            half_done = Rubbish(f"{cycle.case.name}: {left}") if left else None
         if half_done is not None:
             raise half_done
 
@@ -343,17 +405,17 @@ class Test:
         try:
             self.server.install()
             for half, has_log in ((range(rounds // 2), False), (range(rounds // 2, rounds), True)):
-                self.server.start(self.options(has_log))
+                self.start(has_log)
                 connection = self.server.connect(autocommit=True)
                 for cycle in self.cycles if half.start == 0 else ():
-                    cycle.prepare(connection)
+                    cycle.prepare(connection, self.stops)
                 if has_log:
                     rows(connection, "RESET MASTER")
                 connection.close()
                 if half.start == 0:
                     self.bystanders = Bystanders(self.server)
                     if self.arguments.engine == "Teak" and not self.arguments.case:
-                        unbuilt.check(self.server, self.options(has_log))
+                        unbuilt.check(self.server, lambda: self.start(has_log))
                         _, self.log_at = log_errors(self.server, self.log_at)
                 for number in half:
                     print(f"round {number}: {self.round(number, has_log)}", flush=True)
@@ -377,6 +439,7 @@ def main():
     parser.add_argument("--case", action="append", help="only this one (or these)")
     parser.add_argument("--plugin-dir", required=True)
     parser.add_argument("--directory", required=True)
+    parser.add_argument("--stopper", required=True, help="stopper.c, compiled")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}")
     passed, failed = Test(arguments).run()

@@ -8,5 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$BUILD/plugin/ha_teak.so"
+cc -O1 -Wall -Wextra -Werror -shared -fPIC -o "$BUILD/ddl-stopper.so" "$ROOT/tests/ddl/stopper.c" -ldl
 exec /usr/bin/python3 "$ROOT/tests/ddl/ddl.py" --rounds "${TEAK_DDL_ROUNDS:-20}" --seed "${TEAK_SEED:-$RANDOM}" \
-    --engine "${TEAK_DDL_ENGINE:-Teak}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/ddl"
+    --engine "${TEAK_DDL_ENGINE:-Teak}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/ddl" \
+    --stopper "$BUILD/ddl-stopper.so"

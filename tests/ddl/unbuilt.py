@@ -53,15 +53,15 @@ def expect(connection, statement, code, text=""):
         raise AssertionError(f"{statement} ends without error {code}")
 
 
-def check(server, options):
-    """On a server that runs, and is running afterwards."""
+def check(server, start):
+    """On a server that runs; `start` starts it again after the kill."""
     connection = server.connect(database=None, autocommit=True)
     for statement in (f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}", "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL)",
                       f"INSERT INTO t SELECT seq, seq FROM seq_1_to_{ROWS}", "UPDATE t SET v = 17 WHERE id = 150000"):
         rows(connection, statement)
     connection.close()
     killed_in_build(server)
-    server.start(options)
+    start()
     connection = server.connect(database=DATABASE, autocommit=True)
     expect(connection, "INSERT INTO t VALUES (-1, 17)", 1296, "unique index 'u'")
     expect(connection, "UPDATE t SET v = 17 WHERE id = 1", 1296, "unique index 'u'")
