@@ -90,6 +90,7 @@ class ha_teak final : public handler {
     int index_last(uchar* buf) override;
     int index_next_same(uchar* buf, const uchar* key, uint key_length) override;
     int read_range_first(const key_range* start, const key_range* end, bool eq_range, bool sorted) override;
+    int read_range_next() override;
     int rnd_init(bool scan) override;
     int rnd_end() override;
     int rnd_next(uchar* buf) override;

@@ -59,11 +59,14 @@ int ha_teak::check_entry(const IndexCodec& codec, const teak_entry_view& entry, 
     if (!condition && !filter) return 0;
     if (!codec.restore(entry, table->record[0])) return HA_ERR_CRASHED_ON_USAGE;
     check_result_t result = CHECK_POS;
+    /* The cursor ends where the range does. The server would compare the record, which has nothing of a column whose prefix is indexed. */
+    key_range* const range = std::exchange(end_range, nullptr);
     if (condition) result = handler_index_cond_check(this);
     if (result == CHECK_POS && filter) {
         remember(pk);
         result = handler_rowid_filter_check(this);
     }
+    end_range = range;
     *matches = result == CHECK_POS;
     switch (result) {
     case CHECK_POS:
@@ -280,9 +283,20 @@ int ha_teak::index_last(uchar* buf) {
 }
 
 int ha_teak::read_range_first(const key_range* start, const key_range* end, bool eq_range, bool sorted) {
+    if (end && !end_key_.room(key_codec(active_index).max_size())) return HA_ERR_OUT_OF_MEM;
     range_end_ = end;
+    /* Not to be compared with the record, which need not have the key's columns: of a prefix even an index-only read fills nothing. */
+    const bool checked = std::exchange(in_range_check_pushed_down, true);
     int error = handler::read_range_first(start, end, eq_range, sorted);
+    in_range_check_pushed_down = checked;
     range_end_ = nullptr;
+    return error;
+}
+
+int ha_teak::read_range_next() {
+    const bool checked = std::exchange(in_range_check_pushed_down, true);
+    int error = handler::read_range_next();
+    in_range_check_pushed_down = checked;
     return error;
 }
 
