@@ -121,14 +121,38 @@ const uchar* ColumnCodec::unpack(const uchar* from, const uchar* end, uchar* rec
     return next;
 }
 
+bool ColumnCodec::same(const uchar* a, const uchar* b) const {
+    const uchar *p = a + offset, *q = b + offset;
+    if (kind != Varchar && kind != Blob) return memcmp(p, q, bytes) == 0;
+    const size_t n = read_length(p, length_bytes);
+    if (n != read_length(q, length_bytes)) return false;
+    p += length_bytes;
+    q += length_bytes;
+    if (kind == Blob) {
+        const uchar *data_p, *data_q;
+        memcpy(&data_p, p, sizeof data_p);
+        memcpy(&data_q, q, sizeof data_q);
+        p = data_p;
+        q = data_q;
+    }
+    return n == 0 || p == q || memcmp(p, q, n) == 0;
+}
+
 void RowCodec::init(const TABLE* table, const std::vector<bool>& in_key) {
     const TABLE_SHARE* share = table->s;
     null_bytes_ = share->null_bytes;
     columns_ = share->fields;
+    /* Among the null bytes are bits of BIT columns, too. Whether a virtual column is NULL may not be known yet. */
+    stored_nulls_.assign(null_bytes_, 0xff);
     for (uint i = 0; i < share->fields; i++) {
         const Field* field = table->field[i];
-        if (!field->stored_in_db() || in_key[i]) continue;
+        if (!field->stored_in_db()) {
+            if (field->real_maybe_null()) stored_nulls_[field->null_offset()] &= static_cast<uchar>(~field->null_bit);
+            continue;
+        }
+        if (in_key[i]) continue;
         ColumnCodec column = ColumnCodec::of(table, field);
+        stored_.push_back(column);
         if (column.kind != ColumnCodec::Fixed) {
             has_blobs_ |= column.kind == ColumnCodec::Blob;
             variable_.push_back(column);
@@ -190,6 +214,14 @@ bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BIT
             p = column.unpack(p, end, record, &blob);
         if (!p) return false;
     }
+    return true;
+}
+
+bool RowCodec::same(const uchar* a, const uchar* b) const {
+    for (uint i = 0; i < null_bytes_; i++)
+        if ((a[i] ^ b[i]) & stored_nulls_[i]) return false;
+    for (const ColumnCodec& column : stored_)
+        if (!column.is_null(a) && !column.same(a, b)) return false;
     return true;
 }
 

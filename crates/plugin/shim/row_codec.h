@@ -76,6 +76,8 @@ struct ColumnCodec {
     /* Behind the column, nullptr if the bytes are malformed. Blob data is copied to *blobs, which advances. */
     const uchar* unpack(const uchar* from, const uchar* end, uchar* record, uchar** blobs) const;
     const uchar* skip(const uchar* from, const uchar* end) const;
+    /* Whether two records have the same bytes in the column, which is not NULL. */
+    bool same(const uchar* a, const uchar* b) const;
 };
 
 class RowCodec {
@@ -86,6 +88,8 @@ class RowCodec {
     size_t pack(uchar* to, const uchar* record) const;
     /* Only variable columns in `wanted` are filled (nullptr: all). False if the row is malformed. */
     bool unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
+    /* Whether two records have the same in all columns that are stored in the row. */
+    bool same(const uchar* a, const uchar* b) const;
 
   private:
     struct Run {
@@ -93,6 +97,8 @@ class RowCodec {
     };
     std::vector<Run> runs_;
     std::vector<ColumnCodec> variable_;
+    std::vector<ColumnCodec> stored_; /* all, in the table's order */
+    std::vector<uchar> stored_nulls_; /* of a record's null bytes, what is about them */
     uint null_bytes_ = 0, runs_length_ = 0, columns_ = 0;
     bool has_blobs_ = false;
 };
