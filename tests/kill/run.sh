@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Kills a private mariadbd with SIGKILL under load, again and again, and checks after each restart that nothing
-# acknowledged is missing and nothing else is there.
+# acknowledged is missing and nothing else is there. Before that the same for values of sequences: none may come twice.
 #
 # usage: tests/kill/run.sh            TEAK_KILL_ROUNDS (20) rounds, TEAK_SEED to repeat a run's choices
 set -euo pipefail
@@ -8,5 +8,8 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$BUILD/plugin/ha_teak.so" "$BUILD/bin/teak"
-exec /usr/bin/python3 "$ROOT/tests/kill/kill.py" --rounds "${TEAK_KILL_ROUNDS:-20}" --seed "${TEAK_SEED:-$RANDOM}" \
-    --plugin-dir "$BUILD/plugin" --teak "$BUILD/bin/teak" --directory "$BUILD/kill"
+status=0
+/usr/bin/python3 "$ROOT/tests/kill/sequences.py" --rounds 4 --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/kill-sequences" || status=1
+/usr/bin/python3 "$ROOT/tests/kill/kill.py" --rounds "${TEAK_KILL_ROUNDS:-20}" --seed "${TEAK_SEED:-$RANDOM}" \
+    --plugin-dir "$BUILD/plugin" --teak "$BUILD/bin/teak" --directory "$BUILD/kill" || status=1
+exit "$status"

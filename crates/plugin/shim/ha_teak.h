@@ -150,6 +150,8 @@ class ha_teak final : public handler {
     const teak::KeyCodec& key_codec(uint index) const {
         return index == table->s->primary_key ? primary_.key() : indexes_[index].key();
     }
+    /* A sequence's row is what everybody has taken from it: read and written apart from transactions. */
+    bool is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
     /* Whether rows have no entry in this index for now. */
     bool is_idle(uint index) const { return (disabled_indexes_ | deferred_indexes_) & 1ULL << index; }
     bool may_sort() const;

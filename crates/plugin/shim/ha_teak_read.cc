@@ -9,7 +9,7 @@
 using namespace teak;
 
 uint32_t ha_teak::read_mode() const {
-    if (temporary_ || copying_alter_ || reads_latest_) return TEAK_READ_LATEST;
+    if (temporary_ || copying_alter_ || reads_latest_ || is_sequence()) return TEAK_READ_LATEST;
     uint32_t mode = TEAK_READ_SNAPSHOT;
     if (row_lock_ == RowLock::None) return mode;
     mode = row_lock_ == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;

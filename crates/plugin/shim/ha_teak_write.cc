@@ -24,6 +24,7 @@ uint32_t ha_teak::row_flags() const {
     uint32_t flags = 0;
     if (temporary_ || copying_alter_) flags |= TEAK_ROW_NO_LOCKS;
     if (replaces_) flags |= TEAK_ROW_LOCK_DUPLICATE;
+    if (is_sequence()) flags |= TEAK_ROW_APART;
     return flags;
 }
 
@@ -54,7 +55,7 @@ int ha_teak::write_row(const uchar* buf) {
         if (int error = update_auto_increment()) return error;
     uint32_t flags = row_flags();
     /* A table that ALTER copies into looks like a temporary one, but stays. */
-    if (appends_ && !replaces_ && (!temporary_ || copying_alter_)) {
+    if (appends_ && !replaces_ && !is_sequence() && (!temporary_ || copying_alter_)) {
         flags |= TEAK_ROW_APPEND;
         if (sorts_ && !ignores_duplicates_) flags |= TEAK_ROW_SORT;
     }

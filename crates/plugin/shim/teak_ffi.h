@@ -498,7 +498,9 @@ enum {
     TEAK_ROW_APPEND =
         8, /* one of many rows that a statement inserts: may go to the file past the log; teak_append_end follows */
     TEAK_ROW_SORT =
-        16 /* with TEAK_ROW_APPEND: a duplicate primary key ends the statement, so teak_append_end may be the one that tells */
+        16, /* with TEAK_ROW_APPEND: a duplicate primary key ends the statement, so teak_append_end may be the one that tells */
+    TEAK_ROW_APART =
+        32 /* in a transaction of its own, committed when the call returns: stays if the session's is rolled back */
 };
 
 struct teak_duplicate {

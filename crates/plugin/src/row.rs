@@ -39,11 +39,20 @@ pub struct Manner {
     pub append: bool,
     /// It may be told at that end that the primary key is taken, so that rows in no order can be sorted before.
     pub sorts: bool,
+    /// In a transaction of its own (see [`Session::apart`]).
+    pub apart: bool,
 }
 
 impl Default for Manner {
     fn default() -> Manner {
-        Manner { duplicate: LockMode::Shared, fresh_key: false, no_locks: false, append: false, sorts: false }
+        Manner {
+            duplicate: LockMode::Shared,
+            fresh_key: false,
+            no_locks: false,
+            append: false,
+            sorts: false,
+            apart: false,
+        }
     }
 }
 
@@ -65,6 +74,10 @@ impl Session {
         manner: Manner,
         duplicate_tree: &mut u32,
     ) -> Result<()> {
+        if manner.apart {
+            let manner = Manner { apart: false, append: false, ..manner };
+            return self.apart(|session| session.insert(table, pk, row, entries, manner, duplicate_tree));
+        }
         if manner.append {
             // What fails after the claims fails the statement, whose rollback undoes it: a savepoint a row would end the gathering.
             return self.put_in(table, pk, row, entries, manner, duplicate_tree);
@@ -120,6 +133,11 @@ impl Session {
         manner: Manner,
         duplicate_tree: &mut u32,
     ) -> Result<()> {
+        if manner.apart {
+            let manner = Manner { apart: false, ..manner };
+            return self
+                .apart(|session| session.update(table, old_pk, new_pk, row, pairs, manner, duplicate_tree));
+        }
         let rows = tree(table, 0)?;
         let moves = old_pk != new_pk;
         self.atomically(|session| {
@@ -181,6 +199,10 @@ impl Session {
         entries: impl Iterator<Item = Entry<'e>> + Clone,
         manner: Manner,
     ) -> Result<()> {
+        if manner.apart {
+            let manner = Manner { apart: false, ..manner };
+            return self.apart(|session| session.delete(table, pk, entries, manner));
+        }
         let rows = tree(table, 0)?;
         self.atomically(|session| {
             session.take_row(rows, pk, manner)?;

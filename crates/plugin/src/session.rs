@@ -311,6 +311,30 @@ impl Session {
         Ok(())
     }
 
+    /// Runs `operation` in a transaction of its own, which commits with it: what it writes stays, whatever becomes of the session's
+    /// transaction, and as durable as any commit. On an error nothing of it stays.
+    pub fn apart<T>(&mut self, operation: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+        let mut own = self.waits.engine.core.begin(Isolation::ReadCommitted);
+        own.set_label(self.waits.tag.id);
+        // KILL interrupts the one that may be waiting.
+        let outer_id = self.waits.tag.txn.swap(own.id(), Ordering::SeqCst);
+        let outer = self.txn.replace(own);
+        let result = operation(self);
+        let own = std::mem::replace(&mut self.txn, outer);
+        self.waits.tag.txn.store(outer_id, Ordering::SeqCst);
+        let Some(own) = own else { return Err(Stop::Misuse("the transaction ended within an operation")) };
+        match result {
+            Ok(value) => {
+                own.commit()?;
+                Ok(value)
+            }
+            Err(error) => {
+                own.rollback();
+                Err(error)
+            }
+        }
+    }
+
     // ---- the end ----
 
     fn take(&mut self) -> Option<Transaction> {

@@ -46,6 +46,7 @@ fn manner(flags: u32) -> Manner {
         no_locks: flags & 4 != 0,
         append: flags & 8 != 0,
         sorts: flags & 16 != 0,
+        apart: flags & 32 != 0,
     }
 }
 

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Sequences on a replica: after NEXTVAL, SETVAL, ALTER SEQUENCE and direct writes, committed and rolled back, it has what the primary has.
+
+Also while the replica is killed and started again in between. Prints 'N passed, N failed': a binlog format each, the replica one by one and in parallel.
+"""
+
+import argparse
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows
+from server import Server
+from shutdown_deadlock import catch_up
+
+STEPS = [
+    "DELETE FROM t",
+    "SELECT NEXTVAL(s), NEXTVAL(n)",
+    "BEGIN", "SELECT NEXTVAL(n)", "INSERT INTO t (v) VALUES (1)", "ROLLBACK",
+    "BEGIN", "SELECT NEXTVAL(n)", "INSERT INTO t (v) VALUES (2), (3)", "COMMIT",
+    "SELECT SETVAL(n, 100)", "SELECT SETVAL(n, 50)",
+    "BEGIN", "SELECT SETVAL(s, 1000)", "ROLLBACK", "SELECT NEXTVAL(s)",
+    "ALTER SEQUENCE n INCREMENT BY 3 RESTART 200", "SELECT NEXTVAL(n)",
+    "INSERT INTO n VALUES (300, 1, 9223372036854775806, 1, 2, 0, 0, 0)", "INSERT INTO t (v) VALUES (4)",
+    "XA START 'x'", "SELECT NEXTVAL(n)", "INSERT INTO t (v) VALUES (5)", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'",
+]
+
+
+def state(connection, database):
+    return [rows(connection, f"SELECT * FROM {database}.{table} ORDER BY 1") for table in ("s", "n", "t")]
+
+
+def attempt(primary, replica, number):
+    """Runs the steps in a database of their own, the replica killed twice meanwhile; whether it has the same in the end."""
+    writer = primary.connect(autocommit=True)
+    database = f"sequences_{number}"
+    rows(writer, f"SET SESSION binlog_format = '{('ROW', 'MIXED')[number % 2]}'")
+    for statement in (f"CREATE DATABASE {database}", f"USE {database}", "CREATE SEQUENCE s CACHE 5", "CREATE SEQUENCE n NOCACHE",
+                      "CREATE TABLE t (id BIGINT PRIMARY KEY DEFAULT (NEXTVAL(n)), v INT)"):
+        rows(writer, statement)
+    options = REPLICA_OPTIONS + (PARALLEL_OPTIONS if number // 2 else [])
+    for kills in range(3):
+        for statement in STEPS:
+            rows(writer, statement)
+        control = replica.connect(autocommit=True)
+        if kills == 1:
+            # In the middle of what it applies.
+            replica.kill()
+            replica.start(options)
+            control = replica.connect(autocommit=True)
+        catch_up(writer, control)
+        ours, theirs = state(control, database), state(writer, database)
+        if ours != theirs:
+            print(f"the replica has {ours}, the primary {theirs}")
+            return False
+        replica.kill()
+        replica.start(options)
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plugin-dir", required=True)
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--engine", default="Teak")
+    arguments = parser.parse_args()
+    port = free_port()
+    primary = Server(os.path.join(arguments.directory, "primary"), arguments.plugin_dir, port)
+    replica = Server(os.path.join(arguments.directory, "replica"), arguments.plugin_dir)
+    passed = failed = 0
+    try:
+        primary.install()
+        replica.install()
+        primary.start(PRIMARY_OPTIONS + [f"--default-storage-engine={arguments.engine}"])
+        let_replicate(primary.connect(autocommit=True))
+        replica.start(REPLICA_OPTIONS)
+        follow(replica.connect(autocommit=True), port)
+        for number in range(4):
+            if attempt(primary, replica, number):
+                passed += 1
+            else:
+                failed += 1
+    finally:
+        replica.kill()
+        primary.kill()
+    print(f"sequences: {passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
