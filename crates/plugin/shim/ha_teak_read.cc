@@ -14,8 +14,7 @@ uint32_t ha_teak::read_mode() const {
     if (row_lock_ == RowLock::None) return mode;
     mode = row_lock_ == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
     if (skip_locked_) mode |= TEAK_READ_SKIP_LOCKED;
-    uint64_t limit;
-    if (statement_lock_timeout(ha_thd(), &limit) && limit == 0) mode |= TEAK_READ_NOWAIT;
+    if (fails_at_once(ha_thd(), session_)) mode |= TEAK_READ_NOWAIT;
     return mode;
 }
 

@@ -200,6 +200,34 @@ void drop_database(handlerton*, char* path) {
 
 uint partition_flags() { return 0; }
 
+/*
+  The limit that the statement's NOWAIT or WAIT n sets, in seconds; false: it has neither. All that is left of these clauses are settings of
+  lock_wait_timeout and innodb_lock_wait_timeout for the statement, as SET STATEMENT makes them, to numbers without a sign and without the name
+  that a written number has (set_statement_var_if_exists in sql_lex.cc).
+*/
+bool clause_limit(const LEX* lex, uint64_t* seconds) {
+    bool found = false;
+    List_iterator_fast<set_var_base> settings(const_cast<LEX*>(lex)->stmt_var_list);
+    while (set_var_base* setting = settings++) {
+        /* SET STATEMENT takes system variables only. */
+        const auto* to = static_cast<set_var*>(setting);
+        if (!to->var || strcmp(to->var->name.str, "lock_wait_timeout") != 0) continue;
+        Item* value = to->value;
+        if (!value || value->name.length || !value->unsigned_flag || !value->basic_const_item()) continue;
+        *seconds = value->val_uint();
+        found = true;
+    }
+    return found;
+}
+
+void set_wait_limits(THD* thd, Session* session) {
+    uint64_t seconds = 0;
+    const bool limited = clause_limit(thd->lex, &seconds);
+    session->waits_of = thd->lex;
+    session->fails_at_once = limited && seconds == 0;
+    teak_session_set_lock_wait_timeout(session->handle, limited ? seconds * 1000 : lock_wait_timeout_ms(thd));
+}
+
 } // namespace
 
 Session* session_of(THD* thd) {
@@ -215,20 +243,10 @@ Session* session_of(THD* thd) {
     return session;
 }
 
-namespace {
-
-void set_lock_timeout(THD* thd, Session* session) {
-    uint64_t timeout;
-    if (!statement_lock_timeout(thd, &timeout)) timeout = lock_wait_timeout_ms(thd);
-    teak_session_set_lock_wait_timeout(session->handle, timeout);
-}
-
-} // namespace
-
 int wait_for_prepared(THD* thd, teak_bytes table) {
     Session* session = session_of(thd);
     if (!session) return HA_ERR_OUT_OF_MEM;
-    set_lock_timeout(thd, session);
+    set_wait_limits(thd, session);
     return error_code(teak_table_wait_for_prepared(session->handle, table), thd);
 }
 
@@ -238,7 +256,7 @@ int begin_statement(THD* thd, Session* session) {
     if (in_transaction(thd)) trans_register_ha(thd, true, plugin.hton, 0);
     if (session->statement_open) return 0;
     teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
-    set_lock_timeout(thd, session);
+    set_wait_limits(thd, session);
     teak_status status = teak_txn_begin(session->handle, isolation_of(thd), 0);
     if (status == TEAK_OK) status = teak_statement_begin(session->handle);
     if (status != TEAK_OK) return error_code(status, thd);
@@ -246,12 +264,9 @@ int begin_statement(THD* thd, Session* session) {
     return 0;
 }
 
-bool statement_lock_timeout(THD* thd, uint64_t* milliseconds) {
-    /* NOWAIT and WAIT n arrive as lock_wait_timeout, set for the statement alone. */
-    if (!thd || thd->lex->stmt_var_list.is_empty()) return false;
-    if (thd->variables.lock_wait_timeout == global_system_variables.lock_wait_timeout) return false;
-    *milliseconds = static_cast<uint64_t>(thd->variables.lock_wait_timeout) * 1000;
-    return true;
+bool fails_at_once(THD* thd, Session* session) {
+    if (session->waits_of != thd->lex) set_wait_limits(thd, session);
+    return session->fails_at_once;
 }
 
 int init_handlerton(handlerton* hton) {

@@ -10,6 +10,7 @@
 #include <m_string.h>
 #include <mysql/plugin.h>
 #include "sql_class.h"
+#include "set_var.h"
 #include "sql_table.h"
 #include "sql_partition.h"
 #include "handler.h"

@@ -24,6 +24,9 @@ extern Plugin plugin;
 struct Session {
     teak_session* handle = nullptr;
     bool statement_open = false; /* teak_statement_begin was called and no end yet */
+    /* The statement that the limits of waits are of; within one that is open it may be another, of a function. */
+    const LEX* waits_of = nullptr;
+    bool fails_at_once = false; /* NOWAIT */
 
     /* The statement that is making tables, and which; what it writes to them is how they begin. */
     query_id_t making = 0;
@@ -48,8 +51,8 @@ int begin_statement(THD* thd, Session* session);
 /* A definition is about to change: waits until no prepared transaction has written to the table. Returns an HA_ERR_ code. */
 int wait_for_prepared(THD* thd, teak_bytes table);
 
-/* 0 = wait as configured, else the statement's own limit is in *milliseconds (NOWAIT, WAIT n). */
-bool statement_lock_timeout(THD* thd, uint64_t* milliseconds);
+/* Whether the statement that `thd` executes said NOWAIT. Cheap; also sets how long its session waits. */
+bool fails_at_once(THD* thd, Session* session);
 
 bool snapshot_isolation(THD* thd);
 /* Memory for sorting when indexes are built. */
