@@ -190,7 +190,11 @@ class ha_teak final : public handler {
     int seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end);
     int deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end);
     int deliver_row(uchar* buf, const teak_entry_view& row);
+    enum class Found : uint8_t { Delivered, Unwanted, Gone };
+    int deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found);
     int check_entry(const teak::IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches);
+    bool primary_of(const teak_entry_view& entry, teak_bytes* pk);
+    int check_committed(const teak::IndexCodec& codec, const teak_cursor* cursor, bool* matches);
     int move(uchar* buf, Direction direction);
     bool range_end(teak_bound* out);
     bool on_primary() const { return active_index == table->s->primary_key; }

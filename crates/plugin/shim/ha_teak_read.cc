@@ -8,6 +8,12 @@
 
 using namespace teak;
 
+namespace {
+
+bool is_locking(uint32_t mode) { return (mode & 3) == TEAK_READ_SHARED || (mode & 3) == TEAK_READ_EXCLUSIVE; }
+
+} // namespace
+
 uint32_t ha_teak::read_mode() const {
     if (temporary_ || copying_alter_ || reads_latest_ || is_sequence()) return TEAK_READ_LATEST;
     uint32_t mode = TEAK_READ_SNAPSHOT;
@@ -81,6 +87,67 @@ int ha_teak::check_entry(const IndexCodec& codec, const teak_entry_view& entry, 
     return HA_ERR_INTERNAL_ERROR;
 }
 
+/* The row's key from an entry, in memory that the next call uses again. False: the entry is malformed. */
+bool ha_teak::primary_of(const teak_entry_view& entry, teak_bytes* pk) {
+    *pk = indexes_[active_index].primary_of(entry, pk_scratch_.data(), pk_scratch_.size());
+    return pk->len != 0 && pk->len <= current_pk_.size();
+}
+
+/* check_entry on the committed version of the entry that a cursor stands on. */
+int ha_teak::check_committed(const IndexCodec& codec, const teak_cursor* cursor, bool* matches) {
+    *matches = false;
+    teak_entry_view entry;
+    teak_status status = teak_cursor_committed(session(), cursor, &entry);
+    if (status != TEAK_OK) return status == TEAK_NOT_FOUND ? 0 : fail(status);
+    teak_bytes pk;
+    if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
+    return check_entry(codec, entry, pk, matches);
+}
+
+/* Brings the row of an entry that the cursor of the active index stands on into `buf`, if it is wanted and can be had. */
+int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found) {
+    const IndexCodec& codec = indexes_[active_index];
+    teak_bytes pk;
+    if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
+    bool matches;
+    *found = Found::Unwanted;
+    if (int error = check_entry(codec, entry, pk, &matches)) return error;
+    const uint32_t mode = read_mode();
+    /* A transaction that has not committed may yet take back what does not match: then what it replaced counts. */
+    if (!matches && is_locking(mode)) {
+        if (int error = check_committed(codec, cursor, &matches)) return error;
+        if (matches && !primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
+    }
+    if (!matches) return 0;
+    const bool covered = keyread_enabled();
+    if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
+        *found = Found::Delivered;
+        remember(pk);
+        return codec.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+    }
+    teak_cursor* rows = cursor_of(0);
+    if (!rows) return HA_ERR_OUT_OF_MEM;
+    teak_entry_view row, again;
+    teak_status status = teak_fetch_row(session(), cursor, rows, pk, mode, &row, &again);
+    if (status == TEAK_NOT_FOUND) {
+        *found = is_locking(mode) && !(mode & TEAK_READ_SKIP_LOCKED) ? Found::Gone : Found::Unwanted;
+        return 0;
+    }
+    if (status != TEAK_OK) return fail(status);
+    /* While the lock was waited for the key may have passed to another row, or its text to other letters. */
+    if (is_locking(mode)) {
+        if (int error = check_entry(codec, again, row.key, &matches)) return error;
+        if (!matches) {
+            unlock_row();
+            return 0;
+        }
+    }
+    *found = Found::Delivered;
+    if (!covered) return deliver_row(buf, row);
+    remember(row.key);
+    return codec.restore(again, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+}
+
 /* Brings what the cursor of the active index stands on into `buf`; moves on in `direction` over what does not match. */
 int ha_teak::deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end) {
     teak_cursor* cursor = cursors_[tree_of(active_index)];
@@ -88,35 +155,15 @@ int ha_teak::deliver(uchar* buf, teak_status status, teak_entry_view entry, Dire
         if (status == TEAK_NOT_FOUND || status == TEAK_END) return at_end;
         if (status != TEAK_OK) return fail(status);
         if (on_primary()) return deliver_row(buf, entry);
-        const IndexCodec& codec = indexes_[active_index];
         if (exact_bound_) {
             uchar* to = exact_key_.room(entry.key.len);
             if (!to) return HA_ERR_OUT_OF_MEM;
             memcpy(to, entry.key.data, entry.key.len);
             exact_key_length_ = entry.key.len;
         }
-        teak_bytes pk = codec.primary_of(entry, pk_scratch_.data());
-        if (pk.len == 0 || pk.len > current_pk_.size()) return HA_ERR_CRASHED_ON_USAGE;
-        bool matches;
-        if (int error = check_entry(codec, entry, pk, &matches)) return error == HA_ERR_END_OF_FILE ? at_end : error;
-        if (matches) {
-            uint32_t mode = read_mode();
-            bool covered = keyread_enabled();
-            if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
-                remember(pk);
-                return codec.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
-            }
-            teak_cursor* rows = cursor_of(0);
-            if (!rows) return HA_ERR_OUT_OF_MEM;
-            teak_entry_view row, again;
-            status = teak_fetch_row(session(), cursor, rows, pk, mode, &row, &again);
-            if (status == TEAK_OK) {
-                if (!covered) return deliver_row(buf, row);
-                remember(row.key);
-                return codec.restore(again, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
-            }
-            if (status != TEAK_NOT_FOUND) return fail(status);
-        }
+        Found found;
+        if (int error = deliver_entry(buf, cursor, entry, &found)) return error == HA_ERR_END_OF_FILE ? at_end : error;
+        if (found == Found::Delivered) return 0;
         status = direction == Direction::Forward ? teak_cursor_next(session(), cursor, &entry)
                                                  : teak_cursor_prev(session(), cursor, &entry);
     }
@@ -181,31 +228,16 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
         if (int error = ready()) return error;
         teak_cursor* cursor = cursor_of(tree_of(active_index));
         if (!cursor) return HA_ERR_OUT_OF_MEM;
-        teak_entry_view entry;
-        teak_status status = teak_cursor_get(session(), cursor, encoded, read_mode(), &entry);
-        if (status != TEAK_OK) return fail(status);
-        if (on_primary()) return deliver_row(buf, entry);
-        /* Nothing else has this key: do not walk on to other keys if the entry does not match. */
-        const IndexCodec& index = indexes_[active_index];
-        teak_bytes pk = index.primary_of(entry, pk_scratch_.data());
-        if (pk.len == 0 || pk.len > current_pk_.size()) return HA_ERR_CRASHED_ON_USAGE;
-        bool matches;
-        if (int error = check_entry(index, entry, pk, &matches)) return error;
-        if (!matches) return HA_ERR_KEY_NOT_FOUND;
-        uint32_t mode = read_mode();
-        bool covered = keyread_enabled();
-        if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
-            remember(pk);
-            return index.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
-        }
-        teak_cursor* rows = cursor_of(0);
-        if (!rows) return HA_ERR_OUT_OF_MEM;
-        teak_entry_view row, again;
-        status = teak_fetch_row(session(), cursor, rows, pk, mode, &row, &again);
-        if (status != TEAK_OK) return fail(status);
-        if (!covered) return deliver_row(buf, row);
-        remember(row.key);
-        return index.restore(again, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+        /* Nothing else has this key: if its entry goes while its row is waited for it is looked up again, which keeps it missing then. */
+        Found found;
+        do {
+            teak_entry_view entry;
+            teak_status status = teak_cursor_get(session(), cursor, encoded, read_mode(), &entry);
+            if (status != TEAK_OK) return fail(status);
+            if (on_primary()) return deliver_row(buf, entry);
+            if (int error = deliver_entry(buf, cursor, entry, &found)) return error;
+        } while (found == Found::Gone);
+        return found == Found::Delivered ? 0 : HA_ERR_KEY_NOT_FOUND;
     }
     case HA_READ_KEY_OR_NEXT: {
         teak_bound limit;

@@ -175,7 +175,7 @@ bool IndexCodec::changed(const uchar* old_record, const uchar* new_record) const
     return false;
 }
 
-teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch) const {
+teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch, size_t room) const {
     const teak_bytes none{nullptr, 0};
     const uchar* end = entry.key.data + entry.key.len;
     if (unique_) {
@@ -206,6 +206,7 @@ teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch) 
     for (const Source& source : pk_sources_) {
         const uchar* from = starts[source.part];
         const uchar* stop = starts[source.part + 1];
+        if (static_cast<size_t>(stop - from) > room - static_cast<size_t>(to - scratch)) return none;
         for (; from < stop; from++)
             *to++ = source.flip ? static_cast<uchar>(~*from) : *from;
     }
@@ -226,7 +227,7 @@ bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
     const uchar* v = entry.value.data;
     const uchar* v_end = v + entry.value.len;
     if (unique_) {
-        teak_bytes pk = primary_of(entry, nullptr);
+        teak_bytes pk = primary_of(entry, nullptr, 0);
         if (!pk.data || (!primary_->hidden() && !primary_->decode(pk, record))) return false;
         v = pk.data + pk.len;
     }

@@ -59,8 +59,8 @@ class IndexCodec {
     bool encode(const uchar* record, teak_bytes pk, Buffer* key, Buffer* value, teak_entry* out) const;
     /* Whether any column of the entry differs. */
     bool changed(const uchar* old_record, const uchar* new_record) const;
-    /* The row's key. May point into the entry or into `scratch` (which has room for a primary key). len 0: malformed. */
-    teak_bytes primary_of(const teak_entry_view& entry, uchar* scratch) const;
+    /* The row's key. May point into the entry or into `scratch`. len 0: malformed, or more than `room`. */
+    teak_bytes primary_of(const teak_entry_view& entry, uchar* scratch, size_t room) const;
     /* Fills all columns that the entry knows; blob columns are never among them. */
     bool restore(const teak_entry_view& entry, uchar* record) const;
     /* Where the first `count` parts of a key end; nullptr if malformed. */

@@ -184,31 +184,67 @@ impl TableCursor {
                 _ => Err(Stop::NotFound),
             };
         };
-        let rows = self.table.tree(0);
-        self.locked = match session.lock(rows, pk, mode, read.busy.policy()) {
-            Ok(new) => new,
-            Err(Stop::Core(Error::WouldBlock)) if read.busy == Busy::Skip => return Err(Stop::NotFound),
-            Err(error) => return Err(error),
-        };
-        session.check_unchanged(rows, pk)?;
-        // From here on `pk` may be gone: it can point into the memory of `index`.
-        let found = self.core.get(session.txn()?, read.view(), pk)?;
-        if found && index.still_names(session, self.core.key())? {
-            return Ok(());
-        }
-        if std::mem::take(&mut self.locked) {
-            session.unlock(rows, self.core.key());
-        }
-        Err(Stop::NotFound)
+        // `pk` can point into the memory of `index`, which is read again.
+        let mut named = std::mem::take(&mut self.named);
+        named.clear();
+        named.extend_from_slice(pk);
+        let result = self.fetch_locked(session, index, &mut named, mode);
+        self.named = named;
+        result
     }
 
-    /// Whether the current entry still exists and belongs to the row `pk`, whose lock the session holds.
-    fn still_names(&mut self, session: &mut Session, pk: &[u8]) -> Result<bool> {
-        if !self.core.refresh(session.txn()?, self.read.view())? {
-            return Ok(false);
+    /// Locks and reads the row that `index` names, at first `named`. A unique key may pass to another row while the lock is waited for: then
+    /// that one is wanted.
+    fn fetch_locked(
+        &mut self,
+        session: &mut Session,
+        index: &mut TableCursor,
+        named: &mut Vec<u8>,
+        mode: LockMode,
+    ) -> Result<()> {
+        let rows = self.table.tree(0).clone();
+        loop {
+            self.locked = match session.lock(&rows, named, mode, self.read.busy.policy()) {
+                Ok(new) => new,
+                Err(Stop::Core(Error::WouldBlock)) if self.read.busy == Busy::Skip => {
+                    return Err(Stop::NotFound)
+                }
+                Err(error) => return Err(error),
+            };
+            session.check_unchanged(&rows, named)?;
+            let found = self.core.get(session.txn()?, self.read.view(), named)?;
+            let exists = index.core.refresh(session.txn()?, index.read.view())?;
+            // The key of a non-unique entry ends with the primary key.
+            let other = match exists && index.unique {
+                true => {
+                    crate::unique::primary_key(index.core.value()?).filter(|pk| *pk != named.as_slice())
+                }
+                false => None,
+            };
+            if exists && other.is_none() {
+                // Under the lock of a row nobody else changes its entries.
+                return match found {
+                    true => Ok(()),
+                    false => Err(Stop::Inconsistent { table: self.table.name(), tree: index.number }),
+                };
+            }
+            if std::mem::take(&mut self.locked) {
+                session.unlock(&rows, named);
+            }
+            let Some(pk) = other else { return Err(Stop::NotFound) };
+            named.clear();
+            named.extend_from_slice(pk);
         }
-        // The key of a non-unique entry ends with the primary key; a unique one may have passed to another row.
-        Ok(!self.unique || crate::unique::primary_key(self.core.value()?) == Some(pk))
+    }
+
+    /// The newest committed value (or this transaction's own) of the entry that the cursor stands on, which may be another transaction's. Stays
+    /// readable until the session looks for a key in that tree again.
+    pub fn committed<'s>(&self, session: &'s mut Session) -> Result<&'s [u8]> {
+        let tree = self.tree();
+        if !session.probe(tree, self.core.key())? {
+            return Err(Stop::NotFound);
+        }
+        session.probed(tree)
     }
 
     /// The row last returned did not match: its lock is given back at READ COMMITTED, if this cursor took it.

@@ -105,6 +105,8 @@ pub struct TableCursor {
     pub(crate) passed: usize,
     /// The end of the range that is being locked.
     pub(crate) reach: Vec<u8>,
+    /// Primary key of the row that is fetched for an index's entry.
+    pub(crate) named: Vec<u8>,
     /// Whether the last read took the lock of the row it returned.
     pub(crate) locked: bool,
     /// The scan cannot return anything.
@@ -130,6 +132,7 @@ impl TableCursor {
             ranges: Ranges::None,
             passed: 0,
             reach: Vec::new(),
+            named: Vec::new(),
             locked: false,
             nothing: true,
         })

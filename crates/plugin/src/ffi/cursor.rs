@@ -180,6 +180,24 @@ pub unsafe extern "C" fn teak_fetch_row(
     }
 }
 
+/// `teak_cursor_committed`
+#[no_mangle]
+pub unsafe extern "C" fn teak_cursor_committed(
+    session: *const SessionHandle,
+    index: *const CursorHandle,
+    out: *mut RawEntryView,
+) -> Status {
+    // SAFETY: the handles are open, the result writable.
+    unsafe {
+        with_session(session, |session| {
+            let index = &index.as_ref().ok_or(Stop::Misuse("no index cursor"))?.cursor;
+            let value = index.committed(session)?;
+            put(out, RawEntryView { key: RawBytes::of(index.key()), value: RawBytes::of(value) });
+            Ok(())
+        })
+    }
+}
+
 /// `teak_cursor_unlock_row`
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_unlock_row(session: *const SessionHandle, row: *mut CursorHandle) {
