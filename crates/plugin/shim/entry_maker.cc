@@ -16,6 +16,7 @@ EntryMaker::~EntryMaker() {
 teak_status EntryMaker::take(teak_feed* feed, teak_bytes pk, teak_bytes row) {
     uchar* record = record_.data();
     if (!plan_.rows->unpack(row, record, &blobs_, plan_.columns)) return TEAK_CORRUPT;
+    if (pk.len > plan_.primary->max_size()) return TEAK_CORRUPT;
     if (!plan_.primary->hidden() && !plan_.primary->decode(pk, record)) return TEAK_CORRUPT;
     for (uint32_t part = 0; part < indexes_.size(); part++) {
         teak_entry entry;
