@@ -4,7 +4,8 @@
 #
 # Those in tests/sql/own/ are about what only Teak has; their outputs must be the .result files beside them.
 #
-# usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, those in own/, and tests/sql/sessions.py
+# usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, those in own/, tests/sql/sessions.py, and
+# tests/sql/all_collations.py for one character set a language; collations_all: for all
 # Leaves the outputs in build/sql/<name>.{teak,innodb,diff} and the server's log in build/sql/error.log.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -57,7 +58,7 @@ run_one() {
 passed=0 failed=0
 if [ $# -gt 0 ]; then names=("$@"); else names=(); for f in tests/sql/*.sql; do names+=("$(basename "$f" .sql)"); done; fi
 for name in "${names[@]}"; do
-    case $name in sessions | own) continue ;; esac
+    case $name in sessions | own | collations_all) continue ;; esac
     run_one "tests/sql/$name.sql" InnoDB "$work/$name.innodb"
     run_one "tests/sql/$name.sql" Teak "$work/$name.teak"
     if diff -u "$work/$name.innodb" "$work/$name.teak" >"$work/$name.diff"; then
@@ -86,6 +87,9 @@ own() {
 if [ $# -eq 0 ] || [ "$*" = own ]; then own; fi
 if [ $# -eq 0 ]; then
     python3 tests/sql/sessions.py "$socket" "$work" || failed=$((failed + 1))
+    /usr/bin/python3 tests/sql/all_collations.py "$socket" || failed=$((failed + 1))
+elif [ "$*" = collations_all ]; then
+    /usr/bin/python3 tests/sql/all_collations.py "$socket" --all || failed=1
 elif [ "$*" = sessions ]; then
     python3 tests/sql/sessions.py "$socket" "$work" || failed=1
 fi

@@ -135,6 +135,9 @@ class ha_teak final : public handler {
     int fail(teak_status status) { return teak::error_code(status, ha_thd()); }
     /* Opens the core's table, again if another handler truncated it. */
     int open_table();
+    int open_core_table();
+    bool has_cut_keys() const;
+    int make_codecs();
     void close_table();
     /* Session, transaction, statement and table handle are there; to be called at the start of each statement. */
     int prepare_statement(THD* thd);

@@ -95,7 +95,7 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
     std::vector<uint32_t> trees;
     std::vector<KEY*> keys;
     int error = ready();
-    if (!error && !primary.init(altered)) error = HA_ERR_UNSUPPORTED;
+    if (!error && !primary.init(altered, meta_.encoding)) error = HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < info->index_add_count && !error; i++) {
         uint index = 0;
         while (index < altered->s->keys && !same_name(altered->key_info[index], added_key(info, i)))

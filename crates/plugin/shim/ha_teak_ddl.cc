@@ -2,6 +2,7 @@
   Tables: create, open, drop, rename, truncate, and what the optimizer asks about them.
 */
 #include "ha_teak.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace teak;
@@ -177,22 +178,45 @@ TableShare* ha_teak::shared() {
     return share;
 }
 
-int ha_teak::open_table() {
+int ha_teak::open_core_table() {
     table_generation_ = share_->generation.load();
     teak_status status =
         teak_table_open(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), &table_);
     if (status != TEAK_OK) return error_code(status, ha_thd());
     if (temporary_) teak_table_show_to_older_snapshots(table_);
-    int error = map_trees();
+    if (meta_.parse(teak_table_meta(table_)) && teak_table_trees(table_) == 1 + meta_.indexes.size()) return 0;
+    close_table();
+    return HA_ERR_TABLE_DEF_CHANGED;
+}
+
+int ha_teak::open_table() {
+    int error = open_core_table();
+    if (!error) error = map_trees();
     if (error) close_table();
     return error;
+}
+
+/* What is made of the table's definition: how its keys and rows are laid over trees. */
+int ha_teak::make_codecs() {
+    if (!primary_.init(table, meta_.encoding)) return HA_ERR_UNSUPPORTED;
+    rows_.init(table, primary_.restored_columns());
+    indexes_.clear();
+    indexes_.resize(table->s->keys);
+    entry_buffers_.clear();
+    for (uint i = 0; i < table->s->keys; i++) {
+        entry_buffers_.emplace_back(new EntryBuffers);
+        if (i != table->s->primary_key && !indexes_[i].init(table, i, &primary_)) return HA_ERR_UNSUPPORTED;
+    }
+    old_entries_.resize(table->s->keys);
+    new_entries_.resize(table->s->keys);
+    current_pk_.resize(primary_.max_size());
+    pk_scratch_.resize(primary_.max_size());
+    return 0;
 }
 
 /* Finds each index's tree. Trees that no index has are left from an ALTER: of an index that was dropped, or that was to be added when the
    server was killed. */
 int ha_teak::map_trees() {
-    if (!meta_.parse(teak_table_meta(table_)) || teak_table_trees(table_) != 1 + meta_.indexes.size())
-        return HA_ERR_TABLE_DEF_CHANGED;
     trees_.assign(table->s->keys, 0);
     disabled_indexes_ = 0;
     unbuilt_unique_ = MAX_KEY;
@@ -250,22 +274,15 @@ int ha_teak::open(const char* name, int, uint) {
     teak_bytes core_name = table_name(name);
     name_.assign(reinterpret_cast<const char*>(core_name.data), core_name.len);
     temporary_ = table->s->tmp_table != NO_TMP_TABLE;
-    if (!primary_.init(table)) return HA_ERR_UNSUPPORTED;
-    rows_.init(table, primary_.restored_columns());
-    indexes_.clear();
-    indexes_.resize(table->s->keys);
-    entry_buffers_.clear();
-    for (uint i = 0; i < table->s->keys; i++) {
-        entry_buffers_.emplace_back(new EntryBuffers);
-        if (i != table->s->primary_key && !indexes_[i].init(table, i, &primary_)) return HA_ERR_UNSUPPORTED;
+    int error = open_core_table();
+    if (!error) error = make_codecs();
+    if (!error) error = map_trees();
+    if (error) {
+        close_table();
+        return error;
     }
-    old_entries_.resize(table->s->keys);
-    new_entries_.resize(table->s->keys);
-    current_pk_.resize(primary_.max_size());
-    pk_scratch_.resize(primary_.max_size());
     key_used_on_scan = table->s->primary_key; /* an UPDATE of it must not meet its own rows again */
     ref_length = static_cast<uint>(primary_.max_size() + 2);
-    if (int error = open_table()) return error;
     info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
     return 0;
 }
@@ -280,7 +297,7 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     THD* thd = ha_thd();
     if (int error = check_create_options(thd, info)) return error;
     PrimaryCodec primary;
-    if (!primary.init(form)) return HA_ERR_UNSUPPORTED;
+    if (!primary.init(form, KeyEncoding::AllWeights)) return HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < form->s->keys; i++) {
         IndexCodec index;
         if (i != form->s->primary_key && !index.init(form, i, &primary)) return HA_ERR_UNSUPPORTED;
@@ -487,6 +504,16 @@ double ha_teak::read_time(uint index, uint ranges, ha_rows rows) {
     return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan;
 }
 
+/* Keys from before all weights were kept: to be built anew. */
+bool ha_teak::has_cut_keys() const {
+    auto is_cut = [](const KeyCodec& key) {
+        return std::any_of(key.parts().begin(), key.parts().end(),
+                           [](const KeyPartCodec& part) { return part.outdated; });
+    };
+    return is_cut(primary_.key()) ||
+           std::any_of(indexes_.begin(), indexes_.end(), [&](const IndexCodec& index) { return is_cut(index.key()); });
+}
+
 int ha_teak::check(THD* thd, HA_CHECK_OPT*) {
     if (unbuilt_unique_ != MAX_KEY) {
         push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE, "Teak: %s",
@@ -494,7 +521,7 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT*) {
         return HA_ADMIN_CORRUPT;
     }
     teak_status status = teak_table_check(table_);
-    if (status == TEAK_OK) return HA_ADMIN_OK;
+    if (status == TEAK_OK) return has_cut_keys() ? HA_ADMIN_NEEDS_ALTER : HA_ADMIN_OK;
     char text[512];
     teak_last_error(text, sizeof text);
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE, "Teak: %s", text);

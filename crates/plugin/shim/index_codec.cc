@@ -13,13 +13,14 @@ bool same_layout(const KeyPartCodec& a, const KeyPartCodec& b) {
 
 } // namespace
 
-bool PrimaryCodec::init(const TABLE* table) {
+bool PrimaryCodec::init(const TABLE* table, KeyEncoding encoding) {
+    encoding_ = encoding;
     uint pk = table->s->primary_key;
     restored_.assign(table->s->fields, false);
     hidden_ = pk == MAX_KEY;
     if (hidden_) return true;
     const KEY* key = &table->key_info[pk];
-    if (!key_.add_parts(table, key, key->user_defined_key_parts)) return false;
+    if (!key_.add_parts(table, key, key->user_defined_key_parts, encoding)) return false;
     key_.finish();
     for (const KeyPartCodec& part : key_.parts())
         if (part.restorable) {
@@ -51,7 +52,7 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
     primary_ = primary;
     unique_ = (info->flags & HA_NOSAME) && info->algorithm != HA_KEY_ALG_LONG_HASH;
     user_parts_ = info->user_defined_key_parts;
-    if (!key_.add_parts(table, info, user_parts_)) return false;
+    if (!key_.add_parts(table, info, user_parts_, primary->encoding())) return false;
     std::vector<bool> known(table->s->fields, false), imaged(table->s->fields, false);
     auto note = [&](const KeyPartCodec& part) {
         if (part.restorable)

@@ -24,7 +24,8 @@ constexpr size_t kRowIdBytes = 8;
 /* The key of the row tree: the declared primary key or a hidden row id. */
 class PrimaryCodec {
   public:
-    bool init(const TABLE* table);
+    bool init(const TABLE* table, KeyEncoding encoding);
+    KeyEncoding encoding() const { return encoding_; }
     bool hidden() const { return hidden_; }
     size_t max_size() const { return hidden_ ? kRowIdBytes : key_.max_size(); }
     const KeyCodec& key() const { return key_; }
@@ -41,6 +42,7 @@ class PrimaryCodec {
   private:
     KeyCodec key_;
     std::vector<bool> restored_;
+    KeyEncoding encoding_ = KeyEncoding::AllWeights;
     bool hidden_ = true;
     bool decodes_ = false;
 };

@@ -21,36 +21,35 @@ void complement(uchar* from, const uchar* to) {
         *from = static_cast<uchar>(~*from);
 }
 
-uchar* encode_units_padded(const KeyPartCodec& part, uchar* to, const uchar* w, size_t n) {
-    const size_t u = part.unit;
-    while (n >= u && memcmp(w + n - u, part.special, u) == 0)
+uchar* encode_units_padded(size_t u, const uchar* special, uchar* to, const uchar* w, size_t n) {
+    while (n >= u && memcmp(w + n - u, special, u) == 0)
         n -= u;
     const uchar* end = w + n;
     uchar run_flag = 0; /* of the run of spaces we are in; 0 = not in one */
     while (w < end) {
         size_t left = static_cast<size_t>(end - w);
         if (left < u) { /* no collation does this; keep the order sane anyway */
-            memcpy(to, part.special, u);
+            memcpy(to, special, u);
             memcpy(to, w, left);
             to += u;
             break;
         }
         memcpy(to, w, u);
         to += u;
-        if (memcmp(w, part.special, u) == 0) {
+        if (memcmp(w, special, u) == 0) {
             if (run_flag == 0) {
                 const uchar* next = w + u;
-                while (static_cast<size_t>(end - next) >= u && memcmp(next, part.special, u) == 0)
+                while (static_cast<size_t>(end - next) >= u && memcmp(next, special, u) == 0)
                     next += u;
                 size_t rest = std::min<size_t>(u, static_cast<size_t>(end - next));
-                run_flag = memcmp(next, part.special, rest) < 0 ? kBelowSpaces : kAboveSpaces;
+                run_flag = memcmp(next, special, rest) < 0 ? kBelowSpaces : kAboveSpaces;
             }
             *to++ = run_flag;
         } else
             run_flag = 0;
         w += u;
     }
-    memcpy(to, part.special, u);
+    memcpy(to, special, u);
     to += u;
     *to++ = kEndSpaces;
     return to;
@@ -75,24 +74,67 @@ uchar* encode_units_zero(size_t u, uchar* to, const uchar* w, size_t n) {
     return to;
 }
 
-void describe_string(KeyPartCodec* part, const Field* field) {
+/* Collations that give the weights of all their levels one after the other, whatever they are asked for. */
+bool has_one_sequence(CHARSET_INFO* cs) { return (cs->state & MY_CS_STRNXFRM_BAD_NWEIGHTS) != 0; }
+
+/*
+  Big5 by Chinese rules compares the codes of characters of two bytes, while its strnxfrm gives what is the same for all that are written with as
+  many strokes.
+*/
+bool compares_codes(CHARSET_INFO* cs) { return strcmp(cs->cs_name.str, "big5") == 0 && !(cs->state & MY_CS_BINSORT); }
+
+/* Whether keys of KeyEncoding::CutWeights had something else than what the collation compares. */
+bool was_cut(CHARSET_INFO* cs) { return cs->levels_for_order > 1 || has_one_sequence(cs) || compares_codes(cs); }
+
+size_t codes_of(CHARSET_INFO* cs, uchar* to, const uchar* text, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        if (cs->charlen(text + i, text + length) == 2) {
+            to[i] = text[i];
+            i++;
+            to[i] = text[i];
+        } else
+            to[i] = cs->sort_order[text[i]];
+    }
+    return length;
+}
+
+/* False: a collation with longer weights than keys can hold. */
+bool describe_levels(KeyPartCodec* part) {
+    CHARSET_INFO* cs = part->charset;
+    const bool several = cs->levels_for_order > 1 && !has_one_sequence(cs);
+    uchar space[8], weight[64];
+    memset(space, 0, sizeof space);
+    cs->fill(reinterpret_cast<char*>(space), cs->mbminlen, ' ');
+    for (uint i = 0; i < (several ? MY_STRXFRM_NLEVELS : 1); i++) {
+        if (several && !(cs->levels_for_order >> i & 1)) continue;
+        KeyPartCodec::Level& level = part->level[part->levels];
+        level.flags = several ? MY_STRXFRM_LEVEL1 << i : 0;
+        /* What is left of a CHAR is compared to its full length. */
+        level.padded = !has_one_sequence(cs) && (part->pad_space || (part->levels > 0 && part->length_bytes));
+        size_t n = has_one_sequence(cs) ? 1 : cs->strnxfrm(weight, sizeof weight, 1, space, cs->mbminlen, level.flags);
+        if (n < 1 || n > sizeof level.special) n = 1;
+        if (part->levels == 0) part->unit = static_cast<uint8_t>(n);
+        if (n != part->unit) return false;
+        if (level.padded) memcpy(level.special, weight, n);
+        part->levels++;
+    }
+    part->level_size = static_cast<uint>(weights_bound(cs, part->length) / part->levels + 1);
+    return true;
+}
+
+bool describe_string(KeyPartCodec* part, const Field* field, KeyEncoding encoding) {
     CHARSET_INFO* cs = field->charset();
     part->charset = cs;
     part->characters = cs->mbmaxlen > 1 || part->prefix ? part->length / cs->mbmaxlen : 0;
     part->pad_space = !(cs->state & MY_CS_NOPAD);
-    if (cs->levels_for_order > 1 || (cs->state & MY_CS_STRNXFRM_BAD_NWEIGHTS)) {
+    part->outdated = encoding == KeyEncoding::CutWeights && was_cut(cs);
+    part->by_codes = compares_codes(cs) && !part->outdated;
+    if (part->outdated && !compares_codes(cs)) {
         part->kind = PartKind::Weights;
-        return;
+        return true;
     }
     part->kind = PartKind::String;
-    uchar space[8], weight[64];
-    memset(space, 0, sizeof space);
-    cs->fill(reinterpret_cast<char*>(space), cs->mbminlen, ' ');
-    size_t n = cs->strnxfrm(weight, sizeof weight, 1, space, cs->mbminlen, 0);
-    if (n < 1 || n > sizeof part->special) n = 1;
-    part->unit = static_cast<uint8_t>(n);
-    memset(part->special, 0, sizeof part->special);
-    if (part->pad_space) memcpy(part->special, weight, n);
+    return describe_levels(part);
 }
 
 /* Fixed size of padded weights: what a full column gives. */
@@ -103,6 +145,19 @@ uint weights_size(const KeyPartCodec& part) {
     if (part.charset->state & MY_CS_STRNXFRM_BAD_NWEIGHTS) return static_cast<uint>(buffer.size());
     return static_cast<uint>(
         part.charset->strnxfrm(buffer.data(), buffer.size(), characters, &nothing, 0, MY_STRXFRM_PAD_WITH_SPACE));
+}
+
+/* Behind the end of one level's units, nullptr if there is none. */
+const uchar* skip_units(const KeyPartCodec::Level& level, size_t u, uchar flip, const uchar* from, const uchar* end) {
+    const uchar stop = level.padded ? kEndSpaces : kEndZero;
+    while (static_cast<size_t>(end - from) > u) {
+        bool is_special = true;
+        for (size_t i = 0; i < u; i++)
+            is_special &= (from[i] ^ flip) == level.special[i];
+        from += u;
+        if (is_special && (*from++ ^ flip) == stop) return from;
+    }
+    return nullptr;
 }
 
 } // namespace
@@ -137,7 +192,7 @@ bool KeyPartCodec::differs(const uchar* a, const uchar* b) const {
     return n_a != n_b || (n_a != 0 && memcmp(data_a, data_b, n_a) != 0);
 }
 
-bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count) {
+bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count, KeyEncoding encoding) {
     for (uint i = 0; i < count; i++) {
         const KEY_PART_INFO& info = key->key_part[i];
         const Field* field = info.field;
@@ -154,6 +209,10 @@ bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count) {
         part.is_blob = (field->flags & BLOB_FLAG) != 0;
         part.prefix = part.is_blob || field->key_length() != info.length;
         part.restorable = !part.prefix;
+        if (part.is_blob)
+            part.length_bytes = static_cast<uint8_t>(static_cast<const Field_blob*>(field)->pack_length_no_ptr());
+        else if (field->real_type() == MYSQL_TYPE_VARCHAR)
+            part.length_bytes = static_cast<uint8_t>(static_cast<const Field_varstring*>(field)->length_bytes);
         switch (field->key_type()) {
         case HA_KEYTYPE_SHORT_INT:
         case HA_KEYTYPE_INT24:
@@ -185,16 +244,12 @@ bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count) {
         case HA_KEYTYPE_TEXT:
         case HA_KEYTYPE_VARTEXT1:
         case HA_KEYTYPE_VARTEXT2:
-            describe_string(&part, field);
+            if (!describe_string(&part, field, encoding)) return false;
             part.restorable = false;
             break;
         default:
             return false; /* the decimals of MySQL 4.1, which no statement creates any more */
         }
-        if (part.is_blob)
-            part.length_bytes = static_cast<uint8_t>(static_cast<const Field_blob*>(field)->pack_length_no_ptr());
-        else if (field->real_type() == MYSQL_TYPE_VARCHAR)
-            part.length_bytes = static_cast<uint8_t>(static_cast<const Field_varstring*>(field)->length_bytes);
         switch (part.kind) {
         case PartKind::Integer:
         case PartKind::Raw:
@@ -206,8 +261,8 @@ bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count) {
             part.max_size = 2 * part.length + 2;
             break;
         case PartKind::String: {
-            size_t bytes = weights_bound(part.charset, part.length);
-            part.max_size = static_cast<uint>(bytes + bytes / part.unit + 2 * part.unit + 2);
+            const uint one = part.level_size + part.level_size / part.unit + 2 * part.unit + 2;
+            part.max_size = part.levels * one;
             break;
         }
         case PartKind::Weights:
@@ -229,7 +284,7 @@ void KeyCodec::finish() {
         max_size_ += part.max_size;
         fixed_size_ += part.fixed_size;
         if (part.fixed_size == 0 || part.null_mask) fixed = false;
-        if (part.charset) scratch = std::max(scratch, weights_bound(part.charset, part.length));
+        scratch = std::max<size_t>(scratch, part.level_size);
     }
     if (!fixed) fixed_size_ = 0;
     weights_.resize(scratch);
@@ -285,9 +340,15 @@ uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* d
         return to + part.fixed_size;
     }
     if (part.pad_space && length) length = cs->lengthsp(reinterpret_cast<const char*>(data), length);
-    size_t n = cs->strnxfrm(weights_.data(), weights_.size(), static_cast<uint>(weights_.size()), data, length, 0);
-    if (part.pad_space) return encode_units_padded(part, to, weights_.data(), n);
-    return encode_units_zero(part.unit, to, weights_.data(), n);
+    for (uint i = 0; i < part.levels; i++) {
+        const KeyPartCodec::Level& level = part.level[i];
+        size_t n = part.by_codes
+                       ? codes_of(cs, weights_.data(), data, length)
+                       : cs->strnxfrm(weights_.data(), part.level_size, part.level_size, data, length, level.flags);
+        to = level.padded ? encode_units_padded(part.unit, level.special, to, weights_.data(), n)
+                          : encode_units_zero(part.unit, to, weights_.data(), n);
+    }
+    return to;
 }
 
 uchar* KeyCodec::encode_record(uchar* to, const uchar* record, uint count) const {
@@ -348,19 +409,11 @@ const uchar* KeyCodec::skip_part(const KeyPartCodec& part, const uchar* from, co
         if ((*from++ ^ flip) == kNull) return from;
     }
     if (part.fixed_size) return static_cast<size_t>(end - from) >= part.fixed_size ? from + part.fixed_size : nullptr;
-    const bool padded = part.kind == PartKind::String && part.pad_space;
-    const size_t u = part.kind == PartKind::String ? part.unit : 1;
-    static const uchar zero[4] = {0, 0, 0, 0};
-    const uchar* special = padded ? part.special : zero;
-    const uchar stop = padded ? kEndSpaces : kEndZero;
-    while (static_cast<size_t>(end - from) > u) {
-        bool is_special = true;
-        for (size_t i = 0; i < u; i++)
-            is_special &= (from[i] ^ flip) == special[i];
-        from += u;
-        if (is_special && (*from++ ^ flip) == stop) return from;
-    }
-    return nullptr;
+    static const KeyPartCodec::Level binary{};
+    if (part.kind == PartKind::Binary) return skip_units(binary, 1, flip, from, end);
+    for (uint i = 0; i < part.levels && from; i++)
+        from = skip_units(part.level[i], part.unit, flip, from, end);
+    return from;
 }
 
 const uchar* KeyCodec::decode_part(const KeyPartCodec& part, const uchar* from, const uchar* end, uchar* record) {

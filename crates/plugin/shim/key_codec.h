@@ -13,12 +13,14 @@
       raw       n bytes as in the record (DECIMAL, DATETIME(n), TIMESTAMP(n), TIME(n), YEAR, BIT, BINARY(n), UUID, INET)
       float     big-endian IEEE with the sign bit flipped, negative ones complemented; -0 as 0
       binary    VARBINARY, BLOB prefix: bytes, 00 as 00 01, closed by 00 00
-      string    weights of the collation in units of u bytes (u = length of the space's weight), space as below
-      weights   collations with several levels: their weights padded to the column's length, fixed size
+      string    for each level of the collation all its weights, in units of u bytes (u = length of the space's weight), space as below
+      weights   in tables with KeyEncoding::CutWeights, collations of several levels: as many weights as the column has characters, fixed size
 
   A string under PAD SPACE loses its trailing spaces; the end is the space's weight and 02; a space inside is followed by 01 if what
   comes behind its run is smaller than a space, else by 03. So the end compares with any other weight like the endless spaces that
-  the collation imagines. Under NOPAD the special unit is zero (followed by 01 inside and by 00 at the end), as for binary.
+  the collation imagines. Under NOPAD the special unit is zero (followed by 01 inside and by 00 at the end), as for binary; but of several
+  levels only the first is compared without padding (and all of a CHAR). The two old Czech collations, whose levels follow each other without a gap, are
+  written like NOPAD after the trailing spaces are gone.
 
   All bytes of a DESC part, its marker included, are complemented.
 */
@@ -33,6 +35,12 @@ namespace teak {
 /* What follows the special unit at the end of a part: of a binary one or one under NOPAD, and under PAD SPACE. */
 constexpr uchar kEndZero = 0, kEndSpaces = 2;
 
+/* How the keys of a table are encoded; stands in its metadata (table_meta.h). */
+enum class KeyEncoding : uint8_t {
+    CutWeights = 1, /* until 2026-11: what does not fit is cut, so that different texts may have one key */
+    AllWeights = 2
+};
+
 enum class PartKind : uint8_t { Integer, Raw, Float, Binary, String, Weights };
 
 /* One column of one key: where it is in a record and how it is encoded. */
@@ -44,11 +52,20 @@ struct KeyPartCodec {
     bool restorable; /* the encoded bytes give the column back */
     bool is_blob;
     uint8_t length_bytes; /* VARCHAR 1 or 2, BLOB 1..4, else 0: what precedes the data in a record */
-    uint8_t unit;         /* String: bytes of one weight */
-    uint8_t special[4];   /* String: the unit that needs an escape */
-    bool pad_space;       /* String */
-    uint fieldnr;         /* index into table->field */
-    uint offset;          /* of the column in a record */
+    struct Level {
+        uint flags;         /* what strnxfrm is asked for */
+        bool padded;        /* compared as if it went on with spaces */
+        uint8_t special[4]; /* the unit that needs an escape */
+    };
+    uint8_t unit;   /* String: bytes of one weight */
+    uint8_t levels; /* String: how many there are */
+    Level level[MY_STRXFRM_NLEVELS];
+    uint level_size; /* String: bytes of one level's weights at most */
+    bool pad_space;  /* String: spaces at the end do not count */
+    bool by_codes;   /* String: the weights are the text's bytes, but for characters of one byte */
+    bool outdated;   /* KeyEncoding::CutWeights has less of it than the collation compares */
+    uint fieldnr;    /* index into table->field */
+    uint offset;     /* of the column in a record */
     uint null_offset;
     uint8_t null_mask; /* 0: NOT NULL */
     uint length;       /* bytes of data at most (the key part's length) */
@@ -68,7 +85,7 @@ struct KeyPartCodec {
 class KeyCodec {
   public:
     /* Adds the first `parts` parts of a key. False: a type that keys cannot hold. */
-    bool add_parts(const TABLE* table, const KEY* key, uint parts);
+    bool add_parts(const TABLE* table, const KEY* key, uint parts, KeyEncoding encoding);
     /* Adds one part that is already described (of the primary key). */
     void add_part(const KeyPartCodec& part) { parts_.push_back(part); }
     /* To be called once, when all parts are there. */

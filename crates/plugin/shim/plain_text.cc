@@ -10,7 +10,7 @@ constexpr uint kAscii = 128;
 PlainText::PlainText(const KeyPartCodec& part) : part_(part) {
     CHARSET_INFO* cs = part.charset;
     if (part.kind != PartKind::String || part.prefix || part.is_blob || part.unit > 2 || cs->mbminlen != 1 || cs->uca ||
-        cs->levels_for_order > 1)
+        part.levels > 1 || part.level[0].padded != part.pad_space)
         return;
     uchar weights[kAscii] = {};
     for (uint c = 0; c < kAscii; c++) {
@@ -82,7 +82,7 @@ bool PlainText::restore(const uchar* from, const uchar* end, const uchar** capit
     const uchar flip = part_.descending ? 0xff : 0;
     const uint u = part_.unit;
     const uchar stop = part_.pad_space ? kEndSpaces : kEndZero;
-    const uchar special = part_.pad_space ? part_.special[u - 1] : 0;
+    const uchar special = part_.pad_space ? part_.level[0].special[u - 1] : 0;
     uchar* to = record + part_.offset;
     uchar* text = to + part_.length_bytes;
     if (part_.null_mask) from++;

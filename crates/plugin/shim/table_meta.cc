@@ -48,17 +48,20 @@ bool TableMeta::parse(teak_bytes bytes) {
     if (bytes.len < kHeadBytes || memcmp(bytes.data, kName, sizeof kName) != 0) return false;
     const uchar version = bytes.data[sizeof kName];
     const uchar* at = bytes.data + kHeadBytes;
-    size_t rest = bytes.len - kHeadBytes;
+    const uchar* const end = bytes.data + bytes.len;
     memset(definition, 0, sizeof definition);
+    encoding = KeyEncoding::CutWeights;
     if (version == kVersion) {
-        if (rest < sizeof definition) return false;
+        if (static_cast<size_t>(end - at) < sizeof definition + 1) return false;
         memcpy(definition, at, sizeof definition);
         at += sizeof definition;
-        rest -= sizeof definition;
+        if (*at < static_cast<uchar>(KeyEncoding::CutWeights) || *at > static_cast<uchar>(KeyEncoding::AllWeights))
+            return false;
+        encoding = static_cast<KeyEncoding>(*at++);
     } else if (version != kVersionWithoutDefinition)
         return false;
-    if (rest % kIndexBytes) return false;
-    for (; rest; at += kIndexBytes, rest -= kIndexBytes)
+    if (static_cast<size_t>(end - at) % kIndexBytes) return false;
+    for (; at < end; at += kIndexBytes)
         indexes.push_back({uint8korr(at), (at[8] & kDisabled) != 0});
     return true;
 }
@@ -67,6 +70,7 @@ std::vector<uchar> TableMeta::encode() const {
     std::vector<uchar> bytes(kName, kName + sizeof kName);
     bytes.push_back(kVersion);
     bytes.insert(bytes.end(), definition, definition + sizeof definition);
+    bytes.push_back(static_cast<uchar>(encoding));
     for (const Index& index : indexes) {
         uchar entry[kIndexBytes];
         int8store(entry, index.name);

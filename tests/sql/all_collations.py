@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Every collation of the server: an index against a scan, and Teak against InnoDB.
+
+usage: all_collations.py SOCKET [--all] [NAME...]
+
+The texts are short and chosen to be awkward: spaces at the end and inside, capitals, accents, letters that expand (sharp s, ligatures), letters
+that contract or are ignored, and what is below a space. Texts that a character set cannot hold are left out. A language's collation is the same
+in all character sets of Unicode, and its variants (accents, case, padding) differ as those of the root: without --all the languages are tried in utf8mb4
+only, those of uca1400 in two variants. Prints what differs and 'collations: N passed, N failed'.
+"""
+
+import argparse
+import sys
+
+import pymysql
+
+TEXTS = [
+    "", " ", "  ", "a", "A", "a ", "A ", "a  b", "a b", "a\tb", "a\t", "a!", "ab", "aB", "Ab", "ab ", "aa", "aA", "aaa", "b", "ae", "AE", "æ", "Æ",
+    "ä", "Ä", "á", "à", "ǎ", "aé", "é", "e", "É", "ss", "ß", "SS", "sS", "ßa", "ßb", "ssa", "ßß", "ssss", "s", "st", "ﬆ", "ff", "ﬀ", "ﬃ", "ffi", "ij", "ĳ",
+    "dz", "dž", "ǆ", "Dž", "ch", "c", "ch ", "cz", "ll", "lz", "č", "C", "ñ", "n", "ŉ", "o", "ö", "oe", "œ", "ø", "z", "ž", "Ž", "zz", "ø ", "þ", "th", "i", "ı", "I", "İ",
+    "1", "10", "2", "½", "-", "a-b", "a'b", "a\u00adb", "a\u0301", "\u0301", "ﷺ", "中", "日", "天", "一", "丁", "あ", "ア", "ｱ", "か", "が", "к", "К", "ё", "е", "ก", "เก", "กเ", "א", "ب",
+]
+# What ranges and patterns are made of.
+PROBES = ["", "a", "A", "a ", "ab", "ae", "ss", "ß", "e", "ch", "z", "č", "dž", "ﬀ"]
+# Columns: the last is so short that weights of long expansions do not fit if they are cut.
+COLUMNS = ["VARCHAR(10)", "CHAR(6)", "VARCHAR(2)"]
+
+
+UNICODE = ("ucs2", "utf8mb3", "utf8mb4", "utf16", "utf32")
+# The words in a collation's name that are no language.
+GENERAL = {"ai", "as", "ci", "cs", "nopad", "bin", "general", "mysql500", "unicode", "520", "uca1400"}
+
+
+def chosen(rows, everything):
+    """The collations to try, as (character set, collation)."""
+    for charset, collation in rows:
+        suffix = collation[len(charset) + 1:]
+        by_language = charset in UNICODE and not GENERAL.issuperset(suffix.split("_"))
+        variant = "uca1400" not in suffix or suffix.endswith(("nopad_as_ci", "_as_cs")) and not suffix.endswith("nopad_as_cs")
+        if everything or not by_language or (charset == "utf8mb4" and variant):
+            yield charset, collation
+
+
+class Tester:
+    def __init__(self, connection):
+        self.cursor = connection.cursor()
+
+    def run(self, statement):
+        self.cursor.execute(statement)
+        return self.cursor.fetchall()
+
+    def texts(self, charset):
+        """Those that the character set can hold, by number, as SQL."""
+        cases = [(number, f"CONVERT({self.quote(text)} USING {charset})") for number, text in enumerate(TEXTS)]
+        kept = self.run(" UNION ALL ".join(
+            f"SELECT {number}, HEX({text}), CONVERT(CONVERT({text} USING utf8mb4) USING utf8mb4) = BINARY {self.quote(TEXTS[number])}" for number, text in cases))
+        return [(number, code) for number, code, same in kept if same]
+
+    @staticmethod
+    def quote(text):
+        return f"_utf8mb4 X'{text.encode().hex()}'" if text else "_utf8mb4''"
+
+    def table(self, name, engine, column, charset, collation, keys):
+        self.run(f"CREATE OR REPLACE TABLE {name} (id INT PRIMARY KEY, c {column} CHARACTER SET {charset} COLLATE {collation}, {keys}) ENGINE={engine}")
+
+    def answers(self, engine, column, charset, collation, texts):
+        """What the engine answers, and where its index and its scan disagree."""
+        literals = {number: f"_{charset} X'{code}'" for number, code in texts}
+        rows = ", ".join(f"({number}, {literal})" for number, literal in literals.items())
+        self.table("k", engine, column, charset, collation, "KEY c (c), KEY d (c DESC)")
+        self.run(f"INSERT IGNORE INTO k VALUES {rows}, (1000, NULL)")
+        self.table("u", engine, column, charset, collation, "UNIQUE KEY (c)")
+        self.run(f"INSERT IGNORE INTO u VALUES {rows}")
+        found, wrong = {}, []
+        found["unique"] = self.run("SELECT id, HEX(c) FROM u ORDER BY id")
+        found["order"] = self.run("SELECT id FROM k FORCE INDEX (c) WHERE c IS NOT NULL ORDER BY c, id")
+        found["texts"] = self.run("SELECT id, HEX(c) FROM k FORCE INDEX (c) WHERE c >= '' OR c < '' ORDER BY id")
+
+        def both(name, select):
+            by_index = self.run(select.replace("{}", "FORCE INDEX (c)"))
+            by_scan = self.run(select.replace("{}", "IGNORE INDEX (c, d)"))
+            descending = self.run(select.replace("{}", "FORCE INDEX (d)"))
+            found[name] = by_index
+            if not by_index == by_scan == descending:
+                wrong.append((name, by_index, by_scan, descending))
+
+        both("equal", "SELECT a.id, b.id FROM k a STRAIGHT_JOIN k b {} ON b.c = a.c ORDER BY a.id, b.id")
+        conditions = []
+        known = {TEXTS[number]: literal for number, literal in literals.items()}
+        for probe in PROBES:
+            if probe not in known:
+                continue
+            text = f"{known[probe]} COLLATE {collation}"
+            conditions += [f"c {operator} {text}" for operator in ("=", "<", ">=")]
+            conditions.append(f"c LIKE CONCAT({known[probe]}, CONVERT('%' USING {charset})) COLLATE {collation}")
+        conditions.append(f"c BETWEEN {known['a']} AND {known['ab']}")
+        numbered = list(enumerate(conditions))
+        both("ranges", " UNION ALL ".join(f"SELECT {number} n, GROUP_CONCAT(id ORDER BY id) g FROM k {{}} WHERE {condition}" for number, condition in numbered))
+        self.conditions = conditions
+        return found, wrong
+
+
+def describe(name, ours, theirs, conditions):
+    """The first row in which two answers differ."""
+    for ours_row, theirs_row in zip(ours, theirs):
+        if ours_row != theirs_row:
+            text = f" ({conditions[ours_row[0]]})" if name == "ranges" else ""
+            return f"{ours_row} and {theirs_row}{text}"
+    return f"{len(ours)} and {len(theirs)} rows"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("socket")
+    parser.add_argument("--all", action="store_true", help="all pairs of language and character set")
+    parser.add_argument("names", nargs="*", help="only these collations")
+    arguments = parser.parse_args()
+    connection = pymysql.connect(unix_socket=arguments.socket, user="root", charset="utf8mb4", autocommit=True)
+    tester = Tester(connection)
+    tester.run("CREATE OR REPLACE DATABASE all_collations")
+    tester.run("USE all_collations")
+    tester.run("SET sql_mode = '', group_concat_max_len = 1 << 20, note_verbosity = ''")
+    collations = chosen(tester.run(
+        "SELECT character_set_name, full_collation_name FROM information_schema.collation_character_set_applicability"
+        " WHERE character_set_name <> 'binary' ORDER BY 1, 2"), arguments.all)
+    passed = failed = 0
+    known = {}
+    for charset, collation in collations:
+        if arguments.names and collation not in arguments.names:
+            continue
+        if charset not in known:
+            known[charset] = tester.texts(charset)
+        problems = []
+        for column in COLUMNS:
+            theirs, _ = tester.answers("InnoDB", column, charset, collation, known[charset])
+            ours, wrong = tester.answers("Teak", column, charset, collation, known[charset])
+            for name, answer in ours.items():
+                if answer != theirs[name]:
+                    problems.append(f"{column} {name}: Teak and InnoDB: {describe(name, answer, theirs[name], tester.conditions)}")
+            # Where InnoDB's index disagrees with its scan in the same way it is the server that builds the wrong range.
+            for name, by_index, by_scan, descending in wrong:
+                if by_index != theirs[name] or descending != by_index:
+                    problems.append(f"{column} {name}: index and scan: {describe(name, by_index, by_scan, tester.conditions)}"
+                                    f", descending: {describe(name, descending, by_scan, tester.conditions)}")
+        for problem in problems:
+            print(f"FAILED {collation} {problem}", flush=True)
+        passed, failed = passed + (not problems), failed + bool(problems)
+    tester.run("DROP DATABASE all_collations")
+    print(f"collations: {passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
