@@ -87,6 +87,22 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
 /* Made by CREATE TEMPORARY TABLE. Names of other tables are encoded and have no '#' of their own. */
 bool is_temporary(const char* path) { return strstr(path, "#sql-temptable-") != nullptr; }
 
+/* Foreign keys are not checked: who writes one should know. */
+int check_foreign_keys(THD* thd, const HA_CREATE_INFO* info) {
+    if (!thd || !info->alter_info) return 0;
+    List_iterator_fast<Key> keys(info->alter_info->key_list);
+    while (Key* key = keys++) {
+        if (key->type != Key::FOREIGN_KEY || key->old) continue;
+        if (refuses_foreign_keys(thd)) {
+            my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", "FOREIGN KEY");
+            return HA_WRONG_CREATE_OPTION;
+        }
+        push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_ILLEGAL_HA_CREATE_OPTION,
+                            ER_THD(thd, ER_ILLEGAL_HA_CREATE_OPTION), "Teak", "FOREIGN KEY");
+    }
+    return 0;
+}
+
 } // namespace
 
 namespace teak {
@@ -296,6 +312,7 @@ int ha_teak::close() {
 int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     THD* thd = ha_thd();
     if (int error = check_create_options(thd, info)) return error;
+    if (int error = check_foreign_keys(thd, info)) return error;
     PrimaryCodec primary;
     if (!primary.init(form, KeyEncoding::AllWeights)) return HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < form->s->keys; i++) {

@@ -198,6 +198,14 @@ void drop_database(handlerton*, char* path) {
     if (teak_tables_drop_prefix(plugin.engine, table_name(path)) != TEAK_OK) log_last_error("dropping a database");
 }
 
+/* BACKUP STAGE START, with which mariadb-backup begins. */
+void prepare_for_backup() {
+    sql_print_warning(
+        "Teak: a backup begins (BACKUP STAGE START). mariadb-backup does NOT copy Teak's files: tables with "
+        "ENGINE=Teak will be "
+        "missing from it. Back them up with mariadb-dump --single-transaction, or a snapshot of the file system.");
+}
+
 uint partition_flags() { return 0; }
 
 /*
@@ -293,6 +301,7 @@ int init_handlerton(handlerton* hton) {
     hton->drop_table = drop_table_by_path;
     hton->check_version = check_version;
     hton->drop_database = drop_database;
+    hton->prepare_for_backup = prepare_for_backup;
     hton->partition_flags = partition_flags;
     hton->table_options = table_options;
     static const char* no_files[] = {NullS};

@@ -119,6 +119,13 @@ MYSQL_SYSVAR_STR(tmpdir, tmp_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
 MYSQL_SYSVAR_BOOL(rollback_on_timeout, rolls_back_on_timeout, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
                   "Roll back the whole transaction, not only the statement, on a lock wait timeout", nullptr, nullptr,
                   FALSE);
+
+const char* foreign_keys_names[] = {"WARN", "ERROR", NullS};
+constexpr unsigned long kForeignKeysRefused = 1;
+TYPELIB foreign_keys_typelib = {array_elements(foreign_keys_names) - 1, "", foreign_keys_names, nullptr};
+MYSQL_THDVAR_ENUM(foreign_keys, PLUGIN_VAR_RQCMDARG,
+                  "FOREIGN KEY in CREATE TABLE or ALTER TABLE, which is not kept: WARN: a warning; ERROR: an error",
+                  nullptr, nullptr, 0, &foreign_keys_typelib);
 MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now",
                   run_checkpoint, nullptr, FALSE);
 MYSQL_SYSVAR_ULONGLONG(
@@ -142,6 +149,7 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(data_home_dir),
                                         MYSQL_SYSVAR(tmpdir),
                                         MYSQL_SYSVAR(rollback_on_timeout),
+                                        MYSQL_SYSVAR(foreign_keys),
                                         MYSQL_SYSVAR(checkpoint_now),
                                         MYSQL_SYSVAR(disk_reserve),
                                         nullptr};
@@ -274,6 +282,7 @@ namespace teak {
 bool snapshot_isolation(THD* thd) { return THDVAR(thd, snapshot_isolation); }
 uint64_t sort_buffer_bytes(THD* thd) { return THDVAR(thd, sort_buffer_size); }
 uint64_t lock_wait_timeout_ms(THD* thd) { return static_cast<uint64_t>(THDVAR(thd, lock_wait_timeout)) * 1000; }
+bool refuses_foreign_keys(THD* thd) { return THDVAR(thd, foreign_keys) == kForeignKeysRefused && !thd->slave_thread; }
 bool rollback_on_timeout() { return rolls_back_on_timeout; }
 
 ha_create_table_option table_options[] = {HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),

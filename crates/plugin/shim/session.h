@@ -59,6 +59,8 @@ bool snapshot_isolation(THD* thd);
 uint64_t sort_buffer_bytes(THD* thd);
 uint64_t lock_wait_timeout_ms(THD* thd);
 bool rollback_on_timeout();
+/* Whether FOREIGN KEY is an error. Never for one who applies what another server has accepted. */
+bool refuses_foreign_keys(THD* thd);
 
 /* handlerton.cc */
 int init_handlerton(handlerton* hton);

@@ -1,0 +1,31 @@
+# FOREIGN KEY is not kept: a warning for each, or an error.
+create table parent (id int primary key);
+create table child (id int primary key, p int, constraint to_parent foreign key (p) references parent (id) on delete cascade);
+show create table child;
+insert into child values (1, 99);
+create table inline_child (id int primary key, p int references parent (id));
+create table two (a int, b int, foreign key (a) references parent (id), foreign key (b) references parent (id));
+alter table child add foreign key (id) references parent (id);
+alter table child add column q int, add constraint other foreign key (q) references parent (id);
+alter table child add key (q), drop foreign key nothing;
+alter table child drop foreign key if exists nothing;
+create table copy_of like child;
+create table filled (foreign key (id) references parent (id)) select 1 as id;
+create temporary table passing (id int, foreign key (id) references parent (id));
+# In strict mode as well it stays a warning.
+set sql_mode = 'strict_all_tables';
+create table strict_child (id int primary key, p int, foreign key (p) references parent (id));
+create table strict_filled (foreign key (id) references parent (id)) select 1 as id;
+alter table strict_child add foreign key (id) references parent (id), algorithm = copy;
+set sql_mode = default;
+set teak_foreign_keys = error;
+create table refused (id int primary key, p int, foreign key (p) references parent (id));
+alter table child add foreign key (id) references parent (id);
+create table refused (id int primary key, p int references parent (id));
+create table accepted like child;
+alter table child add key (p), drop column q;
+alter table two engine = Teak;
+set teak_foreign_keys = warn;
+set statement teak_foreign_keys = error for create table refused (id int, foreign key (id) references parent (id));
+show tables;
+select @@global.teak_foreign_keys;
