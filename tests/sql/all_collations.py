@@ -60,40 +60,48 @@ class Tester:
     def quote(text):
         return f"_utf8mb4 X'{text.encode().hex()}'" if text else "_utf8mb4''"
 
-    def table(self, name, engine, column, charset, collation, keys):
-        self.run(f"CREATE OR REPLACE TABLE {name} (id INT PRIMARY KEY, c {column} CHARACTER SET {charset} COLLATE {collation}, {keys}) ENGINE={engine}")
+    def table(self, name, engine, charset, collation, keys):
+        columns = "".join(f"c{i} {column} CHARACTER SET {charset} COLLATE {collation}, " for i, column in enumerate(COLUMNS))
+        keys = ", ".join(keys.format(i=i) for i in range(len(COLUMNS)))
+        self.run(f"CREATE OR REPLACE TABLE {name} (id INT PRIMARY KEY, {columns} {keys}) ENGINE={engine}")
 
-    def answers(self, engine, column, charset, collation, texts):
-        """What the engine answers, and where its index and its scan disagree."""
-        literals = {number: f"_{charset} X'{code}'" for number, code in texts}
-        rows = ", ".join(f"({number}, {literal})" for number, literal in literals.items())
-        self.table("k", engine, column, charset, collation, "KEY c (c), KEY d (c DESC)")
-        self.run(f"INSERT IGNORE INTO k VALUES {rows}, (1000, NULL)")
-        self.table("u", engine, column, charset, collation, "UNIQUE KEY (c)")
-        self.run(f"INSERT IGNORE INTO u VALUES {rows}")
+    def fill(self, engine, charset, collation, texts):
+        """Tables of the engine with all texts in each column."""
+        self.literals = {number: f"_{charset} X'{code}'" for number, code in texts}
+        self.table("k", engine, charset, collation, "KEY up{i} (c{i}), KEY down{i} (c{i} DESC)")
+        rows = ", ".join(f"({number}{f', {literal}' * len(COLUMNS)})" for number, literal in self.literals.items())
+        self.run(f"INSERT IGNORE INTO k VALUES {rows}, (1000{', NULL' * len(COLUMNS)})")
+        self.table("u", engine, charset, collation, "UNIQUE KEY (c{i})")
+        for i in range(len(COLUMNS)):
+            rows = ", ".join(f"({1000 * i + number}, {literal})" for number, literal in self.literals.items())
+            self.run(f"INSERT IGNORE INTO u (id, c{i}) VALUES {rows}")
+
+    def answers(self, i, charset, collation):
+        """What the engine answers about column i, and where its index and its scan disagree."""
+        c, literals = f"c{i}", self.literals
         found, wrong = {}, []
-        found["unique"] = self.run("SELECT id, HEX(c) FROM u ORDER BY id")
-        found["order"] = self.run("SELECT id FROM k FORCE INDEX (c) WHERE c IS NOT NULL ORDER BY c, id")
-        found["texts"] = self.run("SELECT id, HEX(c) FROM k FORCE INDEX (c) WHERE c >= '' OR c < '' ORDER BY id")
+        found["unique"] = self.run(f"SELECT id % 1000, HEX({c}) FROM u WHERE {c} IS NOT NULL ORDER BY id")
+        found["order"] = self.run(f"SELECT id FROM k FORCE INDEX (up{i}) WHERE {c} IS NOT NULL ORDER BY {c}, id")
+        found["texts"] = self.run(f"SELECT id, HEX({c}) FROM k FORCE INDEX (up{i}) WHERE {c} >= '' OR {c} < '' ORDER BY id")
 
         def both(name, select):
-            by_index = self.run(select.replace("{}", "FORCE INDEX (c)"))
-            by_scan = self.run(select.replace("{}", "IGNORE INDEX (c, d)"))
-            descending = self.run(select.replace("{}", "FORCE INDEX (d)"))
+            by_index = self.run(select.replace("{}", f"FORCE INDEX (up{i})"))
+            by_scan = self.run(select.replace("{}", f"IGNORE INDEX (up{i}, down{i})"))
+            descending = self.run(select.replace("{}", f"FORCE INDEX (down{i})"))
             found[name] = by_index
             if not by_index == by_scan == descending:
                 wrong.append((name, by_index, by_scan, descending))
 
-        both("equal", "SELECT a.id, b.id FROM k a STRAIGHT_JOIN k b {} ON b.c = a.c ORDER BY a.id, b.id")
+        both("equal", f"SELECT a.id, b.id FROM k a STRAIGHT_JOIN k b {{}} ON b.{c} = a.{c} ORDER BY a.id, b.id")
         conditions = []
         known = {TEXTS[number]: literal for number, literal in literals.items()}
         for probe in PROBES:
             if probe not in known:
                 continue
             text = f"{known[probe]} COLLATE {collation}"
-            conditions += [f"c {operator} {text}" for operator in ("=", "<", ">=")]
-            conditions.append(f"c LIKE CONCAT({known[probe]}, CONVERT('%' USING {charset})) COLLATE {collation}")
-        conditions.append(f"c BETWEEN {known['a']} AND {known['ab']}")
+            conditions += [f"{c} {operator} {text}" for operator in ("=", "<", ">=")]
+            conditions.append(f"{c} LIKE CONCAT({known[probe]}, CONVERT('%' USING {charset})) COLLATE {collation}")
+        conditions.append(f"{c} BETWEEN {known['a']} AND {known['ab']}")
         numbered = list(enumerate(conditions))
         both("ranges", " UNION ALL ".join(f"SELECT {number} n, GROUP_CONCAT(id ORDER BY id) g FROM k {{}} WHERE {condition}" for number, condition in numbered))
         self.conditions = conditions
@@ -131,9 +139,13 @@ def main():
         if charset not in known:
             known[charset] = tester.texts(charset)
         problems = []
-        for column in COLUMNS:
-            theirs, _ = tester.answers("InnoDB", column, charset, collation, known[charset])
-            ours, wrong = tester.answers("Teak", column, charset, collation, known[charset])
+        results = {}
+        for engine in ("InnoDB", "Teak"):
+            tester.fill(engine, charset, collation, known[charset])
+            results[engine] = [tester.answers(i, charset, collation) for i in range(len(COLUMNS))]
+        for i, column in enumerate(COLUMNS):
+            theirs, _ = results["InnoDB"][i]
+            ours, wrong = results["Teak"][i]
             for name, answer in ours.items():
                 if answer != theirs[name]:
                     problems.append(f"{column} {name}: Teak and InnoDB: {describe(name, answer, theirs[name], tester.conditions)}")

@@ -201,9 +201,8 @@ void drop_database(handlerton*, char* path) {
 /* BACKUP STAGE START, with which mariadb-backup begins. */
 void prepare_for_backup() {
     sql_print_warning(
-        "Teak: a backup begins (BACKUP STAGE START). mariadb-backup does NOT copy Teak's files: tables with "
-        "ENGINE=Teak will be "
-        "missing from it. Back them up with mariadb-dump --single-transaction, or a snapshot of the file system.");
+        "Teak: a backup begins (BACKUP STAGE START). mariadb-backup does NOT copy Teak's files: it will have no table of "
+        "Teak. Back them up with mariadb-dump --single-transaction, or a snapshot of the file system.");
 }
 
 uint partition_flags() { return 0; }
