@@ -201,8 +201,9 @@ void drop_database(handlerton*, char* path) {
 /* BACKUP STAGE START, with which mariadb-backup begins. */
 void prepare_for_backup() {
     sql_print_warning(
-        "Teak: a backup begins (BACKUP STAGE START). mariadb-backup does NOT copy Teak's files: it will have no table of "
-        "Teak. Back them up with mariadb-dump --single-transaction, or a snapshot of the file system.");
+        "Teak: a backup begins (BACKUP STAGE START). mariadb-backup does NOT copy Teak's files, so there will be "
+        "no table of Teak in it. Back them up with mariadb-dump --single-transaction, or a snapshot of "
+        "the file system.");
 }
 
 uint partition_flags() { return 0; }

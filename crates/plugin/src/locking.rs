@@ -216,9 +216,7 @@ impl TableCursor {
             let exists = index.core.refresh(session.txn()?, index.read.view())?;
             // The key of a non-unique entry ends with the primary key.
             let other = match exists && index.unique {
-                true => {
-                    crate::unique::primary_key(index.core.value()?).filter(|pk| *pk != named.as_slice())
-                }
+                true => crate::unique::primary_key(index.core.value()?).filter(|pk| *pk != named.as_slice()),
                 false => None,
             };
             if exists && other.is_none() {
