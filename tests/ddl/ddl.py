@@ -3,7 +3,7 @@
 mind, no file of nothing, unique keys unique, indexes of the rows they should have, and the binary log of the same opinion.
 
 Each round chooses one step of one case (cases.py) as its target. In half of the rounds it is killed before one of the changes that it makes to files, chosen at random
-(stopper.c): that reaches the places between which time is short. In the others it is killed at a random moment of its duration, while a few other cases run
+(stopper.c): that reaches the places between which time is short. Some starts are killed in the same way. In the others it is killed at a random moment of its duration, while a few other cases run
 their cycles, so that a kill meets several statements. Prepared XA transactions lie around. The second half of the rounds has the binary log.
 
 Where partitions come and go (`moves_partitions`), the server's own recovery is not atomic with any engine: with --engine InnoDB the same is asked of InnoDB,
@@ -30,6 +30,8 @@ from cases import CASES  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 from state import check_tables, engine_strangers, rows, state_of, strangers, tables_left  # pylint: disable=wrong-import-position
 
+# Files are changed about this often by a start.
+START_CHANGES = 150
 # Cases that run in a round besides the one with the target.
 COMPANY = 3
 # The server is gone, which is the point.
@@ -263,7 +265,7 @@ class Test:
         self.cycles = [Cycle(case) for case in CASES
                        if (arguments.engine == "Teak" or not case.only_teak) and (not arguments.case or case.name in arguments.case)]
         self.log_at = 0
-        self.half_done = 0
+        self.half_done = self.killed_starts = 0
         self.bystanders = None
         self.targets = []
 
@@ -271,14 +273,25 @@ class Test:
         options = ["--teak-flush-log-at-trx-commit=1", f"--default-storage-engine={self.arguments.engine}"]
         return options + ["--log-bin=binlog", "--binlog-format=MIXED", "--server-id=1", "--sync-binlog=1"] if has_log else options
 
-    def start(self, has_log):
-        self.stops.arm(0)
+    def start(self, has_log, change=0):
+        """Starts the server; with a `change` it is killed before it changes a file so many times."""
+        self.stops.arm(change)
         os.environ.update(self.stops.environment)
         try:
             self.server.start(self.options(has_log))
         finally:
             for name in self.stops.environment:
                 del os.environ[name]
+
+    def restart(self, has_log):
+        """After a kill. Some starts are killed as well: recovery begins anew."""
+        if self.random.random() < 0.3:
+            try:
+                self.start(has_log, self.random.randint(1, START_CHANGES))
+            except RuntimeError:
+                self.killed_starts += 1
+            self.server.kill()
+        self.start(has_log)
 
     def next_target(self):
         """Every step once, in an order of chance, and then again."""
@@ -295,7 +308,7 @@ class Test:
         self.bystanders.prepare(number)
         killed = self.killed_at_a_change if self.random.random() < 0.5 else self.killed_at_a_moment
         when, cycles = killed(target, step)
-        self.start(has_log)
+        self.restart(has_log)
         self.check(cycles, has_log)
         return f"{target.case.name}: {target.case.steps[step].statement[:60]}, {when}"
 
@@ -425,6 +438,7 @@ class Test:
             print(f"FAILED: {error}\n{self.server.log_end()}")
             return passed, 1
         finally:
+            print(f"{self.killed_starts} starts were killed")
             if self.half_done:
                 print(f"{self.half_done} times the server's own recovery left partitions neither old nor new")
             self.server.kill()
