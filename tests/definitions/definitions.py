@@ -272,6 +272,19 @@ def prepared(server):
         server.query("create database test", database=None)
 
 
+def partitions(server):
+    """A partitioned table that a prepared transaction has written to is emptied whole or not at all."""
+    rows = ((1, 1), (11, 11))
+    for statement in ("truncate table p", "alter table p truncate partition all", "alter table p drop partition a", "alter table p remove partitioning"):
+        fresh(server, *PREPARED)
+        leave_prepared(server, "second", "insert into p values (12, 12)")
+        refused(server, statement)
+        assert server.query("select * from p order by id") == rows, statement
+        server.query("xa commit 'second'")
+        assert server.query("select * from p order by id") == (*rows, (12, 12)), statement
+        server.query(statement)
+
+
 def waits(server):
     """A change waits for the decision; KILL ends the wait."""
     fresh(server, *PREPARED)
@@ -367,7 +380,7 @@ def pinned_log(server):
 
 
 OPTIONS = ["--teak-cache-size=32M", "--teak-checkpoint-log-size=4M", "--teak-flush-log-at-trx-commit=2"]
-TESTS = [dumps, old_snapshot_inserts, prepared, waits, killed_after_rollback, killed_after_counter, pinned_log]
+TESTS = [dumps, old_snapshot_inserts, prepared, partitions, waits, killed_after_rollback, killed_after_counter, pinned_log]
 
 
 def main():
