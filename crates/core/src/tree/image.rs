@@ -411,13 +411,15 @@ impl Tree {
             Node::Leaf(leaf) => {
                 let image = leaf.latch().image.clone();
                 let Some(image) = image else { return Ok(()) };
-                let block = leaf.read_base(&Base::Stored(image.clone()))?;
-                block.blobs().iter().filter_map(|blob| blob.extent()).for_each(|e| e.supersede(generation));
+                if let Some(block) = unless_damaged(leaf.read_base(&Base::Stored(image.clone())))? {
+                    let extents = block.blobs().iter().filter_map(|blob| blob.extent());
+                    extents.for_each(|extent| extent.supersede(generation));
+                }
                 image.extent.supersede(generation);
             }
             Node::Inner(inner) => {
-                let view = inner.view(&self.shared)?;
-                for child in view.as_ref().iter().flat_map(|view| &view.children) {
+                let view = unless_damaged(inner.view(&self.shared))?.and_then(|view| view.clone());
+                for child in view.iter().flat_map(|view| &view.children) {
                     self.supersede_node(child, generation)?;
                 }
                 if let Some(extent) = &inner.image.lock().durable {
@@ -450,5 +452,14 @@ impl Tree {
         }
         self.list_again(&nodes);
         self.shared.is_dirty.store(true, Ordering::SeqCst);
+    }
+}
+
+/// What a damaged block names stays in use when its tree goes: that space is lost until the table is copied. Nothing else may depend on it, least of
+/// all whether there can be checkpoints.
+fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(Error::Corrupt { .. } | Error::UnknownVersion { .. }) => Ok(None),
+        read => read.map(Some),
     }
 }
