@@ -5,7 +5,7 @@
   built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
 
   ha_teak_ddl.cc    create, open, truncate, statistics     ha_teak_read.cc   scans and look-ups     ha_teak_write.cc   rows, AUTO_INCREMENT, locks
-  ha_teak_keys.cc   disabled indexes, building indexes      ha_teak_alter.cc   ALTER in place
+  ha_teak_keys.cc   disabled indexes, building indexes      ha_teak_alter.cc   ALTER in place     ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -16,11 +16,15 @@
 #include "table_meta.h"
 #include <atomic>
 #include <mutex>
+#include <string>
 
 namespace teak {
 
 /* The trees of a table with these options (nullptr: none). */
 teak_tree_spec tree_spec(const ha_table_option_struct* options);
+
+class CheckReport;  /* ha_teak_check.cc */
+struct EntryTarget; /* row_scan.h */
 
 /* What all handlers of a table share. */
 class TableShare : public Handler_share {
@@ -66,7 +70,6 @@ class ha_teak final : public handler {
     int truncate() override;
     int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
     int info(uint flag) override;
-    int check(THD* thd, HA_CHECK_OPT* options) override;
     int analyze(THD* thd, HA_CHECK_OPT* options) override;
     int optimize(THD*, HA_CHECK_OPT*) override { return HA_ADMIN_TRY_ALTER; }
     bool check_if_incompatible_data(HA_CREATE_INFO* info, uint changes) override;
@@ -123,6 +126,10 @@ class ha_teak final : public handler {
     bool inplace_alter_table(TABLE* altered, Alter_inplace_info* info) override;
     bool commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) override;
 
+    /* ---- CHECK TABLE, REPAIR TABLE (ha_teak_check.cc) */
+    int check(THD* thd, HA_CHECK_OPT* options) override;
+    int repair(THD* thd, HA_CHECK_OPT* options) override;
+
     /* ---- disabled indexes, building indexes (ha_teak_keys.cc) */
     int disable_indexes(key_map map, bool persist) override;
     int enable_indexes(key_map map, bool persist) override;
@@ -175,8 +182,16 @@ class ha_teak final : public handler {
     int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
     int end_append();
     int read_duplicate(teak_bytes pk);
-    int feed_by_threads(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
-    int feed_record_by_record(teak_build* build, const std::vector<const teak::IndexCodec*>& indexes);
+    int feed(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
+    int feed_by_threads(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
+    int feed_record_by_record(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
+    int check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t* entries, teak::CheckReport* report);
+    int check_entries(const std::vector<uint>& indexes, teak::CheckReport* report);
+    int begin_comparison(const std::vector<uint>& indexes, uint64_t sort_bytes, teak_check** out);
+    int renew_indexes(ulonglong indexes);
+    uint nth_index(ulonglong indexes, uint n) const;
+    std::string readable_key(teak_bytes pk);
+    struct Differences;
     void defer_indexes();
     int set_counter(THD* thd, ulonglong value);
     void refresh_statistics(bool force);
@@ -250,6 +265,7 @@ class ha_teak final : public handler {
     bool appends_ = false;            /* so many that they may go past the log */
     bool sorts_ = false;              /* and be sorted before */
     bool reads_latest_ = false;       /* rows whoever wrote them */
+    bool reads_snapshot_ = false;     /* rows as of the snapshot, whatever the statement would read */
     uint32_t duplicate_part_ = 0;     /* of a build: which index two rows have one key of */
     ulonglong disabled_indexes_ = 0;  /* as the table's metadata says */
     uint unbuilt_unique_ = MAX_KEY;   /* a unique index among them, which nothing enforces: no row is written */

@@ -170,7 +170,7 @@ handler::Table_flags ha_teak::table_flags() const {
                         HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER |
                         HA_BINLOG_ROW_CAPABLE | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_GEOMETRY |
                         HA_CAN_VIRTUAL_COLUMNS | HA_CAN_ONLINE_BACKUPS | HA_CRASH_SAFE | HA_ONLINE_ANALYZE |
-                        HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK;
+                        HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK;
     THD* thd = ha_thd();
     if (thd && thd_tx_isolation(thd) > ISO_READ_COMMITTED) flags |= HA_BINLOG_STMT_CAPABLE;
     return flags;
@@ -529,20 +529,6 @@ bool ha_teak::has_cut_keys() const {
     };
     return is_cut(primary_.key()) ||
            std::any_of(indexes_.begin(), indexes_.end(), [&](const IndexCodec& index) { return is_cut(index.key()); });
-}
-
-int ha_teak::check(THD* thd, HA_CHECK_OPT*) {
-    if (unbuilt_unique_ != MAX_KEY) {
-        push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE, "Teak: %s",
-                            unbuilt_unique_text().c_str());
-        return HA_ADMIN_CORRUPT;
-    }
-    teak_status status = teak_table_check(table_);
-    if (status == TEAK_OK) return has_cut_keys() ? HA_ADMIN_NEEDS_ALTER : HA_ADMIN_OK;
-    char text[512];
-    teak_last_error(text, sizeof text);
-    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE, "Teak: %s", text);
-    return status == TEAK_CORRUPT ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }
 
 int ha_teak::analyze(THD*, HA_CHECK_OPT*) {

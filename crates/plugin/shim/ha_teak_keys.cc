@@ -5,9 +5,8 @@
   Which indexes are disabled is in the table's metadata. DISABLE gives these indexes new empty trees; until ENABLE has made the built
   trees durable and said so, they count for nothing.
 */
-#include "entry_maker.h"
 #include "ha_teak.h"
-#include <new>
+#include "row_scan.h"
 
 using namespace teak;
 
@@ -18,60 +17,6 @@ constexpr ha_rows kRowsBetweenReports = 4096;
 constexpr ha_rows kRowsToDefer = 1000;
 /* Fewer rows are not worth gathering. */
 constexpr ha_rows kRowsToAppend = 64;
-
-/* What SHOW PROCESSLIST shows of a build, and its KILL. */
-struct Progress {
-    THD* thd;
-    ulonglong expected;
-
-    static int report(void* context, uint64_t done) {
-        const Progress* progress = static_cast<Progress*>(context);
-        thd_progress_report(progress->thd, done, std::max<ulonglong>(progress->expected, done));
-        return thd_kill_level(progress->thd) != THD_IS_NOT_KILLED;
-    }
-};
-
-/* As long as it lives the handler reads all columns of rows, whoever wrote them. */
-class WholeRows {
-  public:
-    WholeRows(TABLE* table, bool& latest)
-        : table_(table), read_set_(tmp_use_all_columns(table, &table->read_set)), latest_(latest) {
-        latest_ = true;
-    }
-    ~WholeRows() {
-        latest_ = false;
-        tmp_restore_column_map(&table_->read_set, read_set_);
-    }
-    WholeRows(const WholeRows&) = delete;
-    WholeRows& operator=(const WholeRows&) = delete;
-
-  private:
-    TABLE* table_;
-    MY_BITMAP* read_set_;
-    bool& latest_;
-};
-
-/* A scan by several threads; its functions are called by the engine. */
-struct Scan {
-    Progress progress;
-    EntryPlan plan;
-
-    static void* begin(void* context) {
-        EntryMaker* maker = new (std::nothrow) EntryMaker(static_cast<Scan*>(context)->plan);
-        if (maker && !maker->ready()) {
-            delete maker;
-            return nullptr;
-        }
-        return maker;
-    }
-    static uint32_t row(void* maker, teak_feed* feed, teak_bytes pk, teak_bytes row) {
-        return static_cast<EntryMaker*>(maker)->take(feed, pk, row);
-    }
-    static void end(void* maker) { delete static_cast<EntryMaker*>(maker); }
-    static int watch(void* context, uint64_t rows) {
-        return Progress::report(&static_cast<Scan*>(context)->progress, rows);
-    }
-};
 
 } // namespace
 
@@ -175,8 +120,7 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has one. */
     const bool stages = !copying_alter_;
     if (stages) thd_progress_init(thd, 2);
-    /* Only the server can compute virtual columns, and only in its TABLE. */
-    int error = table->vfield ? feed_record_by_record(build, indexes) : feed_by_threads(build, indexes);
+    int error = feed({build, nullptr}, indexes);
     if (!error) {
         Progress progress{thd, teak_build_entries(build)};
         if (stages) thd_progress_next_stage(thd);
@@ -189,7 +133,13 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     return error;
 }
 
-int ha_teak::feed_by_threads(teak_build* build, const std::vector<const IndexCodec*>& indexes) {
+/* Gives the entries that `indexes` make of all rows to a build, or to a check. */
+int ha_teak::feed(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
+    /* Only the server can compute virtual columns, and only in its TABLE. */
+    return table->vfield ? feed_record_by_record(target, indexes) : feed_by_threads(target, indexes);
+}
+
+int ha_teak::feed_by_threads(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
     if (int error = ready()) return error;
     MY_BITMAP columns;
     if (my_bitmap_init(&columns, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
@@ -200,10 +150,10 @@ int ha_teak::feed_by_threads(teak_build* build, const std::vector<const IndexCod
     need(primary_.key());
     for (const IndexCodec* index : indexes)
         need(index->key());
-    Scan scan{{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)},
-              {&rows_, &primary_, &indexes, &columns, table->s->rec_buff_length}};
-    const teak_row_reader reader{Scan::begin, Scan::row, Scan::end, Scan::watch};
-    int error = fail(teak_build_feed(session(), build, &reader, &scan));
+    RowScan scan{{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)},
+                 {&rows_, &primary_, &indexes, &columns, table->s->rec_buff_length}};
+    const teak_row_reader reader{RowScan::begin, RowScan::row, RowScan::end, RowScan::watch};
+    int error = fail(target.feed(session(), &reader, &scan));
     my_bitmap_free(&columns);
     return error;
 }
@@ -221,8 +171,8 @@ int ha_teak::read_duplicate(teak_bytes pk) {
     return error ? error : HA_ERR_FOUND_DUPP_KEY;
 }
 
-int ha_teak::feed_record_by_record(teak_build* build, const std::vector<const IndexCodec*>& indexes) {
-    WholeRows whole(table, reads_latest_);
+int ha_teak::feed_record_by_record(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
+    WholeRows whole(table, target.build ? reads_latest_ : reads_snapshot_);
     Progress progress{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)};
     if (int error = ha_rnd_init(true)) return error;
     int error;
@@ -235,7 +185,7 @@ int ha_teak::feed_record_by_record(teak_build* build, const std::vector<const In
             if (!indexes[part]->encode(table->record[0], pk, &key, &value, &entry))
                 error = HA_ERR_OUT_OF_MEM;
             else
-                error = fail(teak_build_add(build, part, entry.key, entry.value));
+                error = fail(target.add(part, entry.key, entry.value));
         }
         if (error) break;
         if (++done % kRowsBetweenReports == 0 && Progress::report(&progress, done)) {

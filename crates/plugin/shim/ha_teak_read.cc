@@ -15,6 +15,7 @@ bool is_locking(uint32_t mode) { return (mode & 3) == TEAK_READ_SHARED || (mode 
 } // namespace
 
 uint32_t ha_teak::read_mode() const {
+    if (reads_snapshot_) return TEAK_READ_SNAPSHOT;
     if (temporary_ || copying_alter_ || reads_latest_ || is_sequence()) return TEAK_READ_LATEST;
     uint32_t mode = TEAK_READ_SNAPSHOT;
     if (row_lock_ == RowLock::None) return mode;

@@ -256,6 +256,27 @@ bool IndexCodec::restore_images(const uchar* v, const uchar* v_end, const uchar*
     return true;
 }
 
+bool IndexCodec::says_the_same(teak_bytes key, teak_bytes a, teak_bytes b, uchar* record_a, uchar* record_b) const {
+    if (!restore({key, a}, record_a) || !restore({key, b}, record_b)) return false;
+    if (unique_) {
+        const teak_bytes pk_a = primary_of({key, a}, nullptr, 0), pk_b = primary_of({key, b}, nullptr, 0);
+        if (pk_a.len != pk_b.len || memcmp(pk_a.data, pk_b.data, pk_a.len) != 0) return false;
+    }
+    Buffer packed_a, packed_b;
+    for (const Image& image : images_) {
+        if (image.column.is_null(record_a) != image.column.is_null(record_b)) return false;
+        if (image.column.is_null(record_a)) continue;
+        const size_t size = image.column.packed_size(record_a);
+        if (size != image.column.packed_size(record_b)) return false;
+        uchar *to_a = packed_a.room(size + 1), *to_b = packed_b.room(size + 1);
+        if (!to_a || !to_b) return false;
+        image.column.pack(to_a, record_a);
+        image.column.pack(to_b, record_b);
+        if (memcmp(to_a, to_b, size) != 0) return false;
+    }
+    return true;
+}
+
 const uchar* IndexCodec::end_of_parts(teak_bytes key, uint count) const {
     const uchar* p = key.data;
     const uchar* end = p + key.len;

@@ -65,6 +65,8 @@ class IndexCodec {
     teak_bytes primary_of(const teak_entry_view& entry, uchar* scratch, size_t room) const;
     /* Fills all columns that the entry knows; blob columns are never among them. */
     bool restore(const teak_entry_view& entry, uchar* record) const;
+    /* Whether two values of one entry say the same, if in other bytes. The records are scratch memory, all zeros. */
+    bool says_the_same(teak_bytes key, teak_bytes a, teak_bytes b, uchar* record_a, uchar* record_b) const;
     /* Where the first `count` parts of a key end; nullptr if malformed. */
     const uchar* end_of_parts(teak_bytes key, uint count) const;
 

@@ -259,9 +259,6 @@ typedef struct teak_tree_report {
 /* Calls `visit` for every tree of every table, until it returns something but 0. Tables that are damaged are left out. */
 teak_status teak_trees_report(teak_engine* engine, int (*visit)(void* context, const teak_tree_report* tree),
                               void* context);
-/* Reads every block of the table (CHECK TABLE); whether indexes agree with rows is for the shim to compare. */
-teak_status teak_table_check(teak_table* table);
-
 /* Bounds of a range speak of prefixes: a key "is at" the bound when it begins with its bytes. */
 typedef enum teak_bound_kind {
     TEAK_BOUND_NONE = 0,
@@ -332,6 +329,57 @@ uint64_t teak_build_entries(const teak_build* build);
 /* After TEAK_DUPLICATE: the primary key of one of the rows, valid until the build is freed, and which part it was. */
 teak_bytes teak_build_duplicate(const teak_build* build, uint32_t* part);
 void teak_build_free(teak_build* build); /* NULL is ignored */
+
+/* ---- checks (CHECK TABLE) ------------------------------------------------------------------------ */
+
+enum {
+    TEAK_CHECK_BLOCKS = 0,   /* each block on disk */
+    TEAK_CHECK_STRUCTURE = 1 /* and how they fit together; entries are counted */
+};
+typedef struct teak_table_check_result {
+    uint64_t findings; /* `note` is called for the first hundred */
+    uint64_t trees;    /* that there were: so many of `entries` are filled */
+} teak_table_check_result;
+/* Looks at up to `n_entries` trees of the table from tree `first` on, while others read and write. entries[i]: what the session's snapshot sees in tree
+   first + i. `note` gets the text of a finding,
+   `watch` the leaves done so far; not 0: stop (TEAK_INTERRUPTED). Both are called on the calling thread and must not call into Teak. */
+teak_status teak_table_check(teak_session* session, const teak_table* table, uint32_t first, uint32_t depth,
+                             void (*note)(void* context, teak_bytes text), int (*watch)(void* context, uint64_t leaves),
+                             void* context, uint64_t* entries, size_t n_entries, teak_table_check_result* out);
+
+/* Whether trees have exactly the entries that the table's rows make, as the session's snapshot sees both: the entries of all rows are given by
+   teak_check_feed or teak_check_add, then compared, once. `sort_bytes` 0: as sums, which tell whether there is a difference; else one by one. */
+typedef struct teak_check teak_check;
+teak_status teak_check_new(const teak_table* table, const uint32_t* trees, size_t n_trees, uint64_t sort_bytes,
+                           teak_check** out);
+teak_status teak_check_add(teak_check* check, uint32_t part, teak_bytes key, teak_bytes value);
+/* As teak_build_feed. */
+teak_status teak_check_feed(teak_session* session, teak_check* check, const teak_row_reader* reader, void* context);
+typedef struct teak_index_count {
+    uint64_t wanted; /* entries that the rows make */
+    uint64_t found;
+    uint64_t equal; /* 0 or 1: they are the same */
+} teak_index_count;
+/* Fills one for each part. */
+teak_status teak_check_sums(teak_session* session, teak_check* check, int (*watch)(void* context, uint64_t entries),
+                            void* context, teak_index_count* out);
+enum {
+    TEAK_ENTRY_MISSING = 0,    /* the row of `key` and `wanted` has no entry */
+    TEAK_ENTRY_UNEXPECTED = 1, /* no row makes the entry of `key` and `found` */
+    TEAK_ENTRY_OTHER = 2       /* a row makes `wanted`, there is `found` */
+};
+typedef struct teak_difference {
+    uint32_t part;
+    uint32_t kind;
+    teak_bytes key;
+    teak_bytes wanted;
+    teak_bytes found;
+} teak_difference;
+/* Calls `each` for what differs, until it returns 0, which ends the part. */
+teak_status teak_check_differences(teak_session* session, teak_check* check,
+                                   int (*each)(void* context, const teak_difference* difference),
+                                   int (*watch)(void* context, uint64_t entries), void* context);
+void teak_check_free(teak_check* check); /* NULL is ignored */
 
 /* ---- sessions and transactions ------------------------------------------------------------------ */
 
@@ -541,6 +589,8 @@ static_assert(sizeof(teak_entry) == 40 && sizeof(teak_duplicate) == 24 && sizeof
 static_assert(sizeof(teak_options) == 112 && sizeof(teak_callbacks) == 48 && sizeof(teak_xid) == 164, "layout");
 static_assert(sizeof(teak_table_statistics) == 40 && sizeof(teak_tree_statistics) == 24, "layout");
 static_assert(sizeof(teak_tree_report) == 72, "layout");
+static_assert(sizeof(teak_difference) == 56 && sizeof(teak_index_count) == 24, "layout");
+static_assert(sizeof(teak_table_check_result) == 16, "layout");
 static_assert(sizeof(teak_sample) == 40 && sizeof(teak_status_variable) == 16, "layout");
 static_assert(sizeof(teak_snapshot) == 56, "layout");
 static_assert(sizeof(teak_tree_spec) == 8 && sizeof(teak_savepoint) == 8, "layout");

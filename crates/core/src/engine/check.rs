@@ -2,6 +2,7 @@
 //!
 //! [`Engine::check_trees`] looks at one table while everything goes on. [`Engine::check_files`] lets checkpoints wait and reads what is
 //! durable. [`Engine::check_everything`] is for tests and for directories that no server uses: it asks for quiet, and looks at all of it.
+//! Whether an index has the entries of its table's rows is for who knows what these are: see `compare.rs`.
 
 use super::check_image::ImageCheck;
 use super::shared::Shared;

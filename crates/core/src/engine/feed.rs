@@ -1,4 +1,4 @@
-//! Feeding a build from the rows of its table, by several threads.
+//! Feeding a build, or a check, from the rows of its table, by several threads.
 //!
 //! ```text
 //! ranges of the rows' keys ─┬─> thread: cursor ──> entries of each row ──> its own sorter per tree ─┬─> runs of one sorter per tree
@@ -8,6 +8,7 @@
 //! Threads take the ranges, of which there are several for each, one by one: none waits for another, and one with dear rows takes fewer.
 
 use super::build::TreeBuild;
+use super::compare::Sum;
 use super::transaction::Transaction;
 use super::watch::Watch;
 use crate::sort::Sorter;
@@ -21,18 +22,40 @@ use std::sync::Arc;
 /// Ranges for each thread: those that end first take from the others' share.
 const RANGES_PER_THREAD: usize = 8;
 
+/// What is done with the entries of one tree.
+pub(super) enum Sink {
+    Sort(Sorter),
+    Sum(Sum),
+}
+
+impl Sink {
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match self {
+            Sink::Sort(sorter) => sorter.push(key, value),
+            Sink::Sum(sum) => {
+                sum.add(key, value);
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Where a thread puts the entries of its rows.
 pub struct Feed {
-    parts: Vec<Sorter>,
+    parts: Vec<Sink>,
 }
 
 impl Feed {
-    /// Adds an entry to the `part`-th of the trees that are built.
+    /// Adds an entry to the `part`-th of the trees that are built or compared.
     ///
     /// # Panics
     /// If there is no such part.
     pub fn add(&mut self, part: usize, key: &[u8], value: &[u8]) -> Result<()> {
-        self.parts[part].push(key, value)
+        self.parts[part].add(key, value)
+    }
+
+    pub(super) fn into_parts(self) -> Vec<Sink> {
+        self.parts
     }
 
     /// How many trees there are.
@@ -55,21 +78,45 @@ impl TreeBuild {
     where
         M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
     {
-        txn.show_append(rows, None)?;
-        let watch = Watch::new(&watch);
-        let scan = Scan::new(rows, txn.reader(View::Latest), self.threads, &watch)?;
-        let threads = self.threads.min(scan.ranges());
-        let done = Mutex::new(Vec::new());
-        let work = || {
-            let mut feed = Feed { parts: self.sorters(threads) };
-            let mut make = maker()?;
-            scan.run(|key, row| make(key, row, &mut feed))?;
-            done.lock().push(feed);
-            Ok(())
-        };
-        crate::threads::share(threads, "teak-scan", || watch.outcome(work()))?;
-        done.into_inner().into_iter().try_for_each(|feed| self.take(feed.parts))
+        let sinks = |threads| self.sorters(threads).into_iter().map(Sink::Sort).collect();
+        let fed = feed_rows(txn, (rows, View::Latest), self.threads, sinks, maker, watch)?;
+        fed.into_iter().try_for_each(|feed| {
+            let sorter = |sink| match sink {
+                Sink::Sort(sorter) => Some(sorter),
+                Sink::Sum(_) => None,
+            };
+            self.take(feed.parts.into_iter().filter_map(sorter).collect())
+        })
     }
+}
+
+/// Has each of the rows, as `txn` sees them, taken apart by what `maker` gives on each of up to `threads` threads, into `sinks` for one of so many.
+/// What each thread has.
+pub(super) fn feed_rows<M>(
+    txn: &mut Transaction,
+    (rows, view): (&Arc<Tree>, View),
+    threads: usize,
+    sinks: impl Fn(usize) -> Vec<Sink> + Sync,
+    maker: impl Fn() -> Result<M> + Sync,
+    watch: impl Fn(u64) -> Result<()> + Sync,
+) -> Result<Vec<Feed>>
+where
+    M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
+{
+    txn.show_append(rows, None)?;
+    let watch = Watch::new(&watch);
+    let scan = Scan::new(rows, txn.reader(view), threads, &watch)?;
+    let threads = threads.min(scan.ranges());
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        let mut feed = Feed { parts: sinks(threads) };
+        let mut make = maker()?;
+        scan.run(|key, row| make(key, row, &mut feed))?;
+        done.lock().push(feed);
+        Ok(())
+    };
+    crate::threads::share(threads, "teak-scan", || watch.outcome(work()))?;
+    Ok(done.into_inner())
 }
 
 /// One pass over the rows.

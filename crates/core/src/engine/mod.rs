@@ -14,6 +14,7 @@
 //! | `open.rs` | a new directory, or recovery |
 //! | `snapshots.rs` | what old snapshots hold, and when they give way |
 //! | `check.rs`, `check_image.rs` | whether everything is as it should be, in memory and in the files |
+//! | `compare.rs` | whether indexes have what the rows say |
 //! | `settings.rs`, `statistics.rs` | knobs and numbers |
 //!
 //! This room knows all others. What a checkpoint writes and what a replay does is in [`crate::checkpoint`].
@@ -24,6 +25,7 @@ mod build;
 mod check;
 mod check_image;
 mod checkpoints;
+mod compare;
 mod cursor;
 mod ddl;
 mod feed;
@@ -45,6 +47,7 @@ mod work;
 pub use crate::tree::{Depth, Held, Tree};
 pub use build::TreeBuild;
 pub use check::{TableCheck, Watcher};
+pub use compare::{Difference, IndexCheck, IndexCount};
 pub use cursor::Cursor;
 pub use ddl::{Alteration, TreeSource};
 pub use feed::Feed;

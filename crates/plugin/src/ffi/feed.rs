@@ -1,4 +1,4 @@
-//! Feeding a build with the entries of all rows: the shim's functions, called on several threads.
+//! Feeding a build or a check with the entries of all rows: the shim's functions, called on several threads.
 
 use super::border::{RawBytes, SessionHandle};
 use super::build::BuildHandle;
@@ -22,7 +22,7 @@ pub struct RawRowReader {
     begin: Option<unsafe extern "C" fn(context: *mut c_void) -> *mut c_void>,
     row: Option<unsafe extern "C" fn(*mut c_void, *mut FeedHandle, RawBytes, RawBytes) -> u32>,
     end: Option<unsafe extern "C" fn(maker: *mut c_void)>,
-    watch: WatchFunction,
+    pub(super) watch: WatchFunction,
 }
 
 /// Told on the calling thread how much is done; not 0: stop.
@@ -46,20 +46,25 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 /// What the shim made for one thread.
-struct Maker<'a> {
+pub(super) struct Maker<'a> {
     reader: &'a RawRowReader,
     made: *mut c_void,
     build: &'a RowSource<'a>,
 }
 
 /// Whose rows are read.
-struct RowSource<'a> {
-    engine: &'a EngineHandle,
-    table: &'a Table,
+pub(super) struct RowSource<'a> {
+    pub(super) engine: &'a EngineHandle,
+    pub(super) table: &'a Table,
 }
 
 impl RawRowReader {
-    fn maker<'a>(&'a self, context: Context, build: &'a RowSource<'a>) -> teak_core::Result<Maker<'a>> {
+    /// What takes rows apart on the calling thread.
+    pub(super) fn maker<'a>(
+        &'a self,
+        context: Context,
+        build: &'a RowSource<'a>,
+    ) -> teak_core::Result<Maker<'a>> {
         // SAFETY: the function takes the context from any thread.
         let made = self.begin.map_or(std::ptr::null_mut(), |begin| unsafe { begin(context.0) });
         match made.is_null() {
@@ -79,7 +84,7 @@ pub(super) fn report(watch: WatchFunction, context: Context, done: u64) -> teak_
 }
 
 impl Maker<'_> {
-    fn row(&mut self, pk: &[u8], row: &[u8], feed: &mut Feed) -> teak_core::Result<()> {
+    pub(super) fn row(&mut self, pk: &[u8], row: &[u8], feed: &mut Feed) -> teak_core::Result<()> {
         let Some(take) = self.reader.row else { return Err(Error::OutOfMemory("reading rows")) };
         let mut handle = FeedHandle { engine: self.build.engine, feed, error: None };
         // SAFETY: what was made is this thread's own; key, row and handle live through the call.

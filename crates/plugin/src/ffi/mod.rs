@@ -9,6 +9,7 @@
 pub mod alter;
 pub mod border;
 pub mod build;
+pub mod check;
 pub mod cursor;
 pub mod engine;
 pub mod feed;

@@ -313,13 +313,6 @@ pub unsafe extern "C" fn teak_tree_get_statistics(
     }
 }
 
-/// `teak_table_check`
-#[no_mangle]
-pub unsafe extern "C" fn teak_table_check(handle: *mut TableHandle) -> Status {
-    // SAFETY: the handle is open.
-    unsafe { with_table(handle, |t| Ok(t.engine.core.check_table(&t.table)?)) }
-}
-
 /// `teak_estimate_range`
 #[no_mangle]
 pub unsafe extern "C" fn teak_estimate_range(

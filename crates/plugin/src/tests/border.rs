@@ -164,7 +164,8 @@ fn handles_that_are_missing_are_misuse_and_say_so() {
         assert!(last_error().contains("no session"));
         assert_eq!(teak_engine_checkpoint(null()), Status::Misuse);
         assert_eq!(teak_table_create(null(), raw(b"t"), null(), 0, RawBytes::NONE), Status::Misuse);
-        assert_eq!(teak_table_check(null_mut()), Status::Misuse);
+        assert_eq!(teak_check_feed(null(), null_mut(), null(), null_mut()), Status::Misuse);
+        teak_check_free(null_mut());
         assert_eq!(teak_txn_is_active(null()), 0);
         assert_eq!(teak_recover(null(), null_mut(), 0, 0), 0);
         teak_interrupt(null());

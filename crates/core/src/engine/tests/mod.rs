@@ -2,6 +2,7 @@
 
 mod append;
 mod build;
+mod check;
 mod crash;
 mod damage;
 mod ddl;

@@ -1,0 +1,355 @@
+/*
+  CHECK TABLE and REPAIR TABLE.
+
+    QUICK       every block on disk
+    default     and how the trees fit together, and whether each index has as many entries as there are rows
+    EXTENDED    and every entry of every index against the rows, both ways: what the rows make is summed up as what is there is, in one pass over each;
+                only for an index that differs are the entries sorted and compared one by one, to name the first of them
+
+  A check sees the table at one snapshot and holds nobody up. REPAIR builds new indexes beside the old ones and then puts them in their place in one
+  step: a crash, or rows that a unique index must not have, leave everything as it was.
+*/
+#include "ha_teak.h"
+#include "row_scan.h"
+
+using namespace teak;
+
+namespace teak {
+
+constexpr uint kShownFindings = 20;
+
+/* The messages of the statement's result, and whether there were bad ones. */
+class CheckReport {
+  public:
+    CheckReport(THD* thd, const TABLE* table) : thd_(thd), table_(table) {}
+
+    __attribute__((format(printf, 2, 3))) void damage(const char* format, ...) {
+        char text[MYSQL_ERRMSG_SIZE];
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        if (found_++ == 0)
+            sql_print_error("Teak: table `%s`.`%s` is damaged: %s", table_->s->db.str, table_->s->table_name.str, text);
+        if (found_ <= kShownFindings) warn(Sql_condition::WARN_LEVEL_WARN, text);
+    }
+    __attribute__((format(printf, 2, 3))) void note(const char* format, ...) {
+        char text[MYSQL_ERRMSG_SIZE];
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        warn(Sql_condition::WARN_LEVEL_NOTE, text);
+    }
+    /* What the engine found. */
+    void found(teak_bytes text) {
+        damage("%.*s", static_cast<int>(std::min<size_t>(text.len, 400)), reinterpret_cast<const char*>(text.data));
+    }
+    bool any() const { return found_ != 0; }
+
+  private:
+    void warn(Sql_condition::enum_warning_level level, const char* text) {
+        push_warning_printf(thd_, level, ER_GET_ERRMSG, "Teak: %s", text);
+    }
+
+    THD* thd_;
+    const TABLE* table_;
+    ulonglong found_ = 0;
+};
+} // namespace teak
+
+namespace {
+
+constexpr uint kShownDifferences = 5; /* of one index */
+
+enum Stages { kCheckStages = 1, kExtendedStages = 3 };
+
+/* A check of structures: progress and findings go by one context. */
+struct StructureCheck {
+    Progress progress;
+    CheckReport* report;
+
+    static void note(void* context, teak_bytes text) { static_cast<StructureCheck*>(context)->report->found(text); }
+    static int watch(void* context, uint64_t leaves) {
+        return Progress::report(&static_cast<StructureCheck*>(context)->progress, leaves);
+    }
+};
+
+/* What SHOW PROCESSLIST says while it lives. */
+class Stage {
+  public:
+    Stage(THD* thd, const char* what, uint stages) : thd_(thd), before_(thd_proc_info(thd, what)) {
+        thd_progress_init(thd, stages);
+    }
+    ~Stage() {
+        thd_progress_end(thd_);
+        thd_proc_info(thd_, before_);
+    }
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+
+  private:
+    THD* thd_;
+    const char* before_;
+};
+
+/* A check of indexes, freed at the end. */
+class IndexComparison {
+  public:
+    ~IndexComparison() { teak_check_free(handle); }
+    teak_check* handle = nullptr;
+};
+
+} // namespace
+
+/* Names the differences of some indexes. */
+struct ha_teak::Differences {
+    ha_teak* handler;
+    CheckReport* report;
+    const std::vector<uint>* indexes;
+    Progress progress;
+    std::vector<uint> shown;
+    Buffer wanted, found;
+
+    static int watch(void* context, uint64_t done) {
+        return Progress::report(&static_cast<Differences*>(context)->progress, done);
+    }
+    static int each(void* context, const teak_difference* difference) {
+        return static_cast<Differences*>(context)->take(*difference);
+    }
+
+    int take(const teak_difference& difference) {
+        TABLE* table = handler->table;
+        const uint index = (*indexes)[difference.part];
+        const IndexCodec& codec = handler->indexes_[index];
+        if (difference.kind == TEAK_ENTRY_OTHER) {
+            uchar* a = wanted.room(table->s->rec_buff_length);
+            uchar* b = found.room(table->s->rec_buff_length);
+            if (a) memset(a, 0, table->s->rec_buff_length);
+            if (b) memset(b, 0, table->s->rec_buff_length);
+            /* An entry of an earlier build may say the same in other bytes. */
+            if (a && b && codec.says_the_same(difference.key, difference.wanted, difference.found, a, b)) return 1;
+        }
+        const teak_bytes value = difference.kind == TEAK_ENTRY_MISSING ? difference.wanted : difference.found;
+        const teak_bytes pk =
+            codec.primary_of({difference.key, value}, handler->pk_scratch_.data(), handler->pk_scratch_.size());
+        const char* name = table->key_info[index].name.str;
+        const std::string row = handler->readable_key(pk);
+        if (difference.kind == TEAK_ENTRY_MISSING)
+            report->damage("index '%s' has no entry for the row %s", name, row.c_str());
+        else if (difference.kind == TEAK_ENTRY_UNEXPECTED)
+            report->damage("index '%s' has an entry for the row %s, which does not make it", name, row.c_str());
+        else
+            report->damage("index '%s' has other columns than the row %s", name, row.c_str());
+        return ++shown[difference.part] < kShownDifferences;
+    }
+};
+
+/* A row's key for people: as in messages about duplicates, or as bytes. */
+std::string ha_teak::readable_key(teak_bytes pk) {
+    const uint index = table->s->primary_key;
+    bool restores = index != MAX_KEY;
+    if (restores)
+        for (const KeyPartCodec& part : primary_.key().parts())
+            restores &= part.restorable;
+    if (restores && primary_.decode(pk, table->record[0])) {
+        char buffer[MAX_KEY_LENGTH];
+        String text(buffer, sizeof buffer, system_charset_info);
+        text.length(0);
+        MY_BITMAP* before = tmp_use_all_columns(table, &table->read_set);
+        key_unpack(&text, table, &table->key_info[index]);
+        tmp_restore_column_map(&table->read_set, before);
+        return "'" + std::string(text.ptr(), std::min<size_t>(text.length(), 100)) + "'";
+    }
+    std::string text = index == MAX_KEY ? "number 0x" : "with key 0x";
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < std::min<size_t>(pk.len, 40); i++) {
+        text += digits[pk.data[i] >> 4];
+        text += digits[pk.data[i] & 15];
+    }
+    return text;
+}
+
+/* Looks at `count` trees from `first` on; `entries`: of each. */
+int ha_teak::check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t* entries, CheckReport* report) {
+    ulonglong leaves = 0;
+    for (size_t tree = first; tree < first + count; tree++) {
+        teak_tree_statistics statistics{};
+        if (teak_tree_get_statistics(table_, static_cast<uint32_t>(tree), &statistics) == TEAK_OK)
+            leaves += statistics.leaves;
+    }
+    StructureCheck check{{ha_thd(), std::max<ulonglong>(leaves, 1)}, report};
+    teak_table_check_result result;
+    return fail(teak_table_check(session(), table_, first, depth, StructureCheck::note, StructureCheck::watch, &check,
+                                 entries, count, &result));
+}
+
+int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
+    const bool quick = options->flags & T_QUICK;
+    const bool extended = !quick && options->flags & T_EXTEND;
+    CheckReport report(thd, table);
+    Stage stage(thd, "Checking table", extended ? kExtendedStages : kCheckStages);
+    int error = ready();
+    if (!error) error = fail(teak_open_snapshot(session()));
+    std::vector<uint64_t> entries(teak_table_trees(table_), 0);
+    const uint32_t depth = quick ? TEAK_CHECK_BLOCKS : TEAK_CHECK_STRUCTURE;
+    if (!error) error = check_trees(0, entries.size(), depth, entries.data(), &report);
+    if (unbuilt_unique_ != MAX_KEY) report.damage("%.400s", unbuilt_unique_text().c_str());
+    std::vector<uint> indexes;
+    for (uint i = 0; i < table->s->keys && !error; i++) {
+        if (i == table->s->primary_key || i == unbuilt_unique_) continue;
+        const char* name = table->key_info[i].name.str;
+        if (is_idle(i)) {
+            report.note(
+                "index '%s' is disabled and was not compared with the rows; ALTER TABLE ... ENABLE KEYS builds it",
+                name);
+            continue;
+        }
+        indexes.push_back(i);
+        /* What damage hides is not counted. */
+        if (!quick && !report.any() && entries[tree_of(i)] != entries[0])
+            report.damage("index '%s' has %llu entries, the table %llu rows", name,
+                          static_cast<ulonglong>(entries[tree_of(i)]), static_cast<ulonglong>(entries[0]));
+    }
+    if (!error && extended && !indexes.empty()) error = check_entries(indexes, &report);
+    if (error) {
+        char text[MYSQL_ERRMSG_SIZE] = "";
+        teak_last_error(text, sizeof text);
+        report.damage("the check could not be finished: %.400s", text);
+        return error == HA_ERR_CRASHED_ON_USAGE ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
+    }
+    if (report.any()) return HA_ADMIN_CORRUPT;
+    return has_cut_keys() ? HA_ADMIN_NEEDS_ALTER : HA_ADMIN_OK;
+}
+
+/* Compares every entry of `indexes` with the rows. */
+int ha_teak::check_entries(const std::vector<uint>& indexes, CheckReport* report) {
+    std::vector<uint> differing;
+    {
+        IndexComparison sums;
+        thd_progress_next_stage(ha_thd());
+        if (int error = begin_comparison(indexes, 0, &sums.handle)) return error;
+        thd_progress_next_stage(ha_thd());
+        Progress progress{ha_thd(), std::max<ulonglong>(estimate_rows_upper_bound() * indexes.size(), 1)};
+        std::vector<teak_index_count> counts(indexes.size());
+        if (int error = fail(teak_check_sums(session(), sums.handle, Progress::report, &progress, counts.data())))
+            return error;
+        for (size_t i = 0; i < indexes.size(); i++)
+            if (!counts[i].equal) differing.push_back(indexes[i]);
+    }
+    if (differing.empty()) return 0;
+    IndexComparison named;
+    if (int error = begin_comparison(differing, sort_buffer_bytes(ha_thd()), &named.handle)) return error;
+    Differences differences{this,
+                            report,
+                            &differing,
+                            {ha_thd(), std::max<ulonglong>(estimate_rows_upper_bound() * differing.size(), 1)},
+                            std::vector<uint>(differing.size(), 0),
+                            {},
+                            {}};
+    return fail(teak_check_differences(session(), named.handle, Differences::each, Differences::watch, &differences));
+}
+
+/* A comparison that has all entries which the rows make. */
+int ha_teak::begin_comparison(const std::vector<uint>& indexes, uint64_t sort_bytes, teak_check** out) {
+    std::vector<const IndexCodec*> codecs;
+    std::vector<uint32_t> trees;
+    for (uint index : indexes) {
+        codecs.push_back(&indexes_[index]);
+        trees.push_back(tree_of(index));
+    }
+    if (int error = fail(teak_check_new(table_, trees.data(), trees.size(), sort_bytes, out))) return error;
+    return feed({nullptr, *out}, codecs);
+}
+
+/*
+  Builds all indexes anew from the rows, but those that DISABLE KEYS has disabled. A damaged row is lost: what is left of the rows is for the user to
+  save, and nothing is changed.
+*/
+int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
+    CheckReport report(thd, table);
+    int error = ready();
+    {
+        Stage stage(thd, "Checking table", kCheckStages);
+        uint64_t rows = 0;
+        if (!error) error = fail(teak_open_snapshot(session()));
+        if (!error) error = check_trees(0, 1, TEAK_CHECK_STRUCTURE, &rows, &report);
+    }
+    if (!error && report.any()) {
+        report.note("rows are damaged, and REPAIR only builds indexes from rows: restore the table from a backup, or "
+                    "save what can be "
+                    "read of it; see \"When something fails\" in docs/operations.md");
+        return HA_ADMIN_CORRUPT;
+    }
+    ulonglong renewed = 0;
+    for (uint i = 0; i < table->s->keys; i++) {
+        if (i == table->s->primary_key) continue;
+        if ((disabled_indexes_ & 1ULL << i) && may_be_disabled(i))
+            report.note("index '%s' is disabled; ALTER TABLE ... ENABLE KEYS builds it", table->key_info[i].name.str);
+        else
+            renewed |= 1ULL << i;
+    }
+    if (!error && renewed) error = renew_indexes(renewed);
+    if (!error) return HA_ADMIN_OK;
+    if (error == HA_ERR_FOUND_DUPP_KEY) {
+        const uint index = nth_index(renewed, duplicate_part_);
+        char buffer[MAX_KEY_LENGTH];
+        String text(buffer, sizeof buffer, system_charset_info);
+        text.length(0);
+        MY_BITMAP* before = tmp_use_all_columns(table, &table->read_set);
+        key_unpack(&text, table, &table->key_info[index]);
+        tmp_restore_column_map(&table->read_set, before);
+        if (inited == RND) ha_rnd_end();
+        report.damage("rows have the entry '%.*s' of the unique index '%s' twice: delete or change all but one of "
+                      "them, then repair again; "
+                      "nothing was changed",
+                      static_cast<int>(std::min<size_t>(text.length(), 100)), text.ptr(),
+                      table->key_info[index].name.str);
+        return HA_ADMIN_CORRUPT;
+    }
+    char text[MYSQL_ERRMSG_SIZE] = "";
+    teak_last_error(text, sizeof text);
+    report.damage("the repair could not be finished, and nothing was changed: %.400s", text);
+    return HA_ADMIN_FAILED;
+}
+
+uint ha_teak::nth_index(ulonglong indexes, uint n) const {
+    for (uint i = 0; i < table->s->keys; i++)
+        if (indexes & 1ULL << i && n-- == 0) return i;
+    return MAX_KEY;
+}
+
+/* Builds new trees for `indexes`, and puts them in the place of the old ones. Nobody else uses the table. */
+int ha_teak::renew_indexes(ulonglong indexes) {
+    const TableMeta before = meta_;
+    const uint32_t old_trees = static_cast<uint32_t>(1 + before.indexes.size());
+    std::vector<uint32_t> kept, with_new, trees;
+    std::vector<const IndexCodec*> codecs;
+    TableMeta more = before;
+    for (uint32_t tree = 0; tree < old_trees; tree++)
+        kept.push_back(tree);
+    with_new = kept;
+    std::vector<uint32_t> in_place = kept;
+    TableMeta after = before;
+    for (uint i = 0; i < table->s->keys; i++) {
+        if (!(indexes & 1ULL << i)) continue;
+        const uint32_t tree = tree_of(i), renewed = static_cast<uint32_t>(with_new.size());
+        with_new.push_back(TEAK_NEW_TREE);
+        /* A name that no index has: if the server dies, the next one to open the table lets go of it. */
+        more.indexes.push_back({~before.indexes[tree - 1].name, true});
+        in_place[tree] = renewed;
+        after.indexes[tree - 1].disabled = false;
+        codecs.push_back(&indexes_[i]);
+        trees.push_back(renewed);
+    }
+    share_->altering = true;
+    int error = alter_trees(with_new, more);
+    if (!error) error = ready();
+    if (!error) {
+        error = build(codecs, trees);
+        const int undone = error ? alter_trees(kept, before) : alter_trees(in_place, after);
+        if (!error) error = undone;
+    }
+    share_->altering = false;
+    return error ? error : info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
+}

@@ -1,0 +1,252 @@
+//! CHECK TABLE: the structures of a table, and its indexes against its rows.
+
+use super::border::{array, put, RawBytes, SessionHandle, TableHandle};
+use super::feed::{report, Context, RawRowReader, RowSource, WatchFunction};
+use super::guard::{run, value};
+use super::session::with_session;
+use crate::core_engine::{Depth, Difference, Feed, IndexCheck, Table};
+use crate::engine::EngineHandle;
+use crate::outcome::{Status, Stop};
+use crate::session::Session;
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+/// `teak_table_check_result`
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawTableCheck {
+    pub findings: u64,
+    /// That many there were.
+    pub trees: u64,
+}
+
+/// `teak_index_count`
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawIndexCount {
+    pub wanted: u64,
+    pub found: u64,
+    pub equal: u64,
+}
+
+/// `teak_difference`
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawDifference {
+    pub part: u32,
+    pub kind: u32,
+    pub key: RawBytes,
+    pub wanted: RawBytes,
+    pub found: RawBytes,
+}
+
+/// `TEAK_ENTRY_MISSING` and its like.
+const MISSING: u32 = 0;
+const UNEXPECTED: u32 = 1;
+const OTHER: u32 = 2;
+
+/// `teak_check`
+pub struct CheckHandle {
+    engine: Arc<EngineHandle>,
+    table: Arc<Table>,
+    parts: usize,
+    /// `None`: its differences were told.
+    check: Option<IndexCheck>,
+}
+
+/// Told what was found.
+type NoteFunction = Option<unsafe extern "C" fn(context: *mut c_void, text: RawBytes)>;
+/// Told of a difference; 0: no more of this part.
+type DifferenceFunction = Option<unsafe extern "C" fn(*mut c_void, *const RawDifference) -> c_int>;
+
+/// `teak_table_check`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_check(
+    session: *const SessionHandle,
+    handle: *const TableHandle,
+    first: u32,
+    depth: u32,
+    note: NoteFunction,
+    watch: WatchFunction,
+    context: *mut c_void,
+    entries: *mut u64,
+    n_entries: usize,
+    out: *mut RawTableCheck,
+) -> Status {
+    // SAFETY: the handles are open or NULL, the results writable, the functions take their context.
+    unsafe {
+        with_session(session, |session| {
+            let t = handle.as_ref().ok_or(Stop::Misuse("no table"))?;
+            let depth = match depth {
+                0 => Depth::Blocks,
+                1 => Depth::Structure,
+                _ => return Err(Stop::Misuse("depth of a check")),
+            };
+            let context = Context(context);
+            let mut progress = |leaves| report(watch, context, leaves);
+            let first = (first as usize).min(t.table.trees());
+            let trees = first..t.table.trees().min(first.saturating_add(n_entries));
+            let core = &t.engine.core;
+            let checked = core.check_trees(session.txn()?, (&t.table, trees), depth, &mut progress)?;
+            for (place, count) in checked.entries.iter().enumerate().take(n_entries) {
+                put(entries.wrapping_add(place), *count);
+            }
+            let findings = checked.findings.count();
+            if let Some(note) = note {
+                for text in checked.findings.iter().map(|finding| finding.to_string()) {
+                    note(context.0, RawBytes::of(text.as_bytes()));
+                }
+            }
+            put(out, RawTableCheck { findings, trees: checked.entries.len().min(n_entries) as u64 });
+            Ok(())
+        })
+    }
+}
+
+/// `teak_check_new`
+#[no_mangle]
+pub unsafe extern "C" fn teak_check_new(
+    handle: *const TableHandle,
+    trees: *const u32,
+    n_trees: usize,
+    sort_bytes: u64,
+    out: *mut *mut CheckHandle,
+) -> Status {
+    // SAFETY: the handle is open or NULL, the array readable, the result writable.
+    let (table, trees) = unsafe { (handle.as_ref(), array(trees, n_trees)) };
+    run(table.map(|t| &*t.engine), || {
+        let t = table.ok_or(Stop::Misuse("no table"))?;
+        let places: Vec<usize> = trees.iter().map(|&place| place as usize).collect();
+        if places.iter().any(|&place| place >= t.table.trees()) {
+            return Err(Stop::Misuse("no such tree"));
+        }
+        let sort_bytes = (sort_bytes > 0).then_some(sort_bytes);
+        let check = Some(t.engine.core.compare_trees(&t.table, &places, sort_bytes));
+        let check =
+            CheckHandle { engine: t.engine.clone(), table: t.table.clone(), parts: places.len(), check };
+        // SAFETY: by the contract of the header.
+        unsafe { put(out, Box::into_raw(Box::new(check))) };
+        Ok(())
+    })
+}
+
+/// `teak_check_add`
+#[no_mangle]
+pub unsafe extern "C" fn teak_check_add(
+    handle: *mut CheckHandle,
+    part: u32,
+    key: RawBytes,
+    value: RawBytes,
+) -> Status {
+    // SAFETY: the handle is open or NULL and used by one thread, key and value are readable.
+    let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
+    let Some(CheckHandle { engine, parts, check, .. }) = handle else { return Status::Misuse };
+    run(Some(engine), || match check {
+        Some(check) if (part as usize) < *parts => Ok(check.add(part as usize, key, value)?),
+        _ => Err(Stop::Misuse("no such part of a check")),
+    })
+}
+
+/// `teak_check_feed`
+#[no_mangle]
+pub unsafe extern "C" fn teak_check_feed(
+    session: *const SessionHandle,
+    handle: *mut CheckHandle,
+    reader: *const RawRowReader,
+    context: *mut c_void,
+) -> Status {
+    // SAFETY: the handles are open or NULL and used by one thread; the reader is readable.
+    let (handle, reader) = unsafe { (handle.as_mut(), reader.as_ref()) };
+    let (Some(CheckHandle { engine, table, check, .. }), Some(reader)) = (handle, reader) else {
+        return Status::Misuse;
+    };
+    let context = Context(context);
+    let feed = |session: &mut Session| {
+        let check = check.as_mut().ok_or(Stop::Misuse("a check that is over"))?;
+        let source = RowSource { engine, table };
+        let maker = || {
+            let mut maker = reader.maker(context, &source)?;
+            Ok(move |pk: &[u8], row: &[u8], feed: &mut Feed| maker.row(pk, row, feed))
+        };
+        Ok(check.feed(session.txn()?, maker, |rows| report(reader.watch, context, rows))?)
+    };
+    // SAFETY: the session is open, and no other thread works for it.
+    unsafe { with_session(session, feed) }
+}
+
+/// `teak_check_sums`
+#[no_mangle]
+pub unsafe extern "C" fn teak_check_sums(
+    session: *const SessionHandle,
+    handle: *mut CheckHandle,
+    watch: WatchFunction,
+    context: *mut c_void,
+    out: *mut RawIndexCount,
+) -> Status {
+    // SAFETY: the handle is open or NULL and used by one thread.
+    let Some(CheckHandle { check: Some(check), .. }) = (unsafe { handle.as_ref() }) else {
+        return Status::Misuse;
+    };
+    let context = Context(context);
+    let compare = |session: &mut Session| {
+        let counts = check.sums(session.txn()?, |entries| report(watch, context, entries))?;
+        for (part, count) in counts.iter().enumerate() {
+            let equal = u64::from(count.equal);
+            let raw = RawIndexCount { wanted: count.wanted, found: count.found, equal };
+            // SAFETY: there is room for as many as the check has parts.
+            unsafe { put(out.wrapping_add(part), raw) };
+        }
+        Ok(())
+    };
+    // SAFETY: the session is open, and no other thread works for it.
+    unsafe { with_session(session, compare) }
+}
+
+/// `teak_check_differences`
+#[no_mangle]
+pub unsafe extern "C" fn teak_check_differences(
+    session: *const SessionHandle,
+    handle: *mut CheckHandle,
+    each: DifferenceFunction,
+    watch: WatchFunction,
+    context: *mut c_void,
+) -> Status {
+    // SAFETY: the handle is open or NULL and used by one thread.
+    let check = unsafe { handle.as_mut() }.and_then(|handle| handle.check.take());
+    let (Some(check), Some(each)) = (check, each) else { return Status::Misuse };
+    let context = Context(context);
+    let tell = |part: usize, difference: Difference<'_>| {
+        let (kind, key, wanted, found) = match difference {
+            Difference::Missing { key, value } => (MISSING, key, RawBytes::of(value), RawBytes::NONE),
+            Difference::Unexpected { key, value } => (UNEXPECTED, key, RawBytes::NONE, RawBytes::of(value)),
+            Difference::Other { key, wanted, found } => {
+                (OTHER, key, RawBytes::of(wanted), RawBytes::of(found))
+            }
+        };
+        let raw = RawDifference { part: part as u32, kind, key: RawBytes::of(key), wanted, found };
+        // SAFETY: the function takes its context, and a difference that lives until it returns.
+        Ok(unsafe { each(context.0, &raw) } != 0)
+    };
+    let compare = |session: &mut Session| {
+        Ok(check.differences(session.txn()?, tell, |entries| report(watch, context, entries))?)
+    };
+    // SAFETY: the session is open, and no other thread works for it.
+    unsafe { with_session(session, compare) }
+}
+
+/// `teak_check_free`
+#[no_mangle]
+pub unsafe extern "C" fn teak_check_free(handle: *mut CheckHandle) {
+    if !handle.is_null() {
+        // SAFETY: `teak_check_new` made the box, and the shim does not use the handle again.
+        value(None, (), || drop(unsafe { Box::from_raw(handle) }));
+    }
+}
+
+const _: () = {
+    use std::mem::size_of;
+    assert!(size_of::<RawDifference>() == 56 && size_of::<RawIndexCount>() == 24);
+    assert!(size_of::<RawTableCheck>() == 16);
+};
