@@ -5,7 +5,15 @@ use std::ptr::{null, null_mut};
 
 use super::*;
 use crate::ffi::border::{RawBound, RawBuffer, RawBytes, RawEntryView};
-use crate::ffi::{cursor::*, engine::*, guard::*, row::*, session::*, table::*};
+use crate::ffi::{
+    check::{teak_check_feed, teak_check_free},
+    cursor::*,
+    engine::*,
+    guard::*,
+    row::*,
+    session::*,
+    table::*,
+};
 use crate::outcome::Status;
 
 static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
