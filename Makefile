@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -45,6 +45,9 @@ soak-ddl: ## 300 rounds of killing a server in the middle of DDL
 
 soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
 	@TEAK_SEEDS=10000 cargo test --release -p teak-core --test crash --test model
+
+soak-damage: ## 2,000 rounds of flipped bits in the files of a stopped engine
+	@TEAK_FLIP_ROUNDS=2000 tests/damage/run.sh
 
 bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine
 	@benches/sysbench.sh

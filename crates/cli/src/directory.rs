@@ -6,7 +6,7 @@ use std::sync::Arc;
 use teak_core::engine::Engine;
 use teak_core::file::{FileSystem, RealFileSystem};
 use teak_core::store::Superblock;
-use teak_core::{LogLevel, Observer, Options};
+use teak_core::{ForceRecovery, LogLevel, Observer, Options};
 
 const SUPERBLOCK: &str = "teak.super";
 /// Where a server's data directory has the engine's.
@@ -45,7 +45,13 @@ pub fn superblock(dir: &Path) -> Result<Superblock, Failure> {
 
 /// Opens the engine, which must be there and not in use. Dropped, not closed: the next start recovers the same again.
 pub fn open(dir: &Path) -> Result<Engine, Failure> {
+    open_with(dir, ForceRecovery::Off)
+}
+
+/// The same, with what is done about damage.
+pub fn open_with(dir: &Path, force_recovery: ForceRecovery) -> Result<Engine, Failure> {
     let dir = engine_directory(dir)?;
-    let options = Options { background: false, observer: Arc::new(Messages), ..Options::new(dir) };
+    let options =
+        Options { background: false, force_recovery, observer: Arc::new(Messages), ..Options::new(dir) };
     Ok(Engine::open(Arc::new(RealFileSystem), options)?)
 }

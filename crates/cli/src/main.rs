@@ -8,6 +8,7 @@ mod client;
 mod directory;
 mod inspect;
 mod load;
+mod salvage;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -41,6 +42,20 @@ enum Command {
         #[arg(short, long)]
         verbose: bool,
     },
+    /// Write the readable entries of every table as hex, a file for each, and report what is lost. The server must not run
+    ///
+    /// Changes nothing in the engine's directory. The columns of a row are known to the server alone: it gives the same rows in SQL when it
+    /// is started with --teak-force-recovery.
+    Salvage {
+        /// The server's data directory, or the engine's in it
+        dir: PathBuf,
+        /// Where the files go: created if missing, and there must be none of that name
+        #[arg(long, short, default_value = "salvaged")]
+        output: PathBuf,
+        /// Tables whose name begins so, as `teak inspect` shows it; without, all
+        #[arg(default_value = "")]
+        tables: String,
+    },
     /// Benchmarks against any MariaDB or MySQL server
     #[command(subcommand)]
     Bench(bench::Command),
@@ -60,6 +75,7 @@ fn main() -> ExitCode {
     let result = match line.command {
         Command::Inspect { dir } => inspect::run(&dir, &mut out),
         Command::Check { dir, verbose } => check::run(&dir, verbose, &mut out),
+        Command::Salvage { dir, output, tables } => salvage::run(&dir, &output, &tables, &mut out),
         Command::Bench(command) => bench::run(&command).map_err(Failure::Bench),
         Command::Load(arguments) => load::run(&arguments, &mut out).map_err(Failure::Load),
         Command::Version => version(&mut out),
@@ -167,6 +183,50 @@ mod tests {
         let mut out = Vec::new();
         check::run(&dir.0, false, &mut out).unwrap();
         assert!(matches!(inspect::run(&dir.0.join("log"), &mut out), Err(Failure::NoEngine(_))));
+    }
+
+    #[test]
+    fn salvage_writes_every_entry_that_no_damaged_block_held_and_says_what_is_lost() {
+        use std::os::unix::fs::FileExt;
+        let dir = directory("salvage");
+        let file = std::fs::File::options().read(true).write(true).open(dir.0.join("s1.teak")).unwrap();
+        let length = file.metadata().unwrap().len();
+        let mut byte = [0];
+        let run = |output: &str, tables: &str| {
+            let mut out = Vec::new();
+            let result = salvage::run(&dir.0, &dir.0.join(output), tables, &mut out);
+            let read =
+                |table: &str| std::fs::read_to_string(dir.0.join(output).join(table)).unwrap_or_default();
+            (result, String::from_utf8(out).unwrap(), read("db@good.tsv"), read("db@other.tsv"))
+        };
+        let (result, text, good, other) = run("whole", "");
+        assert!(result.is_ok(), "{text}");
+        assert_eq!((good.lines().count(), other.lines().count()), (2000, 2000));
+        assert!(good.contains(&format!("0\t00000007\t{}\n", "07".repeat(100))));
+        let mut damaged = 0;
+        for at in (4096..length).step_by(512) {
+            file.read_exact_at(&mut byte, at).unwrap();
+            file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+            let (result, text, good, other) = run(&format!("at-{at}"), "db/");
+            assert_eq!(other.lines().count(), 2000);
+            match result {
+                Ok(()) => assert_eq!(good.lines().count(), 2000),
+                Err(Failure::Damaged(1)) => {
+                    damaged += 1;
+                    assert!(
+                        good.lines().count() < 2000 && text.contains("db/good") && text.contains("s1.teak"),
+                        "{text}"
+                    );
+                }
+                Err(error) => panic!("{error}"),
+            }
+            file.write_all_at(&byte, at).unwrap();
+        }
+        assert!(damaged > 0);
+        assert!(
+            matches!(run("whole", "").0, Err(Failure::Output(_))),
+            "files that are there stay as they are"
+        );
     }
 
     #[test]

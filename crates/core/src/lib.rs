@@ -26,7 +26,8 @@ mod types;
 pub use error::{Error, Result};
 pub use finding::{Finding, Findings};
 pub use options::{
-    CommitFlush, Compression, HistoryFull, LogLevel, Observer, Options, Packing, SilentObserver, TreeSpec,
+    CommitFlush, Compression, ForceRecovery, HistoryFull, LogLevel, Observer, Options, Packing,
+    SilentObserver, TreeSpec,
 };
 pub use types::{
     Isolation, LockMode, Seek, Timestamp, TreeId, TxnId, View, WaitPolicy, WaitRequest, WriteOp,

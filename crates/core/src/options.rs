@@ -26,6 +26,23 @@ pub enum HistoryFull {
     Wait = 1,
 }
 
+/// How far a start goes to give what is readable of a damaged directory; the numbers are those of `teak_force_recovery`. Each does what
+/// those before it do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ForceRecovery {
+    /// 0: damage that concerns more than one table is an error.
+    Off = 0,
+    /// 1: a table that cannot be opened or recovered is left out, whatever the reason, and scans pass over blocks that cannot be read: see
+    /// [`crate::engine::Engine::lost`].
+    PassOver = 1,
+    /// 2: nothing is written to the directory, by nobody: the engine is read-only. Tables that cannot be recovered are there all the same,
+    /// with what can be read.
+    ReadOnly = 2,
+    /// 3: of the log, what is readable up to the first damage or to a newer checkpoint; of the superblocks, the newest that is intact.
+    WithoutLog = 3,
+}
+
 /// How a tree's blocks are compressed on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -137,6 +154,9 @@ pub struct Options {
     pub dictionary_sample_bytes: usize,
     /// Run background threads (checkpoints, eviction, log sync). The simulator turns them off and drives the engine itself.
     pub background: bool,
+    /// What is done about damage. From [`ForceRecovery::ReadOnly`] on, `temp_dir` may be one that cannot be written to: then the system's
+    /// directory for temporary files is used.
+    pub force_recovery: ForceRecovery,
     /// Threads that replay the log.
     pub recovery_threads: usize,
     /// Receives messages.
@@ -163,6 +183,7 @@ impl Options {
             disk_reserve_bytes: 0,
             dictionary_sample_bytes: 12 << 20,
             background: true,
+            force_recovery: ForceRecovery::Off,
             recovery_threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
             observer: Arc::new(SilentObserver),
         }

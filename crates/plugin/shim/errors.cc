@@ -12,6 +12,12 @@ void warn_with_text(THD* thd, int code, Sql_condition::enum_warning_level level 
     push_warning_printf(thd, level, ER_GET_ERRMSG, "Teak: %s (error %d)", text, code);
 }
 
+/* The client has a warning, and a number that says little: which file, and where, is for the operator. */
+void log_text() {
+    char text[512];
+    if (teak_last_error(text, sizeof text)) sql_print_error("Teak: %s", text);
+}
+
 } // namespace
 
 int error_code(teak_status status, THD* thd) {
@@ -59,6 +65,7 @@ int error_code(teak_status status, THD* thd) {
         return HA_ERR_RECORD_FILE_FULL;
     case TEAK_CORRUPT:
         code = HA_ERR_CRASHED_ON_USAGE;
+        log_text();
         break;
     case TEAK_EXISTS:
         return HA_ERR_TABLE_EXIST;
@@ -74,6 +81,7 @@ int error_code(teak_status status, THD* thd) {
         return HA_ERR_AUTOINC_ERANGE;
     case TEAK_IO:
         code = HA_ERR_GENERIC;
+        log_text();
         break;
     case TEAK_NO_XID:
     case TEAK_IN_USE:

@@ -15,9 +15,12 @@ using teak::plugin;
 
 /* ---- variables -------------------------------------------------------------------------------- */
 
+/* Values of force_recovery: nothing is written from the one on, there is none beyond the other. */
+constexpr unsigned long kReadOnlyForce = 2, kMostForce = 3;
+
 unsigned long long cache_size, checkpoint_log_size, disk_reserve, log_segment_size, history_max_size, lock_max_size;
 unsigned long long spill_max_size;
-unsigned long flush_log_at_trx_commit, history_full, snapshot_warn_age;
+unsigned long flush_log_at_trx_commit, force_recovery, history_full, snapshot_warn_age;
 char* data_home_dir;
 char* tmp_dir;
 char rolls_back_on_timeout;
@@ -101,6 +104,12 @@ MYSQL_SYSVAR_ENUM(
     "When teak_history_max_size is reached: FAIL_OLDEST: the oldest snapshot fails with 'snapshot too old'; "
     "WAIT: writers wait until a snapshot ends, at most teak_lock_wait_timeout",
     nullptr, set_history_full, TEAK_HISTORY_FAIL_OLDEST, &history_full_typelib);
+MYSQL_SYSVAR_ULONG(
+    force_recovery, force_recovery, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+    "To save what is readable of damaged files. 1: damaged tables are left out, scans pass over blocks that "
+    "cannot be read; 2: also read-only, nothing is written to the engine's directory; 3: also without what "
+    "of the log lies behind damage",
+    nullptr, nullptr, 0, 0, kMostForce, 0);
 MYSQL_SYSVAR_ULONG(snapshot_warn_age, snapshot_warn_age, PLUGIN_VAR_RQCMDARG,
                    "A snapshot older than this many seconds is mentioned in the error log, once; 0: never", nullptr,
                    set_snapshot_warn_age, 3600, 0, 100000000, 0);
@@ -136,6 +145,7 @@ MYSQL_SYSVAR_ULONGLONG(
 
 st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
+                                        MYSQL_SYSVAR(force_recovery),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
                                         MYSQL_SYSVAR(sort_buffer_size),
@@ -252,12 +262,21 @@ int start(void* p) {
     options.snapshot_warn_seconds = snapshot_warn_age;
     options.lock_max_bytes = lock_max_size;
     options.commit_flush = static_cast<uint32_t>(flush_log_at_trx_commit);
-    if (teak_engine_open(&options, &callbacks, &plugin.engine) != TEAK_OK) {
+    options.force_recovery = static_cast<uint32_t>(force_recovery);
+    teak_status status = teak_engine_open(&options, &callbacks, &plugin.engine);
+    if (status != TEAK_OK) {
         teak::log_last_error("cannot start");
+        bool damaged = status == TEAK_CORRUPT || status == TEAK_IO;
+        if (damaged && force_recovery < kMostForce)
+            sql_print_error(
+                "Teak: what is readable can be saved: start with --teak-force-recovery=%lu, or more (at most %lu); "
+                "see 'The worst hour' in docs/operations.md",
+                force_recovery + 1, kMostForce);
         plugin.engine = nullptr;
         return 1;
     }
     plugin.hton = hton;
+    if (force_recovery >= kReadOnlyForce) return teak::init_handlerton(hton);
     /* Temporary tables of a server that was killed. */
     std::string leftovers = std::string(opt_mysql_tmpdir ? opt_mysql_tmpdir : "/tmp") + "/#sql";
     if (teak_tables_drop_prefix(plugin.engine, teak::bytes_of(leftovers.c_str())) != TEAK_OK)

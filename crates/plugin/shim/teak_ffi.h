@@ -133,7 +133,7 @@ typedef struct teak_options {
     uint32_t commit_flush;          /* 0, 1, 2 as innodb_flush_log_at_trx_commit */
     uint32_t recovery_threads;      /* 0: one per processor */
     uint32_t history_full;          /* TEAK_HISTORY_... */
-    uint32_t reserved;
+    uint32_t force_recovery;        /* 0 to 3, see ForceRecovery in the core */
 } teak_options;
 
 void teak_options_default(teak_options* options);

@@ -44,7 +44,7 @@ mod transaction;
 mod watch;
 mod work;
 
-pub use crate::tree::{Depth, Held, Tree};
+pub use crate::tree::{Depth, Held, Lost, Tree};
 pub use build::TreeBuild;
 pub use check::{TableCheck, Watcher};
 pub use compare::{Difference, IndexCheck, IndexCount};
@@ -218,6 +218,12 @@ impl Engine {
     pub fn fail(&self, reason: &str) {
         self.shared.fail(reason);
     }
+
+    /// Ranges of keys that scans have passed over since the start, as their blocks cannot be read: nothing unless
+    /// [`ForceRecovery::PassOver`](crate::ForceRecovery::PassOver) or more was asked for.
+    pub fn lost(&self) -> Vec<Lost> {
+        self.shared.context.lost()
+    }
 }
 
 impl Shared {
@@ -235,6 +241,7 @@ impl Shared {
         // Undecided still; the log from their first records on is kept.
         let prepared = self.prepared.lock().abandon();
         let result = match self.health.check() {
+            _ if self.fs.is_read_only() => Ok(()),
             Ok(()) => {
                 // Of the log nothing is needed but for prepared transactions and for tables that could not be recovered.
                 let clean = self.holds.lock().is_empty() && self.damaged.lock().trees.is_empty();
@@ -286,6 +293,7 @@ impl Shared {
             snapshots_too_old: self.counted.snapshots_too_old.get(),
             history_waits: self.counted.history_waits.get(),
             lock_bytes: self.locks.memory(),
+            lost_ranges: self.context.lost().len() as u64,
             lock_waits: locks.waits,
             lock_timeouts: locks.timeouts,
             deadlocks: locks.deadlocks,

@@ -16,11 +16,11 @@ use crate::catalog::{
 use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
-use crate::file::{DiskReserve, FileSystem};
+use crate::file::{DiskReserve, FileSystem, ReadOnlyFileSystem};
 use crate::lock::LockManager;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, TxnStatus};
-use crate::options::{LogLevel, Options, TreeSpec};
+use crate::options::{ForceRecovery, LogLevel, Options, TreeSpec};
 use crate::store::{Newest, OpenFiles, Space, SpillFile, Superblock};
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, WriteOp};
@@ -47,16 +47,18 @@ pub(super) fn superblock_path(dir: &Path) -> PathBuf {
 
 /// Opens the engine in `options.dir`.
 pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shared>> {
-    fs.create_dir(&options.dir)?;
+    let spill = create_spill(&*fs, &options)?;
+    let fs: Arc<dyn FileSystem> = match options.force_recovery >= ForceRecovery::ReadOnly {
+        true => Arc::new(ReadOnlyFileSystem(fs)),
+        false => fs,
+    };
     let directory_lock = fs.lock_exclusive(&options.dir.join(LOCK))?;
-    fs.create_dir(&options.temp_dir)?;
     let files = OpenFiles::new(fs.clone(), options.open_files);
     let superblock_path = superblock_path(&options.dir);
     let superblock = match Superblock::read(&*fs, &superblock_path)? {
         Some(newest) => trusted(newest, &options)?,
         None => create(&fs, &files, &options, &superblock_path)?,
     };
-    let spill = SpillFile::create(&*fs, &options.temp_dir, options.spill_max_bytes)?;
     let cache = Arc::new(Cache::new(options.cache_bytes, options.observer.clone()));
     if options.background {
         cache.start()?;
@@ -64,6 +66,9 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let clock = Clock::new(superblock.timestamp);
     let locks = LockManager::new(Some(cache.clone()));
     let context = Arc::new(TreeContext::new(cache, clock.clone(), spill, options.dictionary_sample_bytes));
+    if options.force_recovery > ForceRecovery::Off {
+        context.pass_over_damage(options.observer.clone());
+    }
     let settings = Settings::new(&options, context.clone(), locks.clone());
     let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
     let space = Space::open_twice(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
@@ -72,23 +77,20 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     // Without checkpoint there is no image.
     let common = system.counted()?.unwrap_or_else(|| Counted::nothing(superblock.replay_from));
     let counted = Contained { common, apart: system.counted_apart()? };
-    let (log, survey) = recover_log(&fs, &options, &superblock, &counted)?;
-    if survey.checkpoint > superblock.checkpoint {
-        let detail = format!(
-            "the log knows that checkpoint {} was durable, and the newest superblock is of checkpoint {}: the file is from a backup, or \
-             the superblock was lost",
-            survey.checkpoint, superblock.checkpoint
-        );
-        return Err(Error::corrupt(superblock_path, 0, detail));
-    }
+    let (log, survey) = match fs.is_read_only() {
+        true => read_log(&fs, &options, &superblock)?,
+        false => recover_log(&fs, &options, &superblock, &counted)?,
+    };
     let log = Arc::new(log);
     let reserve =
         Arc::new(DiskReserve::new(fs.clone(), &options.dir.join(RESERVE), options.disk_reserve_bytes));
     log.set_reserve(reserve.clone());
-    // From now on the log may have what the image has not.
-    let superblock = Superblock { clean: false, ..superblock };
-    superblock.make_durable(&*fs, &superblock_path)?;
-    sync_parent(&*fs, &options.dir)?;
+    if !fs.is_read_only() {
+        // From now on the log may have what the image has not.
+        let opened = Superblock { clean: false, ..superblock };
+        opened.make_durable(&*fs, &superblock_path)?;
+        sync_parent(&*fs, &options.dir)?;
+    }
     let checkpointer = Checkpointer::new(
         fs.clone(),
         superblock_path,
@@ -101,7 +103,8 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         fs,
         files,
         dir: options.dir.clone(),
-        background: options.background,
+        background: options.background && options.force_recovery < ForceRecovery::ReadOnly,
+        force_recovery: options.force_recovery,
         observer: options.observer.clone(),
         settings,
         clock,
@@ -140,7 +143,19 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     };
     recover(&mut shared, &superblock, survey, counted, &options)?;
     shared.tell_remarks();
-    shared.fill_reserve();
+    if options.force_recovery >= ForceRecovery::ReadOnly {
+        shared.health.fail("it was started for reading only, to save what is readable");
+    }
+    if options.force_recovery > ForceRecovery::Off {
+        let text = format!(
+            "started with recovery forced ({:?}): save the tables, and start without it",
+            options.force_recovery
+        );
+        shared.observer.message(LogLevel::Warning, &text);
+    }
+    if !shared.fs.is_read_only() {
+        shared.fill_reserve();
+    }
     let shared = Arc::new(shared);
     if shared.background {
         background::start(&shared)?;
@@ -148,12 +163,70 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     Ok(shared)
 }
 
+/// The file for what memory cannot hold. Who only reads may have no directory of his own to write to.
+fn create_spill(fs: &dyn FileSystem, options: &Options) -> Result<Arc<SpillFile>> {
+    let create = |dir: &Path| {
+        fs.create_dir(dir)?;
+        SpillFile::create(fs, dir, options.spill_max_bytes)
+    };
+    if options.force_recovery >= ForceRecovery::ReadOnly {
+        return create(&options.temp_dir).or_else(|_| create(&std::env::temp_dir()));
+    }
+    fs.create_dir(&options.dir)?;
+    create(&options.temp_dir)
+}
+
 /// The newest superblock, unless there may have been a newer one.
 fn trusted(newest: Newest, options: &Options) -> Result<Superblock> {
     for (level, text) in &newest.remarks {
         options.observer.message(*level, text);
     }
-    newest.doubt.map_or(Ok(newest.superblock), Err)
+    match newest.doubt {
+        Some(doubt) if options.force_recovery < ForceRecovery::WithoutLog => Err(doubt),
+        Some(doubt) => {
+            options.observer.message(LogLevel::Error, &doubt.to_string());
+            Ok(newest.superblock)
+        }
+        None => Ok(newest.superblock),
+    }
+}
+
+/// An error if `known`, a checkpoint that the log has, is newer than that of the superblock.
+fn check_newest(known: u64, superblock: &Superblock, dir: &Path) -> Result<()> {
+    if known <= superblock.checkpoint {
+        return Ok(());
+    }
+    let detail = format!(
+        "the log knows that checkpoint {} was durable, and the newest superblock is of checkpoint {}: the file is from a backup, or \
+         the superblock was lost",
+        known, superblock.checkpoint
+    );
+    Err(Error::corrupt(dir.join(SUPERBLOCK), 0, detail))
+}
+
+/// [`recover_log`] for an engine that is only read. With [`ForceRecovery::WithoutLog`] the log ends at the first damage, or where it
+/// needs a newer image than the superblock's.
+fn read_log(fs: &Arc<dyn FileSystem>, options: &Options, superblock: &Superblock) -> Result<(Log, Survey)> {
+    let (dir, from) = (log_dir(&options.dir), superblock.replay_from);
+    let (mut survey, mut end) = (Survey::default(), from);
+    let scanned = Log::scan(&**fs, &dir, from, &mut |lsn, record| {
+        if let LogRecord::Checkpoint { number } = record {
+            check_newest(number, superblock, &options.dir)?;
+        }
+        survey.visit(lsn, record);
+        end = lsn + 1;
+        Ok(())
+    });
+    match scanned {
+        Err(error) if options.force_recovery >= ForceRecovery::WithoutLog => {
+            let text = format!("of the log, only what lies before position {end} is used: {error}");
+            options.observer.message(LogLevel::Error, &text);
+        }
+        // Damage of a log that is not needed.
+        Err(Error::Corrupt { .. }) if superblock.closed_cleanly() => {}
+        other => end = other?,
+    }
+    Ok((Log::look_at(fs.clone(), &dir, options.log_segment_bytes, end)?, survey))
 }
 
 /// The log, positioned at its end, and what the first pass over it found.
@@ -179,6 +252,7 @@ fn recover_log(
     );
     match recovered {
         Ok(recovered) => {
+            check_newest(survey.checkpoint, superblock, &options.dir)?;
             inspection.make_durable(recovered.synced)?;
             Ok((recovered.log, survey))
         }
@@ -203,6 +277,9 @@ fn create(
     options: &Options,
     superblock_path: &Path,
 ) -> Result<Superblock> {
+    if fs.is_read_only() {
+        return Err(Error::corrupt(superblock_path, 0, "the file is missing"));
+    }
     let tables = |name: &String| space_of_file_name(name).is_some_and(|space| space != SYSTEM_SPACE);
     if fs.list(&options.dir)?.iter().any(tables) {
         return Err(Error::corrupt(superblock_path, 0, "the file is missing, but there are tables"));
@@ -293,7 +370,12 @@ fn replay_tables(
         // What lies behind the end was given up by the first pass.
         let mut visit_known =
             |lsn: Lsn, record: LogRecord<'_>| if lsn < end { visit(lsn, record) } else { Ok(()) };
-        Log::scan(&*shared.fs, &log, from, &mut visit_known).map(drop)
+        let scanned = Log::scan(&*shared.fs, &log, from, &mut visit_known).map(drop);
+        // The first pass has found the same, and where to stop.
+        scanned.or_else(|error| match shared.force_recovery >= ForceRecovery::WithoutLog {
+            true => Ok(()),
+            false => Err(error),
+        })
     })
 }
 
@@ -342,6 +424,9 @@ impl Shared {
 
     /// Whether the error is that the table's file is damaged, or what the directory says of it.
     fn is_damage_of_table(&self, name: &str, error: &Error) -> Result<bool> {
+        if self.force_recovery >= ForceRecovery::PassOver {
+            return Ok(true);
+        }
         let own = self.system.table(name)?.map(|record| self.space_path(record.space));
         Ok(own.is_some_and(|own| error.is_damage_of(&own)) || error.is_damage_of(self.system.space.path()))
     }
@@ -349,6 +434,12 @@ impl Shared {
     /// A table cannot take its part of the log: it is not opened, the log is kept, the others go on.
     fn damage(&self, tree: TreeId, error: Error) -> Result<()> {
         let name = self.system.table_of(tree)?.unwrap_or_default();
+        if self.fs.is_read_only() {
+            let text =
+                format!("table '{name}' lacks what the log has for blocks that cannot be read: {error}");
+            self.observer.message(LogLevel::Error, &text);
+            return Ok(());
+        }
         let text = format!("table '{name}' cannot be recovered and stays closed; its log is kept: {error}");
         self.observer.message(LogLevel::Error, &text);
         {
@@ -450,6 +541,9 @@ impl Spaces {
     /// Removes the files of DDL that was not finished before the crash: those of dropped tables, and those younger than the checkpoint
     /// (with a number from `young` on) that no record names.
     fn remove_orphans(&self, shared: &Shared, young: u32) -> Result<()> {
+        if shared.fs.is_read_only() {
+            return Ok(());
+        }
         let mut live = HashSet::new();
         let mut orphans = HashSet::new();
         for (&space, (trees, names)) in &self.mentioned {

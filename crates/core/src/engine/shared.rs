@@ -16,7 +16,7 @@ use crate::file::{DiskReserve, FileSystem};
 use crate::lock::{Intents, LockManager};
 use crate::log::{Log, Lsn};
 use crate::mvcc::Clock;
-use crate::options::{LogLevel, Observer};
+use crate::options::{ForceRecovery, LogLevel, Observer};
 use crate::store::OpenFiles;
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, TxnId};
@@ -34,6 +34,7 @@ pub(crate) struct Shared {
     pub files: Arc<OpenFiles>,
     pub dir: PathBuf,
     pub background: bool,
+    pub force_recovery: ForceRecovery,
     pub observer: Arc<dyn Observer>,
     pub settings: Settings,
     pub clock: Arc<Clock>,

@@ -54,6 +54,8 @@ pub struct Statistics {
     pub history_waits: u64,
     /// Memory of all locks, in bytes; part of what is in use.
     pub lock_bytes: u64,
+    /// Ranges of keys that scans passed over, as they cannot be read.
+    pub lost_ranges: u64,
     /// Lock requests that waited.
     pub lock_waits: u64,
     /// Lock waits that timed out.

@@ -10,6 +10,7 @@
 //!
 //! Files are created with mode 0600 and directories with 0700: they hold the users' data.
 
+mod read_only;
 mod real;
 mod reserve;
 mod simulated;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use crate::{Error, Result};
 
+pub use read_only::ReadOnlyFileSystem;
 pub use real::{descriptor_limit, RealFileSystem};
 pub use reserve::DiskReserve;
 pub use simulated::{Fault, SimulatedFileSystem};
@@ -58,6 +60,10 @@ pub trait FileSystem: Send + Sync {
     /// Takes the exclusive lock on the file at `path` (created if missing) until the result is dropped or the process dies;
     /// [`Error::InUse`] if another holder has it.
     fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
+    /// Whether it refuses every change.
+    fn is_read_only(&self) -> bool {
+        false
+    }
 }
 
 /// An open file. All methods may be called from any number of threads.

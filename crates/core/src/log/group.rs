@@ -176,6 +176,11 @@ impl Log {
         Ok(Recovered { log: Log::new(directory, None, scanned.end), synced: scanned.synced })
     }
 
+    /// A log that nobody is going to write to, positioned at `end`: nothing is read or changed.
+    pub fn look_at(fs: Arc<dyn FileSystem>, dir: &Path, segment_bytes: u64, end: Lsn) -> Result<Log> {
+        Ok(Log::new(Directory::look_at(fs, dir, segment_bytes)?, None, end))
+    }
+
     /// A log of which nothing before `start` is needed any more, whatever is there; its first record will be at `start`, where a damaged log
     /// ended. What lies behind is removed, what lies before goes with the next [`Log::release_before`].
     pub fn start_anew(fs: Arc<dyn FileSystem>, dir: &Path, segment_bytes: u64, start: Lsn) -> Result<Log> {

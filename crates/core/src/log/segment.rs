@@ -223,6 +223,13 @@ impl Directory {
         Ok(Directory { fs, path: path.to_owned(), segment_bytes, names })
     }
 
+    /// Lists the directory and leaves it as it is.
+    pub(super) fn look_at(fs: Arc<dyn FileSystem>, path: &Path, segment_bytes: u64) -> Result<Directory> {
+        let live = list_segments(&*fs, path)?;
+        let names = Mutex::new(Names { live, spares: Vec::new() });
+        Ok(Directory { fs, path: path.to_owned(), segment_bytes, names })
+    }
+
     /// Makes a file the segment that starts at `start`, replacing one of that name. Everything before `start` must be synced.
     /// When it returns, header and name are durable.
     pub(super) fn start_segment(&self, start: Lsn) -> Result<Segment, Failure> {

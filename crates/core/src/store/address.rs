@@ -124,16 +124,20 @@ impl TreeRoot {
         out
     }
 
+    /// More levels than a tree of 2^63 leaves has: descents need no bound of their own.
+    pub const MOST_LEVELS: u32 = 64;
+
     /// Reads a root from the start of `bytes`; `None` if they are too few or cannot be a root.
     pub fn decode(bytes: &[u8]) -> Option<TreeRoot> {
-        Some(TreeRoot {
+        let root = TreeRoot {
             address: BlockAddress::decode(bytes)?,
             height: u32_at(bytes, 27)?,
             entries: u64_at(bytes, 31)?,
             leaves: u64_at(bytes, 39)?,
             stored_bytes: u64_at(bytes, 47)?,
             raw_bytes: u64_at(bytes, 55)?,
-        })
+        };
+        (root.height <= TreeRoot::MOST_LEVELS).then_some(root)
     }
 }
 
@@ -146,7 +150,7 @@ mod tests {
         #[test]
         fn any_address_and_root_survive_a_round_trip(
             unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..3, number: u16,
-            height: u32, entries: u64, leaves: u64,
+            height in 0..=TreeRoot::MOST_LEVELS, entries: u64, leaves: u64,
         ) {
             let compression = [Compression::None, Compression::Lz4, Compression::Zstd][usize::from(kind)];
             let dictionary = if kind == 0 { 0 } else { number };

@@ -138,8 +138,12 @@ impl Space {
     ) -> Result<Arc<Space>> {
         let is_header =
             |bytes: &[u8]| bytes.first_chunk().is_some_and(|bytes| check_header(bytes, id, path).is_ok());
-        let twin = Twin::open(files, path, HEADER_BYTES as usize, &is_header)?;
-        Space::open_with(files, path, id, map, Some(twin))
+        match Twin::open(files, path, HEADER_BYTES as usize, &is_header) {
+            Ok(twin) => Space::open_with(files, path, id, map, Some(twin)),
+            // Nothing can be made, nor written back: one copy has to do.
+            Err(_) if files.fs().is_read_only() => Space::open_with(files, path, id, map, None),
+            Err(error) => Err(error),
+        }
     }
 
     fn open_with(
@@ -151,8 +155,14 @@ impl Space {
     ) -> Result<Arc<Space>> {
         let file = files.fs().open(path, OpenMode::Existing)?;
         let mut bytes = [0; HEADER_BYTES as usize];
-        file.read_exact_at(0, &mut bytes)?;
-        check_header(&bytes, id, path)?;
+        let own = file.read_exact_at(0, &mut bytes).and_then(|()| check_header(&bytes, id, path));
+        own.or_else(|error| match &twin {
+            Some(twin) if error.is_damage_of(path) => {
+                twin.file.read_exact_at(0, &mut bytes)?;
+                check_header(&bytes, id, path)
+            }
+            _ => Err(error),
+        })?;
         let length = file.len()?.max(twin.as_ref().and_then(|twin| twin.file.len_if_open()).unwrap_or(0));
         Ok(Space::new(files, file, path, id, length, map, twin))
     }

@@ -51,6 +51,9 @@ impl Twin {
     ) -> Result<Twin> {
         let (fs, twin) = (files.fs(), twin_path(path));
         let mut remarks = Vec::new();
+        if fs.is_read_only() {
+            return Ok(Twin::of(files, &twin, fs.open(&twin, OpenMode::ReadOnly)?));
+        }
         match (fs.exists(path)?, fs.exists(&twin)?) {
             (true, false) => copy(fs, path, &twin)?,
             (false, true) => {

@@ -9,13 +9,13 @@ use super::block::{Block, Value};
 use super::changes::Changes;
 use super::delta::{Delta, EntryRef, Version};
 use super::history::History;
-use super::leaf::LeafView;
+use super::leaf::{Leaf, LeafView};
 use super::node::Node;
 use super::vacancy::{is_spent, Towards};
 use super::visibility::{seen, visible, Reader, Seen};
 use super::Tree;
 use crate::types::Seek;
-use crate::Result;
+use crate::{Error, Result};
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
@@ -76,6 +76,8 @@ pub struct TreeCursor {
     yielded: usize,
     /// Entries of the pinned leaf's delta that were merged, weighted by what each cost.
     merged: u32,
+    /// What cannot be read of a leaf is noted and taken for empty: see `pass_over`.
+    pub(super) lenient: bool,
     /// Leaves that were pinned so far.
     #[cfg(test)]
     pub(super) pinned: usize,
@@ -98,6 +100,7 @@ impl TreeCursor {
             delta_at: None,
             yielded: 0,
             merged: 0,
+            lenient: false,
             #[cfg(test)]
             pinned: 0,
         }
@@ -188,10 +191,13 @@ impl TreeCursor {
         reader.check()?;
         leaf.touch();
         let shown = view.shows_base(reader);
-        let base = if shown { leaf.base(&node, &view)? } else { leaf.shared.no_rows.clone() };
+        self.yielded = 0;
+        let base = match shown {
+            true => leaf.base(&node, &view).or_else(|error| self.without_base(leaf, &view, error))?,
+            false => leaf.shared.no_rows.clone(),
+        };
         let delta = leaf.delta(&view)?;
         let view = arc_swap::Guard::into_inner(view);
-        self.yielded = 0;
         #[cfg(test)]
         {
             self.pinned += 1;
@@ -203,10 +209,12 @@ impl TreeCursor {
 
     fn pin_for(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<()> {
         loop {
+            let moment = self.tree.changes.now();
             let node = self.tree.find_leaf(key)?;
             if self.pin_leaf(reader, node, |view| view.holds(key))? {
                 return Ok(());
             }
+            self.tree.check_way(moment)?;
         }
     }
 
@@ -235,6 +243,7 @@ impl TreeCursor {
     /// Pins the leaf with the greatest keys below `key`.
     fn pin_before(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<()> {
         loop {
+            let moment = self.tree.changes.now();
             let node = self.tree.find_leaf_before(key)?;
             let fits = |view: &LeafView| {
                 !view.dead
@@ -244,6 +253,7 @@ impl TreeCursor {
             if self.pin_leaf(reader, node, fits)? {
                 return Ok(());
             }
+            self.tree.check_way(moment)?;
         }
     }
 
@@ -266,10 +276,12 @@ impl TreeCursor {
 
     fn pin_last(&mut self, reader: &Reader<'_>) -> Result<()> {
         loop {
+            let moment = self.tree.changes.now();
             let node = self.tree.last_leaf()?;
             if self.pin_leaf(reader, node, |view| !view.dead && view.high.is_none())? {
                 return Ok(());
             }
+            self.tree.check_way(moment)?;
         }
     }
 
@@ -327,23 +339,45 @@ impl TreeCursor {
 
     /// Goes to the first key at or after / after, or the last key at or before / before `key`.
     pub fn seek(&mut self, reader: &Reader<'_>, seek: Seek, key: &[u8]) -> Result<bool> {
-        match seek {
-            Seek::AtOrAfter | Seek::AtOrBefore => {
-                if self.get(reader, key)? {
-                    return Ok(true);
+        let found = match seek {
+            Seek::AtOrAfter | Seek::AtOrBefore => match self.get(reader, key) {
+                Err(error) if self.tree.passes_over(&error) => {
+                    self.stand_between(key);
+                    false
                 }
-            }
+                found => found?,
+            },
             Seek::After | Seek::Before => {
-                self.forget();
-                self.pin = None;
-                self.key.clear();
-                self.key.extend_from_slice(key);
+                self.stand_between(key);
+                false
             }
-        }
+        };
         match seek {
+            Seek::AtOrAfter if found && self.tree.is_salvaged() => self.pass_over(reader, Ok(true)),
+            _ if found => Ok(true),
             Seek::AtOrAfter | Seek::After => self.next(reader),
             Seek::AtOrBefore | Seek::Before => self.prev(reader),
         }
+    }
+
+    /// What stands in for the rows of a base that cannot be read.
+    #[cold]
+    fn without_base(&mut self, leaf: &Leaf, view: &LeafView, error: Error) -> Result<Arc<Block>> {
+        if !self.lenient || !self.tree.passes_over(&error) {
+            return Err(error);
+        }
+        self.tree.note_lost(view.low.to_vec(), view.high.as_ref().map(|high| high.to_vec()), error);
+        // It is not empty, and nobody should tidy it away.
+        self.yielded = 1;
+        Ok(leaf.shared.no_rows.clone())
+    }
+
+    /// Nowhere in particular, but before what is greater than `key` and after what is less.
+    pub(super) fn stand_between(&mut self, key: &[u8]) {
+        self.forget();
+        self.pin = None;
+        self.key.clear();
+        self.key.extend_from_slice(key);
     }
 
     /// Goes to the first key.
@@ -370,6 +404,15 @@ impl TreeCursor {
     /// Goes to the next key.
     #[inline]
     pub fn next(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        let found = self.next_readable(reader);
+        match self.tree.is_salvaged() {
+            true => self.pass_over(reader, found),
+            false => found,
+        }
+    }
+
+    #[inline]
+    pub(super) fn next_readable(&mut self, reader: &Reader<'_>) -> Result<bool> {
         if self.ready != Ready::Forward || !self.is_fresh(reader) {
             let key = std::mem::take(&mut self.key);
             let pinned = if self.is_fresh(reader) { Ok(()) } else { self.pin_for(reader, &key) };
@@ -486,7 +529,7 @@ impl TreeCursor {
     }
 
     /// There is nothing further.
-    fn end(&mut self) -> bool {
+    pub(super) fn end(&mut self) -> bool {
         self.item = Item::None;
         self.ready = Ready::No;
         false
@@ -499,6 +542,9 @@ impl TreeCursor {
         let Some(high) = high else { return Ok(self.end()) };
         if !self.pin_next(reader, Towards::Greater, &high)? {
             return Ok(self.end());
+        }
+        if self.pin.as_ref().is_some_and(|pin| pin.view.high.as_ref().is_some_and(|next| *next <= high)) {
+            return Err(Error::corrupt(self.tree.space().path(), 0, "leaves that do not follow each other"));
         }
         // The leaf may begin before `high` (its left neighbour was removed): keys below were seen already.
         let begins_there = self.pin.as_ref().is_some_and(|pin| *pin.view.low == *high);

@@ -37,6 +37,7 @@ mod load;
 mod materialise;
 mod node;
 mod partition;
+mod pass_over;
 mod past;
 mod spill;
 mod structure;
@@ -52,6 +53,7 @@ pub use cursor::TreeCursor;
 pub use direct::{BlockQueue, DirectJob, Written};
 pub use image::Moment;
 pub use load::TreeLoader;
+pub use pass_over::Lost;
 pub use past::{Bell, Held, PastUsage};
 pub use visibility::Reader;
 pub use write::Write;
@@ -68,11 +70,11 @@ use block::Block;
 use delta::Delta;
 use dictionary::Vocabulary;
 use leaf::{Image, Latched, Leaf};
-use node::{Inner, Node};
+use node::{Bounds, Inner, Node};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 16 << 10;
@@ -97,6 +99,8 @@ pub struct TreeContext {
     trees: Mutex<Vec<Weak<Tree>>>,
     /// Leaves that wait for [`Tree::write_finished`].
     finished: AtomicUsize,
+    /// What scans have passed over, if they may.
+    lost: OnceLock<pass_over::LostRanges>,
 }
 
 impl TreeContext {
@@ -117,6 +121,7 @@ impl TreeContext {
             past,
             trees,
             finished: AtomicUsize::new(0),
+            lost: OnceLock::new(),
         }
     }
 
@@ -290,7 +295,7 @@ impl Tree {
         if root.height == 0 {
             return Node::Leaf(Leaf::stored(shared.clone(), &[], None, Image::new(extent)));
         }
-        Node::Inner(Inner::stored(root.height, extent))
+        Node::Inner(Inner::stored(root.height, extent, Some(Bounds::ALL)))
     }
 
     /// Identity, never reused.
@@ -361,6 +366,19 @@ impl Tree {
         descend(&self.root.load(), &self.shared, &|view| view.child_before(key))
     }
 
+    /// A descent led to a leaf that is not the right one: an error if the structure has not changed since `moment`, before it, as the next would
+    /// lead there again.
+    pub(crate) fn check_way(&self, moment: u64) -> Result<()> {
+        if !self.changes.is_still(moment) {
+            return Ok(());
+        }
+        Err(Error::corrupt(
+            self.shared.space.path(),
+            0,
+            format!("tree {}: pages do not fit each other", self.id()),
+        ))
+    }
+
     pub(crate) fn last_leaf(&self) -> Result<Arc<Node>> {
         descend(&self.root.load(), &self.shared, &|view| view.children.len() - 1)
     }
@@ -369,6 +387,7 @@ impl Tree {
     pub fn changed_since(&self, key: &[u8], snapshot: &SnapshotGuard, own: &TxnStatus) -> Result<bool> {
         let (fate, snapshot) = (snapshot.fate(), snapshot.timestamp());
         loop {
+            let moment = self.changes.now();
             let node = self.find_leaf(key)?;
             let Some(leaf) = node.leaf() else { continue };
             let view = leaf.view();
@@ -382,6 +401,7 @@ impl Tree {
                 let history = if snapshot < view.horizon { leaf.history(&view)? } else { None };
                 return Ok(visibility::changed_since(&view, &delta, history.as_deref(), key, snapshot, own));
             }
+            self.check_way(moment)?;
         }
     }
 }

@@ -83,9 +83,22 @@ pub(crate) struct InnerImage {
     pub pending: Option<Arc<Extent>>,
 }
 
+/// The keys that a page must have, according to its parent: from here to there.
+pub(crate) struct Bounds {
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+}
+
+impl Bounds {
+    /// Of a root.
+    pub(crate) const ALL: Bounds = Bounds { low: Vec::new(), high: None };
+}
+
 pub(crate) struct Inner {
     /// Height above the leaves, at least 1.
     pub level: u32,
+    /// What the parent said, until the page is read.
+    bounds: Mutex<Option<Bounds>>,
     /// None: not read from disk yet.
     view: ArcSwapOption<InnerView>,
     /// Taken to read the page once, not twice; readers of a loaded node never meet it.
@@ -100,6 +113,7 @@ impl Inner {
     pub(crate) fn new(level: u32, view: InnerView) -> Inner {
         Inner {
             level,
+            bounds: Mutex::new(None),
             view: ArcSwapOption::from_pointee(view),
             loading: Mutex::new(()),
             image: Mutex::new(InnerImage::default()),
@@ -109,9 +123,10 @@ impl Inner {
     }
 
     /// A page on disk.
-    pub(crate) fn stored(level: u32, extent: Arc<Extent>) -> Inner {
+    pub(crate) fn stored(level: u32, extent: Arc<Extent>, bounds: Option<Bounds>) -> Inner {
         Inner {
             level,
+            bounds: Mutex::new(bounds),
             view: ArcSwapOption::empty(),
             loading: Mutex::new(()),
             image: Mutex::new(InnerImage { durable: Some(extent), pending: None }),
@@ -175,6 +190,17 @@ impl Inner {
                 BlockAddress::decode(bytes).ok_or_else(|| corrupt("a child's address".to_string()))?;
             entries.push((key, shared.space.adopt(address)));
         }
+        // A descent would go round in circles otherwise, or past what it looks for.
+        if let Some(Bounds { low, high }) = &*self.bounds.lock() {
+            let last = entries.last().map(|entry| &entry.0);
+            let fits = entries.first().is_some_and(|entry| entry.0 == *low)
+                && high.as_ref().is_none_or(|high| {
+                    last < Some(high) && fence.as_ref().is_some_and(|fence| fence <= high)
+                });
+            if !fits {
+                return Err(corrupt("its keys are not those that its parent says".to_string()));
+            }
+        }
         let high = |i: usize| entries.get(i + 1).map(|e| &e.0).or(fence.as_ref()).map(|key| &key[..]);
         let children: Vec<_> = entries
             .iter()
@@ -182,6 +208,7 @@ impl Inner {
             .map(|(i, (key, extent))| (key.clone(), self.child(shared, key, high(i), extent)))
             .collect();
         self.view.store(Some(Arc::new(InnerView::new(&children))));
+        self.bounds.lock().take();
         Ok(())
     }
 
@@ -207,7 +234,8 @@ impl Inner {
         extent: &Arc<Extent>,
     ) -> Arc<Node> {
         if self.level > 1 {
-            return Arc::new(Node::Inner(Inner::stored(self.level - 1, extent.clone())));
+            let bounds = Bounds { low: low.to_vec(), high: high.map(<[u8]>::to_vec) };
+            return Arc::new(Node::Inner(Inner::stored(self.level - 1, extent.clone(), Some(bounds))));
         }
         Arc::new(Node::Leaf(Leaf::stored(shared.clone(), low, high, Image::new(extent.clone()))))
     }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 mod check;
+mod crafted_pages;
 mod large_values;
 mod old_snapshots;
 mod refusals;

@@ -87,6 +87,7 @@ impl Tree {
     /// Pushes the first of `writes`, whose large value is `blob`, and what goes along with it; how many they were.
     fn push_some(&self, writes: &[Write<'_>], blob: Option<&Arc<Blob>>) -> Result<usize> {
         loop {
+            let moment = self.changes.now();
             let node = self.find_leaf(writes[0].key)?;
             let pushed = self.push(&node, writes, blob)?;
             if pushed.due {
@@ -97,6 +98,9 @@ impl Tree {
             }
             if pushed.writes > 0 {
                 return Ok(pushed.writes);
+            }
+            if !node.leaf().is_some_and(|leaf| leaf.view().holds(writes[0].key)) {
+                self.check_way(moment)?;
             }
         }
     }

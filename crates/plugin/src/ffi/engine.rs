@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use teak_core::file::RealFileSystem;
-use teak_core::{CommitFlush, HistoryFull, Options};
+use teak_core::{CommitFlush, ForceRecovery, HistoryFull, Options};
 
 use super::border::{put, RawBuffer, RawBytes};
 use super::guard::{install, run, value};
@@ -32,7 +32,7 @@ pub struct RawOptions {
     pub commit_flush: u32,
     pub recovery_threads: u32,
     pub history_full: u32,
-    pub reserved: u32,
+    pub force_recovery: u32,
 }
 
 /// `teak_snapshot`
@@ -76,6 +76,15 @@ fn history_full(what: u32) -> HistoryFull {
     match what {
         0 => HistoryFull::FailOldest,
         _ => HistoryFull::Wait,
+    }
+}
+
+fn force_recovery(level: u32) -> ForceRecovery {
+    match level {
+        0 => ForceRecovery::Off,
+        1 => ForceRecovery::PassOver,
+        2 => ForceRecovery::ReadOnly,
+        _ => ForceRecovery::WithoutLog,
     }
 }
 
@@ -134,7 +143,7 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
         commit_flush: defaults.commit_flush as u32,
         recovery_threads: 0,
         history_full: defaults.history_full as u32,
-        reserved: 0,
+        force_recovery: defaults.force_recovery as u32,
     };
     // SAFETY: the shim's options are writable.
     unsafe { put(options, raw) }
@@ -170,6 +179,7 @@ pub unsafe extern "C" fn teak_engine_open(
         options.lock_max_bytes = raw.lock_max_bytes;
         options.snapshot_warn_age = Duration::from_secs(raw.snapshot_warn_seconds);
         options.commit_flush = commit_flush(raw.commit_flush);
+        options.force_recovery = force_recovery(raw.force_recovery);
         if raw.recovery_threads > 0 {
             options.recovery_threads = raw.recovery_threads as usize;
         }

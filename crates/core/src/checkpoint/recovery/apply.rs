@@ -127,7 +127,13 @@ impl Applier {
     fn write(&self, tree: &Tree, writes: &[Write<'_>]) {
         match tree.write_run(writes) {
             Ok(()) => {}
-            Err(error) if error.is_damage_of(tree.space().path()) => self.damage(tree.id(), error),
+            Err(error) if error.is_damage_of(tree.space().path()) => {
+                self.damage(tree.id(), error);
+                if tree.is_salvaged() && writes.len() > 1 {
+                    // What goes elsewhere is not lost with it.
+                    writes.chunks(1).for_each(|write| self.write(tree, write));
+                }
+            }
             Err(error) => {
                 self.failed.lock().get_or_insert(error);
             }

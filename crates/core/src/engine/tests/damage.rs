@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::file::{FileSystem, OpenMode};
-use crate::Observer;
+use crate::{ForceRecovery, Observer};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 
@@ -282,4 +282,141 @@ fn a_table_stays_open_while_the_log_names_blocks_that_no_image_is_known_to_have(
     engine.shared.checkpoint_done(capture);
     engine.checkpoint().unwrap();
     assert!(!table.tree(0).awaits_checkpoint(), "the next checkpoint has it");
+}
+
+fn force(fs: &SimulatedFileSystem, force_recovery: ForceRecovery) -> (Result<Engine>, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    // Nothing that tests simulate lasts in the system's own directory.
+    let temp_dir = PathBuf::from("/tmp-of-the-test");
+    let options = Options { observer: told.clone(), force_recovery, temp_dir, ..options() };
+    (Engine::open(Arc::new(fs.clone()), options), told)
+}
+
+/// All files of the engine.
+fn image(fs: &SimulatedFileSystem) -> Vec<(String, Vec<u8>)> {
+    let mut names: Vec<String> = Vec::new();
+    for dir in ["/teak", "/teak/log"] {
+        names.extend(fs.list(Path::new(dir)).unwrap().iter().map(|name| format!("{dir}/{name}")));
+    }
+    names.retain(|name| name.ends_with(".log") || name.contains(".teak") || name.ends_with(".super"));
+    names.into_iter().map(|name| (name.clone(), contents(fs, &name))).collect()
+}
+
+#[test]
+fn a_start_for_reading_reads_what_was_committed_and_changes_nothing() {
+    let (fs, engine, table) = with_table(8);
+    append(&engine, &table, 0..2000);
+    engine.checkpoint().unwrap();
+    put(&engine, table.tree(1), &[("a", "1")]);
+    engine.create_table("u", &specs(1), b"", None).unwrap();
+    drop((table, engine));
+    let fs = fs.kill();
+    let before = image(&fs);
+    for level in [ForceRecovery::ReadOnly, ForceRecovery::WithoutLog] {
+        let engine = force(&fs, level).0.unwrap();
+        expect(&engine, "t", 1, &[("a", "1")]);
+        assert_eq!(all(&engine, engine.open_table("t").unwrap().tree(0)).len(), 2000);
+        assert_eq!(engine.table_names("").unwrap(), ["t", "u"]);
+        let table = engine.open_table("t").unwrap();
+        let mut txn = engine.begin(Isolation::Repeatable);
+        let written = txn.write(table.tree(1), b"b", WriteOp::Insert(b"2")).and_then(|()| txn.commit());
+        assert!(matches!(written, Err(Error::ReadOnly(_))), "{written:?}");
+        assert!(matches!(engine.drop_table("u"), Err(Error::ReadOnly(_))));
+        assert!(engine.checkpoint().is_err());
+        drop(table);
+        engine.close().unwrap();
+        drop(engine);
+        assert!(image(&fs) == before, "{level:?}");
+    }
+}
+
+#[test]
+fn without_the_log_an_older_image_is_whole() {
+    let (fs, _) = with_built_index();
+    newest_slot(&fs).into_iter().for_each(|at| flip(&fs, SUPERBLOCK, at + 40));
+    assert!(force(&fs, ForceRecovery::ReadOnly).0.is_err());
+    let (engine, told) = force(&fs, ForceRecovery::WithoutLog);
+    let engine = engine.unwrap();
+    assert!(told.has("both copies"), "{:?}", told.0);
+    // The index is not there, and nobody says that it is.
+    let table = engine.open_table("t").unwrap();
+    assert_eq!((table.meta(), all(&engine, table.tree(1)).len()), (&b"meta"[..], 0));
+}
+
+#[test]
+fn without_the_log_means_without_what_lies_behind_the_damage() {
+    let (fs, engine, table) = with_table(9);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    let damaged = engine.shared.log.end();
+    put(&engine, table.tree(0), &[("b", "2")]);
+    put(&engine, table.tree(0), &[("c", "3")]);
+    drop((table, engine));
+    let fs = fs.kill();
+    flip(&fs, &newest_segment(&fs), 4096 + damaged as usize + 30);
+    for level in [ForceRecovery::Off, ForceRecovery::PassOver, ForceRecovery::ReadOnly] {
+        assert!(matches!(force(&fs, level).0, Err(Error::Corrupt { .. })), "{level:?}");
+    }
+    let (engine, told) = force(&fs, ForceRecovery::WithoutLog);
+    expect(&engine.unwrap(), "t", 0, &[("a", "1")]);
+    assert!(told.has("of the log, only what lies before"), "{:?}", told.0);
+}
+
+#[test]
+fn scans_pass_over_what_cannot_be_read_and_tell_which_keys_that_are() {
+    let (fs, engine, table) = with_table(10);
+    append(&engine, &table, 0..5000);
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    (5000..5040).for_each(|i| {
+        txn.write(table.tree(0), &number(i), WriteOp::Insert(&(i as u32).to_le_bytes().repeat(1000)))
+            .unwrap();
+    });
+    txn.commit().unwrap();
+    let whole = all(&engine, table.tree(0));
+    let path = table.space().path().to_str().unwrap().to_string();
+    drop(table);
+    engine.close().unwrap();
+    drop(engine);
+    let fs = fs.kill();
+    let bytes = contents(&fs, &path);
+    let (mut silent, mut some) = (0, 0);
+    for seed in 0..40usize {
+        let mut damaged = bytes.clone();
+        for i in 0..1 + seed % 3 {
+            damaged[4096 + (seed * 7919 + i * 104_729) % (bytes.len() - 4096)] ^= 1 << (seed % 8);
+        }
+        put_back(&fs, &path, &damaged);
+        let engine = force(&fs, ForceRecovery::ReadOnly).0.unwrap();
+        let found = match engine.open_table("t") {
+            Ok(table) => all(&engine, table.tree(0)),
+            Err(_) => continue,
+        };
+        let lost = engine.lost();
+        silent += u32::from(lost.is_empty());
+        some += u32::from(!lost.is_empty() && found.len() > 4000);
+        let is_lost = |key: &[u8]| {
+            lost.iter().any(|lost| *lost.low <= *key && lost.high.as_ref().is_none_or(|high| key < &**high))
+        };
+        for (key, value) in &whole {
+            match found.get(key) {
+                Some(read) => assert!(read == value, "seed {seed}"),
+                None => assert!(is_lost(key), "seed {seed}: {} is gone without a word", key.escape_ascii()),
+            }
+        }
+        assert!(found.keys().all(|key| whole.contains_key(key) && !is_lost(key)), "seed {seed}");
+    }
+    assert!(silent < 30 && some > 5, "{silent} harmless, {some} with a part of the rows");
+}
+
+#[test]
+fn a_load_whose_blocks_are_damaged_right_after_its_commit_is_not_taken_for_an_unfinished_one() {
+    let (fs, engine, table) = with_table(11);
+    append(&engine, &table, 0..3000);
+    let path = table.space().path().to_str().unwrap().to_string();
+    drop((table, engine));
+    let fs = fs.kill();
+    let damaged: Vec<u8> = contents(&fs, &path).iter().map(|byte| byte ^ 1).collect();
+    put_back(&fs, &path, &[&contents(&fs, &path)[..4096], &damaged[4096..]].concat());
+    let (engine, told) = try_open(&fs);
+    assert!(engine.unwrap().open_table("t").is_err());
+    assert!(told.has("cannot be recovered"), "{:?}", told.0);
 }

@@ -1,0 +1,93 @@
+//! `teak salvage DIR`.
+//!
+//! The core knows keys and values; which columns they are is in the table's definition, which the server has. So this writes bytes: what a
+//! tool, or a server with an empty table of the same definition, needs to get every row that no damaged block held. Who has a server takes
+//! that: `--teak-force-recovery` gives the same rows in SQL.
+
+use crate::{directory, Failure};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use teak_core::engine::{Cursor, Engine, Table};
+use teak_core::{ForceRecovery, Isolation, View};
+
+/// Writes the entries of tables whose name begins with `prefix` to files in `output`, and a report to `out`.
+pub fn run(dir: &Path, output: &Path, prefix: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let engine = directory::open_with(dir, ForceRecovery::ReadOnly).or_else(|error| match error {
+        Failure::Core(error) => {
+            writeln!(out, "the log cannot be read to its end: {error}")?;
+            directory::open_with(dir, ForceRecovery::WithoutLog)
+        }
+        other => Err(other),
+    })?;
+    std::fs::create_dir_all(output)?;
+    let mut damaged = 0;
+    for name in engine.table_names(prefix)? {
+        damaged += usize::from(!table(&engine, &name, output, out)?);
+    }
+    match damaged {
+        0 => Ok(()),
+        tables => Err(Failure::Damaged(tables)),
+    }
+}
+
+/// Whether the table is whole.
+fn table(engine: &Engine, name: &str, output: &Path, out: &mut dyn Write) -> Result<bool, Failure> {
+    let opened = match engine.open_table(name) {
+        Ok(opened) => opened,
+        Err(error) => {
+            writeln!(out, "{name}: nothing can be read: {error}")?;
+            return Ok(false);
+        }
+    };
+    let before = engine.lost().len();
+    let path = output.join(format!("{}.tsv", name.replace('/', "@")));
+    let mut file = std::io::BufWriter::new(
+        std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path)?,
+    );
+    let (mut entries, mut failed) = (0, None);
+    for tree in 0..opened.trees() {
+        match copy(engine, &opened, tree, &mut file) {
+            Ok(copied) => entries += copied,
+            Err(Failure::Core(error)) => failed = Some(error),
+            Err(other) => return Err(other),
+        }
+    }
+    file.flush()?;
+    let lost = engine.lost().split_off(before);
+    writeln!(out, "{name}: {entries} entries in {}, {} ranges lost", path.display(), lost.len())?;
+    for range in &lost {
+        let tree = (0..opened.trees()).find(|&tree| opened.tree(tree).id() == range.tree);
+        let high = range.high.as_ref().map_or("the end".to_string(), |high| hex(high));
+        let tree = tree.map_or("?".to_string(), |tree| tree.to_string());
+        writeln!(out, "  tree {tree} of {name}, keys {} to {high}: {}", hex(&range.low), range.error)?;
+    }
+    if let Some(error) = &failed {
+        writeln!(out, "  {name}: {error}")?;
+    }
+    Ok(lost.is_empty() && failed.is_none())
+}
+
+/// A line for each entry: the number of its tree in the table (0: the rows), key, value.
+fn copy(engine: &Engine, table: &Arc<Table>, tree: usize, file: &mut dyn Write) -> Result<u64, Failure> {
+    let mut txn = engine.begin(Isolation::Repeatable);
+    let mut cursor = Cursor::new(table.tree(tree).clone());
+    let mut entries = 0;
+    let mut found = cursor.first(&mut txn, View::Latest)?;
+    while found {
+        writeln!(file, "{tree}\t{}\t{}", hex(cursor.key()), hex(cursor.value()?))?;
+        entries += 1;
+        found = cursor.next(&mut txn)?;
+    }
+    Ok(entries)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

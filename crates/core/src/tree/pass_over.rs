@@ -1,0 +1,184 @@
+//! Scans that go on behind what cannot be read, when the engine was started to save what is left.
+//!
+//! What is lost with a block is known from the pages above it: the keys between two separators. Each such range is noted once, told to the
+//! operator, and passed over by scans in ascending order, but for rows in it that came from the log. Everything else (look-ups of a key in
+//! it, scans in descending order) fails there as ever.
+
+use super::node::Node;
+use super::{Reader, Tree, TreeContext, TreeCursor};
+use crate::options::{LogLevel, Observer};
+use crate::types::TreeId;
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Keys whose entries cannot be read.
+#[derive(Debug, Clone)]
+pub struct Lost {
+    /// In this tree.
+    pub tree: TreeId,
+    /// From this key on.
+    pub low: Vec<u8>,
+    /// Up to this one, which is not lost; `None`: up to the end of the tree.
+    pub high: Option<Vec<u8>>,
+    /// Why.
+    pub error: Error,
+}
+
+/// What was passed over.
+pub(super) struct LostRanges {
+    observer: Arc<dyn Observer>,
+    ranges: Mutex<Vec<Lost>>,
+}
+
+impl LostRanges {
+    fn note(&self, lost: Lost) {
+        let mut ranges = self.ranges.lock();
+        if ranges.iter().any(|known| known.tree == lost.tree && known.low == lost.low) {
+            return;
+        }
+        let hex = |key: &[u8]| key.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let text = format!(
+            "entries of tree {} from key {} to {} cannot be read and are passed over: {}",
+            lost.tree,
+            hex(&lost.low),
+            lost.high.as_ref().map_or("the end".to_string(), |high| hex(high)),
+            lost.error
+        );
+        ranges.push(lost);
+        drop(ranges);
+        self.observer.message(LogLevel::Error, &text);
+    }
+}
+
+impl TreeContext {
+    /// From now on scans of all trees pass over what cannot be read, and `observer` is told.
+    pub fn pass_over_damage(&self, observer: Arc<dyn Observer>) {
+        self.lost.get_or_init(|| LostRanges { observer, ranges: Mutex::default() });
+    }
+
+    /// What was passed over so far.
+    pub fn lost(&self) -> Vec<Lost> {
+        self.lost.get().map_or_else(Vec::new, |lost| lost.ranges.lock().clone())
+    }
+}
+
+impl Tree {
+    /// Whether scans pass over anything.
+    #[inline]
+    pub fn is_salvaged(&self) -> bool {
+        self.shared.context.lost.get().is_some()
+    }
+
+    /// Whether they pass over what this error says.
+    pub(super) fn passes_over(&self, error: &Error) -> bool {
+        self.is_salvaged() && error.is_damage_of(self.shared.space.path())
+    }
+
+    /// The entry of `key` has a value that cannot be read.
+    pub(super) fn note_lost_entry(&self, key: &[u8], error: Error) {
+        let high = Some([key, &[0]].concat());
+        self.note_lost(key.to_vec(), high, error);
+    }
+
+    /// A scan met `error` at `key` or behind it. Where it can go on: `None` at the end of the tree; the error, if everything there can be read.
+    pub(super) fn note_lost_range(&self, key: &[u8], error: Error) -> Result<Option<Vec<u8>>> {
+        let mut at = key.to_vec();
+        loop {
+            let Probe { low, high, readable } = self.probe(&at);
+            if !readable {
+                self.note_lost(low.max(key.to_vec()), high.clone(), error);
+                return Ok(high);
+            }
+            at = high.filter(|high| *high > at).ok_or_else(|| error.clone())?;
+        }
+    }
+
+    pub(super) fn note_lost(&self, low: Vec<u8>, high: Option<Vec<u8>>, error: Error) {
+        if let Some(lost) = self.shared.context.lost.get() {
+            lost.note(Lost { tree: self.id(), low, high, error });
+        }
+    }
+
+    /// Goes down to the leaf of `key`, as far as pages can be read.
+    fn probe(&self, key: &[u8]) -> Probe {
+        let mut found = Probe { low: Vec::new(), high: None, readable: true };
+        let mut node: Arc<Node> = self.root.load_full();
+        loop {
+            let inner = match &*node {
+                Node::Inner(inner) => inner,
+                Node::Leaf(leaf) => {
+                    let view = leaf.view();
+                    found.low = view.low.to_vec();
+                    found.high = view.high.as_ref().map(|high| high.to_vec());
+                    found.readable = leaf.base(&node, &view).is_ok() && leaf.delta(&view).is_ok();
+                    return found;
+                }
+            };
+            let view = match inner.view(&self.shared) {
+                Ok(view) => view.clone(),
+                Err(_) => None,
+            };
+            let Some(view) = view else {
+                return Probe { readable: false, ..found };
+            };
+            let at = view.child_for(key);
+            let bound = |at: usize| {
+                let mut key = Vec::new();
+                view.keys.key_into(at, &mut key);
+                key
+            };
+            found.low = bound(at);
+            if at + 1 < view.children.len() {
+                found.high = Some(bound(at + 1));
+            }
+            node = view.children[at].clone();
+        }
+    }
+}
+
+impl TreeCursor {
+    /// Goes on from what a step forward met to the next entry that can be read.
+    #[cold]
+    pub(super) fn pass_over(&mut self, reader: &Reader<'_>, mut found: Result<bool>) -> Result<bool> {
+        let tree = self.tree().clone();
+        loop {
+            let value = if matches!(found, Ok(true)) { self.value().map(drop) } else { Ok(()) };
+            found = match (found, value) {
+                (Ok(true), Err(error)) if tree.passes_over(&error) => {
+                    tree.note_lost_entry(self.key(), error);
+                    self.next_readable(reader)
+                }
+                (Err(error), _) if tree.passes_over(&error) => {
+                    self.lenient = true;
+                    let found = self.next_readable(reader);
+                    self.lenient = false;
+                    match found {
+                        Err(error) if tree.passes_over(&error) => self.jump(reader, error),
+                        found => found,
+                    }
+                }
+                (found, _) => return found,
+            };
+        }
+    }
+
+    /// A page above the leaves cannot be read: goes to where the next begins.
+    fn jump(&mut self, reader: &Reader<'_>, error: Error) -> Result<bool> {
+        let Some(next) = self.tree().clone().note_lost_range(self.key(), error)? else {
+            return Ok(self.end());
+        };
+        self.stand_between(&next);
+        match self.get(reader, &next)? {
+            true => Ok(true),
+            false => self.next_readable(reader),
+        }
+    }
+}
+
+/// The keys of the lowest node on the way to a key, and whether it can be read.
+struct Probe {
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    readable: bool,
+}
