@@ -244,9 +244,11 @@ mod tests {
         let mut out = Vec::new();
         assert!(matches!(check::run(&dir.0, true, &mut out), Err(Failure::Damaged(1))));
         let text = String::from_utf8(out).unwrap();
-        let of = |table: &str| text.lines().find(|line| line.contains(table)).unwrap_or_default().to_string();
-        assert!(of("db/good").contains("s1.teak"), "{text}");
-        assert!(of("db/other").contains("ok"), "{text}");
+        // What is wrong stands below the table's name.
+        let mut good = text.lines().skip_while(|line| !line.starts_with("db/good: "));
+        assert_eq!(good.next(), Some("db/good: damaged"), "{text}");
+        assert!(good.next().is_some_and(|line| line.contains("s1.teak")), "{text}");
+        assert!(text.contains("db/other: ok\n"), "{text}");
         assert!(text.ends_with("2 tables, 1 damaged\n"), "{text}");
     }
 
