@@ -24,9 +24,9 @@ class Concatenated:
             cursor.execute(f"SELECT v, changed FROM lists WHERE k = {key} FOR UPDATE")
             row = cursor.fetchone()
             text, changed = (f"{row[0]},{element}", row[1]) if row else (str(element), 0)
-            if way == "delete":
+            # Without a row there was nothing to lock at READ COMMITTED, and DELETE or REPLACE would take what came since.
+            if row and way == "delete":
                 cursor.execute(f"DELETE FROM lists WHERE k = {key}")
-            # Without a row there was nothing to lock at READ COMMITTED, and REPLACE would overwrite what came since.
             cursor.execute(f"{'REPLACE' if row and way == 'replace' else 'INSERT'} INTO lists (k, v, changed) VALUES ({key}, '{text}', {changed})")
 
     def read(self, cursor, key, locking):
