@@ -44,7 +44,7 @@ soak-ddl: ## 300 rounds of killing a server in the middle of DDL
 	@TEAK_DDL_ROUNDS=300 tests/ddl/run.sh
 
 soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
-	@TEAK_SEEDS=10000 cargo test --release -p teak-core --test crash --test model
+	@TEAK_SEEDS=10000 cargo test --profile checked -p teak-core --test crash --test model
 
 soak-damage: ## 2,000 rounds of flipped bits in the files of a stopped engine
 	@TEAK_FLIP_ROUNDS=2000 tests/damage/run.sh

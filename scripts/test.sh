@@ -41,7 +41,7 @@ step_shellcheck() {
     shellcheck -x "${files[@]}"
 }
 
-step_rust() { limited cargo test --workspace --release; }
+step_rust() { limited cargo test --workspace --profile checked; }
 step_build() { scripts/build.sh; }
 
 # The tests that need a server or several crates: each directory under tests/ with a run.sh.

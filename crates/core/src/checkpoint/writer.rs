@@ -177,6 +177,8 @@ impl Checkpointer {
 
     fn write(&self, durable: &mut u64, capture: &Capture) -> Result<Option<Error>, Failure> {
         let generation = *durable + 1;
+        debug_assert!(capture.replay_from <= capture.log_end, "replay would begin behind what is contained");
+        debug_assert!(capture.counted_at <= capture.snapshot.timestamp(), "a commit after T is counted");
         let mut touched = Touched::default();
         let written = self.write_image(generation, capture, &mut touched);
         let superblock = match written {

@@ -29,7 +29,8 @@ impl Account {
             return;
         }
         // Wrapping: the sum never goes below zero, as each gives back what it took.
-        self.bytes.fetch_add((now as u64).wrapping_sub(before as u64), Ordering::Relaxed);
+        let sum = self.bytes.fetch_add((now as u64).wrapping_sub(before as u64), Ordering::Relaxed);
+        debug_assert!(sum.wrapping_add(now as u64) >= before as u64, "{before} bytes given back of {sum}");
         if let Some(cache) = &self.cache {
             cache.discharge(before);
             cache.charge(now);

@@ -93,6 +93,7 @@ impl Party {
     /// Begins a wait; to be called before the request can be found in a queue.
     pub(super) fn begin(&self) {
         let mut wait = self.wait.lock();
+        debug_assert!(wait.standing == Standing::Idle, "a transaction waits for one thing at a time");
         wait.number += 1;
         wait.standing = Standing::Waiting;
         wait.interrupted = false;

@@ -117,6 +117,7 @@ impl Queue {
     }
 
     fn hold(&mut self, txn: TxnId, mode: LockMode) {
+        debug_assert!(self.compatible(txn, mode), "{mode:?} is granted beside another's lock");
         match self.holders.iter_mut().find(|h| h.txn() == txn) {
             Some(holder) => *holder = Holder::new(txn, mode),
             None => self.holders.push(Holder::new(txn, mode)),

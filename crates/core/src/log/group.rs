@@ -98,6 +98,11 @@ impl Queue {
     fn push(&mut self, payload: Payload) -> (Lsn, Lsn) {
         let entry = Entry { lsn: self.end, payload };
         let (start, end) = (entry.lsn, entry.end());
+        debug_assert!(end > start && start % 8 == 0, "a frame from {start} to {end}");
+        debug_assert!(
+            self.group.entries.last().is_none_or(|last| last.end() == start),
+            "a gap before {start}"
+        );
         self.bytes += entry.memory();
         self.end = end;
         self.group.entries.push(entry);
@@ -424,6 +429,7 @@ impl Log {
         let record = payload.map(|payload| queue.push(payload).0);
         let end = queue.end;
         self.end.store(end, SeqCst);
+        debug_assert!(queue.group.members.last().is_none_or(|last| last.end <= end), "members are ascending");
         queue.unpublished += usize::from(publish.is_some());
         queue.group.sync |= sync;
         queue.group.members.push(Member { slot: slot.clone(), end, record, publish });
@@ -504,6 +510,7 @@ impl Log {
                 Some(Error::ReadOnly(queue.poison.get_or_insert(cause).clone()))
             }
         };
+        debug_assert!(queue.unpublished >= closures, "each closure was counted when it was queued");
         queue.unpublished -= closures;
         // The lead goes on before this group is told, so that the device does not wait.
         let keep = may_keep
@@ -546,6 +553,11 @@ impl Log {
                     }
                     Ok(count)
                 });
+            debug_assert!(writer.synced <= writer.position, "synced before it is written");
+            debug_assert!(
+                self.written() <= writer.position && self.synced() <= writer.synced,
+                "the log shrank"
+            );
             self.written.store(writer.position, SeqCst);
             self.synced.store(writer.synced, SeqCst);
             progress.entries += match outcome {
@@ -593,6 +605,10 @@ fn requeue(queue: &mut Queue, entries: impl Iterator<Item = Entry>, failed: &[Me
         if !kept.last_mut().is_some_and(|last| last.merge(&entry)) {
             kept.push(entry);
         }
+    }
+    debug_assert!(void.next().is_none(), "a failed record that was not in the group");
+    if let (Some(last), Some(next)) = (kept.last(), queue.group.entries.first()) {
+        debug_assert_eq!(last.end(), next.lsn, "what was queued meanwhile follows");
     }
     queue.bytes += kept.iter().map(Entry::memory).sum::<usize>();
     queue.group.entries.splice(0..0, kept);

@@ -127,6 +127,8 @@ impl Writer {
     }
 
     fn write_frames(&mut self, segment: &Segment, entries: &[Entry]) -> Result<()> {
+        debug_assert!(entries.windows(2).all(|pair| pair[0].end() == pair[1].lsn), "a gap between frames");
+        debug_assert!(segment.start <= self.position, "the segment begins behind what is to be written");
         let buffer = &mut self.buffer;
         let mut begin = self.position;
         let mut flush = |buffer: &mut Vec<u8>, next: Lsn| -> Result<()> {

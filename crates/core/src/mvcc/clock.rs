@@ -1,7 +1,7 @@
 //! Commit timestamps: one counter, one short critical section a commit.
 
 use super::snapshots::{ActiveSnapshots, Registry, SnapshotGuard, SnapshotInfo};
-use super::TxnStatus;
+use super::{State, TxnStatus};
 use crate::types::Timestamp;
 use arc_swap::ArcSwapOption;
 use crossbeam_utils::CachePadded;
@@ -47,6 +47,7 @@ impl Clock {
         let _latch = self.latch.lock();
         // Relaxed: only written under the latch that is held here.
         let timestamp = self.last.load(Ordering::Relaxed) + 1;
+        debug_assert_eq!(status.state(), State::Active, "transaction {} is decided once", status.id());
         status.set_committed(timestamp);
         // Release: a snapshot that reads this timestamp sees the status set above.
         self.last.store(timestamp, Ordering::Release);

@@ -136,7 +136,9 @@ impl Registry {
     fn unregister(&self, (shard, id): (usize, u64)) {
         let shard = &self.shards[shard];
         let mut snapshots = shard.snapshots.lock();
-        if let Some(at) = snapshots.iter().position(|s| s.id == id) {
+        let place = snapshots.iter().position(|s| s.id == id);
+        debug_assert!(place.is_some(), "a snapshot is registered until its guard is dropped");
+        if let Some(at) = place {
             snapshots.swap_remove(at);
         }
         shard.count.store(snapshots.len(), Ordering::SeqCst);

@@ -82,6 +82,7 @@ impl TxnStatus {
         if after >= through {
             return;
         }
+        debug_assert_eq!(self.state(), State::Active, "a decided transaction rolls nothing back");
         let mut voids = self.voids.write();
         let kept = voids.partition_point(|range| range.0 < after);
         voids.truncate(kept);
@@ -89,6 +90,10 @@ impl TxnStatus {
             Some(last) if last.1 >= after => last.1 = through.max(last.1),
             _ => voids.push((after, through)),
         }
+        debug_assert!(
+            voids.windows(2).all(|pair| pair[0].1 < pair[1].0),
+            "ranges with gaps, ascending: {voids:?}"
+        );
         // Release: pairs with the Acquire in `is_void`.
         self.has_voids.store(true, Ordering::Release);
     }

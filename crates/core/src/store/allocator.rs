@@ -143,14 +143,15 @@ impl Allocator {
     }
 
     fn insert(&mut self, offset: u64, bytes: u64) {
-        self.by_offset.insert(offset, bytes);
-        self.by_size.insert((bytes, offset));
+        debug_assert!(bytes > 0 && offset + bytes <= self.end, "{bytes} bytes at {offset}, end {}", self.end);
+        let known = self.by_offset.insert(offset, bytes).is_some() | !self.by_size.insert((bytes, offset));
+        debug_assert!(!known, "the range at {offset} is free already");
         self.free_bytes += bytes;
     }
 
     fn remove(&mut self, offset: u64, bytes: u64) {
-        self.by_offset.remove(&offset);
-        self.by_size.remove(&(bytes, offset));
+        let known = self.by_offset.remove(&offset) == Some(bytes) && self.by_size.remove(&(bytes, offset));
+        debug_assert!(known, "the indexes disagree about {bytes} bytes at {offset}");
         self.free_bytes -= bytes;
     }
 }

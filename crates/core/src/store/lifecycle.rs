@@ -160,8 +160,12 @@ impl Books {
             Some(least) => allocator.allocate_behind(least, bytes),
             None => allocator.allocate(bytes),
         };
+        debug_assert!(offset >= HEADER_BYTES && bytes > 0, "{bytes} bytes at {offset}");
+        debug_assert!(!self.holders.contains_key(&offset), "the new extent at {offset} has a holder already");
         self.holes.filled(offset, bytes);
-        self.tracked.insert(offset, Tracked { bytes, born: self.next, state: State::Unwritten(lifetime) });
+        let tracked = Tracked { bytes, born: self.next, state: State::Unwritten(lifetime) };
+        let before = self.tracked.insert(offset, tracked);
+        debug_assert!(before.is_none(), "the new extent at {offset} was {before:?}");
         self.hold(offset);
         Some((offset, self.next))
     }
@@ -240,12 +244,23 @@ impl Books {
                 self.holders.remove(&offset);
                 self.free_if_reusable(offset);
             }
+        } else {
+            debug_assert!(false, "the extent at {offset} has no holder to drop");
         }
     }
 
     /// Checkpoint `generation` starts, or starts again: extents allocated from now on can be named by its image at the earliest,
     /// and those superseded until now are not in it, whatever an attempt that failed would have named.
     pub fn begin(&mut self, generation: u64) {
+        debug_assert!(
+            generation > self.durable,
+            "checkpoint {generation} begins, {} is durable",
+            self.durable
+        );
+        debug_assert!(
+            self.running.is_none_or(|running| running == generation),
+            "another checkpoint is running"
+        );
         self.next = self.next.max(generation);
         self.running = Some(generation);
         for tracked in self.tracked.values_mut() {
@@ -277,6 +292,10 @@ impl Books {
 
     /// The image of `generation` will never be durable.
     pub fn abandon(&mut self, generation: u64) {
+        debug_assert!(
+            generation > self.durable,
+            "checkpoint {generation} is durable and cannot be abandoned"
+        );
         self.running = self.running.filter(|&running| running != generation);
         self.new_map = self.new_map.take().filter(|&(of, _)| of != generation);
         self.tracked.retain(|_, tracked| match tracked.state {

@@ -355,6 +355,8 @@ impl Leaf {
     /// Replaces the view and accounts for the difference.
     pub(crate) fn publish(&self, state: &mut LeafState, view: LeafView) {
         debug_assert!(self.vacancy.is_occupied() || view.is_vacant(), "content without `Tree::occupy`");
+        debug_assert!(view.high.as_ref().is_none_or(|high| view.low < *high), "a leaf of no keys");
+        self.check_successor(&view);
         state.backing = state.backing.take().filter(|backing| backing.is_of(&view.delta));
         let memory = view.memory() + state.backing.as_ref().map_or(0, |backing| backing.memory() as u64);
         past::count(&self.shared.context, &mut state.counted, &view.history);
@@ -362,6 +364,21 @@ impl Leaf {
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
         self.changes.fetch_add(1, Ordering::Release);
         self.recharge(state, memory);
+    }
+
+    /// What must hold between a view and the next.
+    fn check_successor(&self, next: &LeafView) {
+        if cfg!(debug_assertions) {
+            let now = self.view();
+            assert!(!now.dead || next.dead, "a leaf that was removed comes back");
+            assert!(next.low <= now.low || next.dead, "a leaf gives keys away at its upper end only");
+            assert!(
+                now.horizon <= next.horizon,
+                "the horizon goes back: {} to {}",
+                now.horizon,
+                next.horizon
+            );
+        }
     }
 
     fn recharge(&self, state: &mut LeafState, memory: u64) {

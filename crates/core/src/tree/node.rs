@@ -41,6 +41,8 @@ pub(crate) struct InnerView {
 
 impl InnerView {
     pub(crate) fn new(entries: &[(Vec<u8>, Arc<Node>)]) -> InnerView {
+        debug_assert!(!entries.is_empty() && entries.len() <= MAX_CHILDREN, "{} children", entries.len());
+        debug_assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0), "children out of order");
         let mut builder = BlockBuilder::new();
         for (key, _) in entries {
             builder.push(key, Value::Inline(&[]));

@@ -6,7 +6,7 @@ use super::delta::VersionOp;
 use super::leaf::{Base, LeafState, LeafView};
 use super::node::Node;
 use super::{Tree, Written, MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use crate::mvcc::TxnStatus;
+use crate::mvcc::{State, TxnStatus};
 use crate::store::{Extent, Lifetime};
 use crate::types::WriteOp;
 use crate::{Error, Result};
@@ -148,6 +148,11 @@ impl Tree {
         let memory = || delta.memory() + backing.as_ref().map_or(0, |backing| backing.memory());
         let before = memory();
         let push = |write: &Write<'_>, op: VersionOp<'_>| {
+            debug_assert!(view.holds(write.key), "a key outside of the leaf");
+            debug_assert!(
+                !matches!(write.status.state(), State::Aborted),
+                "a write of a transaction rolled back"
+            );
             // SAFETY: the leaf's latch is held, and `delta` is what writers push onto in its current view.
             unsafe { delta.push(write.key, write.status.clone(), write.sequence, op) };
             if let Some(backing) = &backing {

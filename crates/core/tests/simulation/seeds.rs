@@ -82,7 +82,7 @@ pub fn for_each_seed(test: &str, history: impl Fn(u64) + Sync) {
     if let Some(seed) = number("TEAK_SEED") {
         return history(seed);
     }
-    let seeds = number("TEAK_SEEDS").unwrap_or(if cfg!(debug_assertions) { 60 } else { 500 });
+    let seeds = number("TEAK_SEEDS").unwrap_or(500);
     let next = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
     let work = || loop {
