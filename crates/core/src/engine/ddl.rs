@@ -133,10 +133,7 @@ impl Shared {
     fn discard(&self, name: &str, record: &TableRecord) {
         let table = self.tables.lock().retire(name);
         let trees: Vec<TreeId> = record.trees.iter().map(|(tree, _)| *tree).collect();
-        let forgotten: Vec<Option<Arc<Tree>>> = {
-            let mut dirty = self.dirty.lock();
-            trees.iter().map(|tree| dirty.remove(tree)).collect()
-        };
+        self.forget_dirty(table.iter().flat_map(|table| table.all_trees()));
         {
             let mut counters = self.counters.lock();
             let mut damaged = self.damaged.lock();
@@ -153,7 +150,6 @@ impl Shared {
             dropped.push(Dropped { space: Some(record.space), trees, retired: Vec::new() });
         }
         self.remove_file(record.space, table.as_deref());
-        drop((table, forgotten));
     }
 
     pub(super) fn create_table(
@@ -310,15 +306,11 @@ impl Shared {
             tables.retire(name);
             tables.insert(table);
         }
-        let gone: Vec<TreeId> = retired.iter().map(|tree| tree.id()).collect();
-        let forgotten: Vec<Option<Arc<Tree>>> = {
-            let mut dirty = self.dirty.lock();
-            gone.iter().map(|tree| dirty.remove(tree)).collect()
-        };
+        self.forget_dirty(retired.iter());
         if !retired.is_empty() {
-            self.dropped.lock().push(Dropped { space: None, trees: gone, retired });
+            let trees = retired.iter().map(|tree| tree.id()).collect();
+            self.dropped.lock().push(Dropped { space: None, trees, retired });
         }
-        drop(forgotten);
     }
 
     pub(super) fn open_table(&self, name: &str) -> Result<Arc<Table>> {

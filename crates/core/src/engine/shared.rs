@@ -168,11 +168,22 @@ impl Shared {
         self.dir.join(space_file_name(space))
     }
 
-    /// The next checkpoint must write these. Before the commit is published.
+    /// The next checkpoint must write these, but for those that were dropped. Before the commit is published.
     pub(super) fn mark_dirty<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
         let mut dirty = self.dirty.lock();
-        for tree in trees {
+        for tree in trees.filter(|tree| !tree.is_dropped()) {
             dirty.entry(tree.id()).or_insert_with(|| tree.clone());
+        }
+    }
+
+    /// No table has these any more: no checkpoint is to write them but the one that runs, which may have begun to. When that ends it finds changes that
+    /// it does not contain, and must not put the tree on the list again: what the next one gives back would be written anew.
+    pub(super) fn forget_dirty<'a>(&self, dropped: impl Iterator<Item = &'a Arc<Tree>>) {
+        // Dropped without the mutex.
+        let mut forgotten = Vec::new();
+        for tree in dropped {
+            tree.note_dropped();
+            forgotten.extend(self.dirty.lock().remove(&tree.id()));
         }
     }
 }

@@ -182,6 +182,8 @@ pub(crate) struct Shared {
     /// Leaves changed since the last checkpoint began.
     dirty: Mutex<Vec<Arc<Node>>>,
     is_dirty: AtomicBool,
+    /// See [`Tree::is_dropped`].
+    is_dropped: AtomicBool,
     /// Leaves that appends have filled, oldest first.
     finished: Mutex<VecDeque<early::Finished>>,
     spent: Mutex<vacancy::Spent>,
@@ -271,6 +273,7 @@ impl Tree {
             direct: Mutex::default(),
             dirty: Mutex::new(Vec::new()),
             is_dirty: AtomicBool::new(false),
+            is_dropped: AtomicBool::new(false),
             finished: Mutex::default(),
             spent: Mutex::default(),
             past: Mutex::new(Vec::new()),
@@ -353,6 +356,17 @@ impl Tree {
     /// Whether a checkpoint has something to write.
     pub fn is_dirty(&self) -> bool {
         self.shared.is_dirty.load(Ordering::SeqCst)
+    }
+
+    /// No table has it any more: no checkpoint that has not begun yet is to write it.
+    pub fn note_dropped(&self) {
+        self.shared.is_dropped.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether no table has it any more.
+    #[inline]
+    pub fn is_dropped(&self) -> bool {
+        self.shared.is_dropped.load(Ordering::SeqCst)
     }
 
     /// The leaf that is responsible for `key`, or was a moment ago.

@@ -95,3 +95,36 @@ fn checks_of_structures_and_files_find_nothing_in_a_sound_engine_and_what_was_da
     engine.check_table(&table).unwrap();
     assert_eq!(all(&engine, table.tree(0)).len(), 3000);
 }
+
+#[test]
+fn a_tree_that_goes_while_a_checkpoint_writes_it_leaves_no_space_behind() {
+    for replaced in [false, true] {
+        let (_fs, engine, table) = with_table(3);
+        fill(&engine, &table, 3000);
+        engine.checkpoint().unwrap();
+        let change = |from: u32| {
+            let mut txn = engine.begin(Isolation::Repeatable);
+            for n in (from..3000).step_by(100) {
+                txn.write(table.tree(1), &key(u32::MAX - n), WriteOp::Update(b"changed")).unwrap();
+            }
+            txn.commit().unwrap();
+        };
+        change(0);
+        // A checkpoint under way, which has the tree, but not what is committed from now on.
+        let shared = &engine.shared;
+        let (capture, result) = shared.checkpointer.run(|| {
+            let capture = shared.capture(false, 1);
+            change(50);
+            let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
+            engine.alter_table("t", &layout[..1 + usize::from(replaced)], b"meta").unwrap();
+            capture
+        });
+        assert!(matches!(result, Ok(None)));
+        shared.checkpoint_done(capture);
+        for _ in 0..2 {
+            engine.checkpoint().unwrap();
+            let findings = engine.check_everything(&mut |_| Ok(())).unwrap();
+            assert!(findings.is_empty(), "{findings}");
+        }
+    }
+}
