@@ -45,6 +45,13 @@ pub struct Dropped {
     pub retired: Vec<Arc<Tree>>,
 }
 
+impl Dropped {
+    /// The spaces that go on without a tree of theirs.
+    pub fn retired_from(&self) -> impl Iterator<Item = u32> + '_ {
+        self.retired.iter().map(|tree| tree.space().id())
+    }
+}
+
 /// What a checkpoint contains, as captured by the engine in one moment without DDL.
 pub struct Capture {
     /// T, registered so that versions of that time are kept.

@@ -6,7 +6,7 @@
 use super::shared::Shared;
 use super::tables::Table;
 use crate::catalog::{Contained, Counted};
-use crate::checkpoint::{Capture, TreeImage};
+use crate::checkpoint::{Capture, Dropped, TreeImage};
 use crate::log::Lsn;
 use crate::options::LogLevel;
 use crate::tree::Tree;
@@ -426,9 +426,13 @@ impl Shared {
             let mut tables = self.tables.lock();
             let dirty = self.dirty.lock();
             let counters = self.counters.lock();
+            // A table that is opened anew has other books of its file: those of today would give back in vain what these trees took.
+            let retired =
+                self.dropped.lock().iter().flat_map(Dropped::retired_from).collect::<HashSet<u32>>();
             let is_dirty = |table: &Table| {
                 let changed = |id: TreeId| dirty.contains_key(&id);
                 table.all_trees().iter().any(|tree| changed(tree.id()) || tree.awaits_checkpoint())
+                    || retired.contains(&table.space().id())
                     || !table.counter_is_settled()
                     || table.counter_id().is_some_and(|id| counters.contains_key(&id))
             };

@@ -128,3 +128,25 @@ fn a_tree_that_goes_while_a_checkpoint_writes_it_leaves_no_space_behind() {
         }
     }
 }
+
+#[test]
+fn a_table_stays_open_until_a_tree_that_it_lost_has_given_back_its_space() {
+    let (_fs, engine, table) = with_table(4);
+    fill(&engine, &table, 3000);
+    engine.checkpoint().unwrap();
+    drop(table);
+    // The tree goes while a checkpoint runs, at the end of which nobody uses the table.
+    let shared = &engine.shared;
+    put(&engine, engine.open_table("t").unwrap().tree(0), &[("a", "1")]);
+    let (capture, result) = shared.checkpointer.run(|| {
+        let capture = shared.capture(false, 1);
+        engine.alter_table("t", &[TreeSource::Keep(0)], b"meta").unwrap();
+        capture
+    });
+    assert!(matches!(result, Ok(None)));
+    shared.checkpoint_done(capture);
+    put(&engine, engine.open_table("t").unwrap().tree(0), &[("b", "2")]);
+    engine.checkpoint().unwrap();
+    let findings = engine.check_everything(&mut |_| Ok(())).unwrap();
+    assert!(findings.is_empty(), "{findings}");
+}
