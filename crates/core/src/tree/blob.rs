@@ -124,7 +124,7 @@ impl Blob {
     }
 
     /// Makes sure that it is written, once whoever calls; durable with the next sync of the space. The bytes stay in
-    /// memory until [`Blob::forget_bytes`]. Until [`Blob::publish`], the extent goes with the blob.
+    /// memory until [`Blob::forget_bytes`]. Until [`Blob::publish`] or [`Blob::join`], the extent goes with the blob.
     pub fn store(&self, space: &Arc<Space>, packer: impl Into<Packer>) -> Result<BlobAddress> {
         if let Some(address) = self.address() {
             return Ok(address);
@@ -145,6 +145,14 @@ impl Blob {
     pub fn publish(&self) {
         if let Some(extent) = self.extent() {
             extent.publish();
+        }
+    }
+
+    /// The image of checkpoint `generation`, which is being written, names this blob: its extent goes with the blob again only if that is
+    /// abandoned. No effect on a blob that is not stored, or that an earlier image names.
+    pub fn join(&self, generation: u64) {
+        if let Some(extent) = self.extent() {
+            extent.join(generation);
         }
     }
 

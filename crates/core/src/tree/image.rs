@@ -178,7 +178,7 @@ impl Tree {
     ) -> Result<(PendingImage, PreparedBlock)> {
         let made = self.leaf_image(node, leaf, view, at)?;
         let block = self.shared.prepare(Lifetime::Checkpoint(generation), &made.block)?;
-        made.block.blobs().iter().for_each(|blob| blob.publish());
+        made.block.blobs().iter().for_each(|blob| blob.join(generation));
         let image = Image::with_blobs(block.extent().clone(), made.block.blobs());
         Ok((PendingImage { image, written: made.clean.then(|| Arc::downgrade(&made.block)) }, block))
     }
@@ -398,9 +398,11 @@ impl Tree {
     /// that may name large values.
     pub fn supersede_all(&self, generation: u64) -> Result<()> {
         let structure = self.structure.lock();
-        structure.removed.iter().chain(&structure.removing).for_each(|image| {
+        for image in structure.removed.iter().chain(&structure.removing) {
             image.extent.supersede(generation);
-        });
+            let blobs = image.blobs().iter().filter_map(|blob| blob.extent());
+            blobs.for_each(|extent| extent.supersede(generation));
+        }
         self.supersede_node(&self.root.load_full(), generation)?;
         self.shared.vocabulary.lock().supersede(generation);
         Ok(())

@@ -142,3 +142,19 @@ fn an_old_snapshot_reads_large_values_that_were_replaced_before_any_image_had_th
     bench.checkpoint();
     bench.expect_texts(&Reader::at(Timestamp::MAX), 100, 3);
 }
+
+#[test]
+fn what_an_abandoned_checkpoint_stored_goes_with_the_values() {
+    let mut bench = Bench::new(CACHE);
+    bench.commit(&[(key(500), Some(b"small".to_vec()))]);
+    bench.checkpoint().unwrap();
+    let before = bench.used();
+    let status = TxnStatus::new(1);
+    bench.write_texts(&status, 10, 0);
+    bench.context.clock.publish(&status);
+    bench.abandon_checkpoint();
+    bench.commit(&(0..10).map(|n| (key(n), None)).collect::<Vec<_>>());
+    bench.checkpoint().unwrap();
+    bench.checkpoint();
+    assert!(bench.used() <= before + (16 << 10), "{} bytes instead of {before}", bench.used());
+}
