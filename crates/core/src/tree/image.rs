@@ -205,6 +205,8 @@ impl Tree {
         if let Some(replaced) = &replaced {
             // Its blobs are in the images that replace it: the leaf's, or its new neighbours'.
             replaced.image.extent.supersede(generation);
+            // It may have been written early; no later image is to name it again.
+            state.early = state.early.take().filter(|early| !Arc::ptr_eq(&early.image, &replaced.image));
         }
         let before = replaced.as_ref().map(|replaced| &replaced.image).or(state.image.as_ref());
         self.shared.count_image(before, Some(&made.image));

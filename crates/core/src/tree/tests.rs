@@ -12,6 +12,7 @@ use std::ops::Bound;
 
 mod check;
 mod crafted_pages;
+mod early;
 mod large_values;
 mod old_snapshots;
 mod refusals;
