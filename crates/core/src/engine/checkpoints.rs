@@ -292,7 +292,7 @@ impl Shared {
 
     /// See `crate::checkpoint` for why the order matters.
     pub(super) fn capture(&self, clean: bool, writers: usize) -> Capture {
-        let _ddl = self.ddl.lock();
+        let _ddl = self.ddl.write();
         // Row counts, and which commits they contain, are of one moment; that of T comes later.
         let (published, early, counted_at, mut trees) = self.log.while_settled(|published, early| {
             let dirty = std::mem::take(&mut *self.dirty.lock());

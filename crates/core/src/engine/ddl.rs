@@ -4,6 +4,9 @@
 //! transaction and removed after it. A file without a record is either younger than the last checkpoint or belongs to a record whose
 //! removal the log has; both are found at the next start without a look at all tables, because a checkpoint never captures its state in the
 //! middle of DDL (`Shared::ddl`).
+//!
+//! DDL on different names goes on at the same time, syncs included, and so does the opening of tables: each has its names to itself
+//! (`Shared::names`), and nothing else. See `docs/design/scale.md`.
 
 use super::shared::Shared;
 use super::tables::Table;
@@ -93,9 +96,9 @@ impl Shared {
 
     /// A record with new identifiers, and its empty file.
     fn new_record(&self, specs: &[TreeSpec], meta: &[u8]) -> Result<TableRecord> {
-        // Relaxed: under `ddl`.
+        // Relaxed: only uniqueness matters; a capture, which wants to know what was never used, has `ddl` alone.
         let space = self.ids.space.fetch_add(1, Ordering::Relaxed);
-        // Relaxed: under `ddl`.
+        // Relaxed: as above.
         let trees = specs.iter().map(|spec| (self.ids.tree.fetch_add(1, Ordering::Relaxed), *spec)).collect();
         if let Err(error) = Space::create(&self.files, &self.space_path(space), space) {
             self.remove_file(space, None);
@@ -161,7 +164,8 @@ impl Shared {
     ) -> Result<()> {
         check_limit("table name", name.len(), MAX_NAME_BYTES)?;
         check_limit("number of trees", specs.len(), usize::from(u16::MAX))?;
-        let _ddl = self.ddl.lock();
+        let _turn = self.names.take(&[name, replace.unwrap_or(name)]);
+        let _ddl = self.ddl.read();
         self.health.check()?;
         let replaced = replace.map(|old| self.record(old).map(|record| (old, record))).transpose()?;
         if let Some((_, record)) = &replaced {
@@ -184,7 +188,8 @@ impl Shared {
     }
 
     pub(super) fn drop_table(&self, name: &str, minds_prepared: bool) -> Result<()> {
-        let _ddl = self.ddl.lock();
+        let _turn = self.names.take(&[name]);
+        let _ddl = self.ddl.read();
         self.health.check()?;
         let record = self.record(name)?;
         if minds_prepared {
@@ -199,7 +204,8 @@ impl Shared {
 
     pub(super) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         check_limit("table name", to.len(), MAX_NAME_BYTES)?;
-        let _ddl = self.ddl.lock();
+        let _turn = self.names.take(&[from, to]);
+        let _ddl = self.ddl.read();
         self.health.check()?;
         let record = self.record(from)?;
         if self.system.table(to)?.is_some() {
@@ -214,7 +220,8 @@ impl Shared {
     }
 
     pub(super) fn truncate_table(&self, name: &str) -> Result<()> {
-        let _ddl = self.ddl.lock();
+        let _turn = self.names.take(&[name]);
+        let _ddl = self.ddl.read();
         self.health.check()?;
         let old = self.record(name)?;
         self.check_decided(&old)?;
@@ -230,12 +237,14 @@ impl Shared {
 
     /// All of `alterations` in one transaction.
     pub(super) fn alter_tables(&self, alterations: &[Alteration<'_>]) -> Result<()> {
+        let names: Vec<&str> = alterations.iter().map(|alteration| alteration.table).collect();
+        let _turn = self.names.take(&names);
         let mut open = Vec::with_capacity(alterations.len());
         for alteration in alterations {
             check_limit("number of trees", alteration.layout.len(), usize::from(u16::MAX))?;
-            open.push(self.open_table(alteration.table)?);
+            open.push(self.open_in_turn(alteration.table)?);
         }
-        let _ddl = self.ddl.lock();
+        let _ddl = self.ddl.read();
         self.health.check()?;
         let mut changes = Changes::default();
         let mut records = Vec::with_capacity(alterations.len());
@@ -261,7 +270,7 @@ impl Shared {
             let tree = match *source {
                 TreeSource::Keep(place) => *old.trees.get(place).ok_or(Error::NoSuchTree(place))?,
                 TreeSource::New(spec) => {
-                    // Relaxed: under `ddl`.
+                    // Relaxed: as in `new_record`.
                     let id = self.ids.tree.fetch_add(1, Ordering::Relaxed);
                     changes.0.push((tree_key(id).to_vec(), Some(name.as_bytes().to_vec()), true));
                     (id, spec)
@@ -317,7 +326,12 @@ impl Shared {
         if let Some(table) = self.tables.lock().get(name) {
             return Ok(table.clone());
         }
-        let _ddl = self.ddl.lock();
+        let _turn = self.names.take(&[name]);
+        self.open_in_turn(name)
+    }
+
+    /// [`Shared::open_table`] for one who has the name.
+    fn open_in_turn(&self, name: &str) -> Result<Arc<Table>> {
         {
             let tables = self.tables.lock();
             if let Some(table) = tables.get(name) {
@@ -332,7 +346,8 @@ impl Shared {
         Ok(table)
     }
 
-    /// Opens a table that is not open. The caller holds `ddl`, or is the only thread.
+    /// Opens a table that is not open. The caller has its name, or is the only thread. A checkpoint may be under way: it has nothing of a table
+    /// that is not open, so what the directory says of it stays.
     pub(super) fn load_table(&self, name: &str) -> Result<Arc<Table>> {
         let record = self.record(name)?;
         let path = self.space_path(record.space);

@@ -8,7 +8,7 @@
 //! | `prepared.rs` | prepared transactions without a handle, and who waits for them |
 //! | `holds.rs` | who pins the log |
 //! | `cursor.rs` | reading |
-//! | `tables.rs`, `ddl.rs` | open tables; creating, dropping, renaming, truncating |
+//! | `tables.rs`, `names.rs`, `ddl.rs` | open tables; who may change them; creating, dropping, renaming, truncating |
 //! | `build.rs` | filling trees from unsorted entries |
 //! | `checkpoints.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
 //! | `open.rs` | a new directory, or recovery |
@@ -30,6 +30,7 @@ mod cursor;
 mod ddl;
 mod feed;
 mod holds;
+mod names;
 mod open;
 mod prepared;
 mod settings;

@@ -2,6 +2,7 @@
 
 use super::background;
 use super::checkpoints::Progress;
+use super::names::Names;
 use super::prepared::Prepared;
 use super::settings::Settings;
 use super::shared::{Damaged, Health, Ids, Shared};
@@ -25,7 +26,7 @@ use crate::store::{Newest, OpenFiles, Space, SpillFile, Superblock};
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, WriteOp};
 use crate::{Error, Result};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,7 +124,8 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         },
         health: Health::default(),
         reserve,
-        ddl: Mutex::default(),
+        ddl: RwLock::default(),
+        names: Names::default(),
         tables: Mutex::new(OpenTables::default()),
         dirty: Mutex::default(),
         counters: Mutex::default(),
@@ -389,8 +391,6 @@ fn finish_replay(shared: &mut Shared, replayed: Replayed) -> Result<()> {
         let open = shared.tables.lock();
         tables.extend(open.all().cloned());
     }
-    // Row ids were looked up before the rows of the log were there.
-    tables.iter().for_each(|table| table.count_row_ids());
     for transaction in replayed.prepared {
         let work = Work::recovered(shared, transaction, &tables)?;
         shared.counted.active.add(1);

@@ -1,11 +1,13 @@
 //! What all handles of one engine share, and the rules about it.
 //!
 //! Mutexes, in the order in which they may be taken together:
-//! the checkpointer's > `ddl` > `tables` > (`dirty`, `counters`, `dropped`, `holds`, `prepared`, `damaged`). Only the first two are held over
-//! I/O: `ddl` by DDL and by the first opening of a table, and by a checkpoint for the moment in which it captures its state.
+//! the checkpointer's > `names` > `ddl` > `tables` > (`dirty`, `counters`, `dropped`, `holds`, `prepared`, `damaged`). Only the first three are
+//! held over I/O: a name by DDL on it and by the first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does
+//! not, for the moment in which it captures its state.
 
 use super::checkpoints::Progress;
 use super::holds::Holds;
+use super::names::Names;
 use super::prepared::Prepared;
 use super::settings::Settings;
 use super::statistics::Counters;
@@ -21,7 +23,7 @@ use crate::store::OpenFiles;
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, TxnId};
 use crate::{Error, Result};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -49,8 +51,10 @@ pub(crate) struct Shared {
     pub health: Health,
     /// Space that what empties a full disk may take.
     pub reserve: Arc<DiskReserve>,
-    /// Serialises DDL, first openings of tables, and the capture of a checkpoint.
-    pub ddl: Mutex<()>,
+    /// Shared by DDL under way; had alone by the capture of a checkpoint. Nobody asks for it twice.
+    pub ddl: RwLock<()>,
+    /// The names of tables that DDL changes, and of those that are being opened.
+    pub names: Names,
     pub tables: Mutex<OpenTables>,
     /// Trees with commits since the last checkpoint captured its list. A tree is entered before a commit that touches it is published.
     pub dirty: Mutex<HashMap<TreeId, Arc<Tree>>>,

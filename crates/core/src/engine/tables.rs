@@ -12,7 +12,7 @@ use crate::{Error, Result};
 use parking_lot::RwLock;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Row ids start here if those in use cannot be determined: past any that counting reaches.
 const ROW_IDS_AFTER_DAMAGE: u64 = 1 << 62;
@@ -25,8 +25,37 @@ pub struct Table {
     trees: Vec<Arc<Tree>>,
     counter: AtomicU64,
     persisted: Arc<PersistedCounter>,
-    next_row: AtomicU64,
+    row_ids: Arc<RowIds>,
     current: AtomicBool,
+}
+
+/// Hidden primary keys. Tables that use them have keys of 8 bytes, big-endian, in their first tree. The last is looked up when the first
+/// is asked for, so that the opening of a table reads none of its pages.
+#[derive(Default)]
+struct RowIds {
+    next: OnceLock<AtomicU64>,
+    /// Those below it are used, or may come to be: known before the look.
+    unused: AtomicU64,
+}
+
+impl RowIds {
+    /// One that was never given out. `rows` has no undecided ones but those of prepared transactions that [`RowIds::raise`] was told of: whoever
+    /// inserts asks here first.
+    fn next(&self, rows: Option<&Arc<Tree>>) -> u64 {
+        let first = || {
+            let found = rows.map_or(1, |rows| next_row_id(rows).unwrap_or(ROW_IDS_AFTER_DAMAGE));
+            // Relaxed: only numbers, here and below; `raise` comes before the first user of the table.
+            AtomicU64::new(found.max(self.unused.load(Ordering::Relaxed)))
+        };
+        // Relaxed: only uniqueness matters.
+        self.next.get_or_init(first).fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Recovery: `used` may come to exist.
+    fn raise(&self, used: u64) {
+        // Relaxed: as above.
+        self.unused.fetch_max(used.saturating_add(1), Ordering::Relaxed);
+    }
 }
 
 impl Table {
@@ -37,7 +66,6 @@ impl Table {
         trees: Vec<Arc<Tree>>,
         persisted: Arc<PersistedCounter>,
     ) -> Table {
-        let next_row = trees.first().map_or(1, |rows| next_row_id(rows).unwrap_or(ROW_IDS_AFTER_DAMAGE));
         Table {
             name: RwLock::new(name.to_string()),
             meta,
@@ -45,7 +73,7 @@ impl Table {
             trees,
             counter: AtomicU64::new(persisted.value()),
             persisted,
-            next_row: AtomicU64::new(next_row),
+            row_ids: Arc::default(),
             current: AtomicBool::new(true),
         }
     }
@@ -59,8 +87,7 @@ impl Table {
             trees,
             counter: AtomicU64::new(self.counter()),
             persisted: self.persisted.clone(),
-            // Relaxed: as in `next_row_id`; whoever alters a table keeps writers out.
-            next_row: AtomicU64::new(self.next_row.load(Ordering::Relaxed)),
+            row_ids: self.row_ids.clone(),
             current: AtomicBool::new(true),
         }
     }
@@ -126,25 +153,15 @@ impl Table {
         &self.persisted
     }
 
-    /// A hidden primary key that was never given out. Tables that use it have keys of 8 bytes, big-endian, in their first tree: at
-    /// the opening of the table the counting goes on after the last.
+    /// A hidden primary key that was never given out. Tables that use it have keys of 8 bytes, big-endian, in their first tree: the counting
+    /// goes on after the last. The first call reads that.
     pub fn next_row_id(&self) -> u64 {
-        // Relaxed: only uniqueness matters.
-        self.next_row.fetch_add(1, Ordering::Relaxed)
+        self.row_ids.next(self.trees.first())
     }
 
-    /// A row with this id exists or may come to exist.
+    /// A row with this id may come to exist: that of a prepared transaction, told before anybody else has the table.
     pub(super) fn raise_row_id(&self, used: u64) {
-        // Relaxed: as in `next_row_id`.
-        self.next_row.fetch_max(used.saturating_add(1), Ordering::Relaxed);
-    }
-
-    /// Looks up the last row id again: rows came from the log.
-    pub(super) fn count_row_ids(&self) {
-        if let Some(rows) = self.trees.first() {
-            // Relaxed: as in `next_row_id`.
-            self.next_row.fetch_max(next_row_id(rows).unwrap_or(ROW_IDS_AFTER_DAMAGE), Ordering::Relaxed);
-        }
+        self.row_ids.raise(used);
     }
 
     /// Shows it to snapshots from before it was made, too: for a table that only one transaction at a time uses, and that goes with its session.
@@ -181,8 +198,6 @@ pub(super) fn row_id_of_key(key: &[u8]) -> Option<u64> {
 
 fn next_row_id(rows: &Arc<Tree>) -> Result<u64> {
     let mut cursor = TreeCursor::new(rows.clone());
-    // Whoever inserted had the table open, which nobody has now: nothing but prepared transactions can be undecided, and
-    // their keys are noted when they are recovered.
     if !cursor.last(&Reader::at(Timestamp::MAX))? {
         return Ok(1);
     }

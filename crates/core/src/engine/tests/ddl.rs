@@ -103,7 +103,7 @@ fn files(fs: &SimulatedFileSystem) -> BTreeSet<u32> {
 }
 
 /// Each file but the system's belongs to a table, and each table has its file.
-fn no_orphans(fs: &SimulatedFileSystem, engine: &Engine) {
+pub(super) fn no_orphans(fs: &SimulatedFileSystem, engine: &Engine) {
     let names = engine.table_names("").unwrap();
     let used: BTreeSet<u32> =
         names.iter().map(|name| engine.open_table(name).unwrap().space().id()).chain([0]).collect();

@@ -10,6 +10,7 @@ mod definitions;
 mod dictionary;
 mod full_disk;
 mod holes;
+mod many_tables;
 mod snapshots;
 mod sorting;
 mod stored_values;

@@ -1,0 +1,373 @@
+//! Tables that are opened, made and dropped by many at the same time.
+
+use super::ddl::no_orphans;
+use super::*;
+use crate::file::{Fault, File, FileSystem, OpenMode};
+use crate::Error;
+use parking_lot::{Condvar, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Longer than anything takes that does not wait for the wrong thing.
+const NEVER: Duration = Duration::from_secs(60);
+
+/// Holds up whoever does one thing to one file.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<(Option<PathBuf>, bool)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn shut(&self, path: &Path) {
+        *self.state.lock() = (Some(path.to_path_buf()), false);
+    }
+
+    fn pass(&self, path: &Path) {
+        let mut state = self.state.lock();
+        while state.0.as_ref().is_some_and(|shut| path.starts_with(shut)) {
+            state.1 = true;
+            self.changed.notify_all();
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Returns when somebody stands before it.
+    fn wait_for_one(&self) {
+        let mut state = self.state.lock();
+        while !state.1 {
+            assert!(!self.changed.wait_for(&mut state, NEVER).timed_out(), "nobody came");
+        }
+    }
+
+    fn open(&self) {
+        *self.state.lock() = (None, false);
+        self.changed.notify_all();
+    }
+}
+
+/// A file system whose syncs go through a gate.
+struct Gated {
+    fs: SimulatedFileSystem,
+    gate: Arc<Gate>,
+}
+
+struct GatedFile {
+    file: Arc<dyn File>,
+    gate: Arc<Gate>,
+}
+
+impl FileSystem for Gated {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let file = self.fs.open(path, mode)?;
+        Ok(Arc::new(GatedFile { file, gate: self.gate.clone() }))
+    }
+    fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.fs.open_unnamed(path)
+    }
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        self.fs.create_dir(path)
+    }
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.fs.list(dir)
+    }
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.fs.exists(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.fs.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.fs.remove(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.fs.sync_dir(dir)
+    }
+    fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        self.fs.lock_exclusive(path)
+    }
+}
+
+impl File for GatedFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.file.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.file.write_at(offset, buf)
+    }
+    fn sync(&self) -> Result<()> {
+        self.gate.pass(self.file.path());
+        self.file.sync()
+    }
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.file.set_len(bytes)
+    }
+    fn punch_hole(&self, offset: u64, bytes: u64) -> Result<bool> {
+        self.file.punch_hole(offset, bytes)
+    }
+    fn allocated_bytes(&self) -> Result<u64> {
+        self.file.allocated_bytes()
+    }
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+/// An engine with the tables `a` and `b`, both closed, and the gate before its syncs.
+fn gated(seed: u64) -> (Engine, Arc<Gate>) {
+    let (gate, fs) = (Arc::<Gate>::default(), SimulatedFileSystem::new(seed));
+    let open = || Engine::open(Arc::new(Gated { fs: fs.clone(), gate: gate.clone() }), options()).unwrap();
+    let engine = open();
+    for name in ["a", "b"] {
+        engine.create_table(name, &specs(2), name.as_bytes(), None).unwrap();
+        put(&engine, engine.open_table(name).unwrap().tree(0), &[("k", name)]);
+    }
+    engine.close().unwrap();
+    drop(engine);
+    (open(), gate)
+}
+
+/// Runs `body` while `stuck` stands before the gate, which it is to reach; `body` must not wait for it.
+fn meanwhile(gate: &Gate, stuck: impl FnOnce() + Send, body: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let stuck = scope.spawn(stuck);
+        gate.wait_for_one();
+        let (sender, done) = mpsc::channel();
+        let body = scope.spawn(move || {
+            body();
+            sender.send(()).unwrap();
+        });
+        let in_time = done.recv_timeout(NEVER).is_ok();
+        assert!(!stuck.is_finished(), "the gate did not hold it up");
+        gate.open();
+        stuck.join().unwrap();
+        body.join().unwrap();
+        assert!(in_time, "it waited for what is none of its business");
+    });
+}
+
+#[test]
+fn tables_are_opened_made_and_dropped_while_the_file_of_another_is_synced() {
+    let (engine, gate) = gated(1);
+    gate.shut(&engine.shared.space_path(3));
+    meanwhile(
+        &gate,
+        || engine.create_table("new", &specs(1), b"", None).unwrap(),
+        || {
+            expect(&engine, "a", 0, &[("k", "a")]);
+            engine.create_table("other", &specs(1), b"", None).unwrap();
+            engine.rename_table("other", "another").unwrap();
+            engine.truncate_table("another").unwrap();
+            engine.drop_table("b").unwrap();
+            assert!(matches!(engine.open_table("b"), Err(Error::NoSuchTable(_))));
+        },
+    );
+    assert_eq!(engine.table_names("").unwrap(), ["a", "another", "new"]);
+}
+
+#[test]
+fn tables_are_opened_while_ddl_and_the_capture_of_a_checkpoint_wait_for_the_log() {
+    let (engine, gate) = gated(2);
+    gate.shut(Path::new("/teak/log"));
+    let checkpoint = || {
+        std::thread::scope(|scope| {
+            let ddl = scope.spawn(|| engine.drop_table("b").unwrap());
+            gate.wait_for_one();
+            let checkpoint = scope.spawn(|| engine.checkpoint().unwrap());
+            ddl.join().unwrap();
+            checkpoint.join().unwrap();
+        });
+    };
+    meanwhile(&gate, checkpoint, || {
+        // The checkpoint stands in line behind the DDL.
+        while engine.shared.ddl.try_read().is_some() {
+            std::thread::yield_now();
+        }
+        expect(&engine, "a", 0, &[("k", "a")]);
+    });
+    assert_eq!(engine.table_names("").unwrap(), ["a"]);
+    engine.checkpoint().unwrap();
+    assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty());
+}
+
+#[test]
+fn a_table_that_many_open_at_once_is_loaded_once() {
+    let (engine, _gate) = gated(3);
+    for _ in 0..50 {
+        let start = std::sync::Barrier::new(8);
+        let open = |name| {
+            start.wait();
+            engine.open_table(name).unwrap()
+        };
+        let tables: Vec<Arc<Table>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|i| scope.spawn(move || open(["a", "b"][i % 2]))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!((2..8).all(|i| Arc::ptr_eq(&tables[i], &tables[i % 2])));
+        drop(tables);
+        engine.checkpoint().unwrap();
+        assert_eq!(engine.statistics().open_tables, 0);
+    }
+}
+
+const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+/// The number of a table, which its metadata and its only row have; `None`: there is none of the name.
+type Numbered = Option<u64>;
+
+/// What is known of a name.
+#[derive(Clone, Copy, Default, Debug)]
+struct Known {
+    now: Numbered,
+    /// A change that has not been answered leads here.
+    perhaps: Option<Numbered>,
+}
+
+/// Sessions that change tables under locks of their own, as a server's do, and look at them without.
+struct Crowd<'a> {
+    engine: &'a Engine,
+    known: [Mutex<Known>; NAMES.len()],
+    next: AtomicU64,
+}
+
+impl Crowd<'_> {
+    fn change(&self, dice: &mut impl FnMut(usize) -> usize) -> Result<()> {
+        let (one, two) = (dice(NAMES.len()), dice(NAMES.len()));
+        if one != two && dice(3) == 0 {
+            return self.rename(one, two);
+        }
+        let (name, number) = (NAMES[one], self.next.fetch_add(1, Ordering::SeqCst));
+        let mut known = self.known[one].lock();
+        if known.perhaps.is_some() {
+            // The power went in the middle of it.
+            return Ok(());
+        }
+        let wanted = match (known.now, dice(3)) {
+            (None, _) | (_, 0) => Some(number),
+            (now, 1) => now,
+            _ => None,
+        };
+        known.perhaps = Some(wanted);
+        match (known.now, wanted) {
+            (Some(_), None) => self.engine.drop_table(name)?,
+            (Some(now), Some(wanted)) if now == wanted => self.engine.truncate_table(name)?,
+            (now, _) => {
+                self.engine.create_table(name, &specs(2), &number.to_le_bytes(), now.map(|_| name))?
+            }
+        }
+        if let Some(wanted) = wanted {
+            let table = self.engine.open_table(name)?;
+            let mut txn = self.engine.begin(Isolation::Repeatable);
+            txn.write(table.tree(0), &wanted.to_le_bytes(), WriteOp::Insert(b""))?;
+            txn.commit()?;
+        }
+        *known = Known { now: wanted, perhaps: None };
+        Ok(())
+    }
+
+    fn rename(&self, from: usize, to: usize) -> Result<()> {
+        // In one order: no two wait for each other.
+        let [mut first, mut second] = [from.min(to), from.max(to)].map(|name| self.known[name].lock());
+        let (source, target) =
+            if from < to { (&mut *first, &mut *second) } else { (&mut *second, &mut *first) };
+        let in_doubt = source.perhaps.is_some() || target.perhaps.is_some();
+        if in_doubt || source.now.is_none() || target.now.is_some() {
+            return Ok(());
+        }
+        (source.perhaps, target.perhaps) = (Some(None), Some(source.now));
+        self.engine.rename_table(NAMES[from], NAMES[to])?;
+        *target = Known { now: source.now, perhaps: None };
+        *source = Known::default();
+        Ok(())
+    }
+
+    /// The number that metadata and row of a table agree on; it may be gone, or have no row yet.
+    fn look(&self, name: &str) -> Result<()> {
+        let table = match self.engine.open_table(name) {
+            Err(Error::NoSuchTable(_)) => return Ok(()),
+            opened => opened?,
+        };
+        let rows = keys(self.engine, &table)?;
+        assert!(rows.is_empty() || rows == [table.meta()], "the rows of another table");
+        Ok(())
+    }
+
+    fn session(&self, seed: u64) -> Result<()> {
+        let mut state = seed;
+        let mut dice = |sides: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % sides
+        };
+        for _ in 0..40 {
+            match dice(12) {
+                0..=4 => self.change(&mut dice)?,
+                5 => self.engine.checkpoint()?,
+                _ => self.look(NAMES[dice(NAMES.len())])?,
+            }
+        }
+        Ok(())
+    }
+
+    /// After a crash.
+    fn compare(&self, engine: &Engine) {
+        for (name, known) in NAMES.iter().zip(&self.known) {
+            let known = *known.lock();
+            let table = match engine.open_table(name) {
+                Err(Error::NoSuchTable(_)) => None,
+                opened => Some(opened.unwrap()),
+            };
+            let found = table.as_ref().map(|table| u64::from_le_bytes(table.meta().try_into().unwrap()));
+            assert!(found == known.now || Some(found) == known.perhaps, "{name}: {found:?}, {known:?}");
+            if let Some(table) = table {
+                let rows = keys(engine, &table).unwrap();
+                assert!(
+                    rows == [table.meta()] || known.perhaps.is_some() && rows.is_empty(),
+                    "{name}: {rows:?}"
+                );
+            }
+        }
+    }
+}
+
+fn keys(engine: &Engine, table: &Table) -> Result<Vec<Vec<u8>>> {
+    let mut txn = engine.begin(Isolation::Repeatable);
+    let mut cursor = Cursor::new(table.tree(0).clone());
+    let mut keys = Vec::new();
+    let mut found = cursor.seek(&mut txn, View::Snapshot, Seek::AtOrAfter, b"")?;
+    while found {
+        keys.push(cursor.key().to_vec());
+        found = cursor.next(&mut txn)?;
+    }
+    Ok(keys)
+}
+
+#[test]
+fn a_power_cut_in_the_middle_of_much_ddl_leaves_each_table_as_it_was_or_is_to_be() {
+    for seed in 0..60 {
+        let fs = SimulatedFileSystem::new(seed);
+        let engine = open(&fs);
+        // Some rounds end without.
+        fs.fail_after(seed * 13 % 700, Fault::PowerCut);
+        let crowd = Crowd { engine: &engine, known: Default::default(), next: AtomicU64::new(1) };
+        std::thread::scope(|scope| {
+            for session in 0..4 {
+                let (crowd, fs) = (&crowd, &fs);
+                scope.spawn(move || {
+                    let result = crowd.session(seed * 4 + session);
+                    assert!(result.is_ok() || fs.power_is_off(), "{result:?}");
+                });
+            }
+        });
+        let Crowd { known, next, .. } = crowd;
+        let (fs, engine) = crash(&fs, engine);
+        no_orphans(&fs, &engine);
+        Crowd { engine: &engine, known, next }.compare(&engine);
+        engine.checkpoint().unwrap();
+        assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty(), "seed {seed}");
+    }
+}
