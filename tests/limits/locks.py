@@ -5,7 +5,7 @@ Statements that lock many rows or many missing keys run with Teak and with InnoD
 growth of the resident memory (and its growth over the server's peak before), and how many rows another session inserted
 meanwhile. With --check the time of missing keys with Teak must not be more than four times InnoDB's, and a second beside
 that: enough to tell a cost that grows with the square. Locks of consecutive rows must take less than 2 MiB, and those of
-scattered ones not more than teak_lock_max_size and 4 MiB.
+scattered ones not more than teak_lock_max_size and 4 MiB; two transactions that could take more get error 1206.
 """
 
 import argparse
@@ -13,6 +13,8 @@ import os
 import sys
 import threading
 import time
+
+import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from server import Server  # pylint: disable=wrong-import-position
@@ -134,6 +136,32 @@ class Run:
         self.execute("SET GLOBAL teak_lock_max_size = DEFAULT")
         self.timed("Teak: the same, enough memory", "SELECT SUM(x) FROM s FOR UPDATE")
 
+    def two_of_scattered_rows(self, rows):
+        """The second of two transactions cannot lock a stretch of the table in which the first has one: it fails and is rolled
+        back before the locks take three times what they may."""
+        self.execute(f"CREATE OR REPLACE TABLE s (id INT PRIMARY KEY, x INT) SELECT seq * 2 id, seq x FROM seq_1_to_{3 * rows}",
+                     "SET GLOBAL teak_lock_max_size = 1 << 20")
+        lock = "SELECT COUNT(x) FROM seq_%d_to_%d STRAIGHT_JOIN s ON s.id = seq * 2 FOR UPDATE"
+        first, second = self.server.connect(read_timeout=600), self.server.connect(read_timeout=600)
+        with first.cursor() as a, second.cursor() as b:
+            a.execute(lock % (1, 2000))
+            b.execute(lock % (rows, 2 * rows))
+            failure = None
+            try:
+                a.execute(lock % (2 * rows + 1, 3 * rows))
+            except pymysql.MySQLError as error:
+                failure = error.args[0]
+            taken = self.locks_of(b)
+            b.execute("SELECT x FROM s WHERE id = 2 FOR UPDATE NOWAIT")
+            b.execute(lock % (2 * rows + 1, 3 * rows))
+        print(f"Teak: two of {rows} scattered: error {failure}, locks {taken / MIB:.2f} MiB", flush=True)
+        if failure != 1206 or taken > 2 * MIB:
+            print("  FAILED: error 1206 and a rollback are expected")
+            self.failed += 1
+        first.close()
+        second.close()
+        self.execute("SET GLOBAL teak_lock_max_size = DEFAULT")
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
@@ -155,6 +183,7 @@ def main():
         for rows in arguments.rows:
             run.many_rows(rows)
             run.scattered_rows(rows // 3)
+            run.two_of_scattered_rows(rows // 2)
     finally:
         server.stop()
     sys.exit(1 if arguments.check and run.failed else 0)

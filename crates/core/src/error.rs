@@ -64,6 +64,14 @@ pub enum Error {
     /// This transaction was chosen as the victim of a deadlock; it must be rolled back.
     #[error("deadlock found when trying to get a lock")]
     Deadlock,
+    /// The locks of all transactions take too much memory, and those of this one cannot be made fewer; it must be rolled back.
+    #[error("row locks take {bytes} bytes, more than twice their maximum of {maximum}")]
+    LockMemory {
+        /// What the locks of all transactions take.
+        bytes: u64,
+        /// What they may take before transactions make fewer of them.
+        maximum: u64,
+    },
     /// The lock is held by another transaction and the caller did not want to wait.
     #[error("the lock is held by another transaction")]
     WouldBlock,

@@ -39,6 +39,10 @@ int error_code(teak_status status, THD* thd) {
     case TEAK_DEADLOCK:
         if (thd) thd->mark_transaction_to_rollback(true);
         return HA_ERR_LOCK_DEADLOCK;
+    case TEAK_LOCK_MEMORY:
+        if (thd) thd->mark_transaction_to_rollback(true);
+        warn_with_text(thd, HA_ERR_LOCK_TABLE_FULL, Sql_condition::WARN_LEVEL_NOTE);
+        return HA_ERR_LOCK_TABLE_FULL;
     case TEAK_INTERRUPTED:
         return HA_ERR_ABORTED_BY_USER;
     case TEAK_CONFLICT:

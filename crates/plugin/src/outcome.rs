@@ -34,6 +34,7 @@ pub enum Status {
     TableChanged = 24,
     HistoryFull = 25,
     Undecided = 26,
+    LockMemory = 27,
 }
 
 /// Everything but success.
@@ -109,6 +110,9 @@ impl std::fmt::Display for Stop {
             Stop::Core(error @ Error::HistoryFull { .. }) => {
                 write!(f, "{error}; raise teak_history_max_size, or end the sessions that information_schema.TEAK_SNAPSHOTS shows")
             }
+            Stop::Core(error @ Error::LockMemory { .. }) => {
+                write!(f, "{error}; raise teak_lock_max_size, or lock fewer rows in a transaction")
+            }
             Stop::Core(Error::Undecided { xid }) => {
                 write!(
                     f,
@@ -130,6 +134,7 @@ fn of_error(error: &Error) -> Status {
         Error::InUse { .. } => Status::InUse,
         Error::LockTimeout => Status::LockTimeout,
         Error::Deadlock => Status::Deadlock,
+        Error::LockMemory { .. } => Status::LockMemory,
         Error::WouldBlock => Status::WouldBlock,
         Error::Interrupted => Status::Interrupted,
         Error::SnapshotConflict => Status::Conflict,

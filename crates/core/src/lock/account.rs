@@ -4,9 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::cache::Cache;
+use crate::{Error, Result};
 
 /// Without a limit of its own the locks may take one part in so many of the cache's budget.
 const PART_OF_CACHE: u64 = 4;
+/// Owners that cannot make fewer locks of theirs are refused more when all take so many times what they may.
+const REFUSED_AT: u64 = 2;
 
 /// What all locks of an engine take; charged to its cache, which makes room by giving up pages. All orderings are Relaxed: these
 /// are numbers, nothing is reached through them.
@@ -45,13 +48,26 @@ impl Account {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
+    /// What all locks may take before owners of many make fewer of them; none without a limit and a cache.
+    fn limit(&self) -> Option<u64> {
+        match (self.limit.load(Ordering::Relaxed), &self.cache) {
+            (0, cache) => cache.as_ref().map(|cache| cache.budget() / PART_OF_CACHE),
+            (limit, _) => Some(limit),
+        }
+    }
+
     /// Whether owners of many locks are to make fewer of them.
     pub(super) fn is_over(&self) -> bool {
-        let limit = match (self.limit.load(Ordering::Relaxed), &self.cache) {
-            (0, Some(cache)) => cache.budget() / PART_OF_CACHE,
-            (0, None) => return false,
-            (limit, _) => limit,
-        };
-        self.bytes() > limit
+        self.limit().is_some_and(|limit| self.bytes() > limit)
+    }
+
+    /// For an owner of many that cannot make fewer of them: [`Error::LockMemory`] if all take too much by far.
+    pub(super) fn check(&self) -> Result<()> {
+        match (self.bytes(), self.limit()) {
+            (bytes, Some(maximum)) if bytes / REFUSED_AT > maximum => {
+                Err(Error::LockMemory { bytes, maximum })
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -82,8 +82,9 @@ impl LockOwner {
     /// [`LockOwner::check_insert`] first. (If they kept out locks of rows that exist, two who hold the range of a row and
     /// wait for it would wait for each other, and for its holder's ranges instead of its lock.)
     ///
-    /// Errors: [`Error::WouldBlock`], [`Error::LockTimeout`], [`Error::Deadlock`] (the transaction must be rolled back),
-    /// [`Error::Interrupted`]. What was held before is still held after an error.
+    /// Errors: [`Error::WouldBlock`], [`Error::LockTimeout`], [`Error::Interrupted`]; [`Error::Deadlock`] and
+    /// [`Error::LockMemory`], after which the transaction must be rolled back. What was held before is still held after
+    /// an error.
     pub fn lock(
         &mut self,
         tree: TreeId,
@@ -101,7 +102,7 @@ impl LockOwner {
             }
         };
         if outcome == LockOutcome::New {
-            self.note(tree, key, id, mode);
+            self.note(tree, key, id, mode)?;
         }
         Ok(outcome)
     }
@@ -130,12 +131,12 @@ impl LockOwner {
         })
     }
 
-    /// The row is locked, with an entry of its own in the table of rows.
-    pub(super) fn note(&mut self, tree: TreeId, key: &[u8], id: RowId, mode: LockMode) {
+    /// The row is locked, with an entry of its own in the table of rows. It stays locked after [`Error::LockMemory`].
+    pub(super) fn note(&mut self, tree: TreeId, key: &[u8], id: RowId, mode: LockMode) -> Result<()> {
         self.held += 1;
         if self.rows.len() < MANY {
             self.push(id);
-            return;
+            return Ok(());
         }
         let gathered = self.gathered.entry((tree, mode)).or_default();
         let before = gathered.bytes();
@@ -147,8 +148,9 @@ impl LockOwner {
             self.covered.insert(tree);
             self.give_to_cover(rows, mode);
         } else if gathered.len() % LOOK_AT_MEMORY == 0 && self.may_widen && self.shared.account.is_over() {
-            self.widen(tree, mode);
+            return self.widen(tree, mode);
         }
+        Ok(())
     }
 
     fn push(&mut self, id: RowId) {
@@ -165,18 +167,20 @@ impl LockOwner {
         }
     }
 
-    /// One cover over all that it has locked in the tree, if nobody else's is in the way.
-    fn widen(&mut self, tree: TreeId, mode: LockMode) {
-        let Some(gathered) = self.gathered.get_mut(&(tree, mode)) else { return };
-        let Some(ends) = gathered.ends() else { return };
+    /// One cover over all that it has locked in the tree; if another's is in the way, the locks stay single as long as there is
+    /// memory.
+    fn widen(&mut self, tree: TreeId, mode: LockMode) -> Result<()> {
+        let Some(gathered) = self.gathered.get_mut(&(tree, mode)) else { return Ok(()) };
+        let Some(ends) = gathered.ends() else { return Ok(()) };
         if !self.shared.covers.publish(tree, &self.party, mode, ends, Certainty::Widened) {
-            return;
+            return self.shared.account.check();
         }
         let before = gathered.bytes();
         let rows = gathered.take();
         self.shared.account.change(before, gathered.bytes());
         self.covered.insert(tree);
         self.give_to_cover(rows, mode);
+        Ok(())
     }
 
     /// Locks a range of keys against inserts of others, and against others' ranges if one of the two is exclusive. Row locks

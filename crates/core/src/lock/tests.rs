@@ -472,3 +472,29 @@ fn with_too_little_memory_an_owner_of_many_locks_what_lies_between() {
     drop((a, b, early));
     assert_empty(&manager);
 }
+
+#[test]
+fn two_owners_of_many_scattered_rows_cannot_take_all_memory() {
+    let manager = LockManager::new(None);
+    manager.set_memory_limit(1 << 20);
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    // Neither's stretch of the tree may cover the other's.
+    let refused = (0..1_000_000u32).find_map(|i| {
+        try_lock(&mut a, &(i * 4).to_be_bytes(), Exclusive)
+            .and(try_lock(&mut b, &(i * 4 + 2).to_be_bytes(), Exclusive))
+            .err()
+    });
+    assert!(matches!(refused, Some(Error::LockMemory { maximum: 1_048_576, .. })), "{refused:?}");
+    assert!(manager.memory() < 3 << 20, "{} bytes", manager.memory());
+    // What was locked is locked; whoever has few goes on; and when one is rolled back the other can go on too.
+    let mut c = owner(&manager, 3);
+    assert!(matches!(try_lock(&mut c, &0u32.to_be_bytes(), SharedMode), Err(Error::WouldBlock)));
+    try_lock(&mut c, &1u32.to_be_bytes(), Exclusive).unwrap();
+    a.release_all();
+    for i in 0..100_000u32 {
+        try_lock(&mut b, &(8_000_000 + i * 4).to_be_bytes(), Exclusive).unwrap();
+    }
+    assert!(manager.memory() < 2 << 20, "{} bytes", manager.memory());
+    drop((a, b, c));
+    assert_empty(&manager);
+}

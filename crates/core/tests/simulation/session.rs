@@ -55,6 +55,8 @@ pub struct Session<'a> {
     expected: &'a mut Expectation,
     flush: CommitFlush,
     fault: Option<Fault>,
+    /// The disk is full, or was: what old snapshots need may have found no space.
+    had_no_space: bool,
     random: &'a mut Random,
     open: Vec<Open>,
     /// Open snapshots, and what was there when they were taken.
@@ -80,6 +82,7 @@ impl<'a> Session<'a> {
             expected,
             flush,
             fault,
+            had_no_space: fault == Some(Fault::Enospc),
             random,
             open: Vec::new(),
             snapshots: Vec::new(),
@@ -124,6 +127,8 @@ impl<'a> Session<'a> {
                 self.fs.heal();
             }
             (Error::DiskFull { .. }, Some(Fault::Enospc)) => {}
+            // The oldest gives way with the next write that looks, when there may be space again.
+            (Error::SnapshotTooOld { .. }, _) if self.had_no_space => {}
             (Error::Io { .. } | Error::ReadOnly(_), Some(Fault::PowerCut | Fault::Eio)) => {}
             _ => panic!("{error} with {:?}", self.fault),
         }
