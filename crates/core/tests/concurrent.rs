@@ -1,5 +1,5 @@
 //! Real threads on one engine, with checkpoints and eviction in the background: money is neither made nor lost, a snapshot is
-//! one moment in all trees, and ranges keep phantoms out.
+//! one moment in all trees, ranges keep phantoms out, and of trees that come and go nothing is left.
 
 #[path = "simulation/seeds.rs"]
 #[allow(dead_code)]
@@ -11,7 +11,7 @@ mod subject;
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use seeds::Random;
@@ -291,5 +291,90 @@ fn no_phantom_gets_into_a_locked_range() {
     }
     assert_eq!(members, vec![LIMIT; GROUPS as usize]);
     drop((txn, cursor, table));
+    end(engine, &fs);
+}
+
+/// One transaction on all trees of the table: a load of new rows, or changes of old ones, of which some are large.
+/// Each `writer` has keys of its own.
+fn write_anything(engine: &subject::Engine, writer: u64, number: u64, random: &mut Random) -> Result<()> {
+    let table = engine.open_table("t")?;
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    let is_load = random.percent(10);
+    for i in 0..if is_load { 400 } else { 20u64 } {
+        let row = if is_load { 1000 * number + i } else { random.below(300) as u64 };
+        let key = [&[u8::from(is_load)][..], &writer.to_be_bytes(), &row.to_be_bytes()].concat();
+        let value = seeds::value(random, if is_load { 200 } else { 5000 });
+        for at in 0..table.trees() {
+            let tree = table.tree(at);
+            let exists = subject::Cursor::new(tree.clone()).get(&mut txn, View::Latest, &key)?;
+            match (exists, is_load) {
+                (false, true) => txn.append(tree, &key, &value)?,
+                (false, false) => txn.write(tree, &key, WriteOp::Insert(&value))?,
+                (true, _) if random.percent(40) => txn.write(tree, &key, WriteOp::Delete)?,
+                (true, _) => txn.write(tree, &key, WriteOp::Update(&value))?,
+            }
+        }
+    }
+    match random.percent(10) {
+        true => txn.rollback(),
+        false => txn.commit()?,
+    }
+    Ok(())
+}
+
+#[test]
+fn trees_that_come_and_go_while_checkpoints_run_leave_no_space_behind() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = engine(&fs);
+    engine.create_table("t", &[spec(), spec()], b"", None).unwrap();
+    let done = AtomicBool::new(false);
+    let written = AtomicU64::new(0);
+    // Whoever changes the trees keeps writers out, as a server does.
+    let definition = RwLock::new(());
+    std::thread::scope(|scope| {
+        for writer in 0..3 {
+            let (engine, done, written, definition) = (&engine, &done, &written, &definition);
+            scope.spawn(move || {
+                let _finish = Finish(done);
+                let mut random = Random::new(writer);
+                for number in 0.. {
+                    if done.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let _unchanged = definition.read().unwrap();
+                    write_anything(engine, writer, number, &mut random).unwrap();
+                    written.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        let (engine, done, written, definition) = (&engine, &done, &written, &definition);
+        scope.spawn(move || {
+            let _finish = Finish(done);
+            let mut random = Random::new(9);
+            let mut next = 0;
+            while !done.load(Ordering::SeqCst) {
+                if written.load(Ordering::SeqCst) < next {
+                    std::thread::yield_now();
+                    continue;
+                }
+                let _alone = definition.write().unwrap();
+                let layout = [
+                    subject::TreeSource::Keep(0),
+                    subject::TreeSource::New(spec()),
+                    subject::TreeSource::New(spec()),
+                ];
+                engine.alter_table("t", &layout[..1 + random.below(3)], b"").unwrap();
+                next = written.load(Ordering::SeqCst) + random.below(10) as u64;
+            }
+        });
+        let _finish = Finish(done);
+        let start = Instant::now();
+        while start.elapsed() < LASTS && !done.load(Ordering::SeqCst) {
+            engine.checkpoint().unwrap();
+            let findings = engine.check_files(&mut |_| Ok(())).unwrap();
+            assert!(findings.is_empty(), "{findings}");
+        }
+    });
+    assert!(written.load(Ordering::SeqCst) > 50);
     end(engine, &fs);
 }
