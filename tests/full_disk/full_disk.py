@@ -90,18 +90,6 @@ class Tests:
                 found = self.value(f"SELECT COUNT(*) FROM {table} FORCE INDEX ({index}) WHERE {'id' if index == 'PRIMARY' else 'v'} >= 0")
                 check(found == rows, f"{table} has {found} rows by {index}, {rows} were acknowledged")
 
-    def give_back(self, statement):
-        """The number of rows that a statement changed which gives space back. It may come while a checkpoint has all that the reserve held; it is not
-        refused for long."""
-        end = time.monotonic() + 30
-        while True:
-            try:
-                return self.execute(statement)
-            except pymysql.err.MySQLError as error:
-                if error.args[0] not in FULL or time.monotonic() > end:
-                    raise
-                time.sleep(0.1)
-
     def until_writable(self, table):
         """Inserts go on, soon after there is room."""
         end = time.monotonic() + 30
@@ -119,26 +107,26 @@ class Tests:
     def case_delete_gives_space_back(self):
         """All rows of a table, some hundred at a time."""
         while self.stored["a"] > 0:
-            self.stored["a"] -= self.give_back("DELETE FROM a ORDER BY id LIMIT 500")
+            self.stored["a"] -= self.execute("DELETE FROM a ORDER BY id LIMIT 500")
         self.until_writable("b")
         self.compare()
 
     def case_one_big_delete(self):
         """Half of a table with one statement."""
-        self.stored["a"] -= self.give_back("DELETE FROM a WHERE id % 2 = 0")
+        self.stored["a"] -= self.execute("DELETE FROM a WHERE id % 2 = 0")
         self.until_writable("b")
         self.compare()
 
     def case_truncate_gives_space_back(self):
         """The other table takes it."""
-        self.give_back("TRUNCATE TABLE a")
+        self.execute("TRUNCATE TABLE a")
         self.stored["a"] = 0
         self.until_writable("b")
         self.compare()
 
     def case_drop_gives_space_back(self):
         """Likewise."""
-        self.give_back("DROP TABLE a")
+        self.execute("DROP TABLE a")
         del self.stored["a"]
         self.until_writable("b")
         self.compare()
@@ -157,7 +145,7 @@ class Tests:
         self.server.kill()
         self.start()
         self.compare()
-        self.give_back("DROP TABLE a")
+        self.execute("DROP TABLE a")
         del self.stored["a"]
         self.until_writable("b")
         self.compare()

@@ -7,6 +7,7 @@ use super::shared::Shared;
 use super::tables::Table;
 use crate::catalog::{Contained, Counted};
 use crate::checkpoint::{Capture, Dropped, TreeImage};
+use crate::file::DiskReserve;
 use crate::log::Lsn;
 use crate::options::LogLevel;
 use crate::tree::Tree;
@@ -255,7 +256,9 @@ impl Shared {
     pub(super) fn checkpoint(&self, clean: bool, writers: usize) -> Result<()> {
         match self.try_checkpoint(clean, writers) {
             // Nothing of what it wrote is kept, and now there is space for it.
-            Err(Error::DiskFull { .. }) if self.reserve.spend() => self.try_checkpoint(clean, writers),
+            Err(Error::DiskFull { .. }) if self.log.make_space(DiskReserve::spend_for_checkpoint) => {
+                self.try_checkpoint(clean, writers)
+            }
             result => result,
         }
     }
@@ -394,12 +397,12 @@ impl Shared {
             self.observer.message(LogLevel::Note, "checkpoints succeed again");
         }
         self.progress.ended(None);
-        if self.reserve.is_spent() {
-            self.fill_reserve();
-        }
         if let Err(error) = self.punch_holes(&trees) {
             let text = format!("free space of a table could not be given back to the file system: {error}");
             self.observer.message(LogLevel::Warning, &text);
+        }
+        if self.reserve.is_spent() {
+            self.fill_reserve();
         }
         drop(trees);
         self.release_idle_tables(at, &written);
@@ -426,7 +429,8 @@ impl Shared {
             let mut tables = self.tables.lock();
             let dirty = self.dirty.lock();
             let counters = self.counters.lock();
-            // A table that is opened anew has other books of its file: those of today would give back in vain what these trees took.
+            // A table that is opened anew has other books of its file: those of today would give back in vain what
+            // these trees took.
             let retired =
                 self.dropped.lock().iter().flat_map(Dropped::retired_from).collect::<HashSet<u32>>();
             let is_dirty = |table: &Table| {

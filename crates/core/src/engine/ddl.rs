@@ -13,6 +13,7 @@ use super::tables::Table;
 use super::work::Work;
 use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
+use crate::file::DiskReserve;
 use crate::mvcc::SnapshotInfo;
 use crate::options::{CommitFlush, LogLevel, Packing, TreeSpec};
 use crate::store::{Space, TreeRoot};
@@ -100,7 +101,13 @@ impl Shared {
         let space = self.ids.space.fetch_add(1, Ordering::Relaxed);
         // Relaxed: as above.
         let trees = specs.iter().map(|spec| (self.ids.tree.fetch_add(1, Ordering::Relaxed), *spec)).collect();
-        if let Err(error) = Space::create(&self.files, &self.space_path(space), space) {
+        let create = || Space::create(&self.files, &self.space_path(space), space);
+        let created = create().or_else(|error| match error {
+            // TRUNCATE gives back more.
+            Error::DiskFull { .. } if self.log.make_space(DiskReserve::spend_for_log) => create(),
+            error => Err(error),
+        });
+        if let Err(error) = created {
             self.remove_file(space, None);
             return Err(error);
         }

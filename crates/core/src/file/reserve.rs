@@ -1,9 +1,19 @@
 //! A reserve of disk space, so that a full disk can be emptied.
 //!
 //! Whatever gives space back has to write first: a DELETE its log, a DROP TABLE its commit, a checkpoint the image that no longer names what
-//! was deleted. So a file of zeros lies beside the engine's files. When a write of the log or of a checkpoint finds the disk full, the file is emptied and
-//! the write tried again; from then on writes that need more space are refused before they begin ([`DiskReserve::is_spent`]), and what deletes goes on.
-//! When there is space again the file is filled, and everything is as before.
+//! was deleted. So a file of zeros lies beside the engine's files. When a write of the log or of a checkpoint finds the
+//! disk full, the file is cut and the write tried again; from then on writes that need more space are refused before
+//! they begin ([`DiskReserve::is_spent`]), and what deletes goes on. When there is space again the file is filled,
+//! and everything is as before.
+//!
+//! ```text
+//! | kept for the log: a quarter |           for checkpoints: the rest           |
+//!                       given away from here, to the log in pieces of a sixteenth <─┘
+//! ```
+//!
+//! A checkpoint takes what it can get, and on a full disk it may fail all the same. What deletes must not be refused
+//! meanwhile, and needs little: so the log has a share that no checkpoint gets, and gives up as little of it at a
+//! time as may do, since whoever writes at that moment takes it.
 //!
 //! On a file system that others write to they may take what the reserve gave up. On one that compresses, or shares blocks, zeros reserve
 //! nothing: then a full disk is as it was without a reserve.
@@ -19,6 +29,12 @@ use crate::Result;
 
 /// Bytes written at a time.
 const PIECE: usize = 1 << 20;
+
+/// One part in so many is for the log alone.
+const LOG_SHARE: u64 = 4;
+
+/// The log gets one part in so many at a time.
+const LOG_PIECES: u64 = 16;
 
 /// See the module. Without bytes there is none, and a full disk is an error at once.
 pub struct DiskReserve {
@@ -44,19 +60,43 @@ impl DiskReserve {
         self.spent.load(Ordering::Relaxed)
     }
 
-    /// Gives the space back to the file system. Whether there was any: then what failed is worth another try.
-    pub fn spend(&self) -> bool {
-        let _file = self.file.lock();
-        if self.bytes == 0 || self.is_spent() {
-            return false;
-        }
-        // Relaxed: see `is_spent`.
-        self.spent.store(true, Ordering::Relaxed);
-        let emptied = self.fs.open(&self.path, OpenMode::Existing).and_then(|file| file.set_len(0));
-        emptied.is_ok()
+    /// Gives space for a checkpoint back to the file system: all but what is kept for the log. Whether there was any:
+    /// then what failed is worth another try.
+    pub fn spend_for_checkpoint(&self) -> bool {
+        self.cut(|_| self.log_share())
     }
 
-    /// Takes the space, if the disk has it; an error leaves the reserve spent, and what it took so far is given back.
+    /// Gives a little back for the log, or for a change of the catalog. Whether there was any, as above.
+    pub fn spend_for_log(&self) -> bool {
+        self.cut(|length| length.saturating_sub(self.bytes.div_ceil(LOG_PIECES)))
+    }
+
+    fn log_share(&self) -> u64 {
+        self.bytes / LOG_SHARE
+    }
+
+    /// Leaves as much of its length as `kept` says.
+    fn cut(&self, kept: impl Fn(u64) -> u64) -> bool {
+        if self.bytes == 0 {
+            return false;
+        }
+        let _file = self.file.lock();
+        // Relaxed: see `is_spent`.
+        self.spent.store(true, Ordering::Relaxed);
+        let cut = || -> Result<bool> {
+            let file = self.fs.open(&self.path, OpenMode::Existing)?;
+            let length = file.len()?;
+            let kept = kept(length);
+            if kept < length {
+                file.set_len(kept)?;
+            }
+            Ok(kept < length)
+        };
+        matches!(cut(), Ok(true))
+    }
+
+    /// Takes the space, if the disk has it; an error leaves the reserve spent, and what it took so far is given back
+    /// but for the log's share.
     pub fn fill(&self) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
@@ -74,8 +114,8 @@ impl DiskReserve {
             return Ok(());
         }
         let written = self.write_zeros(&*file);
-        if written.is_err() {
-            file.set_len(0)?;
+        if written.is_err() && file.len()? > self.log_share() {
+            file.set_len(self.log_share())?;
         }
         written
     }
@@ -109,25 +149,33 @@ mod tests {
     }
 
     #[test]
-    fn it_is_spent_once_and_filled_again() {
+    fn a_checkpoint_leaves_the_log_its_share_and_all_is_filled_again() {
         let fs = SimulatedFileSystem::new(1);
-        let reserve = reserve(&fs, 100_000);
+        let reserve = reserve(&fs, 160_000);
         reserve.fill().unwrap();
-        assert_eq!((length(&fs), reserve.is_spent()), (100_000, false));
-        assert!(reserve.spend());
-        assert_eq!((length(&fs), reserve.is_spent()), (0, true));
-        assert!(!reserve.spend(), "there is nothing left to give");
+        assert_eq!((length(&fs), reserve.is_spent()), (160_000, false));
+        assert!(reserve.spend_for_log());
+        assert_eq!((length(&fs), reserve.is_spent()), (150_000, true));
+        assert!(reserve.spend_for_checkpoint());
+        assert_eq!((length(&fs), reserve.is_spent()), (40_000, true));
+        assert!(!reserve.spend_for_checkpoint(), "the rest is not for checkpoints");
+        for _ in 0..4 {
+            assert!(reserve.spend_for_log());
+        }
+        assert!(!reserve.spend_for_log() && length(&fs) == 0, "there is nothing left to give");
         reserve.fill().unwrap();
-        assert_eq!((length(&fs), reserve.is_spent()), (100_000, false));
+        assert_eq!((length(&fs), reserve.is_spent()), (160_000, false));
     }
 
     #[test]
-    fn on_a_full_disk_it_is_spent_and_takes_nothing() {
+    fn on_a_full_disk_it_takes_no_more_than_the_share_of_the_log() {
         let fs = SimulatedFileSystem::new(1);
-        let reserve = reserve(&fs, 100_000);
-        fs.fail_from(0, Fault::Enospc);
+        let reserve = reserve(&fs, 8 << 20);
+        // After three of its pieces there is no more room.
+        fs.fail_from(4, Fault::Enospc);
         assert!(matches!(reserve.fill(), Err(Error::DiskFull { .. })));
-        assert!(reserve.is_spent() && !reserve.spend());
+        assert_eq!((length(&fs), reserve.is_spent()), (2 << 20, true));
+        assert!(!reserve.spend_for_checkpoint() && reserve.spend_for_log());
     }
 
     #[test]
@@ -135,6 +183,6 @@ mod tests {
         let fs = SimulatedFileSystem::new(1);
         let reserve = reserve(&fs, 0);
         reserve.fill().unwrap();
-        assert!(!reserve.is_spent() && !reserve.spend());
+        assert!(!reserve.is_spent() && !reserve.spend_for_log() && !reserve.spend_for_checkpoint());
     }
 }

@@ -17,11 +17,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::prerequisites::{Prerequisite, Prerequisites};
 use super::reader::{self, Intact, Visit};
-use super::segment::{list_segments, Directory, Failure, Segment};
+use super::segment::{list_segments, Directory, Failure, Segment, MAX_SPARES};
+use super::slot::{Slot, SlotState};
 use super::writer::{Entry, Payload, Writer};
 use super::Lsn;
 use crate::file::{DiskReserve, FileSystem};
@@ -107,29 +108,6 @@ impl Queue {
         self.end = end;
         self.group.entries.push(entry);
         (start, end)
-    }
-}
-
-/// Where a member waits for the outcome of its group.
-#[derive(Default)]
-struct Slot {
-    state: Mutex<SlotState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-enum SlotState {
-    #[default]
-    Waiting,
-    /// It is to lead its group.
-    Lead,
-    Done(Result<()>),
-}
-
-impl Slot {
-    fn set(&self, state: SlotState) {
-        *self.state.lock() = state;
-        self.changed.notify_one();
     }
 }
 
@@ -399,10 +377,18 @@ impl Log {
     }
 
     /// Recycles or removes the segments that lie wholly before `lsn`; nobody may scan from before it any more. The newest
-    /// segment always stays.
+    /// segment always stays. On a full disk none is kept.
     pub fn release_before(&self, lsn: Lsn) -> Result<()> {
         self.queue.lock().check()?;
-        self.directory.release_before(lsn)
+        let is_full = self.reserve.get().is_some_and(|reserve| reserve.is_spent());
+        self.directory.release_before(lsn, if is_full { 0 } else { MAX_SPARES })
+    }
+
+    /// The disk is full: gives back released segments, and of the reserve what `spend` does. Whether it is worth
+    /// another try.
+    pub fn make_space(&self, spend: fn(&DiskReserve) -> bool) -> bool {
+        let removed = self.directory.remove_spares();
+        self.reserve.get().is_some_and(|reserve| spend(reserve)) || removed
     }
 
     /// The queue, with less than its bound in it.
@@ -538,10 +524,6 @@ impl Log {
         keep.then(|| self.queue.lock())
     }
 
-    fn spend_reserve(&self) -> bool {
-        self.reserve.get().is_some_and(|reserve| reserve.spend())
-    }
-
     /// Writes the entries segment by segment, publishing what is in each as soon as it is as durable as the group wants.
     fn write(&self, group: &mut Group, progress: &mut Progress) -> Result<(), Failure> {
         let mut writer = self.writer.lock();
@@ -562,7 +544,11 @@ impl Log {
             self.synced.store(writer.synced, SeqCst);
             progress.entries += match outcome {
                 // Nothing of it was written, and now there is space for it.
-                Err(Failure::Clean(Error::DiskFull { .. })) if self.spend_reserve() => 0,
+                Err(Failure::Clean(Error::DiskFull { .. }))
+                    if self.make_space(DiskReserve::spend_for_log) =>
+                {
+                    0
+                }
                 outcome => outcome?,
             };
             while let Some(member) = group.members.get_mut(progress.members) {

@@ -6,7 +6,8 @@
 //!
 //! - [`record`]: what a record says, and the redo buffer of a transaction;
 //! - `segment`: the files, their headers, the frames around records, recycling;
-//! - `writer`: frames into segments; `group`: group commit over it, and the [`Log`] itself;
+//! - `writer`: frames into segments; `group`: group commit over it, and the [`Log`] itself; `slot`: where its members
+//!   wait;
 //! - `prerequisites`: what must be durable before the log is;
 //! - `reader`: scanning and recovery.
 //!
@@ -18,6 +19,7 @@ mod prerequisites;
 mod reader;
 pub mod record;
 mod segment;
+mod slot;
 #[cfg(test)]
 mod tests;
 mod varint;

@@ -34,7 +34,7 @@ pub(super) const FRAME_BYTES: u64 = 24;
 const FORMAT_VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"TeakLog\n";
 /// Released files kept for reuse; more are removed.
-const MAX_SPARES: usize = 4;
+pub(super) const MAX_SPARES: usize = 4;
 /// A new file before it becomes a segment.
 const UNNAMED: &str = "next.tmp";
 
@@ -267,13 +267,14 @@ impl Directory {
         file.sync()
     }
 
-    /// Recycles or removes the segments that end at or before `lsn`, except the newest.
-    pub(super) fn release_before(&self, lsn: Lsn) -> Result<()> {
+    /// Recycles or removes the segments that end at or before `lsn`, except the newest, so that there are at most
+    /// `spares` files to be used again.
+    pub(super) fn release_before(&self, lsn: Lsn, spares: usize) -> Result<()> {
         let (released, room) = {
             let mut names = self.names.lock();
             let count = names.live.windows(2).take_while(|pair| pair[1] <= lsn).count();
             let released: Vec<Lsn> = names.live.drain(..count).collect();
-            (released, MAX_SPARES.saturating_sub(names.spares.len()))
+            (released, spares.saturating_sub(names.spares.len()))
         };
         if released.is_empty() {
             return Ok(());
@@ -290,6 +291,13 @@ impl Directory {
         self.fs.sync_dir(&self.path)?;
         self.names.lock().spares.append(&mut spares);
         Ok(())
+    }
+
+    /// Removes the files that wait for reuse. Whether there were any.
+    pub(super) fn remove_spares(&self) -> bool {
+        let spares = std::mem::take(&mut self.names.lock().spares);
+        // Should a power loss bring one back, the next start finds it.
+        spares.iter().filter(|spare| self.fs.remove(spare).is_ok()).count() > 0
     }
 
     /// Takes a segment its name; returns the spare that it became, if it did.

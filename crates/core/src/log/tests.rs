@@ -359,6 +359,29 @@ fn released_segments_are_used_again_and_their_number_is_bounded() {
 }
 
 #[test]
+fn a_full_disk_gets_back_what_waits_for_reuse() {
+    let fs = SimulatedFileSystem::new(3);
+    let log = create(&fs);
+    let spares = || {
+        let names = fs.list(Path::new(DIR)).unwrap();
+        names.iter().filter(|name| name.starts_with("spare-")).count()
+    };
+    for number in 0..40 {
+        commit(&log, number, 1000, CommitFlush::Sync).unwrap();
+    }
+    log.release_before(log.end()).unwrap();
+    assert!(spares() > 1);
+    fs.fail_after(0, Fault::Enospc);
+    let end = commit(&log, 40, 100, CommitFlush::Sync).unwrap();
+    assert_eq!(spares(), 0);
+    fs.fail_after(0, Fault::Enospc);
+    assert!(matches!(commit(&log, 41, 100, CommitFlush::Sync), Err(Error::DiskFull { .. })));
+    commit(&log, 42, 100, CommitFlush::Sync).unwrap();
+    let fs = fs.crash();
+    assert_eq!(numbers(&fs, end).unwrap(), [42]);
+}
+
+#[test]
 fn a_scan_from_the_middle_of_a_record_starts_at_the_next() {
     let fs = SimulatedFileSystem::new(3);
     let log = create(&fs);

@@ -49,6 +49,41 @@ fn a_checkpoint_that_finds_the_disk_full_takes_the_reserve() {
 }
 
 #[test]
+fn what_gives_space_back_is_not_refused_while_checkpoints_find_none() {
+    let fs = SimulatedFileSystem::new(3);
+    let engine = with_reserve(&fs);
+    for name in ["t", "u", "v"] {
+        engine.create_table(name, &specs(1), b"", None).unwrap();
+    }
+    let tree = engine.open_table("t").unwrap().tree(0).clone();
+    put(&engine, &tree, &[("a", "1"), ("b", "2")]);
+    fs.fail_from(0, Fault::Enospc);
+    for _ in 0..3 {
+        assert!(matches!(engine.checkpoint(), Err(Error::DiskFull { .. })));
+    }
+    fs.heal();
+    // Each finds the disk full once, and that the checkpoints have left something.
+    let full = || fs.fail_after(0, Fault::Enospc);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.write(&tree, b"a", WriteOp::Delete).unwrap();
+    full();
+    txn.commit().unwrap();
+    full();
+    engine.drop_table("u").unwrap();
+    full();
+    engine.truncate_table("v").unwrap();
+    let mut txn = engine.begin(Isolation::Repeatable);
+    let refused = txn.write(&tree, b"c", WriteOp::Insert(b"3"));
+    assert!(matches!(refused, Err(Error::DiskFull { .. })), "{refused:?}");
+    txn.rollback();
+    engine.checkpoint().unwrap();
+    put(&engine, &tree, &[("d", "4")]);
+    let (_fs, engine) = crash(&fs, engine);
+    expect(&engine, "t", 0, &[("b", "2"), ("d", "4")]);
+    assert_eq!(engine.table_names("").unwrap(), ["t", "v"]);
+}
+
+#[test]
 fn a_wait_for_a_checkpoint_can_be_interrupted() {
     let fs = SimulatedFileSystem::new(4);
     let engine = Engine::open(Arc::new(fs), Options { background: true, ..options() }).unwrap();
