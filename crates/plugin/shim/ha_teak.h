@@ -4,8 +4,8 @@
   Turns the server's calls into one call each over the border (teak_ffi.h). Owns the codecs of its table, the buffers that rows are
   built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
 
-  ha_teak_ddl.cc    create, open, truncate, statistics     ha_teak_read.cc   scans and look-ups     ha_teak_write.cc   rows, AUTO_INCREMENT, locks
-  ha_teak_keys.cc   disabled indexes, building indexes      ha_teak_alter.cc   ALTER in place     ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
+  ha_teak_ddl.cc    create, open, truncate     ha_teak_statistics.cc   what the optimizer asks     ha_teak_read.cc   scans and look-ups
+  ha_teak_write.cc  rows, AUTO_INCREMENT, locks     ha_teak_keys.cc   disabled indexes, building indexes      ha_teak_alter.cc   ALTER in place     ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -40,6 +40,8 @@ class TableShare : public Handler_share {
     std::vector<std::vector<double>> rec_per_key; /* of each index, rows per distinct prefix of n+1 parts */
     uint64_t sampled_rows = UINT64_MAX;           /* rows when they were sampled; UINT64_MAX = never */
     std::atomic<uint64_t> version{0};             /* of rec_per_key */
+    uint64_t changed_keys = 0;                    /* rows whose keys have changed since then, about */
+    bool aged = false;                            /* by that: the next opening takes them anew */
 };
 
 } // namespace teak
@@ -194,7 +196,13 @@ class ha_teak final : public handler {
     struct Differences;
     void defer_indexes();
     int set_counter(THD* thd, ulonglong value);
+    std::vector<uchar> statistics_digest() const;
+    void recall_statistics(teak_bytes digest);
+    bool has_aged(uint64_t changes) const;
+    bool begin_sampling(uint64_t rows, bool force);
     void refresh_statistics(bool force);
+    void note_changed_keys();
+    void tell_changed_keys();
     void publish_rec_per_key();
     void publish_usable_indexes();
     teak_bound estimate_bound(uint index, const key_range* range, teak::Buffer* buffer);
@@ -235,6 +243,7 @@ class ha_teak final : public handler {
     uint64_t table_generation_ = 0;
     std::string name_;
     uint64_t seen_statistics_ = 0;
+    uint32_t changed_keys_ = 0; /* that the share was not told of */
     bool temporary_ = false;
 
     teak::PrimaryCodec primary_;

@@ -1,65 +1,17 @@
 /*
-  Tables: create, open, drop, rename, truncate, and what the optimizer asks about them.
+  Tables: create, open, drop, rename, truncate.
 */
 #include "ha_teak.h"
 #include <algorithm>
-#include <cmath>
 
 using namespace teak;
 
 namespace {
 
-constexpr size_t kSampledLeaves = 20;
-constexpr double kPageBytes = 16384;    /* what the optimizer's costs are calibrated for */
-constexpr double kBlockBytes = 32768;   /* a leaf, unless the table says otherwise */
-constexpr uint64_t kLeavesThatTell = 8; /* fewer say little about how large the rows are */
 constexpr const char* kPartitionSeparator =
-    "#P#";                          /* between a table's name and that of its partition, as the server writes it */
-constexpr uint kHiddenKeyBytes = 6; /* of a hidden primary key, as the optimizer knows it from InnoDB */
+    "#P#"; /* between a table's name and that of its partition, as the server writes it */
 
 uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
-
-/* Rows per distinct prefix of 1..n parts, from a sample of a tree's keys. */
-std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample& sample, double rows, bool whole) {
-    size_t parts = codec.parts().size();
-    std::vector<double> distinct(parts, 0);
-    double pairs = 0;
-    size_t leaf = 0;
-    for (size_t i = 0; i < sample.n_keys; i++) {
-        bool first_of_leaf = i == 0;
-        while (leaf < sample.n_leaves && i >= sample.leaf_ends[leaf]) {
-            leaf++;
-            first_of_leaf |= !whole;
-        }
-        if (first_of_leaf) continue;
-        const teak_bytes &a = sample.keys[i - 1], &b = sample.keys[i];
-        const uchar *p = a.data, *q = b.data;
-        pairs++;
-        size_t part = 0;
-        for (; part < parts; part++) {
-            const uchar* p_end = KeyCodec::skip_part(codec.parts()[part], p, a.data + a.len);
-            const uchar* q_end = KeyCodec::skip_part(codec.parts()[part], q, b.data + b.len);
-            if (!p_end || !q_end) break;
-            if (p_end - p != q_end - q || memcmp(p, q, static_cast<size_t>(p_end - p)) != 0) break;
-            p = p_end;
-            q = q_end;
-        }
-        for (; part < parts; part++)
-            distinct[part]++;
-    }
-    std::vector<double> result(parts, 1);
-    for (size_t part = 0; part < parts; part++) {
-        double n = rows;
-        if (whole)
-            n = rows / (distinct[part] + 1);
-        else if (distinct[part] > 0)
-            n = pairs / distinct[part];
-        else /* each sampled leaf holds one value: at least the leaves' first keys may differ */
-            n = rows / static_cast<double>(std::max<size_t>(sample.n_leaves, 1));
-        result[part] = std::max(n, 1.0);
-    }
-    return result;
-}
 
 /* Options that would mean nothing here are refused where InnoDB refuses them (innodb_strict_mode, its default), with its messages. */
 int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
@@ -304,6 +256,7 @@ int ha_teak::open(const char* name, int, uint) {
 }
 
 int ha_teak::close() {
+    if (table_) tell_changed_keys();
     close_table();
     session_ = nullptr;
     return 0;
@@ -379,148 +332,6 @@ void ha_teak::update_create_info(HA_CREATE_INFO* info) {
     info->auto_increment_value = stats.auto_increment_value;
 }
 
-int ha_teak::info(uint flag) {
-    if (!table_) return HA_ERR_NO_SUCH_TABLE;
-    if (flag & HA_STATUS_ERRKEY) errkey = duplicate_index_;
-    if (flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO)) {
-        teak_table_statistics now;
-        teak_table_get_statistics(table_, &now);
-        if (flag & HA_STATUS_AUTO) stats.auto_increment_value = std::max<ulonglong>(now.next_counter, 1);
-        if (flag & HA_STATUS_VARIABLE) {
-            stats.records = now.rows;
-            stats.deleted = 0;
-            /* 0 or 1 would make the optimizer read the table at once, as a constant. */
-            if (stats.records < 2 && !(flag & HA_STATUS_TIME)) stats.records = 2;
-            stats.data_file_length = now.data_bytes;
-            stats.index_file_length = now.index_bytes;
-            if (flag & HA_STATUS_VARIABLE_EXTRA) stats.delete_length = teak_table_free_bytes(table_);
-            /* What a row is to its reader: beside Data_length it shows what compression does. */
-            stats.mean_rec_length = static_cast<ulong>(now.rows ? now.raw_bytes / now.rows : 0);
-            stats.check_time = 0;
-        }
-        if (flag & HA_STATUS_CONST) {
-            stats.block_size = static_cast<uint>(kPageBytes);
-            stats.create_time = 0;
-            publish_usable_indexes();
-            refresh_statistics(false);
-        }
-        if (seen_statistics_ != share_->version.load()) publish_rec_per_key();
-    }
-    return 0;
-}
-
-/* Tells the server which indexes are not disabled. Others may be looking at the share: nothing is written that it has already. */
-void ha_teak::publish_usable_indexes() {
-    key_map usable;
-    usable.set_prefix(table->s->keys);
-    for (uint i = 0; i < table->s->keys; i++)
-        if (disabled_indexes_ & 1ULL << i) usable.clear_bit(i);
-    if (table->s->keys_in_use == usable) return;
-    table->s->keys_in_use = usable;
-    table->s->keys_for_keyread.intersect(usable);
-}
-
-void ha_teak::refresh_statistics(bool force) {
-    teak_table_statistics now;
-    teak_table_get_statistics(table_, &now);
-    {
-        std::lock_guard<std::mutex> hold(share_->latch);
-        uint64_t seen = share_->sampled_rows;
-        uint64_t change = seen == UINT64_MAX ? UINT64_MAX : now.rows > seen ? now.rows - seen : seen - now.rows;
-        if (!force && change != UINT64_MAX && change <= seen / 10) return;
-        share_->sampled_rows = now.rows;
-    }
-    std::vector<std::vector<double>> fresh(table->s->keys);
-    for (uint i = 0; i < table->s->keys; i++) {
-        teak_tree_statistics tree;
-        teak_sample sample;
-        if (teak_tree_get_statistics(table_, tree_of(i), &tree) != TEAK_OK ||
-            teak_tree_sample(table_, tree_of(i), kSampledLeaves, &sample) != TEAK_OK)
-            return;
-        double rows = static_cast<double>(std::max<uint64_t>(tree.entries, sample.n_keys));
-        fresh[i] = prefix_frequencies(key_codec(i), sample, rows, sample.n_leaves >= tree.leaves);
-        teak_sample_free(&sample);
-    }
-    std::lock_guard<std::mutex> hold(share_->latch);
-    share_->rec_per_key.swap(fresh);
-    share_->version++;
-}
-
-void ha_teak::publish_rec_per_key() {
-    std::lock_guard<std::mutex> hold(share_->latch);
-    seen_statistics_ = share_->version.load();
-    for (uint i = 0; i < table->s->keys && i < share_->rec_per_key.size(); i++) {
-        KEY* key = &table->key_info[i];
-        const std::vector<double>& frequencies = share_->rec_per_key[i];
-        for (uint part = 0; part < key->ext_key_parts; part++) {
-            double n = part < frequencies.size() ? frequencies[part] : 1;
-            bool is_unique = (key->flags & HA_NOSAME) && part + 1 >= key->user_defined_key_parts;
-            /* Half of it, as InnoDB says: the optimizer otherwise favours table scans too much. */
-            key->rec_per_key[part] = is_unique ? 1 : std::max<ulong>(1, static_cast<ulong>(n / 2));
-        }
-    }
-}
-
-ha_rows ha_teak::estimate_rows_upper_bound() {
-    teak_table_statistics now;
-    teak_table_get_statistics(table_, &now);
-    return now.rows + now.rows / 4 + 10;
-}
-
-teak_bound ha_teak::estimate_bound(uint index, const key_range* range, Buffer* buffer) {
-    if (!range) return {{nullptr, 0}, TEAK_BOUND_NONE};
-    const KeyCodec& codec = key_codec(index);
-    uchar* to = buffer->room(codec.max_size());
-    if (!to) return {{nullptr, 0}, TEAK_BOUND_NONE};
-    uint done;
-    bool has_null;
-    uchar* end = codec.encode_tuple(to, range->key, range->length, &done, &has_null);
-    return {{to, static_cast<size_t>(end - to)}, TEAK_BOUND_INCLUDE};
-}
-
-ha_rows ha_teak::records_in_range(uint index, const key_range* from, const key_range* to, page_range*) {
-    teak_bound lower = estimate_bound(index, from, &seek_key_);
-    teak_bound upper = estimate_bound(index, to, &end_key_);
-    if (from && from->flag == HA_READ_AFTER_KEY) lower.kind = TEAK_BOUND_EXCLUDE;
-    if (to && to->flag == HA_READ_BEFORE_KEY) upper.kind = TEAK_BOUND_EXCLUDE;
-    uint64_t rows;
-    if (teak_estimate_range(table_, tree_of(index), &lower, &upper, &rows) != TEAK_OK) return HA_POS_ERROR;
-    return std::max<ha_rows>(rows, 1);
-}
-
-double ha_teak::scan_time() {
-    /* As if rows were not compressed: the cost is that of looking at them. */
-    teak_tree_statistics rows{};
-    if (table_) teak_tree_get_statistics(table_, 0, &rows);
-    if (rows.leaves >= kLeavesThatTell) {
-        const ha_table_option_struct* options = table->s->option_struct;
-        double block_bytes = options && options->block_size ? static_cast<double>(options->block_size) : kBlockBytes;
-        return static_cast<double>(rows.leaves) * block_bytes / kPageBytes;
-    }
-    double row_bytes = std::min<double>(table->s->reclength, 400);
-    return std::max(1.0, static_cast<double>(stats.records) * row_bytes / kPageBytes);
-}
-
-/* handler::keyread_time with the length that the primary key has in the server's form: ours has room for the longest weights. */
-double ha_teak::keyread_time(uint index, uint ranges, ha_rows rows) {
-    const uint primary = table->s->primary_key;
-    double length = table->s->stored_rec_length;
-    if (index != primary)
-        length = table->key_info[index].key_length +
-                 (primary == MAX_KEY ? kHiddenKeyBytes : table->key_info[primary].key_length);
-    double cost = static_cast<double>(rows) * length / (stats.block_size + 1) * IDX_BLOCK_COPY_COST;
-    if (ranges) cost += std::ceil(static_cast<double>(rows) / (std::floor(stats.block_size * 0.75 / length) + 1));
-    return cost;
-}
-
-double ha_teak::read_time(uint index, uint ranges, ha_rows rows) {
-    if (index != table->s->primary_key) return handler::read_time(index, ranges, rows);
-    ha_rows total = estimate_rows_upper_bound();
-    double scan = scan_time();
-    if (total < rows) return scan;
-    return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan;
-}
-
 /* Keys from before all weights were kept: to be built anew. */
 bool ha_teak::has_cut_keys() const {
     auto is_cut = [](const KeyCodec& key) {
@@ -529,9 +340,4 @@ bool ha_teak::has_cut_keys() const {
     };
     return is_cut(primary_.key()) ||
            std::any_of(indexes_.begin(), indexes_.end(), [&](const IndexCodec& index) { return is_cut(index.key()); });
-}
-
-int ha_teak::analyze(THD*, HA_CHECK_OPT*) {
-    refresh_statistics(true);
-    return info(HA_STATUS_VARIABLE | HA_STATUS_CONST) ? HA_ADMIN_FAILED : HA_ADMIN_OK;
 }

@@ -81,6 +81,7 @@ int ha_teak::write_row(const uchar* buf) {
     teak_status status = teak_insert(session(), table_, pk, row, new_entries_.data(), entries, flags, &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
     remember(pk);
+    note_changed_keys();
     /* Also after a generated value: SET INSERT_ID generates without asking the counter. */
     if (counted) raise_counter();
     return 0;
@@ -112,6 +113,7 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     teak_status status = teak_update(session(), table_, old_pk, new_pk, row, old_entries_.data(), new_entries_.data(),
                                      entries, row_flags(), &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
+    if (moved || entries) note_changed_keys();
     if (table->found_next_number_field && new_record == table->record[0] &&
         bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
         raise_counter();
@@ -129,6 +131,7 @@ int ha_teak::delete_row(const uchar* buf) {
         if (!indexes_[i].encode(buf, pk, &buffers.old_key, &buffers.old_value, &old_entries_[entries++]))
             return HA_ERR_OUT_OF_MEM;
     }
+    note_changed_keys();
     return fail(teak_delete(session(), table_, pk, old_entries_.data(), entries, row_flags()));
 }
 

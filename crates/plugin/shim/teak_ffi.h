@@ -227,6 +227,11 @@ teak_status teak_table_open(teak_engine* engine, teak_bytes name, teak_table** o
 void teak_table_show_to_older_snapshots(teak_table* table);
 void teak_table_close(teak_table* table);            /* after its cursors were freed; NULL is ignored */
 teak_bytes teak_table_meta(const teak_table* table); /* valid until close */
+/* What was found out about the table's rows, at most 2000 bytes: outlives a restart from the next checkpoint on, and goes with the rows. */
+teak_status teak_table_keep_digest(const teak_table* table, teak_bytes digest);
+/* Calls `visit` with what was told last, if anything is known. */
+teak_status teak_table_get_digest(const teak_table* table, void (*visit)(void* context, teak_bytes digest),
+                                  void* context);
 size_t teak_table_trees(const teak_table* table);
 
 typedef struct teak_tree_statistics {

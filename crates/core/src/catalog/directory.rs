@@ -6,6 +6,7 @@
 //! 'D' tree u64      version u8 = 1 | number u16 | block address     the tree's dictionary, by its number in the space
 //! 'M' space u32     version u8 = 1 | block address of the space's free map (27 bytes)
 //! 'C' tree u64      version u8 = 1 | counter u64     the persisted AUTO_INCREMENT counter of the table whose first tree this is
+//! 'S' tree u64      version u8 = 1 | bytes     what the caller knows of the content of the table whose first tree this is
 //! 'L'               version u8 = 2 | lsns u64        commits that are contained in the row counts of the roots, see `docs/format.md`
 //! 'L' space u32     the same of a space whose image is older: its table could not be recovered
 //! ```
@@ -48,6 +49,11 @@ pub fn dictionary_key(tree: TreeId) -> [u8; 9] {
 /// Key of a table's counter, by its first tree.
 pub fn counter_key(tree: TreeId) -> [u8; 9] {
     long_key(b'C', tree)
+}
+
+/// Key of what the caller knows of a table's content, by its first tree.
+pub fn digest_key(tree: TreeId) -> [u8; 9] {
+    long_key(b'S', tree)
 }
 
 /// Key of a space's free map.
@@ -111,6 +117,16 @@ pub fn encode_number(number: u64) -> Vec<u8> {
 /// Reads a stored number.
 pub fn decode_number(bytes: &[u8]) -> Result<u64, String> {
     body(bytes).map(u64::from_le_bytes)
+}
+
+/// What the caller knows of a table's content, as stored.
+pub fn encode_digest(digest: &[u8]) -> Vec<u8> {
+    versioned(digest)
+}
+
+/// Reads the same.
+pub fn decode_digest(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    unversioned(bytes).map(<[u8]>::to_vec)
 }
 
 /// Which commits row counts contain, and which the image may.
@@ -184,12 +200,16 @@ fn versioned(body: &[u8]) -> Vec<u8> {
     out
 }
 
-fn body<const N: usize>(bytes: &[u8]) -> Result<[u8; N], String> {
+fn unversioned(bytes: &[u8]) -> Result<&[u8], String> {
     let mut rest = bytes;
     match take::<1>(&mut rest)?[0] {
-        VERSION => {}
-        other => return Err(format!("directory row of version {other}, this build reads {VERSION}")),
+        VERSION => Ok(rest),
+        other => Err(format!("directory row of version {other}, this build reads {VERSION}")),
     }
+}
+
+fn body<const N: usize>(bytes: &[u8]) -> Result<[u8; N], String> {
+    let mut rest = unversioned(bytes)?;
     let body = take::<N>(&mut rest)?;
     match rest.len() {
         0 => Ok(body),
@@ -222,6 +242,8 @@ mod tests {
             assert!(decode_dictionary(&encode_dictionary(&wrong)).is_err());
         }
         assert_eq!(decode_number(&encode_number(77)), Ok(77));
+        assert_eq!(decode_digest(&encode_digest(b"abc")), Ok(b"abc".to_vec()));
+        assert!(decode_digest(b"").is_err() && decode_digest(b"\x02abc").is_err());
         for early in [vec![], vec![5, 80]] {
             let counted = Counted { before: 77, end: 90, early };
             assert_eq!(decode_counted(&encode_counted(&counted)), Ok(counted));

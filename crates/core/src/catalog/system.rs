@@ -91,6 +91,11 @@ impl SystemTrees {
         self.row(&self.directory, &directory::counter_key(tree), directory::decode_number)
     }
 
+    /// What the caller knows of the content of the table whose first tree is `tree`.
+    pub fn digest(&self, tree: TreeId) -> Result<Option<Vec<u8>>> {
+        self.row(&self.directory, &directory::digest_key(tree), directory::decode_digest)
+    }
+
     /// The commits that are contained in the stored row counts.
     pub fn counted(&self) -> Result<Option<Counted>> {
         self.row(&self.directory, directory::COUNTED_KEY, directory::decode_counted)

@@ -70,6 +70,8 @@ pub struct Capture {
     pub trees: Vec<TreeImage>,
     /// Values of the counters that changed since the last checkpoint, by the first tree of their table.
     pub counters: BTreeMap<TreeId, u64>,
+    /// What callers have found out about tables since the last checkpoint, by the first tree of their table.
+    pub digests: BTreeMap<TreeId, Arc<[u8]>>,
     /// What was dropped since the last checkpoint.
     pub dropped: Vec<Dropped>,
     /// Identifiers that were never used.
@@ -332,12 +334,16 @@ impl Batch<'_> {
         for (tree, counter) in &capture.counters {
             self.put(&directory::counter_key(*tree), &directory::encode_number(*counter))?;
         }
+        for (tree, digest) in &capture.digests {
+            self.put(&directory::digest_key(*tree), &directory::encode_digest(digest))?;
+        }
         // Last: a tree that was dropped after its image was captured leaves no row.
         for dropped in &capture.dropped {
             for tree in &dropped.trees {
                 self.write(&directory::root_key(*tree), WriteOp::Delete)?;
                 self.write(&directory::dictionary_key(*tree), WriteOp::Delete)?;
                 self.write(&directory::counter_key(*tree), WriteOp::Delete)?;
+                self.write(&directory::digest_key(*tree), WriteOp::Delete)?;
             }
             if let Some(space) = dropped.space {
                 self.write(&directory::map_key(space), WriteOp::Delete)?;

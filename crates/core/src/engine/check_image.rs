@@ -35,6 +35,7 @@ struct Directory {
     maps: BTreeMap<u32, BlockAddress>,
     dictionaries: BTreeMap<TreeId, StoredDictionary>,
     counters: HashSet<TreeId>,
+    digests: HashSet<TreeId>,
 }
 
 /// The rows of the catalog.
@@ -169,6 +170,9 @@ impl<'a> ImageCheck<'a> {
             rows.counters.iter().map(|t| format!("the directory has a counter of tree {t}, of no table")),
         );
         left.extend(
+            rows.digests.iter().map(|t| format!("the directory has a digest of tree {t}, of no table")),
+        );
+        left.extend(
             rows.maps.keys().map(|space| format!("the directory has a map of file {space}, of no table")),
         );
         left.into_iter().for_each(|detail| self.findings.add(Finding::new(&path, detail)));
@@ -180,6 +184,7 @@ impl<'a> ImageCheck<'a> {
         let map = rows.maps.remove(&record.space);
         if let Some((first, _)) = record.trees.first() {
             rows.counters.remove(first);
+            rows.digests.remove(first);
         }
         let trees: Vec<_> = record
             .trees
@@ -243,6 +248,9 @@ impl Directory {
             }
             (Some(b'C'), Some(tree), _) => {
                 directory::decode_number(value).map(|_| _ = self.counters.insert(tree))
+            }
+            (Some(b'S'), Some(tree), _) => {
+                directory::decode_digest(value).map(|_| _ = self.digests.insert(tree))
             }
             (Some(b'M'), _, Some(space)) => {
                 directory::decode_map(value).map(|map| _ = self.maps.insert(space, map))

@@ -327,6 +327,7 @@ impl Shared {
             direct_bytes,
             trees,
             counters,
+            digests: self.digests.captured(),
             dropped: std::mem::take(&mut *self.dropped.lock()),
             // Relaxed: identifiers are given out under `ddl`, or (transactions) only need to be above those in the log before
             // `replay_from`.
@@ -389,6 +390,7 @@ impl Shared {
         );
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
+        self.digests.stored(&capture.digests);
         let written: HashSet<TreeId> = capture.trees.iter().map(|image| image.tree.id()).collect();
         let at = capture.snapshot.timestamp();
         let trees: Vec<Arc<Tree>> = capture.trees.iter().map(|image| image.tree.clone()).collect();

@@ -153,6 +153,7 @@ impl Shared {
             }
             damaged.spaces.remove(&record.space);
         }
+        trees.iter().for_each(|tree| self.digests.forget(*tree));
         {
             let mut dropped = self.dropped.lock();
             // With the file go those that were retired before: nothing of them is to be written any more.

@@ -9,6 +9,7 @@
 //! | `holds.rs` | who pins the log |
 //! | `cursor.rs` | reading |
 //! | `tables.rs`, `names.rs`, `ddl.rs` | open tables; who may change them; creating, dropping, renaming, truncating |
+//! | `digests.rs` | what the caller knows of the content of tables |
 //! | `build.rs` | filling trees from unsorted entries |
 //! | `checkpoints.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
 //! | `open.rs` | a new directory, or recovery |
@@ -28,6 +29,7 @@ mod checkpoints;
 mod compare;
 mod cursor;
 mod ddl;
+mod digests;
 mod feed;
 mod holds;
 mod names;

@@ -129,6 +129,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         tables: Mutex::new(OpenTables::default()),
         dirty: Mutex::default(),
         counters: Mutex::default(),
+        digests: Default::default(),
         dropped: Mutex::default(),
         holds: Mutex::default(),
         prepared: Mutex::new(Prepared::default()),

@@ -6,6 +6,7 @@
 //! not, for the moment in which it captures its state.
 
 use super::checkpoints::Progress;
+use super::digests::Digests;
 use super::holds::Holds;
 use super::names::Names;
 use super::prepared::Prepared;
@@ -60,6 +61,8 @@ pub(crate) struct Shared {
     pub dirty: Mutex<HashMap<TreeId, Arc<Tree>>>,
     /// Counters whose newest value no checkpoint has, by the first tree of their table.
     pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
+    /// What callers have found out about tables, as far as no checkpoint has it.
+    pub digests: Digests,
     /// Whose directory rows the next checkpoint removes.
     pub dropped: Mutex<Vec<Dropped>>,
     /// Open transactions that have records in the log.

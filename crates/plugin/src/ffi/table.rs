@@ -257,6 +257,31 @@ pub unsafe extern "C" fn teak_table_meta(table: *const TableHandle) -> RawBytes 
     unsafe { table.as_ref() }.map_or(RawBytes::NONE, |t| RawBytes::of(t.table.meta()))
 }
 
+/// `teak_table_keep_digest`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_keep_digest(handle: *const TableHandle, digest: RawBytes) -> Status {
+    // SAFETY: the handle is open, the bytes readable.
+    unsafe { with_table(handle, |t| Ok(t.engine.core.keep_digest(&t.table, digest.slice())?)) }
+}
+
+/// `teak_table_get_digest`
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_get_digest(
+    handle: *const TableHandle,
+    visit: extern "C" fn(*mut c_void, RawBytes),
+    context: *mut c_void,
+) -> Status {
+    // SAFETY: the handle is open.
+    unsafe {
+        with_table(handle, |t| {
+            if let Some(digest) = t.engine.core.digest(&t.table)? {
+                visit(context, RawBytes::of(&digest));
+            }
+            Ok(())
+        })
+    }
+}
+
 /// `teak_table_trees`
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_trees(table: *const TableHandle) -> usize {

@@ -371,3 +371,43 @@ fn a_power_cut_in_the_middle_of_much_ddl_leaves_each_table_as_it_was_or_is_to_be
         assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty(), "seed {seed}");
     }
 }
+
+fn digest(engine: &Engine, name: &str) -> Option<Vec<u8>> {
+    engine.digest(&engine.open_table(name).unwrap()).unwrap()
+}
+
+#[test]
+fn what_is_known_of_a_table_outlives_restarts_and_goes_with_its_rows() {
+    let (fs, engine, table) = with_table(40);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    assert_eq!(engine.digest(&table).unwrap(), None);
+    engine.keep_digest(&table, b"first").unwrap();
+    assert!(matches!(engine.keep_digest(&table, &[0; 2001]), Err(Error::TooLarge { .. })));
+    engine.checkpoint().unwrap();
+    engine.keep_digest(&table, b"second").unwrap();
+    assert_eq!(digest(&engine, "t").unwrap(), b"second");
+    drop(table);
+    // A crash takes it back to the checkpoint, a shutdown does not.
+    let (fs, engine) = crash(&fs, engine);
+    assert_eq!(digest(&engine, "t").unwrap(), b"first");
+    engine.keep_digest(&engine.open_table("t").unwrap(), b"third").unwrap();
+    engine.rename_table("t", "u").unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let engine = open(&fs);
+    assert_eq!(digest(&engine, "u").unwrap(), b"third");
+    let old = engine.open_table("u").unwrap();
+    let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
+    engine.alter_table("u", &layout, b"altered").unwrap();
+    assert_eq!(digest(&engine, "u").unwrap(), b"third");
+    engine.truncate_table("u").unwrap();
+    // Too late: these are not the rows any more.
+    engine.keep_digest(&old, b"fourth").unwrap();
+    assert_eq!(digest(&engine, "u"), None);
+    engine.checkpoint().unwrap();
+    engine.keep_digest(&engine.open_table("u").unwrap(), b"fifth").unwrap();
+    engine.checkpoint().unwrap();
+    engine.drop_table("u").unwrap();
+    engine.checkpoint().unwrap();
+    assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty());
+}
