@@ -4,7 +4,7 @@
 //! 2 L writers wait until it is done, or get its error. Without background threads the writer that passes L does the checkpoint itself.
 
 use super::shared::Shared;
-use super::tables::Table;
+use super::tables::{Table, LOOKS_AT_ONCE};
 use crate::catalog::{Contained, Counted};
 use crate::checkpoint::{Capture, Dropped, TreeImage};
 use crate::file::DiskReserve;
@@ -391,9 +391,9 @@ impl Shared {
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
         self.digests.stored(&capture.digests);
-        let written: HashSet<TreeId> = capture.trees.iter().map(|image| image.tree.id()).collect();
         let at = capture.snapshot.timestamp();
         let trees: Vec<Arc<Tree>> = capture.trees.iter().map(|image| image.tree.clone()).collect();
+        trees.iter().for_each(|tree| tree.note_written(at));
         drop(capture);
         if self.progress.is_failing() {
             self.observer.message(LogLevel::Note, "checkpoints succeed again");
@@ -406,8 +406,9 @@ impl Shared {
         if self.reserve.is_spent() {
             self.fill_reserve();
         }
+        let written = trees.len();
         drop(trees);
-        self.release_idle_tables(at, &written);
+        self.release_idle_tables(at, written);
         self.mind_pinned_log();
     }
 
@@ -425,25 +426,31 @@ impl Shared {
         Ok(())
     }
 
-    fn release_idle_tables(&self, at: Timestamp, written: &HashSet<TreeId>) {
+    /// After a checkpoint at `at` that had `written` trees to write.
+    fn release_idle_tables(&self, at: Timestamp, written: usize) {
         let oldest = self.clock.snapshots().first().map_or(at, |oldest| oldest.timestamp);
-        let idle = {
-            let mut tables = self.tables.lock();
-            let dirty = self.dirty.lock();
-            let counters = self.counters.lock();
-            // A table that is opened anew has other books of its file: those of today would give back in vain what
-            // these trees took.
-            let retired =
-                self.dropped.lock().iter().flat_map(Dropped::retired_from).collect::<HashSet<u32>>();
-            let is_dirty = |table: &Table| {
-                let changed = |id: TreeId| dirty.contains_key(&id);
-                table.all_trees().iter().any(|tree| changed(tree.id()) || tree.awaits_checkpoint())
-                    || retired.contains(&table.space().id())
-                    || !table.counter_is_settled()
-                    || table.counter_id().is_some_and(|id| counters.contains_key(&id))
+        let mut looks = self.tables.lock().looks(written);
+        while looks > 0 {
+            let count = looks.min(LOOKS_AT_ONCE);
+            looks -= count;
+            let idle = {
+                let mut tables = self.tables.lock();
+                let dirty = self.dirty.lock();
+                let counters = self.counters.lock();
+                // A table that is opened anew has other books of its file: those of today would give back in vain what
+                // these trees took.
+                let retired =
+                    self.dropped.lock().iter().flat_map(Dropped::retired_from).collect::<HashSet<u32>>();
+                let is_dirty = |table: &Table| {
+                    let changed = |id: TreeId| dirty.contains_key(&id);
+                    table.all_trees().iter().any(|tree| changed(tree.id()) || tree.awaits_checkpoint())
+                        || retired.contains(&table.space().id())
+                        || !table.counter_is_settled()
+                        || table.counter_id().is_some_and(|id| counters.contains_key(&id))
+                };
+                tables.release_idle(count, oldest, is_dirty)
             };
-            tables.release_idle(at, written, oldest, is_dirty)
-        };
-        drop(idle);
+            drop(idle);
+        }
     }
 }

@@ -10,9 +10,9 @@ use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use parking_lot::RwLock;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Row ids start here if those in use cannot be determined: past any that counting reaches.
 const ROW_IDS_AFTER_DAMAGE: u64 = 1 << 62;
@@ -185,6 +185,12 @@ impl Table {
         self.current.load(Ordering::Relaxed)
     }
 
+    /// Whether a snapshot of `oldest` needs something of it that only memory has: versions that the image has not any more, or since when its trees
+    /// have had their rows. A later one reads what the disk has.
+    fn is_needed_before(&self, oldest: Timestamp) -> bool {
+        self.trees.iter().any(|tree| tree.written_at().max(tree.visible_from()) > oldest)
+    }
+
     pub(super) fn retire(&self) {
         // Relaxed: see `is_current`.
         self.current.store(false, Ordering::Relaxed);
@@ -204,33 +210,38 @@ fn next_row_id(rows: &Arc<Tree>) -> Result<u64> {
     Ok(row_id_of_key(cursor.key()).map_or(1, |last| last.saturating_add(1)))
 }
 
-struct Entry {
-    table: Arc<Table>,
-    /// The first checkpoint timestamp at which all its changes were on disk, as far as known.
-    clean_since: Option<Timestamp>,
-}
+/// Tables that are looked at after each checkpoint, beyond what has happened since the last.
+const LOOKS: usize = 1024;
+/// Tables that are looked at while the mutex is held once.
+pub(super) const LOOKS_AT_ONCE: usize = 256;
 
 /// The tables that are open, by name.
 #[derive(Default)]
 pub(crate) struct OpenTables {
-    by_name: HashMap<String, Entry>,
+    by_name: HashMap<String, Arc<Table>>,
     /// Tables that could not be opened while the log was replayed.
     pub unusable: HashMap<String, Error>,
+    /// Each table once, and some that are open no more: who is looked at next, to see whether it is idle.
+    round: VecDeque<Weak<Table>>,
+    /// Since looks were last counted out.
+    opened: usize,
 }
 
 impl OpenTables {
     pub(super) fn get(&self, name: &str) -> Option<&Arc<Table>> {
-        self.by_name.get(name).map(|entry| &entry.table)
+        self.by_name.get(name)
     }
 
     pub(super) fn insert(&mut self, table: Arc<Table>) {
-        self.by_name.insert(table.name(), Entry { table, clean_since: None });
+        self.opened += 1;
+        self.round.push_back(Arc::downgrade(&table));
+        self.by_name.insert(table.name(), table);
     }
 
     /// Takes a table out that is no longer what the name means.
     pub(super) fn retire(&mut self, name: &str) -> Option<Arc<Table>> {
         self.unusable.remove(name);
-        let table = self.by_name.remove(name)?.table;
+        let table = self.by_name.remove(name)?;
         table.retire();
         Some(table)
     }
@@ -239,49 +250,49 @@ impl OpenTables {
         if let Some(error) = self.unusable.remove(from) {
             self.unusable.insert(to.to_string(), error);
         }
-        if let Some(entry) = self.by_name.remove(from) {
-            entry.table.set_name(to);
-            self.by_name.insert(to.to_string(), entry);
+        if let Some(table) = self.by_name.remove(from) {
+            table.set_name(to);
+            self.by_name.insert(to.to_string(), table);
         }
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.by_name.values().map(|entry| &entry.table)
+        self.by_name.values()
     }
 
     pub(super) fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Lets go of tables that nobody uses and of which the disk has everything; to be called after a checkpoint at timestamp
-    /// `checkpoint` that has written the trees `written`. `is_dirty` says whether memory has changes that the disk has not; `oldest` is
-    /// the oldest active snapshot. The caller drops the result without holding a mutex.
+    /// How many are to be looked at after a checkpoint that wrote `written` trees: each opening pays for two looks and each written tree for
+    /// one, so that tables are let go as fast as they are opened, and no look goes over all of them.
+    pub(super) fn looks(&mut self, written: usize) -> usize {
+        let opened = std::mem::take(&mut self.opened);
+        (LOOKS + 2 * opened + written).min(self.round.len())
+    }
+
+    /// Looks at the next `count` tables and lets go of those that nobody uses and of which the disk has everything. `is_dirty` says whether memory
+    /// has changes that the disk has not; `oldest` is the oldest active snapshot. The caller drops the result without holding a mutex.
     pub(super) fn release_idle(
         &mut self,
-        checkpoint: Timestamp,
-        written: &HashSet<TreeId>,
+        count: usize,
         oldest: Timestamp,
         is_dirty: impl Fn(&Table) -> bool,
     ) -> Vec<Arc<Table>> {
         let mut idle = Vec::new();
-        self.by_name.retain(|_, entry| {
-            let trees = &entry.table.trees;
-            if is_dirty(&entry.table) {
-                entry.clean_since = None;
-                return true;
-            }
-            if entry.clean_since.is_none() || trees.iter().any(|tree| written.contains(&tree.id())) {
-                entry.clean_since = Some(checkpoint);
-            }
+        for _ in 0..count {
+            let Some(next) = self.round.pop_front() else { break };
+            let Some(table) = next.upgrade().filter(|table| table.is_current()) else { continue };
+            // That of the map, and this one.
             let used =
-                Arc::strong_count(&entry.table) > 1 || trees.iter().any(|tree| Arc::strong_count(tree) > 1);
-            // A snapshot from before may need versions that only memory has; a later one reads what the disk has.
-            let goes = !used && entry.clean_since.is_some_and(|since| since <= oldest);
-            if goes {
-                idle.push(entry.table.clone());
+                Arc::strong_count(&table) > 2 || table.trees.iter().any(|tree| Arc::strong_count(tree) > 1);
+            if used || table.is_needed_before(oldest) || is_dirty(&table) {
+                self.round.push_back(next);
+                continue;
             }
-            !goes
-        });
+            self.by_name.remove(&table.name());
+            idle.push(table);
+        }
         idle
     }
 }

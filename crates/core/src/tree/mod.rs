@@ -13,6 +13,7 @@
 //! nor transactions beyond their [`TxnStatus`].
 
 mod arrangement;
+mod attended;
 mod birth;
 pub mod blob;
 pub mod block;
@@ -66,6 +67,7 @@ use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use arc_swap::ArcSwap;
 use arrangement::Arrangement;
+use attended::Attended;
 use block::Block;
 use delta::Delta;
 use dictionary::Vocabulary;
@@ -95,8 +97,8 @@ pub struct TreeContext {
     pub blocks: Arc<BlockQueue>,
     /// What is kept for old snapshots.
     pub past: PastUsage,
-    /// Those that are open, and some that were.
-    trees: Mutex<Vec<Weak<Tree>>>,
+    with_past: Attended,
+    with_spent: Attended,
     /// Leaves that wait for [`Tree::write_finished`].
     finished: AtomicUsize,
     /// What scans have passed over, if they may.
@@ -111,15 +113,15 @@ impl TreeContext {
         spill: Arc<SpillFile>,
         dictionary_sample_bytes: usize,
     ) -> TreeContext {
-        let (past, trees) = (PastUsage::new(), Mutex::default());
         TreeContext {
             cache,
             clock,
             spill,
             dictionary_sample_bytes,
             blocks: Arc::default(),
-            past,
-            trees,
+            past: PastUsage::new(),
+            with_past: Attended::default(),
+            with_spent: Attended::default(),
             finished: AtomicUsize::new(0),
             lost: OnceLock::new(),
         }
@@ -132,29 +134,14 @@ impl TreeContext {
         self.finished.load(Ordering::Relaxed)
     }
 
-    fn register(&self, tree: &Arc<Tree>) {
-        let mut trees = self.trees.lock();
-        // Room for as many again: what has gone is thrown out at a cost of O(1) a tree.
-        if trees.len() == trees.capacity() {
-            trees.retain(|tree| tree.strong_count() > 0);
-            let open = trees.len();
-            trees.reserve(open.max(16));
-        }
-        trees.push(Arc::downgrade(tree));
-    }
-
-    fn open_trees(&self) -> Vec<Arc<Tree>> {
-        self.trees.lock().iter().filter_map(Weak::upgrade).collect()
-    }
-
-    /// [`Tree::collect_history`] for all trees.
+    /// [`Tree::collect_history`] for all trees that have any, or vacant leaves.
     pub fn collect_history(&self) -> Result<()> {
-        self.open_trees().iter().try_for_each(|tree| tree.collect_history())
+        self.with_past.each(|tree| &tree.in_with_past, Tree::collect_history, Tree::has_past)
     }
 
-    /// [`Tree::retire_spent`] for all trees.
+    /// [`Tree::retire_spent`] for all trees with leaves whose rows were all deleted.
     pub fn retire_spent(&self) -> Result<()> {
-        self.open_trees().iter().try_for_each(|tree| tree.retire_spent())
+        self.with_spent.each(|tree| &tree.in_with_spent, Tree::retire_spent, Tree::has_spent)
     }
 }
 
@@ -231,6 +218,12 @@ pub struct Tree {
     structure: Mutex<structure::Structure>,
     /// Of the structure.
     changes: vacancy::Changes,
+    me: Weak<Tree>,
+    /// Whether it is in [`TreeContext::with_past`], and in [`TreeContext::with_spent`].
+    in_with_past: AtomicBool,
+    in_with_spent: AtomicBool,
+    /// See [`Tree::written_at`].
+    written_at: AtomicU64,
 }
 
 impl Drop for Tree {
@@ -289,9 +282,16 @@ impl Tree {
             _ => Node::Leaf(Leaf::empty(shared.clone())),
         };
         let root = ArcSwap::from_pointee(node);
-        let tree = Arc::new(Tree { shared, root, structure: Mutex::default(), changes: Default::default() });
-        tree.shared.context.register(&tree);
-        tree
+        Arc::new_cyclic(|me| Tree {
+            shared,
+            root,
+            structure: Mutex::default(),
+            changes: Default::default(),
+            me: me.clone(),
+            in_with_past: AtomicBool::new(false),
+            in_with_spent: AtomicBool::new(false),
+            written_at: AtomicU64::new(0),
+        })
     }
 
     fn stored_root(shared: &Arc<Shared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
@@ -351,6 +351,17 @@ impl Tree {
     #[inline]
     pub fn visible_from(&self) -> Timestamp {
         self.shared.visible_from.load(Ordering::SeqCst)
+    }
+
+    /// Timestamp of the last durable checkpoint since the tree was opened that had it to write; 0 if there was none. While nothing is dirty, a snapshot
+    /// from then or later finds on disk all that it sees.
+    pub fn written_at(&self) -> Timestamp {
+        self.written_at.load(Ordering::SeqCst)
+    }
+
+    /// A checkpoint at `at` that had the tree to write is durable.
+    pub fn note_written(&self, at: Timestamp) {
+        self.written_at.fetch_max(at, Ordering::SeqCst);
     }
 
     /// Whether a checkpoint has something to write.

@@ -275,7 +275,17 @@ impl Tree {
         let Some(leaf) = node.leaf() else { return };
         if !leaf.view().history.is_empty() && !leaf.in_past.swap(true, Ordering::SeqCst) {
             self.shared.past.lock().push(node.clone());
+            self.attend_past();
         }
+    }
+
+    /// [`Tree::collect_history`] has something to do.
+    pub(super) fn attend_past(&self) {
+        self.shared.context.with_past.note(self, &self.in_with_past);
+    }
+
+    pub(super) fn has_past(&self) -> bool {
+        !self.shared.past.lock().is_empty() || !self.structure.lock().vacant.is_empty()
     }
 
     /// Lets go of the history that no snapshot needs any more, and of the empty leaves that were there for it. Reads spilled history

@@ -247,6 +247,7 @@ impl Tree {
         }
         if !std::mem::replace(&mut state.waits_for_removal, true) {
             structure.vacant.push_back(node.clone());
+            self.attend_past();
         }
         leaf.vacancy.set(view.horizon);
         for (above, _) in path.iter().rev() {
@@ -267,10 +268,15 @@ impl Tree {
         }
         let mut spent = self.shared.spent.lock();
         spent.leaves.push(node.clone());
+        self.shared.context.with_spent.note(self, &self.in_with_spent);
         if spent.leaves.len() > spent.ring_at {
             spent.ring_at = usize::MAX;
             self.shared.context.past.bell().ring();
         }
+    }
+
+    pub(super) fn has_spent(&self) -> bool {
+        !self.shared.spent.lock().leaves.is_empty()
     }
 
     /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait for the next time.

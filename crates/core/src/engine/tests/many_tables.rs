@@ -411,3 +411,41 @@ fn what_is_known_of_a_table_outlives_restarts_and_goes_with_its_rows() {
     engine.checkpoint().unwrap();
     assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty());
 }
+
+#[test]
+fn a_table_that_an_alter_took_trees_from_during_a_checkpoint_stays_open_until_their_space_is_free() {
+    let (engine, gate) = gated(5);
+    let table = engine.open_table("a").unwrap();
+    put(&engine, table.tree(1), &[("l", "a")]);
+    let path = table.space().path().to_path_buf();
+    drop(table);
+    gate.shut(&path);
+    meanwhile(
+        &gate,
+        || engine.checkpoint().unwrap(),
+        || engine.alter_table("a", &[TreeSource::Keep(0)], b"a").unwrap(),
+    );
+    assert_eq!(engine.statistics().open_tables, 1, "the next checkpoint frees what the tree had");
+    engine.checkpoint().unwrap();
+    assert_eq!(engine.statistics().open_tables, 0);
+    assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty());
+}
+
+#[test]
+fn idle_tables_are_let_go_a_bounded_number_at_a_time() {
+    let (_fs, engine, table) = with_table(41);
+    let mut names = vec!["t".to_string()];
+    for i in 0..1500 {
+        names.push(format!("n{i}"));
+        engine.create_table(&names[i + 1], &specs(1), b"", None).unwrap();
+    }
+    let tables: Vec<Arc<Table>> = names.iter().map(|name| engine.open_table(name).unwrap()).collect();
+    drop(table);
+    engine.checkpoint().unwrap();
+    assert_eq!(engine.statistics().open_tables, 1501, "all are used");
+    drop(tables);
+    engine.checkpoint().unwrap();
+    assert_eq!(engine.statistics().open_tables, 1501 - 1024);
+    engine.checkpoint().unwrap();
+    assert_eq!(engine.statistics().open_tables, 0);
+}

@@ -1,0 +1,44 @@
+//! Trees that the thread `teak-history` has to look at: those with history, and those with leaves whose rows were all deleted. Its looks cost nothing for
+//! the others, however many are open.
+
+use super::Tree;
+use crate::Result;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Weak;
+
+/// Trees with one kind of work; some that are gone.
+#[derive(Default)]
+pub(super) struct Attended(Mutex<Vec<Weak<Tree>>>);
+
+impl Attended {
+    /// The tree, whose mark for this list is `listed`, has got work: what there is to do is noted before.
+    pub(super) fn note(&self, tree: &Tree, listed: &AtomicBool) {
+        // The load is for those that find it listed: they do not write to the line.
+        if !listed.load(Ordering::SeqCst) && !listed.swap(true, Ordering::SeqCst) {
+            self.0.lock().push(tree.me.clone());
+        }
+    }
+
+    /// Does `work` for each, up to the first error. Those that `has_more` then are looked at again the next time.
+    pub(super) fn each(
+        &self,
+        listed: impl Fn(&Tree) -> &AtomicBool,
+        work: impl Fn(&Tree) -> Result<()>,
+        has_more: impl Fn(&Tree) -> bool,
+    ) -> Result<()> {
+        let trees = std::mem::take(&mut *self.0.lock());
+        let mut result = Ok(());
+        for tree in trees.iter().filter_map(Weak::upgrade) {
+            // Before the work: what is noted from here on lists it again.
+            listed(&tree).store(false, Ordering::SeqCst);
+            if result.is_ok() {
+                result = work(&tree);
+            }
+            if has_more(&tree) {
+                self.note(&tree, listed(&tree));
+            }
+        }
+        result
+    }
+}
