@@ -20,8 +20,10 @@
 
 mod counter;
 pub mod direct;
+mod images;
 pub mod recovery;
 mod writer;
 
 pub use counter::PersistedCounter;
+pub use images::Pace;
 pub use writer::{Capture, Checkpointer, Dropped, Failure, TreeImage};

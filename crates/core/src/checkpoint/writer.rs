@@ -1,11 +1,12 @@
 //! Writing a checkpoint.
 
-use crate::catalog::directory::{self, StoredDictionary};
+use super::images::{write_trees, Pace, Written};
+use crate::catalog::directory;
 use crate::catalog::{Contained, SystemTrees};
 use crate::file::FileSystem;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
-use crate::store::{BlockAddress, Space, Superblock, TreeRoot};
+use crate::store::{Space, Superblock};
 use crate::tree::{Moment, Tree};
 use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
 use crate::{Error, Result};
@@ -13,18 +14,6 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-type Roots = Vec<(TreeId, TreeRoot)>;
-type Maps = Vec<(u32, BlockAddress)>;
-type Dictionaries = Vec<(TreeId, StoredDictionary)>;
-
-/// What the directory is told of what was written.
-#[derive(Default)]
-struct Written {
-    roots: Roots,
-    maps: Maps,
-    dictionaries: Dictionaries,
-}
 
 /// A tree to be written, and its row count as of the capture.
 pub struct TreeImage {
@@ -82,8 +71,6 @@ pub struct Capture {
     pub next_space: u32,
     /// The engine is being closed.
     pub clean: bool,
-    /// Threads to write with: one, unless somebody waits for the checkpoint.
-    pub writers: usize,
 }
 
 /// A checkpoint that did not come about.
@@ -96,7 +83,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    fn fatal(error: Error) -> Failure {
+    pub(super) fn fatal(error: Error) -> Failure {
         Failure { error, fatal: true }
     }
 }
@@ -122,13 +109,13 @@ pub struct Checkpointer {
 
 /// What one attempt has touched so far and has to finish or to abandon.
 #[derive(Default)]
-struct Touched {
+pub(super) struct Touched {
     spaces: BTreeMap<u32, Arc<Space>>,
-    trees: Vec<Arc<Tree>>,
+    pub trees: Vec<Arc<Tree>>,
 }
 
 impl Touched {
-    fn space(&mut self, space: &Arc<Space>, generation: u64) {
+    pub fn space(&mut self, space: &Arc<Space>, generation: u64) {
         self.spaces.entry(space.id()).or_insert_with(|| {
             space.begin(generation);
             space.clone()
@@ -171,10 +158,14 @@ impl Checkpointer {
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt may
     /// succeed. The mutex is held over I/O on purpose: it is what makes checkpoints follow each other, nobody else takes it.
     /// `Ok(Some(..))` is an error after the checkpoint was durable: some space could not be given back.
-    pub fn run(&self, capture: impl FnOnce() -> Capture) -> (Capture, Result<Option<Error>, Failure>) {
+    pub fn run(
+        &self,
+        pace: &Pace<'_>,
+        capture: impl FnOnce() -> Capture,
+    ) -> (Capture, Result<Option<Error>, Failure>) {
         let mut durable = self.durable.lock();
         let capture = capture();
-        let result = self.write(&mut durable, &capture);
+        let result = self.write(&mut durable, &capture, pace);
         (capture, result)
     }
 
@@ -184,12 +175,12 @@ impl Checkpointer {
         body()
     }
 
-    fn write(&self, durable: &mut u64, capture: &Capture) -> Result<Option<Error>, Failure> {
+    fn write(&self, durable: &mut u64, capture: &Capture, pace: &Pace<'_>) -> Result<Option<Error>, Failure> {
         let generation = *durable + 1;
         debug_assert!(capture.replay_from <= capture.log_end, "replay would begin behind what is contained");
         debug_assert!(capture.counted_at <= capture.snapshot.timestamp(), "a commit after T is counted");
         let mut touched = Touched::default();
-        let written = self.write_image(generation, capture, &mut touched);
+        let written = self.write_image(generation, capture, &mut touched, pace);
         let superblock = match written {
             Ok(superblock) => superblock,
             Err(failure) => {
@@ -213,10 +204,11 @@ impl Checkpointer {
         generation: u64,
         capture: &Capture,
         touched: &mut Touched,
+        pace: &Pace<'_>,
     ) -> Result<Superblock, Failure> {
         let system_space = &self.system.space;
         touched.space(system_space, generation);
-        let written = write_trees(generation, capture, touched, system_space.id())?;
+        let written = write_trees(generation, capture, touched, system_space.id(), pace)?;
         self.log.sync_up_to(capture.log_end)?;
 
         let directory = &self.system.directory;
@@ -260,56 +252,6 @@ impl Checkpointer {
             }
         }
     }
-}
-
-/// What there is to do in a space.
-enum Part<'a> {
-    Image(&'a TreeImage),
-    Retired(&'a Arc<Tree>),
-}
-
-/// By number, so that runs are alike.
-fn by_space(capture: &Capture) -> BTreeMap<u32, (&Arc<Space>, Vec<Part<'_>>)> {
-    let images = capture.trees.iter().map(|image| (image.tree.space(), Part::Image(image)));
-    let retired = capture.dropped.iter().flat_map(|dropped| &dropped.retired);
-    let mut spaces: BTreeMap<u32, (&Arc<Space>, Vec<Part<'_>>)> = BTreeMap::new();
-    for (space, part) in images.chain(retired.map(|tree| (tree.space(), Part::Retired(tree)))) {
-        spaces.entry(space.id()).or_insert_with(|| (space, Vec::new())).1.push(part);
-    }
-    spaces
-}
-
-/// Writes the trees space by space. Each space but `system` gets its map and is synced before the next is written: at any time
-/// one file is waiting for its sync, not all of them (which could not all be open).
-fn write_trees(
-    generation: u64,
-    capture: &Capture,
-    touched: &mut Touched,
-    system: u32,
-) -> Result<Written, Failure> {
-    let moment = Moment { at: capture.snapshot.timestamp(), counted_at: capture.counted_at };
-    let mut written = Written::default();
-    for (space, parts) in by_space(capture).values() {
-        touched.space(space, generation);
-        for part in parts {
-            match part {
-                Part::Image(image) => {
-                    touched.trees.push(image.tree.clone());
-                    if let Some(root) = image.tree.checkpoint(moment, generation, capture.writers)? {
-                        written.roots.push((image.tree.id(), TreeRoot { entries: image.entries, ..root }));
-                    }
-                    let dictionary = image.tree.save_dictionary(generation);
-                    written.dictionaries.extend(dictionary.map(|stored| (image.tree.id(), stored)));
-                }
-                Part::Retired(tree) => tree.supersede_all(generation)?,
-            }
-        }
-        if space.id() != system {
-            written.maps.push((space.id(), space.write_map(generation)?));
-            space.sync().map_err(Failure::fatal)?;
-        }
-    }
-    Ok(written)
 }
 
 /// Rows written to the directory under one status.

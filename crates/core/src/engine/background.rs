@@ -1,5 +1,6 @@
 //! The engine's threads. They hold a reference to it only while they work, so that an engine which is dropped ends them.
 
+use super::checkpoints::Urgency;
 use super::shared::Shared;
 use crate::{Error, Result};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -63,7 +64,7 @@ fn block_writers() -> usize {
 fn checkpoints(shared: &Shared) {
     if shared.checkpoint_is_due() || shared.conversion_goes_on() || shared.reserve.is_spent() {
         // The observer has been told, and writers that wait get the error.
-        let _ = shared.checkpoint(false, 1);
+        let _ = shared.checkpoint(false, Urgency::Background);
     }
     if shared.conversion_goes_on() {
         shared.progress.ask();

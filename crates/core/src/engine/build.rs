@@ -4,6 +4,7 @@
 //! they are empty. A few entries are not worth a checkpoint, which writes whatever else is dirty: they are written by a transaction. Whoever uses trees that were built tells so durably *afterwards* (see [`super::Engine::alter_table`]), or drops
 //! the table if the build did not come to its end.
 
+use super::checkpoints::Urgency;
 use super::shared::Shared;
 use super::tables::Table;
 use super::transaction::Transaction;
@@ -127,7 +128,7 @@ impl TreeBuild {
         };
         crate::threads::share(loaders, "teak-build", || watch.outcome(work()))?;
         shared.mark_dirty(trees.iter());
-        let durable = shared.checkpoint(false, threads);
+        let durable = shared.checkpoint(false, Urgency::Awaited);
         drop(table);
         durable
     }

@@ -6,7 +6,7 @@
 use super::shared::Shared;
 use super::tables::{Table, LOOKS_AT_ONCE};
 use crate::catalog::{Contained, Counted};
-use crate::checkpoint::{Capture, Dropped, TreeImage};
+use crate::checkpoint::{Capture, Dropped, Pace, TreeImage};
 use crate::file::DiskReserve;
 use crate::log::Lsn;
 use crate::options::LogLevel;
@@ -29,6 +29,22 @@ const SMALLEST_HOLE: u64 = 16 << 10;
 
 /// How often a failing checkpoint is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Files that a checkpoint writes, or waits for, at a time: their syncs overlap, which costs no processor.
+const FILES_AT_ONCE: usize = 16;
+
+/// Whether anybody waits for a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Nobody: a quarter of the processors is enough, and half of them if it does not keep up with the log.
+    Background,
+    /// Somebody: it may have them all.
+    Awaited,
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
 
 /// Where checkpoints stand; shared with the background threads, which hold no reference to the engine while they wait.
 #[derive(Default)]
@@ -144,6 +160,11 @@ impl Shared {
         self.log_since_checkpoint() > self.settings.checkpoint_log_bytes() / 2
     }
 
+    /// Whether the log has grown to twice that, since a checkpoint is slow: writers are to be held up at four times as much.
+    fn log_is_filling(&self) -> bool {
+        self.log_since_checkpoint() > self.settings.checkpoint_log_bytes()
+    }
+
     /// Whether blocks are left for the next checkpoint to rewrite.
     pub(super) fn conversion_goes_on(&self) -> bool {
         self.dirty.lock().values().any(|tree| tree.is_converting())
@@ -237,35 +258,43 @@ impl Shared {
         if behind <= limit || since_attempt <= limit / 8 {
             return Ok(());
         }
-        match self.checkpoint(false, 1) {
+        match self.checkpoint(false, Urgency::Background) {
             Err(error) if behind > limit.saturating_mul(2) => Err(error),
             // There is time to try again.
             _ => self.health.check(),
         }
     }
 
-    /// Threads for a checkpoint that somebody waits for. In the background there is one, so that the others have the processors.
+    /// Threads for work that somebody waits for.
     pub(super) fn hurried_writers(&self) -> usize {
         match self.background {
-            true => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            true => processors(),
             false => 1,
         }
     }
 
     /// Makes a checkpoint. After an error that leaves the engine writable everything is as before.
-    pub(super) fn checkpoint(&self, clean: bool, writers: usize) -> Result<()> {
-        match self.try_checkpoint(clean, writers) {
+    pub(super) fn checkpoint(&self, clean: bool, urgency: Urgency) -> Result<()> {
+        let processors = self.hurried_writers();
+        let writers = || match urgency {
+            Urgency::Awaited => processors,
+            Urgency::Background if self.log_is_filling() => processors.div_ceil(2),
+            Urgency::Background => processors.div_ceil(4),
+        };
+        let files = if self.background { FILES_AT_ONCE } else { 1 };
+        let pace = Pace { writers: &writers, files };
+        match self.try_checkpoint(clean, &pace) {
             // Nothing of what it wrote is kept, and now there is space for it.
             Err(Error::DiskFull { .. }) if self.log.make_space(DiskReserve::spend_for_checkpoint) => {
-                self.try_checkpoint(clean, writers)
+                self.try_checkpoint(clean, &pace)
             }
             result => result,
         }
     }
 
-    fn try_checkpoint(&self, clean: bool, writers: usize) -> Result<()> {
+    pub(super) fn try_checkpoint(&self, clean: bool, pace: &Pace<'_>) -> Result<()> {
         self.health.check()?;
-        let (capture, result) = self.checkpointer.run(|| self.capture(clean, writers));
+        let (capture, result) = self.checkpointer.run(pace, || self.capture(clean));
         self.tell_remarks();
         match result {
             Ok(leftover) => {
@@ -294,7 +323,7 @@ impl Shared {
     }
 
     /// See `crate::checkpoint` for why the order matters.
-    pub(super) fn capture(&self, clean: bool, writers: usize) -> Capture {
+    pub(super) fn capture(&self, clean: bool) -> Capture {
         let _ddl = self.ddl.write();
         // Row counts, and which commits they contain, are of one moment; that of T comes later.
         let (published, early, counted_at, mut trees) = self.log.while_settled(|published, early| {
@@ -335,7 +364,6 @@ impl Shared {
             next_txn: self.ids.txn.load(Ordering::Relaxed), // Relaxed: as above
             next_space: self.ids.space.load(Ordering::Relaxed), // Relaxed: as above
             clean,
-            writers,
         }
     }
 

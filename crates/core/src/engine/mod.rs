@@ -63,6 +63,7 @@ use crate::file::FileSystem;
 use crate::options::{LogLevel, Options, TreeSpec};
 use crate::types::{Isolation, TxnId, WaitRequest};
 use crate::Result;
+use checkpoints::Urgency;
 use shared::Shared;
 use std::sync::Arc;
 
@@ -186,7 +187,7 @@ impl Engine {
 
     /// Makes a checkpoint now: the log before it is not needed any more, but for open prepared or very large transactions.
     pub fn checkpoint(&self) -> Result<()> {
-        self.shared.checkpoint(false, self.shared.hurried_writers())
+        self.shared.checkpoint(false, Urgency::Awaited)
     }
 
     /// Returns when everything committed so far is durable.
@@ -249,7 +250,7 @@ impl Shared {
                 // Of the log nothing is needed but for prepared transactions and for tables that could not be recovered.
                 let clean = self.holds.lock().is_empty() && self.damaged.lock().trees.is_empty();
                 let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
-                let made = synced.and_then(|()| self.checkpoint(clean, self.hurried_writers()));
+                let made = synced.and_then(|()| self.checkpoint(clean, Urgency::Awaited));
                 // The log is to know of the checkpoint, too.
                 made.and_then(|()| self.log.sync_up_to(self.log.end()))
             }

@@ -45,7 +45,7 @@ fn each(nodes: &[Arc<Node>], writers: usize, work: &(dyn Fn(&Arc<Node>) -> Resul
         }
         Ok(())
     };
-    crate::threads::share(writers.min(nodes.len() / LEAVES_PER_WRITER), "teak-write", run)
+    crate::threads::share(writers.min(Tree::useful_writers(nodes.len())), "teak-write", run)
 }
 
 /// The moment that an image shows.
@@ -65,6 +65,16 @@ impl Moment {
 }
 
 impl Tree {
+    /// Leaves that the next image has to write, about.
+    pub fn dirty_leaves(&self) -> usize {
+        self.shared.dirty.lock().len()
+    }
+
+    /// How many threads have something to do if there are so many dirty leaves.
+    pub fn useful_writers(leaves: usize) -> usize {
+        leaves / LEAVES_PER_WRITER
+    }
+
     /// Writes what changed since the last image, as of `at`, which must be a registered snapshot until this returns. Returns
     /// the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`]. `writers`: threads that
     /// consolidate and compress leaves.

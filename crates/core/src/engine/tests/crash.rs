@@ -344,7 +344,7 @@ fn a_table_opened_while_a_checkpoint_runs_has_the_counter_that_the_log_had() {
     txn.rollback();
     engine.sync_log().unwrap();
     let (_fs, engine) = crash(&fs, engine);
-    let _captured = engine.shared.capture(false, 1);
+    let _captured = engine.shared.capture(false);
     assert_eq!(engine.open_table("t").unwrap().counter(), 50);
 }
 

@@ -2,6 +2,7 @@
 
 use super::ddl::no_orphans;
 use super::*;
+use crate::checkpoint::Pace;
 use crate::file::{Fault, File, FileSystem, OpenMode};
 use crate::Error;
 use parking_lot::{Condvar, Mutex};
@@ -18,11 +19,14 @@ const NEVER: Duration = Duration::from_secs(60);
 struct Gate {
     state: Mutex<(Option<PathBuf>, bool)>,
     changed: Condvar,
+    /// Files that were synced since it was shut.
+    synced: Mutex<Vec<PathBuf>>,
 }
 
 impl Gate {
     fn shut(&self, path: &Path) {
         *self.state.lock() = (Some(path.to_path_buf()), false);
+        self.synced.lock().clear();
     }
 
     fn pass(&self, path: &Path) {
@@ -40,6 +44,10 @@ impl Gate {
         while !state.1 {
             assert!(!self.changed.wait_for(&mut state, NEVER).timed_out(), "nobody came");
         }
+    }
+
+    fn has_synced(&self, path: &Path) -> bool {
+        self.synced.lock().iter().any(|synced| synced == path)
     }
 
     fn open(&self) {
@@ -99,7 +107,9 @@ impl File for GatedFile {
     }
     fn sync(&self) -> Result<()> {
         self.gate.pass(self.file.path());
-        self.file.sync()
+        self.file.sync()?;
+        self.gate.synced.lock().push(self.file.path().to_path_buf());
+        Ok(())
     }
     fn len(&self) -> Result<u64> {
         self.file.len()
@@ -215,6 +225,9 @@ fn a_table_that_many_open_at_once_is_loaded_once() {
     }
 }
 
+/// As with background threads.
+const SIDE_BY_SIDE: Pace<'static> = Pace { writers: &|| 2, files: 3 };
+
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// The number of a table, which its metadata and its only row have; `None`: there is none of the name.
@@ -306,7 +319,7 @@ impl Crowd<'_> {
         for _ in 0..40 {
             match dice(12) {
                 0..=4 => self.change(&mut dice)?,
-                5 => self.engine.checkpoint()?,
+                5 => self.engine.shared.try_checkpoint(false, &SIDE_BY_SIDE)?,
                 _ => self.look(NAMES[dice(NAMES.len())])?,
             }
         }
@@ -410,6 +423,75 @@ fn what_is_known_of_a_table_outlives_restarts_and_goes_with_its_rows() {
     engine.drop_table("u").unwrap();
     engine.checkpoint().unwrap();
     assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty());
+}
+
+/// An engine with so many tables, each with a change since the last checkpoint.
+fn with_dirty_tables(fs: &SimulatedFileSystem, count: usize) -> (Engine, Vec<String>) {
+    let engine = open(fs);
+    let names: Vec<String> = (0..count).map(|i| format!("t{i:02}")).collect();
+    for name in &names {
+        engine.create_table(name, &specs(2), b"", None).unwrap();
+        put(&engine, engine.open_table(name).unwrap().tree(0), &[("a", name)]);
+    }
+    engine.checkpoint().unwrap();
+    for name in &names {
+        put(&engine, engine.open_table(name).unwrap().tree(1), &[("b", name)]);
+    }
+    (engine, names)
+}
+
+#[test]
+fn a_checkpoint_that_writes_files_side_by_side_can_fail_at_any_moment() {
+    for (fault, sticky) in [(Fault::PowerCut, false), (Fault::Eio, false), (Fault::Enospc, true)] {
+        for cut in 0.. {
+            let fs = SimulatedFileSystem::new(cut);
+            let (engine, names) = with_dirty_tables(&fs, 9);
+            match sticky {
+                true => fs.fail_from(cut, fault),
+                false => fs.fail_after(cut, fault),
+            }
+            let made = engine.shared.try_checkpoint(false, &SIDE_BY_SIDE);
+            let struck = fs.has_struck() || fs.power_is_off();
+            fs.heal();
+            assert!(made.is_ok() || struck, "{made:?}");
+            // A superblock that could not be written ends writing.
+            if matches!(made, Err(Error::DiskFull { .. })) && engine.shared.health.check().is_ok() {
+                // Everything is as before, and the next one writes it.
+                engine.shared.try_checkpoint(false, &SIDE_BY_SIDE).unwrap();
+                assert_eq!(engine.statistics().dirty_trees, 0);
+            }
+            let (_fs, engine) = crash(&fs, engine);
+            for name in &names {
+                expect(&engine, name, 0, &[("a", name)]);
+                expect(&engine, name, 1, &[("b", name)]);
+            }
+            engine.shared.try_checkpoint(false, &SIDE_BY_SIDE).unwrap();
+            assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty(), "{fault:?}, cut {cut}");
+            if !struck {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn files_wait_for_their_syncs_at_the_same_time() {
+    let (engine, gate) = gated(4);
+    for name in ["a", "b"] {
+        put(&engine, engine.open_table(name).unwrap().tree(0), &[("l", name)]);
+    }
+    // The first file's sync stands still; the second's is done meanwhile.
+    gate.shut(&engine.shared.space_path(1));
+    let second = engine.open_table("b").unwrap();
+    meanwhile(
+        &gate,
+        || engine.shared.try_checkpoint(false, &Pace { writers: &|| 1, files: 2 }).unwrap(),
+        || {
+            while !gate.has_synced(second.space().path()) {
+                std::thread::yield_now();
+            }
+        },
+    );
 }
 
 #[test]
