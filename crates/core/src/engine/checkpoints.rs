@@ -11,7 +11,7 @@ use crate::file::DiskReserve;
 use crate::log::Lsn;
 use crate::options::LogLevel;
 use crate::tree::Tree;
-use crate::types::{Timestamp, TreeId};
+use crate::types::Timestamp;
 use crate::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashSet;
@@ -167,7 +167,7 @@ impl Shared {
 
     /// Whether blocks are left for the next checkpoint to rewrite.
     pub(super) fn conversion_goes_on(&self) -> bool {
-        self.dirty.lock().values().any(|tree| tree.is_converting())
+        self.dirty.any(Tree::is_converting)
     }
 
     /// Called by writers that hold no latch: starts a checkpoint when one is due, and waits when checkpoints are far behind.
@@ -204,8 +204,7 @@ impl Shared {
             return;
         }
         let keep = if self.background { YOUNG_LEAVES } else { 1 };
-        let trees: Vec<Arc<Tree>> = self.dirty.lock().values().cloned().collect();
-        for tree in trees {
+        for tree in self.dirty.all() {
             let _ = tree.write_finished(keep, &|| self.checkpoint_is_due());
         }
         // Relaxed: a hint; what is left is looked at again when there is more.
@@ -327,12 +326,12 @@ impl Shared {
         let _ddl = self.ddl.write();
         // Row counts, and which commits they contain, are of one moment; that of T comes later.
         let (published, early, counted_at, mut trees) = self.log.while_settled(|published, early| {
-            let dirty = std::mem::take(&mut *self.dirty.lock());
+            let dirty = self.dirty.take();
             let image = |tree: Arc<Tree>| TreeImage { entries: tree.entries(), tree };
             let counted_at = self.clock.last_committed();
-            (published, early.to_vec(), counted_at, dirty.into_values().map(image).collect::<Vec<_>>())
+            (published, early.to_vec(), counted_at, dirty.into_iter().map(image).collect::<Vec<_>>())
         });
-        let held = self.holds.lock().first();
+        let held = self.holds.first();
         let (damaged, apart) = {
             let damaged = self.damaged.lock();
             ((!damaged.trees.is_empty()).then_some(damaged.replay_from), damaged.spaces.clone())
@@ -389,7 +388,7 @@ impl Shared {
         if !self.reserve.is_spent() || self.health.check().is_err() {
             return;
         }
-        match self.dirty.lock().is_empty() && self.dropped.lock().is_empty() {
+        match self.dirty.len() == 0 && self.dropped.lock().is_empty() {
             true => self.fill_reserve(),
             false => self.progress.ask(),
         }
@@ -463,15 +462,13 @@ impl Shared {
             looks -= count;
             let idle = {
                 let mut tables = self.tables.lock();
-                let dirty = self.dirty.lock();
                 let counters = self.counters.lock();
                 // A table that is opened anew has other books of its file: those of today would give back in vain what
                 // these trees took.
                 let retired =
                     self.dropped.lock().iter().flat_map(Dropped::retired_from).collect::<HashSet<u32>>();
                 let is_dirty = |table: &Table| {
-                    let changed = |id: TreeId| dirty.contains_key(&id);
-                    table.all_trees().iter().any(|tree| changed(tree.id()) || tree.awaits_checkpoint())
+                    table.all_trees().iter().any(|tree| tree.is_entered() || tree.awaits_checkpoint())
                         || retired.contains(&table.space().id())
                         || !table.counter_is_settled()
                         || table.counter_id().is_some_and(|id| counters.contains_key(&id))

@@ -8,6 +8,8 @@ use super::work::Work;
 use crate::log::Lsn;
 use crate::options::LogLevel;
 use crate::types::TxnId;
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -24,23 +26,39 @@ struct Hold {
     told: u64,
 }
 
+/// So many transactions may come and go without meeting each other.
+const SHARDS: usize = 64;
+
+type Shard = CachePadded<Mutex<HashMap<TxnId, Hold>>>;
+
 /// By transaction.
-#[derive(Default)]
-pub(crate) struct Holds(HashMap<TxnId, Hold>);
+pub(crate) struct Holds([Shard; SHARDS]);
+
+impl Default for Holds {
+    fn default() -> Holds {
+        Holds(std::array::from_fn(|_| Shard::default()))
+    }
+}
 
 impl Holds {
-    /// Where the log begins that they need.
-    pub(super) fn first(&self) -> Option<Lsn> {
-        self.0.values().map(|hold| hold.from).min()
+    fn shard(&self, txn: TxnId) -> &Shard {
+        // Numbers are given out one after the other.
+        &self.0[txn as usize % SHARDS]
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Where the log begins that they need. Not of one moment: a transaction that comes while this looks has its records behind the end that the log
+    /// had then.
+    pub(super) fn first(&self) -> Option<Lsn> {
+        let first = |shard: &Shard| shard.lock().values().map(|hold| hold.from).min();
+        self.0.iter().filter_map(first).min()
     }
 
     /// What the log's reader should know of whom pins too much of it, up to `end`, if it was not said yet.
-    fn complaint(&mut self, end: Lsn, limit: u64, name: &dyn Fn(&[u8]) -> String) -> Option<String> {
-        let (txn, hold) = self.0.iter_mut().min_by_key(|(_, hold)| hold.from)?;
+    fn complaint(&self, end: Lsn, limit: u64, name: &dyn Fn(&[u8]) -> String) -> Option<String> {
+        let first = self.first()?;
+        let has_it = |shard: &&Shard| shard.lock().values().any(|hold| hold.from == first);
+        let mut shard = self.0.iter().find(has_it)?.lock();
+        let (txn, hold) = shard.iter_mut().min_by_key(|(_, hold)| hold.from)?;
         let bytes = end.saturating_sub(hold.from);
         if bytes < limit.saturating_mul(2).max(hold.told.saturating_mul(2)) {
             return None;
@@ -71,22 +89,22 @@ impl Shared {
     /// The same for a recovered transaction, whose first record is at `first`.
     pub(super) fn hold_log_from(&self, work: &Work, first: Lsn) {
         let (label, mut xid) = (work.label, work.xid.clone());
-        let mut holds = self.holds.lock();
-        if let Some(hold) = holds.0.get_mut(&work.id) {
+        let mut holds = self.holds.shard(work.id).lock();
+        if let Some(hold) = holds.get_mut(&work.id) {
             std::mem::swap(&mut hold.xid, &mut xid);
             return;
         }
-        holds.0.insert(work.id, Hold { from: first, since: Instant::now(), label, xid, told: 0 });
+        holds.insert(work.id, Hold { from: first, since: Instant::now(), label, xid, told: 0 });
     }
 
     /// The transaction is decided and, if it committed, published.
     pub(super) fn release_hold(&self, txn: TxnId) {
-        self.holds.lock().0.remove(&txn);
+        self.holds.shard(txn).lock().remove(&txn);
     }
 
     /// Bytes of the log that are kept for open and prepared transactions.
     pub(super) fn log_pinned_bytes(&self) -> u64 {
-        let first = self.holds.lock().first();
+        let first = self.holds.first();
         first.map_or(0, |first| self.log.end().saturating_sub(first))
     }
 
@@ -94,7 +112,7 @@ impl Shared {
     pub(super) fn mind_pinned_log(&self) {
         let limit = self.settings.checkpoint_log_bytes();
         let name = |xid: &[u8]| self.observer.xid(xid);
-        let complaint = self.holds.lock().complaint(self.log.end(), limit, &name);
+        let complaint = self.holds.complaint(self.log.end(), limit, &name);
         if let Some(text) = complaint {
             self.observer.message(LogLevel::Warning, &text);
         }

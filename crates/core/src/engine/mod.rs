@@ -9,6 +9,7 @@
 //! | `holds.rs` | who pins the log |
 //! | `cursor.rs` | reading |
 //! | `tables.rs`, `names.rs`, `ddl.rs` | open tables; who may change them; creating, dropping, renaming, truncating |
+//! | `dirty.rs` | which trees a checkpoint has to write |
 //! | `digests.rs` | what the caller knows of the content of tables |
 //! | `build.rs` | filling trees from unsorted entries |
 //! | `checkpoints.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
@@ -30,6 +31,7 @@ mod compare;
 mod cursor;
 mod ddl;
 mod digests;
+mod dirty;
 mod feed;
 mod holds;
 mod names;
@@ -172,7 +174,7 @@ impl Engine {
 
     /// Identifiers of prepared transactions that no [`Transaction`] handle owns, sorted.
     pub fn prepared(&self) -> Vec<Vec<u8>> {
-        self.shared.prepared.lock().xids()
+        self.shared.prepared.xids()
     }
 
     /// Commits one of [`Engine::prepared`].
@@ -243,12 +245,12 @@ impl Shared {
             }
         }
         // Undecided still; the log from their first records on is kept.
-        let prepared = self.prepared.lock().abandon();
+        let prepared = self.prepared.abandon();
         let result = match self.health.check() {
             _ if self.fs.is_read_only() => Ok(()),
             Ok(()) => {
                 // Of the log nothing is needed but for prepared transactions and for tables that could not be recovered.
-                let clean = self.holds.lock().is_empty() && self.damaged.lock().trees.is_empty();
+                let clean = self.holds.first().is_none() && self.damaged.lock().trees.is_empty();
                 let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
                 let made = synced.and_then(|()| self.checkpoint(clean, Urgency::Awaited));
                 // The log is to know of the checkpoint, too.
@@ -279,7 +281,7 @@ impl Shared {
             commits: self.counted.commits.get(),
             rollbacks: self.counted.rollbacks.get(),
             active_transactions: self.counted.active.get(),
-            prepared_transactions: self.prepared.lock().waiting() as u64,
+            prepared_transactions: self.prepared.waiting() as u64,
             last_commit: self.clock.last_committed(),
             log_bytes: log_end.saturating_sub(self.log_start),
             log_bytes_since_checkpoint: log_end.saturating_sub(self.progress.began()),
@@ -305,7 +307,7 @@ impl Shared {
             snapshots: snapshots.len() as u64,
             oldest_snapshot_age: snapshots.iter().map(|s| s.fate.age()).max().unwrap_or_default(),
             open_tables: self.tables.lock().len() as u64,
-            dirty_trees: self.dirty.lock().len() as u64,
+            dirty_trees: self.dirty.len() as u64,
             replayed_operations: self.replayed_operations,
         }
     }

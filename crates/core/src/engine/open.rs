@@ -3,7 +3,6 @@
 use super::background;
 use super::checkpoints::Progress;
 use super::names::Names;
-use super::prepared::Prepared;
 use super::settings::Settings;
 use super::shared::{Damaged, Health, Ids, Shared};
 use super::statistics::Counters;
@@ -127,12 +126,12 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         ddl: RwLock::default(),
         names: Names::default(),
         tables: Mutex::new(OpenTables::default()),
-        dirty: Mutex::default(),
+        dirty: Default::default(),
         counters: Mutex::default(),
         digests: Default::default(),
         dropped: Mutex::default(),
-        holds: Mutex::default(),
-        prepared: Mutex::new(Prepared::default()),
+        holds: Default::default(),
+        prepared: Default::default(),
         intents: Arc::default(),
         damaged: Mutex::new(Damaged {
             trees: HashMap::new(),
@@ -395,7 +394,7 @@ fn finish_replay(shared: &mut Shared, replayed: Replayed) -> Result<()> {
     for transaction in replayed.prepared {
         let work = Work::recovered(shared, transaction, &tables)?;
         shared.counted.active.add(1);
-        shared.prepared.lock().leave(Box::new(work));
+        shared.prepared.leave(Box::new(work));
     }
     shared.replayed_operations = replayed.operations;
     Ok(())
@@ -456,10 +455,7 @@ impl Shared {
         tables.unusable.insert(name, error);
         drop(tables);
         if let Some(table) = table {
-            let mut dirty = self.dirty.lock();
-            for tree in table.all_trees() {
-                dirty.remove(&tree.id());
-            }
+            self.dirty.remove(table.all_trees().iter().map(|tree| tree.id()));
         }
         Ok(())
     }

@@ -6,56 +6,86 @@ use super::work::Work;
 use crate::catalog::TableRecord;
 use crate::types::{TreeId, WaitRequest};
 use crate::{Error, Result};
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hasher};
 
-/// The identifiers of all prepared transactions, and those transactions that wait for their coordinator here.
+/// So many transactions may be prepared and decided without meeting each other.
+const SHARDS: usize = 64;
+
+/// The identifiers of all prepared transactions, and those transactions that wait for their coordinator here. By identifier.
 #[derive(Default)]
-pub(crate) struct Prepared {
+struct Shard {
     waiting: BTreeMap<Vec<u8>, Box<Work>>,
     /// Of transactions with a handle.
     owned: BTreeSet<Vec<u8>>,
 }
 
+/// In shards, by what their identifiers hash to.
+pub(crate) struct Prepared([CachePadded<Mutex<Shard>>; SHARDS]);
+
+impl Default for Prepared {
+    fn default() -> Prepared {
+        Prepared(std::array::from_fn(|_| CachePadded::default()))
+    }
+}
+
 impl Prepared {
+    fn shard(&self, xid: &[u8]) -> MutexGuard<'_, Shard> {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(xid);
+        self.0[hasher.finish() as usize % SHARDS].lock()
+    }
+
     /// A transaction is about to be prepared.
-    pub(super) fn claim(&mut self, xid: &[u8]) -> Result<()> {
-        if self.waiting.contains_key(xid) || !self.owned.insert(xid.to_vec()) {
+    pub(super) fn claim(&self, xid: &[u8]) -> Result<()> {
+        let mut shard = self.shard(xid);
+        if shard.waiting.contains_key(xid) || !shard.owned.insert(xid.to_vec()) {
             return Err(Error::Xid("a prepared transaction with this identifier exists"));
         }
         Ok(())
     }
 
     /// It is decided.
-    pub(super) fn forget(&mut self, xid: &[u8]) {
-        self.owned.remove(xid);
+    pub(super) fn forget(&self, xid: &[u8]) {
+        self.shard(xid).owned.remove(xid);
     }
 
     /// Its handle goes.
-    pub(super) fn leave(&mut self, work: Box<Work>) {
+    pub(super) fn leave(&self, work: Box<Work>) {
         if let Some(xid) = work.xid.clone() {
-            self.owned.remove(&xid);
-            self.waiting.insert(xid, work);
+            let mut shard = self.shard(&xid);
+            shard.owned.remove(&xid);
+            shard.waiting.insert(xid, work);
         }
     }
 
-    fn take(&mut self, xid: &[u8]) -> Result<Box<Work>> {
-        self.waiting.remove(xid).ok_or(Error::Xid("no prepared transaction with this identifier waits"))
+    fn take(&self, xid: &[u8]) -> Result<Box<Work>> {
+        let taken = self.shard(xid).waiting.remove(xid);
+        taken.ok_or(Error::Xid("no prepared transaction with this identifier waits"))
     }
 
     /// Those that wait, sorted.
     pub(super) fn xids(&self) -> Vec<Vec<u8>> {
-        self.waiting.keys().cloned().collect()
+        let mut xids: Vec<Vec<u8>> = self
+            .0
+            .iter()
+            .flat_map(|shard| shard.lock().waiting.keys().cloned().collect::<Vec<_>>())
+            .collect();
+        xids.sort_unstable();
+        xids
     }
 
     /// How many wait.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.0.iter().map(|shard| shard.lock().waiting.len()).sum()
     }
 
     /// Takes all out of memory, undecided: the log has them.
-    pub(super) fn abandon(&mut self) -> impl Sized {
-        self.owned.clear();
-        std::mem::take(&mut self.waiting)
+    pub(super) fn abandon(&self) -> impl Sized {
+        let abandon = |shard: &CachePadded<Mutex<Shard>>| std::mem::take(&mut *shard.lock());
+        self.0.iter().map(abandon).collect::<Vec<Shard>>()
     }
 }
 
@@ -79,12 +109,12 @@ impl Shared {
 
     pub(super) fn commit_prepared(&self, xid: &[u8]) -> Result<()> {
         self.health.check()?;
-        let work = self.prepared.lock().take(xid)?;
+        let work = self.prepared.take(xid)?;
         match work.commit(self, self.settings.commit_flush()) {
             Ok(()) => Ok(()),
             Err((error, undecided)) => {
                 if let Some(work) = undecided {
-                    self.prepared.lock().leave(work);
+                    self.prepared.leave(work);
                 }
                 Err(error)
             }
@@ -93,9 +123,9 @@ impl Shared {
 
     pub(super) fn rollback_prepared(&self, xid: &[u8]) -> Result<()> {
         self.health.check()?;
-        let work = self.prepared.lock().take(xid)?;
+        let work = self.prepared.take(xid)?;
         work.rollback(self, self.settings.commit_flush()).map_err(|(error, work)| {
-            self.prepared.lock().leave(work);
+            self.prepared.leave(work);
             error
         })
     }

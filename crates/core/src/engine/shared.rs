@@ -1,12 +1,13 @@
 //! What all handles of one engine share, and the rules about it.
 //!
 //! Mutexes, in the order in which they may be taken together:
-//! the checkpointer's > `names` > `ddl` > `tables` > (`dirty`, `counters`, `dropped`, `holds`, `prepared`, `damaged`). Only the first three are
+//! the checkpointer's > `names` > `ddl` > `tables` > (those inside `dirty`, `digests`, `holds` and `prepared`; `counters`, `dropped`, `damaged`). Only the first three are
 //! held over I/O: a name by DDL on it and by the first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does
 //! not, for the moment in which it captures its state.
 
 use super::checkpoints::Progress;
 use super::digests::Digests;
+use super::dirty::DirtyTrees;
 use super::holds::Holds;
 use super::names::Names;
 use super::prepared::Prepared;
@@ -57,8 +58,8 @@ pub(crate) struct Shared {
     /// The names of tables that DDL changes, and of those that are being opened.
     pub names: Names,
     pub tables: Mutex<OpenTables>,
-    /// Trees with commits since the last checkpoint captured its list. A tree is entered before a commit that touches it is published.
-    pub dirty: Mutex<HashMap<TreeId, Arc<Tree>>>,
+    /// Trees with commits since the last checkpoint captured its list.
+    pub dirty: DirtyTrees,
     /// Counters whose newest value no checkpoint has, by the first tree of their table.
     pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
     /// What callers have found out about tables, as far as no checkpoint has it.
@@ -66,8 +67,8 @@ pub(crate) struct Shared {
     /// Whose directory rows the next checkpoint removes.
     pub dropped: Mutex<Vec<Dropped>>,
     /// Open transactions that have records in the log.
-    pub holds: Mutex<Holds>,
-    pub prepared: Mutex<Prepared>,
+    pub holds: Holds,
+    pub prepared: Prepared,
     /// What prepared transactions have written to.
     pub intents: Arc<Intents>,
     /// Trees whose part of the log could not be replayed.
@@ -177,21 +178,15 @@ impl Shared {
 
     /// The next checkpoint must write these, but for those that were dropped. Before the commit is published.
     pub(super) fn mark_dirty<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
-        let mut dirty = self.dirty.lock();
-        for tree in trees.filter(|tree| !tree.is_dropped()) {
-            dirty.entry(tree.id()).or_insert_with(|| tree.clone());
-        }
+        self.dirty.enter(trees);
     }
 
     /// No table has these any more: no checkpoint is to write them but the one that runs, which may have begun to. When that ends it finds changes that
     /// it does not contain, and must not put the tree on the list again: what the next one gives back would be written anew.
     pub(super) fn forget_dirty<'a>(&self, dropped: impl Iterator<Item = &'a Arc<Tree>>) {
+        let ids = dropped.inspect(|tree| tree.note_dropped()).map(|tree| tree.id());
         // Dropped without the mutex.
-        let mut forgotten = Vec::new();
-        for tree in dropped {
-            tree.note_dropped();
-            forgotten.extend(self.dirty.lock().remove(&tree.id()));
-        }
+        drop(self.dirty.remove(ids));
     }
 }
 

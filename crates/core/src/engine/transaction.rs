@@ -278,9 +278,9 @@ impl Transaction {
         if work.phase != Phase::Active {
             return Err(Error::Xid("the transaction is prepared already"));
         }
-        self.shared.prepared.lock().claim(xid)?;
+        self.shared.prepared.claim(xid)?;
         let flush = self.shared.settings.commit_flush();
-        work.prepare(&self.shared, xid, flush).inspect_err(|_| self.shared.prepared.lock().forget(xid))
+        work.prepare(&self.shared, xid, flush).inspect_err(|_| self.shared.prepared.forget(xid))
     }
 
     /// Publishes a prepared transaction: O(1), no I/O. To be called in the order in which the binlog has the transactions.
@@ -299,7 +299,7 @@ impl Transaction {
             Ok(()) => Ok(()),
             Err((error, None)) => Err(error),
             Err((error, Some(undecided))) => {
-                self.shared.prepared.lock().leave(undecided);
+                self.shared.prepared.leave(undecided);
                 return Err(error);
             }
         };
@@ -320,7 +320,7 @@ impl Transaction {
         let xid = work.xid.clone();
         let flush = self.shared.settings.commit_flush();
         if let Err((error, undecided)) = work.rollback(&self.shared, flush) {
-            self.shared.prepared.lock().leave(undecided);
+            self.shared.prepared.leave(undecided);
             return Err(error);
         }
         self.forget(xid);
@@ -332,7 +332,7 @@ impl Transaction {
 
     fn forget(&self, xid: Option<Vec<u8>>) {
         if let Some(xid) = xid {
-            self.shared.prepared.lock().forget(&xid);
+            self.shared.prepared.forget(&xid);
         }
     }
 }
@@ -355,7 +355,7 @@ impl Drop for Transaction {
         match work.phase {
             Phase::Prepared => {
                 work.snapshot = None;
-                self.shared.prepared.lock().leave(work);
+                self.shared.prepared.leave(work);
             }
             Phase::Active => {
                 // There is nothing to fail: see there.

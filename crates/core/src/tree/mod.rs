@@ -224,6 +224,8 @@ pub struct Tree {
     in_with_spent: AtomicBool,
     /// See [`Tree::written_at`].
     written_at: AtomicU64,
+    /// See [`Tree::is_entered`].
+    entered: AtomicBool,
 }
 
 impl Drop for Tree {
@@ -291,6 +293,7 @@ impl Tree {
             in_with_past: AtomicBool::new(false),
             in_with_spent: AtomicBool::new(false),
             written_at: AtomicU64::new(0),
+            entered: AtomicBool::new(false),
         })
     }
 
@@ -351,6 +354,17 @@ impl Tree {
     #[inline]
     pub fn visible_from(&self) -> Timestamp {
         self.shared.visible_from.load(Ordering::SeqCst)
+    }
+
+    /// The mark of the owner's list of trees that the next checkpoint must write: whether this one is in it.
+    #[inline]
+    pub fn is_entered(&self) -> bool {
+        self.entered.load(Ordering::SeqCst)
+    }
+
+    /// Under the mutex of that list.
+    pub fn set_entered(&self, entered: bool) {
+        self.entered.store(entered, Ordering::SeqCst);
     }
 
     /// Timestamp of the last durable checkpoint since the tree was opened that had it to write; 0 if there was none. While nothing is dirty, a snapshot

@@ -531,3 +531,62 @@ fn idle_tables_are_let_go_a_bounded_number_at_a_time() {
     engine.checkpoint().unwrap();
     assert_eq!(engine.statistics().open_tables, 0);
 }
+
+#[test]
+fn a_tree_is_entered_by_its_first_commit_after_a_capture_and_leaves_with_its_table() {
+    let (_fs, engine, table) = with_table(42);
+    let dirty = |engine: &Engine| engine.statistics().dirty_trees;
+    engine.checkpoint().unwrap();
+    for round in ["a", "b"] {
+        assert_eq!((dirty(&engine), table.tree(0).is_entered()), (0, false));
+        put(&engine, table.tree(0), &[(round, "1")]);
+        put(&engine, table.tree(0), &[("again", round)]);
+        assert_eq!((dirty(&engine), table.tree(0).is_entered()), (1, true));
+        let mut txn = engine.begin(Isolation::Repeatable);
+        txn.write(table.tree(0), b"again", WriteOp::Delete).unwrap();
+        txn.commit().unwrap();
+        engine.checkpoint().unwrap();
+    }
+    put(&engine, table.tree(1), &[("c", "1")]);
+    engine.drop_table("t").unwrap();
+    assert!(!table.tree(1).is_entered());
+    // The catalog.
+    assert_eq!(dirty(&engine), 1);
+}
+
+#[test]
+fn transactions_that_are_prepared_at_the_same_time_keep_their_names_and_their_log() {
+    let (_fs, engine, table) = with_table(43);
+    std::thread::scope(|scope| {
+        for thread in 0..8u8 {
+            let (engine, table) = (&engine, &table);
+            scope.spawn(move || {
+                for i in 0..50u8 {
+                    let mut txn = engine.begin(Isolation::Repeatable);
+                    txn.write(table.tree(0), &[thread, i], WriteOp::Insert(b"")).unwrap();
+                    txn.prepare(&[thread, i]).unwrap();
+                    match i % 3 {
+                        0 => txn.commit().unwrap(),
+                        1 => txn.rollback(),
+                        _ => txn.detach(),
+                    }
+                }
+            });
+        }
+    });
+    let waiting: Vec<Vec<u8>> =
+        (0..8u8).flat_map(|thread| (0..50u8).filter(|i| i % 3 == 2).map(move |i| vec![thread, i])).collect();
+    assert_eq!(engine.prepared(), waiting);
+    assert_eq!(engine.statistics().prepared_transactions, waiting.len() as u64);
+    let mut again = engine.begin(Isolation::Repeatable);
+    again.write(table.tree(0), b"x", WriteOp::Insert(b"")).unwrap();
+    assert!(matches!(again.prepare(&waiting[7]), Err(Error::Xid(_))));
+    again.rollback();
+    assert!(engine.statistics().log_pinned_bytes > 0);
+    for xid in &waiting {
+        engine.commit_prepared(xid).unwrap();
+    }
+    assert!(engine.prepared().is_empty());
+    assert_eq!(engine.statistics().log_pinned_bytes, 0);
+    assert_eq!(all(&engine, table.tree(0)).len(), 8 * (17 + 16));
+}
