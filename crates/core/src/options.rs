@@ -157,7 +157,7 @@ pub struct Options {
     /// What is done about damage. From [`ForceRecovery::ReadOnly`] on, `temp_dir` may be one that cannot be written to: then the system's
     /// directory for temporary files is used.
     pub force_recovery: ForceRecovery,
-    /// Threads that replay the log.
+    /// Processors that a recovery uses; with 1 it happens on the caller's thread alone, in the same order each time.
     pub recovery_threads: usize,
     /// Receives messages.
     pub observer: Arc<dyn Observer>,

@@ -16,11 +16,12 @@
 
 use crate::catalog::{space_file_name, Contained};
 use crate::file::{File, FileSystem, OpenMode};
-use crate::log::{LogRecord, Lsn, Op, Ops, Prerequisite};
+use crate::log::{LogRecord, Lsn, Op, Prerequisite};
 use crate::store::{BlockAddress, Space};
 use crate::Result;
-use std::collections::HashMap;
+use parking_lot::Mutex;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// Where the rows of an [`crate::log::OpKind::Block`] are, or the value of an operation that has it in the table's file.
@@ -79,81 +80,110 @@ impl Prerequisite for TableFile {
     }
 }
 
-/// Looks whether the blocks of commit records are there.
+/// Where a block should be.
+type Place = (u32, BlockAddress);
+
+/// Looks whether the blocks of commit records are there that may be part of a log that was never synced. All methods may be called from any
+/// thread.
 pub struct Inspection<'a> {
     fs: &'a dyn FileSystem,
     dir: PathBuf,
     /// What the checkpoint contains.
-    counted: Contained,
-    /// `None`: the file is gone, and the table with it.
-    files: HashMap<u32, Option<Arc<dyn File>>>,
-    /// Blocks of the part of the log that may not have been synced, and where in the log.
-    found: Vec<(Lsn, u32, BlockAddress)>,
+    counted: &'a Contained,
+    threads: usize,
+    /// Blocks that are there, and where in the log.
+    found: Mutex<Vec<(Lsn, Place)>>,
 }
 
+/// Blocks that a thread looks at in a row.
+const RUN: usize = 64;
+
 impl<'a> Inspection<'a> {
-    /// For the files in `dir`.
-    pub fn new(fs: &'a dyn FileSystem, dir: PathBuf, counted: Contained) -> Inspection<'a> {
-        Inspection { fs, dir, counted, files: HashMap::new(), found: Vec::new() }
+    /// For the files in `dir`; blocks are read by up to `threads` threads.
+    pub fn new(
+        fs: &'a dyn FileSystem,
+        dir: PathBuf,
+        counted: &'a Contained,
+        threads: usize,
+    ) -> Inspection<'a> {
+        Inspection { fs, dir, counted, threads, found: Mutex::default() }
     }
 
-    /// Whether all blocks of the record are there that it may lack.
-    pub fn is_intact(&mut self, lsn: Lsn, record: &LogRecord<'_>) -> Result<bool> {
-        match record {
-            LogRecord::Commit { ops, .. } if self.may_lack(lsn) => self.are_there(lsn, *ops),
-            _ => Ok(true),
+    /// Whether all blocks of the record are there that some image may lack.
+    pub fn is_intact(&self, lsn: Lsn, record: &LogRecord<'_>) -> Result<bool> {
+        let LogRecord::Commit { ops, .. } = record else { return Ok(true) };
+        if !ops.may_name_extents() {
+            return Ok(true);
         }
-    }
-
-    /// Whether some image may lack the commit at `lsn`.
-    fn may_lack(&self, lsn: Lsn) -> bool {
-        !self.counted.common.contains(lsn) || self.counted.apart.values().any(|apart| !apart.contains(lsn))
-    }
-
-    fn are_there(&mut self, lsn: Lsn, ops: Ops<'_>) -> Result<bool> {
+        let mut places = Vec::new();
         for block in ops.iter().filter_map(|op| DirectBlock::of(&op)) {
-            if self.counted.of(block.space).contains(lsn) {
-                continue;
+            if !self.counted.of(block.space).contains(lsn) {
+                let addresses = [Some(block.address), block.dictionary];
+                places.extend(addresses.into_iter().flatten().map(|address| (block.space, address)));
             }
-            let Some(file) = self.file(block.space)? else { continue };
-            for address in [Some(block.address), block.dictionary].into_iter().flatten() {
+        }
+        // One file after the other: none is opened more than once by a thread.
+        places.sort_unstable_by_key(|(space, address)| (*space, address.offset));
+        let (next, intact) = (AtomicUsize::new(0), AtomicBool::new(true));
+        let look = || {
+            // Relaxed: numbers are handed out, and who asks for the answer waits for the threads.
+            while intact.load(Ordering::Relaxed) {
+                let run = places.chunks(RUN).nth(next.fetch_add(1, Ordering::Relaxed));
+                let Some(run) = run else { break };
+                if !self.are_there(lsn, run)? {
+                    intact.store(false, Ordering::Relaxed); // Relaxed: as above
+                }
+            }
+            Ok(())
+        };
+        crate::threads::share(self.threads.min(places.len().div_ceil(RUN)), "teak-inspect", look)?;
+        Ok(intact.into_inner())
+    }
+
+    /// `places` by file.
+    fn are_there(&self, lsn: Lsn, places: &[Place]) -> Result<bool> {
+        let mut found = Vec::new();
+        for places in places.chunk_by(|a, b| a.0 == b.0) {
+            let Some(file) = self.file(places[0].0)? else { continue };
+            for &(space, address) in places {
                 match address.stored_in(&*file) {
-                    Ok(Some(_)) => {}
+                    Ok(Some(_)) => found.push((lsn, (space, address))),
                     Ok(None) => return Ok(false),
                     // The disk has something there that it cannot read any more: damage of that table, and not the end of the log.
-                    Err(error) if error.is_damage_of(file.path()) => continue,
+                    Err(error) if error.is_damage_of(file.path()) => {}
                     Err(error) => return Err(error),
                 }
-                self.found.push((lsn, block.space, address));
             }
         }
+        self.found.lock().append(&mut found);
         Ok(true)
     }
 
-    fn file(&mut self, space: u32) -> Result<Option<Arc<dyn File>>> {
-        if let Some(file) = self.files.get(&space) {
-            return Ok(file.clone());
-        }
+    /// `None`: the file is gone, and the table with it.
+    fn file(&self, space: u32) -> Result<Option<Arc<dyn File>>> {
         let path = self.dir.join(space_file_name(space));
-        let file = match self.fs.exists(&path)? {
-            true => Some(self.fs.open(&path, OpenMode::Existing)?),
-            false => None,
-        };
-        self.files.insert(space, file.clone());
-        Ok(file)
+        match self.fs.exists(&path)? {
+            true => self.fs.open(&path, OpenMode::Existing).map(Some),
+            false => Ok(None),
+        }
     }
 
     /// Makes the blocks durable that the log names from `synced` on, where it was not known to be. They are written again, since the kernel
     /// may show what it could not write.
-    pub fn make_durable(&mut self, synced: Lsn) -> Result<()> {
-        let mut written = HashMap::new();
-        for (_, space, address) in std::mem::take(&mut self.found).iter().filter(|found| found.0 >= synced) {
-            let Some(file) = self.file(*space)? else { continue };
-            if let Some(bytes) = address.stored_in(&*file)? {
-                file.write_at(address.offset, &bytes)?;
-                written.insert(*space, file);
+    pub fn make_durable(&self, synced: Lsn) -> Result<()> {
+        let mut places = std::mem::take(&mut *self.found.lock());
+        places.retain(|(lsn, _)| *lsn >= synced);
+        places.sort_unstable_by_key(|(_, (space, address))| (*space, address.offset));
+        for places in places.chunk_by(|a, b| a.1 .0 == b.1 .0) {
+            let (_, (space, _)) = places[0];
+            let Some(file) = self.file(space)? else { continue };
+            for (_, (_, address)) in places {
+                if let Some(bytes) = address.stored_in(&*file)? {
+                    file.write_at(address.offset, &bytes)?;
+                }
             }
+            file.sync()?;
         }
-        written.values().try_for_each(|file| file.sync())
+        Ok(())
     }
 }

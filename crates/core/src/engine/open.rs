@@ -14,11 +14,11 @@ use crate::catalog::{
     FIRST_TREE, SYSTEM_SPACE,
 };
 use crate::checkpoint::direct::Inspection;
-use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey};
+use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey, SurveyPart};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
 use crate::file::{DiskReserve, FileSystem, ReadOnlyFileSystem};
 use crate::lock::LockManager;
-use crate::log::{Log, LogRecord, Lsn};
+use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{ForceRecovery, LogLevel, Options, TreeSpec};
 use crate::store::{Newest, OpenFiles, Space, SpillFile, Superblock};
@@ -240,18 +240,18 @@ fn recover_log(
 ) -> Result<(Log, Survey)> {
     let (dir, from) = (log_dir(&options.dir), superblock.replay_from);
     let mut survey = Survey::default();
-    let mut inspection = Inspection::new(&**fs, options.dir.clone(), counted.clone());
-    let recovered = Log::recover(
-        fs.clone(),
-        &dir,
-        options.log_segment_bytes,
-        from,
-        &mut |lsn, record| inspection.is_intact(lsn, record),
-        &mut |lsn, record| {
-            survey.visit(lsn, record);
+    let threads = options.recovery_threads;
+    let inspection = Inspection::new(&**fs, options.dir.clone(), counted, threads);
+    let gathering = Gathering {
+        threads,
+        intact: &|lsn, record| inspection.is_intact(lsn, record),
+        visit: &|part: &mut SurveyPart, lsn, record| {
+            part.visit(lsn, record);
             Ok(())
         },
-    );
+        absorb: &mut |part| survey.absorb(part),
+    };
+    let recovered = Log::recover(fs.clone(), &dir, options.log_segment_bytes, from, gathering);
     match recovered {
         Ok(recovered) => {
             check_newest(survey.checkpoint, superblock, &options.dir)?;
@@ -356,8 +356,8 @@ fn replay_tables(
     committed: &Arc<TxnStatus>,
     options: &Options,
 ) -> Result<Replayed> {
-    let threads = if options.background { options.recovery_threads } else { 1 };
-    let held_bytes = options.cache_bytes / (4 * threads.max(1) as u64);
+    let threads = options.recovery_threads.max(1);
+    let held_bytes = options.cache_bytes / (4 * threads as u64);
     let plan = Plan {
         threads,
         held_bytes: usize::try_from(held_bytes).unwrap_or(usize::MAX),
@@ -365,18 +365,15 @@ fn replay_tables(
         counted,
         committed: committed.clone(),
     };
-    let log = log_dir(&options.dir);
-    let mut resolve = |tree| shared.tree_of_log(tree);
-    let end = shared.log_start;
-    replay(survey, &plan, &mut resolve, |visit| {
-        // What lies behind the end was given up by the first pass.
-        let mut visit_known =
-            |lsn: Lsn, record: LogRecord<'_>| if lsn < end { visit(lsn, record) } else { Ok(()) };
-        let scanned = Log::scan(&*shared.fs, &log, from, &mut visit_known).map(drop);
+    let dir = log_dir(&options.dir);
+    let segments = Segments::list(&*shared.fs, &dir, from)?;
+    // What lies behind the end was given up by the first pass.
+    let stretches = survey.stretches(shared.log_start);
+    replay(survey, &plan, &|tree| shared.tree_of_log(tree), &stretches, &|stretch, visit| {
         // The first pass has found the same, and where to stop.
-        scanned.or_else(|error| match shared.force_recovery >= ForceRecovery::WithoutLog {
-            true => Ok(()),
-            false => Err(error),
+        segments.read(stretch, visit).or_else(|error| match shared.force_recovery {
+            ForceRecovery::WithoutLog => Ok(()),
+            _ => Err(error),
         })
     })
 }

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::prerequisites::{Prerequisite, Prerequisites};
-use super::reader::{self, Intact, Visit};
+use super::reader::{self, Gathering, Visit};
 use super::segment::{list_segments, Directory, Failure, Segment, MAX_SPARES};
 use super::slot::{Slot, SlotState};
 use super::writer::{Entry, Payload, Writer};
@@ -123,7 +123,7 @@ impl Log {
         let present = list_segments(&*fs, dir)?;
         if let Some(&first) = present.first() {
             let mut records = 0;
-            reader::scan(&*fs, dir, first, &mut |_, _| Ok(true), &mut |_, _| {
+            reader::scan(&*fs, dir, first, &mut |_, _| {
                 records += 1;
                 Ok(())
             })?;
@@ -142,19 +142,18 @@ impl Log {
         Ok(Log::new(directory, Some(segment), start))
     }
 
-    /// Scans the log from `from` like [`Log::scan`] and returns it positioned at its end, ready to write. Everything that was
-    /// visited is durable when this returns. At a record that is not `intact` the log ends, as at one that fails its checksum,
+    /// Scans the log from `from` like [`Log::scan`], on several threads, and returns it positioned at its end, ready to write. Everything
+    /// that was visited is durable when this returns. At a record that is not `intact` the log ends, as at one that fails its checksum,
     /// unless it is known to have been synced further: then the record is visited all the same.
-    pub fn recover(
+    pub fn recover<P: Default + Send>(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         segment_bytes: u64,
         from: Lsn,
-        intact: Intact<'_>,
-        visit: Visit<'_>,
+        gathering: Gathering<'_, P>,
     ) -> Result<Recovered> {
         let directory = Directory::open(fs, dir, segment_bytes)?;
-        let scanned = reader::scan(&*directory.fs, dir, from, intact, visit)?;
+        let scanned = reader::gather(&*directory.fs, dir, from, gathering)?;
         reader::rewrite_unsynced(&*directory.fs, dir, &scanned)?;
         Ok(Recovered { log: Log::new(directory, None, scanned.end), synced: scanned.synced })
     }
@@ -184,7 +183,7 @@ impl Log {
     /// Unfinished records at the end are ignored. Damage before that, and a log that ends before `from`, are
     /// [`Error::Corrupt`]. `from` should be where a record starts or ends; otherwise the segment is read from its start.
     pub fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>) -> Result<Lsn> {
-        Ok(reader::scan(fs, dir, from, &mut |_, _| Ok(true), visit)?.end)
+        Ok(reader::scan(fs, dir, from, visit)?.end)
     }
 
     fn new(directory: Directory, segment: Option<Segment>, end: Lsn) -> Log {

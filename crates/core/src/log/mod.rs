@@ -30,4 +30,5 @@ pub type Lsn = u64;
 
 pub use group::{Log, Recovered};
 pub use prerequisites::Prerequisite;
+pub use reader::{Gathering, Segments};
 pub use record::{CounterChange, LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};

@@ -5,8 +5,14 @@
 //! before it is synced): a bad frame before such a point is damage, [`Error::Corrupt`]; otherwise it is where the log ends.
 //! Frames of one group say what was synced before the group: damage of the last group is told by the empty frame that
 //! [`Log::seal`](super::Log::seal) writes behind it when the log is quiet. Before that it cannot be told from one that was never finished.
+//!
+//! Records never cross segments, so that threads may scan segments at the same time: only of the newest it is in doubt where it ends.
 
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
 
 use super::segment::{
     checksum, list_segments, segment_path, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES,
@@ -22,7 +28,19 @@ const WINDOW_BYTES: usize = 1 << 20;
 pub(super) type Visit<'a> = &'a mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>;
 
 /// Whether what a record relies on is there.
-pub(super) type Intact<'a> = &'a mut dyn FnMut(Lsn, &LogRecord<'_>) -> Result<bool>;
+pub(super) type Intact<'a> = &'a (dyn Fn(Lsn, &LogRecord<'_>) -> Result<bool> + Sync);
+
+/// What a scan on several threads makes of the records: a part from those of each segment, and one thing from the parts.
+pub struct Gathering<'a, P> {
+    /// At most so many threads.
+    pub threads: usize,
+    /// Asked of records that may not have been synced: whether what they rely on is there.
+    pub intact: &'a (dyn Fn(Lsn, &LogRecord<'_>) -> Result<bool> + Sync),
+    /// Gets the records of one segment in their order, and the segment's part.
+    pub visit: &'a (dyn Fn(&mut P, Lsn, LogRecord<'_>) -> Result<()> + Sync),
+    /// Gets the parts in the order of the log.
+    pub absorb: &'a mut dyn FnMut(P),
+}
 
 /// What a scan found out besides the records.
 pub(super) struct Scanned {
@@ -92,6 +110,16 @@ impl SegmentReader {
         Ok(synced)
     }
 
+    /// The greatest LSN that a frame of the chain from `lsn` on knew to be synced; 0 if there is no frame.
+    fn synced_according_to_chain(&mut self, mut lsn: Lsn) -> Result<Lsn> {
+        let mut synced = 0;
+        while let Some(header) = self.header(lsn)? {
+            synced = synced.max(header.synced_to);
+            lsn += FrameHeader::frame_bytes(header.length);
+        }
+        Ok(synced)
+    }
+
     /// Whether the log was synced beyond `lsn`; `limit` is where the next segment starts.
     fn was_synced(&mut self, limit: Option<Lsn>, lsn: Lsn) -> Result<bool> {
         Ok(limit.is_some() || self.synced_according_to_frames_after(lsn)? > lsn)
@@ -102,38 +130,161 @@ impl SegmentReader {
     }
 }
 
+impl Scanned {
+    /// Adds what the scan of the next segment found.
+    fn join(&mut self, next: Scanned) {
+        self.end = next.end;
+        self.synced = self.synced.max(next.synced);
+        self.newest = next.newest;
+    }
+}
+
+/// The segments from a position on.
+pub struct Segments<'a> {
+    fs: &'a dyn FileSystem,
+    dir: &'a Path,
+    from: Lsn,
+    /// Ascending; the first contains the position.
+    starts: Vec<Lsn>,
+}
+
+impl<'a> Segments<'a> {
+    /// Those of the log in `dir` from `from` on.
+    pub fn list(fs: &'a dyn FileSystem, dir: &'a Path, from: Lsn) -> Result<Segments<'a>> {
+        let mut starts = list_segments(fs, dir)?;
+        let Some(first) = starts.iter().rposition(|&start| start <= from) else {
+            let detail = format!("no log segment contains LSN {from}, from where it is needed: what was there is lost, or a newer checkpoint released it");
+            return Err(Error::corrupt(dir, 0, detail));
+        };
+        starts.drain(..first);
+        Ok(Segments { fs, dir, from, starts })
+    }
+
+    /// Where the segment behind the one at `index` starts, if there is one.
+    fn limit(&self, index: usize) -> Option<Lsn> {
+        self.starts.get(index + 1).copied()
+    }
+
+    /// Visits the records of one segment that start at or after `from`.
+    fn scan_one(&self, index: usize, intact: Option<Intact<'_>>, visit: Visit<'_>) -> Result<Scanned> {
+        let start = self.starts[index];
+        let mut scanned = Scanned { end: start, synced: start, newest: start };
+        let mut reader = SegmentReader::open(self.fs, self.dir, start)?;
+        // Usually `from` is where a record begins; if none begins there, they are followed from the segment's start.
+        let inside = index == 0 && self.from % 8 == 0 && self.from - start < reader.len;
+        if inside && reader.header(self.from)?.is_some() {
+            scanned.end = self.from;
+        }
+        // What was synced counts whether or not what it relies on can be read: that is for those to say who need it.
+        let intact = intact.filter(|_| self.limit(index).is_none());
+        let doubtful = match intact {
+            Some(intact) => Some((reader.synced_according_to_chain(scanned.end)?, intact)),
+            None => None,
+        };
+        scan_segment(&mut reader, self.limit(index), self.from, &mut scanned, doubtful, visit)?;
+        Ok(scanned)
+    }
+
+    /// The error if the log ends before `from`.
+    fn reaching(&self, scanned: Scanned) -> Result<Scanned> {
+        if scanned.end < self.from {
+            let detail =
+                format!("the log ends at LSN {}, before {}, from where it is needed", scanned.end, self.from);
+            let end = HEADER_BYTES + (scanned.end - scanned.newest);
+            return Err(Error::corrupt(segment_path(self.dir, scanned.newest), end, detail));
+        }
+        Ok(scanned)
+    }
+
+    /// Visits the records in `range`, of which a scan has found that they are there: both ends are where a record begins, or the log ends.
+    /// May be called from several threads at a time.
+    pub fn read(&self, range: Range<Lsn>, visit: Visit<'_>) -> Result<()> {
+        let mut unpacked = Vec::new();
+        let first = self.starts.partition_point(|&start| start <= range.start).saturating_sub(1);
+        for (index, &start) in self.starts.iter().enumerate().skip(first) {
+            if start >= range.end {
+                break;
+            }
+            let end = self.limit(index).map_or(range.end, |limit| limit.min(range.end));
+            let mut reader = SegmentReader::open(self.fs, self.dir, start)?;
+            let mut lsn = start.max(range.start);
+            while lsn < end {
+                let gone = "a damaged record where a first reading found it whole";
+                let header = reader.header(lsn)?.ok_or_else(|| reader.corrupt(lsn, gone))?;
+                if !header.skip {
+                    let found = reader
+                        .payload(lsn, &header)?
+                        .map(|payload| packed::unpack(payload, &mut unpacked).and_then(LogRecord::decode));
+                    match found {
+                        Some(Ok(record)) => visit(lsn, record)?,
+                        Some(Err(detail)) => return Err(reader.corrupt(lsn, detail)),
+                        None => return Err(reader.corrupt(lsn, gone)),
+                    }
+                }
+                lsn += FrameHeader::frame_bytes(header.length);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Visits every record that starts at or after `from`.
-pub(super) fn scan(
+pub(super) fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>) -> Result<Scanned> {
+    let segments = Segments::list(fs, dir, from)?;
+    let mut scanned = segments.scan_one(0, None, visit)?;
+    for index in 1..segments.starts.len() {
+        scanned.join(segments.scan_one(index, None, visit)?);
+    }
+    segments.reaching(scanned)
+}
+
+/// Segments that threads take from one list, for each of them; their parts are in memory before they are put together.
+const SEGMENTS_PER_THREAD: usize = 2;
+/// So many at least: at the end of a list some threads have nothing to do.
+const LEAST_SEGMENTS: usize = 16;
+
+/// Where a thread leaves what it has made of a segment.
+type Outcome<P> = Mutex<Option<Result<(P, Scanned)>>>;
+
+/// Like [`scan`], on several threads: each takes whole segments. The error is the first in the log.
+pub(super) fn gather<P: Default + Send>(
     fs: &dyn FileSystem,
     dir: &Path,
     from: Lsn,
-    intact: Intact<'_>,
-    visit: Visit<'_>,
+    gathering: Gathering<'_, P>,
 ) -> Result<Scanned> {
-    let mut starts = list_segments(fs, dir)?;
-    let Some(first) = starts.iter().rposition(|&start| start <= from) else {
-        let detail = format!("no log segment contains LSN {from}, from where it is needed: what was there is lost, or a newer checkpoint released it");
-        return Err(Error::corrupt(dir, 0, detail));
+    let Gathering { threads, intact, visit, absorb } = gathering;
+    let segments = Segments::list(fs, dir, from)?;
+    let mut joined: Option<Scanned> = None;
+    let at_once = match threads {
+        0 | 1 => 1,
+        threads => (threads * SEGMENTS_PER_THREAD).max(LEAST_SEGMENTS),
     };
-    starts.drain(..first);
-    let mut scanned = Scanned { end: starts[0], synced: starts[0], newest: starts[0] };
-    for (i, &start) in starts.iter().enumerate() {
-        let mut reader = SegmentReader::open(fs, dir, start)?;
-        // Usually `from` is where a record begins; if none begins there, they are followed from the segment's start.
-        let inside = from % 8 == 0 && from - starts[0] < reader.len;
-        if i == 0 && inside && reader.header(from)?.is_some() {
-            scanned.end = from;
+    for first in (0..segments.starts.len()).step_by(at_once) {
+        let count = at_once.min(segments.starts.len() - first);
+        let done: Vec<Outcome<P>> = (0..count).map(|_| Mutex::default()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            // Relaxed: only numbers are handed out; what is done is handed over by the mutexes.
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(slot) = done.get(at) else { return Ok(()) };
+                let mut part = P::default();
+                let visit = &mut |lsn, record: LogRecord<'_>| visit(&mut part, lsn, record);
+                let scanned = segments.scan_one(first + at, Some(intact), visit);
+                *slot.lock() = Some(scanned.map(|scanned| (part, scanned)));
+            }
+        };
+        crate::threads::share(threads.min(count), "teak-log-scan", work)?;
+        for (part, scanned) in done.into_iter().filter_map(Mutex::into_inner).collect::<Result<Vec<_>>>()? {
+            absorb(part);
+            match &mut joined {
+                Some(joined) => joined.join(scanned),
+                None => joined = Some(scanned),
+            }
         }
-        scanned.newest = start;
-        scanned.synced = scanned.synced.max(start);
-        scan_segment(&mut reader, starts.get(i + 1).copied(), from, &mut scanned, intact, visit)?;
     }
-    if scanned.end < from {
-        let detail = format!("the log ends at LSN {}, before {from}, from where it is needed", scanned.end);
-        let end = HEADER_BYTES + (scanned.end - scanned.newest);
-        return Err(Error::corrupt(segment_path(dir, scanned.newest), end, detail));
-    }
-    Ok(scanned)
+    segments.reaching(joined.unwrap_or(Scanned { end: from, synced: from, newest: from }))
 }
 
 /// What there is at a position of the log.
@@ -144,16 +295,21 @@ enum Found {
     Nothing,
 }
 
-/// Scans from `scanned.end` to the end of the segment, which is `limit` if there is a next segment.
+/// Scans from `scanned.end` to the end of the segment, which is `limit` if there is a next segment. Of records from a position on, `doubtful`
+/// is asked whether they are intact.
 fn scan_segment(
     reader: &mut SegmentReader,
     limit: Option<Lsn>,
     from: Lsn,
     scanned: &mut Scanned,
-    complete: Intact<'_>,
+    doubtful: Option<(Lsn, Intact<'_>)>,
     visit: Visit<'_>,
 ) -> Result<()> {
     let mut unpacked = Vec::new();
+    let complete = |lsn: Lsn, record: &LogRecord<'_>| match doubtful {
+        Some((synced, intact)) if lsn >= synced => intact(lsn, record),
+        _ => Ok(true),
+    };
     while limit != Some(scanned.end) {
         let lsn = scanned.end;
         let header = reader.header(lsn)?;

@@ -113,6 +113,7 @@ impl<'a> Op<'a> {
 pub struct Ops<'a> {
     bytes: &'a [u8],
     least_tree: TreeId,
+    names_extents: bool,
 }
 
 impl PartialEq for Ops<'_> {
@@ -125,16 +126,17 @@ impl Eq for Ops<'_> {}
 
 impl<'a> Ops<'a> {
     /// No ops.
-    pub const NONE: Ops<'static> = Ops { bytes: &[], least_tree: TreeId::MAX };
+    pub const NONE: Ops<'static> = Ops { bytes: &[], least_tree: TreeId::MAX, names_extents: false };
 
     fn checked(bytes: &'a [u8]) -> Result<Ops<'a>, &'static str> {
-        let (mut input, mut previous, mut least_tree) = (bytes, 0, TreeId::MAX);
+        let (mut input, mut previous, mut least_tree, mut names_extents) = (bytes, 0, TreeId::MAX, false);
         while !input.is_empty() {
             let op = Op::take(&mut input, previous).ok_or("malformed operation")?;
             previous = op.sequence;
             least_tree = least_tree.min(op.tree);
+            names_extents |= op.kind.names_extent();
         }
-        Ok(Ops { bytes, least_tree })
+        Ok(Ops { bytes, least_tree, names_extents })
     }
 
     /// Whether there are none.
@@ -145,6 +147,11 @@ impl<'a> Ops<'a> {
     /// No operation is on a tree with a smaller number.
     pub fn least_tree(&self) -> TreeId {
         self.least_tree
+    }
+
+    /// Whether any of them may have what it writes in the table's file.
+    pub fn may_name_extents(&self) -> bool {
+        self.names_extents
     }
 
     /// Size of the encoding in bytes.
@@ -257,7 +264,7 @@ impl RedoBuffer {
     /// The ops, to be put into a record or iterated.
     pub fn ops(&self) -> Ops<'_> {
         // They are not looked through again: any tree may be among them.
-        Ops { bytes: &self.bytes, least_tree: 0 }
+        Ops { bytes: &self.bytes, least_tree: 0, names_extents: true }
     }
 
     /// The ops in the order in which they were pushed.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::segment::{segment_path, FrameHeader, HEADER_BYTES};
-use super::{Log, LogRecord, Lsn, RedoBuffer};
+use super::{Gathering, Log, LogRecord, Lsn, RedoBuffer};
 use crate::file::{Fault, FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
 use crate::{CommitFlush, Error, Result, WriteOp};
 
@@ -49,6 +49,28 @@ fn numbers(fs: &SimulatedFileSystem, from: Lsn) -> Result<Vec<u64>> {
         Ok(())
     })?;
     Ok(found)
+}
+
+type Records = Vec<(Lsn, u64)>;
+
+/// The recovered log, and start and transaction of its records.
+fn recover_in(fs: Arc<dyn FileSystem>, dir: &Path, from: Lsn, threads: usize) -> Result<(Log, Records)> {
+    let mut all = Records::new();
+    let gathering = Gathering {
+        threads,
+        intact: &|_, _| Ok(true),
+        visit: &|part: &mut Records, lsn, record| {
+            part.push((lsn, record.txn()));
+            Ok(())
+        },
+        absorb: &mut |part| all.extend(part),
+    };
+    let log = Log::recover(fs, dir, SEGMENT_BYTES, from, gathering)?.log;
+    Ok((log, all))
+}
+
+fn recover(fs: &SimulatedFileSystem, from: Lsn) -> Result<(Log, Records)> {
+    recover_in(Arc::new(fs.clone()), Path::new(DIR), from, 1)
 }
 
 fn commit(log: &Log, number: u64, bytes: usize, flush: CommitFlush) -> Result<Lsn> {
@@ -97,21 +119,10 @@ impl History {
 
     /// Recovers and checks that the log holds a prefix of what is possible, with all that is durable.
     fn recover(&mut self, fs: &SimulatedFileSystem) -> Log {
-        let mut found = Vec::new();
-        let log = Log::recover(
-            Arc::new(fs.clone()),
-            Path::new(DIR),
-            SEGMENT_BYTES,
-            self.from,
-            &mut |_, _| Ok(true),
-            &mut |lsn, record| {
-                let end = lsn + FrameHeader::frame_bytes(self.sizes[&record.txn()]);
-                found.push((record.txn(), end));
-                Ok(())
-            },
-        )
-        .unwrap_or_else(|error| panic!("from {}: {error}", self.from))
-        .log;
+        let (log, records) =
+            recover(fs, self.from).unwrap_or_else(|error| panic!("from {}: {error}", self.from));
+        let end = |lsn, txn| lsn + FrameHeader::frame_bytes(self.sizes[&txn]);
+        let found: Vec<_> = records.into_iter().map(|(lsn, txn)| (txn, end(lsn, txn))).collect();
         let (from, durable) =
             (self.from, self.possible.get(..self.durable).unwrap().last().map_or(0, |last| last.1));
         self.possible.retain(|&(_, end)| end > from);
@@ -221,15 +232,7 @@ fn survive(seed: u64) {
         }
         if history.random.below(3) == 0 {
             fs.fail_after(history.random.below(8), Fault::PowerCut);
-            let path = Path::new(DIR);
-            let _ = Log::recover(
-                Arc::new(fs.clone()),
-                path,
-                SEGMENT_BYTES,
-                history.from,
-                &mut |_, _| Ok(true),
-                &mut |_, _| Ok(()),
-            );
+            let _ = recover(&fs, history.from);
             fs = fs.crash();
         }
         log = history.recover(&fs);
@@ -294,16 +297,7 @@ fn a_damaged_end_is_where_the_log_ends() {
     damage(&fs, &segment_path(Path::new(DIR), 0), HEADER_BYTES + ends[2] + 30);
     // Records 3 and 4 were never synced, so 3 is no damage, and 4 must not come back after new ones.
     assert_eq!(numbers(&fs, 0).unwrap(), [0, 1, 2]);
-    let log = Log::recover(
-        Arc::new(fs.clone()),
-        Path::new(DIR),
-        SEGMENT_BYTES,
-        0,
-        &mut |_, _| Ok(true),
-        &mut |_, _| Ok(()),
-    )
-    .unwrap()
-    .log;
+    let log = recover(&fs, 0).unwrap().0;
     assert_eq!(log.end(), ends[2]);
     commit(&log, 9, 100, CommitFlush::Sync).unwrap();
     assert_eq!(numbers(&fs, 0).unwrap(), [0, 1, 2, 9]);
@@ -513,13 +507,8 @@ fn the_log_works_on_the_real_file_system() {
         log.commit(record(number, bytes), CommitFlush::Write, |_| ()).unwrap();
     }
     drop(log);
-    let mut found = Vec::new();
-    let log = Log::recover(fs, &dir, SEGMENT_BYTES, 0, &mut |_, _| Ok(true), &mut |_, record| {
-        found.push(record.txn());
-        Ok(())
-    })
-    .unwrap()
-    .log;
+    let (log, records) = recover_in(fs, &dir, 0, 3).unwrap();
+    let found: Vec<_> = records.into_iter().map(|(_, txn)| txn).collect();
     assert_eq!(found, (0..50).collect::<Vec<_>>());
     commit(&log, 50, 10, CommitFlush::Sync).unwrap();
     assert_eq!(Log::scan(&*Arc::new(RealFileSystem), &dir, 0, &mut |_, _| Ok(())).unwrap(), log.end());

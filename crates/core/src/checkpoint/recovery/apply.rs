@@ -1,6 +1,7 @@
-//! Applying operations, on threads of their own or at once.
+//! Applying operations: what a worker does.
 
 use super::latest::{Latest, Operation};
+use super::targets::Targets;
 use crate::cache::Cache;
 use crate::log::OpKind;
 use crate::mvcc::TxnStatus;
@@ -9,17 +10,13 @@ use crate::types::TreeId;
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::Arc;
-use std::thread::Scope;
 
-const BATCH_ITEMS: usize = 16 << 10;
-const BATCH_BYTES: usize = 1 << 20;
-const QUEUED_BATCHES: usize = 4;
+/// Operations that are looked up at the same time.
+const FETCHED: usize = 16;
 
 struct Item {
-    /// Index of its tree.
-    tree: u32,
+    tree: TreeId,
     /// Index of its transaction's status; `None`: the shared, committed one.
     status: Option<u32>,
     sequence: u32,
@@ -33,29 +30,22 @@ struct Item {
 /// Operations for one worker, in log order. Keys and values lie one after another in `bytes`.
 #[derive(Default)]
 pub(super) struct Batch {
-    trees: Vec<Arc<Tree>>,
     statuses: Vec<Arc<TxnStatus>>,
     items: Vec<Item>,
     bytes: Vec<u8>,
 }
 
 impl Batch {
-    /// Makes a tree known, for [`Batch::push`].
-    pub fn add_tree(&mut self, tree: &Arc<Tree>) -> u32 {
-        self.trees.push(tree.clone());
-        self.trees.len() as u32 - 1
-    }
-
-    /// Adds an operation on one of its trees.
+    /// Adds an operation.
     #[inline]
-    pub fn push(&mut self, tree: u32, status: Option<&Arc<TxnStatus>>, operation: &Operation<'_>) {
+    pub fn push(&mut self, status: Option<&Arc<TxnStatus>>, operation: &Operation<'_>) {
         let status = status.map(|status| {
             if self.statuses.last().is_none_or(|last| !Arc::ptr_eq(last, status)) {
                 self.statuses.push(status.clone());
             }
             self.statuses.len() as u32 - 1
         });
-        let Operation { kind, hash, sequence, fresh, .. } = *operation;
+        let Operation { tree, kind, hash, sequence, fresh, .. } = *operation;
         self.bytes.extend_from_slice(operation.key);
         let key_end = self.bytes.len();
         self.bytes.extend_from_slice(operation.value);
@@ -63,18 +53,23 @@ impl Batch {
         self.items.push(Item { tree, status, sequence, kind, fresh, hash, key_end, value_end });
     }
 
-    /// Whether it is time to hand it over.
+    /// Bytes of memory in use.
     #[inline]
-    pub fn is_full(&self) -> bool {
-        self.items.len() >= BATCH_ITEMS || self.bytes.len() >= BATCH_BYTES
+    pub fn memory(&self) -> usize {
+        self.items.len() * std::mem::size_of::<Item>() + self.bytes.len()
+    }
+
+    /// Whether it has no operations.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     /// Its operations, with the statuses of those that are undecided.
-    fn operations(&self) -> impl Iterator<Item = (Operation<'_>, Option<&Arc<TxnStatus>>)> {
+    pub fn operations(&self) -> impl Iterator<Item = (Operation<'_>, Option<&Arc<TxnStatus>>)> {
         let mut start = 0;
         self.items.iter().map(move |item| {
             let operation = Operation {
-                tree: self.trees[item.tree as usize].id(),
+                tree: item.tree,
                 key: &self.bytes[start..item.key_end],
                 kind: item.kind,
                 value: &self.bytes[item.key_end..item.value_end],
@@ -89,7 +84,8 @@ impl Batch {
 }
 
 /// What all workers share.
-pub(super) struct Applier {
+pub(super) struct Applier<'a> {
+    targets: &'a Targets<'a>,
     /// Of all operations without a status of their own.
     committed: Arc<TxnStatus>,
     /// Bytes of operations that a worker may hold back.
@@ -99,10 +95,16 @@ pub(super) struct Applier {
     failed: Mutex<Option<Error>>,
 }
 
-impl Applier {
+impl<'a> Applier<'a> {
     /// Operations without a status of their own get `committed`. Each worker may hold back `held_bytes`, which `cache` accounts for.
-    pub fn new(committed: Arc<TxnStatus>, held_bytes: usize, cache: Arc<Cache>) -> Applier {
-        Applier { committed, held_bytes, cache, damaged: Mutex::default(), failed: Mutex::default() }
+    pub fn new(
+        targets: &'a Targets<'a>,
+        committed: Arc<TxnStatus>,
+        held_bytes: usize,
+        cache: Arc<Cache>,
+    ) -> Applier<'a> {
+        let (damaged, failed) = Default::default();
+        Applier { targets, committed, held_bytes, cache, damaged, failed }
     }
 
     /// The trees whose damage kept operations from being applied.
@@ -143,23 +145,25 @@ impl Applier {
 
 /// Holds back the operations that fall to one thread, and applies the last on each key.
 pub(super) struct Worker<'a> {
-    applier: &'a Applier,
-    trees: HashMap<TreeId, Arc<Tree>>,
+    applier: &'a Applier<'a>,
     latest: Latest,
     charged: usize,
 }
 
 impl<'a> Worker<'a> {
-    fn new(applier: &'a Applier) -> Worker<'a> {
-        Worker { applier, trees: HashMap::new(), latest: Latest::default(), charged: 0 }
+    /// One that has nothing yet.
+    pub fn new(applier: &'a Applier<'a>) -> Worker<'a> {
+        Worker { applier, latest: Latest::default(), charged: 0 }
     }
 
-    fn take(&mut self, batch: &Batch) {
-        for tree in &batch.trees {
-            self.trees.entry(tree.id()).or_insert_with(|| tree.clone());
-        }
+    /// Takes operations that come after all before.
+    pub fn take(&mut self, batch: &Batch) {
         if batch.statuses.is_empty() {
-            batch.operations().for_each(|(operation, _)| self.latest.add(&operation));
+            let mut operations = batch.operations();
+            for run in batch.items.chunks(FETCHED) {
+                self.latest.fetch(run.iter().map(|item| item.hash));
+                operations.by_ref().take(run.len()).for_each(|(operation, _)| self.latest.add(&operation));
+            }
         } else {
             self.take_undecided(batch);
         }
@@ -178,8 +182,8 @@ impl<'a> Worker<'a> {
         }
         self.flush();
         for (operation, status) in batch.operations() {
-            if let (Some(status), Some(tree)) = (status, self.trees.get(&operation.tree)) {
-                self.applier.write(tree, &[write(&operation, status)]);
+            if let (Some(status), Some(tree)) = (status, self.applier.targets.tree(operation.tree)) {
+                self.applier.write(&tree, &[write(&operation, status)]);
             }
         }
     }
@@ -190,11 +194,11 @@ impl<'a> Worker<'a> {
         }
         let sorted = self.latest.sorted();
         for operations in sorted.chunk_by(|a, b| a.tree == b.tree) {
-            let Some(tree) = self.trees.get(&operations[0].tree) else { continue };
+            let Some(tree) = self.applier.targets.tree(operations[0].tree) else { continue };
             let committed = &self.applier.committed;
             let writes: Vec<Write<'_>> =
                 operations.iter().map(|operation| write(operation, committed)).collect();
-            self.applier.write(tree, &writes);
+            self.applier.write(&tree, &writes);
         }
         drop(sorted);
         self.latest.clear();
@@ -207,7 +211,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Applies what is left.
-    fn finish(mut self) {
+    pub fn finish(mut self) {
         self.flush();
         self.charge(0);
     }
@@ -216,61 +220,4 @@ impl<'a> Worker<'a> {
 fn write<'a>(operation: &Operation<'a>, status: &'a Arc<TxnStatus>) -> Write<'a> {
     let Operation { key, kind, value, sequence, .. } = *operation;
     Write { key, op: kind.write(value), status, sequence }
-}
-
-/// Where batches go: to a thread each, or (simulator, one thread) applied at once.
-pub(super) enum Sink<'a> {
-    /// By worker.
-    Queues(Vec<SyncSender<Batch>>),
-    /// Nobody else works.
-    Inline(Worker<'a>),
-}
-
-impl<'a> Sink<'a> {
-    /// Starts the workers; they apply what they still hold, and end, when the sink is dropped.
-    pub fn start<'scope>(
-        scope: &'scope Scope<'scope, '_>,
-        threads: usize,
-        applier: &'scope Applier,
-    ) -> Result<Sink<'a>>
-    where
-        'scope: 'a,
-    {
-        if threads <= 1 {
-            return Ok(Sink::Inline(Worker::new(applier)));
-        }
-        let mut queues = Vec::with_capacity(threads);
-        for number in 0..threads {
-            let (sender, receiver) = sync_channel::<Batch>(QUEUED_BATCHES);
-            let thread = std::thread::Builder::new().name(format!("teak-replay-{number}"));
-            let work = move || {
-                let mut worker = Worker::new(applier);
-                receiver.iter().for_each(|batch| worker.take(&batch));
-                worker.finish();
-            };
-            let spawned = thread.spawn_scoped(scope, work);
-            spawned.map_err(|_| Error::OutOfMemory("no thread for the replay of the log"))?;
-            queues.push(sender);
-        }
-        Ok(Sink::Queues(queues))
-    }
-
-    /// Hands a batch to its worker; waits while that one is far behind.
-    pub fn send(&mut self, worker: usize, batch: Batch) -> Result<()> {
-        match self {
-            Sink::Inline(worker) => worker.take(&batch),
-            // A worker is there as long as its queue: it only ends when the queue does.
-            Sink::Queues(queues) => queues[worker]
-                .send(batch)
-                .map_err(|_| Error::OutOfMemory("a thread that replays the log has died"))?,
-        }
-        Ok(())
-    }
-
-    /// There is no more.
-    pub fn finish(self) {
-        if let Sink::Inline(worker) = self {
-            worker.finish();
-        }
-    }
 }

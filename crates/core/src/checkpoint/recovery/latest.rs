@@ -19,7 +19,7 @@ pub(super) struct Operation<'a> {
     pub value: &'a [u8],
     /// Of tree and key.
     pub hash: u64,
-    /// Its place among all that is replayed.
+    /// Its number within its transaction.
     pub sequence: u32,
     /// No image has the operation; so if it is an insert, the key is in none.
     pub fresh: bool,
@@ -63,6 +63,20 @@ pub(super) struct Latest {
 }
 
 impl Latest {
+    /// Brings what [`Latest::add`] looks at for these hashes into the processor's caches. The look-ups do not depend on each other, so that their
+    /// cache misses, which are most of what an operation costs, overlap.
+    pub fn fetch(&self, hashes: impl Iterator<Item = u64>) {
+        let mut touched = 0;
+        for hash in hashes {
+            if let Some(&at) = self.table.find(hash, |&at| self.entries[at as usize].hash == hash) {
+                let entry = &self.entries[at as usize];
+                touched ^= self.bytes.get(entry.start).copied().unwrap_or(0);
+            }
+        }
+        // Otherwise the compiler could leave all this out.
+        std::hint::black_box(touched);
+    }
+
     /// Takes an operation that comes after all before.
     pub fn add(&mut self, operation: &Operation<'_>) {
         let Latest { entries, table, bytes, garbage } = self;

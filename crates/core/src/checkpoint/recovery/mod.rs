@@ -1,9 +1,10 @@
 //! Replaying the log after a start.
 //!
-//! Two passes. [`Survey`] learns what became of each transaction and collects what is small: catalog rows and counters. [`replay`] then
-//! applies the operations of committed transactions in log order, which for each key is the order in which its row lock was held. Work is
-//! spread over threads by a hash of tree and key, in batches through short queues. A worker holds back what it gets, in memory that the
-//! cache accounts for, keeps the last operation on each key, and writes that to the trees in key order: a row that the log
+//! Two passes, each on all processors. [`Survey`] learns what became of each transaction and collects what is small: catalog rows and
+//! counters; threads take segments of the log and put what they find together in log order. [`replay`] then applies the operations of committed
+//! transactions, for each key in the order in which its row lock was held, which is log order. Threads take stretches of the log and
+//! spread what they read over workers by a hash of tree and key, in batches that each worker takes in log order (`lanes`). A worker holds back what it
+//! gets, in memory that the cache accounts for, keeps the last operation on each key, and writes that to the trees in key order: a row that the log
 //! changes a hundred times is written once.
 //!
 //! All replayed operations carry one status that is published beforehand: nobody reads yet. Operations of prepared transactions carry their
@@ -11,20 +12,23 @@
 
 mod apply;
 mod ids;
+mod lanes;
 mod latest;
 mod replay;
 mod survey;
+mod targets;
 
 pub use ids::IdMap;
 pub use replay::{replay, Plan};
-pub use survey::{CatalogChange, RecoveredCounter, Survey};
+pub use survey::{CatalogChange, RecoveredCounter, Survey, SurveyPart};
 
-use crate::log::Lsn;
+use crate::log::{LogRecord, Lsn};
 use crate::mvcc::TxnStatus;
 use crate::tree::Tree;
 use crate::types::{TreeId, TxnId};
 use crate::{Error, Result};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A prepared transaction as the log has it.
@@ -46,7 +50,11 @@ pub struct RecoveredTransaction {
 }
 
 /// Finds the tree of an id: `None` for one that the catalog does not know (any more).
-pub type Resolve<'a> = dyn FnMut(TreeId) -> Result<Option<Arc<Tree>>> + 'a;
+pub type Resolve<'a> = dyn Fn(TreeId) -> Result<Option<Arc<Tree>>> + Sync + 'a;
+
+/// Calls the visitor with the records of a stretch of the log.
+pub type ReadStretch<'a> =
+    dyn Fn(Range<Lsn>, &mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>) -> Result<()> + Sync + 'a;
 
 /// What the second pass did.
 #[derive(Default)]

@@ -1,25 +1,29 @@
 //! The second pass over the log: what is to stay goes to the workers.
 
-use super::apply::{Applier, Batch, Sink};
+use super::apply::{Applier, Batch, Worker};
 use super::ids::IdMap;
+use super::lanes::{Lanes, Watch};
 use super::latest::Operation;
 use super::survey::Survey;
-use super::{RecoveredTransaction, Replayed, Resolve};
+use super::targets::{Target, Targets};
+use super::{ReadStretch, RecoveredTransaction, Replayed, Resolve};
 use crate::cache::Cache;
-use crate::catalog::{Contained, Counted, CATALOG_TREE};
+use crate::catalog::{Contained, Counted};
 use crate::checkpoint::direct::DirectBlock;
 use crate::log::{LogRecord, Lsn, Op, OpKind, Ops};
 use crate::mvcc::TxnStatus;
 use crate::tree::block::{Block, Value};
-use crate::tree::Tree;
 use crate::types::{TreeId, TxnId};
 use crate::{Error, Result};
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// How the second pass is to work.
 pub struct Plan {
-    /// Workers; with one, everything happens on the caller's thread.
+    /// So many read the log, and as many apply what they read; with one, everything happens on the caller's thread.
     pub threads: usize,
     /// Bytes of operations that each worker may hold back, to write once what the log has more than once.
     pub held_bytes: usize,
@@ -31,84 +35,198 @@ pub struct Plan {
     pub committed: Arc<TxnStatus>,
 }
 
-/// A tree that the log writes to.
-struct Target {
-    /// `None`: gone, or not to be opened.
-    tree: Option<Arc<Tree>>,
-    /// What its image contains, if that differs from the others.
-    apart: Option<Counted>,
-    /// What the log adds to its rows.
-    rows: i64,
-    /// By worker: its index in a batch, and in which.
-    seats: Vec<(u64, u32)>,
-}
+/// Batches that a reader gathers for its workers, together, in bytes; and the least for one.
+const GATHERED_BYTES: usize = 2 << 20;
+const LEAST_BATCH_BYTES: usize = 32 << 10;
+/// What is on its way to the workers, in bytes for each, if they may hold back twice that.
+const UNDER_WAY_BYTES: usize = 2 << 20;
 
-/// Gathers a worker's operations.
-#[derive(Default)]
-struct Pending {
-    batch: Batch,
-    /// From 1.
-    number: u64,
-}
-
-/// Gets the same records as the survey again.
-struct Replay<'a, 'r> {
+/// What all readers share.
+struct Replay<'a> {
     survey: &'a Survey,
     plan: &'a Plan,
-    resolve: &'a mut Resolve<'r>,
-    known: IdMap<usize>,
-    targets: Vec<Target>,
-    prepared: HashMap<TxnId, RecoveredTransaction>,
-    pending: Vec<Pending>,
-    sink: Sink<'a>,
-    applier: &'a Applier,
-    sequence: u32,
-    operations: u64,
+    targets: &'a Targets<'a>,
+    applier: &'a Applier<'a>,
+    prepared: Mutex<HashMap<TxnId, RecoveredTransaction>>,
+    operations: AtomicU64,
 }
 
-/// Runs the second pass. `scan` reads the log from the same position as the first.
+/// Runs the second pass over `stretches` of the log, which follow each other and have been read by the first; `read` reads one.
 pub fn replay(
     survey: &Survey,
     plan: &Plan,
-    resolve: &mut Resolve<'_>,
-    scan: impl FnOnce(&mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>) -> Result<()>,
+    resolve: &Resolve<'_>,
+    stretches: &[Range<Lsn>],
+    read: &ReadStretch<'_>,
 ) -> Result<Replayed> {
-    let applier = Applier::new(plan.committed.clone(), plan.held_bytes, plan.cache.clone());
-    let replayed = std::thread::scope(|scope| {
-        let pending = || Pending { number: 1, ..Pending::default() };
-        let mut replay = Replay {
-            survey,
-            plan,
-            resolve,
-            known: IdMap::default(),
-            targets: Vec::new(),
-            prepared: HashMap::new(),
-            pending: std::iter::repeat_with(pending).take(plan.threads.max(1)).collect(),
-            sink: Sink::start(scope, plan.threads, &applier)?,
-            applier: &applier,
-            sequence: 0,
-            operations: 0,
-        };
-        scan(&mut |lsn, record| replay.visit(lsn, record))?;
-        replay.finish()
-        // Dropping the queues ends the workers; the scope waits for them.
-    })?;
+    let targets = Targets::new(resolve, &plan.counted);
+    let applier = Applier::new(&targets, plan.committed.clone(), plan.held_bytes, plan.cache.clone());
+    let replay = Replay {
+        survey,
+        plan,
+        targets: &targets,
+        applier: &applier,
+        prepared: Mutex::default(),
+        operations: AtomicU64::new(0),
+    };
+    if plan.threads <= 1 {
+        replay.alone(stretches, read)?;
+    } else {
+        replay.on_threads(stretches, read)?;
+    }
+    // Also those that have written nothing: their coordinator asks for them.
+    for &txn in survey.prepared.keys() {
+        replay.with_transaction(txn, Lsn::MAX, |_| {});
+    }
+    let prepared = replay.prepared.into_inner().into_values().collect();
+    let operations = replay.operations.into_inner();
     applier.check()?;
-    Ok(Replayed { damaged: applier.into_damaged(), ..replayed })
+    let damaged = applier.into_damaged();
+    Ok(Replayed { prepared, damaged, trees: targets.finish(), operations })
 }
 
-impl Replay<'_, '_> {
+impl Replay<'_> {
+    fn alone(&self, stretches: &[Range<Lsn>], read: &ReadStretch<'_>) -> Result<()> {
+        let mut worker = Worker::new(self.applier);
+        for stretch in stretches {
+            let mut send = |_: usize, batch: Batch| {
+                worker.take(&batch);
+                Ok(())
+            };
+            self.read(stretch, read, &mut send)?;
+        }
+        worker.finish();
+        Ok(())
+    }
+
+    fn on_threads(&self, stretches: &[Range<Lsn>], read: &ReadStretch<'_>) -> Result<()> {
+        let threads = self.plan.threads;
+        let under_way = threads * UNDER_WAY_BYTES.min(self.plan.held_bytes / 2);
+        let lanes = Lanes::new(stretches.len(), threads, under_way, self.plan.cache.clone());
+        let failed: Mutex<Option<(usize, Error)>> = Mutex::default();
+        let read_some = || {
+            let _watch = Watch(&lanes);
+            while let Some(number) = lanes.begin() {
+                let mut given_up = false;
+                let mut send =
+                    |worker, batch| lanes.send(number, worker, batch).inspect_err(|_| given_up = true);
+                match self.read(&stretches[number], read, &mut send) {
+                    Ok(()) => lanes.end(number),
+                    // Because of what another thread has met.
+                    Err(_) if given_up => {}
+                    Err(error) => {
+                        let mut failed = failed.lock();
+                        // Of two errors, the first in the log is told.
+                        if failed.as_ref().is_none_or(|first| number < first.0) {
+                            *failed = Some((number, error));
+                        }
+                        lanes.abort();
+                    }
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let _watch = Watch(&lanes);
+            for number in 0..threads {
+                let lanes = &lanes;
+                let work = move || {
+                    let _watch = Watch(lanes);
+                    let mut worker = Worker::new(self.applier);
+                    while let Some(batch) = lanes.take(number) {
+                        worker.take(&batch);
+                    }
+                    if !lanes.is_aborted() {
+                        worker.finish();
+                    }
+                };
+                let thread = std::thread::Builder::new().name(format!("teak-replay-{number}"));
+                if thread.spawn_scoped(scope, work).is_err() {
+                    lanes.abort();
+                    return Err(Error::OutOfMemory("no thread for the replay of the log"));
+                }
+            }
+            crate::threads::share(threads, "teak-log-read", read_some)
+        })?;
+        failed.into_inner().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Reads one stretch; `send` gets batches, and the number of their worker.
+    fn read(
+        &self,
+        stretch: &Range<Lsn>,
+        read: &ReadStretch<'_>,
+        send: &mut dyn FnMut(usize, Batch) -> Result<()>,
+    ) -> Result<()> {
+        let workers = self.plan.threads.max(1);
+        let mut reader = Reader {
+            replay: self,
+            known: IdMap::default(),
+            met: Vec::new(),
+            pending: std::iter::repeat_with(Batch::default).take(workers).collect(),
+            batch_bytes: (GATHERED_BYTES.min(self.plan.held_bytes) / workers).max(LEAST_BATCH_BYTES),
+            send,
+            operations: 0,
+        };
+        read(stretch.clone(), &mut |lsn, record| reader.visit(lsn, record))?;
+        reader.finish()
+    }
+
+    /// Lets `change` see a prepared transaction, of which a record is at `lsn`.
+    fn with_transaction<T>(
+        &self,
+        txn: TxnId,
+        lsn: Lsn,
+        change: impl FnOnce(&mut RecoveredTransaction) -> T,
+    ) -> T {
+        let survey = self.survey;
+        let mut prepared = self.prepared.lock();
+        change(prepared.entry(txn).or_insert_with(|| RecoveredTransaction {
+            txn,
+            xid: survey.prepared.get(&txn).cloned().unwrap_or_default(),
+            first: survey.first_record(txn).unwrap_or(lsn),
+            status: TxnStatus::new(txn),
+            sequence: 0,
+            writes: Vec::new(),
+            rows: HashMap::new(),
+        }))
+    }
+}
+
+/// A target that the stretch has met.
+struct Met {
+    target: Arc<Target>,
+    /// What the stretch adds to its rows.
+    rows: i64,
+}
+
+/// Gets the records of one stretch.
+struct Reader<'a> {
+    replay: &'a Replay<'a>,
+    /// Indexes of `met`.
+    known: IdMap<usize>,
+    met: Vec<Met>,
+    /// By worker.
+    pending: Vec<Batch>,
+    /// A batch of this size is handed over.
+    batch_bytes: usize,
+    send: &'a mut dyn FnMut(usize, Batch) -> Result<()>,
+    operations: u64,
+}
+
+impl Reader<'_> {
     fn visit(&mut self, lsn: Lsn, record: LogRecord<'_>) -> Result<()> {
+        let survey = self.replay.survey;
         match record {
             LogRecord::Commit { txn, ops } => {
                 // Usually the only record of its transaction.
-                let at = self.survey.commit_of(txn).unwrap_or(lsn);
+                let at = survey.commit_of(txn).unwrap_or(lsn);
                 self.committed(txn, ops, lsn, at)
             }
             LogRecord::Ops { txn, ops } | LogRecord::Prepare { txn, ops, .. } => {
-                if let Some(at) = self.survey.commit_of(txn) {
+                if let Some(at) = survey.commit_of(txn) {
                     self.committed(txn, ops, lsn, at)
-                } else if self.survey.prepared.contains_key(&txn) {
+                } else if survey.prepared.contains_key(&txn) {
                     self.undecided(txn, ops, lsn)
                 } else {
                     Ok(())
@@ -126,57 +244,56 @@ impl Replay<'_, '_> {
     fn target(&mut self, id: TreeId) -> Result<usize> {
         match self.known.get(&id) {
             Some(&at) => Ok(at),
-            None => self.new_target(id),
+            None => self.meet(id),
         }
     }
 
     #[cold]
-    fn new_target(&mut self, id: TreeId) -> Result<usize> {
-        // Catalog rows were applied before: opening the tables depends on them.
-        let tree = if id == CATALOG_TREE { None } else { (self.resolve)(id)? };
-        // Large values that have to leave memory go to its file.
-        tree.iter().for_each(|tree| tree.space().begin_replay());
-        let apart = tree.as_ref().and_then(|tree| self.plan.counted.apart.get(&tree.space().id()).cloned());
-        self.targets.push(Target { tree, apart, rows: 0, seats: vec![(0, 0); self.pending.len()] });
-        self.known.insert(id, self.targets.len() - 1);
-        Ok(self.targets.len() - 1)
+    fn meet(&mut self, id: TreeId) -> Result<usize> {
+        let target = self.replay.targets.get(id)?;
+        self.met.push(Met { target, rows: 0 });
+        self.known.insert(id, self.met.len() - 1);
+        Ok(self.met.len() - 1)
     }
 
     fn committed(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn, commit: Lsn) -> Result<()> {
-        let voids = self.survey.voids(txn, lsn);
+        let replay = self.replay;
+        let voids = replay.survey.voids(txn, lsn);
         // Whether the image has it for certain; whether it can have anything of it: the record was there before its operations were
         // visible to anybody, so an image that has them is younger.
         let contained = |image: &Counted| (image.contains(commit), lsn >= image.end);
-        let common = contained(&self.plan.counted.common);
+        let common = contained(&replay.plan.counted.common);
         for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
             let at = self.target(op.tree)?;
-            let (counted, fresh) = self.targets[at].apart.as_ref().map_or(common, contained);
+            let Met { target, rows } = &mut self.met[at];
+            let (counted, fresh) = target.apart.as_ref().map_or(common, contained);
             // All or nothing: the image has what came last on each key, so to apply some of what it has would take others back.
-            if self.targets[at].tree.is_none() || counted {
+            if target.tree.is_none() || counted {
                 continue;
             }
-            self.targets[at].rows += op.rows_added();
-            let committed = self.plan.committed.clone();
-            self.each_write(at, &committed, &op, &mut |replay, row| {
-                replay.sequence = replay.sequence.wrapping_add(1);
-                replay.push(at, None, replay.sequence, fresh, row)
+            *rows += op.rows_added();
+            self.each_write(at, &replay.plan.committed, &op, &mut |reader, row| {
+                reader.push(None, fresh, row)
             })?;
         }
         Ok(())
     }
 
     fn undecided(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn) -> Result<()> {
-        let voids = self.survey.voids(txn, lsn);
+        let replay = self.replay;
+        let voids = replay.survey.voids(txn, lsn);
         for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
             let at = self.target(op.tree)?;
-            let Some(tree) = self.targets[at].tree.clone() else { continue };
-            let transaction = self.transaction(txn, lsn);
-            transaction.sequence = transaction.sequence.max(op.sequence);
-            *transaction.rows.entry(op.tree).or_default() += op.rows_added();
-            let status = transaction.status.clone();
-            self.each_write(at, &status, &op, &mut |replay, row| {
-                replay.transaction(txn, lsn).writes.push((tree.clone(), row.key.to_vec()));
-                replay.push(at, Some(&status), op.sequence, false, row)
+            let Some(tree) = self.met[at].target.tree.clone() else { continue };
+            let status = replay.with_transaction(txn, lsn, |transaction| {
+                transaction.sequence = transaction.sequence.max(op.sequence);
+                *transaction.rows.entry(op.tree).or_default() += op.rows_added();
+                transaction.status.clone()
+            });
+            self.each_write(at, &status, &op, &mut |reader, row| {
+                let write = (tree.clone(), row.key.to_vec());
+                replay.with_transaction(txn, lsn, |transaction| transaction.writes.push(write));
+                reader.push(Some(&status), false, row)
             })?;
         }
         Ok(())
@@ -217,9 +334,9 @@ impl Replay<'_, '_> {
 
     /// What the log has for the tree cannot be applied.
     fn damaged(&self, target: usize, detail: &str) -> Result<()> {
-        if let Some(tree) = &self.targets[target].tree {
+        if let Some(tree) = &self.met[target].target.tree {
             let detail = format!("block of the log: {detail}");
-            self.applier.damage(tree.id(), Error::corrupt(tree.space().path(), 0, detail));
+            self.replay.applier.damage(tree.id(), Error::corrupt(tree.space().path(), 0, detail));
         }
         Ok(())
     }
@@ -227,7 +344,7 @@ impl Replay<'_, '_> {
     /// What an operation names in the table's file, where it stays allocated until a checkpoint has it. `None`: it cannot be read, and the
     /// tree is damaged.
     fn stored(&mut self, target: usize, status: &Arc<TxnStatus>, op: &Op<'_>) -> Result<Option<Vec<u8>>> {
-        let Some(tree) = self.targets[target].tree.clone() else { return Ok(None) };
+        let Some(tree) = self.met[target].target.tree.clone() else { return Ok(None) };
         let read = || -> Result<Vec<u8>> {
             let damaged =
                 |detail: &str| Error::corrupt(tree.space().path(), 0, format!("block of the log: {detail}"));
@@ -244,82 +361,42 @@ impl Replay<'_, '_> {
         match read() {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.is_damage_of(tree.space().path()) => {
-                self.applier.damage(tree.id(), error);
+                self.replay.applier.damage(tree.id(), error);
                 Ok(None)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn transaction(&mut self, txn: TxnId, lsn: Lsn) -> &mut RecoveredTransaction {
-        let survey = self.survey;
-        self.prepared.entry(txn).or_insert_with(|| RecoveredTransaction {
-            txn,
-            xid: survey.prepared.get(&txn).cloned().unwrap_or_default(),
-            first: survey.first_record(txn).unwrap_or(lsn),
-            status: TxnStatus::new(txn),
-            sequence: 0,
-            writes: Vec::new(),
-            rows: HashMap::new(),
-        })
-    }
-
     /// Gives an operation on a target that has a tree to the worker of its key.
-    fn push(
-        &mut self,
-        target: usize,
-        status: Option<&Arc<TxnStatus>>,
-        sequence: u32,
-        fresh: bool,
-        op: &Op<'_>,
-    ) -> Result<()> {
+    #[inline]
+    fn push(&mut self, status: Option<&Arc<TxnStatus>>, fresh: bool, op: &Op<'_>) -> Result<()> {
         let hash = twox_hash::XxHash3_64::oneshot_with_seed(op.tree, op.key);
         let worker = (hash % self.pending.len() as u64) as usize;
-        let Pending { batch, number } = &mut self.pending[worker];
-        let target = &mut self.targets[target];
-        let seat = &mut target.seats[worker];
-        if seat.0 != *number {
-            let Some(tree) = &target.tree else { return Ok(()) };
-            *seat = (*number, batch.add_tree(tree));
-        }
-        let Op { tree, key, kind, value, .. } = *op;
-        batch.push(seat.1, status, &Operation { tree, key, kind, value, hash, sequence, fresh });
+        let batch = &mut self.pending[worker];
+        let Op { tree, key, kind, value, sequence } = *op;
+        batch.push(status, &Operation { tree, key, kind, value, hash, sequence, fresh });
         self.operations += 1;
-        if batch.is_full() {
+        if batch.memory() >= self.batch_bytes {
             self.flush(worker)?;
         }
         Ok(())
     }
 
     fn flush(&mut self, worker: usize) -> Result<()> {
-        let pending = &mut self.pending[worker];
-        pending.number += 1;
-        self.sink.send(worker, std::mem::take(&mut pending.batch))?;
-        self.applier.check()
+        (self.send)(worker, std::mem::take(&mut self.pending[worker]))?;
+        self.replay.applier.check()
     }
 
-    fn finish(mut self) -> Result<Replayed> {
+    fn finish(mut self) -> Result<()> {
         for worker in 0..self.pending.len() {
-            self.flush(worker)?;
-        }
-        // Also those that have written nothing: their coordinator asks for them.
-        for &txn in self.survey.prepared.keys() {
-            self.transaction(txn, Lsn::MAX);
-        }
-        self.sink.finish();
-        let mut trees = Vec::with_capacity(self.targets.len());
-        for target in self.targets {
-            if let Some(tree) = target.tree {
-                tree.space().end_replay();
-                tree.add_entries(target.rows);
-                trees.push(tree);
+            if !self.pending[worker].is_empty() {
+                self.flush(worker)?;
             }
         }
-        Ok(Replayed {
-            prepared: self.prepared.into_values().collect(),
-            damaged: HashMap::new(),
-            trees,
-            operations: self.operations,
-        })
+        self.met.iter().for_each(|met| met.target.add_rows(met.rows));
+        // Relaxed: read when all threads have ended.
+        self.replay.operations.fetch_add(self.operations, Ordering::Relaxed);
+        Ok(())
     }
 }

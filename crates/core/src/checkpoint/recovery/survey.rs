@@ -4,6 +4,7 @@ use super::ids::IdMap;
 use crate::catalog::CATALOG_TREE;
 use crate::log::{CounterChange, LogRecord, Lsn, OpKind, Ops};
 use crate::types::{TreeId, TxnId};
+use std::ops::Range;
 
 /// One change to a catalog row, in log order.
 #[derive(Debug)]
@@ -60,11 +61,42 @@ pub struct Survey {
     pub records: u64,
     /// The newest checkpoint that the log knows to have been durable; 0: none.
     pub checkpoint: u64,
+    /// Where the stretches begin that the second pass hands to its threads; the first with the first record.
+    stretches: Vec<Lsn>,
+}
+
+/// A stretch of the log, for one thread at a time, is no shorter, in bytes.
+const STRETCH_BYTES: u64 = 1 << 20;
+
+/// The survey of one segment, by a thread that does not know what was before.
+#[derive(Debug, Default)]
+pub struct SurveyPart {
+    survey: Survey,
+    /// Commits of transactions that have no earlier record in the segment: some may have one before it.
+    committed: Vec<(TxnId, Lsn)>,
+    rolled_back: Vec<TxnId>,
+}
+
+impl SurveyPart {
+    /// Takes the next record of the segment into account.
+    pub fn visit(&mut self, lsn: Lsn, record: LogRecord<'_>) {
+        match record {
+            LogRecord::Commit { txn, .. } if !self.survey.open.contains_key(&txn) => {
+                self.committed.push((txn, lsn));
+            }
+            LogRecord::Rollback { txn } => self.rolled_back.push(txn),
+            _ => {}
+        }
+        self.survey.visit(lsn, record);
+    }
 }
 
 impl Survey {
     /// Takes the next record of the log into account.
     pub fn visit(&mut self, lsn: Lsn, record: LogRecord<'_>) {
+        if self.stretches.last().is_none_or(|&start| lsn - start >= STRETCH_BYTES) {
+            self.stretches.push(lsn);
+        }
         let txn = record.txn();
         self.last_txn = self.last_txn.max(txn);
         self.records += u64::from(!matches!(record, LogRecord::Checkpoint { .. }));
@@ -95,6 +127,42 @@ impl Survey {
             }
             LogRecord::Counter { table, value, change, .. } => self.counter(table, value, change),
         }
+    }
+
+    /// Takes into account what was found in the segment behind.
+    pub fn absorb(&mut self, part: SurveyPart) {
+        let SurveyPart { survey: next, committed, rolled_back } = part;
+        for &txn in &rolled_back {
+            self.open.remove(&txn);
+            self.prepared.remove(&txn);
+        }
+        for (txn, at) in committed {
+            if self.open.remove(&txn).is_some() {
+                self.prepared.remove(&txn);
+                self.committed.insert(txn, at);
+            }
+        }
+        for (txn, at) in next.committed {
+            self.open.remove(&txn);
+            self.prepared.remove(&txn);
+            self.committed.insert(txn, at);
+        }
+        for (txn, first) in next.open {
+            self.open.entry(txn).or_insert(first);
+        }
+        self.prepared.extend(next.prepared);
+        for (txn, voids) in next.voids {
+            self.voids.entry(txn).or_default().extend(voids);
+        }
+        self.catalog.extend(next.catalog);
+        for (table, counter) in next.counters {
+            let change = if counter.set { CounterChange::Set } else { CounterChange::Raise };
+            self.counter(table, counter.value, change);
+        }
+        self.stretches.extend(next.stretches);
+        self.last_txn = self.last_txn.max(next.last_txn);
+        self.records += next.records;
+        self.checkpoint = self.checkpoint.max(next.checkpoint);
     }
 
     fn counter(&mut self, table: TreeId, value: u64, change: CounterChange) {
@@ -135,6 +203,12 @@ impl Survey {
     /// First record of a transaction that has not ended.
     pub fn first_record(&self, txn: TxnId) -> Option<Lsn> {
         self.open.get(&txn).copied()
+    }
+
+    /// The log up to `end`, in stretches that begin with a record.
+    pub fn stretches(&self, end: Lsn) -> Vec<Range<Lsn>> {
+        let ends = self.stretches.iter().skip(1).copied().chain([end]);
+        self.stretches.iter().zip(ends).map(|(&start, end)| start..end).collect()
     }
 
     /// Catalog changes of committed transactions, in log order.

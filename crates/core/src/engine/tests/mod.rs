@@ -11,6 +11,7 @@ mod dictionary;
 mod full_disk;
 mod holes;
 mod many_tables;
+mod replay;
 mod snapshots;
 mod sorting;
 mod stored_values;
@@ -25,7 +26,13 @@ use std::collections::BTreeMap;
 pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub(super) fn options() -> Options {
-    Options { background: false, log_segment_bytes: 1 << 20, cache_bytes: 8 << 20, ..Options::new("/teak") }
+    Options {
+        background: false,
+        recovery_threads: 1,
+        log_segment_bytes: 1 << 20,
+        cache_bytes: 8 << 20,
+        ..Options::new("/teak")
+    }
 }
 
 pub(super) fn open(fs: &SimulatedFileSystem) -> Engine {
