@@ -14,3 +14,5 @@ trap 'rm -rf "$BUILD/limits/short/data"' EXIT
 # Many locks of one transaction: no cost that grows with the square, and memory that is bounded.
 /usr/bin/python3 "$ROOT/tests/limits/locks.py" --check --missing 20000 --rows 100000 \
     --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/short"
+# Few file descriptors: statements are refused, and the engine goes on.
+/usr/bin/python3 "$ROOT/tests/limits/descriptors.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/short"

@@ -24,6 +24,14 @@ pub enum Error {
         /// The file that could not grow.
         path: PathBuf,
     },
+    /// The system has no descriptor, or no memory for one, to open a file. Nothing has been done: it may be tried again.
+    #[error("{path} could not be opened: {cause}; nothing was lost, raise open_files_limit (ulimit -n) or use fewer files")]
+    NoDescriptor {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
     /// Temporary data reached its budget.
     #[error("temporary data in {path} reached its maximum of {maximum} bytes")]
     SpillFull {
@@ -160,11 +168,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an operating system error; a full disk becomes [`Error::DiskFull`].
+    /// Wraps an operating system error; a full disk becomes [`Error::DiskFull`], a lack of descriptors [`Error::NoDescriptor`].
     pub fn io(operation: &'static str, path: impl Into<PathBuf>, cause: &std::io::Error) -> Error {
         let path = path.into();
         match cause.raw_os_error() {
             Some(libc::ENOSPC) | Some(libc::EDQUOT) => Error::DiskFull { path },
+            Some(libc::EMFILE) | Some(libc::ENFILE) => Error::NoDescriptor { path, cause: cause.to_string() },
             _ => Error::Io { operation, path, cause: cause.to_string() },
         }
     }

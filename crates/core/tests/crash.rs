@@ -141,17 +141,21 @@ fn plan_fault(fs: &SimulatedFileSystem, random: &mut Random) -> Option<Fault> {
     let fault = match random.below(20) {
         0..=11 => Fault::PowerCut,
         12..=14 => Fault::Eio,
-        15..=17 => Fault::Enospc,
+        15..=16 => Fault::Enospc,
+        17..=18 => Fault::Emfile,
         _ => return None,
     };
     plan(fs, fault, after);
     Some(fault)
 }
 
-/// A full disk stays full, the others happen once.
+/// A full disk stays full, and in half of the cases there are no descriptors for some time; the others happen once.
 pub fn plan(fs: &SimulatedFileSystem, fault: Fault, after: u64) {
     match fault {
         Fault::Enospc => fs.fail_from(after, fault),
+        // What opens something is one of some ten operations.
+        Fault::Emfile if after % 2 == 0 => fs.fail_from(after / 8, fault),
+        Fault::Emfile => fs.fail_after(after / 8, fault),
         Fault::PowerCut | Fault::Eio => fs.fail_after(after, fault),
     }
 }
@@ -176,7 +180,7 @@ fn check(
 ) -> bool {
     let found = Found::read(engine).or_else(|error| {
         // Reading may need the spill file; nothing is lost by such a failure.
-        if !matches!(error, Error::DiskFull { .. } | Error::Io { .. }) {
+        if !matches!(error, Error::DiskFull { .. } | Error::NoDescriptor { .. } | Error::Io { .. }) {
             return Err(error);
         }
         fs.heal();
@@ -190,7 +194,7 @@ fn check(
     expected.settle(ending, &found);
     let when = format!("after {ending:?}");
     let sound = sound::assert_sound(engine, &when, true).or_else(|error| {
-        if !matches!(error, Error::DiskFull { .. } | Error::Io { .. }) {
+        if !matches!(error, Error::DiskFull { .. } | Error::NoDescriptor { .. } | Error::Io { .. }) {
             return Err(error);
         }
         fs.heal();

@@ -67,6 +67,10 @@ int error_code(teak_status status, THD* thd) {
         /* A note: users look for 1114 (1021 of a commit), not for what strict mode would make of a warning. */
         warn_with_text(thd, HA_ERR_RECORD_FILE_FULL, Sql_condition::WARN_LEVEL_NOTE);
         return HA_ERR_RECORD_FILE_FULL;
+    case TEAK_NO_DESCRIPTOR:
+        /* The server's text for this number says enough for a start: "Too many open files". */
+        warn_with_text(thd, EMFILE, Sql_condition::WARN_LEVEL_NOTE);
+        return EMFILE;
     case TEAK_CORRUPT:
         code = HA_ERR_CRASHED_ON_USAGE;
         log_text();

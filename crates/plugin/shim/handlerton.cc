@@ -74,7 +74,8 @@ int commit(handlerton*, THD* thd, bool all) {
     session->statement_open = false;
     teak_status status = teak_commit(session->handle);
     /* The server only says that there was an error during the commit, and its number. */
-    return status == TEAK_DISK_FULL || status == TEAK_READ_ONLY ? raise_error(status, thd) : error_code(status, thd);
+    bool is_told = status == TEAK_DISK_FULL || status == TEAK_READ_ONLY || status == TEAK_NO_DESCRIPTOR;
+    return is_told ? raise_error(status, thd) : error_code(status, thd);
 }
 
 int rollback(handlerton*, THD* thd, bool all) {

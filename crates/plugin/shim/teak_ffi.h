@@ -82,7 +82,8 @@ typedef enum teak_status {
     TEAK_TABLE_CHANGED = 24,     /* altered after the snapshot (HA_ERR_TABLE_DEF_CHANGED) */
     TEAK_HISTORY_FULL = 25,      /* the write waited in vain for old snapshots to end (HA_ERR_LOCK_WAIT_TIMEOUT) */
     TEAK_UNDECIDED = 26,         /* a prepared transaction has written to the table (HA_ERR_LOCK_WAIT_TIMEOUT) */
-    TEAK_LOCK_MEMORY = 27        /* 1206 HA_ERR_LOCK_TABLE_FULL; the whole transaction must be rolled back */
+    TEAK_LOCK_MEMORY = 27,       /* 1206 HA_ERR_LOCK_TABLE_FULL; the whole transaction must be rolled back */
+    TEAK_NO_DESCRIPTOR = 28      /* too many open files (EMFILE); it may be tried again */
 } teak_status;
 
 /* Copies the text of this thread's last error, zero-terminated and cut to `capacity`; returns its whole length. */

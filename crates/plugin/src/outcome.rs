@@ -35,6 +35,7 @@ pub enum Status {
     HistoryFull = 25,
     Undecided = 26,
     LockMemory = 27,
+    NoDescriptor = 28,
 }
 
 /// Everything but success.
@@ -142,6 +143,7 @@ fn of_error(error: &Error) -> Status {
         Error::HistoryFull { .. } => Status::HistoryFull,
         Error::TableChanged => Status::TableChanged,
         Error::Undecided { .. } => Status::Undecided,
+        Error::NoDescriptor { .. } => Status::NoDescriptor,
         Error::TableExists(_) => Status::Exists,
         Error::NoSuchTable(_) => Status::NoTable,
         Error::NoSuchTree(_) => Status::Misuse,

@@ -3,7 +3,7 @@
 use super::images::{write_trees, Pace, Written};
 use crate::catalog::directory;
 use crate::catalog::{Contained, SystemTrees};
-use crate::file::FileSystem;
+use crate::file::File;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
 use crate::store::{Space, Superblock};
@@ -12,7 +12,6 @@ use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A tree to be written, and its row count as of the capture.
@@ -96,8 +95,8 @@ impl From<Error> for Failure {
 
 /// Writes checkpoints, one at a time.
 pub struct Checkpointer {
-    fs: Arc<dyn FileSystem>,
-    superblock: PathBuf,
+    /// The superblocks' file, open: a checkpoint that is complete but for them must not wait for a descriptor.
+    superblock: Arc<dyn File>,
     log: Arc<Log>,
     clock: Arc<Clock>,
     system: Arc<SystemTrees>,
@@ -142,17 +141,16 @@ impl Touched {
 }
 
 impl Checkpointer {
-    /// Goes on after `newest`, the superblock that the engine was opened with.
+    /// Goes on after `newest`, the superblock that the engine was opened with, in their file.
     pub fn new(
-        fs: Arc<dyn FileSystem>,
-        superblock: PathBuf,
+        superblock: Arc<dyn File>,
         log: Arc<Log>,
         clock: Arc<Clock>,
         system: Arc<SystemTrees>,
         newest: &Superblock,
     ) -> Checkpointer {
         let durable = Mutex::new(newest.checkpoint);
-        Checkpointer { fs, superblock, log, clock, system, engine_id: newest.engine_id, durable }
+        Checkpointer { superblock, log, clock, system, engine_id: newest.engine_id, durable }
     }
 
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt may
@@ -188,7 +186,7 @@ impl Checkpointer {
                 return Err(failure);
             }
         };
-        superblock.write(&*self.fs, &self.superblock).map_err(Failure::fatal)?;
+        superblock.write(&*self.superblock).map_err(Failure::fatal)?;
         *durable = generation;
         // Before anything is overwritten that only older images have, and before anybody commits what relies on this one.
         let noted = self.log.append_decision(LogRecord::Checkpoint { number: generation }.encode());

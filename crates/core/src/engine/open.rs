@@ -16,7 +16,7 @@ use crate::catalog::{
 use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey, SurveyPart};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
-use crate::file::{DiskReserve, FileSystem, ReadOnlyFileSystem};
+use crate::file::{DiskReserve, FileSystem, OpenMode, ReadOnlyFileSystem, SparingFileSystem};
 use crate::lock::LockManager;
 use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
@@ -47,6 +47,8 @@ pub(super) fn superblock_path(dir: &Path) -> PathBuf {
 
 /// Opens the engine in `options.dir`.
 pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shared>> {
+    let sparing = Arc::new(SparingFileSystem::new(fs));
+    let fs: Arc<dyn FileSystem> = sparing.clone();
     let spill = create_spill(&*fs, &options)?;
     let fs: Arc<dyn FileSystem> = match options.force_recovery >= ForceRecovery::ReadOnly {
         true => Arc::new(ReadOnlyFileSystem(fs)),
@@ -54,6 +56,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     };
     let directory_lock = fs.lock_exclusive(&options.dir.join(LOCK))?;
     let files = OpenFiles::new(fs.clone(), options.open_files);
+    sparing.set_idle(Arc::<OpenFiles>::downgrade(&files));
     let superblock_path = superblock_path(&options.dir);
     let superblock = match Superblock::read(&*fs, &superblock_path)? {
         Some(newest) => trusted(newest, &options)?,
@@ -85,20 +88,18 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let reserve =
         Arc::new(DiskReserve::new(fs.clone(), &options.dir.join(RESERVE), options.disk_reserve_bytes));
     log.set_reserve(reserve.clone());
-    if !fs.is_read_only() {
-        // From now on the log may have what the image has not.
-        let opened = Superblock { clean: false, ..superblock };
-        opened.make_durable(&*fs, &superblock_path)?;
-        sync_parent(&*fs, &options.dir)?;
-    }
-    let checkpointer = Checkpointer::new(
-        fs.clone(),
-        superblock_path,
-        log.clone(),
-        clock.clone(),
-        system.clone(),
-        &superblock,
-    );
+    let superblocks = match fs.is_read_only() {
+        true => fs.open(&superblock_path, OpenMode::ReadOnly)?,
+        false => {
+            // From now on the log may have what the image has not.
+            let opened = Superblock { clean: false, ..superblock };
+            let file = opened.make_durable(&*fs, &superblock_path)?;
+            sync_parent(&*fs, &options.dir)?;
+            file
+        }
+    };
+    let checkpointer =
+        Checkpointer::new(superblocks, log.clone(), clock.clone(), system.clone(), &superblock);
     let mut shared = Shared {
         fs,
         files,
@@ -301,7 +302,7 @@ fn create(
         system_map: None,
         clean: true,
     };
-    superblock.write(&**fs, superblock_path)?;
+    superblock.create(&**fs, superblock_path)?;
     sync_parent(&**fs, &options.dir)?;
     Ok(superblock)
 }

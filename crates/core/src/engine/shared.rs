@@ -158,9 +158,11 @@ impl Shared {
         self.progress.wake_all();
     }
 
-    /// A write to the log failed. A full disk leaves the log as it was; anything else ends writing.
+    /// A write to the log failed. A full disk, or a lack of descriptors, leaves the log as it was; anything else ends writing.
     pub(super) fn log_failed(&self, error: &Error) {
-        if !matches!(error, Error::DiskFull { .. } | Error::TooLarge { .. }) {
+        let is_harmless =
+            matches!(error, Error::DiskFull { .. } | Error::NoDescriptor { .. } | Error::TooLarge { .. });
+        if !is_harmless {
             self.fail(&error.to_string());
         }
     }

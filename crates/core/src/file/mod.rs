@@ -6,6 +6,8 @@
 //! - what was written to a file survives a power loss only once [`File::sync`] returned; before that each write may survive
 //!   wholly, partly (whole 512-byte sectors) or not at all, independently of earlier and later ones;
 //! - a name that was created, renamed or removed is durable only once [`FileSystem::sync_dir`] of its directory returned;
+//! - each call that opens something may find no descriptor left ([`Error::NoDescriptor`]), whatever went well before: what must not fail
+//!   for that has its file, or its directory, open already;
 //! - a failed `sync` says nothing about which writes survived, and must not be retried in the hope that they do.
 //!
 //! Files are created with mode 0600 and directories with 0700: they hold the users' data.
@@ -14,6 +16,7 @@ mod read_only;
 mod real;
 mod reserve;
 mod simulated;
+mod sparing;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +29,7 @@ pub use read_only::ReadOnlyFileSystem;
 pub use real::{descriptor_limit, RealFileSystem};
 pub use reserve::DiskReserve;
 pub use simulated::{Fault, SimulatedFileSystem};
+pub use sparing::{IdleFiles, SparingFileSystem};
 
 /// How [`FileSystem::open`] treats a file that does or does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +59,12 @@ pub trait FileSystem: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Removes the name of a file. Open files stay readable.
     fn remove(&self, path: &Path) -> Result<()>;
+    /// Opens a directory, for its syncs.
+    fn open_dir(&self, dir: &Path) -> Result<Arc<dyn Directory>>;
     /// Makes creations, renames and removals in `dir` durable.
-    fn sync_dir(&self, dir: &Path) -> Result<()>;
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.open_dir(dir)?.sync()
+    }
     /// Takes the exclusive lock on the file at `path` (created if missing) until the result is dropped or the process dies;
     /// [`Error::InUse`] if another holder has it.
     fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
@@ -64,6 +72,12 @@ pub trait FileSystem: Send + Sync {
     fn is_read_only(&self) -> bool {
         false
     }
+}
+
+/// An open directory. All methods may be called from any number of threads.
+pub trait Directory: Send + Sync {
+    /// Makes creations, renames and removals in it durable.
+    fn sync(&self) -> Result<()>;
 }
 
 /// An open file. All methods may be called from any number of threads.
@@ -100,4 +114,11 @@ pub trait File: Send + Sync {
     fn allocated_bytes(&self) -> Result<u64>;
     /// The path under which it was opened.
     fn path(&self) -> &Path;
+    /// Whether its descriptor is among the last quarter of those that the process may have. The system gives out the least number that is free, so most
+    /// were taken when it was opened.
+    fn is_among_last(&self) -> bool {
+        false
+    }
+    /// The same open file after it was renamed, under the name that errors are to tell.
+    fn renamed(&self, path: &Path) -> Arc<dyn File>;
 }

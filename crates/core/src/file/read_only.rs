@@ -3,11 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{File, FileSystem, OpenMode};
+use super::{Directory, File, FileSystem, OpenMode};
 use crate::{Error, Result};
 
 /// Opens every file for reading and refuses what would change anything. To sync a directory is no error: there is nothing to sync.
 pub struct ReadOnlyFileSystem(pub Arc<dyn FileSystem>);
+
+/// A directory in which there is nothing to sync.
+struct Unchanged;
+
+impl Directory for Unchanged {
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}
 
 fn refused<T>(operation: &str, path: &Path) -> Result<T> {
     Err(Error::ReadOnly(format!("the files are opened for reading: no {operation} of {}", path.display())))
@@ -45,8 +54,8 @@ impl FileSystem for ReadOnlyFileSystem {
         refused("removal", path)
     }
 
-    fn sync_dir(&self, _dir: &Path) -> Result<()> {
-        Ok(())
+    fn open_dir(&self, _dir: &Path) -> Result<Arc<dyn Directory>> {
+        Ok(Arc::new(Unchanged))
     }
 
     fn is_read_only(&self) -> bool {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{File, FileSystem, OpenMode};
+use super::{Directory, File, FileSystem, OpenMode};
 use crate::{Error, Result};
 
 /// Files of the operating system.
@@ -25,8 +25,25 @@ pub fn descriptor_limit() -> u64 {
 }
 
 struct RealFile {
-    file: std::fs::File,
+    file: Arc<std::fs::File>,
     path: PathBuf,
+}
+
+impl RealFile {
+    fn new(file: std::fs::File, path: &Path) -> Arc<RealFile> {
+        Arc::new(RealFile { file: Arc::new(file), path: path.to_owned() })
+    }
+}
+
+struct RealDirectory {
+    dir: std::fs::File,
+    path: PathBuf,
+}
+
+impl Directory for RealDirectory {
+    fn sync(&self) -> Result<()> {
+        self.dir.sync_all().map_err(|e| Error::io("sync directory", &self.path, &e))
+    }
 }
 
 /// Holds the descriptor whose closing ends the flock.
@@ -43,6 +60,14 @@ fn options(mode: OpenMode) -> OpenOptions {
         OpenMode::ReadOnly => &mut options,
     };
     options
+}
+
+/// What a call says that was to give a descriptor: the kernel may also have no memory for one.
+fn not_opened(operation: &'static str, path: &Path, cause: &io::Error) -> Error {
+    match cause.raw_os_error() {
+        Some(libc::ENOMEM) => Error::NoDescriptor { path: path.to_owned(), cause: cause.to_string() },
+        _ => Error::io(operation, path, cause),
+    }
 }
 
 /// Names that are tried for a file that is to have none, where the file system cannot do without.
@@ -63,8 +88,8 @@ fn created_and_removed(path: &Path) -> io::Result<std::fs::File> {
 
 impl FileSystem for RealFileSystem {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = options(mode).open(path).map_err(|e| Error::io("open", path, &e))?;
-        Ok(Arc::new(RealFile { file, path: path.to_owned() }))
+        let file = options(mode).open(path).map_err(|e| not_opened("open", path, &e))?;
+        Ok(RealFile::new(file, path))
     }
 
     fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>> {
@@ -78,8 +103,8 @@ impl FileSystem for RealFileSystem {
             }
             other => other,
         };
-        let file = file.map_err(|e| Error::io("create", path, &e))?;
-        Ok(Arc::new(RealFile { file, path: path.to_owned() }))
+        let file = file.map_err(|e| not_opened("create", path, &e))?;
+        Ok(RealFile::new(file, path))
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {
@@ -90,7 +115,7 @@ impl FileSystem for RealFileSystem {
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        let failed = |e: io::Error| Error::io("list", dir, &e);
+        let failed = |e: io::Error| not_opened("list", dir, &e);
         let mut names = Vec::new();
         for entry in std::fs::read_dir(dir).map_err(failed)? {
             // A name that is not UTF-8 is none of ours.
@@ -114,13 +139,13 @@ impl FileSystem for RealFileSystem {
         std::fs::remove_file(path).map_err(|e| Error::io("remove", path, &e))
     }
 
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let failed = |e: io::Error| Error::io("sync directory", dir, &e);
-        std::fs::File::open(dir).map_err(failed)?.sync_all().map_err(failed)
+    fn open_dir(&self, path: &Path) -> Result<Arc<dyn Directory>> {
+        let dir = std::fs::File::open(path).map_err(|e| not_opened("open directory", path, &e))?;
+        Ok(Arc::new(RealDirectory { dir, path: path.to_owned() }))
     }
 
     fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        let file = options(OpenMode::Create).open(path).map_err(|e| Error::io("open", path, &e))?;
+        let file = options(OpenMode::Create).open(path).map_err(|e| not_opened("open", path, &e))?;
         loop {
             // SAFETY: the descriptor is open for as long as `file` lives; flock touches no memory of ours.
             if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
@@ -193,6 +218,15 @@ impl File for RealFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn is_among_last(&self) -> bool {
+        let limit = descriptor_limit();
+        u64::try_from(self.file.as_raw_fd()).is_ok_and(|number| number >= limit - limit / 4)
+    }
+
+    fn renamed(&self, path: &Path) -> Arc<dyn File> {
+        Arc::new(RealFile { file: self.file.clone(), path: path.to_owned() })
     }
 }
 

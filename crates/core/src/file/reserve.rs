@@ -25,7 +25,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{File, FileSystem, OpenMode};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Bytes written at a time.
 const PIECE: usize = 1 << 20;
@@ -81,10 +81,15 @@ impl DiskReserve {
             return false;
         }
         let _file = self.file.lock();
+        let file = match self.fs.open(&self.path, OpenMode::Existing) {
+            // It has its space still, for the next attempt.
+            Err(Error::NoDescriptor { .. }) => return false,
+            file => file,
+        };
         // Relaxed: see `is_spent`.
         self.spent.store(true, Ordering::Relaxed);
         let cut = || -> Result<bool> {
-            let file = self.fs.open(&self.path, OpenMode::Existing)?;
+            let file = file?;
             let length = file.len()?;
             let kept = kept(length);
             if kept < length {
@@ -137,7 +142,6 @@ impl DiskReserve {
 mod tests {
     use super::super::{Fault, SimulatedFileSystem};
     use super::*;
-    use crate::Error;
 
     fn reserve(fs: &SimulatedFileSystem, bytes: u64) -> DiskReserve {
         fs.create_dir(Path::new("/d")).unwrap();

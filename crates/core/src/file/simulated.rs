@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{File, FileSystem, OpenMode};
+use super::{Directory, File, FileSystem, OpenMode};
 use crate::{Error, Result};
 use content::{Change, Content};
 
@@ -28,6 +28,8 @@ pub enum Fault {
     Eio,
     /// No space left: hits the first operation that needs space. A write is done in part.
     Enospc,
+    /// No descriptor left: hits what opens something, and nothing else counts as an operation of the plan.
+    Emfile,
     /// The power goes while the operation is under way; from then on everything fails until [`SimulatedFileSystem::crash`].
     PowerCut,
 }
@@ -201,7 +203,9 @@ impl State {
     ) -> Result<Option<(Fault, Error)>> {
         self.check_power(operation, path)?;
         self.operations += 1;
-        let Some(plan) = &mut self.plan else { return Ok(None) };
+        let Some(plan) = self.plan.as_mut().filter(|plan| plan.fault != Fault::Emfile) else {
+            return Ok(None);
+        };
         if plan.after > 0 {
             plan.after -= 1;
             return Ok(None);
@@ -215,7 +219,7 @@ impl State {
         }
         self.struck = true;
         let error = match fault {
-            Fault::Eio => io_error(operation, path, "simulated I/O error"),
+            Fault::Eio | Fault::Emfile => io_error(operation, path, "simulated I/O error"),
             Fault::Enospc => Error::DiskFull { path: path.to_owned() },
             Fault::PowerCut => {
                 self.power_off = true;
@@ -223,6 +227,21 @@ impl State {
             }
         };
         Ok(Some((fault, error)))
+    }
+
+    /// Before something is opened, if it is there or can be created.
+    fn take_descriptor(&mut self, operation: &'static str, path: &Path) -> Result<()> {
+        self.check_power(operation, path)?;
+        let Some(plan) = self.plan.as_mut().filter(|plan| plan.fault == Fault::Emfile) else { return Ok(()) };
+        if plan.after > 0 {
+            plan.after -= 1;
+            return Ok(());
+        }
+        if !plan.sticky {
+            self.plan = None;
+        }
+        self.struck = true;
+        Err(Error::NoDescriptor { path: path.to_owned(), cause: "no descriptor is left".into() })
     }
 
     /// An operation on names: not done when it fails, except that a power cut leaves it undecided.
@@ -393,7 +412,7 @@ impl SimulatedFileSystem {
 impl FileSystem for SimulatedFileSystem {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut state = self.lock();
-        state.check_power("open", path)?;
+        state.take_descriptor("open", path)?;
         if mode == OpenMode::Create && !state.names.contains_key(path) {
             state.require_directory("open", parent(path))?;
             let inode = state.next_inode;
@@ -412,6 +431,7 @@ impl FileSystem for SimulatedFileSystem {
 
     fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>> {
         let mut state = self.lock();
+        state.take_descriptor("create", path)?;
         state.require_directory("create", parent(path))?;
         if let Some((_, error)) = state.operation("create", path, Needs::Space)? {
             return Err(error);
@@ -445,8 +465,8 @@ impl FileSystem for SimulatedFileSystem {
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        let state = self.lock();
-        state.check_power("list", dir)?;
+        let mut state = self.lock();
+        state.take_descriptor("list", dir)?;
         state.require_directory("list", dir)?;
         let inside = state.names.keys().filter(|path| parent(path) == dir);
         Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
@@ -472,22 +492,11 @@ impl FileSystem for SimulatedFileSystem {
         state.change_name("remove", NameChange::Remove(path.to_owned()), Needs::Nothing)
     }
 
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        state.require_directory("sync directory", dir)?;
-        if let Some((_, error)) = state.operation("sync directory", dir, Needs::Nothing)? {
-            return Err(error);
-        }
-        let durable = &mut state.durable_names;
-        state.unsynced_names.retain(|change| {
-            let inside = change.directory() == dir;
-            if inside {
-                change.apply(durable);
-            }
-            !inside
-        });
-        Ok(())
+    fn open_dir(&self, dir: &Path) -> Result<Arc<dyn Directory>> {
+        let mut state = self.lock();
+        state.take_descriptor("open directory", dir)?;
+        state.require_directory("open directory", dir)?;
+        Ok(Arc::new(SimulatedDirectory { state: self.state.clone(), path: dir.to_owned() }))
     }
 
     fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
@@ -496,6 +505,30 @@ impl FileSystem for SimulatedFileSystem {
             return Err(Error::InUse { path: path.to_owned() });
         }
         Ok(Box::new(SimulatedLock { state: self.state.clone(), path: path.to_owned() }))
+    }
+}
+
+struct SimulatedDirectory {
+    state: Arc<Mutex<State>>,
+    path: PathBuf,
+}
+
+impl Directory for SimulatedDirectory {
+    fn sync(&self) -> Result<()> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        if let Some((_, error)) = state.operation("sync directory", &self.path, Needs::Nothing)? {
+            return Err(error);
+        }
+        let durable = &mut state.durable_names;
+        state.unsynced_names.retain(|change| {
+            let inside = change.directory() == self.path;
+            if inside {
+                change.apply(durable);
+            }
+            !inside
+        });
+        Ok(())
     }
 }
 
@@ -622,5 +655,10 @@ impl File for SimulatedFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn renamed(&self, path: &Path) -> Arc<dyn File> {
+        let (state, inode, writable) = (self.state.clone(), self.inode, self.writable);
+        Arc::new(SimulatedFile { state, inode, path: path.to_owned(), writable })
     }
 }

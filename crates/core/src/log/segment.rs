@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use twox_hash::XxHash3_64;
 
 use super::Lsn;
-use crate::file::{File, FileSystem, OpenMode};
+use crate::file::{self, File, FileSystem, OpenMode};
 use crate::{Error, Result};
 
 /// Where the first frame of a segment begins; a page of its own, so that writing frames never rewrites the header.
@@ -193,6 +193,8 @@ pub(super) fn list_segments(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<Lsn>>
 pub(super) struct Directory {
     pub fs: Arc<dyn FileSystem>,
     pub path: PathBuf,
+    /// Open, since a segment that has its name must not wait for a descriptor to become durable.
+    dir: Arc<dyn file::Directory>,
     pub segment_bytes: u64,
     names: Mutex<Names>,
 }
@@ -207,8 +209,9 @@ struct Names {
 impl Directory {
     /// Lists the directory and clears away what an interrupted start or release left.
     pub(super) fn open(fs: Arc<dyn FileSystem>, path: &Path, segment_bytes: u64) -> Result<Directory> {
+        let dir = fs.open_dir(path)?;
         // What the list shows must not be undone by a later power loss.
-        fs.sync_dir(path)?;
+        dir.sync()?;
         let live = list_segments(&*fs, path)?;
         let mut spares = Vec::new();
         for name in fs.list(path)? {
@@ -220,14 +223,15 @@ impl Directory {
             }
         }
         let names = Mutex::new(Names { live, spares });
-        Ok(Directory { fs, path: path.to_owned(), segment_bytes, names })
+        Ok(Directory { fs, path: path.to_owned(), dir, segment_bytes, names })
     }
 
     /// Lists the directory and leaves it as it is.
     pub(super) fn look_at(fs: Arc<dyn FileSystem>, path: &Path, segment_bytes: u64) -> Result<Directory> {
         let live = list_segments(&*fs, path)?;
         let names = Mutex::new(Names { live, spares: Vec::new() });
-        Ok(Directory { fs, path: path.to_owned(), segment_bytes, names })
+        let dir = fs.open_dir(path)?;
+        Ok(Directory { fs, path: path.to_owned(), dir, segment_bytes, names })
     }
 
     /// Makes a file the segment that starts at `start`, replacing one of that name. Everything before `start` must be synced.
@@ -238,33 +242,40 @@ impl Directory {
         let from = spare.unwrap_or_else(|| self.path.join(UNNAMED));
         let to = segment_path(&self.path, start);
         let id = random_id();
-        if let Err(error) = self.write_header(&from, recycled, start, id) {
-            // It has no segment's name: whether this succeeds is of no consequence.
-            let _ = self.fs.remove(&from);
-            return Err(Failure::Clean(error));
-        }
+        let file = match self.write_header(&from, recycled, start, id) {
+            Ok(file) => file,
+            Err(error @ Error::NoDescriptor { .. }) if recycled => {
+                self.names.lock().spares.push(from);
+                return Err(Failure::Clean(error));
+            }
+            Err(error) => {
+                // It has no segment's name: whether this succeeds is of no consequence.
+                let _ = self.fs.remove(&from);
+                return Err(Failure::Clean(error));
+            }
+        };
         match self.fs.rename(&from, &to) {
             Err(error @ Error::DiskFull { .. }) => return Err(Failure::Clean(error)),
             Err(error) => return Err(Failure::Fatal(error)),
             Ok(()) => {}
         }
-        self.fs.sync_dir(&self.path).map_err(Failure::Fatal)?;
-        // Opened again by its new name, which errors are to tell.
-        let file = self.fs.open(&to, OpenMode::Existing).map_err(Failure::Fatal)?;
+        self.dir.sync().map_err(Failure::Fatal)?;
         let mut names = self.names.lock();
         if names.live.last() != Some(&start) {
             names.live.push(start);
         }
-        Ok(Segment { file, start, id })
+        Ok(Segment { file: file.renamed(&to), start, id })
     }
 
-    fn write_header(&self, path: &Path, recycled: bool, start: Lsn, id: u64) -> Result<()> {
+    /// The only thing here that needs a descriptor, and the first that is done.
+    fn write_header(&self, path: &Path, recycled: bool, start: Lsn, id: u64) -> Result<Arc<dyn File>> {
         let file = self.fs.open(path, OpenMode::Create)?;
         if !recycled {
             file.set_len(0)?;
         }
         file.write_at(0, &encode_header(start, id))?;
-        file.sync()
+        file.sync()?;
+        Ok(file)
     }
 
     /// Recycles or removes the segments that end at or before `lsn`, except the newest, so that there are at most
@@ -288,7 +299,7 @@ impl Directory {
             }
         }
         // A spare must not get its old name back after it was rewritten.
-        self.fs.sync_dir(&self.path)?;
+        self.dir.sync()?;
         self.names.lock().spares.append(&mut spares);
         Ok(())
     }

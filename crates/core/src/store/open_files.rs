@@ -6,6 +6,8 @@
 //!   is therefore not closed. So that these cannot use up the bound, a writer syncs the oldest of them when they are more than half
 //!   of it. A failed sync is remembered, whoever called it: each later [`TableFile::sync`] fails too, as the kernel tells it only once.
 //! * A file that is about to lose its name is first told to [`TableFile::keep_open`]. It no longer counts for the bound.
+//! * The bound is what is left to table files when the others of the process take little. When they take more, which the number of a new descriptor
+//!   tells, or all ([`IdleFiles`]), half of the files are closed, again and again if need be.
 //! * Reads of an open file take no lock: an atomic load, and a store of the stamp of last use if some file was opened since.
 //!   Who uses a file while it is closed keeps its descriptor to the end of the call; there may be as many more as there are such calls.
 //!
@@ -18,8 +20,11 @@ use std::sync::{Arc, Weak};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
-use crate::file::{File, FileSystem, OpenMode};
+use crate::file::{File, FileSystem, IdleFiles, OpenMode};
 use crate::{Error, Result};
+
+/// So many files are kept open beside others of the process that take most descriptors: with less nothing could be done.
+const FEW: usize = 4;
 
 /// The open table files of one engine.
 pub struct OpenFiles {
@@ -64,23 +69,16 @@ impl OpenFiles {
             open.retain(|file| file.strong_count() > 0);
         }
         open.push(Arc::downgrade(file));
-        if open.len() <= self.maximum {
+        let is_last = file.open.load().as_ref().is_some_and(|file| file.is_among_last());
+        if open.len() <= self.maximum && !is_last {
             return;
         }
-        let files =
-            by_age(open.drain(..).filter_map(|file| file.upgrade()).filter(|file| !file.state.lock().kept));
-        let mut excess = match files.len() > self.maximum {
-            true => files.len() - self.maximum + self.slack(),
+        close_oldest(&mut open, &mut closed, |files| match files > self.maximum {
+            true => files - self.maximum + self.slack(),
             false => 0,
-        };
-        for file in &files {
-            match (excess > 0).then(|| file.close()).flatten() {
-                Some(descriptor) => {
-                    closed.push(descriptor);
-                    excess -= 1;
-                }
-                None => open.push(Arc::downgrade(file)),
-            }
+        });
+        if is_last && open.len() > FEW {
+            close_oldest(&mut open, &mut closed, |files| files / 2);
         }
         // The descriptors go after the mutex: closing may take its time.
         drop(open);
@@ -99,6 +97,35 @@ impl OpenFiles {
                 // A file that others are writing to, or whose sync failed, is not chosen again: this ends.
                 let _ = file.sync();
             }
+        }
+    }
+}
+
+impl IdleFiles for OpenFiles {
+    /// Half of them: others of the process need descriptors, too, and one at a time would be little help.
+    fn close_idle(&self) -> bool {
+        let mut closed = Vec::new();
+        close_oldest(&mut self.open.lock(), &mut closed, |files| files.div_ceil(2));
+        !closed.is_empty()
+    }
+}
+
+/// Takes the descriptors of the least recently used files to `closed`, as many as `number` says of the number of files, as far as they can be closed.
+fn close_oldest(
+    open: &mut Vec<Weak<TableFile>>,
+    closed: &mut Vec<Arc<Arc<dyn File>>>,
+    number: impl FnOnce(usize) -> usize,
+) {
+    let files = open.drain(..).filter_map(|file| file.upgrade()).filter(|file| !file.state.lock().kept);
+    let files = by_age(files);
+    let mut left = number(files.len());
+    for file in &files {
+        match (left > 0).then(|| file.close()).flatten() {
+            Some(descriptor) => {
+                closed.push(descriptor);
+                left -= 1;
+            }
+            None => open.push(Arc::downgrade(file)),
         }
     }
 }

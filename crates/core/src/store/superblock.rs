@@ -20,6 +20,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{checksum, fixed, u32_at, u64_at, BlockAddress, TreeRoot};
 use crate::file::{File, FileSystem, OpenMode};
@@ -98,12 +99,7 @@ impl Superblock {
         if !fs.exists(path)? {
             return Ok(None);
         }
-        let file = fs.open(path, OpenMode::ReadOnly)?;
-        let mut slots = Vec::with_capacity(2);
-        for slot in 0..2 {
-            slots.push([read_copy(&*file, slot, 0)?, read_copy(&*file, slot, 1)?]);
-        }
-        Newest::among(&slots, path).map(Some)
+        Newest::read(&*fs.open(path, OpenMode::ReadOnly)?).map(Some)
     }
 
     /// The newest superblock in the file at `path`, if it is certain that it is; `None` if there is no file.
@@ -115,39 +111,52 @@ impl Superblock {
     }
 
     /// Makes the superblock that [`Superblock::read`] found durable, in both copies, with its file's name; `self` may differ from it in `clean`.
+    /// Returns the file, for those that follow.
+    ///
     /// To be called before anything relies on it: a process that died between writing and syncing it, or whose sync failed, leaves a
     /// superblock that everybody can read but the disk does not have, and the kernel may never write it. If this is interrupted, one copy is
     /// intact, or what it was the successor of.
-    pub fn make_durable(&self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
+    pub fn make_durable(&self, fs: &dyn FileSystem, path: &Path) -> Result<Arc<dyn File>> {
         let file = fs.open(path, OpenMode::Existing)?;
         // A file of an earlier version has no room for second copies.
         if file.len()? < FILE_BYTES {
             file.set_len(FILE_BYTES)?;
         }
         self.write_copies(&*file)?;
+        path.parent().map_or(Ok(()), |dir| fs.sync_dir(dir))?;
+        Ok(file)
+    }
+
+    /// Makes the file, with this as the first superblock, durably.
+    pub fn create(&self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
+        let new = path.with_extension("super.new");
+        let file = fs.open(&new, OpenMode::Create)?;
+        file.set_len(0)?;
+        file.set_len(FILE_BYTES)?;
+        self.write_copies(&*file)?;
+        fs.rename(&new, path)?;
         path.parent().map_or(Ok(()), |dir| fs.sync_dir(dir))
     }
 
-    /// Writes and syncs this superblock, creating the file if there is none.
+    /// Writes and syncs this superblock, which follows the newest in `file`. Opens nothing: whoever gets here has written all else.
     ///
     /// After an error from the write or the sync the superblock may or may not be durable: the caller must stop writing, and
     /// both images must stay intact.
-    pub fn write(&self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
-        match Superblock::read(fs, path)?.map(|newest| newest.superblock) {
-            Some(newest) if newest.checkpoint.checked_add(1) != Some(self.checkpoint) => {
-                let detail = format!("checkpoint {} cannot follow {}", self.checkpoint, newest.checkpoint);
-                Err(Error::corrupt(path, offset_of(self.checkpoint % 2, 0), detail))
-            }
-            Some(_) => self.write_copies(&*fs.open(path, OpenMode::Existing)?),
-            None => {
-                let new = path.with_extension("super.new");
-                let file = fs.open(&new, OpenMode::Create)?;
-                file.set_len(0)?;
-                file.set_len(FILE_BYTES)?;
-                self.write_copies(&*file)?;
-                fs.rename(&new, path)?;
-                path.parent().map_or(Ok(()), |dir| fs.sync_dir(dir))
-            }
+    pub fn write(&self, file: &dyn File) -> Result<()> {
+        let newest = Newest::read(file)?.superblock.checkpoint;
+        if newest.checked_add(1) != Some(self.checkpoint) {
+            let detail = format!("checkpoint {} cannot follow {newest}", self.checkpoint);
+            return Err(Error::corrupt(file.path(), offset_of(self.checkpoint % 2, 0), detail));
+        }
+        self.write_copies(file)
+    }
+
+    /// [`Superblock::write`] to a file that is open only for that, or [`Superblock::create`].
+    #[cfg(test)]
+    pub(super) fn write_next(&self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
+        match fs.exists(path)? {
+            true => self.write(&*fs.open(path, OpenMode::Existing)?),
+            false => self.create(fs, path),
         }
     }
 
@@ -275,6 +284,14 @@ pub struct Newest {
 }
 
 impl Newest {
+    fn read(file: &dyn File) -> Result<Newest> {
+        let mut slots = Vec::with_capacity(2);
+        for slot in 0..2 {
+            slots.push([read_copy(file, slot, 0)?, read_copy(file, slot, 1)?]);
+        }
+        Newest::among(&slots, file.path())
+    }
+
     fn among(slots: &[[Found; 2]], path: &Path) -> Result<Newest> {
         let intact = || slots.iter().flatten().filter_map(Found::intact);
         let Some(newest) = intact().max_by_key(|found| found.checkpoint) else {
@@ -389,7 +406,7 @@ mod tests {
     fn file_with(dir: &TestDir, checkpoints: u64) -> PathBuf {
         let path = dir.0.join("teak.super");
         for checkpoint in 1..=checkpoints {
-            superblock(checkpoint).write(&FS, &path).unwrap();
+            superblock(checkpoint).write_next(&FS, &path).unwrap();
         }
         path
     }
@@ -400,7 +417,7 @@ mod tests {
         let path = dir.0.join("teak.super");
         assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), None);
         for checkpoint in 1..10 {
-            superblock(checkpoint).write(&FS, &path).unwrap();
+            superblock(checkpoint).write_next(&FS, &path).unwrap();
             assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(superblock(checkpoint)));
         }
         assert_ne!(Superblock::new_engine_id(), Superblock::new_engine_id());
@@ -411,7 +428,7 @@ mod tests {
         let dir = TestDir::new();
         let path = file_with(&dir, 4);
         for checkpoint in [2, 3, 4, 6] {
-            assert!(superblock(checkpoint).write(&FS, &path).is_err());
+            assert!(superblock(checkpoint).write_next(&FS, &path).is_err());
         }
         assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(superblock(4)));
     }
@@ -456,7 +473,7 @@ mod tests {
             flip(&path, offset_of(1, 0));
             flip(&path, offset_of(1, 1));
             assert!(matches!(Superblock::read(&FS, &path), Err(Error::Corrupt { .. })));
-            assert!(superblock(5).write(&FS, &path).is_err());
+            assert!(superblock(5).write_next(&FS, &path).is_err());
         }
     }
 
@@ -476,7 +493,7 @@ mod tests {
         let fs = SimulatedFileSystem::new(1);
         fs.create_dir(Path::new("/d")).unwrap();
         let path = Path::new("/d/teak.super");
-        (1..=4).for_each(|checkpoint| superblock(checkpoint).write(&fs, path).unwrap());
+        (1..=4).for_each(|checkpoint| superblock(checkpoint).write_next(&fs, path).unwrap());
         fs.break_sectors(path, 512..1024);
         let newest = Superblock::read(&fs, path).unwrap().unwrap();
         assert!(newest.superblock.checkpoint == 4 && newest.doubt.is_none());
@@ -512,9 +529,10 @@ mod tests {
             fs.create_dir(Path::new("/d")).unwrap();
             fs.sync_dir(Path::new("/")).unwrap();
             let path = Path::new("/d/teak.super");
-            superblock(1).write(&fs, path).unwrap();
+            superblock(1).write_next(&fs, path).unwrap();
             fs.fail_after(cut, Fault::PowerCut);
-            let written = (2..=9).take_while(|&checkpoint| superblock(checkpoint).write(&fs, path).is_ok());
+            let written =
+                (2..=9).take_while(|&checkpoint| superblock(checkpoint).write_next(&fs, path).is_ok());
             let last = 1 + written.count() as u64;
             let fs = fs.crash();
             let newest = Superblock::read(&fs, path).unwrap().unwrap();
@@ -536,8 +554,8 @@ mod tests {
         flip(&path, 40);
         let newest = Superblock::read_newest(&FS, &path).unwrap().unwrap();
         newest.make_durable(&FS, &path).unwrap();
-        superblock(5).write(&FS, &path).unwrap();
-        superblock(6).write(&FS, &path).unwrap();
+        superblock(5).write_next(&FS, &path).unwrap();
+        superblock(6).write_next(&FS, &path).unwrap();
         flip(&path, 40);
         assert_eq!(found(&path), (6, 1, false));
     }
@@ -547,12 +565,12 @@ mod tests {
         let dir = TestDir::new();
         let path = file_with(&dir, 3);
         let old = Superblock { version: 2, ..superblock(4) };
-        old.write(&FS, &path).unwrap();
+        old.write_next(&FS, &path).unwrap();
         assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(old));
-        Superblock { version: 9, ..superblock(5) }.write(&FS, &path).unwrap();
+        Superblock { version: 9, ..superblock(5) }.write_next(&FS, &path).unwrap();
         let error = Superblock::read_newest(&FS, &path).unwrap_err();
         assert!(matches!(error, Error::UnknownVersion { found: 9, supported: Superblock::VERSION, .. }));
-        assert!(superblock(6).write(&FS, &path).is_err());
+        assert!(superblock(6).write_next(&FS, &path).is_err());
     }
 
     #[test]

@@ -522,7 +522,7 @@ fn checkpoints_until_power_cut(fs: &SimulatedFileSystem, images: &mut Vec<Vec<Bl
             system_map: Some(map),
             clean: false,
         };
-        superblock.write(fs, Path::new("/e/teak.super"))?;
+        superblock.write_next(fs, Path::new("/e/teak.super"))?;
         space.durable(generation);
         space.trim()?;
         space.punch_holes(0, 5, &|| false)?;

@@ -39,6 +39,11 @@ enum Step {
     Failed(Error),
 }
 
+/// Whether all is as before when it is over.
+fn passes(fault: Fault) -> bool {
+    matches!(fault, Fault::Enospc | Fault::Emfile)
+}
+
 /// Turns an error of the engine into the end of a step.
 macro_rules! attempt {
     ($result:expr) => {
@@ -98,7 +103,7 @@ impl<'a> Session<'a> {
         for step in 0..steps {
             if let Step::Failed(error) = self.step() {
                 self.failed(error);
-                if self.fault.is_some_and(|fault| fault != Fault::Enospc) && self.errors >= ERRORS {
+                if self.fault.is_some_and(|fault| !passes(fault)) && self.errors >= ERRORS {
                     return (false, self.open);
                 }
             }
@@ -112,7 +117,7 @@ impl<'a> Session<'a> {
             }
         }
         // One that nobody was told of, because the work went on without what failed, is for the next checkpoint to meet.
-        let harmless = self.fault.is_none_or(|fault| fault == Fault::Enospc);
+        let harmless = self.fault.is_none_or(passes);
         (harmless || (self.errors == 0 && !self.fs.has_struck()), self.open)
     }
 
@@ -129,11 +134,12 @@ impl<'a> Session<'a> {
             (Error::DiskFull { .. }, Some(Fault::Enospc)) => {}
             // The oldest gives way with the next write that looks, when there may be space again.
             (Error::SnapshotTooOld { .. }, _) if self.had_no_space => {}
+            (Error::NoDescriptor { .. }, Some(Fault::Emfile)) => {}
             (Error::Io { .. } | Error::ReadOnly(_), Some(Fault::PowerCut | Fault::Eio)) => {}
             _ => panic!("{error} with {:?}", self.fault),
         }
-        if self.fault == Some(Fault::Enospc) && self.errors == ERRORS {
-            // Space again: nothing may fail from now on.
+        if self.fault.is_some_and(passes) && self.errors == ERRORS {
+            // Space again, or descriptors: nothing may fail from now on.
             self.fs.heal();
             self.fault = None;
         }

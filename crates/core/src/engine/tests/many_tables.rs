@@ -3,7 +3,7 @@
 use super::ddl::no_orphans;
 use super::*;
 use crate::checkpoint::Pace;
-use crate::file::{Fault, File, FileSystem, OpenMode};
+use crate::file::{Directory, Fault, File, FileSystem, OpenMode};
 use crate::Error;
 use parking_lot::{Condvar, Mutex};
 use std::path::{Path, PathBuf};
@@ -90,8 +90,8 @@ impl FileSystem for Gated {
     fn remove(&self, path: &Path) -> Result<()> {
         self.fs.remove(path)
     }
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.fs.sync_dir(dir)
+    fn open_dir(&self, dir: &Path) -> Result<Arc<dyn Directory>> {
+        self.fs.open_dir(dir)
     }
     fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         self.fs.lock_exclusive(path)
@@ -125,6 +125,9 @@ impl File for GatedFile {
     }
     fn path(&self) -> &Path {
         self.file.path()
+    }
+    fn renamed(&self, path: &Path) -> Arc<dyn File> {
+        Arc::new(GatedFile { file: self.file.renamed(path), gate: self.gate.clone() })
     }
 }
 

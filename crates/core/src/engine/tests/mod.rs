@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod ddl;
 mod definitions;
+mod descriptors;
 mod dictionary;
 mod full_disk;
 mod holes;

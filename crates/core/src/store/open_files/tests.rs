@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use super::super::{Extent, Space};
 use super::*;
-use crate::file::{Fault, SimulatedFileSystem};
+use crate::file::{Directory, Fault, SimulatedFileSystem};
 use crate::Compression;
 
 /// Counts descriptors, and those that were closed with writes that no sync has covered.
@@ -21,10 +21,13 @@ struct Counts {
 struct Watched {
     fs: SimulatedFileSystem,
     counts: Arc<Counts>,
+    /// Beside so many open files others have the rest of the first three quarters.
+    room: Arc<AtomicUsize>,
 }
 
 struct WatchedFile {
     file: Arc<dyn File>,
+    is_among_last: bool,
     counts: Arc<Counts>,
     written: AtomicU64,
     synced: AtomicU64,
@@ -69,6 +72,12 @@ impl File for WatchedFile {
     fn path(&self) -> &Path {
         self.file.path()
     }
+    fn is_among_last(&self) -> bool {
+        self.is_among_last
+    }
+    fn renamed(&self, path: &Path) -> Arc<dyn File> {
+        self.file.renamed(path)
+    }
 }
 
 impl FileSystem for Watched {
@@ -78,7 +87,8 @@ impl FileSystem for Watched {
         self.counts.most.fetch_max(open, SeqCst);
         *self.counts.opened.lock().entry(path.to_path_buf()).or_default() += 1;
         let (written, synced) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Arc::new(WatchedFile { file, counts: self.counts.clone(), written, synced }))
+        let is_among_last = open > self.room.load(SeqCst);
+        Ok(Arc::new(WatchedFile { file, is_among_last, counts: self.counts.clone(), written, synced }))
     }
     fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>> {
         self.fs.open_unnamed(path)
@@ -98,8 +108,8 @@ impl FileSystem for Watched {
     fn remove(&self, path: &Path) -> Result<()> {
         self.fs.remove(path)
     }
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.fs.sync_dir(dir)
+    fn open_dir(&self, dir: &Path) -> Result<Arc<dyn Directory>> {
+        self.fs.open_dir(dir)
     }
     fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         self.fs.lock_exclusive(path)
@@ -124,7 +134,8 @@ type Spaces = Vec<(Arc<Space>, Arc<Extent>)>;
 
 /// Spaces `0..number`, synced, and the extent of `content(id, 0)` in each.
 fn spaces(number: u32, maximum: usize) -> (Watched, Arc<OpenFiles>, Spaces) {
-    let fs = Watched { fs: SimulatedFileSystem::new(1), counts: Arc::default() };
+    let room = Arc::new(AtomicUsize::new(usize::MAX));
+    let fs = Watched { fs: SimulatedFileSystem::new(1), counts: Arc::default(), room };
     let files = OpenFiles::new(Arc::new(fs.clone()), maximum);
     let make = |id| {
         let space = Space::create(&files, &path(id), id).unwrap();
@@ -177,6 +188,36 @@ fn three_hundred_spaces_share_eight_descriptors() {
     assert!(fs.counts.open.load(SeqCst) <= 8);
     drop(spaces);
     assert_eq!(fs.counts.open.load(SeqCst), 0);
+    assert_eq!(fs.counts.closed_unsynced.load(SeqCst), 0);
+}
+
+#[test]
+fn when_others_take_most_descriptors_fewer_files_are_open() {
+    let (fs, _files, spaces) = spaces(100, 64);
+    let open = fs.counts.open.load(SeqCst);
+    assert!((60..=64).contains(&open), "{open}");
+    let read_all = || spaces.iter().for_each(|(_, extent)| drop(extent.read().unwrap()));
+    fs.room.store(20, SeqCst);
+    read_all();
+    let open = fs.counts.open.load(SeqCst);
+    assert!((4..=20).contains(&open), "{open}");
+    fs.room.store(0, SeqCst);
+    read_all();
+    let open = fs.counts.open.load(SeqCst);
+    assert!((2..=4).contains(&open), "{open}");
+    fs.room.store(usize::MAX, SeqCst);
+    read_all();
+    let open = fs.counts.open.load(SeqCst);
+    assert!((60..=64).contains(&open), "{open}");
+}
+
+#[test]
+fn without_descriptors_idle_files_are_closed_and_none_with_unsynced_writes() {
+    let (fs, files, spaces) = spaces(20, 20);
+    store(&spaces[0].0, &content(0, 1));
+    store(&spaces[1].0, &content(1, 1));
+    while files.close_idle() {}
+    assert_eq!(fs.counts.open.load(SeqCst), 2);
     assert_eq!(fs.counts.closed_unsynced.load(SeqCst), 0);
 }
 
