@@ -9,6 +9,7 @@
 //! 'S' tree u64      version u8 = 1 | bytes     what the caller knows of the content of the table whose first tree this is
 //! 'L'               version u8 = 2 | lsns u64        commits that are contained in the row counts of the roots, see `docs/format.md`
 //! 'L' space u32     the same of a space whose image is older: its table could not be recovered
+//! 'O' space u32     version u8 = 1            the space's file is of no table, and could not be removed so far
 //! ```
 
 use super::record::take;
@@ -34,6 +35,32 @@ pub fn counted_apart_key(space: u32) -> [u8; 5] {
 pub fn space_of_counted_key(key: &[u8]) -> Option<u32> {
     let number = key.strip_prefix(COUNTED_KEY)?;
     number.try_into().ok().map(u32::from_be_bytes)
+}
+
+/// With this the keys of files of no table begin.
+pub const ORPHANS: &[u8] = b"O";
+
+/// Key of the row that says that the space's file is of no table.
+pub fn orphan_key(space: u32) -> [u8; 5] {
+    let mut key = [b'O'; 5];
+    key[1..].copy_from_slice(&space.to_be_bytes());
+    key
+}
+
+/// The space in such a key.
+pub fn space_of_orphan_key(key: &[u8]) -> Option<u32> {
+    let number = key.strip_prefix(ORPHANS)?;
+    number.try_into().ok().map(u32::from_be_bytes)
+}
+
+/// The row has nothing besides its key.
+pub fn encode_orphan() -> Vec<u8> {
+    versioned(&[])
+}
+
+/// Whether the row is one that this build knows.
+pub fn decode_orphan(bytes: &[u8]) -> Result<(), String> {
+    body::<0>(bytes).map(drop)
 }
 
 /// Key of a tree's root.
@@ -259,5 +286,7 @@ mod tests {
         assert!(decode_number(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_err());
         assert_eq!(space_of_counted_key(&counted_apart_key(258)), Some(258));
         assert_eq!(space_of_counted_key(COUNTED_KEY), None);
+        assert_eq!(space_of_orphan_key(&orphan_key(258)), Some(258));
+        assert!(decode_orphan(&encode_orphan()).is_ok() && decode_orphan(&[1, 0]).is_err());
     }
 }

@@ -7,7 +7,7 @@ use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
 use crate::types::{Seek, Timestamp, TreeId};
 use crate::{Error, Result};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// The catalog and the directory. Reads see the newest committed rows.
@@ -113,6 +113,20 @@ impl SystemTrees {
             found = cursor.next(&latest())?;
         }
         Ok(apart)
+    }
+
+    /// Spaces whose files were of no table at the last checkpoint, and could not be removed.
+    pub fn orphans(&self) -> Result<HashSet<u32>> {
+        let mut cursor = TreeCursor::new(self.directory.clone());
+        let mut orphans = HashSet::new();
+        let mut found = cursor.seek(&latest(), Seek::AtOrAfter, directory::ORPHANS)?;
+        while let Some(space) = directory::space_of_orphan_key(cursor.key()).filter(|_| found) {
+            directory::decode_orphan(cursor.value()?)
+                .map_err(|detail| self.malformed(&self.directory, &detail))?;
+            orphans.insert(space);
+            found = cursor.next(&latest())?;
+        }
+        Ok(orphans)
     }
 
     fn row<T>(

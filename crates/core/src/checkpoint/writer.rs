@@ -11,7 +11,7 @@ use crate::tree::{Moment, Tree};
 use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
 use crate::{Error, Result};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// A tree to be written, and its row count as of the capture.
@@ -62,6 +62,8 @@ pub struct Capture {
     pub digests: BTreeMap<TreeId, Arc<[u8]>>,
     /// What was dropped since the last checkpoint.
     pub dropped: Vec<Dropped>,
+    /// Spaces whose files are of no table and could not be removed.
+    pub orphans: HashSet<u32>,
     /// Identifiers that were never used.
     pub next_tree: TreeId,
     /// See `next_tree`.
@@ -239,7 +241,9 @@ impl Checkpointer {
     fn update_directory(&self, capture: &Capture, written: &Written) -> Result<()> {
         let mut batch = Batch { tree: &self.system.directory, status: TxnStatus::new(0), sequence: 0 };
         let apart = self.system.counted_apart()?;
-        match batch.rows(capture, written, apart.into_keys()) {
+        let known = self.system.orphans()?;
+        let rows = batch.rows(capture, written, apart.into_keys());
+        match rows.and_then(|()| batch.orphans(&known, &capture.orphans)) {
             Ok(()) => {
                 self.clock.publish(&batch.status);
                 Ok(())
@@ -296,6 +300,17 @@ impl Batch<'_> {
             self.put(&directory::counted_apart_key(*space), &directory::encode_counted(counted))?;
         }
         self.put(directory::COUNTED_KEY, &directory::encode_counted(&capture.counted.common))
+    }
+
+    /// What the directory has of files that are left over becomes `now`.
+    fn orphans(&mut self, before: &HashSet<u32>, now: &HashSet<u32>) -> Result<()> {
+        for space in before.difference(now) {
+            self.write(&directory::orphan_key(*space), WriteOp::Delete)?;
+        }
+        for space in now.difference(before) {
+            self.put(&directory::orphan_key(*space), &directory::encode_orphan())?;
+        }
+        Ok(())
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {

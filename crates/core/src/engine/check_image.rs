@@ -255,7 +255,8 @@ impl Directory {
             (Some(b'M'), _, Some(space)) => {
                 directory::decode_map(value).map(|map| _ = self.maps.insert(space, map))
             }
-            (Some(b'L'), None, None) => directory::decode_counted(value).map(drop),
+            (Some(b'L'), None, _) => directory::decode_counted(value).map(drop),
+            (Some(b'O'), None, Some(_)) => directory::decode_orphan(value),
             _ => Err(format!("the directory has an unknown row {}", key.escape_ascii())),
         };
         odd.extend(noted.err());

@@ -357,6 +357,7 @@ impl Shared {
             counters,
             digests: self.digests.captured(),
             dropped: std::mem::take(&mut *self.dropped.lock()),
+            orphans: self.orphans.lock().keys().copied().collect(),
             // Relaxed: identifiers are given out under `ddl`, or (transactions) only need to be above those in the log before
             // `replay_from`.
             next_tree: self.ids.tree.load(Ordering::Relaxed),
@@ -436,6 +437,7 @@ impl Shared {
         let written = trees.len();
         drop(trees);
         self.release_idle_tables(at, written);
+        self.remove_left_over();
         self.mind_pinned_log();
     }
 

@@ -15,7 +15,7 @@ use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::file::DiskReserve;
 use crate::mvcc::SnapshotInfo;
-use crate::options::{CommitFlush, LogLevel, Packing, TreeSpec};
+use crate::options::{CommitFlush, Packing, TreeSpec};
 use crate::store::{Space, TreeRoot};
 use crate::tree::Tree;
 use crate::types::{Timestamp, TreeId, WriteOp};
@@ -112,21 +112,6 @@ impl Shared {
             return Err(error);
         }
         Ok(TableRecord { space, trees, meta: meta.to_vec() })
-    }
-
-    /// Removes the file of a space that no record names. `table` is the table that it was, if that is open: old snapshots may still
-    /// read it. What cannot be removed is left lying, and said.
-    fn remove_file(&self, space: u32, table: Option<&Table>) {
-        let path = self.space_path(space);
-        let kept = table.map_or(Ok(()), |table| table.space().keep_open());
-        let removed = kept.and_then(|()| self.fs.exists(&path)).and_then(|exists| match exists {
-            true => self.fs.remove(&path).and_then(|()| self.fs.sync_dir(&self.dir)),
-            false => Ok(()),
-        });
-        if let Err(error) = removed {
-            let text = format!("{} is not used any more and could not be removed: {error}", path.display());
-            self.observer.message(LogLevel::Warning, &text);
-        }
     }
 
     /// The commit of `changes` that make `record` known failed or not: a file without record goes.

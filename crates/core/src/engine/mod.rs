@@ -36,6 +36,7 @@ mod feed;
 mod holds;
 mod names;
 mod open;
+mod orphans;
 mod prepared;
 mod settings;
 mod shared;

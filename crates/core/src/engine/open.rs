@@ -131,6 +131,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         counters: Mutex::default(),
         digests: Default::default(),
         dropped: Mutex::default(),
+        orphans: Mutex::default(),
         holds: Default::default(),
         prepared: Default::default(),
         intents: Arc::default(),
@@ -534,7 +535,7 @@ impl Spaces {
     }
 
     /// Removes the files of DDL that was not finished before the crash: those of dropped tables, and those younger than the checkpoint
-    /// (with a number from `young` on) that no record names.
+    /// (with a number from `young` on) that no record names. And what could not be removed earlier.
     fn remove_orphans(&self, shared: &Shared, young: u32) -> Result<()> {
         if shared.fs.is_read_only() {
             return Ok(());
@@ -561,9 +562,13 @@ impl Spaces {
         let present: HashSet<u32> = files.iter().filter_map(|name| space_of_file_name(name)).collect();
         let is_young = |space: &&u32| **space >= young && !live.contains(*space);
         orphans.extend(present.iter().filter(is_young));
+        orphans.extend(shared.system.orphans()?.difference(&live));
         orphans.retain(|space| present.contains(space));
         for space in &orphans {
-            shared.fs.remove(&shared.space_path(*space))?;
+            shared
+                .fs
+                .remove(&shared.space_path(*space))
+                .unwrap_or_else(|error| shared.leave(*space, None, &error));
         }
         if !orphans.is_empty() {
             shared.fs.sync_dir(&shared.dir)?;

@@ -1,9 +1,9 @@
 //! What all handles of one engine share, and the rules about it.
 //!
 //! Mutexes, in the order in which they may be taken together:
-//! the checkpointer's > `names` > `ddl` > `tables` > (those inside `dirty`, `digests`, `holds` and `prepared`; `counters`, `dropped`, `damaged`). Only the first three are
-//! held over I/O: a name by DDL on it and by the first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does
-//! not, for the moment in which it captures its state.
+//! the checkpointer's > `names` > `ddl` > `tables` > (those inside `dirty`, `digests`, `holds` and `prepared`; `counters`,
+//! `dropped`, `orphans`, `damaged`). Only the first three are held over I/O: a name by DDL on it and by the first opening of its table; `ddl`
+//! by DDL, which shares it, and by a checkpoint, which does not, for the moment in which it captures its state.
 
 use super::checkpoints::Progress;
 use super::digests::Digests;
@@ -21,7 +21,7 @@ use crate::lock::{Intents, LockManager};
 use crate::log::{Log, Lsn};
 use crate::mvcc::Clock;
 use crate::options::{ForceRecovery, LogLevel, Observer};
-use crate::store::OpenFiles;
+use crate::store::{OpenFiles, Space};
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, TxnId};
 use crate::{Error, Result};
@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     pub digests: Digests,
     /// Whose directory rows the next checkpoint removes.
     pub dropped: Mutex<Vec<Dropped>>,
+    /// Files of no table that could not be removed, by space; with what may still be read of it.
+    pub orphans: Mutex<BTreeMap<u32, Option<Arc<Space>>>>,
     /// Open transactions that have records in the log.
     pub holds: Holds,
     pub prepared: Prepared,

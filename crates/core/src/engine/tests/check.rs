@@ -151,3 +151,14 @@ fn a_table_stays_open_until_a_tree_that_it_lost_has_given_back_its_space() {
     let findings = engine.check_everything(&mut |_| Ok(())).unwrap();
     assert!(findings.is_empty(), "{findings}");
 }
+
+#[test]
+fn rows_about_tables_that_could_not_be_recovered_are_known() {
+    let (_fs, engine, table) = with_table(5);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    let contained = engine.shared.damaged.lock().contained.common.clone();
+    engine.shared.damaged.lock().spaces.insert(table.space().id(), contained);
+    engine.checkpoint().unwrap();
+    let findings = engine.check_files(&mut |_| Ok(())).unwrap();
+    assert!(findings.is_empty(), "{findings}");
+}

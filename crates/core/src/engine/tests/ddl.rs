@@ -316,3 +316,49 @@ fn a_table_gets_another_compression_while_it_is_used_and_keeps_its_rows() {
     assert_eq!(all(&engine, table.tree(1)), rows);
     engine.check_table(&table).unwrap();
 }
+
+/// The files of tables.
+fn table_files(fs: &SimulatedFileSystem) -> Vec<String> {
+    let names = fs.list(Path::new("/teak")).unwrap();
+    names.into_iter().filter(|name| space_of_file_name(name).is_some_and(|space| space > 0)).collect()
+}
+
+#[test]
+fn a_file_that_could_not_be_removed_goes_after_the_next_checkpoint() {
+    let fs = SimulatedFileSystem::new(9);
+    let engine = open(&fs);
+    engine.create_table("t", &specs(1), b"", None).unwrap();
+    // The commit, its sync, and then the removal.
+    fs.fail_after(2, Fault::Eio);
+    engine.drop_table("t").unwrap();
+    assert_eq!(table_files(&fs), ["s1.teak"]);
+    engine.checkpoint().unwrap();
+    assert!(table_files(&fs).is_empty());
+    assert!(engine.shared.orphans.lock().is_empty());
+}
+
+#[test]
+fn a_file_that_could_not_be_removed_goes_at_the_next_start_though_the_log_forgot_it() {
+    let fs = SimulatedFileSystem::new(10);
+    let engine = open(&fs);
+    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create_table("u", &specs(1), b"", None).unwrap();
+    fs.fail_after(2, Fault::Eio);
+    engine.drop_table("t").unwrap();
+    // The power goes before it is tried again.
+    for _ in 0..2 {
+        let shared = &engine.shared;
+        let (_capture, result) = shared
+            .checkpointer
+            .run(&crate::checkpoint::Pace { writers: &|| 1, files: 1 }, || shared.capture(false));
+        assert!(matches!(result, Ok(None)));
+    }
+    let findings = engine.check_files(&mut |_| Ok(())).unwrap();
+    assert!(findings.is_empty(), "{findings}");
+    assert_eq!(table_files(&fs), ["s1.teak", "s2.teak"]);
+    let (fs, engine) = crash(&fs, engine);
+    assert_eq!(table_files(&fs), ["s2.teak"]);
+    engine.checkpoint().unwrap();
+    assert!(engine.shared.system.orphans().unwrap().is_empty());
+    engine.open_table("u").unwrap();
+}

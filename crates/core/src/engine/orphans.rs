@@ -1,0 +1,54 @@
+//! Table files that no record of the catalog names, and that could not be removed: since the device failed at that
+//! moment, or somebody has protected them.
+//!
+//! It is tried again after each checkpoint and at each start. As the log forgets the DDL that they are left over from,
+//! checkpoints write their numbers to the directory: a start looks at what is left over, not at all tables.
+
+use super::shared::Shared;
+use super::tables::Table;
+use crate::options::LogLevel;
+use crate::store::Space;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+impl Shared {
+    /// Removes the file of a space that no record names. `table` is the table that it was, if that is open: old snapshots
+    /// may still read it. What cannot be removed is said, and tried again.
+    pub(super) fn remove_file(&self, space: u32, table: Option<&Table>) {
+        let open = table.map(|table| table.space().clone());
+        if let Err(error) = self.try_to_remove(space, open.as_ref()) {
+            self.leave(space, open, &error);
+        }
+    }
+
+    /// The file of no table could not be removed now.
+    pub(super) fn leave(&self, space: u32, open: Option<Arc<Space>>, error: &Error) {
+        let path = self.space_path(space);
+        let text = format!(
+            "{} is not used any more and could not be removed; this is tried again after each checkpoint: {error}",
+            path.display()
+        );
+        self.observer.message(LogLevel::Warning, &text);
+        self.orphans.lock().insert(space, open);
+    }
+
+    /// Tries again to remove what is left over. To be called now and then.
+    pub(super) fn remove_left_over(&self) {
+        let left: Vec<_> = self.orphans.lock().iter().map(|(space, open)| (*space, open.clone())).collect();
+        for (space, open) in left {
+            if self.try_to_remove(space, open.as_ref()).is_ok() {
+                self.orphans.lock().remove(&space);
+            }
+        }
+    }
+
+    fn try_to_remove(&self, space: u32, open: Option<&Arc<Space>>) -> Result<()> {
+        let path = self.space_path(space);
+        open.map_or(Ok(()), |open| open.keep_open())?;
+        if self.fs.exists(&path)? {
+            self.fs.remove(&path)?;
+        }
+        // Also if an earlier attempt came as far as this.
+        self.fs.sync_dir(&self.dir)
+    }
+}
