@@ -1,8 +1,9 @@
-//! The part of a checkpoint that writes tables: their trees as of T, and the free map of each file, which is then synced.
+//! The part of a checkpoint that writes tables: their trees as of T, and the free map of each file, which is then
+//! synced.
 //!
-//! Files are written side by side. A worker has one file at a time, from its first block to its sync: so files wait for the disk at the same time, and
-//! only as many as there are workers have writes that are not synced. Few of the workers compute at a time: they share [`Permits`], and have none while
-//! they wait for a sync.
+//! Files are written side by side. A worker has one file at a time, from its first block to its sync: so files wait for
+//! the disk at the same time, and only as many as there are workers have writes that are not synced. Few of the workers
+//! compute at a time: they share [`Permits`], and have none while they wait for a sync.
 
 use super::writer::{Capture, Failure, Touched, TreeImage};
 use crate::catalog::directory::StoredDictionary;
@@ -16,9 +17,11 @@ use std::sync::Arc;
 
 /// How fast a checkpoint is to go.
 pub struct Pace<'a> {
-    /// Threads that build and compress blocks at a time. Asked again and again: there may be more when the log is filling.
+    /// Threads that build and compress blocks at a time. Asked again and again: there may be more when the log is
+    /// filling.
     pub writers: &'a (dyn Fn() -> usize + Sync),
-    /// Files that are written or synced at a time; with one, all is done by the calling thread and in the same order each time.
+    /// Files that are written or synced at a time; with one, all is done by the calling thread and in the same order
+    /// each time.
     pub files: usize,
 }
 
@@ -78,7 +81,8 @@ pub(super) fn write_trees(
     let mut spaces: Vec<Parts<'_>> = by_space(capture).into_values().rev().collect();
     let workers = pace.files.min(spaces.len());
     if workers > 1 {
-        // The largest at the end of it all, when its leaves may have the processors that the others do not need any more.
+        // The largest at the end of it all, when its leaves may have the processors that the others do not need any
+        // more.
         spaces.sort_by_cached_key(|space| std::cmp::Reverse(leaves(space)));
     }
     let images = Images {

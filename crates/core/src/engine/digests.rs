@@ -1,7 +1,8 @@
-//! What the caller has found out about the content of tables and would have to look for again after a restart: of the plugin, how many rows a key has.
+//! What the caller has found out about the content of tables and would have to look for again after a restart: of the
+//! plugin, how many rows a key has.
 //!
-//! A digest is not logged. It goes to the directory with the next checkpoint; a crash takes it back to what the last one had. So it is to be taken for
-//! a guess, which is all that those who read it need.
+//! A digest is not logged. It goes to the directory with the next checkpoint; a crash takes it back to what the last
+//! one had. So it is to be taken for a guess, which is all that those who read it need.
 
 use super::shared::Shared;
 use super::tables::Table;
@@ -61,8 +62,9 @@ impl Shared {
 }
 
 impl Engine {
-    /// Remembers what the caller has found out about the table's content, in place of what it said before. It survives a restart from the next
-    /// checkpoint on, and goes with the table's rows: with a drop, and with a truncation. [`Error::TooLarge`] beyond 2000 bytes.
+    /// Remembers what the caller has found out about the table's content, in place of what it said before. It survives
+    /// a restart from the next checkpoint on, and goes with the table's rows: with a drop, and with a truncation.
+    /// [`Error::TooLarge`] beyond 2000 bytes.
     pub fn keep_digest(&self, table: &Table, digest: &[u8]) -> Result<()> {
         if digest.len() > MAX_BYTES {
             return Err(Error::TooLarge {

@@ -1,7 +1,8 @@
 //! Trees with commits that no checkpoint has captured.
 //!
-//! A commit enters its trees before it is published. Each tree has a mark that says whether it is in the list, so that of all the commits between two
-//! checkpoints only a tree's first one takes the mutex; the others load a line that nobody writes to.
+//! A commit enters its trees before it is published. Each tree has a mark that says whether it is in the list, so that
+//! of all the commits between two checkpoints only a tree's first one takes the mutex; the others load a line that
+//! nobody writes to.
 
 use crate::tree::Tree;
 use crate::types::TreeId;
@@ -14,8 +15,9 @@ use std::sync::Arc;
 pub(crate) struct DirtyTrees(Mutex<HashMap<TreeId, Arc<Tree>>>);
 
 impl DirtyTrees {
-    /// The next checkpoint must write these. Before the commit is published: whoever finds the mark of a tree that a capture is just taking is as one who
-    /// entered it before. The capture has it, and what is published after its T keeps the tree dirty beyond that checkpoint.
+    /// The next checkpoint must write these. Before the commit is published: whoever finds the mark of a tree that a
+    /// capture is just taking is as one who entered it before. The capture has it, and what is published after its T
+    /// keeps the tree dirty beyond that checkpoint.
     pub(super) fn enter<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
         for tree in trees.filter(|tree| !tree.is_entered()) {
             let mut list = self.0.lock();

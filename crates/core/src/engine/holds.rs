@@ -1,7 +1,8 @@
 //! What keeps the log from being given up: open transactions that have operations in it, and prepared ones.
 //!
-//! A checkpoint keeps the log from the first record of the oldest of them on, since a restart must find it. Nothing bounds that but their end,
-//! so it is said to whoever reads the error log: when a transaction pins twice what a checkpoint is made for, and each time that has doubled.
+//! A checkpoint keeps the log from the first record of the oldest of them on, since a restart must find it. Nothing
+//! bounds that but their end, so it is said to whoever reads the error log: when a transaction pins twice what a
+//! checkpoint is made for, and each time that has doubled.
 
 use super::shared::Shared;
 use super::work::Work;
@@ -46,8 +47,8 @@ impl Holds {
         &self.0[txn as usize % SHARDS]
     }
 
-    /// Where the log begins that they need. Not of one moment: a transaction that comes while this looks has its records behind the end that the log
-    /// had then.
+    /// Where the log begins that they need. Not of one moment: a transaction that comes while this looks has its
+    /// records behind the end that the log had then.
     pub(super) fn first(&self) -> Option<Lsn> {
         let first = |shard: &Shard| shard.lock().values().map(|hold| hold.from).min();
         self.0.iter().filter_map(first).min()
@@ -80,8 +81,8 @@ impl Holds {
 }
 
 impl Shared {
-    /// Keeps the log from its present end on, until [`Shared::release_hold`]. To be called before the transaction's first record is
-    /// appended, so that the position is at or before that record; again when it has got its XID.
+    /// Keeps the log from its present end on, until [`Shared::release_hold`]. To be called before the transaction's
+    /// first record is appended, so that the position is at or before that record; again when it has got its XID.
     pub(super) fn hold_log(&self, work: &Work) {
         self.hold_log_from(work, self.log.end());
     }

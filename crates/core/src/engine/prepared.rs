@@ -1,5 +1,5 @@
-//! Prepared transactions that no handle owns: recovered from the log, or left behind by a session that went away; and those who change a table
-//! that one of them has written to.
+//! Prepared transactions that no handle owns: recovered from the log, or left behind by a session that went away; and
+//! those who change a table that one of them has written to.
 
 use super::shared::Shared;
 use super::work::Work;
@@ -14,7 +14,8 @@ use std::hash::{DefaultHasher, Hasher};
 /// So many transactions may be prepared and decided without meeting each other.
 const SHARDS: usize = 64;
 
-/// The identifiers of all prepared transactions, and those transactions that wait for their coordinator here. By identifier.
+/// The identifiers of all prepared transactions, and those transactions that wait for their coordinator here. By
+/// identifier.
 #[derive(Default)]
 struct Shard {
     waiting: BTreeMap<Vec<u8>, Box<Work>>,

@@ -1,5 +1,5 @@
-//! Trees that the thread `teak-history` has to look at: those with history, and those with leaves whose rows were all deleted. Its looks cost nothing for
-//! the others, however many are open.
+//! Trees that the thread `teak-history` has to look at: those with history, and those with leaves whose rows were all
+//! deleted. Its looks cost nothing for the others, however many are open.
 
 use super::Tree;
 use crate::Result;
