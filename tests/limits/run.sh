@@ -16,3 +16,5 @@ trap 'rm -rf "$BUILD/limits/short/data"' EXIT
     --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/short"
 # Few file descriptors: statements are refused, and the engine goes on.
 /usr/bin/python3 "$ROOT/tests/limits/descriptors.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/short"
+# Index entries that are written late, and those who lock ranges meanwhile.
+/usr/bin/python3 "$ROOT/tests/limits/gathered.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/short"

@@ -98,7 +98,37 @@ fn append(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
             _ => {}
         }
     }
-    txn.finish_append();
+    txn.finish_writes();
+}
+
+/// A statement with many entries, of which some are read, changed again or undone before all are in the tree.
+fn gather(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
+    const KEYS: usize = 60;
+    let length = random.pick(&[0, 10, 700, 2000]);
+    let mut known = [None; KEYS];
+    txn.gathers = true;
+    for _ in 0..random.pick(&[3, 30, 300]) {
+        match random.below(100) {
+            0 => scan(world, txn, table, random),
+            1 => txn.savepoint(),
+            2 => {
+                txn.rollback_to_savepoint();
+                known.fill(None);
+            }
+            _ => {}
+        }
+        let n = random.below(KEYS);
+        let key = format!("gathered/{n}").into_bytes();
+        if txn.lock(world, table, 1, &key, LockMode::Exclusive).is_err() {
+            continue;
+        }
+        // Once each: a look has what is gathered written.
+        let exists = known[n].unwrap_or_else(|| txn.get(world, table, 1, View::Latest, &key).is_some());
+        let new = (!exists || random.percent(40)).then(|| vec![n as u8; random.below(length + 1)]);
+        txn.write(world, table, 1, &key, exists, new.as_deref());
+        known[n] = Some(new.is_some());
+    }
+    txn.finish_writes();
 }
 
 fn scan(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
@@ -128,7 +158,7 @@ fn scan_and_change(world: &World, txn: &mut Twin, table: usize, random: &mut Ran
 }
 
 fn step(world: &mut World, open: &mut Vec<Twin>, random: &mut Random) {
-    let action = random.below(100);
+    let action = random.below(104);
     if open.is_empty() || (action < 8 && open.len() < MOST_OPEN) {
         let levels = [Isolation::Repeatable, Isolation::Repeatable, Isolation::ReadCommitted];
         let mut txn = world.begin(random.pick(&levels));
@@ -179,6 +209,7 @@ fn step(world: &mut World, open: &mut Vec<Twin>, random: &mut Random) {
         }
         89..=91 => open.swap_remove(chosen).rollback(),
         92..=93 => open.swap_remove(chosen).commit_in_two_phases(world, random.below(3)),
+        100..=103 => gather(world, &mut open[chosen], table, random),
         _ => open.swap_remove(chosen).commit(),
     }
 }

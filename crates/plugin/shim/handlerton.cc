@@ -61,10 +61,35 @@ int close_connection(handlerton* hton, THD* thd) {
     return 0;
 }
 
+/* What the end of a statement or of a transaction came to. The server only says that there was an error during the commit, and its number. */
+int end_result(teak_status status, THD* thd) {
+    switch (status) {
+    case TEAK_DISK_FULL:
+    case TEAK_READ_ONLY:
+    case TEAK_NO_DESCRIPTOR:
+        return raise_error(status, thd);
+    /* Entries that were written late may have to wait for the ranges of others. */
+    case TEAK_LOCK_TIMEOUT:
+        my_error(ER_LOCK_WAIT_TIMEOUT, MYF(0));
+        break;
+    case TEAK_DEADLOCK:
+        my_error(ER_LOCK_DEADLOCK, MYF(0));
+        break;
+    case TEAK_INTERRUPTED:
+        thd->send_kill_message();
+        break;
+    default:
+        break;
+    }
+    return error_code(status, thd);
+}
+
 int end_statement(THD* thd, Session* session) {
     if (!session->statement_open) return 0;
-    session->statement_open = false;
-    return error_code(teak_statement_commit(session->handle), thd);
+    teak_status status = teak_statement_commit(session->handle);
+    /* After an error it is still to be rolled back. */
+    session->statement_open = status != TEAK_OK;
+    return end_result(status, thd);
 }
 
 int commit(handlerton*, THD* thd, bool all) {
@@ -72,10 +97,7 @@ int commit(handlerton*, THD* thd, bool all) {
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
     session->statement_open = false;
-    teak_status status = teak_commit(session->handle);
-    /* The server only says that there was an error during the commit, and its number. */
-    bool is_told = status == TEAK_DISK_FULL || status == TEAK_READ_ONLY || status == TEAK_NO_DESCRIPTOR;
-    return is_told ? raise_error(status, thd) : error_code(status, thd);
+    return end_result(teak_commit(session->handle), thd);
 }
 
 int rollback(handlerton*, THD* thd, bool all) {
@@ -95,7 +117,7 @@ int prepare(handlerton*, THD* thd, bool all) {
     XID xid;
     thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
     uchar packed[6 + XIDDATASIZE];
-    return error_code(teak_prepare(session->handle, pack_xid(xid, packed)), thd);
+    return end_result(teak_prepare(session->handle, pack_xid(xid, packed)), thd);
 }
 
 /* Under a server mutex, possibly on another thread: an error is kept by the core and comes back from commit. */

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use teak_core::{LockMode, WaitPolicy, WriteOp};
 
-use crate::core_engine::{Table, Tree};
+use crate::core_engine::{Table, Transaction, Tree};
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
 use crate::unique::primary_key;
@@ -35,7 +35,7 @@ pub struct Manner {
     pub fresh_key: bool,
     /// Nobody else can see the table.
     pub no_locks: bool,
-    /// One of many rows of a statement, which [`Session::finish_append`] ends.
+    /// One of many rows of a statement, which [`Session::finish_writes`] ends.
     pub append: bool,
     /// It may be told at that end that the primary key is taken, so that rows in no order can be sorted before.
     pub sorts: bool,
@@ -61,6 +61,27 @@ fn tree(table: &Table, number: u32) -> Result<&Arc<Tree>> {
         return Err(Stop::Misuse("no such tree"));
     }
     Ok(table.tree(number as usize))
+}
+
+/// Whether a statement that gathers entries gathers this one. For a unique key everybody looks before he takes it.
+fn waits(entry: &Entry<'_>, gathers: bool) -> bool {
+    gathers && !entry.unique
+}
+
+/// Writes an entry, or has it written later.
+fn put(
+    txn: &mut Transaction,
+    table: &Table,
+    entry: &Entry<'_>,
+    op: WriteOp<'_>,
+    gathers: bool,
+) -> Result<()> {
+    let tree = tree(table, entry.tree)?;
+    match waits(entry, gathers) {
+        true => txn.write_later(tree, entry.key, op)?,
+        false => txn.write(tree, entry.key, op)?,
+    }
+    Ok(())
 }
 
 impl Session {
@@ -101,20 +122,21 @@ impl Session {
         for entry in entries.clone() {
             self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, duplicate_tree)?;
         }
+        let gathers = self.gathers_entries();
         let txn = self.writable()?;
         match manner.append {
             true => txn.append(rows, pk, row)?,
             false => txn.write(rows, pk, WriteOp::Insert(row))?,
         }
         for entry in entries.clone() {
-            txn.write(tree(table, entry.tree)?, entry.key, WriteOp::Insert(entry.value))?;
+            put(txn, table, &entry, WriteOp::Insert(entry.value), gathers)?;
         }
         if !manner.no_locks {
             match manner.append {
                 true => self.note_appended(rows, pk)?,
                 false => self.check_insert(rows, pk)?,
             }
-            for entry in entries {
+            for entry in entries.filter(|entry| !waits(entry, gathers)) {
                 self.check_insert(tree(table, entry.tree)?, entry.key)?;
             }
         }
@@ -153,6 +175,7 @@ impl Session {
                     session.make_room_for_entry(tree(table, new.tree)?, &new, manner, duplicate_tree)?;
                 }
             }
+            let gathers = session.gathers_entries();
             let txn = session.writable()?;
             if moves {
                 txn.write(rows, old_pk, WriteOp::Delete)?;
@@ -164,15 +187,15 @@ impl Session {
                 match pair {
                     (Some(old), Some(new)) if old.key == new.key => {
                         if old.value != new.value {
-                            txn.write(tree(table, new.tree)?, new.key, WriteOp::Update(new.value))?;
+                            put(txn, table, &new, WriteOp::Update(new.value), gathers)?;
                         }
                     }
                     (old, new) => {
                         if let Some(old) = old {
-                            txn.write(tree(table, old.tree)?, old.key, WriteOp::Delete)?;
+                            put(txn, table, &old, WriteOp::Delete, gathers)?;
                         }
                         if let Some(new) = new {
-                            txn.write(tree(table, new.tree)?, new.key, WriteOp::Insert(new.value))?;
+                            put(txn, table, &new, WriteOp::Insert(new.value), gathers)?;
                         }
                     }
                 }
@@ -182,7 +205,7 @@ impl Session {
                     session.check_insert(rows, new_pk)?;
                 }
                 for (_, new) in pairs.filter(|(old, new)| key(old) != key(new)) {
-                    if let Some(new) = new {
+                    if let Some(new) = new.filter(|new| !waits(new, gathers)) {
                         session.check_insert(tree(table, new.tree)?, new.key)?;
                     }
                 }
@@ -209,10 +232,11 @@ impl Session {
             for entry in entries.clone() {
                 session.lock_entry(tree(table, entry.tree)?, &entry, manner)?;
             }
+            let gathers = session.gathers_entries();
             let txn = session.writable()?;
             txn.write(rows, pk, WriteOp::Delete)?;
             for entry in entries {
-                txn.write(tree(table, entry.tree)?, entry.key, WriteOp::Delete)?;
+                put(txn, table, &entry, WriteOp::Delete, gathers)?;
             }
             Ok(())
         })

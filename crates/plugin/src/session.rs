@@ -20,6 +20,8 @@ pub const MAX_XID: usize = 160;
 
 /// Trees whose probe cursor a transaction keeps.
 const MAX_PROBES: usize = 32;
+/// A statement with no more rows writes their index entries at once.
+const FEW_ROWS: u32 = 32;
 /// Memory for sorting until somebody says otherwise.
 const DEFAULT_SORT_BYTES: usize = 16 << 20;
 
@@ -91,6 +93,8 @@ pub struct Session {
     sort_bytes: usize,
     /// Rows that were appended and are to be checked against range locks.
     appended: Option<Appended>,
+    /// Rows that the statement has written.
+    rows_written: u32,
     /// Cursors for uniqueness checks, one a tree. They hold their tree, so they go with the transaction.
     probes: Vec<(Arc<Tree>, Cursor)>,
     /// Primary key of the row that the last duplicate collided with.
@@ -113,6 +117,7 @@ impl Session {
             savepoints: Vec::new(),
             sort_bytes: DEFAULT_SORT_BYTES,
             appended: None,
+            rows_written: 0,
             probes: Vec::new(),
             duplicate_pk: Vec::new(),
         }
@@ -242,6 +247,7 @@ impl Session {
     fn statement_end(&mut self) {
         self.statement = None;
         self.appended = None;
+        self.rows_written = 0;
         for (_, probe) in &mut self.probes {
             probe.reset();
         }
@@ -252,11 +258,12 @@ impl Session {
         }
     }
 
-    /// A statement ended well inside a transaction that goes on.
+    /// A statement ended well inside a transaction that goes on; after an error [`Session::statement_rollback`] has to end it.
     pub fn statement_commit(&mut self) -> Result<()> {
-        let finished = self.finish_append();
+        // After an error there is something to roll back.
+        self.finish_writes()?;
         self.statement_end();
-        finished
+        Ok(())
     }
 
     /// Undoes the writes of the statement; its locks are kept. Nothing happens if none has begun.
@@ -319,7 +326,9 @@ impl Session {
         // KILL interrupts the one that may be waiting.
         let outer_id = self.waits.tag.txn.swap(own.id(), Ordering::SeqCst);
         let outer = self.txn.replace(own);
+        let rows_written = std::mem::take(&mut self.rows_written);
         let result = operation(self);
+        self.rows_written = rows_written;
         let own = std::mem::replace(&mut self.txn, outer);
         self.waits.tag.txn.store(outer_id, Ordering::SeqCst);
         let Some(own) = own else { return Err(Stop::Misuse("the transaction ended within an operation")) };
@@ -340,6 +349,7 @@ impl Session {
     fn take(&mut self) -> Option<Transaction> {
         self.statement = None;
         self.appended = None;
+        self.rows_written = 0;
         self.savepoints.clear();
         self.probes.clear();
         self.prepared = false;
@@ -356,7 +366,7 @@ impl Session {
         if xid.is_empty() || xid.len() > MAX_XID {
             return Err(Stop::Misuse("length of the transaction identifier"));
         }
-        self.finish_append()?;
+        self.finish_writes()?;
         self.txn()?.prepare(xid)?;
         self.prepared = true;
         Ok(())
@@ -375,7 +385,7 @@ impl Session {
     /// Commits; on an error the transaction was rolled back, a prepared one waits for `commit_by_xid`.
     pub fn commit(&mut self) -> Result<()> {
         if !self.prepared {
-            if let Err(error) = self.finish_append() {
+            if let Err(error) = self.finish_writes() {
                 self.rollback();
                 return Err(error);
             }
@@ -449,7 +459,7 @@ impl Session {
         }
     }
 
-    /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_append`] tells then if its key is taken.
+    /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_writes`] tells then if its key is taken.
     pub(crate) fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let bytes = self.sort_bytes;
         Ok(self.txn()?.sorts(tree, key, bytes)?)
@@ -472,7 +482,7 @@ impl Session {
             }
             earlier => {
                 if earlier.is_some() {
-                    self.finish_append()?;
+                    self.finish_writes()?;
                 }
                 self.appended =
                     Some(Appended { tree: tree.clone(), first: key.to_vec(), last: key.to_vec() });
@@ -483,16 +493,26 @@ impl Session {
 
     /// What was appended is where others meet it; waits for those who have locked ranges that it lies in: they looked when it
     /// was not there yet.
-    pub fn finish_append(&mut self) -> Result<()> {
+    pub fn finish_writes(&mut self) -> Result<()> {
         let Some(txn) = &mut self.txn else { return Ok(()) };
-        if let Err(error) = txn.finish_append() {
+        if let Err(error) = txn.finish_writes() {
             if let Error::DuplicateRow { key } = &error {
                 self.duplicate_pk.clone_from(key);
             }
             return Err(error.into());
         }
+        if txn.is_unchecked() {
+            self.waits.run(WaitPolicy::Wait, |wait| txn.check_finished(wait))?;
+        }
         let Some(Appended { tree, first, last }) = self.appended.take() else { return Ok(()) };
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_inserts(&tree, &first, &last, wait))
+    }
+
+    /// The next row of the statement is written. Whether its entries in indexes may wait for those of others: a statement with few rows would
+    /// only pay for that.
+    pub(crate) fn gathers_entries(&mut self) -> bool {
+        self.rows_written = self.rows_written.saturating_add(1);
+        self.rows_written > FEW_ROWS
     }
 
     /// Gives a row lock back.

@@ -44,7 +44,7 @@ impl Engine {
         let mut check = TableCheck::default();
         let mut before = 0;
         for tree in table.all_trees().iter().take(trees.end).skip(trees.start) {
-            txn.show_append(tree, None)?;
+            txn.show_writes(tree, None)?;
             let reader = txn.reader(View::Snapshot);
             let mut leaves = |leaves: u64| watch(before + leaves);
             let summary = tree.check(&reader, depth, &mut check.findings, &mut leaves)?;

@@ -217,7 +217,7 @@ impl IndexCheck {
 
 /// A snapshot that is older than the tree cannot say what is in it.
 fn check_age(txn: &mut Transaction, tree: &Arc<Tree>) -> Result<()> {
-    txn.show_append(tree, None)?;
+    txn.show_writes(tree, None)?;
     match txn.reader(View::Snapshot).snapshot < tree.visible_from() {
         true => Err(Error::TableChanged),
         false => Ok(()),

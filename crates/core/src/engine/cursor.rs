@@ -38,7 +38,7 @@ impl Cursor {
     /// Goes to exactly `key`.
     pub fn get(&mut self, txn: &mut Transaction, view: View, key: &[u8]) -> Result<bool> {
         self.view = view;
-        txn.show_append(self.inner.tree(), Some(key))?;
+        txn.show_writes(self.inner.tree(), Some(key))?;
         let found = self.inner.get(&self.reader(txn, view)?, key)?;
         Ok(counted(txn, found))
     }
@@ -46,7 +46,7 @@ impl Cursor {
     /// Goes to the key nearest to `key`.
     pub fn seek(&mut self, txn: &mut Transaction, view: View, seek: Seek, key: &[u8]) -> Result<bool> {
         self.view = view;
-        txn.show_append(self.inner.tree(), None)?;
+        txn.show_writes(self.inner.tree(), None)?;
         let found = self.inner.seek(&self.reader(txn, view)?, seek, key)?;
         Ok(counted(txn, found))
     }
@@ -54,7 +54,7 @@ impl Cursor {
     /// Goes to the first key.
     pub fn first(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
         self.view = view;
-        txn.show_append(self.inner.tree(), None)?;
+        txn.show_writes(self.inner.tree(), None)?;
         let found = self.inner.first(&self.reader(txn, view)?)?;
         Ok(counted(txn, found))
     }
@@ -62,21 +62,21 @@ impl Cursor {
     /// Goes to the last key.
     pub fn last(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
         self.view = view;
-        txn.show_append(self.inner.tree(), None)?;
+        txn.show_writes(self.inner.tree(), None)?;
         let found = self.inner.last(&self.reader(txn, view)?)?;
         Ok(counted(txn, found))
     }
 
     /// Goes to the next key, in the view of the call that placed the cursor.
     pub fn next(&mut self, txn: &mut Transaction) -> Result<bool> {
-        txn.show_append(self.inner.tree(), None)?;
+        txn.show_writes(self.inner.tree(), None)?;
         let found = self.inner.next(&txn.reader(self.view))?;
         Ok(counted(txn, found))
     }
 
     /// Goes to the previous key, in the view of the call that placed the cursor.
     pub fn prev(&mut self, txn: &mut Transaction) -> Result<bool> {
-        txn.show_append(self.inner.tree(), None)?;
+        txn.show_writes(self.inner.tree(), None)?;
         let found = self.inner.prev(&txn.reader(self.view))?;
         Ok(counted(txn, found))
     }
@@ -84,7 +84,7 @@ impl Cursor {
     /// Reads the current key again; `false` if it is gone (the position is kept).
     pub fn refresh(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
         self.view = view;
-        txn.show_append(self.inner.tree(), None)?;
+        txn.show_writes(self.inner.tree(), None)?;
         let found = self.inner.refresh(&txn.reader(view))?;
         Ok(counted(txn, found))
     }

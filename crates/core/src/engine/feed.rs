@@ -103,7 +103,7 @@ pub(super) fn feed_rows<M>(
 where
     M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
 {
-    txn.show_append(rows, None)?;
+    txn.show_writes(rows, None)?;
     let watch = Watch::new(&watch);
     let scan = Scan::new(rows, txn.reader(view), threads, &watch)?;
     let threads = threads.min(scan.ranges());

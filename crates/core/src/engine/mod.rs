@@ -5,6 +5,7 @@
 //! | `shared.rs` | what the handles of one engine share; the order of its mutexes |
 //! | `transaction.rs`, `work.rs` | the handle of a transaction, and what it has done so far |
 //! | `append.rs` | rows in key order, which go to table files and not through the log |
+//! | `deferred.rs` | entries of indexes that are gathered and written in the order of their keys |
 //! | `prepared.rs` | prepared transactions without a handle, and who waits for them |
 //! | `holds.rs` | who pins the log |
 //! | `cursor.rs` | reading |
@@ -30,6 +31,7 @@ mod checkpoints;
 mod compare;
 mod cursor;
 mod ddl;
+mod deferred;
 mod digests;
 mod dirty;
 mod feed;

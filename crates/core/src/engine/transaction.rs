@@ -106,16 +106,27 @@ impl Transaction {
         writing(&mut self.work, &self.shared)?.write(&self.shared, tree, key, op)
     }
 
+    /// Like [`Transaction::write`], for one of many entries of an index, whose keys come in another order: it may wait in memory until others
+    /// can be written with it, as late as [`Transaction::finish_writes`]. Whoever looks for a key before he writes it must use
+    /// [`Transaction::write`]. Whether a range lock covers the key is to be asked (again) after that, by
+    /// [`Transaction::check_finished`].
+    pub fn write_later(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>) -> Result<()> {
+        if !matches!(op, WriteOp::Delete) {
+            self.shared.check_space()?;
+        }
+        writing(&mut self.work, &self.shared)?.write_later(&self.shared, tree, key, op)
+    }
+
     /// Like [`Transaction::write`] of an insert, for many rows in the order of their keys: they are gathered into blocks, which go to the
     /// table's file past the log. The key is not in the tree, and the caller holds its exclusive row lock; whether a range lock covers it
-    /// is to be asked (again) before the commit, after [`Transaction::finish_append`].
+    /// is to be asked (again) before the commit, after [`Transaction::finish_writes`].
     pub fn append(&mut self, tree: &Arc<Tree>, key: &[u8], value: &[u8]) -> Result<()> {
         self.shared.check_space()?;
         writing(&mut self.work, &self.shared)?.append(&self.shared, tree, key, value)
     }
 
     /// Whether the row with `key`, which is to be appended, is going to be sorted first, in `sort_bytes` of memory: it does not lie behind the
-    /// ones before, and the tree has no others. Then its key may be taken: whatever writes the sorted rows, [`Transaction::finish_append`]
+    /// ones before, and the tree has no others. Then its key may be taken: whatever writes the sorted rows, [`Transaction::finish_writes`]
     /// at the latest, gives [`Error::DuplicateRow`].
     pub fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8], sort_bytes: usize) -> Result<bool> {
         // It only says where the row is going to: the append that follows looks whether anything may be written.
@@ -128,14 +139,30 @@ impl Transaction {
         self.work.as_deref_mut().is_some_and(|work| work.is_sorting(tree))
     }
 
-    /// Everything that was appended is where other transactions meet it. After an error roll back to a savepoint before it.
-    pub fn finish_append(&mut self) -> Result<()> {
-        self.work.as_deref_mut().map_or(Ok(()), |work| work.finish_append(&self.shared))
+    /// Everything that was appended, or written for later, is where other transactions meet it. After an error roll back to a savepoint before
+    /// it.
+    pub fn finish_writes(&mut self) -> Result<()> {
+        let Some(work) = self.work.as_deref_mut() else { return Ok(()) };
+        work.finish_append(&self.shared)?;
+        work.finish_deferred(&self.shared)
     }
 
-    /// What it has appended to the tree is to be seen by its next read, of `key` or of anything.
-    pub(super) fn show_append(&mut self, tree: &Arc<Tree>, key: Option<&[u8]>) -> Result<()> {
-        self.work.as_deref_mut().map_or(Ok(()), |work| work.show_append(&self.shared, tree, key))
+    /// After [`Transaction::finish_writes`]: waits while another transaction's range lock covers what [`Transaction::write_later`] has put in.
+    pub fn check_finished(&mut self, wait: &WaitRequest<'_>) -> Result<()> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        work.check_deferred(&self.shared, wait)
+    }
+
+    /// Whether [`Transaction::check_finished`] has anything to look at.
+    pub fn is_unchecked(&self) -> bool {
+        self.work.as_deref().is_some_and(|work| work.deferred.is_unchecked())
+    }
+
+    /// What it has written to the tree is to be seen by its next read, of `key` or of anything.
+    pub(super) fn show_writes(&mut self, tree: &Arc<Tree>, key: Option<&[u8]>) -> Result<()> {
+        let Some(work) = self.work.as_deref_mut() else { return Ok(()) };
+        work.show_deferred(&self.shared, tree)?;
+        work.show_append(&self.shared, tree, key)
     }
 
     /// What the transaction writes to `table`, which nobody else has seen, is how the table begins: snapshots from before its commit get

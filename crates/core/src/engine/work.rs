@@ -11,6 +11,7 @@
 mod two_phase;
 
 use super::append::Direct;
+use super::deferred::Deferred;
 use super::shared::Shared;
 use super::tables::{row_id_of_key, Table};
 use crate::checkpoint::recovery::RecoveredTransaction;
@@ -86,6 +87,8 @@ pub(super) struct Work {
     pub(super) redo: RedoBuffer,
     /// Rows that go to table files as they are.
     pub(super) direct: Direct,
+    /// Index entries that wait to be pushed.
+    pub(super) deferred: Deferred,
     /// Ascending. Some may be missing: they make going back cheap and row counts exact.
     marks: Vec<Mark>,
     /// The log has operations of it, the last with this sequence.
@@ -117,6 +120,7 @@ impl Work {
             sequence: 0,
             redo: RedoBuffer::new(),
             direct: Direct::default(),
+            deferred: Deferred::default(),
             marks: Vec::new(),
             spilled: None,
             touched: HashMap::new(),
@@ -197,6 +201,7 @@ impl Work {
         op: WriteOp<'_>,
     ) -> Result<()> {
         self.finish_append_to(shared, tree)?;
+        self.show_deferred(shared, tree)?;
         self.write_row(shared, tree, key, op)
     }
 
@@ -223,6 +228,17 @@ impl Work {
             false => self.write_logged(tree, &write),
         };
         written.inspect_err(|error| shared.ask_for_room(error))?;
+        self.wrote(shared, tree, sequence, op)
+    }
+
+    /// The write with this number is in the redo.
+    pub(super) fn wrote(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        sequence: u32,
+        op: WriteOp<'_>,
+    ) -> Result<()> {
         let rows = match op {
             WriteOp::Insert(_) => 1,
             WriteOp::Update(_) => 0,
@@ -319,6 +335,7 @@ impl Work {
         if sequence >= self.sequence {
             return Ok(());
         }
+        self.deferred.drop_after(sequence);
         if let Some(status) = &self.status {
             status.void(sequence, self.sequence);
         }
@@ -440,6 +457,7 @@ impl Work {
             Phase::Active if !self.has_writes() => self.commit_nothing(shared),
             Phase::Active => self
                 .finish_append(shared)
+                .and_then(|()| self.finish_deferred(shared))
                 .and_then(|()| self.check(shared))
                 .and_then(|()| self.log_counters(shared))
                 .and_then(|()| self.commit_record(shared, flush, true)),

@@ -54,16 +54,20 @@ impl Tree {
 
     /// Like [`Tree::write`] for many, in this order. Neighbours that go to one leaf cost one descent and one latch: sort them by key.
     pub fn write_run(&self, mut writes: &[Write<'_>]) -> Result<()> {
-        while let Some(first) = writes.first() {
-            self.check_size(first)?;
-            self.shared.context.cache.make_room()?;
-            let blob = self
-                .is_large(first)
-                .then(|| Arc::new(Blob::charged(first.value(), &self.shared.context.cache)));
-            let written = self.push_some(writes, blob.as_ref())?;
-            writes = &writes[written..];
+        while !writes.is_empty() {
+            writes = &writes[self.write_some(writes)?..];
         }
         Ok(())
+    }
+
+    /// The first step of [`Tree::write_run`]: pushes the first of `writes`, and those behind it that go to the same leaf; how many they were.
+    pub fn write_some(&self, writes: &[Write<'_>]) -> Result<usize> {
+        let Some(first) = writes.first() else { return Ok(0) };
+        self.check_size(first)?;
+        self.shared.context.cache.make_room()?;
+        let blob =
+            self.is_large(first).then(|| Arc::new(Blob::charged(first.value(), &self.shared.context.cache)));
+        self.push_some(writes, blob.as_ref())
     }
 
     /// Like [`Tree::write`] of a large value that [`Tree::store_value`] has put into `extent`.

@@ -235,6 +235,8 @@ impl<'a> Session<'a> {
     }
 
     fn try_change(&mut self, chosen: usize, change: Change, appended: bool) -> Result<()> {
+        // The ends of a transaction find something that waits.
+        let later = self.random.percent(20);
         let Open { txn, changes, tables, .. } = &mut self.open[chosen];
         let table = self.engine.open_table(&change.table)?;
         let tree = table.tree(change.tree);
@@ -258,9 +260,12 @@ impl<'a> Session<'a> {
             change.key
         );
         match &change.value {
+            Some(value) if exists && later => txn.write_later(tree, &change.key, WriteOp::Update(value))?,
             Some(value) if exists => txn.write(tree, &change.key, WriteOp::Update(value))?,
             Some(value) if appended => txn.append(tree, &change.key, value)?,
+            Some(value) if later => txn.write_later(tree, &change.key, WriteOp::Insert(value))?,
             Some(value) => txn.write(tree, &change.key, WriteOp::Insert(value))?,
+            None if exists && later => txn.write_later(tree, &change.key, WriteOp::Delete)?,
             None if exists => txn.write(tree, &change.key, WriteOp::Delete)?,
             None => return Ok(()),
         }

@@ -115,6 +115,7 @@ impl World {
             savepoints: Vec::new(),
             cursor: None,
             reads_only: false,
+            gathers: false,
         }
     }
 
@@ -244,6 +245,8 @@ pub struct Twin {
     cursor: Option<CursorPair>,
     /// It was opened to keep a snapshot and a cursor.
     pub reads_only: bool,
+    /// What it writes may wait for [`Twin::finish_writes`].
+    pub gathers: bool,
 }
 
 impl Twin {
@@ -316,11 +319,11 @@ impl Twin {
             None => WriteOp::Delete,
         };
         let table = &world.tables[table];
-        same(
-            self.subject.write(table.subject.tree(tree), key, op),
-            self.model.write(table.model.tree(tree), key, op),
-        )
-        .unwrap();
+        let written = match self.gathers {
+            true => self.subject.write_later(table.subject.tree(tree), key, op),
+            false => self.subject.write(table.subject.tree(tree), key, op),
+        };
+        same(written, self.model.write(table.model.tree(tree), key, op)).unwrap();
         assert!(self.subject.has_writes());
     }
 
@@ -335,9 +338,10 @@ impl Twin {
         assert!(self.subject.has_writes());
     }
 
-    /// Until here others, even those that look at what is pending, do not meet what was appended; the model knows no such thing.
-    pub fn finish_append(&mut self) {
-        self.subject.finish_append().unwrap();
+    /// Until here others, even those that look at what is pending, do not meet what was appended or gathered; the model knows no such thing.
+    pub fn finish_writes(&mut self) {
+        self.gathers = false;
+        self.subject.finish_writes().unwrap();
     }
 
     /// Places a cursor that stays until [`Twin::close_cursor`].

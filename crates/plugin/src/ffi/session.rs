@@ -230,7 +230,7 @@ pub unsafe extern "C" fn teak_append_end(
     // SAFETY: the handle is open, the result writable or NULL.
     unsafe {
         with_session(session, |session| {
-            let result = session.finish_append();
+            let result = session.finish_writes();
             if let Err(stop) = &result {
                 if stop.status() == Status::Duplicate {
                     put(duplicate, RawDuplicate { tree: 0, pk: RawBytes::of(&session.duplicate_pk) });

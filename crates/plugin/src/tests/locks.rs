@@ -433,7 +433,7 @@ fn a_load_waits_at_its_end_for_ranges_that_were_locked_before_its_rows_could_be_
     }
     let mut reader = bench.repeatable();
     assert_eq!(bench.keys(&mut reader, 0, EXCLUSIVE).unwrap(), ["1", "3", "5"]);
-    assert!(is_timeout(loader.finish_append()));
+    assert!(is_timeout(loader.finish_writes()));
     assert_eq!(bench.keys(&mut reader, 0, Read::SNAPSHOT).unwrap(), ["1", "3", "5"]);
     reader.rollback();
     loader.rollback();
@@ -453,7 +453,30 @@ fn a_load_meets_duplicates_like_any_other_insert() {
     assert!(matches!(load("4", "new"), Err((Stop::Duplicate, 0))));
     assert!(matches!(load("6", "u2"), Err((Stop::Duplicate, _))));
     load("0", "u0").map_err(|(stop, _)| stop).unwrap();
-    loader.finish_append().unwrap();
+    loader.finish_writes().unwrap();
     loader.commit().unwrap();
     assert_eq!(bench.committed(0), ["0", "1", "2", "3", "4", "5"]);
+}
+
+/// So do the index entries of a statement with many rows.
+#[test]
+fn a_statement_of_many_rows_waits_at_its_end_for_ranges_of_its_indexes() {
+    let bench = Bench::new();
+    three(&bench);
+    let keys: Vec<String> = (100..200).map(|n| n.to_string()).collect();
+    let mut writer = bench.repeatable();
+    writer.statement_begin().unwrap();
+    let before = bench.keys(&mut bench.repeatable(), 2, Read::SNAPSHOT).unwrap();
+    for key in &keys {
+        bench.insert(&mut writer, row(key, key, "p")).unwrap();
+    }
+    let mut reader = bench.repeatable();
+    let seen = bench.keys(&mut reader, 2, EXCLUSIVE).unwrap();
+    assert!(seen.len() < before.len() + keys.len(), "all entries were there before the end");
+    assert!(is_timeout(writer.statement_commit()));
+    writer.statement_rollback().unwrap();
+    writer.commit().unwrap();
+    reader.rollback();
+    assert_eq!(bench.keys(&mut bench.repeatable(), 2, Read::SNAPSHOT).unwrap(), before);
+    assert_eq!(bench.committed(0), ["1", "3", "5"]);
 }

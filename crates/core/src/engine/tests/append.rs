@@ -65,7 +65,7 @@ fn nobody_else_sees_an_append_before_its_commit_nor_an_old_snapshot_after_it() {
     assert!(all(&engine, tree) == rows(0..3000));
     assert!(read(&mut txn, tree, View::Snapshot) == rows(0..9000), "its own rows");
     append(&mut txn, tree, 9000..12_000);
-    txn.finish_append().unwrap();
+    txn.finish_writes().unwrap();
     assert!(read(&mut old, tree, View::Pending) == rows(0..12_000));
     assert!(read(&mut old, tree, View::Latest) == rows(0..3000));
     engine.checkpoint().unwrap();
@@ -95,7 +95,7 @@ fn what_is_rolled_back_is_gone_and_gives_its_space_back() {
     append(&mut txn, tree, 2000..9000);
     txn.rollback_to(savepoint).unwrap();
     append(&mut txn, tree, 5000..6000);
-    txn.finish_append().unwrap();
+    txn.finish_writes().unwrap();
     txn.commit().unwrap();
     let mut expected = rows(0..2000);
     expected.append(&mut rows(5000..6000));
@@ -104,7 +104,7 @@ fn what_is_rolled_back_is_gone_and_gives_its_space_back() {
 
     let mut txn = engine.begin(Isolation::ReadCommitted);
     append(&mut txn, tree, 10_000..30_000);
-    txn.finish_append().unwrap();
+    txn.finish_writes().unwrap();
     txn.rollback();
     assert!(all(&engine, tree) == expected);
     engine.checkpoint().unwrap();
@@ -143,7 +143,7 @@ fn appends_between_others_go_where_they_belong() {
         for (n, txn) in loads.iter_mut().enumerate().rev() {
             let from = (part * 4 + n as u64) * 1000;
             append(txn, tree, from..from + 1000);
-            txn.finish_append().unwrap();
+            txn.finish_writes().unwrap();
         }
     }
     loads.swap_remove(1).commit().unwrap();
@@ -273,7 +273,7 @@ fn a_table_file_whose_sync_finds_the_disk_full_ends_writing_as_any_failed_sync_d
     load(&engine, table.tree(0), 0..3000);
     let mut txn = engine.begin(Isolation::ReadCommitted);
     append(&mut txn, table.tree(0), 3000..9000);
-    txn.finish_append().unwrap();
+    txn.finish_writes().unwrap();
     fs.fill_at_next_sync();
     assert!(matches!(txn.commit(), Err(Error::DiskFull { .. })));
     // What else was on its way to the file may be lost: nothing may build on it.

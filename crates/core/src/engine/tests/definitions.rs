@@ -214,7 +214,7 @@ fn blocks_of_a_rolled_back_load_are_not_reused_before_that_is_durable() {
         txn.rollback();
         // Where the blocks were that the log names.
         let mut other = load(100_000);
-        other.finish_append().unwrap();
+        other.finish_writes().unwrap();
         let fs = fs.kill();
         drop((other, table, engine));
         let engine = open(&fs);

@@ -6,6 +6,7 @@ mod check;
 mod crash;
 mod damage;
 mod ddl;
+mod deferred;
 mod definitions;
 mod descriptors;
 mod dictionary;

@@ -43,7 +43,7 @@ fn rows_in_no_order_become_blocks_and_survive_a_crash() {
     let before = engine.statistics().log_bytes;
     let mut txn = engine.begin(Isolation::ReadCommitted);
     assert!(insert(&mut txn, table.tree(0), shuffled(20_000)).unwrap() > 19_900);
-    txn.finish_append().unwrap();
+    txn.finish_writes().unwrap();
     assert!(all(&engine, table.tree(0)).is_empty(), "not committed");
     txn.commit().unwrap();
     let logged = engine.statistics().log_bytes - before;
@@ -66,7 +66,7 @@ fn a_key_twice_is_told_at_the_end_and_going_back_leaves_nothing() {
     let mut txn = engine.begin(Isolation::ReadCommitted);
     let start = txn.savepoint();
     insert(&mut txn, tree, shuffled(5000).chain([17])).unwrap();
-    assert!(matches!(txn.finish_append(), Err(Error::DuplicateRow { key: twice }) if twice == key(17)));
+    assert!(matches!(txn.finish_writes(), Err(Error::DuplicateRow { key: twice }) if twice == key(17)));
     txn.rollback_to(start).unwrap();
     assert!(read(&mut txn, tree, View::Latest).is_empty());
     // And once more without it.
@@ -86,7 +86,7 @@ fn a_key_that_another_transaction_has_committed_meanwhile_is_a_duplicate() {
     other.write(tree, &key(2500), WriteOp::Insert(b"first")).unwrap();
     other.write(tree, &key(9999), WriteOp::Insert(b"no twin")).unwrap();
     other.commit().unwrap();
-    assert!(matches!(txn.finish_append(), Err(Error::DuplicateRow { key: twice }) if twice == key(2500)));
+    assert!(matches!(txn.finish_writes(), Err(Error::DuplicateRow { key: twice }) if twice == key(2500)));
     txn.rollback();
     assert_eq!(all(&engine, tree).len(), 2);
 }

@@ -22,6 +22,7 @@ impl Work {
         flush: CommitFlush,
     ) -> Result<()> {
         self.finish_append(shared)?;
+        self.finish_deferred(shared)?;
         self.check(shared)?;
         self.xid = Some(xid.to_vec());
         self.enter_intent(shared);

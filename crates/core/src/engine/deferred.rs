@@ -1,0 +1,332 @@
+//! Index entries of a statement with many rows: they are gathered, sorted by key, and pushed onto the leaves in runs.
+//!
+//! Entries that come in the order of the rows go to and fro in the index, and each costs a descent and a search in a delta that is in no
+//! processor's cache. What is gathered costs them once for all that go to one leaf.
+//!
+//! An entry has its number and is in the redo as soon as it is written; only the tree waits. What is gathered is nobody's to see. The
+//! transaction's own reads of a tree, and its other writes to it, have it pushed first; so has its end. A rollback to a savepoint drops what
+//! came after it, as the numbers ascend. Others do not meet it: who locks a range while an entry in it waits scans
+//! without it. Therefore the pusher looks for such ranges when the entries are in the tree, and the transaction waits for their holders before it
+//! commits ([`Work::check_deferred`]); the same as appended rows do.
+
+use super::shared::Shared;
+use super::work::Work;
+use crate::cache::{Cache, Charge};
+use crate::mvcc::TxnStatus;
+use crate::tree::{Tree, Write, MAX_KEY_BYTES};
+use crate::types::{WaitRequest, WriteOp};
+use crate::Result;
+use std::sync::Arc;
+
+/// So many bytes are gathered, at most: entries that meet in one leaf should be many.
+const MOST_BYTES: usize = 4 << 20;
+/// And not more than this part of the cache.
+const PART_OF_CACHE: u64 = 64;
+/// Least bytes, however small the cache.
+const LEAST_BYTES: usize = 64 << 10;
+/// Writes that are handed to a tree at a time.
+const RUN: usize = 1024;
+/// Keys under ranges of others that are remembered one by one; of more, only where they lie.
+const MOST_UNCHECKED: usize = 1000;
+
+/// An entry, of which the key and behind it the value are in the arena.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// The first bytes of the key, for comparisons.
+    head: u64,
+    sequence: u32,
+    at: u32,
+    key_bytes: u16,
+    value_bytes: u16,
+    /// Its place among the trees.
+    tree: u16,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// Keys that lie in ranges which others have locked, or, in `between`, where they lie.
+struct Unchecked {
+    tree: Arc<Tree>,
+    /// With the numbers of the writes.
+    keys: Vec<(u32, Vec<u8>)>,
+    between: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Unchecked {
+    fn add(&mut self, sequence: u32, key: &[u8]) {
+        if self.keys.len() < MOST_UNCHECKED {
+            return self.keys.push((sequence, key.to_vec()));
+        }
+        let (first, last) = self.between.get_or_insert_with(|| (key.to_vec(), key.to_vec()));
+        if key < first.as_slice() {
+            *first = key.to_vec();
+        } else if key > last.as_slice() {
+            *last = key.to_vec();
+        }
+    }
+}
+
+/// What a transaction has gathered.
+#[derive(Default)]
+pub(super) struct Deferred {
+    trees: Vec<Arc<Tree>>,
+    /// By number, until they are sorted.
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+    /// Memory that it may take; there from the first entry to the end of the statement.
+    limit: usize,
+    charge: Option<Charge>,
+    unchecked: Vec<Unchecked>,
+}
+
+impl Deferred {
+    fn prepare(&mut self, cache: &Arc<Cache>) {
+        if self.charge.is_none() {
+            let part = usize::try_from(cache.budget() / PART_OF_CACHE).unwrap_or(MOST_BYTES);
+            self.limit = part.clamp(LEAST_BYTES, MOST_BYTES);
+            // Vectors that grow may have room for twice what is in them.
+            self.charge = Some(Charge::new(cache, 2 * self.limit));
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+    }
+
+    /// Whether entries were pushed into ranges that others have locked.
+    pub(super) fn is_unchecked(&self) -> bool {
+        !self.unchecked.is_empty()
+    }
+
+    /// Whether something waits for `tree`.
+    fn has(&self, tree: &Arc<Tree>) -> bool {
+        !self.entries.is_empty() && self.trees.iter().any(|known| Arc::ptr_eq(known, tree))
+    }
+
+    /// The place of `tree`, if there can be one more.
+    fn place(&mut self, tree: &Arc<Tree>) -> Option<u16> {
+        let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, tree));
+        let place = known.unwrap_or_else(|| {
+            self.trees.push(tree.clone());
+            self.trees.len() - 1
+        });
+        u16::try_from(place).ok()
+    }
+
+    /// `false`: the entry cannot wait.
+    fn add(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>, sequence: u32) -> bool {
+        let (kind, value) = match op {
+            WriteOp::Insert(value) => (Kind::Insert, value),
+            WriteOp::Update(value) => (Kind::Update, value),
+            WriteOp::Delete => (Kind::Delete, &[][..]),
+        };
+        let (Ok(key_bytes), Ok(value_bytes), Ok(at), Some(tree)) = (
+            u16::try_from(key.len()),
+            u16::try_from(value.len()),
+            u32::try_from(self.bytes.len()),
+            self.place(tree),
+        ) else {
+            return false;
+        };
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.entries.push(Entry { head: head(key), sequence, at, key_bytes, value_bytes, tree, kind });
+        true
+    }
+
+    fn key(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.at as usize..][..usize::from(entry.key_bytes)]
+    }
+
+    fn op(&self, entry: &Entry) -> WriteOp<'_> {
+        let value = &self.bytes[entry.at as usize + usize::from(entry.key_bytes)..];
+        let value = &value[..usize::from(entry.value_bytes)];
+        match entry.kind {
+            Kind::Insert => WriteOp::Insert(value),
+            Kind::Update => WriteOp::Update(value),
+            Kind::Delete => WriteOp::Delete,
+        }
+    }
+
+    /// Tree after tree by key; of one key, in the order in which they came.
+    fn sort(&mut self) {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_unstable_by(|a, b| {
+            (a.tree, a.head)
+                .cmp(&(b.tree, b.head))
+                .then_with(|| self.key(a).cmp(self.key(b)))
+                .then(a.sequence.cmp(&b.sequence))
+        });
+        self.entries = entries;
+    }
+
+    /// Forgets what came after the write with this number.
+    pub(super) fn drop_after(&mut self, sequence: u32) {
+        while self.entries.last().is_some_and(|entry| entry.sequence > sequence) {
+            self.entries.pop();
+        }
+        self.cut();
+        for unchecked in &mut self.unchecked {
+            unchecked.keys.retain(|(of, _)| *of <= sequence);
+        }
+    }
+
+    /// Pushes sorted entries until all are in their trees, or one fails; how many were.
+    fn push(&self, status: &Arc<TxnStatus>) -> (usize, Result<()>) {
+        let mut done = 0;
+        let mut writes = Vec::with_capacity(RUN.min(self.entries.len()));
+        while let Some(first) = self.entries.get(done) {
+            let run = self.entries[done..].iter().take(RUN).take_while(|entry| entry.tree == first.tree);
+            writes.clear();
+            writes.extend(run.map(|entry| Write {
+                key: self.key(entry),
+                op: self.op(entry),
+                status,
+                sequence: entry.sequence,
+            }));
+            let mut left = writes.as_slice();
+            while !left.is_empty() {
+                match self.trees[usize::from(first.tree)].write_some(left) {
+                    Ok(written) => {
+                        left = &left[written..];
+                        done += written;
+                    }
+                    Err(error) => return (done, Err(error)),
+                }
+            }
+        }
+        (done, Ok(()))
+    }
+
+    /// Drops the first `done`, which are in their trees; the others are by number again.
+    fn forget(&mut self, done: usize) {
+        self.entries.drain(..done);
+        self.entries.sort_unstable_by_key(|entry| entry.sequence);
+        self.cut();
+    }
+
+    /// The arena ends with the last entry.
+    fn cut(&mut self) {
+        let end =
+            |entry: &Entry| entry.at as usize + usize::from(entry.key_bytes) + usize::from(entry.value_bytes);
+        self.bytes.truncate(self.entries.last().map_or(0, end));
+        if self.entries.is_empty() {
+            self.trees.clear();
+        }
+    }
+
+    /// The entry lies in a range that another transaction has locked.
+    fn note_unchecked(&mut self, entry: &Entry) {
+        let tree = &self.trees[usize::from(entry.tree)];
+        let known = self.unchecked.iter().position(|unchecked| Arc::ptr_eq(&unchecked.tree, tree));
+        let place = known.unwrap_or_else(|| {
+            self.unchecked.push(Unchecked { tree: tree.clone(), keys: Vec::new(), between: None });
+            self.unchecked.len() - 1
+        });
+        let key = &self.bytes[entry.at as usize..][..usize::from(entry.key_bytes)];
+        self.unchecked[place].add(entry.sequence, key);
+    }
+}
+
+/// The first eight bytes, as a number that is ordered as they are.
+fn head(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = key.len().min(8);
+    bytes[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+impl Work {
+    /// Like [`Work::write`], of an entry that may wait for others.
+    pub(super) fn write_later(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        op: WriteOp<'_>,
+    ) -> Result<()> {
+        let value_bytes = match op {
+            WriteOp::Insert(value) | WriteOp::Update(value) => value.len(),
+            WriteOp::Delete => 0,
+        };
+        if key.len() > MAX_KEY_BYTES || value_bytes > tree.inline_limit() {
+            return self.write(shared, tree, key, op);
+        }
+        self.finish_append_to(shared, tree)?;
+        self.deferred.prepare(&shared.context.cache);
+        if self.deferred.memory() + key.len() + value_bytes > self.deferred.limit {
+            self.write_deferred(shared)?;
+        }
+        let sequence = self.next_sequence()?;
+        let mark = self.redo.mark();
+        self.redo.push(tree.id(), sequence, key, op)?;
+        if !self.deferred.add(tree, key, op, sequence) {
+            let _ = self.redo.truncate_to(mark);
+            return self.write(shared, tree, key, op);
+        }
+        self.wrote(shared, tree, sequence, op)
+    }
+
+    /// Before a read of `tree`, or another write to it.
+    pub(super) fn show_deferred(&mut self, shared: &Shared, tree: &Arc<Tree>) -> Result<()> {
+        match self.deferred.has(tree) {
+            true => self.write_deferred(shared),
+            false => Ok(()),
+        }
+    }
+
+    /// Everything that was gathered is in the trees. After an error what is not is still gathered.
+    pub(super) fn write_deferred(&mut self, shared: &Shared) -> Result<()> {
+        if self.deferred.entries.is_empty() {
+            return Ok(());
+        }
+        let status = self.status_or_new().clone();
+        // Apart from the transaction, whose locks are asked meanwhile.
+        let mut deferred = std::mem::take(&mut self.deferred);
+        deferred.sort();
+        let (done, result) = deferred.push(&status);
+        let locks = self.locks(shared);
+        for at in 0..done {
+            let entry = deferred.entries[at];
+            let tree = deferred.trees[usize::from(entry.tree)].id();
+            let is_new = entry.kind == Kind::Insert;
+            if is_new && locks.check_insert(tree, deferred.key(&entry), &WaitRequest::no_wait()).is_err() {
+                deferred.note_unchecked(&entry);
+            }
+        }
+        deferred.forget(done);
+        self.deferred = deferred;
+        result.inspect_err(|error| shared.ask_for_room(error))
+    }
+
+    /// [`Work::write_deferred`], and the memory is given back.
+    pub(super) fn finish_deferred(&mut self, shared: &Shared) -> Result<()> {
+        if self.deferred.charge.is_none() {
+            return Ok(());
+        }
+        self.write_deferred(shared)?;
+        self.deferred =
+            Deferred { unchecked: std::mem::take(&mut self.deferred.unchecked), ..Deferred::default() };
+        Ok(())
+    }
+
+    /// Waits while other transactions have locked ranges in which entries lie that were gathered while these looked.
+    pub(super) fn check_deferred(&mut self, shared: &Shared, wait: &WaitRequest<'_>) -> Result<()> {
+        for Unchecked { tree, keys, between } in std::mem::take(&mut self.deferred.unchecked) {
+            let locks = self.locks(shared);
+            for (_, key) in &keys {
+                locks.check_insert(tree.id(), key, wait)?;
+            }
+            if let Some((first, last)) = between {
+                locks.check_inserts(tree.id(), &first, &last, wait)?;
+            }
+        }
+        Ok(())
+    }
+}

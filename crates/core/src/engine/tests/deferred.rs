@@ -1,0 +1,107 @@
+//! Index entries that wait until others can be written with them.
+
+use super::*;
+use crate::{LockMode, WaitRequest};
+use std::ops::Bound;
+
+fn key(i: u64) -> [u8; 8] {
+    // In no order.
+    (i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes()
+}
+
+fn count(txn: &mut Transaction, tree: &Arc<Tree>, view: View) -> usize {
+    read(txn, tree, view).len()
+}
+
+#[test]
+fn what_waits_is_for_its_transaction_to_read_and_nobody_elses() {
+    let (fs, engine, table) = with_table(1);
+    let tree = table.tree(1);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    for i in 0..100 {
+        txn.write_later(tree, &key(i), WriteOp::Insert(b"v")).unwrap();
+    }
+    let mut other = engine.begin(Isolation::ReadCommitted);
+    assert_eq!(count(&mut other, tree, View::Pending), 0);
+    assert_eq!(count(&mut txn, tree, View::Latest), 100);
+    assert_eq!(count(&mut other, tree, View::Pending), 100);
+    assert_eq!(count(&mut other, tree, View::Latest), 0);
+    for i in 0..50 {
+        txn.write_later(tree, &key(i), WriteOp::Delete).unwrap();
+    }
+    txn.commit().unwrap();
+    assert_eq!(count(&mut other, tree, View::Latest), 50);
+    other.rollback();
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(all(&engine, engine.open_table("t").unwrap().tree(1)).len(), 50);
+}
+
+#[test]
+fn going_back_to_a_savepoint_drops_what_came_after_it() {
+    let (_fs, engine, table) = with_table(2);
+    let tree = table.tree(1);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.write_later(tree, b"a", WriteOp::Insert(b"1")).unwrap();
+    let savepoint = txn.savepoint();
+    txn.write_later(tree, b"a", WriteOp::Delete).unwrap();
+    txn.write_later(tree, b"b", WriteOp::Insert(b"2")).unwrap();
+    txn.rollback_to(savepoint).unwrap();
+    txn.write_later(tree, b"c", WriteOp::Insert(b"3")).unwrap();
+    txn.write_later(tree, b"c", WriteOp::Update(b"4")).unwrap();
+    txn.commit().unwrap();
+    expect(&engine, "t", 1, &[("a", "1"), ("c", "4")]);
+}
+
+#[test]
+fn more_than_is_gathered_at_a_time_ends_in_the_trees_and_an_undone_half_does_not() {
+    const ENTRIES: u64 = 40_000;
+    let (fs, engine, table) = with_table(3);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    let write = |txn: &mut Transaction, i: u64| {
+        for tree in 0..2 {
+            txn.write_later(table.tree(tree), &key(i), WriteOp::Insert(&i.to_be_bytes()[..tree * 8]))
+                .unwrap();
+        }
+    };
+    (0..ENTRIES / 2).for_each(|i| write(&mut txn, i));
+    let savepoint = txn.savepoint();
+    (ENTRIES / 2..ENTRIES).for_each(|i| write(&mut txn, i));
+    txn.rollback_to(savepoint).unwrap();
+    txn.commit().unwrap();
+    let expected: Rows = (0..ENTRIES / 2).map(|i| (key(i).to_vec(), i.to_be_bytes().to_vec())).collect();
+    drop(table);
+    let (_fs, engine) = crash(&fs, engine);
+    let table = engine.open_table("t").unwrap();
+    assert!(all(&engine, table.tree(1)) == expected);
+    assert_eq!(all(&engine, table.tree(0)).len() as u64, ENTRIES / 2);
+}
+
+#[test]
+fn whoever_locked_a_range_while_entries_waited_is_waited_for() {
+    let (_fs, engine, table) = with_table(4);
+    let tree = table.tree(1);
+    let mut writer = engine.begin(Isolation::Repeatable);
+    for k in ["a", "m", "z"] {
+        writer.write_later(tree, k.as_bytes(), WriteOp::Insert(b"")).unwrap();
+    }
+    let mut reader = engine.begin(Isolation::Serializable);
+    let (from, to) = (Bound::Included(&b"k"[..]), Bound::Included(&b"p"[..]));
+    reader.lock_range(tree, from, to, LockMode::Shared, &WaitRequest::no_wait()).unwrap();
+    assert_eq!(count(&mut reader, tree, View::Pending), 0);
+    writer.finish_writes().unwrap();
+    assert!(writer.is_unchecked());
+    assert!(matches!(writer.check_finished(&WaitRequest::no_wait()), Err(Error::WouldBlock)));
+    reader.rollback();
+
+    // What was undone need not be waited for.
+    let savepoint = writer.savepoint();
+    writer.write_later(tree, b"n", WriteOp::Insert(b"")).unwrap();
+    let mut reader = engine.begin(Isolation::Serializable);
+    reader.lock_range(tree, from, to, LockMode::Shared, &WaitRequest::no_wait()).unwrap();
+    writer.finish_writes().unwrap();
+    writer.rollback_to(savepoint).unwrap();
+    writer.check_finished(&WaitRequest::no_wait()).unwrap();
+    writer.commit().unwrap();
+    reader.rollback();
+    expect(&engine, "t", 1, &[("a", ""), ("m", ""), ("z", "")]);
+}
