@@ -48,6 +48,8 @@ pub(super) const BLOB_BIT: u32 = 1 << 31;
 const MAGIC: [u8; 2] = *b"Tk";
 /// Of the bytes in memory; [`columns`] has another on disk.
 const VERSION: u8 = 1;
+/// So many entries are looked at one by one before a search.
+const NEAR: usize = 4;
 const WIDE_HEADS: u8 = 1;
 const FIXED_SUFFIX: u8 = 2;
 const FIXED_VALUE: u8 = 4;
@@ -360,6 +362,22 @@ impl Block {
             Ok(rest) => self.search_heads(self.heads::<4>(), narrow_head(rest).to_be_bytes(), rest),
             Err(Ordering::Less) => Err(0),
             Err(_) => Err(self.entries),
+        }
+    }
+
+    /// [`Block::search`] for a key before which all entries before `from` are: for keys in ascending order, many of which are those of neighbours.
+    #[inline]
+    pub fn search_from(&self, from: usize, key: &[u8]) -> Result<usize, usize> {
+        for i in from..self.entries.min(from + NEAR) {
+            match self.compare(i, key) {
+                Ordering::Less => {}
+                Ordering::Equal => return Ok(i),
+                Ordering::Greater => return Err(i),
+            }
+        }
+        match from + NEAR < self.entries {
+            true => self.search(key),
+            false => Err(self.entries),
         }
     }
 

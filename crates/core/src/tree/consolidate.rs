@@ -139,7 +139,7 @@ impl<'a> Folder<'a> {
     fn merge(&mut self, delta: &'a Delta) {
         let mut at = 0;
         for entry in delta.iter() {
-            let (found, to) = match self.base.search(entry.key()) {
+            let (found, to) = match self.base.search_from(at, entry.key()) {
                 Ok(index) => (Some(index), index),
                 Err(index) => (None, index),
             };

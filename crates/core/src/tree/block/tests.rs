@@ -83,7 +83,12 @@ proptest! {
         let prefixed = probes.iter().map(|probe| [block.prefix(), probe].concat());
         let all = keys.iter().map(|key| key.to_vec()).chain(longer).chain(prefixed).chain(probes.clone());
         for probe in all.collect::<Vec<_>>() {
-            prop_assert_eq!(block.search(&probe), keys.binary_search(&&probe));
+            let found = keys.binary_search(&&probe);
+            prop_assert_eq!(block.search(&probe), found);
+            let place = found.unwrap_or_else(|place| place);
+            for from in [0, place.saturating_sub(5), place.saturating_sub(1), place] {
+                prop_assert_eq!(block.search_from(from, &probe), found);
+            }
             prop_assert_eq!(block.lower_bound(&probe), keys.partition_point(|key| **key < probe));
             prop_assert_eq!(block.upper_bound(&probe), keys.partition_point(|key| **key <= probe));
             for (i, key) in keys.iter().enumerate() {
