@@ -296,11 +296,16 @@ impl Leaf {
         Leaf::new(shared, view)
     }
 
-    /// A leaf whose base is on disk.
-    pub(crate) fn stored(shared: Arc<Shared>, low: &[u8], high: Option<&[u8]>, image: Arc<Image>) -> Leaf {
+    /// A leaf whose base is on disk. Neighbours share the bound between them.
+    pub(crate) fn stored(
+        shared: Arc<Shared>,
+        low: Arc<[u8]>,
+        high: Option<Arc<[u8]>>,
+        image: Arc<Image>,
+    ) -> Leaf {
         let view = LeafView {
-            low: Arc::from(low),
-            high: high.map(Arc::from),
+            low,
+            high,
             base: Base::Stored(image.clone()),
             delta: Changes::Live(shared.no_delta.clone()),
             history: Archive::Empty,

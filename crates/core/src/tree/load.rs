@@ -110,10 +110,10 @@ impl TreeLoader {
 
     /// The nodes above the blocks that were written.
     fn pages(&mut self) -> Arc<Node> {
-        let lows: Vec<Vec<u8>> = self.written.iter().map(|(low, _)| low.clone()).collect();
+        let lows: Vec<Arc<[u8]>> = self.written.iter().map(|(low, _)| Arc::from(&low[..])).collect();
         let leaf = |(i, (low, image)): (usize, (Vec<u8>, Arc<Image>))| {
-            let high = lows.get(i + 1).map(|high| &high[..]);
-            let leaf = Leaf::stored(self.tree.shared.clone(), &low, high, image);
+            let high = lows.get(i + 1).cloned();
+            let leaf = Leaf::stored(self.tree.shared.clone(), lows[i].clone(), high, image);
             (low, Arc::new(Node::Leaf(leaf)))
         };
         let mut nodes: Vec<(Vec<u8>, Arc<Node>)> = self.written.drain(..).enumerate().map(leaf).collect();

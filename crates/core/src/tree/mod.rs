@@ -299,7 +299,7 @@ impl Tree {
 
     fn stored_root(shared: &Arc<Shared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
         if root.height == 0 {
-            return Node::Leaf(Leaf::stored(shared.clone(), &[], None, Image::new(extent)));
+            return Node::Leaf(Leaf::stored(shared.clone(), Arc::from(&[][..]), None, Image::new(extent)));
         }
         Node::Inner(Inner::stored(root.height, extent, Some(Bounds::ALL)))
     }

@@ -203,12 +203,13 @@ impl Inner {
                 return Err(corrupt("its keys are not those that its parent says".to_string()));
             }
         }
-        let high = |i: usize| entries.get(i + 1).map(|e| &e.0).or(fence.as_ref()).map(|key| &key[..]);
-        let children: Vec<_> = entries
-            .iter()
-            .enumerate()
-            .map(|(i, (key, extent))| (key.clone(), self.child(shared, key, high(i), extent)))
-            .collect();
+        // A key is the bound of two neighbours, who share it.
+        let mut bounds: Vec<Arc<[u8]>> = entries.iter().map(|(key, _)| Arc::from(&key[..])).collect();
+        bounds.extend(fence.map(Arc::from));
+        let child = |(at, (key, extent)): (usize, (Vec<u8>, Arc<Extent>))| {
+            (key, self.child(shared, &bounds[at], bounds.get(at + 1), &extent))
+        };
+        let children: Vec<_> = entries.into_iter().enumerate().map(child).collect();
         self.view.store(Some(Arc::new(InnerView::new(&children))));
         self.bounds.lock().take();
         Ok(())
@@ -231,15 +232,20 @@ impl Inner {
     fn child(
         &self,
         shared: &Arc<Shared>,
-        low: &[u8],
-        high: Option<&[u8]>,
+        low: &Arc<[u8]>,
+        high: Option<&Arc<[u8]>>,
         extent: &Arc<Extent>,
     ) -> Arc<Node> {
         if self.level > 1 {
-            let bounds = Bounds { low: low.to_vec(), high: high.map(<[u8]>::to_vec) };
+            let bounds = Bounds { low: low.to_vec(), high: high.map(|high| high.to_vec()) };
             return Arc::new(Node::Inner(Inner::stored(self.level - 1, extent.clone(), Some(bounds))));
         }
-        Arc::new(Node::Leaf(Leaf::stored(shared.clone(), low, high, Image::new(extent.clone()))))
+        Arc::new(Node::Leaf(Leaf::stored(
+            shared.clone(),
+            low.clone(),
+            high.cloned(),
+            Image::new(extent.clone()),
+        )))
     }
 }
 

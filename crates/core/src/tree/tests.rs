@@ -566,3 +566,17 @@ fn estimates_of_short_ranges_are_exact_also_where_a_leaf_ends_and_with_changes_p
     let all = bench.tree.estimate(Bound::Unbounded, Bound::Unbounded).unwrap();
     assert!(all.abs_diff(KEYS) < KEYS / 20, "{all}");
 }
+
+#[test]
+fn leaves_read_from_disk_share_the_bound_between_them() {
+    let mut bench = Bench::new(8 << 20);
+    bench.commit(&(0..2000).map(|i| (key(i), Some(vec![i as u8; 100]))).collect::<Vec<_>>());
+    let root = bench.checkpoint().unwrap();
+    bench.reopen(root);
+    let Node::Inner(inner) = &*bench.tree.root.load_full() else { panic!("one leaf only") };
+    let page = inner.view(&bench.tree.shared).unwrap().as_ref().unwrap().clone();
+    let views: Vec<_> = page.children.iter().map(|child| child.leaf().unwrap().view().clone()).collect();
+    assert!(views.len() > 5);
+    assert!(views.windows(2).all(|pair| Arc::ptr_eq(pair[0].high.as_ref().unwrap(), &pair[1].low)));
+    assert!(views[views.len() - 1].high.is_none());
+}
