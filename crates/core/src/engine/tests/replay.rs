@@ -168,7 +168,7 @@ impl History<'_> {
                     let value = vec![self.appended as u8; 100];
                     txn.append(table.tree(0), format!("z{:08}", self.appended).as_bytes(), &value).unwrap();
                 }
-                txn.finish_append().unwrap();
+                txn.finish_writes().unwrap();
                 txn.commit().unwrap();
             }
             15 => {
