@@ -9,6 +9,7 @@ use super::tables::Table;
 use crate::options::LogLevel;
 use crate::store::Space;
 use crate::{Error, Result};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 impl Shared {
@@ -29,6 +30,9 @@ impl Shared {
             path.display()
         );
         self.observer.message(LogLevel::Warning, &text);
+        // Relaxed: at a start, when no other thread is there; later all numbers that are in use are below it anyway. A checkpoint may
+        // not have known of one that DDL was using when the power went: it must not become another table's.
+        self.ids.space.fetch_max(space.saturating_add(1), Ordering::Relaxed);
         self.orphans.lock().insert(space, open);
     }
 

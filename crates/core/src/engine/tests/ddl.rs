@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::space_of_file_name;
-use crate::file::{Fault, FileSystem};
+use crate::file::{Fault, FileSystem, OpenMode};
 use crate::{Compression, Packing};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -361,4 +361,26 @@ fn a_file_that_could_not_be_removed_goes_at_the_next_start_though_the_log_forgot
     engine.checkpoint().unwrap();
     assert!(engine.shared.system.orphans().unwrap().is_empty());
     engine.open_table("u").unwrap();
+}
+
+#[test]
+fn the_number_of_a_file_that_could_not_be_removed_at_a_start_is_not_used_again() {
+    let mut left_over = 0;
+    for after in 0..60 {
+        let fs = SimulatedFileSystem::new(11);
+        drop(open(&fs));
+        // Of a creation whose commit the power cut.
+        fs.open(Path::new("/teak/s1.teak"), OpenMode::Create).unwrap().sync().unwrap();
+        fs.sync_dir(Path::new("/teak")).unwrap();
+        fs.fail_after(after, Fault::Eio);
+        let opened = Engine::open(Arc::new(fs.clone()), options());
+        fs.heal();
+        let Ok(engine) = opened else { continue };
+        left_over += usize::from(!engine.shared.orphans.lock().is_empty());
+        engine.create_table("t", &specs(1), b"", None).unwrap();
+        engine.checkpoint().unwrap();
+        let (_, engine) = crash(&fs, engine);
+        engine.open_table("t").unwrap();
+    }
+    assert!(left_over > 0);
 }
