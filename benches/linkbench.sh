@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# LinkBench with a long-running snapshot, then a hot row and a queue under an old snapshot: InnoDB, Teak and MyRocks on one private server
-# under build/bench-linkbench. Prints a table with goals; leaves linkbench.md, linkbench.json and linkbench.html there, with
-# the JSON of every run. How to read them: benches/README.md.
+# LinkBench with a long-running snapshot, then a hot row and a queue under an old snapshot: InnoDB, Teak and MyRocks on
+# one private server under build/bench-linkbench. Prints a table with goals; leaves linkbench.md, linkbench.json and
+# linkbench.html there, with the JSON of every run. How to read them: benches/README.md.
 #
 # usage: benches/linkbench.sh [quick] [OPTION...]    options: benches/linkbench.sh --help
 #        quick: everything very small, two minutes; its figures mean nothing

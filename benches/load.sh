@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Import of a dump (mariadb < dump.sql) of forum articles into BLACKHOLE, InnoDB, Teak, MyISAM and MyRocks, on a private server under
-# build/bench-load. Prints a table; leaves load.md and load.json there. How to read them: benches/README.md.
+# Import of a dump (mariadb < dump.sql) of forum articles into BLACKHOLE, InnoDB, Teak, MyISAM and MyRocks, on a private
+# server under build/bench-load. Prints a table; leaves load.md and load.json there. How to read them:
+# benches/README.md.
 #
-# usage: benches/load.sh [OPTION...]    options: benches/load.sh --help    e.g. --size 100 for a quick look (MB; default 1000)
+# usage: benches/load.sh [OPTION...]    options: benches/load.sh --help    e.g. --size 100 for a quick look (MB)
 #        TEAK_PLUGIN_DIR is the directory of ha_teak.so, if not build/plugin
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh

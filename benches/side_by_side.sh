@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# LinkBench on two private servers at the same time, under build/bench-side-by-side: the processor time that two engines, or two builds of Teak,
-# take for an operation, whatever else the machine is doing. How to read it: benches/README.md.
+# LinkBench on two private servers at the same time, under build/bench-side-by-side: the processor time that two
+# engines, or two builds of Teak, take for an operation, whatever else the machine is doing. How to read it:
+# benches/README.md.
 #
 # usage: benches/side_by_side.sh [OPTION...]    options: benches/side_by_side.sh --help
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# sysbench 1.0.20, all its oltp_* and select_* workloads, Teak and InnoDB in turn on one private server under build/bench.
-# Prints a table; leaves build/bench/sysbench.md and sysbench.json. How to read them: benches/README.md.
+# sysbench 1.0.20, all its oltp_* and select_* workloads, Teak and InnoDB in turn on one private server under
+# build/bench. Prints a table; leaves build/bench/sysbench.md and sysbench.json. How to read them: benches/README.md.
 #
 # usage: benches/sysbench.sh [quick] [OPTION...]    options: benches/sysbench.sh --help
 #        quick: one run of 5 s each, 1 and 8 threads

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tries README's commands as a new user would: in a minimal Debian 12, made by debootstrap in build/fresh, with a clone of HEAD.
-# What is not committed is not in it. Needs root. The system is removed again unless a command failed, or with --keep.
+# Tries README's commands as a new user would: in a minimal Debian 12, made by debootstrap in build/fresh, with a clone
+# of HEAD. What is not committed is not in it. Needs root. The system is removed again unless a command failed, or with
+# --keep.
 #
 # usage: scripts/fresh.sh [--keep] [TARGET...]     targets of make; without any: up down test
 set -euo pipefail
@@ -26,8 +27,8 @@ mount_into() {
     mounted+=("${*: -1}")
 }
 
-# inside COMMAND...: in the system, with the environment of somebody who has just logged in. In a process space of its own, so that
-# nothing that it leaves behind outlives it.
+# inside COMMAND...: in the system, with the environment of somebody who has just logged in. In a process space of its
+# own, so that nothing that it leaves behind outlives it.
 inside() {
     # shellcheck disable=SC2016
     unshare --pid --fork --kill-child chroot "$SYSTEM" /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM=dumb \

@@ -13,7 +13,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from server import Server  # pylint: disable=wrong-import-position
 
 ROWS = 5000
-# Every kind of index: with NULLs, descending, on prefixes, collated, unique, on columns that only the server can compute, with a hash.
+# Every kind of index: with NULLs, descending, on prefixes, collated, unique, on columns that only the server can
+# compute, with a hash.
 SCHEMA = """CREATE TABLE {name} (id INT {key}, v INT, u VARCHAR(30) NOT NULL, p TEXT, c VARCHAR(20) COLLATE utf8mb4_general_ci, g INT AS (v + 1) VIRTUAL,
     h VARCHAR(2000), KEY kv (v), UNIQUE KEY ku (u{more}), KEY kp (p(7)), KEY kd (v DESC, c), KEY kc (c) {extra}) CHARSET utf8mb4"""
 FILL = ("INSERT INTO {name} (id, v, u, p, c, h) SELECT seq, IF(seq % 5 = 0, NULL, seq % 100), CONCAT('u', seq), REPEAT(CHAR(65 + seq % 26), seq % 20),"

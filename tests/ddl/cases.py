@@ -17,10 +17,11 @@ class Step:
     statement: str
     # The error it must end with, having changed nothing.
     error: int = 0
-    # What the binary log has of it (a regular expression); None: rows, or nothing that could be told from those of other steps.
-    # "" is the marker in its comment: the server logs most statements as they came.
+    # What the binary log has of it (a regular expression); None: rows, or nothing that could be told from those of
+    # other steps. "" is the marker in its comment: the server logs most statements as they came.
     logged: str | None = ""
-    # The server does not do it atomically: CREATE OR REPLACE drops the old table first. All may be as before the first step, after which the cycle goes on there.
+    # The server does not do it atomically: CREATE OR REPLACE drops the old table first. All may be as before the first
+    # step, after which the cycle goes on there.
     may_restart: bool = False
 
 
@@ -32,7 +33,8 @@ class Case:
     setup: list
     steps: list
     only_teak: bool = False
-    # ALTER TABLE ... ADD, DROP, REORGANIZE, ... PARTITION: the server moves partitions about, and its log of that is not what saves other DDL.
+    # ALTER TABLE ... ADD, DROP, REORGANIZE, ... PARTITION: the server moves partitions about, and its log of that is
+    # not what saves other DDL.
     moves_partitions: bool = False
 
     def has_partitions(self):

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Kills a private mariadbd with SIGKILL in the middle of DDL, again and again, and checks after each restart that every table is as
-# before the statement or as after it, and that nothing else is there.
+# Kills a private mariadbd with SIGKILL in the middle of DDL, again and again, and checks after each restart that every
+# table is as before the statement or as after it, and that nothing else is there.
 #
-# usage: tests/ddl/run.sh            TEAK_DDL_ROUNDS (20) rounds, TEAK_SEED to repeat a run's choices, TEAK_DDL_ENGINE=InnoDB to compare
+# usage: tests/ddl/run.sh            TEAK_DDL_ROUNDS (20) rounds, TEAK_SEED to repeat a run's choices,
+# TEAK_DDL_ENGINE=InnoDB to compare
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"

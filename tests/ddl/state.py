@@ -5,7 +5,8 @@ import re
 
 import pymysql
 
-# What the server's own recovery of partition DDL forgets, whatever the engine: the list of partitions beside the definition that it removes.
+# What the server's own recovery of partition DDL forgets, whatever the engine: the list of partitions beside the
+# definition that it removes.
 SERVER_LEAVES = re.compile(r"#sql-alter-[-0-9a-f]+\.par")
 # Far from every number that a test writes.
 ELSEWHERE = 100_000_000

@@ -391,7 +391,8 @@ def statistics_outlive_a_restart(server):
     server.query("insert into t select seq, seq % 10, seq from seq_1_to_20000")
     server.query("analyze table t")
     sampled = cardinalities(server, "t")
-    # Too few to be worth another sample, but enough to be seen by one: the old statistics are those of before the restart.
+    # Too few to be worth another sample, but enough to be seen by one: the old statistics are those of before the
+    # restart.
     server.query("update t set a = 10 + id where id <= 1500")
     for end in (server.stop, lambda: (server.query("set global teak_checkpoint_now = 1"), server.kill())):
         end()

@@ -12,7 +12,8 @@ from history import ABORTED, COMMITTED, UNKNOWN, Append, Read, Transaction
 # Lists that are in use at a time, and elements after which another takes the place of one.
 WINDOW = 6
 FULL = 40
-# Changed since the snapshot, lock wait, deadlock, duplicate (of a place), definition changed; under DDL also: metadata lock, table is gone for a moment.
+# Changed since the snapshot, lock wait, deadlock, duplicate (of a place), definition changed; under DDL also: metadata
+# lock, table is gone for a moment.
 CONFLICTS = {1020, 1205, 1213, 1062, 1412}
 GONE = {0, 2002, 2003, 2006, 2013, 2014, 1053, 1927}
 

@@ -24,7 +24,8 @@ class Concatenated:
             cursor.execute(f"SELECT v, changed FROM lists WHERE k = {key} FOR UPDATE")
             row = cursor.fetchone()
             text, changed = (f"{row[0]},{element}", row[1]) if row else (str(element), 0)
-            # Without a row there was nothing to lock at READ COMMITTED, and DELETE or REPLACE would take what came since.
+            # Without a row there was nothing to lock at READ COMMITTED, and DELETE or REPLACE would take what came
+            # since.
             if row and way == "delete":
                 cursor.execute(f"DELETE FROM lists WHERE k = {key}")
             cursor.execute(f"{'REPLACE' if row and way == 'replace' else 'INSERT'} INTO lists (k, v, changed) VALUES ({key}, '{text}', {changed})")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Searches histories of concurrent transactions for anomalies, level by level: a short look in CI, as long as you like in a soak.
+# Searches histories of concurrent transactions for anomalies, level by level: a short look in CI, as long as you like
+# in a soak.
 #
 # usage: tests/isolation/run.sh [OPTION...]     of isolation.py: --seconds N (of each run), --only NAME, --seed N
 set -euo pipefail

@@ -20,8 +20,8 @@ import server as harness  # pylint: disable=wrong-import-position
 
 # Segments of the least size that the server takes, so that starting one is common.
 OPTIONS = ["--teak-cache-size=32M", "--teak-log-segment-size=1M", "--table-open-cache=400", "--max-connections=200"]
-# Names in the messages of the server (1016: can't open file, 1105 and 23: out of resources, 1030, 1296, 1180 with errno 24; 1146: it could not
-# open the definition).
+# Names in the messages of the server (1016: can't open file, 1105 and 23: out of resources, 1030, 1296, 1180 with errno
+# 24; 1146: it could not open the definition).
 REFUSED = (23, 1016, 1017, 1030, 1105, 1146, 1180, 1296)
 
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# `teak bench` against a private server, Teak and InnoDB: a tiny graph is loaded, run with a snapshot in the middle phase and
-# verified; results are well-formed; errors of the server and wrong counts are noticed; hot row and queue. Half a minute.
+# `teak bench` against a private server, Teak and InnoDB: a tiny graph is loaded, run with a snapshot in the middle
+# phase and verified; results are well-formed; errors of the server and wrong counts are noticed; hot row and queue.
+# Half a minute.
 #
-# usage: tests/linkbench/run.sh       TEAK_PLUGIN_DIR and TEAK_BINARY are tested instead of build/plugin and build/bin/teak
+# usage: tests/linkbench/run.sh       TEAK_PLUGIN_DIR and TEAK_BINARY are tested instead of build/plugin and
+# build/bin/teak
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 plugins=${TEAK_PLUGIN_DIR:-build/plugin}

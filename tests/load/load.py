@@ -213,7 +213,8 @@ class Tests:
             for options in (["--rows=200"], ["--compress"], ["--statement-size=2000"]):
                 directory = os.path.join(self.files, "mydumper")
                 shutil.rmtree(directory, ignore_errors=True)
-                # `no_key` has numbers that mydumper prints with fewer digits, alike for both; the odd name breaks its file names.
+                # `no_key` has numbers that mydumper prints with fewer digits, alike for both; the odd name breaks its
+                # file names.
                 command = ["mydumper", f"--socket={self.server.socket}", "--user=root", f"--database={source}", f"--outputdir={directory}",
                            "--triggers", "--routines", "--regex", r"^source_\w+\.\w+$", *options]
                 subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Loads dumps serially by `mariadb` and on several connections by `teak load`, into Teak and InnoDB, and compares the results;
-# kills loader and server and resumes; feeds hostile input.
+# Loads dumps serially by `mariadb` and on several connections by `teak load`, into Teak and InnoDB, and compares the
+# results; kills loader and server and resumes; feeds hostile input.
 #
 # usage: tests/load/run.sh [CASE...]     TEAK_SEED to repeat a run's choices
 set -euo pipefail

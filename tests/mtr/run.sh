@@ -6,8 +6,9 @@
 #
 # usage: tests/mtr/run.sh [--accept] [TEST...]        for example: tests/mtr/run.sh trx.insert type_blob
 #
-# --accept records the differences of the tests listed in expected-differences.txt as the expected ones.
-# InnoDB's outputs are kept in build/mtr/InnoDB-<version>. Tests in overlay/disabled.def are not run. TEAK_MTR_AGAINST (Teak) is the engine under test.
+# --accept records the differences of the tests listed in expected-differences.txt as the expected ones. InnoDB's
+# outputs are kept in build/mtr/InnoDB-<version>. Tests in overlay/disabled.def are not run. TEAK_MTR_AGAINST (Teak) is
+# the engine under test.
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"

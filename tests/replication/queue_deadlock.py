@@ -52,7 +52,8 @@ def stalls(primary, replica, engine):
     rows(writer, f"UPDATE {table} SET n = n + 10 WHERE id = 'x'")
     wait_until(control, lambda: lock_waits(control, engine) == 2, "T1 waits for a, T2 for x")
     holders["a"].rollback()
-    # The server hears at once that T1 is behind T2, so T2 may be rolled back and wait elsewhere: nothing to wait for that lasts.
+    # The server hears at once that T1 is behind T2, so T2 may be rolled back and wait elsewhere: nothing to wait for
+    # that lasts.
     time.sleep(1)
     holders["x"].rollback()
     began = time.monotonic()

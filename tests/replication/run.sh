@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kills a replica with SIGKILL while it applies transactions, again and again, and checks that its position and its rows
-# always agree and that in the end it has what the primary has. Before that, two small cases of parallel replication where an
-# earlier transaction has to get past later ones: while the replica runs, and while it shuts down.
+# always agree and that in the end it has what the primary has. Before that, two small cases of parallel replication
+# where an earlier transaction has to get past later ones: while the replica runs, and while it shuts down.
 #
 # usage: tests/replication/run.sh     TEAK_REPLICATION_ROUNDS (6) rounds, TEAK_SEED to repeat a run's choices
 set -euo pipefail

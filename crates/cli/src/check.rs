@@ -6,8 +6,8 @@ use std::path::Path;
 use teak_core::engine::{Depth, Engine};
 use teak_core::{Error, Findings, Isolation};
 
-/// Looks at every structure of every table, in memory as the log's replay leaves it and in the files. Prints what is wrong and a sum; `verbose`: a line
-/// for each table.
+/// Looks at every structure of every table, in memory as the log's replay leaves it and in the files. Prints what is
+/// wrong and a sum; `verbose`: a line for each table.
 pub fn run(dir: &Path, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
     let engine = directory::open(dir)?;
     let (mut tables, mut damaged) = (0, 0);

@@ -31,10 +31,11 @@ enum Command {
         /// The server's data directory, or the engine's in it
         dir: PathBuf,
     },
-    /// Verify every block and every structure of every table; exit status 1 if something is damaged. The server must not run
+    /// Verify every block and every structure of every table; exit status 1 if something is damaged. The server must
+    /// not run
     ///
-    /// Recovers from the log, as a start of the server would, and makes no checkpoint. Whether indexes have what their rows say is for
-    /// CHECK TABLE ... EXTENDED.
+    /// Recovers from the log, as a start of the server would, and makes no checkpoint. Whether indexes have what their
+    /// rows say is for CHECK TABLE ... EXTENDED.
     Check {
         /// The server's data directory, or the engine's in it
         dir: PathBuf,
@@ -42,10 +43,11 @@ enum Command {
         #[arg(short, long)]
         verbose: bool,
     },
-    /// Write the readable entries of every table as hex, a file for each, and report what is lost. The server must not run
+    /// Write the readable entries of every table as hex, a file for each, and report what is lost. The server must not
+    /// run
     ///
-    /// Changes nothing in the engine's directory. The columns of a row are known to the server alone: it gives the same rows in SQL when it
-    /// is started with --teak-force-recovery.
+    /// Changes nothing in the engine's directory. The columns of a row are known to the server alone: it gives the same
+    /// rows in SQL when it is started with --teak-force-recovery.
     Salvage {
         /// The server's data directory, or the engine's in it
         dir: PathBuf,

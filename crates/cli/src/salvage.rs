@@ -1,8 +1,8 @@
 //! `teak salvage DIR`.
 //!
-//! The core knows keys and values; which columns they are is in the table's definition, which the server has. So this writes bytes: what a
-//! tool, or a server with an empty table of the same definition, needs to get every row that no damaged block held. Who has a server takes
-//! that: `--teak-force-recovery` gives the same rows in SQL.
+//! The core knows keys and values; which columns they are is in the table's definition, which the server has. So this
+//! writes bytes: what a tool, or a server with an empty table of the same definition, needs to get every row that no
+//! damaged block held. Who has a server takes that: `--teak-force-recovery` gives the same rows in SQL.
 
 use crate::{directory, Failure};
 use std::io::Write;

@@ -1,7 +1,8 @@
 //! How fast a dictionary is trained, encodes and decodes, and what it gains on the way.
 //!
-//! `cargo bench -p teak-core --bench dictionary -- FILE`, where FILE has bytes as blocks have them, 15 MB or more of them: the first 12 MiB are
-//! what the dictionary is trained on. Of several passes the fastest counts, so that a machine that does other things too disturbs little.
+//! `cargo bench -p teak-core --bench dictionary -- FILE`, where FILE has bytes as blocks have them, 15 MB or more of
+//! them: the first 12 MiB are what the dictionary is trained on. Of several passes the fastest counts, so that a
+//! machine that does other things too disturbs little.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

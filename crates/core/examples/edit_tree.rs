@@ -1,4 +1,5 @@
-//! Changes one entry of one tree, as no statement would: makes states in which an index disagrees with its rows, for tests of the checkers.
+//! Changes one entry of one tree, as no statement would: makes states in which an index disagrees with its rows, for
+//! tests of the checkers.
 //!
 //! usage: edit_tree ENGINE_DIRECTORY TABLE TREE delete|move
 //!

@@ -4,8 +4,8 @@
 #[inline]
 pub fn whole_arrays<T, const N: usize>(slice: &[T]) -> &[[T; N]] {
     const { assert!(N > 0, "arrays of nothing cannot be counted") };
-    // SAFETY: `[T; N]` has the alignment of `T` and N times its size, without padding, so that `len / N` of them lie within the `len`
-    // items that `slice` borrows for as long as the result.
+    // SAFETY: `[T; N]` has the alignment of `T` and N times its size, without padding, so that `len / N` of them lie
+    // within the `len` items that `slice` borrows for as long as the result.
     unsafe { std::slice::from_raw_parts(slice.as_ptr().cast::<[T; N]>(), slice.len() / N) }
 }
 

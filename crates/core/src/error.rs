@@ -24,7 +24,8 @@ pub enum Error {
         /// The file that could not grow.
         path: PathBuf,
     },
-    /// The system has no descriptor, or no memory for one, to open a file. Nothing has been done: it may be tried again.
+    /// The system has no descriptor, or no memory for one, to open a file. Nothing has been done: it may be tried
+    /// again.
     #[error("{path} could not be opened: {cause}; nothing was lost, raise open_files_limit (ulimit -n) or use fewer files")]
     NoDescriptor {
         /// The file.
@@ -72,7 +73,8 @@ pub enum Error {
     /// This transaction was chosen as the victim of a deadlock; it must be rolled back.
     #[error("deadlock found when trying to get a lock")]
     Deadlock,
-    /// The locks of all transactions take too much memory, and those of this one cannot be made fewer; it must be rolled back.
+    /// The locks of all transactions take too much memory, and those of this one cannot be made fewer; it must be
+    /// rolled back.
     #[error("row locks take {bytes} bytes, more than twice their maximum of {maximum}")]
     LockMemory {
         /// What the locks of all transactions take.
@@ -168,7 +170,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an operating system error; a full disk becomes [`Error::DiskFull`], a lack of descriptors [`Error::NoDescriptor`].
+    /// Wraps an operating system error; a full disk becomes [`Error::DiskFull`], a lack of descriptors
+    /// [`Error::NoDescriptor`].
     pub fn io(operation: &'static str, path: impl Into<PathBuf>, cause: &std::io::Error) -> Error {
         let path = path.into();
         match cause.raw_os_error() {

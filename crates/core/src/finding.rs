@@ -1,7 +1,9 @@
-//! What the checkers of structures report: `tree/check.rs`, `tree/check_image.rs`, `store/check.rs` and `engine/check.rs`.
+//! What the checkers of structures report: `tree/check.rs`, `tree/check_image.rs`, `store/check.rs` and
+//! `engine/check.rs`.
 //!
-//! A checker goes on after what it has found, so it collects findings and returns an error only if it cannot go on at all (it was
-//! interrupted, memory is out). It remembers the first of them and counts the others: a damaged file may have millions.
+//! A checker goes on after what it has found, so it collects findings and returns an error only if it cannot go on at
+//! all (it was interrupted, memory is out). It remembers the first of them and counts the others: a damaged file may
+//! have millions.
 
 use crate::types::TreeId;
 use crate::{Error, Result};

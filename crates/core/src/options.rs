@@ -26,20 +26,21 @@ pub enum HistoryFull {
     Wait = 1,
 }
 
-/// How far a start goes to give what is readable of a damaged directory; the numbers are those of `teak_force_recovery`. Each does what
-/// those before it do.
+/// How far a start goes to give what is readable of a damaged directory; the numbers are those of
+/// `teak_force_recovery`. Each does what those before it do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ForceRecovery {
     /// 0: damage that concerns more than one table is an error.
     Off = 0,
-    /// 1: a table that cannot be opened or recovered is left out, whatever the reason, and scans pass over blocks that cannot be read: see
-    /// [`crate::engine::Engine::lost`].
+    /// 1: a table that cannot be opened or recovered is left out, whatever the reason, and scans pass over blocks that
+    /// cannot be read: see [`crate::engine::Engine::lost`].
     PassOver = 1,
-    /// 2: nothing is written to the directory, by nobody: the engine is read-only. Tables that cannot be recovered are there all the same,
-    /// with what can be read.
+    /// 2: nothing is written to the directory, by nobody: the engine is read-only. Tables that cannot be recovered are
+    /// there all the same, with what can be read.
     ReadOnly = 2,
-    /// 3: of the log, what is readable up to the first damage or to a newer checkpoint; of the superblocks, the newest that is intact.
+    /// 3: of the log, what is readable up to the first damage or to a newer checkpoint; of the superblocks, the newest
+    /// that is intact.
     WithoutLog = 3,
 }
 
@@ -142,20 +143,22 @@ pub struct Options {
     pub history_full: HistoryFull,
     /// Of a snapshot older than this the observer is told; zero: never. Dynamic.
     pub snapshot_warn_age: Duration,
-    /// When all locks take more memory than this, in bytes, transactions that lock many rows of a tree lock everything between the least
-    /// and the greatest of them instead; 0: a quarter of the cache. Dynamic.
+    /// When all locks take more memory than this, in bytes, transactions that lock many rows of a tree lock everything
+    /// between the least and the greatest of them instead; 0: a quarter of the cache. Dynamic.
     pub lock_max_bytes: u64,
     /// Table files that are open at a time, as a rule. By default a quarter of the
     /// process's limit of descriptors, but at least 8.
     pub open_files: usize,
     /// Space kept on the disk so that a full one can be emptied (see [`crate::file::DiskReserve`]), in bytes; 0: none.
     pub disk_reserve_bytes: u64,
-    /// Blocks of a tree that its dictionary is trained on, in bytes; smaller trees have none. 0: no dictionary is trained.
+    /// Blocks of a tree that its dictionary is trained on, in bytes; smaller trees have none. 0: no dictionary is
+    /// trained.
     pub dictionary_sample_bytes: usize,
-    /// Run background threads (checkpoints, eviction, log sync). The simulator turns them off and drives the engine itself.
+    /// Run background threads (checkpoints, eviction, log sync). The simulator turns them off and drives the engine
+    /// itself.
     pub background: bool,
-    /// What is done about damage. From [`ForceRecovery::ReadOnly`] on, `temp_dir` may be one that cannot be written to: then the system's
-    /// directory for temporary files is used.
+    /// What is done about damage. From [`ForceRecovery::ReadOnly`] on, `temp_dir` may be one that cannot be written to:
+    /// then the system's directory for temporary files is used.
     pub force_recovery: ForceRecovery,
     /// Processors that a recovery uses; with 1 it happens on the caller's thread alone, in the same order each time.
     pub recovery_threads: usize,

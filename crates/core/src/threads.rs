@@ -2,8 +2,8 @@
 
 use crate::{Error, Result};
 
-/// Runs `work`, which ends when nothing is left to do, on this thread and on up to `threads - 1` more, called `name` and a number. All are
-/// waited for; the error is that of any of them. A thread that cannot be started is not missed.
+/// Runs `work`, which ends when nothing is left to do, on this thread and on up to `threads - 1` more, called `name`
+/// and a number. All are waited for; the error is that of any of them. A thread that cannot be started is not missed.
 pub(crate) fn share(threads: usize, name: &str, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
     if threads <= 1 {
         return work();

@@ -30,8 +30,8 @@ pub enum View {
     /// The newest committed version; what locking reads and unique checks use.
     Latest,
     /// As `Latest`, but a key whose newest version is another transaction's uncommitted put counts as present, with
-    /// that value. Locking scans find their candidates with it (then lock, then `refresh` with `Latest`): otherwise a row
-    /// inserted but not yet committed would be passed over instead of waited for.
+    /// that value. Locking scans find their candidates with it (then lock, then `refresh` with `Latest`): otherwise a
+    /// row inserted but not yet committed would be passed over instead of waited for.
     Pending,
 }
 
@@ -87,10 +87,11 @@ pub struct WaitRequest<'a> {
     /// Asked when the wait is woken by `interrupt` and about once a second; `true` ends the wait with
     /// [`crate::Error::Interrupted`].
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
-    /// Called once, before the first sleep. Whether `waits_for` is to be called: naming all who are ahead costs as much as the queue is long.
+    /// Called once, before the first sleep. Whether `waits_for` is to be called: naming all who are ahead costs as much
+    /// as the queue is long.
     pub before_wait: &'a (dyn Fn() -> bool + Sync),
-    /// Called before the first sleep with the ids of the transactions waited for, those ahead in the queue included; again later with those
-    /// that came to go first.
+    /// Called before the first sleep with the ids of the transactions waited for, those ahead in the queue included;
+    /// again later with those that came to go first.
     pub waits_for: &'a (dyn Fn(&[TxnId]) + Sync),
 }
 

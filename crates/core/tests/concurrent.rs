@@ -1,5 +1,5 @@
-//! Real threads on one engine, with checkpoints and eviction in the background: money is neither made nor lost, a snapshot is
-//! one moment in all trees, ranges keep phantoms out, and of trees that come and go nothing is left.
+//! Real threads on one engine, with checkpoints and eviction in the background: money is neither made nor lost, a
+//! snapshot is one moment in all trees, ranges keep phantoms out, and of trees that come and go nothing is left.
 
 #[path = "simulation/seeds.rs"]
 #[allow(dead_code)]
@@ -44,7 +44,8 @@ fn engine(fs: &SimulatedFileSystem) -> subject::Engine {
     subject::Engine::open(Arc::new(fs.clone()), options()).unwrap()
 }
 
-/// What the threads have left in the files is whole: as of a kill now, and as of an orderly end of the engine that recovers from it.
+/// What the threads have left in the files is whole: as of a kill now, and as of an orderly end of the engine that
+/// recovers from it.
 fn end(engine: subject::Engine, fs: &SimulatedFileSystem) {
     let fs = fs.kill();
     drop(engine);

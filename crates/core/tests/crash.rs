@@ -1,9 +1,9 @@
-//! Power cuts, killed processes, I/O errors and full disks at random moments of random work; after each restart the engine must
-//! show a state that is allowed.
+//! Power cuts, killed processes, I/O errors and full disks at random moments of random work; after each restart the
+//! engine must show a state that is allowed.
 //!
-//! Allowed is: what was acknowledged as durable, the operation under way wholly or not at all, and nothing else. With a weaker
-//! commit flush setting, the newest commits may be missing, but only from the end. Several restarts follow one another, and the
-//! faults hit recovery as well.
+//! Allowed is: what was acknowledged as durable, the operation under way wholly or not at all, and nothing else. With a
+//! weaker commit flush setting, the newest commits may be missing, but only from the end. Several restarts follow one
+//! another, and the faults hit recovery as well.
 
 #[path = "simulation/durable.rs"]
 mod durable;
@@ -27,8 +27,8 @@ use teak_core::{CommitFlush, Error, Options};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ending {
     Close,
-    /// The process dies, perhaps in the middle of an operation; what it wrote is in the operating system's hands. No destructor
-    /// has any effect.
+    /// The process dies, perhaps in the middle of an operation; what it wrote is in the operating system's hands. No
+    /// destructor has any effect.
     Kill,
     PowerLoss,
 }

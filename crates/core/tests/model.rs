@@ -1,7 +1,7 @@
 //! Random histories of interleaved transactions on the engine and on the model: every answer must be the same.
 //!
-//! One thread, deterministic by its seed: small blocks, a small cache, large values, long-lived snapshots, checkpoints and
-//! reopenings in between.
+//! One thread, deterministic by its seed: small blocks, a small cache, large values, long-lived snapshots, checkpoints
+//! and reopenings in between.
 
 #[path = "simulation/seeds.rs"]
 mod seeds;
@@ -76,7 +76,8 @@ fn run_key(run: u32, i: u32) -> Vec<u8> {
     [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat()
 }
 
-/// New rows in the order of their keys, without entries in the index; what follows finds some of them not in the tree yet.
+/// New rows in the order of their keys, without entries in the index; what follows finds some of them not in the tree
+/// yet.
 fn append(world: &World, txn: &mut Twin, table: usize, random: &mut Random) {
     // Few runs, so that they meet what others have written or deleted.
     let run = random.below(20) as u32;

@@ -1,7 +1,7 @@
 //! Bounds of scans in the language of the server ("keys that begin with these parts"), turned into plain comparisons.
 //!
-//! Keys are self-delimiting part by part, so all keys that begin with a tuple of parts lie together: from the encoded tuple up to, but
-//! without, its [`successor`].
+//! Keys are self-delimiting part by part, so all keys that begin with a tuple of parts lie together: from the encoded
+//! tuple up to, but without, its [`successor`].
 
 use std::ops::Bound;
 
@@ -62,7 +62,8 @@ pub enum End<'a> {
     Exclude(&'a [u8]),
 }
 
-/// Makes `out` the smallest key greater than all keys that begin with `prefix`; `false` if there is none (no bytes, or all 0xFF).
+/// Makes `out` the smallest key greater than all keys that begin with `prefix`; `false` if there is none (no bytes, or
+/// all 0xFF).
 pub fn successor(prefix: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     let Some(last) = prefix.iter().rposition(|b| *b != 0xFF) else { return false };

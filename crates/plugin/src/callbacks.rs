@@ -8,8 +8,8 @@ use teak_core::{LogLevel, Observer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thd(pub *mut c_void);
 
-// SAFETY: the pointer is only handed back to the server, whose functions accept a THD from any thread; that the THD is alive
-// is seen to by the registry of sessions (`engine::Sessions`), which a session leaves before its THD goes.
+// SAFETY: the pointer is only handed back to the server, whose functions accept a THD from any thread; that the THD is
+// alive is seen to by the registry of sessions (`engine::Sessions`), which a session leaves before its THD goes.
 unsafe impl Send for Thd {}
 // SAFETY: as above; the token itself is immutable.
 unsafe impl Sync for Thd {}
@@ -55,11 +55,13 @@ impl Callbacks {
 
     /// Tells parallel replication that `waiter` is about to wait for `holder`; whether that is to be rolled back.
     pub fn report_wait(&self, waiter: Thd, holder: Thd) -> bool {
-        // SAFETY: the waiter is the calling session; the holder is registered, and the registry is locked by the caller.
+        // SAFETY: the waiter is the calling session; the holder is registered, and the registry is locked by the
+        // caller.
         self.report_wait.is_some_and(|report| unsafe { report(waiter.0, holder.0) } != 0)
     }
 
-    /// Sees to it that those are rolled back whom [`Callbacks::report_wait`] said it of. Comes back with calls from another thread.
+    /// Sees to it that those are rolled back whom [`Callbacks::report_wait`] said it of. Comes back with calls from
+    /// another thread.
     pub fn reports_made(&self) {
         if let Some(made) = self.reports_made {
             // SAFETY: the shim promised a function that may be called by any session's thread that holds no latch.

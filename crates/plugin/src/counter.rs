@@ -1,15 +1,15 @@
 //! AUTO_INCREMENT: one atomic counter per table, holding the next value; 0 means that nothing was given out yet.
 //!
-//! No lock is taken. The counter never goes back except through [`set`], so values are unique however transactions end; it is
-//! persisted with the transaction's next log write.
+//! No lock is taken. The counter never goes back except through [`set`], so values are unique however transactions end;
+//! it is persisted with the transaction's next log write.
 
 use std::sync::atomic::Ordering;
 
 use crate::core_engine::{Table, Transaction};
 use crate::outcome::{Result, Stop};
 
-/// The smallest value at or after `next` of the form `offset + k * increment`. An offset past the increment is ignored, as the
-/// server documents it.
+/// The smallest value at or after `next` of the form `offset + k * increment`. An offset past the increment is ignored,
+/// as the server documents it.
 fn align(next: u64, offset: u64, increment: u64) -> Option<u64> {
     let increment = increment.max(1);
     let offset = if offset > increment { 0 } else { offset };

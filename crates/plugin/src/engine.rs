@@ -76,8 +76,8 @@ impl EngineHandle {
         self.sessions().tags.values().map(open).filter(|(txn, _)| *txn != 0).collect()
     }
 
-    /// Reports to the server that `waiter` waits for the sessions of `holders`, which ascend. Only waits of a replica's workers are,
-    /// so transactions are not registered one by one: the sessions are searched instead.
+    /// Reports to the server that `waiter` waits for the sessions of `holders`, which ascend. Only waits of a replica's
+    /// workers are, so transactions are not registered one by one: the sessions are searched instead.
     pub fn report_wait(&self, waiter: &SessionTag, holders: &[TxnId]) {
         let mut victims = false;
         // The lock is held while the server looks at the holder's THD: it cannot go away meanwhile.

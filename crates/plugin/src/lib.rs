@@ -17,8 +17,8 @@
 //! | [`report`] | status variables and SHOW ENGINE TEAK STATUS |
 //! | [`outcome`] | why an operation did not succeed, as the shim sees it |
 //!
-//! Keys and values are plain bytes here; what they mean is the shim's business, except that the value of an entry in a unique
-//! index begins with the primary key (see `teak_ffi.h`).
+//! Keys and values are plain bytes here; what they mean is the shim's business, except that the value of an entry in a
+//! unique index begins with the primary key (see `teak_ffi.h`).
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
 

@@ -1,17 +1,19 @@
 //! Locking reads.
 //!
-//! A candidate is found with [`teak_core::View::Pending`], which shows what is committed and what other transactions have inserted; then its
-//! row is locked, which waits for those transactions; then it is read again. Under the lock nobody else can change it.
+//! A candidate is found with [`teak_core::View::Pending`], which shows what is committed and what other transactions
+//! have inserted; then its row is locked, which waits for those transactions; then it is read again. Under the lock
+//! nobody else can change it.
 //!
-//! A scan of an index returns its entries unlocked, so that the shim can evaluate the pushed condition first; [`TableCursor::fetch`] then locks the
-//! row and checks that the entry is still there.
+//! A scan of an index returns its entries unlocked, so that the shim can evaluate the pushed condition first;
+//! [`TableCursor::fetch`] then locks the row and checks that the entry is still there.
 //!
 //! # Ranges
 //!
-//! From REPEATABLE READ on, a scan also locks the gaps it passes against inserts: one by one at first, then some entries ahead, in proportion
-//! to those it has passed. So a `LIMIT 1` leaves the rest of the table alone, and a long scan pays little. (The lock manager merges neighbouring
-//! ranges.) After a range was locked the scan looks again, because an insert may have come before the lock. An inserter does the reverse: it checks
-//! for ranges, writes, and checks again. Whatever the order, one of the two sees the other.
+//! From REPEATABLE READ on, a scan also locks the gaps it passes against inserts: one by one at first, then some
+//! entries ahead, in proportion to those it has passed. So a `LIMIT 1` leaves the rest of the table alone, and a long
+//! scan pays little. (The lock manager merges neighbouring ranges.) After a range was locked the scan looks again,
+//! because an insert may have come before the lock. An inserter does the reverse: it checks for ranges, writes, and
+//! checks again. Whatever the order, one of the two sees the other.
 
 use std::ops::Bound;
 
@@ -68,7 +70,8 @@ impl TableCursor {
         self.from.admits(self.core.key(), self.direction.opposite())
     }
 
-    /// Locks the range from `self.from` to some candidates ahead, or to the end of the scan if it has no more, and goes to the first.
+    /// Locks the range from `self.from` to some candidates ahead, or to the end of the scan if it has no more, and goes
+    /// to the first.
     fn lock_ahead(&mut self, session: &mut Session) -> Result<bool> {
         let tree = self.tree().clone();
         loop {
@@ -161,8 +164,8 @@ impl TableCursor {
         }
     }
 
-    /// The row with primary key `pk` of the entry that `index` stands on; `self` is a cursor over the rows. [`Stop::NotFound`] means that the entry is
-    /// stale or its row is to be skipped.
+    /// The row with primary key `pk` of the entry that `index` stands on; `self` is a cursor over the rows.
+    /// [`Stop::NotFound`] means that the entry is stale or its row is to be skipped.
     pub fn fetch(
         &mut self,
         session: &mut Session,
@@ -193,8 +196,8 @@ impl TableCursor {
         result
     }
 
-    /// Locks and reads the row that `index` names, at first `named`. A unique key may pass to another row while the lock is waited for: then
-    /// that one is wanted.
+    /// Locks and reads the row that `index` names, at first `named`. A unique key may pass to another row while the
+    /// lock is waited for: then that one is wanted.
     fn fetch_locked(
         &mut self,
         session: &mut Session,
@@ -235,8 +238,8 @@ impl TableCursor {
         }
     }
 
-    /// The newest committed value (or this transaction's own) of the entry that the cursor stands on, which may be another transaction's. Stays
-    /// readable until the session looks for a key in that tree again.
+    /// The newest committed value (or this transaction's own) of the entry that the cursor stands on, which may be
+    /// another transaction's. Stays readable until the session looks for a key in that tree again.
     pub fn committed<'s>(&self, session: &'s mut Session) -> Result<&'s [u8]> {
         let tree = self.tree();
         if !session.probe(tree, self.core.key())? {

@@ -1,8 +1,8 @@
 //! Row operations: one change of a row and of all its index entries, all or nothing.
 //!
-//! Locks: the row exclusively; each unique key that is put in or taken out exclusively (see [`crate::unique`]); non-unique entries are not
-//! locked, whoever changes them holds the row. What is put in must not lie in a range that another transaction has locked
-//! (see [`crate::locking`] for why that is checked before and after the write).
+//! Locks: the row exclusively; each unique key that is put in or taken out exclusively (see [`crate::unique`]);
+//! non-unique entries are not locked, whoever changes them holds the row. What is put in must not lie in a range that
+//! another transaction has locked (see [`crate::locking`] for why that is checked before and after the write).
 
 use std::sync::Arc;
 
@@ -85,7 +85,8 @@ fn put(
 }
 
 impl Session {
-    /// Puts in a new row. On [`Stop::Duplicate`] `duplicate_tree` says which tree refused, `self.duplicate_pk` which row is there.
+    /// Puts in a new row. On [`Stop::Duplicate`] `duplicate_tree` says which tree refused, `self.duplicate_pk` which
+    /// row is there.
     pub fn insert<'e>(
         &mut self,
         table: &Table,
@@ -100,13 +101,15 @@ impl Session {
             return self.apart(|session| session.insert(table, pk, row, entries, manner, duplicate_tree));
         }
         if manner.append {
-            // What fails after the claims fails the statement, whose rollback undoes it: a savepoint a row would end the gathering.
+            // What fails after the claims fails the statement, whose rollback undoes it: a savepoint a row would end
+            // the gathering.
             return self.put_in(table, pk, row, entries, manner, duplicate_tree);
         }
         self.atomically(|session| session.put_in(table, pk, row, entries, manner, duplicate_tree))
     }
 
-    /// Claims everything, then writes, then looks for range locks that came meanwhile (for appended rows at the end of the statement).
+    /// Claims everything, then writes, then looks for range locks that came meanwhile (for appended rows at the end of
+    /// the statement).
     fn put_in<'e>(
         &mut self,
         table: &Table,
@@ -247,7 +250,8 @@ impl Session {
         if manner.no_locks {
             return Ok(());
         }
-        // A row that was read with a lock, as the server does before a change, is there; any other may have gone meanwhile.
+        // A row that was read with a lock, as the server does before a change, is there; any other may have gone
+        // meanwhile.
         let new = self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait)?;
         self.check_unchanged(rows, pk)?;
         if new && !self.probe(rows, pk)? {

@@ -1,7 +1,7 @@
 //! Cursors over one tree of a table: where they are put, which way they go, where they end.
 //!
-//! The locking half of a read is in [`crate::locking`]. Invariant: what a cursor last returned stays readable through [`TableCursor::key`]
-//! and [`TableCursor::value`] until its next move.
+//! The locking half of a read is in [`crate::locking`]. Invariant: what a cursor last returned stays readable through
+//! [`TableCursor::key`] and [`TableCursor::value`] until its next move.
 
 use std::sync::Arc;
 
@@ -65,8 +65,9 @@ impl Read {
         Read { sight: Sight::Locking(mode), busy: Busy::Wait, ranges: true }
     }
 
-    /// The view the cursor moves with. Under a row's lock, [`View::Pending`] and [`View::Latest`] are the same: whoever has an
-    /// uncommitted version holds the exclusive lock. So one view serves to find candidates and to read them again.
+    /// The view the cursor moves with. Under a row's lock, [`View::Pending`] and [`View::Latest`] are the same: whoever
+    /// has an uncommitted version holds the exclusive lock. So one view serves to find candidates and to read them
+    /// again.
     pub fn view(self) -> View {
         match self.sight {
             Sight::Snapshot => View::Snapshot,

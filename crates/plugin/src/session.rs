@@ -1,7 +1,7 @@
 //! A connection's transaction: statements, savepoints, two-phase commit, and how it waits for locks.
 //!
-//! Invariants: there is at most one transaction; `tag.txn` names it as long as it may hold locks. A session that is dropped rolls its
-//! transaction back, unless that is prepared: then the core keeps it for `commit_by_xid`.
+//! Invariants: there is at most one transaction; `tag.txn` names it as long as it may hold locks. A session that is
+//! dropped rolls its transaction back, unless that is prepared: then the core keeps it for `commit_by_xid`.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -258,7 +258,8 @@ impl Session {
         }
     }
 
-    /// A statement ended well inside a transaction that goes on; after an error [`Session::statement_rollback`] has to end it.
+    /// A statement ended well inside a transaction that goes on; after an error [`Session::statement_rollback`] has to
+    /// end it.
     pub fn statement_commit(&mut self) -> Result<()> {
         // After an error there is something to roll back.
         self.finish_writes()?;
@@ -305,8 +306,8 @@ impl Session {
         result
     }
 
-    /// Waits for a checkpoint, if they are far behind, and for old snapshots to end, if there is no room for history and that is what writers
-    /// are told to do. KILL ends both.
+    /// Waits for a checkpoint, if they are far behind, and for old snapshots to end, if there is no room for history
+    /// and that is what writers are told to do. KILL ends both.
     fn wait_for_room(&mut self) -> Result<()> {
         let Some(txn) = &mut self.txn else { return Ok(()) };
         if txn.checkpoint_is_far_behind() {
@@ -318,8 +319,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs `operation` in a transaction of its own, which commits with it: what it writes stays, whatever becomes of the session's
-    /// transaction, and as durable as any commit. On an error nothing of it stays.
+    /// Runs `operation` in a transaction of its own, which commits with it: what it writes stays, whatever becomes of
+    /// the session's transaction, and as durable as any commit. On an error nothing of it stays.
     pub fn apart<T>(&mut self, operation: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
         let mut own = self.waits.engine.core.begin(Isolation::ReadCommitted);
         own.set_label(self.waits.tag.id);
@@ -415,7 +416,8 @@ impl Session {
 
     // ---- definitions ----
 
-    /// Waits until no prepared transaction has written to the table `name`, which is about to be changed and has no new writers.
+    /// Waits until no prepared transaction has written to the table `name`, which is about to be changed and has no new
+    /// writers.
     pub fn wait_for_prepared(&self, name: &str) -> Result<()> {
         let engine = &self.waits.engine;
         let told = |xid: &[u8]| {
@@ -437,8 +439,8 @@ impl Session {
         self.waits.run(policy, |wait| txn.lock(tree, key, mode, wait))
     }
 
-    /// Keeps other transactions from inserting into a range. Ranges do not exclude each other: those who read and lock rows in
-    /// the same gap do not wait for each other, as in InnoDB.
+    /// Keeps other transactions from inserting into a range. Ranges do not exclude each other: those who read and lock
+    /// rows in the same gap do not wait for each other, as in InnoDB.
     pub fn lock_range(&mut self, tree: &Arc<Tree>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<()> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         self.waits.run(WaitPolicy::Wait, |wait| txn.lock_range(tree, from, to, LockMode::Shared, wait))
@@ -459,7 +461,8 @@ impl Session {
         }
     }
 
-    /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_writes`] tells then if its key is taken.
+    /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_writes`] tells then if
+    /// its key is taken.
     pub(crate) fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let bytes = self.sort_bytes;
         Ok(self.txn()?.sorts(tree, key, bytes)?)
@@ -491,8 +494,8 @@ impl Session {
         Ok(())
     }
 
-    /// What was appended is where others meet it; waits for those who have locked ranges that it lies in: they looked when it
-    /// was not there yet.
+    /// What was appended is where others meet it; waits for those who have locked ranges that it lies in: they looked
+    /// when it was not there yet.
     pub fn finish_writes(&mut self) -> Result<()> {
         let Some(txn) = &mut self.txn else { return Ok(()) };
         if let Err(error) = txn.finish_writes() {
@@ -508,8 +511,8 @@ impl Session {
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_inserts(&tree, &first, &last, wait))
     }
 
-    /// The next row of the statement is written. Whether its entries in indexes may wait for those of others: a statement with few rows would
-    /// only pay for that.
+    /// The next row of the statement is written. Whether its entries in indexes may wait for those of others: a
+    /// statement with few rows would only pay for that.
     pub(crate) fn gathers_entries(&mut self) -> bool {
         self.rows_written = self.rows_written.saturating_add(1);
         self.rows_written > FEW_ROWS
@@ -522,7 +525,8 @@ impl Session {
         }
     }
 
-    /// First committer wins: an error if the key was committed after this transaction's snapshot and the level is strict.
+    /// First committer wins: an error if the key was committed after this transaction's snapshot and the level is
+    /// strict.
     pub fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
         let strict = match self.isolation() {
             Some(Isolation::Repeatable) => true,
@@ -537,7 +541,8 @@ impl Session {
 
     // ---- looking for keys ----
 
-    /// Whether the newest committed version of `key` (or this transaction's own) exists; [`Session::probed`] is its value.
+    /// Whether the newest committed version of `key` (or this transaction's own) exists; [`Session::probed`] is its
+    /// value.
     pub fn probe(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         let position = match self.probes.iter().position(|(of, _)| Arc::ptr_eq(of, tree)) {

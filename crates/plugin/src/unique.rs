@@ -1,7 +1,7 @@
 //! Uniqueness: claiming a key that nobody else may have.
 //!
-//! Whoever puts a key into a unique tree, or takes it out, holds its exclusive lock to the end of the transaction. So under a lock of the key the newest committed
-//! version decides.
+//! Whoever puts a key into a unique tree, or takes it out, holds its exclusive lock to the end of the transaction. So
+//! under a lock of the key the newest committed version decides.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub fn primary_key(value: &[u8]) -> Option<&[u8]> {
 }
 
 impl Session {
-    /// Locks `key` exclusively and makes sure that it is free. If it is taken it stays locked with `duplicate` strength: shared
-    /// is enough to make the error true to the end of the transaction.
+    /// Locks `key` exclusively and makes sure that it is free. If it is taken it stays locked with `duplicate`
+    /// strength: shared is enough to make the error true to the end of the transaction.
     pub(crate) fn claim(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<()> {
         let mut waited_for_ranges = false;
         loop {

@@ -1,5 +1,5 @@
-//! Identifiers of XA transactions as people write them. The shim packs them: format (4 bytes, little-endian), length of the global part,
-//! length of the branch part, both parts.
+//! Identifiers of XA transactions as people write them. The shim packs them: format (4 bytes, little-endian), length of
+//! the global part, length of the branch part, both parts.
 
 /// What XA COMMIT takes for the transaction: `'trx'`, or `X'00ff',X'01',7`.
 pub fn text(packed: &[u8]) -> String {

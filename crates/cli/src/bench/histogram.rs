@@ -66,7 +66,8 @@ impl Histogram {
         self.max as f64 / 1e6
     }
 
-    /// The latency that `fraction` of all do not exceed, in milliseconds; up to 1.6 % too large, never above the maximum.
+    /// The latency that `fraction` of all do not exceed, in milliseconds; up to 1.6 % too large, never above the
+    /// maximum.
     pub fn percentile_ms(&self, fraction: f64) -> f64 {
         let rank = ((fraction * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;

@@ -1,5 +1,5 @@
-//! Clients that update one row as fast as they can, first without and then with an old snapshot. Every update makes a version that
-//! the snapshot does not see and nobody else needs; engines that keep them all become slower with each.
+//! Clients that update one row as fast as they can, first without and then with an old snapshot. Every update makes a
+//! version that the snapshot does not see and nobody else needs; engines that keep them all become slower with each.
 
 use super::linkbench::is_conflict;
 use super::server::{checked_engine, Server};

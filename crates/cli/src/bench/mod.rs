@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 /// The benchmarks.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// LinkBench: a social graph with the mix of operations that Facebook observed; three phases, in the middle one of which a snapshot can be open
+    /// LinkBench: a social graph with the mix of operations that Facebook observed; three phases, in the middle one of
+    /// which a snapshot can be open
     #[command(disable_help_flag = true)]
     Linkbench(Box<linkbench::Options>),
     /// One HTML page about several runs of LinkBench, side by side

@@ -1,5 +1,6 @@
-//! A table used as a queue, rows inserted at one end and deleted at the other, under an old snapshot: how long does the query for its first
-//! row take? Engines whose readers wade through deleted rows that the snapshot still needs take longer with each of them.
+//! A table used as a queue, rows inserted at one end and deleted at the other, under an old snapshot: how long does the
+//! query for its first row take? Engines whose readers wade through deleted rows that the snapshot still needs take
+//! longer with each of them.
 
 use super::linkbench::is_conflict;
 use super::server::{checked_engine, Server};
@@ -152,7 +153,8 @@ fn insert(connection: &mut Connection, first: u64, rows: u64) -> Result<(), Erro
     execute(connection, &statement)
 }
 
-/// Deletes the rows after number `from` up to number `to`, and inserts as many after the `length` rows that the queue has.
+/// Deletes the rows after number `from` up to number `to`, and inserts as many after the `length` rows that the queue
+/// has.
 fn turn_over(connection: &mut Connection, from: u64, to: u64, length: u64) -> Result<(), Error> {
     for done in (from..to).step_by(BATCH as usize) {
         execute(connection, &format!("DELETE FROM queue WHERE id > {done} AND id <= {}", done + BATCH))?;

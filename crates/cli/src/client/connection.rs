@@ -93,7 +93,8 @@ impl Connection {
         }
     }
 
-    /// The server asks for a file of the client (LOAD DATA LOCAL): it gets none, since any server could ask for any file.
+    /// The server asks for a file of the client (LOAD DATA LOCAL): it gets none, since any server could ask for any
+    /// file.
     fn refuse_file(&mut self) -> Result<Error, Error> {
         self.packets.send(b"", b"")?;
         self.packets.receive(&mut self.payload)?;

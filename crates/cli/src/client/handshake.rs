@@ -150,8 +150,8 @@ fn authenticate(packets: &mut Packets, settings: &Settings, mut plugin: Vec<u8>)
     }
 }
 
-/// Whether the password itself may go over this connection: to a process of this machine, or to a server that has proved who it is. Encryption alone
-/// would tell it to whoever answers in the server's place.
+/// Whether the password itself may go over this connection: to a process of this machine, or to a server that has
+/// proved who it is. Encryption alone would tell it to whoever answers in the server's place.
 fn may_tell_password(packets: &Packets, settings: &Settings) -> Result<(), Error> {
     let encrypted = packets.is_encrypted();
     if packets.is_local() || (encrypted && settings.tls.checks_certificate()) {

@@ -7,8 +7,8 @@
 //! !include FILE      !includedir DIR         (files that end in .cnf, sorted)
 //! ```
 //!
-//! Dashes and underscores in names are the same, `loose-` is ignored, `skip-x` and `disable-x` are `x` with the value 0.
-//! Within values `\n \t \b \r \s \\` are escapes.
+//! Dashes and underscores in names are the same, `loose-` is ignored, `skip-x` and `disable-x` are `x` with the
+//! value 0. Within values `\n \t \b \r \s \\` are escapes.
 
 use super::Error;
 use std::collections::HashMap;

@@ -1,8 +1,9 @@
 //! Passwords of the command line, taken out of what `ps` shows of this process.
 //!
-//! As the `mariadb` client does, the characters are overwritten where the kernel keeps the arguments. They were there for the moment
-//! before, so an option file or `MYSQL_PWD` is the better place. The kernel tells where in `/proc/self/stat` and lets a process write
-//! its own memory through `/proc/self/mem`: no pointer has to be trusted for that.
+//! As the `mariadb` client does, the characters are overwritten where the kernel keeps the arguments. They were there
+//! for the moment before, so an option file or `MYSQL_PWD` is the better place. The kernel tells where in
+//! `/proc/self/stat` and lets a process write its own memory through `/proc/self/mem`: no pointer has to be trusted for
+//! that.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,11 +12,12 @@ use std::os::unix::fs::FileExt;
 
 const OPTION: &[u8] = b"--password=";
 const SHORT: &[u8] = b"-p";
-/// The field of `/proc/self/stat` with the address of the first argument, counted from the one behind the program's name.
+/// The field of `/proc/self/stat` with the address of the first argument, counted from the one behind the program's
+/// name.
 const ARG_START: usize = 45;
 
-/// Overwrites each password in `arguments`, which are those that the process was started with. Where the kernel does not let it (no
-/// `/proc`), nothing happens.
+/// Overwrites each password in `arguments`, which are those that the process was started with. Where the kernel does
+/// not let it (no `/proc`), nothing happens.
 pub fn hide_passwords(arguments: &[OsString]) {
     let secrets = secrets(arguments);
     if secrets.is_empty() {

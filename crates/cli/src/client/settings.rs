@@ -20,7 +20,8 @@ pub struct Settings {
     pub database: Option<String>,
     pub character_set: String,
     pub connect_timeout: Option<Duration>,
-    /// Whether the server takes several statements at once, separated by semicolons. No option: it is for statements of this program.
+    /// Whether the server takes several statements at once, separated by semicolons. No option: it is for statements of
+    /// this program.
     pub several_statements: bool,
     pub tls: Tls,
 }
@@ -177,7 +178,8 @@ fn read_files(arguments: &Arguments) -> Result<OptionFiles, Error> {
     Ok(files)
 }
 
-/// As the `mariadb` client decides: localhost means the socket, unless a protocol, or a port on the command line, says else.
+/// As the `mariadb` client decides: localhost means the socket, unless a protocol, or a port on the command line, says
+/// else.
 fn address(arguments: &Arguments, files: &OptionFiles) -> Result<Address, Error> {
     let of_file = |name: &str| files.get(name).flatten().map(str::to_string);
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -1,8 +1,9 @@
 //! Encryption of a connection.
 //!
-//! As in the `mariadb` client, a certificate is checked only if the options say against what: `--ssl-ca` or `--ssl-capath` must
-//! have signed it, and with `--ssl-verify-server-cert` it must name the host (against the system's authorities if no other is
-//! given). Without these, encryption keeps out listeners but not somebody who answers in the server's place.
+//! As in the `mariadb` client, a certificate is checked only if the options say against what: `--ssl-ca` or
+//! `--ssl-capath` must have signed it, and with `--ssl-verify-server-cert` it must name the host (against the system's
+//! authorities if no other is given). Without these, encryption keeps out listeners but not somebody who answers in the
+//! server's place.
 
 use super::settings::Address;
 use super::settings::{Settings, Tls};

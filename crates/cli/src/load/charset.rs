@@ -61,7 +61,8 @@ impl Dialect {
         self.backslash && quote != b'`' && !(quote == b'"' && self.ansi_quotes)
     }
 
-    /// Where a quoted text ends that begins at `at`, which is its opening quote: after the closing one. `None` if it does not end.
+    /// Where a quoted text ends that begins at `at`, which is its opening quote: after the closing one. `None` if it
+    /// does not end.
     ///
     /// A doubled quote ends and begins a string; to those who look for ends it makes no difference.
     pub fn end_of_quoted(self, text: &[u8], at: usize) -> Option<usize> {

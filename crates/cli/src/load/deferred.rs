@@ -1,8 +1,9 @@
-//! Secondary keys that are built after the rows: by DISABLE KEYS where the engine has it, else by taking the keys off the
-//! empty table and adding them in the end.
+//! Secondary keys that are built after the rows: by DISABLE KEYS where the engine has it, else by taking the keys off
+//! the empty table and adding them in the end.
 //!
-//! The definitions come from SHOW CREATE TABLE, so they are the server's whatever the dump looked like, and they are recorded
-//! before they are taken off. Unique keys stay, since rows are checked against them; so do keys that something else needs.
+//! The definitions come from SHOW CREATE TABLE, so they are the server's whatever the dump looked like, and they are
+//! recorded before they are taken off. Unique keys stay, since rows are checked against them; so do keys that something
+//! else needs.
 
 use super::error::LoadError;
 use super::shared::Shared;

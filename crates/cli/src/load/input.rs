@@ -112,7 +112,8 @@ fn of_directory(dir: &Path) -> Result<Vec<Source>, LoadError> {
     }
     files.sort();
     let source = |(part, _, path, database): (Part, String, PathBuf, String)| {
-        // Bodies of triggers and routines hold semicolons; mydumper ends statements, and nothing else, with one before a newline.
+        // Bodies of triggers and routines hold semicolons; mydumper ends statements, and nothing else, with one before
+        // a newline.
         let delimiter: &[u8] = if part >= Part::View { b";\n" } else { b";" };
         of_file(&path, (part != Part::Database).then_some(database), delimiter)
     };

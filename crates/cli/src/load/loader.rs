@@ -1,7 +1,7 @@
 //! Reads the sources and decides, statement by statement, who carries it out and after what.
 //!
-//! The main connection is in the session of the dump at the place where it is read: it carries out SET and USE at once, and
-//! statements that concern more than one table once all before them are done. All else goes to the workers.
+//! The main connection is in the session of the dump at the place where it is read: it carries out SET and USE at once,
+//! and statements that concern more than one table once all before them are done. All else goes to the workers.
 
 use super::charset::Dialect;
 use super::error::{LoadError, Place};

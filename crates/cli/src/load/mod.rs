@@ -1,4 +1,5 @@
-//! `teak load`: loads SQL dumps into any MariaDB or MySQL server, on several connections, with the result of a serial load.
+//! `teak load`: loads SQL dumps into any MariaDB or MySQL server, on several connections, with the result of a serial
+//! load.
 //!
 //! ```text
 //! input ─> splitter ─> loader ──────────────────────────> queue ─> workers ─> server
@@ -7,8 +8,8 @@
 //!  gz ...)               small ones)                                  repeats)
 //! ```
 //!
-//! The loader's own connection carries out what orders the dump; `progress` records in the server what is done; `deferred` keeps
-//! keys for the end. The rules that keep a parallel load equal to a serial one are in docs/load.md.
+//! The loader's own connection carries out what orders the dump; `progress` records in the server what is done;
+//! `deferred` keeps keys for the end. The rules that keep a parallel load equal to a serial one are in docs/load.md.
 
 mod charset;
 mod cut;

@@ -1,8 +1,9 @@
 //! How many connections insert at once: found out while loading.
 //!
-//! Nobody can tell beforehand where a server is fastest: more connections use more processors and hide waits, until they get in each
-//! other's way. So the load is measured in windows; after some at one number another is tried, and kept if it was faster by
-//! enough. A number that was tried in vain is not tried again soon: each time after twice as many windows.
+//! Nobody can tell beforehand where a server is fastest: more connections use more processors and hide waits, until
+//! they get in each other's way. So the load is measured in windows; after some at one number another is tried, and
+//! kept if it was faster by enough. A number that was tried in vain is not tried again soon: each time after twice as
+//! many windows.
 //!
 //! ```text
 //! hold at n ──> try n+1, or n-1 ──> faster by 5 %? ── yes: hold there, go on in this direction at once
@@ -10,8 +11,8 @@
 //!      └───────────────────────────────────────────────────┘
 //! ```
 //!
-//! Windows in which connections waited for work tell nothing about their number and are left out. This knows no clock and no
-//! connections: it is told what was measured and says how many there should be; `team` does so.
+//! Windows in which connections waited for work tell nothing about their number and are left out. This knows no clock
+//! and no connections: it is told what was measured and says how many there should be; `team` does so.
 
 /// Windows of one measurement.
 const WINDOWS: u32 = 2;

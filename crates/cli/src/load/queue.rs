@@ -1,7 +1,7 @@
 //! Work for the workers, in an order that no table can tell from a serial one.
 //!
-//! Each table is a lane. Within a lane a task that is a *barrier* runs alone: after all before it, before all after it. Others
-//! of the lane run at once. Lanes do not wait for each other.
+//! Each table is a lane. Within a lane a task that is a *barrier* runs alone: after all before it, before all after it.
+//! Others of the lane run at once. Lanes do not wait for each other.
 //!
 //! ```text
 //! lane a:  [create] [rows] [rows] [rows] [enable keys]     barrier | any order ... | barrier
@@ -123,7 +123,8 @@ impl<T: Work> Queue<T> {
         self.wait_while(|state| !state.lanes.is_empty()).map(drop)
     }
 
-    /// Waits until the worker of this number, from 0, is among those that may work. False if there will be no work any more.
+    /// Waits until the worker of this number, from 0, is among those that may work. False if there will be no work any
+    /// more.
     pub fn admit(&self, worker: usize) -> bool {
         let mut state = self.lock();
         while !state.has_ended() && !state.admits(worker) {
@@ -156,8 +157,8 @@ impl<T: Work> Queue<T> {
         self.limit(fewer)
     }
 
-    /// The next task that may run, for the worker of this number. `None` when there will be none, after a failure, and when the
-    /// worker is not admitted any more: `admit` tells.
+    /// The next task that may run, for the worker of this number. `None` when there will be none, after a failure, and
+    /// when the worker is not admitted any more: `admit` tells.
     pub fn take(&self, worker: usize) -> Option<T> {
         let mut state = self.lock();
         while !state.has_ended() && state.admits(worker) {

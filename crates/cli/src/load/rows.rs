@@ -1,8 +1,8 @@
 //! The rows of `INSERT ... VALUES (...),(...)`: how many, whether they are nothing but values, whether one asks for a
 //! number of AUTO_INCREMENT.
 //!
-//! Only rows of plain values may be inserted by any connection and in any order: a function or a variable may depend on what
-//! was done before, on that connection.
+//! Only rows of plain values may be inserted by any connection and in any order: a function or a variable may depend on
+//! what was done before, on that connection.
 
 use super::charset::Dialect;
 

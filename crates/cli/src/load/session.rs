@@ -1,8 +1,8 @@
 //! The session that the dump's SET and USE statements make, on as many connections as there are.
 //!
-//! The main connection carries out these statements themselves, in their order. Which variables they changed is read out of
-//! the statement, and what they are then, out of the main connection. A worker is brought to the same values when it gets work
-//! that was met under them: whatever order it gets its work in, it never has to go back.
+//! The main connection carries out these statements themselves, in their order. Which variables they changed is read
+//! out of the statement, and what they are then, out of the main connection. A worker is brought to the same values
+//! when it gets work that was met under them: whatever order it gets its work in, it never has to go back.
 
 use super::charset::{Charset, Dialect};
 use super::tokens::{Token, Tokens};
@@ -14,7 +14,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Session {
     pub database: Option<Vec<u8>>,
-    /// Session variables that the dump has set, with their values; sorted, since a character set must come before its collation.
+    /// Session variables that the dump has set, with their values; sorted, since a character set must come before its
+    /// collation.
     variables: Arc<BTreeMap<String, Option<Vec<u8>>>>,
 }
 

@@ -94,7 +94,8 @@ impl Shared {
         }
     }
 
-    /// A new connection in the session in which every source begins. If the server gives no more, a worker has to do without its.
+    /// A new connection in the session in which every source begins. If the server gives no more, a worker has to do
+    /// without its.
     pub fn connect(&self) -> Result<Connection, Error> {
         let began = Instant::now();
         loop {

@@ -1,7 +1,7 @@
 //! The workers of a load: as many at once as `pace` finds good and the server has connections for.
 //!
-//! Each has a thread from the beginning, and a connection only while it is admitted: one that sleeps for long would be closed by
-//! the server.
+//! Each has a thread from the beginning, and a connection only while it is admitted: one that sleeps for long would be
+//! closed by the server.
 
 use super::error::LoadError;
 use super::pace::Pace;
@@ -25,7 +25,8 @@ pub struct Team {
 }
 
 impl Team {
-    /// So many as are wanted, or what suits a server on a machine like this until it is measured. Without workers if `serial`.
+    /// So many as are wanted, or what suits a server on a machine like this until it is measured. Without workers if
+    /// `serial`.
     pub fn new(wanted: Option<usize>, serial: bool) -> Result<Team, LoadError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let first = wanted.unwrap_or((2 * processors).clamp(4, 16));

@@ -1,7 +1,7 @@
 //! The words of a statement, as far as telling what it is about needs them.
 //!
-//! Comments are skipped; of versioned comments only the marks are, as if every server would read what is in them. A server
-//! that does not will then do less than was expected, never more.
+//! Comments are skipped; of versioned comments only the marks are, as if every server would read what is in them. A
+//! server that does not will then do less than was expected, never more.
 
 use super::charset::Dialect;
 

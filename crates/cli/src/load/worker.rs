@@ -1,8 +1,8 @@
 //! A worker: one connection that carries out tasks.
 //!
-//! Rows of an engine with transactions go in one transaction with the record that they are loaded. If something is wrong with
-//! joined statements, or they raise a warning that one row alone might raise as an error, they are taken back and carried out
-//! one by one, as a serial load would.
+//! Rows of an engine with transactions go in one transaction with the record that they are loaded. If something is
+//! wrong with joined statements, or they raise a warning that one row alone might raise as an error, they are taken
+//! back and carried out one by one, as a serial load would.
 
 use super::error::{LoadError, Place};
 use super::queue::Work;
@@ -66,7 +66,8 @@ pub fn run(shared: &Shared, number: usize) {
 }
 
 impl<'a> Worker<'a> {
-    /// With all the connections that its tasks need, so that no worker keeps one while it waits for another. `None`: there are not enough.
+    /// With all the connections that its tasks need, so that no worker keeps one while it waits for another. `None`:
+    /// there are not enough.
     fn connect(shared: &'a Shared, number: usize) -> Result<Option<Worker<'a>>, LoadError> {
         let Some(connection) = shared.connect_worker(number)? else { return Ok(None) };
         let mut checker = None;

@@ -77,8 +77,8 @@ impl Evictor {
     /// Costs a load when the thread is at work, or there is none.
     #[inline]
     pub fn wake(&self) {
-        // Relaxed: a hint; the signal itself is under the latch. A wake that comes while the thread works is not needed, and
-        // one that is missed while it falls asleep is made up for by the next caller's.
+        // Relaxed: a hint; the signal itself is under the latch. A wake that comes while the thread works is not
+        // needed, and one that is missed while it falls asleep is made up for by the next caller's.
         if self.bell.asleep.load(Ordering::Relaxed) && self.bell.asleep.swap(false, Ordering::Relaxed) {
             self.bell.signals.lock().wanted = true;
             self.bell.work.notify_one();

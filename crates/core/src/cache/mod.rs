@@ -1,8 +1,9 @@
 //! The memory budget: who holds how much, what is given up when it runs short, and who waits.
 //!
 //! The cache owns no data. Owners of memory (leaves, inner pages, histories) charge and discharge what they hold and
-//! register themselves as [`Evictable`]; those about to take more call [`Cache::make_room`] (or, if they must not be refused, `make_room_if_possible`) *before they latch anything*,
-//! since eviction latches leaves and may write to the spill file. How entries free memory is theirs to know.
+//! register themselves as [`Evictable`]; those about to take more call [`Cache::make_room`] (or, if they must not be
+//! refused, `make_room_if_possible`) *before they latch anything*, since eviction latches leaves and may write to the
+//! spill file. How entries free memory is theirs to know.
 //!
 //! | used, of the budget | who evicts |
 //! |---|---|
@@ -11,9 +12,9 @@
 //! | above 100 % | also each caller of `make_room`, a bounded amount |
 //! | above 105 % | callers stay until it is below, or until a double sweep of the clock frees nothing |
 //!
-//! Invariants: `make_room` never waits for another thread without a time limit, so that a budget which cannot be met (all
-//! of it held by open transactions) slows writers and never stops them. Without the evictor thread everything happens on
-//! the callers' threads, in an order that depends on their calls only.
+//! Invariants: `make_room` never waits for another thread without a time limit, so that a budget which cannot be met
+//! (all of it held by open transactions) slows writers and never stops them. Without the evictor thread everything
+//! happens on the callers' threads, in an order that depends on their calls only.
 
 mod clock;
 mod evictor;
@@ -47,8 +48,8 @@ const CALLS_BETWEEN_SWEEPS: u32 = 64;
 pub trait Evictable: Send + Sync {
     /// Whether it was used since the last call; forgets it.
     fn touched(&self) -> bool;
-    /// Frees what it can, also by writing it to disk, and discharges it from the cache. Returns the bytes freed; 0 if it
-    /// cannot now. Must not wait for a latch that a caller of [`Cache::make_room`] may hold.
+    /// Frees what it can, also by writing it to disk, and discharges it from the cache. Returns the bytes freed; 0 if
+    /// it cannot now. Must not wait for a latch that a caller of [`Cache::make_room`] may hold.
     fn evict(&self) -> Result<u64>;
     /// Bytes that an eviction might free.
     fn resident(&self) -> u64;
@@ -135,8 +136,8 @@ impl Cache {
     }
 
     /// Back-pressure: call it before taking memory, holding no latch. Below 95 % of the budget it costs two loads. It
-    /// fails only far above the budget (by a quarter) and only if evictions fail: for example with [`Error::DiskFull`] when
-    /// history cannot be spilled.
+    /// fails only far above the budget (by a quarter) and only if evictions fail: for example with [`Error::DiskFull`]
+    /// when history cannot be spilled.
     #[inline]
     pub fn make_room(&self) -> Result<()> {
         if self.state.usage.approximate() <= self.state.threshold() {
@@ -145,8 +146,8 @@ impl Cache {
         self.make_room_slowly()
     }
 
-    /// Like [`Cache::make_room`], and never refused: for checkpoints, which clean what could not be evicted, and for reads, which take what can be
-    /// dropped or put back where it was. Failures were told to the observer.
+    /// Like [`Cache::make_room`], and never refused: for checkpoints, which clean what could not be evicted, and for
+    /// reads, which take what can be dropped or put back where it was. Failures were told to the observer.
     #[inline]
     pub fn make_room_if_possible(&self) {
         let _ = self.make_room();

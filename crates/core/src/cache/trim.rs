@@ -1,10 +1,10 @@
 //! Gives what evictions freed back to the operating system.
 //!
 //! Blocks of tens of kilobytes come from the C library's heaps, where a freed block stays with the process as long as
-//! anything above it lives: resident memory would follow the highest use ever of each heap. The memory is the server's (profilers
-//! see every allocation), so the means is the C library's own: `malloc_trim` returns the whole pages inside free
-//! chunks. It holds each heap's lock while it walks it, so it runs once per an eighth of the budget freed, on the evictor thread; on a
-//! caller's only when that one falls behind.
+//! anything above it lives: resident memory would follow the highest use ever of each heap. The memory is the server's
+//! (profilers see every allocation), so the means is the C library's own: `malloc_trim` returns the whole pages inside
+//! free chunks. It holds each heap's lock while it walks it, so it runs once per an eighth of the budget freed, on the
+//! evictor thread; on a caller's only when that one falls behind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,12 +1,12 @@
 //! What is known about tables and trees, as rows of the two system trees.
 //!
-//! - The **catalog** (tree 1) is an ordinary logged tree: [`TableRecord`]s by name, and for each tree the name of its table.
-//!   It is changed by transactions, so a crash leaves either the old record or the new one.
-//! - The **directory** (tree 0) belongs to the checkpointer and is not logged: where each tree's root lies, which space is free in
-//!   each file, and the persisted counters, all as of the checkpoint. See [`directory`].
+//! - The **catalog** (tree 1) is an ordinary logged tree: [`TableRecord`]s by name, and for each tree the name of its
+//!   table. It is changed by transactions, so a crash leaves either the old record or the new one.
+//! - The **directory** (tree 0) belongs to the checkpointer and is not logged: where each tree's root lies, which space
+//!   is free in each file, and the persisted counters, all as of the checkpoint. See [`directory`].
 //!
-//! Knows the bytes of these rows and nothing of how trees store them. Integers in keys are big-endian, so that they sort; in values
-//! little-endian.
+//! Knows the bytes of these rows and nothing of how trees store them. Integers in keys are big-endian, so that they
+//! sort; in values little-endian.
 //!
 //! ```text
 //! catalog key                    value

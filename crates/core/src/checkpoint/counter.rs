@@ -1,7 +1,7 @@
 //! What log and checkpoints know of a table's AUTO_INCREMENT counter.
 //!
-//! Values are given out from a cell in the table, without a lock and in any order; transactions log what they took. So the log has
-//! the values in another order than they were given out, and "raise" must mean the maximum.
+//! Values are given out from a cell in the table, without a lock and in any order; transactions log what they took. So
+//! the log has the values in another order than they were given out, and "raise" must mean the maximum.
 
 use crate::log::CounterChange;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,9 +9,9 @@
 //!
 //! Rules, which make a restart find what it was promised:
 //! * A block is in its file before a record that names it is queued, and synced before that record is
-//!   ([`crate::log::Log::rely_on`]). Power may still fail between the two, with the record on disk and the block not: such a record
-//!   is in a part of the log that was never synced, and the log ends before it. Only commit records that carry their operations may
-//!   rely on that; before others the file is synced.
+//!   ([`crate::log::Log::rely_on`]). Power may still fail between the two, with the record on disk and the block not:
+//!   such a record is in a part of the log that was never synced, and the log ends before it. Only commit records that
+//!   carry their operations may rely on that; before others the file is synced.
 //! * Once a checkpoint contains the transaction, its blocks are overwritten sooner or later, and nobody asks for them.
 
 use crate::catalog::{space_file_name, Contained};
@@ -24,7 +24,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Where the rows of an [`crate::log::OpKind::Block`] are, or the value of an operation that has it in the table's file.
+/// Where the rows of an [`crate::log::OpKind::Block`] are, or the value of an operation that has it in the table's
+/// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectBlock {
     /// Rows in the block; 1 for a value.
@@ -83,8 +84,8 @@ impl Prerequisite for TableFile {
 /// Where a block should be.
 type Place = (u32, BlockAddress);
 
-/// Looks whether the blocks of commit records are there that may be part of a log that was never synced. All methods may be called from any
-/// thread.
+/// Looks whether the blocks of commit records are there that may be part of a log that was never synced. All methods
+/// may be called from any thread.
 pub struct Inspection<'a> {
     fs: &'a dyn FileSystem,
     dir: PathBuf,
@@ -149,7 +150,8 @@ impl<'a> Inspection<'a> {
                 match address.stored_in(&*file) {
                     Ok(Some(_)) => found.push((lsn, (space, address))),
                     Ok(None) => return Ok(false),
-                    // The disk has something there that it cannot read any more: damage of that table, and not the end of the log.
+                    // The disk has something there that it cannot read any more: damage of that table, and not the end
+                    // of the log.
                     Err(error) if error.is_damage_of(file.path()) => {}
                     Err(error) => return Err(error),
                 }
@@ -168,8 +170,8 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// Makes the blocks durable that the log names from `synced` on, where it was not known to be. They are written again, since the kernel
-    /// may show what it could not write.
+    /// Makes the blocks durable that the log names from `synced` on, where it was not known to be. They are written
+    /// again, since the kernel may show what it could not write.
     pub fn make_durable(&self, synced: Lsn) -> Result<()> {
         let mut places = std::mem::take(&mut *self.found.lock());
         places.retain(|(lsn, _)| *lsn >= synced);

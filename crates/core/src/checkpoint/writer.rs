@@ -48,7 +48,8 @@ pub struct Capture {
     pub log_end: Lsn,
     /// Where replay begins.
     pub replay_from: Lsn,
-    /// The commits that are contained in `entries` of the images, and in the images of tables that could not be recovered.
+    /// The commits that are contained in `entries` of the images, and in the images of tables that could not be
+    /// recovered.
     pub counted: Contained,
     /// Bytes of rows in blocks that the log names instead of them, so far.
     pub direct_bytes: u64,
@@ -103,8 +104,9 @@ pub struct Checkpointer {
     clock: Arc<Clock>,
     system: Arc<SystemTrees>,
     engine_id: [u8; 16],
-    /// Number of the newest durable checkpoint. Each attempt has the number of its successor, as generation in the spaces and in
-    /// the superblock: spaces remember their newest generation in their maps, and the next start knows only superblocks.
+    /// Number of the newest durable checkpoint. Each attempt has the number of its successor, as generation in the
+    /// spaces and in the superblock: spaces remember their newest generation in their maps, and the next start knows
+    /// only superblocks.
     durable: Mutex<u64>,
 }
 
@@ -155,9 +157,9 @@ impl Checkpointer {
         Checkpointer { superblock, log, clock, system, engine_id: newest.engine_id, durable }
     }
 
-    /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt may
-    /// succeed. The mutex is held over I/O on purpose: it is what makes checkpoints follow each other, nobody else takes it.
-    /// `Ok(Some(..))` is an error after the checkpoint was durable: some space could not be given back.
+    /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt
+    /// may succeed. The mutex is held over I/O on purpose: it is what makes checkpoints follow each other, nobody else
+    /// takes it. `Ok(Some(..))` is an error after the checkpoint was durable: some space could not be given back.
     pub fn run(
         &self,
         pace: &Pace<'_>,
@@ -169,7 +171,8 @@ impl Checkpointer {
         (capture, result)
     }
 
-    /// Runs `body` while no checkpoint is under way or begins: the durable image stays what it is, and nothing of it is overwritten.
+    /// Runs `body` while no checkpoint is under way or begins: the durable image stays what it is, and nothing of it is
+    /// overwritten.
     pub fn paused<T>(&self, body: impl FnOnce() -> T) -> T {
         let _durable = self.durable.lock();
         body()
@@ -190,7 +193,8 @@ impl Checkpointer {
         };
         superblock.write(&*self.superblock).map_err(Failure::fatal)?;
         *durable = generation;
-        // Before anything is overwritten that only older images have, and before anybody commits what relies on this one.
+        // Before anything is overwritten that only older images have, and before anybody commits what relies on this
+        // one.
         let noted = self.log.append_decision(LogRecord::Checkpoint { number: generation }.encode());
         touched.durable(generation);
         // From here on the checkpoint stands; what follows only gives space back.
@@ -236,8 +240,9 @@ impl Checkpointer {
         })
     }
 
-    /// Puts the new roots, maps and counters into the directory tree. If the attempt fails later, rows of abandoned images stay
-    /// there in memory; the same trees are then still dirty, so the next attempt replaces them before anything of it is durable.
+    /// Puts the new roots, maps and counters into the directory tree. If the attempt fails later, rows of abandoned
+    /// images stay there in memory; the same trees are then still dirty, so the next attempt replaces them before
+    /// anything of it is durable.
     fn update_directory(&self, capture: &Capture, written: &Written) -> Result<()> {
         let mut batch = Batch { tree: &self.system.directory, status: TxnStatus::new(0), sequence: 0 };
         let apart = self.system.counted_apart()?;

@@ -6,8 +6,9 @@
 //! finish ──> waits until the blocks are in the file ──> redo: one operation a block
 //! ```
 //!
-//! Rows that do not ascend may be sorted first (see [`super::sorting`]). What has been gathered is nobody's to see: reads and writes of the transaction's own that could miss it, savepoints and
-//! the end of the transaction have it written first. So it never spans a savepoint, and a rollback to one drops it whole.
+//! Rows that do not ascend may be sorted first (see [`super::sorting`]). What has been gathered is nobody's to see:
+//! reads and writes of the transaction's own that could miss it, savepoints and the end of the transaction have it
+//! written first. So it never spans a savepoint, and a rollback to one drops it whole.
 
 use super::shared::Shared;
 use crate::checkpoint::direct::{DirectBlock, TableFile};
@@ -30,7 +31,8 @@ const LEAST_BLOCKS: usize = 8;
 /// Blocks that may be on their way to the file before the transaction waits for them.
 const MOST_WAITING: usize = 256;
 
-/// A transaction that goes to and fro between trees, as with partitions, or between keys, does not gather any more after so many times.
+/// A transaction that goes to and fro between trees, as with partitions, or between keys, does not gather any more
+/// after so many times.
 const MOST_INTERLEAVED: u32 = 16;
 
 /// Rows of one tree that a transaction appends.
@@ -135,8 +137,8 @@ impl Direct {
         self.append = None;
     }
 
-    /// Makes durable what a record is going to name; for records that may not rely on the log's own sync. A failure ends writing, whatever its
-    /// kind: nobody knows what of the file is on disk then.
+    /// Makes durable what a record is going to name; for records that may not rely on the log's own sync. A failure
+    /// ends writing, whatever its kind: nobody knows what of the file is on disk then.
     pub(super) fn sync(&mut self, shared: &Shared) -> Result<()> {
         while let Some((_, space)) = self.unsynced.pop_first() {
             space.sync().inspect_err(|error| shared.fail(&error.to_string()))?;
@@ -158,7 +160,8 @@ impl Direct {
 }
 
 impl Work {
-    /// Like an insert by [`Work::write`]. The key is not in the tree, or [`Work::sorts`] has said yes; the caller has locked it.
+    /// Like an insert by [`Work::write`]. The key is not in the tree, or [`Work::sorts`] has said yes; the caller has
+    /// locked it.
     pub(super) fn append(
         &mut self,
         shared: &Shared,
@@ -199,8 +202,8 @@ impl Work {
         Ok(())
     }
 
-    /// Before a read of the transaction's own: everything that it could see is in the tree. A single `key` behind what was gathered
-    /// needs nothing of it.
+    /// Before a read of the transaction's own: everything that it could see is in the tree. A single `key` behind what
+    /// was gathered needs nothing of it.
     pub(super) fn show_append(
         &mut self,
         shared: &Shared,
@@ -225,8 +228,8 @@ impl Work {
         }
     }
 
-    /// Everything that was appended is in the tree, and the redo says so. After an error the transaction can only go back to a
-    /// savepoint from before.
+    /// Everything that was appended is in the tree, and the redo says so. After an error the transaction can only go
+    /// back to a savepoint from before.
     pub(super) fn finish_append(&mut self, shared: &Shared) -> Result<()> {
         if self.direct.append.is_none() {
             return Ok(());

@@ -1,4 +1,5 @@
-//! The engine's threads. They hold a reference to it only while they work, so that an engine which is dropped ends them.
+//! The engine's threads. They hold a reference to it only while they work, so that an engine which is dropped ends
+//! them.
 
 use super::checkpoints::Urgency;
 use super::shared::Shared;

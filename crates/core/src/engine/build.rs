@@ -1,8 +1,9 @@
 //! Filling empty trees from entries in any order: external sort, then [`TreeLoader`], then a checkpoint.
 //!
-//! Nothing of it goes to the log. When [`TreeBuild::finish`] returns, a checkpoint has made the trees durable; after a crash before that
-//! they are empty. A few entries are not worth a checkpoint, which writes whatever else is dirty: they are written by a transaction. Whoever uses trees that were built tells so durably *afterwards* (see [`super::Engine::alter_table`]), or drops
-//! the table if the build did not come to its end.
+//! Nothing of it goes to the log. When [`TreeBuild::finish`] returns, a checkpoint has made the trees durable; after a
+//! crash before that they are empty. A few entries are not worth a checkpoint, which writes whatever else is dirty:
+//! they are written by a transaction. Whoever uses trees that were built tells so durably *afterwards* (see
+//! [`super::Engine::alter_table`]), or drops the table if the build did not come to its end.
 
 use super::checkpoints::Urgency;
 use super::shared::Shared;
@@ -87,8 +88,9 @@ impl TreeBuild {
         self.parts.iter().map(|part| part.sorter.entries()).sum()
     }
 
-    /// Sorts and loads, several trees at a time, and makes a checkpoint. `watch` is told, now and then, how many entries are loaded; its error
-    /// ends the build. After any error, [`Error::DuplicateEntry`] if two entries of a tree have one key, the trees are not to be used.
+    /// Sorts and loads, several trees at a time, and makes a checkpoint. `watch` is told, now and then, how many
+    /// entries are loaded; its error ends the build. After any error, [`Error::DuplicateEntry`] if two entries of a
+    /// tree have one key, the trees are not to be used.
     pub fn finish(self, watch: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
         match self.entries() < LOGGED_ENTRIES {
             true => self.write(),

@@ -1,8 +1,9 @@
 //! Whether tables, the catalog and the files are as they should be.
 //!
-//! [`Engine::check_trees`] looks at one table while everything goes on. [`Engine::check_files`] lets checkpoints wait and reads what is
-//! durable. [`Engine::check_everything`] is for tests and for directories that no server uses: it asks for quiet, and looks at all of it.
-//! Whether an index has the entries of its table's rows is for who knows what these are: see `compare.rs`.
+//! [`Engine::check_trees`] looks at one table while everything goes on. [`Engine::check_files`] lets checkpoints wait
+//! and reads what is durable. [`Engine::check_everything`] is for tests and for directories that no server uses: it
+//! asks for quiet, and looks at all of it. Whether an index has the entries of its table's rows is for who knows what
+//! these are: see `compare.rs`.
 
 use super::check_image::ImageCheck;
 use super::shared::Shared;
@@ -32,8 +33,8 @@ pub struct TableCheck {
 pub type Watcher<'a> = &'a mut dyn FnMut(u64) -> Result<()>;
 
 impl Engine {
-    /// Looks at these trees of the table, each block of them on disk; counts entries as `txn` sees them. Others read and write meanwhile. `watch` is
-    /// told how many leaves were looked at.
+    /// Looks at these trees of the table, each block of them on disk; counts entries as `txn` sees them. Others read
+    /// and write meanwhile. `watch` is told how many leaves were looked at.
     pub fn check_trees(
         &self,
         txn: &mut Transaction,
@@ -67,8 +68,8 @@ impl Engine {
         }
     }
 
-    /// Reads everything that the durable image consists of, and compares it with what the files say is free. Checkpoints wait meanwhile.
-    /// `watch` is told how many tables were looked at.
+    /// Reads everything that the durable image consists of, and compares it with what the files say is free.
+    /// Checkpoints wait meanwhile. `watch` is told how many tables were looked at.
     pub fn check_files(&self, watch: Watcher<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         let shared = &self.shared;
@@ -76,8 +77,8 @@ impl Engine {
         Ok(findings)
     }
 
-    /// Looks at everything, in memory and on disk. Nobody else may use the engine meanwhile, nor may it have background threads. Tables that cannot be
-    /// opened are findings.
+    /// Looks at everything, in memory and on disk. Nobody else may use the engine meanwhile, nor may it have background
+    /// threads. Tables that cannot be opened are findings.
     pub fn check_everything(&self, watch: Watcher<'_>) -> Result<Findings> {
         let mut findings = self.check_files(watch)?;
         let shared = &self.shared;

@@ -1,12 +1,14 @@
-//! Whether what is in the files is as it should be: the newest superblock, the directory, the catalog, and all that they lead to.
+//! Whether what is in the files is as it should be: the newest superblock, the directory, the catalog, and all that
+//! they lead to.
 //!
 //! ```text
 //! superblock ──> directory ──> catalog ──> each table's trees ──> extents ─┐
 //!                    └──────> free map of each file ───────────────────────┴─> each byte is either in use or free
 //! ```
 //!
-//! Everything is read from the files, with books of their own, so that a mistake in memory does not hide one on disk. The extents of a
-//! file are sorted in the spill file if there are many; what grows with the number of tables is what the directory says of each.
+//! Everything is read from the files, with books of their own, so that a mistake in memory does not hide one on disk.
+//! The extents of a file are sorted in the spill file if there are many; what grows with the number of tables is what
+//! the directory says of each.
 
 use super::open::superblock_path;
 use super::shared::Shared;

@@ -1,7 +1,8 @@
 //! When checkpoints happen, what they contain, and who waits for them.
 //!
-//! Log written since the last durable checkpoint began, against the setting L = `checkpoint_log_bytes`: above L/2 a checkpoint is started; above
-//! 2 L writers wait until it is done, or get its error. Without background threads the writer that passes L does the checkpoint itself.
+//! Log written since the last durable checkpoint began, against the setting L = `checkpoint_log_bytes`: above L/2 a
+//! checkpoint is started; above 2 L writers wait until it is done, or get its error. Without background threads the
+//! writer that passes L does the checkpoint itself.
 
 use super::shared::Shared;
 use super::tables::{Table, LOOKS_AT_ONCE};
@@ -22,7 +23,8 @@ use std::time::{Duration, Instant};
 /// So many leaves of a tree that were filled last may still change: their images wait.
 const YOUNG_LEAVES: usize = 16;
 
-/// So many free ranges are given back to the file system after a checkpoint, at most; each may take up to a millisecond.
+/// So many free ranges are given back to the file system after a checkpoint, at most; each may take up to a
+/// millisecond.
 const HOLES: usize = 4096;
 /// Smaller free ranges are kept: what is written next is put there first.
 const SMALLEST_HOLE: u64 = 16 << 10;
@@ -160,7 +162,8 @@ impl Shared {
         self.log_since_checkpoint() > self.settings.checkpoint_log_bytes() / 2
     }
 
-    /// Whether the log has grown to twice that, since a checkpoint is slow: writers are to be held up at four times as much.
+    /// Whether the log has grown to twice that, since a checkpoint is slow: writers are to be held up at four times as
+    /// much.
     fn log_is_filling(&self) -> bool {
         self.log_since_checkpoint() > self.settings.checkpoint_log_bytes()
     }
@@ -170,7 +173,8 @@ impl Shared {
         self.dirty.any(Tree::is_converting)
     }
 
-    /// Called by writers that hold no latch: starts a checkpoint when one is due, and waits when checkpoints are far behind.
+    /// Called by writers that hold no latch: starts a checkpoint when one is due, and waits when checkpoints are far
+    /// behind.
     #[inline]
     pub(super) fn wait_for_checkpoint(&self) -> Result<()> {
         if self.checkpoint_is_due() {
@@ -182,7 +186,8 @@ impl Shared {
         Ok(())
     }
 
-    /// A write was refused because nothing could be evicted for it: a checkpoint cleans what is committed, and then something can.
+    /// A write was refused because nothing could be evicted for it: a checkpoint cleans what is committed, and then
+    /// something can.
     pub(super) fn ask_for_room(&self, refusal: &Error) {
         if self.background && matches!(refusal, Error::SpillFull { .. } | Error::DiskFull { .. }) {
             self.progress.ask();
@@ -197,8 +202,8 @@ impl Shared {
         }
     }
 
-    /// Writes leaves that appends have filled, so that the next checkpoint need not. A failure is one that the checkpoint will meet and
-    /// report.
+    /// Writes leaves that appends have filled, so that the next checkpoint need not. A failure is one that the
+    /// checkpoint will meet and report.
     pub(super) fn write_finished(&self) {
         if self.health.check().is_err() {
             return;
@@ -343,7 +348,8 @@ impl Shared {
         let replay_from = [held, damaged].into_iter().flatten().fold(published, Lsn::min);
         // Same space after same space, and the same order in each run.
         trees.sort_by_key(|image| (image.tree.space().id(), image.tree.id()));
-        // They stay in the list until the checkpoint is durable: a table that is opened meanwhile finds its counter there.
+        // They stay in the list until the checkpoint is durable: a table that is opened meanwhile finds its counter
+        // there.
         let counters =
             self.counters.lock().iter().map(|(&table, counter)| (table, counter.value())).collect();
         Capture {
@@ -358,8 +364,8 @@ impl Shared {
             digests: self.digests.captured(),
             dropped: std::mem::take(&mut *self.dropped.lock()),
             orphans: self.orphans.lock().keys().copied().collect(),
-            // Relaxed: identifiers are given out under `ddl`, or (transactions) only need to be above those in the log before
-            // `replay_from`.
+            // Relaxed: identifiers are given out under `ddl`, or (transactions) only need to be above those in the log
+            // before `replay_from`.
             next_tree: self.ids.tree.load(Ordering::Relaxed),
             next_txn: self.ids.txn.load(Ordering::Relaxed), // Relaxed: as above
             next_space: self.ids.space.load(Ordering::Relaxed), // Relaxed: as above
@@ -441,8 +447,9 @@ impl Shared {
         self.mind_pinned_log();
     }
 
-    /// Gives free ranges inside the files of `trees` back to the file system, unless the next checkpoint is about to fill them. Nobody waits for
-    /// it. As long as the trees are held nobody opens one of these files anew, with other books of what is free.
+    /// Gives free ranges inside the files of `trees` back to the file system, unless the next checkpoint is about to
+    /// fill them. Nobody waits for it. As long as the trees are held nobody opens one of these files anew, with other
+    /// books of what is free.
     fn punch_holes(&self, trees: &[Arc<Tree>]) -> Result<()> {
         let mut left = HOLES;
         let mut last = None;

@@ -1,11 +1,13 @@
 //! Whether indexes have exactly the entries that the rows of their table make, at one snapshot, while others write.
 //!
-//! What entry a row makes is for the caller to say ([`IndexCheck::feed`], or [`IndexCheck::add`] row by row). Two passes:
+//! What entry a row makes is for the caller to say ([`IndexCheck::feed`], or [`IndexCheck::add`] row by row). Two
+//! passes:
 //!
-//! 1. *Sums*: of the entries that the rows make, and of those that are there, their number and the sum of a keyed hash of each: the same for the same
-//!    entries in whatever order. Everything is read once, in the order of its keys, by several threads; memory does not grow. Two different sets of
-//!    entries have the same sum once in 2^64 times.
-//! 2. *Differences*, for who wants to name them: the entries that the rows make are sorted, as for a build, and compared one by one.
+//! 1. *Sums*: of the entries that the rows make, and of those that are there, their number and the sum of a keyed hash
+//!    of each: the same for the same entries in whatever order. Everything is read once, in the order of its keys, by
+//!    several threads; memory does not grow. Two different sets of entries have the same sum once in 2^64 times.
+//! 2. *Differences*, for who wants to name them: the entries that the rows make are sorted, as for a build, and
+//!    compared one by one.
 
 use super::feed::{feed_rows, Feed, Sink};
 use super::shared::Shared;
@@ -105,7 +107,8 @@ pub struct IndexCheck {
 }
 
 impl Engine {
-    /// Begins to compare `trees` of the table with its rows. `sort_bytes`: of memory for naming differences; `None`: only whether there are any.
+    /// Begins to compare `trees` of the table with its rows. `sort_bytes`: of memory for naming differences; `None`:
+    /// only whether there are any.
     ///
     /// # Panics
     /// If there is no such tree.
@@ -196,7 +199,8 @@ impl IndexCheck {
         Ok(self.wanted.iter().zip(found.into_inner()).map(count).collect())
     }
 
-    /// Gives `each` what differs, part by part in the order of keys, until it returns `false`, which ends the part. For a check with memory to sort.
+    /// Gives `each` what differs, part by part in the order of keys, until it returns `false`, which ends the part. For
+    /// a check with memory to sort.
     pub fn differences(
         self,
         txn: &mut Transaction,

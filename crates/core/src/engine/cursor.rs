@@ -6,8 +6,8 @@ use crate::types::{Seek, View};
 use crate::{Error, Result};
 use std::sync::Arc;
 
-/// A position in a tree. Owns a view of one leaf and no borrow of the transaction; buffers are reused. After a call that returned
-/// `false` the position is the key that was sought or left: `next` and `prev` go on from there.
+/// A position in a tree. Owns a view of one leaf and no borrow of the transaction; buffers are reused. After a call
+/// that returned `false` the position is the key that was sought or left: `next` and `prev` go on from there.
 pub struct Cursor {
     inner: TreeCursor,
     view: View,
@@ -19,8 +19,9 @@ impl Cursor {
         Cursor { inner: TreeCursor::new(tree), view: View::Snapshot }
     }
 
-    /// The eyes through which the tree is read; [`Error::TableChanged`] if the transaction's snapshot is older than its content. So it is for a
-    /// locking read, too: nobody could tell which of the rows were changed since. Only [`View::Latest`] asks for no snapshot at all.
+    /// The eyes through which the tree is read; [`Error::TableChanged`] if the transaction's snapshot is older than its
+    /// content. So it is for a locking read, too: nobody could tell which of the rows were changed since. Only
+    /// [`View::Latest`] asks for no snapshot at all.
     #[inline]
     fn reader<'t>(&self, txn: &'t mut Transaction, view: View) -> Result<Reader<'t>> {
         let visible_from = self.inner.tree().visible_from();

@@ -1,12 +1,12 @@
 //! Creating, dropping, renaming and truncating tables.
 //!
-//! Each is one synced transaction on the catalog: after a crash there is the old state or the new one. Files are created before that
-//! transaction and removed after it. A file without a record is either younger than the last checkpoint or belongs to a record whose
-//! removal the log has; both are found at the next start without a look at all tables, because a checkpoint never captures its state in the
-//! middle of DDL (`Shared::ddl`).
+//! Each is one synced transaction on the catalog: after a crash there is the old state or the new one. Files are
+//! created before that transaction and removed after it. A file without a record is either younger than the last
+//! checkpoint or belongs to a record whose removal the log has; both are found at the next start without a look at all
+//! tables, because a checkpoint never captures its state in the middle of DDL (`Shared::ddl`).
 //!
-//! DDL on different names goes on at the same time, syncs included, and so does the opening of tables: each has its names to itself
-//! (`Shared::names`), and nothing else. See `docs/design/scale.md`.
+//! DDL on different names goes on at the same time, syncs included, and so does the opening of tables: each has its
+//! names to itself (`Shared::names`), and nothing else. See `docs/design/scale.md`.
 
 use super::shared::Shared;
 use super::tables::Table;
@@ -41,8 +41,8 @@ pub struct Alteration<'a> {
     pub layout: &'a [TreeSource],
     /// Its metadata from now on.
     pub meta: &'a [u8],
-    /// How its blocks are written from now on, if not as they were so far. Those that are there are rewritten by the next checkpoints,
-    /// while everything goes on.
+    /// How its blocks are written from now on, if not as they were so far. Those that are there are rewritten by the
+    /// next checkpoints, while everything goes on.
     pub packing: Option<Packing>,
 }
 
@@ -339,8 +339,8 @@ impl Shared {
         Ok(table)
     }
 
-    /// Opens a table that is not open. The caller has its name, or is the only thread. A checkpoint may be under way: it has nothing of a table
-    /// that is not open, so what the directory says of it stays.
+    /// Opens a table that is not open. The caller has its name, or is the only thread. A checkpoint may be under way:
+    /// it has nothing of a table that is not open, so what the directory says of it stays.
     pub(super) fn load_table(&self, name: &str) -> Result<Arc<Table>> {
         let record = self.record(name)?;
         let path = self.space_path(record.space);
@@ -364,8 +364,8 @@ impl Shared {
         Ok(Arc::new(Table::new(name, record.meta, space, trees, counter)))
     }
 
-    /// The first timestamp of an open snapshot that sees the tree; 0 if all do. The catalog knows: its rows have versions, as all others, which are
-    /// kept as long as a snapshot lies between them.
+    /// The first timestamp of an open snapshot that sees the tree; 0 if all do. The catalog knows: its rows have
+    /// versions, as all others, which are kept as long as a snapshot lies between them.
     fn first_to_see(&self, tree: TreeId, snapshots: &[SnapshotInfo]) -> Result<Timestamp> {
         let Some(oldest) = snapshots.first() else { return Ok(0) };
         if self.system.has_tree(tree, oldest.timestamp)? {

@@ -1,13 +1,14 @@
 //! Index entries of a statement with many rows: they are gathered, sorted by key, and pushed onto the leaves in runs.
 //!
-//! Entries that come in the order of the rows go to and fro in the index, and each costs a descent and a search in a delta that is in no
-//! processor's cache. What is gathered costs them once for all that go to one leaf.
+//! Entries that come in the order of the rows go to and fro in the index, and each costs a descent and a search in a
+//! delta that is in no processor's cache. What is gathered costs them once for all that go to one leaf.
 //!
-//! An entry has its number and is in the redo as soon as it is written; only the tree waits. What is gathered is nobody's to see. The
-//! transaction's own reads of a tree, and its other writes to it, have it pushed first; so has its end. A rollback to a savepoint drops what
-//! came after it, as the numbers ascend. Others do not meet it: who locks a range while an entry in it waits scans
-//! without it. Therefore the pusher looks for such ranges when the entries are in the tree, and the transaction waits for their holders before it
-//! commits ([`Work::check_deferred`]); the same as appended rows do.
+//! An entry has its number and is in the redo as soon as it is written; only the tree waits. What is gathered is
+//! nobody's to see. The transaction's own reads of a tree, and its other writes to it, have it pushed first; so has its
+//! end. A rollback to a savepoint drops what came after it, as the numbers ascend. Others do not meet it: who locks a
+//! range while an entry in it waits scans without it. Therefore the pusher looks for such ranges when the entries are
+//! in the tree, and the transaction waits for their holders before it commits ([`Work::check_deferred`]); the same as
+//! appended rows do.
 
 use super::shared::Shared;
 use super::work::Work;

@@ -5,7 +5,8 @@
 //!                           └─> thread: cursor ──> entries of each row ──> its own sorter per tree ─┘
 //! ```
 //!
-//! Threads take the ranges, of which there are several for each, one by one: none waits for another, and one with dear rows takes fewer.
+//! Threads take the ranges, of which there are several for each, one by one: none waits for another, and one with dear
+//! rows takes fewer.
 
 use super::build::TreeBuild;
 use super::compare::Sum;
@@ -65,9 +66,9 @@ impl Feed {
 }
 
 impl TreeBuild {
-    /// Has each row of `rows`, as `txn` sees the latest state, taken apart into entries. `maker` is called on each thread of the scan and gives what
-    /// does that there, from the row's key and value. `watch` is told on the calling thread, now and then, how many rows are done; its error
-    /// ends the scan, as does any other.
+    /// Has each row of `rows`, as `txn` sees the latest state, taken apart into entries. `maker` is called on each
+    /// thread of the scan and gives what does that there, from the row's key and value. `watch` is told on the calling
+    /// thread, now and then, how many rows are done; its error ends the scan, as does any other.
     pub fn feed<M>(
         &mut self,
         txn: &mut Transaction,
@@ -90,8 +91,8 @@ impl TreeBuild {
     }
 }
 
-/// Has each of the rows, as `txn` sees them, taken apart by what `maker` gives on each of up to `threads` threads, into `sinks` for one of so many.
-/// What each thread has.
+/// Has each of the rows, as `txn` sees them, taken apart by what `maker` gives on each of up to `threads` threads, into
+/// `sinks` for one of so many. What each thread has.
 pub(super) fn feed_rows<M>(
     txn: &mut Transaction,
     (rows, view): (&Arc<Tree>, View),

@@ -79,14 +79,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the engine in `options.dir`, which is created if there is none; [`Error::InUse`] if another process has it. Replays
-    /// the log: what was committed is there, prepared transactions are in [`Engine::prepared`].
+    /// Opens the engine in `options.dir`, which is created if there is none; [`Error::InUse`] if another process has
+    /// it. Replays the log: what was committed is there, prepared transactions are in [`Engine::prepared`].
     pub fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Engine> {
         Ok(Engine { shared: open::open(fs, options)? })
     }
 
-    /// Ends the threads and makes a last checkpoint. Transactions must have ended; prepared ones without a handle stay prepared.
-    /// Afterwards every write is [`Error::ReadOnly`].
+    /// Ends the threads and makes a last checkpoint. Transactions must have ended; prepared ones without a handle stay
+    /// prepared. Afterwards every write is [`Error::ReadOnly`].
     pub fn close(&self) -> Result<()> {
         self.shared.close()
     }
@@ -96,7 +96,8 @@ impl Engine {
         &self.shared.settings
     }
 
-    /// Creates a table of empty trees; `replace` names a table that goes in the same step. Durable when it returns, as all DDL.
+    /// Creates a table of empty trees; `replace` names a table that goes in the same step. Durable when it returns, as
+    /// all DDL.
     pub fn create_table(
         &self,
         name: &str,
@@ -107,8 +108,8 @@ impl Engine {
         self.shared.create_table(name, trees, meta, replace)
     }
 
-    /// Removes a table and its rows. Who has it open reads on until the handle is dropped. [`Error::Undecided`] if a prepared transaction has
-    /// written to it.
+    /// Removes a table and its rows. Who has it open reads on until the handle is dropped. [`Error::Undecided`] if a
+    /// prepared transaction has written to it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.shared.drop_table(name, true)
     }
@@ -118,8 +119,9 @@ impl Engine {
         self.shared.drop_table(name, false)
     }
 
-    /// To be called before anything that changes what the table is made of, or that reads all its rows for that (a copy, the build of an index):
-    /// waits until no prepared transaction has written to it. `told` is given the XID that is waited for. New writers are to be kept out.
+    /// To be called before anything that changes what the table is made of, or that reads all its rows for that (a
+    /// copy, the build of an index): waits until no prepared transaction has written to it. `told` is given the XID
+    /// that is waited for. New writers are to be kept out.
     ///
     /// Errors: [`Error::Undecided`] when the time is up, [`Error::Interrupted`].
     pub fn wait_for_prepared(&self, name: &str, wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {
@@ -137,20 +139,21 @@ impl Engine {
         self.shared.truncate_table(name)
     }
 
-    /// Gives the table other trees, and other metadata, in one step. Nobody may write to it meanwhile; handles opened before keep
-    /// the trees as they were: see [`Table::is_current`].
+    /// Gives the table other trees, and other metadata, in one step. Nobody may write to it meanwhile; handles opened
+    /// before keep the trees as they were: see [`Table::is_current`].
     pub fn alter_table(&self, name: &str, layout: &[TreeSource], meta: &[u8]) -> Result<()> {
         self.alter_tables(&[Alteration { table: name, layout, meta, packing: None }])
     }
 
-    /// Alters several tables in one step, each as by [`Engine::alter_table`]: after a crash all are as they were, or none is.
+    /// Alters several tables in one step, each as by [`Engine::alter_table`]: after a crash all are as they were, or
+    /// none is.
     pub fn alter_tables(&self, alterations: &[Alteration<'_>]) -> Result<()> {
         self.shared.alter_tables(alterations)
     }
 
-    /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About `sort_bytes` of memory
-    /// are used for sorting, and the spill file for what is more. [`Error::Undecided`] if a prepared transaction has written to the table: entries
-    /// of its rows would be missing.
+    /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About
+    /// `sort_bytes` of memory are used for sorting, and the spill file for what is more. [`Error::Undecided`] if a
+    /// prepared transaction has written to the table: entries of its rows would be missing.
     pub fn build_trees(&self, table: &Arc<Table>, trees: &[usize], sort_bytes: u64) -> Result<TreeBuild> {
         TreeBuild::new(self.shared.clone(), table, trees, sort_bytes)
     }
@@ -190,7 +193,8 @@ impl Engine {
         self.shared.rollback_prepared(xid)
     }
 
-    /// Makes a checkpoint now: the log before it is not needed any more, but for open prepared or very large transactions.
+    /// Makes a checkpoint now: the log before it is not needed any more, but for open prepared or very large
+    /// transactions.
     pub fn checkpoint(&self) -> Result<()> {
         self.shared.checkpoint(false, Urgency::Awaited)
     }
@@ -201,7 +205,8 @@ impl Engine {
         shared.log.sync_up_to(shared.log.end()).inspect_err(|error| shared.log_failed(error))
     }
 
-    /// Wakes a transaction that waits for a lock, so that it asks whether it was interrupted; and whoever waits for a prepared transaction.
+    /// Wakes a transaction that waits for a lock, so that it asks whether it was interrupted; and whoever waits for a
+    /// prepared transaction.
     pub fn interrupt(&self, txn: TxnId) {
         self.shared.locks.interrupt(txn);
         self.shared.intents.interrupt();
@@ -252,7 +257,8 @@ impl Shared {
         let result = match self.health.check() {
             _ if self.fs.is_read_only() => Ok(()),
             Ok(()) => {
-                // Of the log nothing is needed but for prepared transactions and for tables that could not be recovered.
+                // Of the log nothing is needed but for prepared transactions and for tables that could not be
+                // recovered.
                 let clean = self.holds.first().is_none() && self.damaged.lock().trees.is_empty();
                 let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
                 let made = synced.and_then(|()| self.checkpoint(clean, Urgency::Awaited));

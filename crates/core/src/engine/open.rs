@@ -208,8 +208,8 @@ fn check_newest(known: u64, superblock: &Superblock, dir: &Path) -> Result<()> {
     Err(Error::corrupt(dir.join(SUPERBLOCK), 0, detail))
 }
 
-/// [`recover_log`] for an engine that is only read. With [`ForceRecovery::WithoutLog`] the log ends at the first damage, or where it
-/// needs a newer image than the superblock's.
+/// [`recover_log`] for an engine that is only read. With [`ForceRecovery::WithoutLog`] the log ends at the first
+/// damage, or where it needs a newer image than the superblock's.
 fn read_log(fs: &Arc<dyn FileSystem>, options: &Options, superblock: &Superblock) -> Result<(Log, Survey)> {
     let (dir, from) = (log_dir(&options.dir), superblock.replay_from);
     let (mut survey, mut end) = (Survey::default(), from);
@@ -534,8 +534,8 @@ impl Spaces {
         Ok(())
     }
 
-    /// Removes the files of DDL that was not finished before the crash: those of dropped tables, and those younger than the checkpoint
-    /// (with a number from `young` on) that no record names. And what could not be removed earlier.
+    /// Removes the files of DDL that was not finished before the crash: those of dropped tables, and those younger than
+    /// the checkpoint (with a number from `young` on) that no record names. And what could not be removed earlier.
     fn remove_orphans(&self, shared: &Shared, young: u32) -> Result<()> {
         if shared.fs.is_read_only() {
             return Ok(());

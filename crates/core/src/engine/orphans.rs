@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 impl Shared {
-    /// Removes the file of a space that no record names. `table` is the table that it was, if that is open: old snapshots
-    /// may still read it. What cannot be removed is said, and tried again.
+    /// Removes the file of a space that no record names. `table` is the table that it was, if that is open: old
+    /// snapshots may still read it. What cannot be removed is said, and tried again.
     pub(super) fn remove_file(&self, space: u32, table: Option<&Table>) {
         let open = table.map(|table| table.space().clone());
         if let Err(error) = self.try_to_remove(space, open.as_ref()) {
@@ -30,8 +30,9 @@ impl Shared {
             path.display()
         );
         self.observer.message(LogLevel::Warning, &text);
-        // Relaxed: at a start, when no other thread is there; later all numbers that are in use are below it anyway. A checkpoint may
-        // not have known of one that DDL was using when the power went: it must not become another table's.
+        // Relaxed: at a start, when no other thread is there; later all numbers that are in use are below it anyway. A
+        // checkpoint may not have known of one that DDL was using when the power went: it must not become another
+        // table's.
         self.ids.space.fetch_max(space.saturating_add(1), Ordering::Relaxed);
         self.orphans.lock().insert(space, open);
     }

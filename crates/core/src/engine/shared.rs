@@ -1,9 +1,9 @@
 //! What all handles of one engine share, and the rules about it.
 //!
-//! Mutexes, in the order in which they may be taken together:
-//! the checkpointer's > `names` > `ddl` > `tables` > (those inside `dirty`, `digests`, `holds` and `prepared`; `counters`,
-//! `dropped`, `orphans`, `damaged`). Only the first three are held over I/O: a name by DDL on it and by the first opening of its table; `ddl`
-//! by DDL, which shares it, and by a checkpoint, which does not, for the moment in which it captures its state.
+//! Mutexes, in the order in which they may be taken together: the checkpointer's > `names` > `ddl` > `tables` > (those
+//! inside `dirty`, `digests`, `holds` and `prepared`; `counters`, `dropped`, `orphans`, `damaged`). Only the first
+//! three are held over I/O: a name by DDL on it and by the first opening of its table; `ddl` by DDL, which shares it,
+//! and by a checkpoint, which does not, for the moment in which it captures its state.
 
 use super::checkpoints::Progress;
 use super::digests::Digests;
@@ -82,8 +82,8 @@ pub(crate) struct Shared {
     pub replayed_operations: u64,
 }
 
-/// Trees that could not take their part of the log at the start. Their log is kept: nothing of it is lost while they exist, and a start
-/// that can read them again replays it.
+/// Trees that could not take their part of the log at the start. Their log is kept: nothing of it is lost while they
+/// exist, and a start that can read them again replays it.
 pub(crate) struct Damaged {
     pub trees: HashMap<TreeId, Error>,
     /// What the images of their spaces contain: they do not change.
@@ -160,7 +160,8 @@ impl Shared {
         self.progress.wake_all();
     }
 
-    /// A write to the log failed. A full disk, or a lack of descriptors, leaves the log as it was; anything else ends writing.
+    /// A write to the log failed. A full disk, or a lack of descriptors, leaves the log as it was; anything else ends
+    /// writing.
     pub(super) fn log_failed(&self, error: &Error) {
         let is_harmless =
             matches!(error, Error::DiskFull { .. } | Error::NoDescriptor { .. } | Error::TooLarge { .. });
@@ -185,8 +186,9 @@ impl Shared {
         self.dirty.enter(trees);
     }
 
-    /// No table has these any more: no checkpoint is to write them but the one that runs, which may have begun to. When that ends it finds changes that
-    /// it does not contain, and must not put the tree on the list again: what the next one gives back would be written anew.
+    /// No table has these any more: no checkpoint is to write them but the one that runs, which may have begun to. When
+    /// that ends it finds changes that it does not contain, and must not put the tree on the list again: what the next
+    /// one gives back would be written anew.
     pub(super) fn forget_dirty<'a>(&self, dropped: impl Iterator<Item = &'a Arc<Tree>>) {
         let ids = dropped.inspect(|tree| tree.note_dropped()).map(|tree| tree.id());
         // Dropped without the mutex.

@@ -1,9 +1,10 @@
 //! Old snapshots: what they hold, and what happens when that is too much.
 //!
-//! All snapshots together may hold [`Settings::history_max_bytes`](super::Settings::history_max_bytes). When they hold more, first the history that
-//! nobody needs any more goes; then the oldest snapshot that holds any gives way (its next read is [`Error::SnapshotTooOld`]), and again, until the
-//! rest fits. Or writers wait until a snapshot ends, if the engine is told so. The thread `teak-history` does this; without background threads the
-//! next writer does. Snapshots that the engine takes for itself (checkpoints) never give way: they end by themselves.
+//! All snapshots together may hold [`Settings::history_max_bytes`](super::Settings::history_max_bytes). When they hold
+//! more, first the history that nobody needs any more goes; then the oldest snapshot that holds any gives way (its next
+//! read is [`Error::SnapshotTooOld`]), and again, until the rest fits. Or writers wait until a snapshot ends, if the
+//! engine is told so. The thread `teak-history` does this; without background threads the next writer does. Snapshots
+//! that the engine takes for itself (checkpoints) never give way: they end by themselves.
 
 use super::shared::Shared;
 use super::statistics::SnapshotInfo;

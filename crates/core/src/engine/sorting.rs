@@ -1,12 +1,14 @@
-//! New rows in no order, for a tree that has none: they are sorted, and then appended as others (see [`super::append`]).
+//! New rows in no order, for a tree that has none: they are sorted, and then appended as others (see
+//! [`super::append`]).
 //!
 //! ```text
 //! rows ──> gathered while they ascend ──(one that does not)──> sorter: memory, then the spill file
 //! end of the statement, or what would see the rows ──> sorted ──> append ──> blocks
 //! ```
 //!
-//! Whether a key is taken shows when the rows are sorted: two with one key meet there, and each is looked up in the tree, where the caller's
-//! locks keep things as they are. So this is for statements that a duplicate ends, whenever it is found.
+//! Whether a key is taken shows when the rows are sorted: two with one key meet there, and each is looked up in the
+//! tree, where the caller's locks keep things as they are. So this is for statements that a duplicate ends, whenever it
+//! is found.
 
 use super::append::for_each_row;
 use super::shared::Shared;
@@ -18,8 +20,8 @@ use crate::{Error, Result};
 use std::sync::Arc;
 
 impl Work {
-    /// Whether the row with `key` is going to be sorted: if others are, or if it is the first that does not lie behind what was gathered, and
-    /// that is all there is. `sort_bytes` is the memory that sorting may take.
+    /// Whether the row with `key` is going to be sorted: if others are, or if it is the first that does not lie behind
+    /// what was gathered, and that is all there is. `sort_bytes` is the memory that sorting may take.
     pub(super) fn sorts(
         &mut self,
         shared: &Shared,

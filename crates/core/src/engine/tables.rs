@@ -1,8 +1,8 @@
 //! Open tables.
 //!
-//! A table is opened at most once, so that all see the same trees, and stays open while memory holds something of it that the disk does
-//! not: changes that no checkpoint contains, or versions that an active snapshot may need. [`OpenTables::release_idle`] lets go of the
-//! others, and with them of their files.
+//! A table is opened at most once, so that all see the same trees, and stays open while memory holds something of it
+//! that the disk does not: changes that no checkpoint contains, or versions that an active snapshot may need.
+//! [`OpenTables::release_idle`] lets go of the others, and with them of their files.
 
 use crate::checkpoint::PersistedCounter;
 use crate::store::Space;
@@ -29,8 +29,8 @@ pub struct Table {
     current: AtomicBool,
 }
 
-/// Hidden primary keys. Tables that use them have keys of 8 bytes, big-endian, in their first tree. The last is looked up when the first
-/// is asked for, so that the opening of a table reads none of its pages.
+/// Hidden primary keys. Tables that use them have keys of 8 bytes, big-endian, in their first tree. The last is looked
+/// up when the first is asked for, so that the opening of a table reads none of its pages.
 #[derive(Default)]
 struct RowIds {
     next: OnceLock<AtomicU64>,
@@ -39,8 +39,8 @@ struct RowIds {
 }
 
 impl RowIds {
-    /// One that was never given out. `rows` has no undecided ones but those of prepared transactions that [`RowIds::raise`] was told of: whoever
-    /// inserts asks here first.
+    /// One that was never given out. `rows` has no undecided ones but those of prepared transactions that
+    /// [`RowIds::raise`] was told of: whoever inserts asks here first.
     fn next(&self, rows: Option<&Arc<Tree>>) -> u64 {
         let first = || {
             let found = rows.map_or(1, |rows| next_row_id(rows).unwrap_or(ROW_IDS_AFTER_DAMAGE));
@@ -143,8 +143,8 @@ impl Table {
         &self.counter
     }
 
-    /// Whether the log has the counter's value, and no transaction is going to tell it of another. Otherwise the table must stay open:
-    /// the value would be lost, or there would be two cells for one counter.
+    /// Whether the log has the counter's value, and no transaction is going to tell it of another. Otherwise the table
+    /// must stay open: the value would be lost, or there would be two cells for one counter.
     pub(super) fn counter_is_settled(&self) -> bool {
         Arc::strong_count(&self.persisted) == 1 && self.counter() == self.persisted.value()
     }
@@ -153,8 +153,8 @@ impl Table {
         &self.persisted
     }
 
-    /// A hidden primary key that was never given out. Tables that use it have keys of 8 bytes, big-endian, in their first tree: the counting
-    /// goes on after the last. The first call reads that.
+    /// A hidden primary key that was never given out. Tables that use it have keys of 8 bytes, big-endian, in their
+    /// first tree: the counting goes on after the last. The first call reads that.
     pub fn next_row_id(&self) -> u64 {
         self.row_ids.next(self.trees.first())
     }
@@ -164,7 +164,8 @@ impl Table {
         self.row_ids.raise(used);
     }
 
-    /// Shows it to snapshots from before it was made, too: for a table that only one transaction at a time uses, and that goes with its session.
+    /// Shows it to snapshots from before it was made, too: for a table that only one transaction at a time uses, and
+    /// that goes with its session.
     pub fn show_to_older_snapshots(&self) {
         self.trees.iter().for_each(|tree| tree.hide_before(0));
     }
@@ -179,14 +180,15 @@ impl Table {
         self.space.disk_usage().1
     }
 
-    /// Whether this is what [`super::Engine::open_table`] would return: no longer after the table was dropped, truncated or altered.
+    /// Whether this is what [`super::Engine::open_table`] would return: no longer after the table was dropped,
+    /// truncated or altered.
     pub fn is_current(&self) -> bool {
         // Relaxed: the caller's own locking of table definitions orders it.
         self.current.load(Ordering::Relaxed)
     }
 
-    /// Whether a snapshot of `oldest` needs something of it that only memory has: versions that the image has not any more, or since when its trees
-    /// have had their rows. A later one reads what the disk has.
+    /// Whether a snapshot of `oldest` needs something of it that only memory has: versions that the image has not any
+    /// more, or since when its trees have had their rows. A later one reads what the disk has.
     fn is_needed_before(&self, oldest: Timestamp) -> bool {
         self.trees.iter().any(|tree| tree.written_at().max(tree.visible_from()) > oldest)
     }
@@ -264,15 +266,17 @@ impl OpenTables {
         self.by_name.len()
     }
 
-    /// How many are to be looked at after a checkpoint that wrote `written` trees: each opening pays for two looks and each written tree for
-    /// one, so that tables are let go as fast as they are opened, and no look goes over all of them.
+    /// How many are to be looked at after a checkpoint that wrote `written` trees: each opening pays for two looks and
+    /// each written tree for one, so that tables are let go as fast as they are opened, and no look goes over all of
+    /// them.
     pub(super) fn looks(&mut self, written: usize) -> usize {
         let opened = std::mem::take(&mut self.opened);
         (LOOKS + 2 * opened + written).min(self.round.len())
     }
 
-    /// Looks at the next `count` tables and lets go of those that nobody uses and of which the disk has everything. `is_dirty` says whether memory
-    /// has changes that the disk has not; `oldest` is the oldest active snapshot. The caller drops the result without holding a mutex.
+    /// Looks at the next `count` tables and lets go of those that nobody uses and of which the disk has everything.
+    /// `is_dirty` says whether memory has changes that the disk has not; `oldest` is the oldest active snapshot. The
+    /// caller drops the result without holding a mutex.
     pub(super) fn release_idle(
         &mut self,
         count: usize,

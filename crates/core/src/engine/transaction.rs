@@ -97,8 +97,8 @@ impl Transaction {
     }
 
     /// Writes; the caller holds the exclusive row lock where one is due. Conflicts with the snapshot are for
-    /// [`Transaction::changed_since_snapshot`] to find. May wait for memory or for a checkpoint. After an error the write has not
-    /// happened, or the caller has to roll back to a savepoint before it.
+    /// [`Transaction::changed_since_snapshot`] to find. May wait for memory or for a checkpoint. After an error the
+    /// write has not happened, or the caller has to roll back to a savepoint before it.
     pub fn write(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>) -> Result<()> {
         if !matches!(op, WriteOp::Delete) {
             self.shared.check_space()?;
@@ -106,10 +106,10 @@ impl Transaction {
         writing(&mut self.work, &self.shared)?.write(&self.shared, tree, key, op)
     }
 
-    /// Like [`Transaction::write`], for one of many entries of an index, whose keys come in another order: it may wait in memory until others
-    /// can be written with it, as late as [`Transaction::finish_writes`]. Whoever looks for a key before he writes it must use
-    /// [`Transaction::write`]. Whether a range lock covers the key is to be asked (again) after that, by
-    /// [`Transaction::check_finished`].
+    /// Like [`Transaction::write`], for one of many entries of an index, whose keys come in another order: it may wait
+    /// in memory until others can be written with it, as late as [`Transaction::finish_writes`]. Whoever looks for a
+    /// key before he writes it must use [`Transaction::write`]. Whether a range lock covers the key is to be asked
+    /// (again) after that, by [`Transaction::check_finished`].
     pub fn write_later(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>) -> Result<()> {
         if !matches!(op, WriteOp::Delete) {
             self.shared.check_space()?;
@@ -117,17 +117,18 @@ impl Transaction {
         writing(&mut self.work, &self.shared)?.write_later(&self.shared, tree, key, op)
     }
 
-    /// Like [`Transaction::write`] of an insert, for many rows in the order of their keys: they are gathered into blocks, which go to the
-    /// table's file past the log. The key is not in the tree, and the caller holds its exclusive row lock; whether a range lock covers it
-    /// is to be asked (again) before the commit, after [`Transaction::finish_writes`].
+    /// Like [`Transaction::write`] of an insert, for many rows in the order of their keys: they are gathered into
+    /// blocks, which go to the table's file past the log. The key is not in the tree, and the caller holds its
+    /// exclusive row lock; whether a range lock covers it is to be asked (again) before the commit, after
+    /// [`Transaction::finish_writes`].
     pub fn append(&mut self, tree: &Arc<Tree>, key: &[u8], value: &[u8]) -> Result<()> {
         self.shared.check_space()?;
         writing(&mut self.work, &self.shared)?.append(&self.shared, tree, key, value)
     }
 
-    /// Whether the row with `key`, which is to be appended, is going to be sorted first, in `sort_bytes` of memory: it does not lie behind the
-    /// ones before, and the tree has no others. Then its key may be taken: whatever writes the sorted rows, [`Transaction::finish_writes`]
-    /// at the latest, gives [`Error::DuplicateRow`].
+    /// Whether the row with `key`, which is to be appended, is going to be sorted first, in `sort_bytes` of memory: it
+    /// does not lie behind the ones before, and the tree has no others. Then its key may be taken: whatever writes the
+    /// sorted rows, [`Transaction::finish_writes`] at the latest, gives [`Error::DuplicateRow`].
     pub fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8], sort_bytes: usize) -> Result<bool> {
         // It only says where the row is going to: the append that follows looks whether anything may be written.
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
@@ -139,15 +140,16 @@ impl Transaction {
         self.work.as_deref_mut().is_some_and(|work| work.is_sorting(tree))
     }
 
-    /// Everything that was appended, or written for later, is where other transactions meet it. After an error roll back to a savepoint before
-    /// it.
+    /// Everything that was appended, or written for later, is where other transactions meet it. After an error roll
+    /// back to a savepoint before it.
     pub fn finish_writes(&mut self) -> Result<()> {
         let Some(work) = self.work.as_deref_mut() else { return Ok(()) };
         work.finish_append(&self.shared)?;
         work.finish_deferred(&self.shared)
     }
 
-    /// After [`Transaction::finish_writes`]: waits while another transaction's range lock covers what [`Transaction::write_later`] has put in.
+    /// After [`Transaction::finish_writes`]: waits while another transaction's range lock covers what
+    /// [`Transaction::write_later`] has put in.
     pub fn check_finished(&mut self, wait: &WaitRequest<'_>) -> Result<()> {
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
         work.check_deferred(&self.shared, wait)
@@ -165,8 +167,8 @@ impl Transaction {
         work.show_append(&self.shared, tree, key)
     }
 
-    /// What the transaction writes to `table`, which nobody else has seen, is how the table begins: snapshots from before its commit get
-    /// [`Error::TableChanged`] and not a table without rows.
+    /// What the transaction writes to `table`, which nobody else has seen, is how the table begins: snapshots from
+    /// before its commit get [`Error::TableChanged`] and not a table without rows.
     pub fn founds(&mut self, table: &Arc<Table>) {
         if let Some(work) = &mut self.work {
             work.founded.push(table.clone());
@@ -248,8 +250,8 @@ impl Transaction {
         }
     }
 
-    /// Whether another transaction committed a version of `key` after this one's snapshot; `false` without one. A key that was not there and is
-    /// not there may have come and gone meanwhile: nobody kept that.
+    /// Whether another transaction committed a version of `key` after this one's snapshot; `false` without one. A key
+    /// that was not there and is not there may have come and gone meanwhile: nobody kept that.
     pub fn changed_since_snapshot(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
         work.status_or_new();
@@ -271,8 +273,8 @@ impl Transaction {
         work.rollback_to(&self.shared, savepoint.0)
     }
 
-    /// Raises the table's counter to at least `value`, and persists that with the next log write, also if the transaction is rolled
-    /// back: values given out are not given out again.
+    /// Raises the table's counter to at least `value`, and persists that with the next log write, also if the
+    /// transaction is rolled back: values given out are not given out again.
     pub fn note_counter(&mut self, table: &Table, value: u64) {
         table.counter_cell().fetch_max(value, std::sync::atomic::Ordering::SeqCst);
         if let Some(work) = &mut self.work {
@@ -298,8 +300,8 @@ impl Transaction {
         self.work.as_ref().is_some_and(|work| work.has_writes())
     }
 
-    /// First phase of a two-phase commit: its writes and `xid` are as durable as the commit flush setting says when this returns. From here
-    /// on only commit or rollback. After an error it is as before and can only be rolled back.
+    /// First phase of a two-phase commit: its writes and `xid` are as durable as the commit flush setting says when
+    /// this returns. From here on only commit or rollback. After an error it is as before and can only be rolled back.
     pub fn prepare(&mut self, xid: &[u8]) -> Result<()> {
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
         if work.phase != Phase::Active {
@@ -310,7 +312,8 @@ impl Transaction {
         work.prepare(&self.shared, xid, flush).inspect_err(|_| self.shared.prepared.forget(xid))
     }
 
-    /// Publishes a prepared transaction: O(1), no I/O. To be called in the order in which the binlog has the transactions.
+    /// Publishes a prepared transaction: O(1), no I/O. To be called in the order in which the binlog has the
+    /// transactions.
     pub fn commit_ordered(&mut self) {
         if let Some(work) = &mut self.work {
             work.publish_prepared(&self.shared);
@@ -340,8 +343,8 @@ impl Transaction {
         let _ = self.try_rollback();
     }
 
-    /// Undoes everything. That a prepared transaction was rolled back is as durable as the commit flush setting says when this returns; after an
-    /// error it is still prepared.
+    /// Undoes everything. That a prepared transaction was rolled back is as durable as the commit flush setting says
+    /// when this returns; after an error it is still prepared.
     pub fn try_rollback(mut self) -> Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         let xid = work.xid.clone();

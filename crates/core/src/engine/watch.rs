@@ -17,7 +17,8 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// To be made on the thread on which `report` is told, now and then, how many steps are done; its error ends the work.
+    /// To be made on the thread on which `report` is told, now and then, how many steps are done; its error ends the
+    /// work.
     pub fn new(report: &'a (dyn Fn(u64) -> Result<()> + Sync)) -> Watch<'a> {
         let (done, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
         Watch { done, stopped, caller: std::thread::current().id(), report }

@@ -5,8 +5,8 @@
 //!    └──────── commit, rollback ──┴───────── commit ──────┘──> ended
 //! ```
 //!
-//! Order at the end of a transaction: its trees are marked dirty, its record is in the log, it is published, its hold on the log
-//! is released, its locks are released. Each step relies on those before it.
+//! Order at the end of a transaction: its trees are marked dirty, its record is in the log, it is published, its hold
+//! on the log is released, its locks are released. Each step relies on those before it.
 
 mod two_phase;
 
@@ -58,7 +58,8 @@ struct Mark {
     rows: Vec<(TreeId, i64)>,
 }
 
-/// So many marks are kept: each statement of a long transaction leaves one, and the server goes back to the last, as a rule.
+/// So many marks are kept: each statement of a long transaction leaves one, and the server goes back to the last, as a
+/// rule.
 const MARKS: usize = 64;
 
 struct NotedCounter {
@@ -100,7 +101,8 @@ pub(super) struct Work {
     counters: Vec<NotedCounter>,
     /// The log is held for it.
     held: bool,
-    /// A rollback to a savepoint could not be logged: the log has operations that are void, so there is no commit any more.
+    /// A rollback to a savepoint could not be logged: the log has operations that are void, so there is no commit any
+    /// more.
     doomed: Option<Error>,
 }
 
@@ -251,8 +253,8 @@ impl Work {
         Ok(())
     }
 
-    /// Whether a value goes to the table's file and not to the log: large ones of transactions with more redo than is kept in memory. A small
-    /// transaction would wait for the sync of another file.
+    /// Whether a value goes to the table's file and not to the log: large ones of transactions with more redo than is
+    /// kept in memory. A small transaction would wait for the sync of another file.
     fn is_for_file(&self, tree: &Tree, op: WriteOp<'_>) -> bool {
         match op {
             WriteOp::Insert(value) | WriteOp::Update(value) => {
@@ -303,7 +305,8 @@ impl Work {
     }
 
     fn mark(&mut self) {
-        // Before the first write there is nothing to come back to but nothing: most statements of short transactions begin there.
+        // Before the first write there is nothing to come back to but nothing: most statements of short transactions
+        // begin there.
         if self.sequence == 0 {
             return;
         }
@@ -355,8 +358,8 @@ impl Work {
         Ok(())
     }
 
-    /// Exact if the savepoint has its mark or all that is undone is in the buffer. Otherwise the counts are those of the last mark before
-    /// it, and drift by what was written between the two: they are statistics.
+    /// Exact if the savepoint has its mark or all that is undone is in the buffer. Otherwise the counts are those of
+    /// the last mark before it, and drift by what was written between the two: they are statistics.
     fn restore_rows(&mut self, sequence: u32, logged: bool) {
         let mark = self.marks.last();
         if sequence == 0 || mark.is_some_and(|mark| mark.sequence == sequence) || logged {
@@ -444,8 +447,8 @@ impl Work {
         }
     }
 
-    /// Commits. A prepared transaction whose commit could not be logged comes back with the error, undecided as before; any other
-    /// was rolled back then.
+    /// Commits. A prepared transaction whose commit could not be logged comes back with the error, undecided as before;
+    /// any other was rolled back then.
     pub(super) fn commit(
         mut self,
         shared: &Shared,
@@ -496,7 +499,8 @@ impl Work {
         let sets = self.counters.iter().any(|noted| noted.change == CounterChange::Set);
         self.log_counters(shared)?;
         if sets {
-            // Not a number that was given out, which is no loss without the row it was for, but one that somebody asked for.
+            // Not a number that was given out, which is no loss without the row it was for, but one that somebody asked
+            // for.
             shared.log.sync_up_to(shared.log.end())?;
         }
         found(&self.founded);
@@ -519,7 +523,8 @@ impl Work {
         };
         shared.log.commit(record, flush, publish)?;
         if flush == CommitFlush::Sync && !self.direct.trees().is_empty() {
-            // Rows of it are outside of the log: their damage must not pass for an unfinished end even for a second. It is durable without.
+            // Rows of it are outside of the log: their damage must not pass for an unfinished end even for a second. It
+            // is durable without.
             let _ = shared.log.seal();
         }
         Ok(())
@@ -531,7 +536,8 @@ impl Work {
             self.direct.trees().iter().for_each(|tree| tree.forget_named(status));
             shared.mark_dirty(self.direct.trees().iter());
         }
-        // A failure is no harm here: a transaction without outcome counts for nothing, and a prepared one comes back undecided.
+        // A failure is no harm here: a transaction without outcome counts for nothing, and a prepared one comes back
+        // undecided.
         let _ = self.log_counters(shared);
         if self.spilled.is_some() {
             let _ = shared.log.append_decision(LogRecord::Rollback { txn: self.id }.encode());

@@ -1,13 +1,16 @@
-//! The one door to the operating system: every byte that the core keeps on disk passes through [`FileSystem`] and [`File`].
+//! The one door to the operating system: every byte that the core keeps on disk passes through [`FileSystem`] and
+//! [`File`].
 //!
-//! [`RealFileSystem`] is the operating system's; [`SimulatedFileSystem`] is its deterministic twin in memory, which loses power,
-//! tears writes and fills up on command. Code above this module must be correct under the rules of the twin:
+//! [`RealFileSystem`] is the operating system's; [`SimulatedFileSystem`] is its deterministic twin in memory, which
+//! loses power, tears writes and fills up on command. Code above this module must be correct under the rules of the
+//! twin:
 //!
-//! - what was written to a file survives a power loss only once [`File::sync`] returned; before that each write may survive
-//!   wholly, partly (whole 512-byte sectors) or not at all, independently of earlier and later ones;
-//! - a name that was created, renamed or removed is durable only once [`FileSystem::sync_dir`] of its directory returned;
-//! - each call that opens something may find no descriptor left ([`Error::NoDescriptor`]), whatever went well before: what must not fail
-//!   for that has its file, or its directory, open already;
+//! - what was written to a file survives a power loss only once [`File::sync`] returned; before that each write may
+//!   survive wholly, partly (whole 512-byte sectors) or not at all, independently of earlier and later ones;
+//! - a name that was created, renamed or removed is durable only once [`FileSystem::sync_dir`] of its directory
+//!   returned;
+//! - each call that opens something may find no descriptor left ([`Error::NoDescriptor`]), whatever went well before:
+//!   what must not fail for that has its file, or its directory, open already;
 //! - a failed `sync` says nothing about which writes survived, and must not be retried in the hope that they do.
 //!
 //! Files are created with mode 0600 and directories with 0700: they hold the users' data.
@@ -46,8 +49,9 @@ pub enum OpenMode {
 pub trait FileSystem: Send + Sync {
     /// Opens the file at `path`. A created name is durable only after [`FileSystem::sync_dir`] of its parent.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
-    /// A new, empty file for reading and writing that nobody else finds and that ends with its last handle, in the directory of `path`, which
-    /// is its name in messages. Whatever has that name, also a link that somebody else has put there, is left alone.
+    /// A new, empty file for reading and writing that nobody else finds and that ends with its last handle, in the
+    /// directory of `path`, which is its name in messages. Whatever has that name, also a link that somebody else has
+    /// put there, is left alone.
     fn open_unnamed(&self, path: &Path) -> Result<Arc<dyn File>>;
     /// Creates one directory (mode 0700), not its parents; it is no error if it exists.
     fn create_dir(&self, path: &Path) -> Result<()>;
@@ -65,8 +69,8 @@ pub trait FileSystem: Send + Sync {
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.open_dir(dir)?.sync()
     }
-    /// Takes the exclusive lock on the file at `path` (created if missing) until the result is dropped or the process dies;
-    /// [`Error::InUse`] if another holder has it.
+    /// Takes the exclusive lock on the file at `path` (created if missing) until the result is dropped or the process
+    /// dies; [`Error::InUse`] if another holder has it.
     fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
     /// Whether it refuses every change.
     fn is_read_only(&self) -> bool {
@@ -96,7 +100,8 @@ pub trait File: Send + Sync {
         Ok(())
     }
 
-    /// Writes all of `buf` at `offset`, growing the file as needed. After an error any part of it may have been written.
+    /// Writes all of `buf` at `offset`, growing the file as needed. After an error any part of it may have been
+    /// written.
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()>;
     /// Makes the content written so far, and the length, durable (fdatasync).
     fn sync(&self) -> Result<()>;
@@ -104,18 +109,20 @@ pub trait File: Send + Sync {
     fn len(&self) -> Result<u64>;
     /// Cuts the file, or extends it with zeros.
     fn set_len(&self, bytes: u64) -> Result<()>;
-    /// Gives the blocks of a range back to the file system: it reads as zeros, and the file keeps its length. Blocks are 4096 bytes or what the file
-    /// system has; of those that are only partly in the range, the part becomes zeros. Not durable before [`File::sync`]: until then any part of the
-    /// range may have its old content after a power loss. A write into it needs space again, and may find the disk full.
+    /// Gives the blocks of a range back to the file system: it reads as zeros, and the file keeps its length. Blocks
+    /// are 4096 bytes or what the file system has; of those that are only partly in the range, the part becomes zeros.
+    /// Not durable before [`File::sync`]: until then any part of the range may have its old content after a power loss.
+    /// A write into it needs space again, and may find the disk full.
     ///
     /// `false`: this file system cannot, and nothing was changed.
     fn punch_hole(&self, offset: u64, bytes: u64) -> Result<bool>;
-    /// What it takes from the disk, in bytes: less than its length if it has holes, and a little more if the last block is not full.
+    /// What it takes from the disk, in bytes: less than its length if it has holes, and a little more if the last block
+    /// is not full.
     fn allocated_bytes(&self) -> Result<u64>;
     /// The path under which it was opened.
     fn path(&self) -> &Path;
-    /// Whether its descriptor is among the last quarter of those that the process may have. The system gives out the least number that is free, so most
-    /// were taken when it was opened.
+    /// Whether its descriptor is among the last quarter of those that the process may have. The system gives out the
+    /// least number that is free, so most were taken when it was opened.
     fn is_among_last(&self) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! A file system through which nothing is changed: for a look at files that must stay as they are, or that nobody can write to.
+//! A file system through which nothing is changed: for a look at files that must stay as they are, or that nobody can
+//! write to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +7,8 @@ use std::sync::Arc;
 use super::{Directory, File, FileSystem, OpenMode};
 use crate::{Error, Result};
 
-/// Opens every file for reading and refuses what would change anything. To sync a directory is no error: there is nothing to sync.
+/// Opens every file for reading and refuses what would change anything. To sync a directory is no error: there is
+/// nothing to sync.
 pub struct ReadOnlyFileSystem(pub Arc<dyn FileSystem>);
 
 /// A directory in which there is nothing to sync.

@@ -1,10 +1,10 @@
 //! A reserve of disk space, so that a full disk can be emptied.
 //!
-//! Whatever gives space back has to write first: a DELETE its log, a DROP TABLE its commit, a checkpoint the image that no longer names what
-//! was deleted. So a file of zeros lies beside the engine's files. When a write of the log or of a checkpoint finds the
-//! disk full, the file is cut and the write tried again; from then on writes that need more space are refused before
-//! they begin ([`DiskReserve::is_spent`]), and what deletes goes on. When there is space again the file is filled,
-//! and everything is as before.
+//! Whatever gives space back has to write first: a DELETE its log, a DROP TABLE its commit, a checkpoint the image that
+//! no longer names what was deleted. So a file of zeros lies beside the engine's files. When a write of the log or of a
+//! checkpoint finds the disk full, the file is cut and the write tried again; from then on writes that need more space
+//! are refused before they begin ([`DiskReserve::is_spent`]), and what deletes goes on. When there is space again the
+//! file is filled, and everything is as before.
 //!
 //! ```text
 //! | kept for the log: a quarter |           for checkpoints: the rest           |
@@ -15,8 +15,8 @@
 //! meanwhile, and needs little: so the log has a share that no checkpoint gets, and gives up as little of it at a
 //! time as may do, since whoever writes at that moment takes it.
 //!
-//! On a file system that others write to they may take what the reserve gave up. On one that compresses, or shares blocks, zeros reserve
-//! nothing: then a full disk is as it was without a reserve.
+//! On a file system that others write to they may take what the reserve gave up. On one that compresses, or shares
+//! blocks, zeros reserve nothing: then a full disk is as it was without a reserve.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

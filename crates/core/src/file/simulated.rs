@@ -1,11 +1,12 @@
 //! A file system in memory that loses power, tears writes, fails and fills up on command; deterministic by its seed.
 //!
-//! It is stricter than any real one: after a [`crash`](SimulatedFileSystem::crash) every unsynced write and every unsynced
-//! change of a name survived or not by the toss of a coin, whatever came before or after it. A test that passes here for many
-//! seeds does not depend on a courtesy of ext4.
+//! It is stricter than any real one: after a [`crash`](SimulatedFileSystem::crash) every unsynced write and every
+//! unsynced change of a name survived or not by the toss of a coin, whatever came before or after it. A test that
+//! passes here for many seeds does not depend on a courtesy of ext4.
 //!
 //! Content of a file is its durable image and the list of changes since the last sync; names are likewise the durable
-//! ones and a list of changes since the last `sync_dir` of their directory. The directories `/` and `` (and `.`) always exist.
+//! ones and a list of changes since the last `sync_dir` of their directory. The directories `/` and `` (and `.`) always
+//! exist.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -20,17 +21,19 @@ use content::{Change, Content};
 
 mod content;
 
-/// How an operation fails. Reads fail only when the power is off, or where [`SimulatedFileSystem::break_sectors`] says so.
+/// How an operation fails. Reads fail only when the power is off, or where [`SimulatedFileSystem::break_sectors`] says
+/// so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// An I/O error. A write is done in part. A sync makes part of the unsynced changes durable and forgets the others: they
-    /// stay readable until the crash, but no later sync saves them (as Linux does).
+    /// An I/O error. A write is done in part. A sync makes part of the unsynced changes durable and forgets the others:
+    /// they stay readable until the crash, but no later sync saves them (as Linux does).
     Eio,
     /// No space left: hits the first operation that needs space. A write is done in part.
     Enospc,
     /// No descriptor left: hits what opens something, and nothing else counts as an operation of the plan.
     Emfile,
-    /// The power goes while the operation is under way; from then on everything fails until [`SimulatedFileSystem::crash`].
+    /// The power goes while the operation is under way; from then on everything fails until
+    /// [`SimulatedFileSystem::crash`].
     PowerCut,
 }
 
@@ -347,16 +350,17 @@ impl SimulatedFileSystem {
         (state.plan, state.struck) = (None, false);
     }
 
-    /// Cuts the power if it is on, and returns the file system that is found when it is back. Handles of this one fail from
-    /// now on.
+    /// Cuts the power if it is on, and returns the file system that is found when it is back. Handles of this one fail
+    /// from now on.
     pub fn crash(&self) -> SimulatedFileSystem {
         let mut state = self.lock();
         state.power_off = true;
         SimulatedFileSystem { state: Arc::new(Mutex::new(state.survivors())) }
     }
 
-    /// Kills the process: everything it wrote is there, synced or not, and its locks are gone. Handles of this one fail from now on, so
-    /// whatever destructors still run change nothing. After a planned power cut: the process died at that moment instead.
+    /// Kills the process: everything it wrote is there, synced or not, and its locks are gone. Handles of this one fail
+    /// from now on, so whatever destructors still run change nothing. After a planned power cut: the process died at
+    /// that moment instead.
     pub fn kill(&self) -> SimulatedFileSystem {
         let mut state = self.lock();
         let mut dead = State::new(0);
@@ -551,7 +555,8 @@ struct SimulatedFile {
 }
 
 impl SimulatedFile {
-    /// Counts an operation and, if it goes well or is cut by the power, changes the content; a failing write is done in part.
+    /// Counts an operation and, if it goes well or is cut by the power, changes the content; a failing write is done in
+    /// part.
     fn change(&self, operation: &'static str, change: Change, needs: Needs) -> Result<()> {
         let mut guard = self.state.lock();
         let state = &mut *guard;

@@ -1,8 +1,9 @@
 //! A file system that does with fewer descriptors when the process has none left.
 //!
-//! The limit of open files is the process's, and others take theirs without asking: sessions, the server's own tables, other engines. So whatever is opened
-//! may find none left. Then files that are open only for the next use of them are closed, and it is tried again; an error
-//! ([`Error::NoDescriptor`]) means that nothing could be closed, and that nothing has been done.
+//! The limit of open files is the process's, and others take theirs without asking: sessions, the server's own tables,
+//! other engines. So whatever is opened may find none left. Then files that are open only for the next use of them are
+//! closed, and it is tried again; an error ([`Error::NoDescriptor`]) means that nothing could be closed, and that
+//! nothing has been done.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
@@ -15,7 +16,8 @@ const ATTEMPTS: usize = 4;
 
 /// Who has files open that it could open again.
 pub trait IdleFiles: Send + Sync {
-    /// Closes some of them, without waiting for I/O; `false` if there are none. May be called from any call into the file system that opens something.
+    /// Closes some of them, without waiting for I/O; `false` if there are none. May be called from any call into the
+    /// file system that opens something.
     fn close_idle(&self) -> bool;
 }
 

@@ -11,8 +11,8 @@ const PART_OF_CACHE: u64 = 4;
 /// Owners that cannot make fewer locks of theirs are refused more when all take so many times what they may.
 const REFUSED_AT: u64 = 2;
 
-/// What all locks of an engine take; charged to its cache, which makes room by giving up pages. All orderings are Relaxed: these
-/// are numbers, nothing is reached through them.
+/// What all locks of an engine take; charged to its cache, which makes room by giving up pages. All orderings are
+/// Relaxed: these are numbers, nothing is reached through them.
 #[derive(Default)]
 pub(super) struct Account {
     cache: Option<Arc<Cache>>,

@@ -1,17 +1,18 @@
 //! Row locks of consecutive keys as one entry: a *cover* locks all keys of one length between two keys.
 //!
-//! An owner of many locks makes a cover of a run of keys that follow each other (as numbers of their bytes), and gives back the
-//! entries in the table of rows. Keys are ordered by length first, so such a cover is exact: every key in it is locked
-//! (*certain*). Where the locks take too much memory, a cover lies over all that the owner has locked in the tree, from the least
-//! to the greatest key: then it also locks keys in between.
+//! An owner of many locks makes a cover of a run of keys that follow each other (as numbers of their bytes), and gives
+//! back the entries in the table of rows. Keys are ordered by length first, so such a cover is exact: every key in it
+//! is locked (*certain*). Where the locks take too much memory, a cover lies over all that the owner has locked in the
+//! tree, from the least to the greatest key: then it also locks keys in between.
 //!
 //! Invariants:
-//! - A cover is published before the entries under it are given back, so a request that does not find the entry (which it looks
-//!   for under the shard's latch) finds that there are covers. Then it asks here, and holds the covers still while it
-//!   queues: what it must wait for becomes an entry of the table of rows again. So waits, queues and deadlocks are always of rows.
+//! - A cover is published before the entries under it are given back, so a request that does not find the entry (which
+//!   it looks for under the shard's latch) finds that there are covers. Then it asks here, and holds the covers still
+//!   while it queues: what it must wait for becomes an entry of the table of rows again. So waits, queues and deadlocks
+//!   are always of rows.
 //! - Entries that somebody waits for are not given back, so all holders of a row with a queue are in the table.
-//! - A cover that is not certain does not bind what another transaction held before: a holder in the table whose lock excludes it
-//!   shows that its owner has not come to that row.
+//! - A cover that is not certain does not bind what another transaction held before: a holder in the table whose lock
+//!   excludes it shows that its owner has not come to that row.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -198,8 +199,8 @@ impl CoverTable {
         trees.get(&tree).is_some_and(own)
     }
 
-    /// Publishes a cover from `low` to `high`. One that is not certain is refused if another owner's is in its way. The entries of
-    /// the rows may be given back after that, not before.
+    /// Publishes a cover from `low` to `high`. One that is not certain is refused if another owner's is in its way. The
+    /// entries of the rows may be given back after that, not before.
     pub(super) fn publish(
         &self,
         tree: TreeId,

@@ -1,13 +1,14 @@
 //! Who waits for whom: the waiters, and the search for cycles among them.
 //!
-//! The graph stores no edges. A waiter names the row or tree it waits for, and the search asks there who is in the way. A waiter
-//! enters after it was queued and then searches under the graph's latch, so of the members of a cycle the last to enter
-//! sees all edges: no deadlock is missed. The edges are read one shard at a time, so a cycle that was found is read a second time: if
-//! each member is still in the same wait and each edge still there, then all of them existed at the moment between the two
-//! readings, for a transaction that waits gives up nothing.
+//! The graph stores no edges. A waiter names the row or tree it waits for, and the search asks there who is in the way.
+//! A waiter enters after it was queued and then searches under the graph's latch, so of the members of a cycle the last
+//! to enter sees all edges: no deadlock is missed. The edges are read one shard at a time, so a cycle that was found is
+//! read a second time: if each member is still in the same wait and each edge still there, then all of them existed at
+//! the moment between the two readings, for a transaction that waits gives up nothing.
 //!
-//! Who waits enters only after a while ([`super::owner`]): most waits end before that, and they share no latch. A search costs
-//! the edges of those it comes by; the requests ahead in the queue of one row are one edge, to what they wait for.
+//! Who waits enters only after a while ([`super::owner`]): most waits end before that, and they share no latch. A
+//! search costs the edges of those it comes by; the requests ahead in the queue of one row are one edge, to what they
+//! wait for.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,17 +1,18 @@
 //! Prepared transactions and the trees they have written to: whoever changes what a table is made of waits for them.
 //!
-//! A transaction with an owner needs no mark here. Its caller keeps definitions from changing under it, in the server by the metadata lock
-//! of each table that its statements use, to its end. A prepared one may lose its owner, and does in every restart. So a
-//! transaction enters when it is prepared, once, with all trees, while its owner still has it; those that recovery brings back
-//! enter again. Writes cost nothing.
+//! A transaction with an owner needs no mark here. Its caller keeps definitions from changing under it, in the server
+//! by the metadata lock of each table that its statements use, to its end. A prepared one may lose its owner, and does
+//! in every restart. So a transaction enters when it is prepared, once, with all trees, while its owner still has it;
+//! those that recovery brings back enter again. Writes cost nothing.
 //!
 //! ```text
 //! Intents ──> 16 shards by transaction: txn -> its XID, its trees     (one latch for a prepare, one for its end)
 //!    └──────> bell: rung by an end while somebody waits
 //! ```
 //!
-//! A change of definition looks at all shards. While it waits nobody can enter for the same tree: the caller keeps new writers out.
-//! Nobody here waits for it in turn, as a prepared transaction asks for no more locks, so there is no deadlock to look for.
+//! A change of definition looks at all shards. While it waits nobody can enter for the same tree: the caller keeps new
+//! writers out. Nobody here waits for it in turn, as a prepared transaction asks for no more locks, so there is no
+//! deadlock to look for.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -90,7 +91,8 @@ impl Intents {
         self.holder(trees).map_or(Ok(()), |(_, xid)| Err(Error::Undecided { xid: xid.to_vec() }))
     }
 
-    /// Waits until no prepared transaction has written to any of `trees`. `told` is given the XID that is waited for, once.
+    /// Waits until no prepared transaction has written to any of `trees`. `told` is given the XID that is waited for,
+    /// once.
     ///
     /// Errors: [`Error::Undecided`] when the time is up, [`Error::Interrupted`].
     pub fn wait(&self, trees: &[TreeId], wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {

@@ -1,7 +1,7 @@
 //! A set of key ranges of many owners that answers "whose ranges meet this one?" in O(log n + answers).
 //!
-//! A treap ordered by where ranges begin; each node knows the farthest end below it, so that a search leaves out what ends
-//! too early.
+//! A treap ordered by where ranges begin; each node knows the farthest end below it, so that a search leaves out what
+//! ends too early.
 
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};

@@ -1,7 +1,8 @@
 //! Row and key-range locks of transactions.
 //!
-//! Knows trees and keys only as numbers and bytes; a row is the 128-bit hash of its tree and key, so that a lock costs the
-//! same whatever the key's length (two rows that collide would share a lock, which costs waiting, never correctness).
+//! Knows trees and keys only as numbers and bytes; a row is the 128-bit hash of its tree and key, so that a lock costs
+//! the same whatever the key's length (two rows that collide would share a lock, which costs waiting, never
+//! correctness).
 //!
 //! ```text
 //! LockOwner ──> RowTable    256 shards: id -> the only holder      (nobody waits: 24 bytes a lock)
@@ -17,12 +18,13 @@
 //! - A wait ends exactly once: granted, chosen as victim, or given up by the waiter; [`party::Party`] decides which.
 //! - Latches are taken in the order graph, covers, shard, party; never back, and none is held while a callback runs.
 //! - The uncontended path takes one shard latch and nothing global.
-//! - All memory of locks is charged to the cache ([`account`]). Owners of many locks make fewer of them if it is too much.
+//! - All memory of locks is charged to the cache ([`account`]). Owners of many locks make fewer of them if it is too
+//!   much.
 //!
 //! **Inserts and ranges.** A locking range scan publishes its range, then looks at the rows. An insert asks
-//! [`LockOwner::check_insert`] before its write; a range published between that answer and the write could miss the row, so
-//! the inserter asks once more after the write: both sides pass a full fence between publishing and looking, so at least
-//! one of them sees the other.
+//! [`LockOwner::check_insert`] before its write; a range published between that answer and the write could miss the
+//! row, so the inserter asks once more after the write: both sides pass a full fence between publishing and looking, so
+//! at least one of them sees the other.
 
 mod account;
 mod cover;
@@ -167,14 +169,14 @@ impl LockManager {
         self.shared.account.bytes()
     }
 
-    /// Beyond so many bytes, owners of many locks lock everything between the least and the greatest key that they have locked
-    /// instead. 0: a quarter of the cache.
+    /// Beyond so many bytes, owners of many locks lock everything between the least and the greatest key that they have
+    /// locked instead. 0: a quarter of the cache.
     pub fn set_memory_limit(&self, bytes: u64) {
         self.shared.account.set_limit(bytes);
     }
 
-    /// Opens an owner. The victim of a deadlock is the waiter in it with the highest `victim_preference`, among those the one
-    /// with the smallest `weight` (rows written), among those the youngest.
+    /// Opens an owner. The victim of a deadlock is the waiter in it with the highest `victim_preference`, among those
+    /// the one with the smallest `weight` (rows written), among those the youngest.
     pub fn open(&self, txn: TxnId, weight: Arc<AtomicU64>, victim_preference: i32) -> LockOwner {
         LockOwner::new(self.shared.clone(), Party::new(txn, weight, victim_preference))
     }

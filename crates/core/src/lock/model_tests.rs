@@ -1,4 +1,5 @@
-//! The lock room against a model: random requests of rows, ranges and inserts, releases, time-outs; each decision is compared.
+//! The lock room against a model: random requests of rows, ranges and inserts, releases, time-outs; each decision is
+//! compared.
 //!
 //! Everything runs on one thread: a request that must wait is queued and not slept on, so each case can be repeated.
 
@@ -233,8 +234,9 @@ impl Bench {
                 }
             }
             false => {
-                // What it has it gets at once. The outcome may also be that of a new entry, or of a shared one made exclusive: under a
-                // widened cover of its own, which may lie over rows it has not come to yet, a request makes an entry again.
+                // What it has it gets at once. The outcome may also be that of a new entry, or of a shared one made
+                // exclusive: under a widened cover of its own, which may lie over rows it has not come to yet, a
+                // request makes an entry again.
                 let known = self.model.holds(txn, key).is_some_and(|held| held >= mode);
                 prop_assert!(!known || matches!(attempt, Attempt::Done(_)), "{} has {} {:?}", txn, key, mode);
                 if matches!(attempt, Attempt::Done(_)) {

@@ -15,7 +15,8 @@ use super::row::{Attempt, IfBlocked, Known, RowId};
 use super::{LockOutcome, Shared, Target};
 use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
 
-/// Who waits longer than this enters the graph and searches for deadlocks: most waits are shorter, and the graph is one for all.
+/// Who waits longer than this enters the graph and searches for deadlocks: most waits are shorter, and the graph is one
+/// for all.
 const PATIENCE: Duration = Duration::from_millis(2);
 /// A waiter asks this often whether it was interrupted.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
@@ -72,15 +73,15 @@ impl LockOwner {
         self.party.set_preference(preference);
     }
 
-    /// It locks exactly what it is told to, however much memory that takes: for locks that must not get in the way of others that
-    /// were held at the same time before a restart.
+    /// It locks exactly what it is told to, however much memory that takes: for locks that must not get in the way of
+    /// others that were held at the same time before a restart.
     pub fn never_widen(&mut self) {
         self.may_widen = false;
     }
 
     /// Locks a row. Others' ranges are not looked at: they keep out inserts, and whoever inserts asks
-    /// [`LockOwner::check_insert`] first. (If they kept out locks of rows that exist, two who hold the range of a row and
-    /// wait for it would wait for each other, and for its holder's ranges instead of its lock.)
+    /// [`LockOwner::check_insert`] first. (If they kept out locks of rows that exist, two who hold the range of a row
+    /// and wait for it would wait for each other, and for its holder's ranges instead of its lock.)
     ///
     /// Errors: [`Error::WouldBlock`], [`Error::LockTimeout`], [`Error::Interrupted`]; [`Error::Deadlock`] and
     /// [`Error::LockMemory`], after which the transaction must be rolled back. What was held before is still held after
@@ -167,8 +168,8 @@ impl LockOwner {
         }
     }
 
-    /// One cover over all that it has locked in the tree; if another's is in the way, the locks stay single as long as there is
-    /// memory.
+    /// One cover over all that it has locked in the tree; if another's is in the way, the locks stay single as long as
+    /// there is memory.
     fn widen(&mut self, tree: TreeId, mode: LockMode) -> Result<()> {
         let Some(gathered) = self.gathered.get_mut(&(tree, mode)) else { return Ok(()) };
         let Some(ends) = gathered.ends() else { return Ok(()) };
@@ -183,8 +184,8 @@ impl LockOwner {
         Ok(())
     }
 
-    /// Locks a range of keys against inserts of others, and against others' ranges if one of the two is exclusive. Row locks
-    /// that exist are not looked at: the scan that follows takes its own.
+    /// Locks a range of keys against inserts of others, and against others' ranges if one of the two is exclusive. Row
+    /// locks that exist are not looked at: the scan that follows takes its own.
     pub fn lock_range(
         &mut self,
         tree: TreeId,
@@ -199,8 +200,8 @@ impl LockOwner {
         Ok(())
     }
 
-    /// Waits while another owner's range covers `key`. One load when nobody holds a range of the tree. To be asked before an
-    /// insert is written, and once more after (see the module's head).
+    /// Waits while another owner's range covers `key`. One load when nobody holds a range of the tree. To be asked
+    /// before an insert is written, and once more after (see the module's head).
     pub fn check_insert(&mut self, tree: TreeId, key: &[u8], wait: &WaitRequest<'_>) -> Result<()> {
         if self.shared.ranges.none(tree) {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Range locks: ranges of keys in which nobody else may insert.
 //!
-//! The ranges of a tree are two [`Granted`], one a mode, that say in O(log n) whose ranges a key lies in. A new one that meets or
-//! touches others of its owner becomes one with them, so a scan that locks gap after gap holds one range. Where locks take
-//! too much memory, an owner of many ranges gets one from the first to the last of them.
+//! The ranges of a tree are two [`Granted`], one a mode, that say in O(log n) whose ranges a key lies in. A new one
+//! that meets or touches others of its owner becomes one with them, so a scan that locks gap after gap holds one range.
+//! Where locks take too much memory, an owner of many ranges gets one from the first to the last of them.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Bound, ControlFlow};
@@ -129,8 +129,9 @@ impl Ranges {
         found
     }
 
-    /// Whether a request that waits goes before a later one. An insert does before a range over its key: otherwise readers that
-    /// come and go would keep it waiting for ever. Not before one of a transaction that it waits for already.
+    /// Whether a request that waits goes before a later one. An insert does before a range over its key: otherwise
+    /// readers that come and go would keep it waiting for ever. Not before one of a transaction that it waits for
+    /// already.
     fn goes_first(&self, theirs: &Want, txn: TxnId, mine: &Want) -> bool {
         match (theirs, mine) {
             (Want::Range(theirs, their_mode), Want::Range(mine, mode)) => {
@@ -251,8 +252,8 @@ impl RangeTable {
         let before = ranges.size();
         change(ranges);
         ranges.grant_ready();
-        // Late is right: a waiter that was granted a range may scan already, and until here the count is not below the truth of
-        // before, which was not zero, or nobody would have waited.
+        // Late is right: a waiter that was granted a range may scan already, and until here the count is not below the
+        // truth of before, which was not zero, or nobody would have waited.
         self.count(shard, before, ranges.size());
         if ranges.is_unused() {
             trees.remove(&tree);

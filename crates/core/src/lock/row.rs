@@ -206,8 +206,8 @@ impl Shard {
         foreign.party.note_entry(id);
     }
 
-    /// Takes back the entry of a row that a cover of the same owner has locked as strongly; `false` if it must stay, since somebody
-    /// waits for it or it is stronger.
+    /// Takes back the entry of a row that a cover of the same owner has locked as strongly; `false` if it must stay,
+    /// since somebody waits for it or it is stronger.
     fn yield_to_cover(&mut self, id: RowId, txn: TxnId, mode: LockMode) -> bool {
         let theirs = |h: &Holder| h.txn() == txn && (mode == LockMode::Exclusive || !h.exclusive());
         if let Entry::Occupied(entry) = self.single.entry(id) {

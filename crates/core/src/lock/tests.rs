@@ -188,7 +188,8 @@ fn preference_comes_before_weight() {
 
 #[test]
 fn a_cycle_through_a_place_in_the_queue_is_found() {
-    // 1 holds a shared; 2 waits for it exclusively and 3, shared, behind 2. When 1 comes to wait for 3, the cycle is 1, 3, 2.
+    // 1 holds a shared; 2 waits for it exclusively and 3, shared, behind 2. When 1 comes to wait for 3, the cycle is 1,
+    // 3, 2.
     let manager = LockManager::new(None);
     let (mut one, mut three) = (owner(&manager, 1), owner(&manager, 3));
     try_lock(&mut one, b"a", SharedMode).unwrap();
@@ -266,7 +267,8 @@ fn who_is_waited_for_is_reported_once_before_the_sleep() {
 
 #[test]
 fn those_who_wait_ahead_are_reported_too() {
-    // Parallel replication rolls back who is in the way of an earlier transaction: also one that does not have the lock yet.
+    // Parallel replication rolls back who is in the way of an earlier transaction: also one that does not have the lock
+    // yet.
     let manager = LockManager::new(None);
     let mut holder = owner(&manager, 1);
     try_lock(&mut holder, b"k", Exclusive).unwrap();

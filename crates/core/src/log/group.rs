@@ -1,15 +1,17 @@
-//! Group commit. Committers queue their records under a short mutex; the first becomes the leader, takes the whole queue, writes
-//! and syncs it as one, publishes its members in log order and wakes them. Meanwhile the next group forms, and the leader hands
-//! the lead to a member of it.
+//! Group commit. Committers queue their records under a short mutex; the first becomes the leader, takes the whole
+//! queue, writes and syncs it as one, publishes its members in log order and wakes them. Meanwhile the next group
+//! forms, and the leader hands the lead to a member of it.
 //!
 //! Invariants:
-//! 1. An LSN that was handed out never changes. When a write fails, the failed records leave a skip frame of their size.
-//! 2. Closures run in the order of their records: a record that wants no write is published at once only while no earlier one
-//!    waits for its publication; otherwise it waits with them.
-//! 3. A record without a waiting member (appended, or published before it was written) is never dropped: it stays queued when
-//!    its write fails, and is lost only with the whole log's poisoning.
+//! 1. An LSN that was handed out never changes. When a write fails, the failed records leave a skip frame of their
+//!    size.
+//! 2. Closures run in the order of their records: a record that wants no write is published at once only while no
+//!    earlier one waits for its publication; otherwise it waits with them.
+//! 3. A record without a waiting member (appended, or published before it was written) is never dropped: it stays
+//!    queued when its write fails, and is lost only with the whole log's poisoning.
 //!
-//! There are no threads here: whoever commits or flushes does the work, so a simulation can drive the log on one thread.
+//! There are no threads here: whoever commits or flushes does the work, so a simulation can drive the log on one
+//! thread.
 
 use std::mem;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -112,8 +114,8 @@ impl Queue {
 }
 
 impl Log {
-    /// Creates an empty log in `dir` (made if missing), durably; its first record is at `start`, rounded up to a multiple of 8.
-    /// An empty log that is there is replaced; one with records is [`Error::Corrupt`].
+    /// Creates an empty log in `dir` (made if missing), durably; its first record is at `start`, rounded up to a
+    /// multiple of 8. An empty log that is there is replaced; one with records is [`Error::Corrupt`].
     pub fn create(fs: Arc<dyn FileSystem>, dir: &Path, segment_bytes: u64, start: Lsn) -> Result<Log> {
         fs.create_dir(dir)?;
         if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -142,9 +144,10 @@ impl Log {
         Ok(Log::new(directory, Some(segment), start))
     }
 
-    /// Scans the log from `from` like [`Log::scan`], on several threads, and returns it positioned at its end, ready to write. Everything
-    /// that was visited is durable when this returns. At a record that is not `intact` the log ends, as at one that fails its checksum,
-    /// unless it is known to have been synced further: then the record is visited all the same.
+    /// Scans the log from `from` like [`Log::scan`], on several threads, and returns it positioned at its end, ready to
+    /// write. Everything that was visited is durable when this returns. At a record that is not `intact` the log ends,
+    /// as at one that fails its checksum, unless it is known to have been synced further: then the record is visited
+    /// all the same.
     pub fn recover<P: Default + Send>(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
@@ -163,8 +166,9 @@ impl Log {
         Ok(Log::new(Directory::look_at(fs, dir, segment_bytes)?, None, end))
     }
 
-    /// A log of which nothing before `start` is needed any more, whatever is there; its first record will be at `start`, where a damaged log
-    /// ended. What lies behind is removed, what lies before goes with the next [`Log::release_before`].
+    /// A log of which nothing before `start` is needed any more, whatever is there; its first record will be at
+    /// `start`, where a damaged log ended. What lies behind is removed, what lies before goes with the next
+    /// [`Log::release_before`].
     pub fn start_anew(fs: Arc<dyn FileSystem>, dir: &Path, segment_bytes: u64, start: Lsn) -> Result<Log> {
         fs.create_dir(dir)?;
         for behind in list_segments(&*fs, dir)?.into_iter().rev().take_while(|&segment| segment > start) {
@@ -177,11 +181,12 @@ impl Log {
         }
     }
 
-    /// Calls `visit` with start LSN and content of each record that starts at or after `from`, in log order, and returns the end
-    /// of the log. Writes nothing.
+    /// Calls `visit` with start LSN and content of each record that starts at or after `from`, in log order, and
+    /// returns the end of the log. Writes nothing.
     ///
     /// Unfinished records at the end are ignored. Damage before that, and a log that ends before `from`, are
-    /// [`Error::Corrupt`]. `from` should be where a record starts or ends; otherwise the segment is read from its start.
+    /// [`Error::Corrupt`]. `from` should be where a record starts or ends; otherwise the segment is read from its
+    /// start.
     pub fn scan(fs: &dyn FileSystem, dir: &Path, from: Lsn, visit: Visit<'_>) -> Result<Lsn> {
         Ok(reader::scan(fs, dir, from, visit)?.end)
     }
@@ -218,13 +223,14 @@ impl Log {
         let _ = self.reserve.set(reserve);
     }
 
-    /// A record that is about to be queued relies on it: from now on it is made durable before the log is. `number` names it.
+    /// A record that is about to be queued relies on it: from now on it is made durable before the log is. `number`
+    /// names it.
     pub fn rely_on(&self, number: u32, prerequisite: Arc<dyn Prerequisite>) {
         self.prerequisites.add(number, prerequisite);
     }
 
-    /// Queues a record, to be written with the next group or flush; returns its end LSN. When more than 8 MiB are queued they are
-    /// written first, and if that fails the record is not queued.
+    /// Queues a record, to be written with the next group or flush; returns its end LSN. When more than 8 MiB are
+    /// queued they are written first, and if that fails the record is not queued.
     pub fn append(&self, record: impl Into<Vec<u8>>) -> Result<Lsn> {
         let payload = Payload::record(record.into())?;
         let mut queue = self.lock_queue_with_room()?;
@@ -233,8 +239,8 @@ impl Log {
         Ok(end)
     }
 
-    /// Like [`Log::append`] for a small record that tells what has been decided: it is queued even when the queue is full, so a full
-    /// disk does not refuse it.
+    /// Like [`Log::append`] for a small record that tells what has been decided: it is queued even when the queue is
+    /// full, so a full disk does not refuse it.
     pub fn append_decision(&self, record: impl Into<Vec<u8>>) -> Result<Lsn> {
         let payload = Payload::record(record.into())?;
         let mut queue = self.queue.lock();
@@ -244,8 +250,8 @@ impl Log {
         Ok(end)
     }
 
-    /// Queues a commit that was decided elsewhere, as [`Log::append_decision`] does, and publishes it at once, before commits that are queued and
-    /// wait for their group. After an error `publish` was not called.
+    /// Queues a commit that was decided elsewhere, as [`Log::append_decision`] does, and publishes it at once, before
+    /// commits that are queued and wait for their group. After an error `publish` was not called.
     pub fn append_published(&self, record: impl Into<Vec<u8>>, publish: impl FnOnce()) -> Result<Lsn> {
         let payload = Payload::record(record.into())?;
         let mut queue = self.queue.lock();
@@ -263,8 +269,8 @@ impl Log {
         Ok(end)
     }
 
-    /// Runs `look` while nothing is being published, with [`Log::published`] and the records after it that are published all the same. It must be
-    /// short and must not call the log.
+    /// Runs `look` while nothing is being published, with [`Log::published`] and the records after it that are
+    /// published all the same. It must be short and must not call the log.
     pub fn while_settled<T>(&self, look: impl FnOnce(Lsn, &[Lsn]) -> T) -> T {
         // Closures run under the one, or under the other.
         let _writer = self.writer.lock();
@@ -276,10 +282,10 @@ impl Log {
 
     /// Group commit of `record`; returns its end LSN, which is also what `publish` is given.
     ///
-    /// With [`CommitFlush::Sync`] the record is durable, and with [`CommitFlush::Write`] in the hands of the operating system,
-    /// when this returns; `publish` ran before any member of the group returns, in log order, perhaps on another thread.
-    /// With [`CommitFlush::Lazy`] the record is queued and published at once; it waits only while records before it wait for
-    /// their publication. `publish` must be short and must not call the log.
+    /// With [`CommitFlush::Sync`] the record is durable, and with [`CommitFlush::Write`] in the hands of the operating
+    /// system, when this returns; `publish` ran before any member of the group returns, in log order, perhaps on
+    /// another thread. With [`CommitFlush::Lazy`] the record is queued and published at once; it waits only while
+    /// records before it wait for their publication. `publish` must be short and must not call the log.
     ///
     /// On an error `publish` was not called and the record is not and will not be in the log, unless the error is
     /// [`Error::ReadOnly`]: then the log takes no more records, and only recovery tells.
@@ -304,13 +310,14 @@ impl Log {
             return Ok(end);
         }
         let publish: Box<dyn FnOnce(Lsn) + Send + 'a> = Box::new(publish);
-        // SAFETY: only the lifetime changes. `submit` returns or unwinds only after the leader of the group took the closure out
-        // of the member and called or dropped it, so it does not outlive 'a, which outlives this call.
+        // SAFETY: only the lifetime changes. `submit` returns or unwinds only after the leader of the group took the
+        // closure out of the member and called or dropped it, so it does not outlive 'a, which outlives this call.
         let publish = unsafe { mem::transmute::<Box<dyn FnOnce(Lsn) + Send + 'a>, Publish>(publish) };
         self.submit(queue, Some(payload), Some(publish), flush == CommitFlush::Sync)
     }
 
-    /// Like [`Log::commit`] for a record that publishes nothing, such as a prepare: commits behind it need not wait for it.
+    /// Like [`Log::commit`] for a record that publishes nothing, such as a prepare: commits behind it need not wait for
+    /// it.
     pub fn harden(&self, record: impl Into<Vec<u8>>, flush: CommitFlush) -> Result<Lsn> {
         if flush == CommitFlush::Lazy {
             return self.append(record);
@@ -321,8 +328,8 @@ impl Log {
         self.submit(queue, Some(payload), None, flush == CommitFlush::Sync)
     }
 
-    /// If all is synced, writes an empty frame that says so: damage of the last group that was synced is then told from an unfinished end. To
-    /// be called when the log is quiet; the frame itself need not be synced soon.
+    /// If all is synced, writes an empty frame that says so: damage of the last group that was synced is then told from
+    /// an unfinished end. To be called when the log is quiet; the frame itself need not be synced soon.
     pub fn seal(&self) -> Result<()> {
         let mut queue = self.queue.lock();
         queue.check()?;
@@ -375,8 +382,8 @@ impl Log {
         self.synced.load(SeqCst)
     }
 
-    /// Recycles or removes the segments that lie wholly before `lsn`; nobody may scan from before it any more. The newest
-    /// segment always stays. On a full disk none is kept.
+    /// Recycles or removes the segments that lie wholly before `lsn`; nobody may scan from before it any more. The
+    /// newest segment always stays. On a full disk none is kept.
     pub fn release_before(&self, lsn: Lsn) -> Result<()> {
         self.queue.lock().check()?;
         let is_full = self.reserve.get().is_some_and(|reserve| reserve.is_spent());
@@ -424,7 +431,8 @@ impl Log {
             queue.led = true;
             self.lead(queue);
         }
-        // A write takes a few microseconds, less than falling asleep and being woken; a sync takes a thousand times that.
+        // A write takes a few microseconds, less than falling asleep and being woken; a sync takes a thousand times
+        // that.
         let mut yields = if sync { 0 } else { YIELDS_BEFORE_SLEEP };
         let mut state = slot.state.lock();
         loop {
@@ -446,8 +454,8 @@ impl Log {
         }
     }
 
-    /// Writes the group that has formed and tells its members; then hands the lead on. A leader that need not sync keeps the lead
-    /// for some groups: the next one might be asleep, and the log idle until it gets a processor.
+    /// Writes the group that has formed and tells its members; then hands the lead on. A leader that need not sync
+    /// keeps the lead for some groups: the next one might be asleep, and the log idle until it gets a processor.
     fn lead<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) {
         for round in 1.. {
             match self.lead_once(queue, round < GROUPS_PER_LEADER) {
@@ -523,7 +531,8 @@ impl Log {
         keep.then(|| self.queue.lock())
     }
 
-    /// Writes the entries segment by segment, publishing what is in each as soon as it is as durable as the group wants.
+    /// Writes the entries segment by segment, publishing what is in each as soon as it is as durable as the group
+    /// wants.
     fn write(&self, group: &mut Group, progress: &mut Progress) -> Result<(), Failure> {
         let mut writer = self.writer.lock();
         loop {
@@ -579,7 +588,8 @@ struct Progress {
     members: usize,
 }
 
-/// Puts what could not be written back to the front of the queue; records whose members are told of the failure become void.
+/// Puts what could not be written back to the front of the queue; records whose members are told of the failure become
+/// void.
 fn requeue(queue: &mut Queue, entries: impl Iterator<Item = Entry>, failed: &[Member]) {
     let mut void = failed.iter().filter_map(|member| member.record).peekable();
     let mut kept: Vec<Entry> = Vec::new();

@@ -1,8 +1,8 @@
 //! The write-ahead log: the logical row operations of transactions, in one endless space of bytes addressed by [`Lsn`].
 //!
-//! What it is responsible for: that a record is durable when it says so, that records are published in the order in which
-//! they are in the log, that a scan returns exactly a prefix of what was appended, and that damage is told from the
-//! unfinished end of the log. It knows `file` below it and nothing of trees or pages.
+//! What it is responsible for: that a record is durable when it says so, that records are published in the order in
+//! which they are in the log, that a scan returns exactly a prefix of what was appended, and that damage is told from
+//! the unfinished end of the log. It knows `file` below it and nothing of trees or pages.
 //!
 //! - [`record`]: what a record says, and the redo buffer of a transaction;
 //! - `segment`: the files, their headers, the frames around records, recycling;

@@ -4,8 +4,8 @@
 //! packed   kind u8 = 7 | length of the record varint | the record, as an LZ4 block
 //! ```
 //!
-//! Who commits compresses, on its own thread, before the record is queued. Records of ordinary transactions stay as they are: a replay reads
-//! them faster, and they are too small to gain much.
+//! Who commits compresses, on its own thread, before the record is queued. Records of ordinary transactions stay as
+//! they are: a replay reads them faster, and they are too small to gain much.
 
 use super::varint;
 

@@ -1,7 +1,7 @@
 //! What has to be durable before the log is.
 //!
-//! A record may name blocks in another file. They were written before the record was queued; whoever syncs the log syncs that
-//! file first. The log knows nothing of it but how to do that.
+//! A record may name blocks in another file. They were written before the record was queued; whoever syncs the log
+//! syncs that file first. The log knows nothing of it but how to do that.
 
 use crate::Result;
 use parking_lot::Mutex;

@@ -1,12 +1,14 @@
 //! Scanning the log and telling its unfinished end from damage.
 //!
-//! Writes that were not synced survive a power loss in any combination, so a bad frame with a good one behind it need not be
-//! damage. What decides is what later frames say was synced when they were written (and that a segment is started only when all
-//! before it is synced): a bad frame before such a point is damage, [`Error::Corrupt`]; otherwise it is where the log ends.
-//! Frames of one group say what was synced before the group: damage of the last group is told by the empty frame that
-//! [`Log::seal`](super::Log::seal) writes behind it when the log is quiet. Before that it cannot be told from one that was never finished.
+//! Writes that were not synced survive a power loss in any combination, so a bad frame with a good one behind it need
+//! not be damage. What decides is what later frames say was synced when they were written (and that a segment is
+//! started only when all before it is synced): a bad frame before such a point is damage, [`Error::Corrupt`]; otherwise
+//! it is where the log ends. Frames of one group say what was synced before the group: damage of the last group is told
+//! by the empty frame that [`Log::seal`](super::Log::seal) writes behind it when the log is quiet. Before that it
+//! cannot be told from one that was never finished.
 //!
-//! Records never cross segments, so that threads may scan segments at the same time: only of the newest it is in doubt where it ends.
+//! Records never cross segments, so that threads may scan segments at the same time: only of the newest it is in doubt
+//! where it ends.
 
 use std::ops::Range;
 use std::path::Path;
@@ -30,7 +32,8 @@ pub(super) type Visit<'a> = &'a mut dyn FnMut(Lsn, LogRecord<'_>) -> Result<()>;
 /// Whether what a record relies on is there.
 pub(super) type Intact<'a> = &'a (dyn Fn(Lsn, &LogRecord<'_>) -> Result<bool> + Sync);
 
-/// What a scan on several threads makes of the records: a part from those of each segment, and one thing from the parts.
+/// What a scan on several threads makes of the records: a part from those of each segment, and one thing from the
+/// parts.
 pub struct Gathering<'a, P> {
     /// At most so many threads.
     pub threads: usize,
@@ -196,8 +199,8 @@ impl<'a> Segments<'a> {
         Ok(scanned)
     }
 
-    /// Visits the records in `range`, of which a scan has found that they are there: both ends are where a record begins, or the log ends.
-    /// May be called from several threads at a time.
+    /// Visits the records in `range`, of which a scan has found that they are there: both ends are where a record
+    /// begins, or the log ends. May be called from several threads at a time.
     pub fn read(&self, range: Range<Lsn>, visit: Visit<'_>) -> Result<()> {
         let mut unpacked = Vec::new();
         let first = self.starts.partition_point(|&start| start <= range.start).saturating_sub(1);
@@ -295,8 +298,8 @@ enum Found {
     Nothing,
 }
 
-/// Scans from `scanned.end` to the end of the segment, which is `limit` if there is a next segment. Of records from a position on, `doubtful`
-/// is asked whether they are intact.
+/// Scans from `scanned.end` to the end of the segment, which is `limit` if there is a next segment. Of records from a
+/// position on, `doubtful` is asked whether they are intact.
 fn scan_segment(
     reader: &mut SegmentReader,
     limit: Option<Lsn>,
@@ -369,7 +372,8 @@ fn end_or_damage(reader: &mut SegmentReader, limit: Option<Lsn>, lsn: Lsn) -> Re
 
 /// Writes again what a scan accepted beyond the part that is known to be synced, and syncs it.
 ///
-/// The kernel may show pages whose write-back failed before the restart as if they were on disk, and would never write them.
+/// The kernel may show pages whose write-back failed before the restart as if they were on disk, and would never write
+/// them.
 pub(super) fn rewrite_unsynced(fs: &dyn FileSystem, dir: &Path, scanned: &Scanned) -> Result<()> {
     let mut lsn = scanned.synced.max(scanned.newest);
     if lsn >= scanned.end {

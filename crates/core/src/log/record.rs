@@ -10,8 +10,9 @@
 //!          (InsertStored, UpdateStored: the value is the same, of the one value)
 //! ```
 //!
-//! The frame around a record carries its length and checksum, so a decoder that fails has met a bug or a newer format and not
-//! a torn write; it nevertheless checks every bound. Decoding checks all ops once, iterating them cannot fail afterwards.
+//! The frame around a record carries its length and checksum, so a decoder that fails has met a bug or a newer format
+//! and not a torn write; it nevertheless checks every bound. Decoding checks all ops once, iterating them cannot fail
+//! afterwards.
 
 use super::{packed, varint};
 use crate::{Error, Result, TreeId, TxnId, WriteOp};
@@ -31,7 +32,8 @@ pub enum OpKind {
     Update = 2,
     /// The key goes.
     Delete = 3,
-    /// Many keys are new. They are not here but in the table's file; the value names the place (see `checkpoint::direct`).
+    /// Many keys are new. They are not here but in the table's file; the value names the place (see
+    /// `checkpoint::direct`).
     Block = 4,
     /// As `Insert`, with a large value that is not here but in the table's file; what is here names the place.
     InsertStored = 5,
@@ -277,8 +279,8 @@ impl RedoBuffer {
         RedoMark { bytes: self.bytes.len(), last_sequence: self.last_sequence, generation: self.generation }
     }
 
-    /// Drops the ops pushed since `mark`. Returns `false` if ops since then went to the log already: then the buffer is empty
-    /// and a [`LogRecord::RollbackTo`] is due.
+    /// Drops the ops pushed since `mark`. Returns `false` if ops since then went to the log already: then the buffer is
+    /// empty and a [`LogRecord::RollbackTo`] is due.
     #[must_use]
     pub fn truncate_to(&mut self, mark: RedoMark) -> bool {
         if mark.generation != self.generation {
@@ -349,8 +351,8 @@ pub enum LogRecord<'a> {
         /// What `value` does to the one before.
         change: CounterChange,
     },
-    /// The checkpoint of this number is durable. What comes later in the log may rely on what only its image has, and what it replaced
-    /// may be overwritten: whoever meets it must not have started from an older image.
+    /// The checkpoint of this number is durable. What comes later in the log may rely on what only its image has, and
+    /// what it replaced may be overwritten: whoever meets it must not have started from an older image.
     Checkpoint {
         /// Its number.
         number: u64,

@@ -1,8 +1,9 @@
 //! The files of the log: names, headers, frames, and their life from creation over release to reuse.
 //!
-//! A segment `<start LSN, 20 digits>.log` holds the log from its start to the start of the next; an LSN lies in it at file
-//! offset `HEADER_BYTES + lsn - start`. Each time a file becomes a segment it gets a random id, and the checksum of every
-//! frame covers id and LSN, so that old bytes of a reused file, or frames that a recovery gave up, are never taken for new.
+//! A segment `<start LSN, 20 digits>.log` holds the log from its start to the start of the next; an LSN lies in it at
+//! file offset `HEADER_BYTES + lsn - start`. Each time a file becomes a segment it gets a random id, and the checksum
+//! of every frame covers id and LSN, so that old bytes of a reused file, or frames that a recovery gave up, are never
+//! taken for new.
 //!
 //! ```text
 //! header  magic 8 | version u32 | 0 u32 | start LSN u64 | id u64 | xxh3 of the 32 bytes before u64 | zeros to 4096
@@ -11,7 +12,8 @@
 //! ```
 //!
 //! Invariants, on which the reader relies:
-//! 1. A file has a segment's name only after its header was synced, and no frame is written to it before the name was synced.
+//! 1. A file has a segment's name only after its header was synced, and no frame is written to it before the name was
+//!    synced.
 //! 2. A segment is started only when all before its start LSN is synced. Only the newest segment can have a torn tail.
 
 use std::collections::hash_map::RandomState;
@@ -234,8 +236,8 @@ impl Directory {
         Ok(Directory { fs, path: path.to_owned(), dir, segment_bytes, names })
     }
 
-    /// Makes a file the segment that starts at `start`, replacing one of that name. Everything before `start` must be synced.
-    /// When it returns, header and name are durable.
+    /// Makes a file the segment that starts at `start`, replacing one of that name. Everything before `start` must be
+    /// synced. When it returns, header and name are durable.
     pub(super) fn start_segment(&self, start: Lsn) -> Result<Segment, Failure> {
         let spare = self.names.lock().spares.pop();
         let recycled = spare.is_some();

@@ -1,5 +1,5 @@
-//! The log on the simulated file system. Each record is a commit whose transaction id is its number, so that what a scan
-//! finds can be compared with what was appended.
+//! The log on the simulated file system. Each record is a commit whose transaction id is its number, so that what a
+//! scan finds can be compared with what was appended.
 
 use std::collections::HashMap;
 use std::path::Path;

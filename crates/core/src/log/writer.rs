@@ -94,8 +94,8 @@ impl Writer {
         Writer { segment, position, synced: position, prerequisites, buffer: Vec::new() }
     }
 
-    /// Writes a prefix of `entries`, as much as goes into one segment, and returns its length. After a clean failure nothing of
-    /// `entries` is or becomes durable and `position` is unchanged.
+    /// Writes a prefix of `entries`, as much as goes into one segment, and returns its length. After a clean failure
+    /// nothing of `entries` is or becomes durable and `position` is unchanged.
     pub(super) fn write(&mut self, directory: &Directory, entries: &[Entry]) -> Result<usize, Failure> {
         let Some(first) = entries.first() else { return Ok(0) };
         debug_assert_eq!(first.lsn, self.position);
@@ -167,8 +167,8 @@ impl Writer {
         flush(buffer, 0)
     }
 
-    /// Takes back what a failed write may have left behind `position`, durably: its records are reported as failed and must not
-    /// appear after a crash.
+    /// Takes back what a failed write may have left behind `position`, durably: its records are reported as failed and
+    /// must not appear after a crash.
     fn cut_back(&mut self, segment: &Segment, error: Error) -> Failure {
         let cut = segment.file.set_len(HEADER_BYTES + (self.position - segment.start));
         let synced = cut.and_then(|()| self.prerequisites.make_durable()).and_then(|()| segment.file.sync());

@@ -57,8 +57,8 @@ pub(crate) fn visible(chain: &Chain, txn: TxnId, timestamp: Timestamp) -> Option
     own.or_else(committed).and_then(|v| v.value.as_ref())
 }
 
-/// As [`visible`] of the newest, but puts of other open transactions count as well (their deletes do not, since they may be
-/// undone: also a put under such a delete may come back).
+/// As [`visible`] of the newest, but puts of other open transactions count as well (their deletes do not, since they
+/// may be undone: also a put under such a delete may come back).
 pub(crate) fn pending(chain: &Chain, txn: TxnId) -> Option<&Arc<[u8]>> {
     let open = |v: &Version| v.status.id != txn && v.status.committed.load(Ordering::SeqCst) == 0;
     let newest = chain.iter().rev().find(|v| !open(v) || v.value.is_some())?;

@@ -75,8 +75,9 @@ impl Clock {
         SnapshotGuard::new(self.clone(), info, slot)
     }
 
-    /// What the past is still needed for. Safe to use for as long as one likes: it errs to the side of keeping. With thousands of snapshots it
-    /// may be a moment old, so that looking at them all takes a bounded share of the time of those who ask.
+    /// What the past is still needed for. Safe to use for as long as one likes: it errs to the side of keeping. With
+    /// thousands of snapshots it may be a moment old, so that looking at them all takes a bounded share of the time of
+    /// those who ask.
     pub fn active_snapshots(&self) -> Arc<ActiveSnapshots> {
         if let Some(recent) = &*self.recent.load() {
             if recent.made.elapsed() < recent.cost * REUSE {
@@ -102,8 +103,8 @@ impl Clock {
         self.registry.active(floor)
     }
 
-    /// Makes an open snapshot give way: its readers get [`crate::Error::SnapshotTooOld`] from now on, which names `maximum`, and nothing is kept
-    /// for it. `false`: it had done so before.
+    /// Makes an open snapshot give way: its readers get [`crate::Error::SnapshotTooOld`] from now on, which names
+    /// `maximum`, and nothing is kept for it. `false`: it had done so before.
     pub fn give_way(&self, snapshot: &SnapshotInfo, maximum: u64) -> bool {
         let first = snapshot.fate.give_way(maximum);
         self.recent.store(None);

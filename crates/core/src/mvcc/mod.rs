@@ -1,8 +1,9 @@
 //! Versions over time: commit timestamps, the fate of transactions, snapshots, and which versions are garbage.
 //!
-//! Knows nothing of trees or of the log. A version points to its transaction's [`TxnStatus`]; committing stores one timestamp
-//! there, whatever the transaction wrote. [`Clock`] hands out the timestamps and keeps the registry of active snapshots, from which
-//! consolidation learns by [`ActiveSnapshots`] which intervals of the past somebody can still see.
+//! Knows nothing of trees or of the log. A version points to its transaction's [`TxnStatus`]; committing stores one
+//! timestamp there, whatever the transaction wrote. [`Clock`] hands out the timestamps and keeps the registry of active
+//! snapshots, from which consolidation learns by [`ActiveSnapshots`] which intervals of the past somebody can still
+//! see.
 
 mod clock;
 mod snapshots;

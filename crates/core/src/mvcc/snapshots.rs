@@ -1,10 +1,11 @@
 //! The registry of active snapshots, and what it means for garbage.
 //!
-//! A snapshot can be made to *give way*: its [`Fate`] is marked, and from then on it does not count when garbage is judged. A reader that gets
-//! hold of a view (of a leaf) and then finds the fate unmarked knows that whoever made the view found it unmarked too: all it needs is there.
+//! A snapshot can be made to *give way*: its [`Fate`] is marked, and from then on it does not count when garbage is
+//! judged. A reader that gets hold of a view (of a leaf) and then finds the fate unmarked knows that whoever made the
+//! view found it unmarked too: all it needs is there.
 //!
-//! Interval rule (after Steam, PVLDB 13(2), 2019): a version that was current during [begin, end) is garbage as soon as no active
-//! snapshot lies in that interval, also while much older snapshots live.
+//! Interval rule (after Steam, PVLDB 13(2), 2019): a version that was current during [begin, end) is garbage as soon as
+//! no active snapshot lies in that interval, also while much older snapshots live.
 
 use super::Clock;
 use crate::types::Timestamp;
@@ -217,8 +218,8 @@ impl ActiveSnapshots {
         self.holder(begin, end).is_some()
     }
 
-    /// Whom a version that was current during [begin, end) is kept for: the oldest snapshot that sees it. Without one it may be kept for those
-    /// that were being taken: then the floor stands for them.
+    /// Whom a version that was current during [begin, end) is kept for: the oldest snapshot that sees it. Without one
+    /// it may be kept for those that were being taken: then the floor stands for them.
     pub fn holder(&self, begin: Timestamp, end: Timestamp) -> Option<Timestamp> {
         if begin >= end {
             return None;

@@ -5,7 +5,8 @@
 //! finish ──> merge of all runs that are left, the one in memory included
 //! ```
 //!
-//! Each entry is thus written once per level: log_FAN(data / memory) times, and the files go when the sorter does, or with the process.
+//! Each entry is thus written once per level: log_FAN(data / memory) times, and the files go when the sorter does, or
+//! with the process.
 
 mod merge;
 mod run;
@@ -39,8 +40,8 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// A sorter that uses about `budget_bytes` of memory, and `spill` for what is more. With `threads` it takes entries while the
-    /// ones before are being sorted.
+    /// A sorter that uses about `budget_bytes` of memory, and `spill` for what is more. With `threads` it takes entries
+    /// while the ones before are being sorted.
     pub fn new(spill: Arc<SpillFile>, budget_bytes: usize, threads: bool) -> Sorter {
         // Two runs at a time: one is filled, one is written.
         let budget_bytes = if threads { budget_bytes / 2 } else { budget_bytes };

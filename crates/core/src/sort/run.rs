@@ -15,7 +15,8 @@ const CHUNK_BYTES: usize = 128 << 10;
 /// Offsets in a run are 32 bits.
 const MOST_RUN_BYTES: usize = u32::MAX as usize;
 
-/// A key's first bytes, as a number that sorts like them: most comparisons end there, also of keys that begin with a number that many share.
+/// A key's first bytes, as a number that sorts like them: most comparisons end there, also of keys that begin with a
+/// number that many share.
 pub(super) fn head(key: &[u8]) -> u128 {
     u128::from(wide_head(key)) << 64 | u128::from(wide_head(key.get(8..).unwrap_or_default()))
 }

@@ -4,10 +4,11 @@
 //! be given back. Everything is in bytes; the caller rounds.
 //!
 //! One mutex a file guards it, for the time of a few tree operations. Should 64 cores ever contend for one file: give
-//! each core its own allocator over a run of, say, 4 MiB that it takes from this one, as allocation groups in XFS do, and let
-//! freed extents go to the allocator whose run they lie in.
+//! each core its own allocator over a run of, say, 4 MiB that it takes from this one, as allocation groups in XFS do,
+//! and let freed extents go to the allocator whose run they lie in.
 //!
-//! Invariants: ranges are disjoint, never adjacent (they coalesce), within the file, and both indexes hold the same ranges.
+//! Invariants: ranges are disjoint, never adjacent (they coalesce), within the file, and both indexes hold the same
+//! ranges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,8 +108,8 @@ impl Allocator {
         true
     }
 
-    /// Makes a range free. `false`, and nothing changes, if part of it is free already or lies past the end: the caller's
-    /// books are wrong, and to lose the range is then better than to hand it out twice.
+    /// Makes a range free. `false`, and nothing changes, if part of it is free already or lies past the end: the
+    /// caller's books are wrong, and to lose the range is then better than to hand it out twice.
     #[must_use]
     pub fn release(&mut self, offset: u64, bytes: u64) -> bool {
         let Some(end) = offset.checked_add(bytes).filter(|&end| end <= self.end && bytes > 0) else {

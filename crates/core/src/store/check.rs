@@ -1,6 +1,8 @@
-//! Whether each byte of a table file is either in use or free, and the books in memory agree with themselves and with the file.
+//! Whether each byte of a table file is either in use or free, and the books in memory agree with themselves and with
+//! the file.
 //!
-//! Who walks the trees gives their extents, sorted by offset; what is free is told by the free map of the image, or by the books.
+//! Who walks the trees gives their extents, sorted by offset; what is free is told by the free map of the image, or by
+//! the books.
 
 use super::free_map::{self, FreeMap};
 use super::lifecycle::Books;

@@ -1,7 +1,7 @@
 //! Bytes to stored bytes and back.
 //!
-//! A [`Dictionary`], if there is one, encodes the words of a block first. zstd's contexts are large and slow to make, so each thread keeps one of
-//! each, with scratch buffers: compressing a block allocates nothing but its result.
+//! A [`Dictionary`], if there is one, encodes the words of a block first. zstd's contexts are large and slow to make,
+//! so each thread keeps one of each, with scratch buffers: compressing a block allocates nothing but its result.
 
 use std::cell::Cell;
 use std::ops::RangeInclusive;

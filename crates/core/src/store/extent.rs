@@ -5,16 +5,17 @@ use std::sync::Arc;
 use super::{BlockAddress, Space};
 use crate::Result;
 
-/// How long a new extent stays allocated, from the moment its bytes are in the file. Until then it is free when dropped.
+/// How long a new extent stays allocated, from the moment its bytes are in the file. Until then it is free when
+/// dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
     /// Until it is superseded. Whoever drops it unsuperseded must have its address somewhere.
     Kept,
-    /// Like `Kept` if that checkpoint becomes durable; free once unheld if it is abandoned. For what only this checkpoint's
-    /// image names: never for an extent that memory goes on to use after a failed checkpoint.
+    /// Like `Kept` if that checkpoint becomes durable; free once unheld if it is abandoned. For what only this
+    /// checkpoint's image names: never for an extent that memory goes on to use after a failed checkpoint.
     Checkpoint(u64),
-    /// Until it is dropped, unless [`Extent::publish`] made it `Kept`. For what is written long before it is named (a bulk build,
-    /// a transaction larger than memory): a crash or an error leaves nothing behind.
+    /// Until it is dropped, unless [`Extent::publish`] made it `Kept`. For what is written long before it is named (a
+    /// bulk build, a transaction larger than memory): a crash or an error leaves nothing behind.
     Private,
 }
 
@@ -51,14 +52,14 @@ impl Extent {
     /// The images of checkpoint `generation` and all later ones do not name this extent: its bytes are reusable once
     /// `generation` is durable and nobody holds the extent; at once when dropped if no image can have named it.
     ///
-    /// `generation` must be the *first image that is certain not to name it*: while a checkpoint runs whose image may already
-    /// do so, that is the one after. A second call keeps the earlier generation.
+    /// `generation` must be the *first image that is certain not to name it*: while a checkpoint runs whose image may
+    /// already do so, that is the one after. A second call keeps the earlier generation.
     pub fn supersede(&self, generation: u64) {
         self.space.supersede(&self.address, self.born, generation);
     }
 
-    /// A private extent becomes part of the image of checkpoint `generation`, which is being written; it is private again if that is
-    /// abandoned. Others are not changed.
+    /// A private extent becomes part of the image of checkpoint `generation`, which is being written; it is private
+    /// again if that is abandoned. Others are not changed.
     pub fn join(&self, generation: u64) {
         self.space.join(&self.address, generation);
     }

@@ -5,7 +5,8 @@
 //! holes:  |                            ======================                          |    known, of whole blocks
 //! missing |                          --                      ----------                |    those that are long enough
 //! ```
-//! Known are the holes that this process made. A start knows of none and makes them again, which costs a system call each.
+//! Known are the holes that this process made. A start knows of none and makes them again, which costs a system call
+//! each.
 //!
 //! Invariants: holes are disjoint, never adjacent, of whole blocks, and free.
 
@@ -58,8 +59,9 @@ impl Holes {
         }
     }
 
-    /// Up to `maximum` ranges (offset, length) of whole blocks that are free and no holes, each of at least `smallest` bytes or cut from such; those
-    /// in the largest free ranges first, so that a bounded number of calls gives back as much as it can.
+    /// Up to `maximum` ranges (offset, length) of whole blocks that are free and no holes, each of at least `smallest`
+    /// bytes or cut from such; those in the largest free ranges first, so that a bounded number of calls gives back as
+    /// much as it can.
     pub fn missing(&self, free: &Allocator, smallest: u64, maximum: usize) -> Vec<(u64, u64)> {
         let smallest = smallest.max(BLOCK_BYTES);
         let mut found = Vec::new();

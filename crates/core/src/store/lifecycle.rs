@@ -1,13 +1,13 @@
 //! Which bytes of a space may be reused when: the generation protocol, without I/O.
 //!
 //! A *generation* is the number of a checkpoint, its *image* what its superblock leads to. The durable image must stay
-//! intact whatever happens, and a reader must find what its extent named for as long as it holds the extent. An extent is
-//! therefore reusable exactly when no image that is or may become durable names it, and nobody holds it:
+//! intact whatever happens, and a reader must find what its extent named for as long as it holds the extent. An extent
+//! is therefore reusable exactly when no image that is or may become durable names it, and nobody holds it:
 //!
 //! * `born` is the first generation whose image can name the extent: the first not yet ended when it was allocated.
 //! * `superseded by s` means that the images of `s` and later do not name it.
-//! * So it can only be in the images `born .. s`. If that range is empty it was never named; once `s` is durable, no image
-//!   in the range counts any more. Otherwise one of them is durable, or may still become so.
+//! * So it can only be in the images `born .. s`. If that range is empty it was never named; once `s` is durable, no
+//!   image in the range counts any more. Otherwise one of them is durable, or may still become so.
 //!
 //! ```text
 //!              write ok                    supersede(s)                        s <= born or durable(s), and unheld
@@ -41,8 +41,8 @@ enum State {
     /// The images of that generation and later do not name it.
     Superseded {
         by: u64,
-        /// It was the running checkpoint that said so, about its own image: void if that is abandoned. What memory no longer
-        /// refers to stays superseded.
+        /// It was the running checkpoint that said so, about its own image: void if that is abandoned. What memory no
+        /// longer refers to stays superseded.
         by_checkpoint: bool,
     },
 }
@@ -88,7 +88,8 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// Books of a space whose map (offset, occupied bytes) is still to be read; without a map nothing past the header is in use.
+    /// Books of a space whose map (offset, occupied bytes) is still to be read; without a map nothing past the header
+    /// is in use.
     pub fn new(map: Option<(u64, u64)>) -> Books {
         Books {
             allocator: map.is_none().then(|| Allocator::new(HEADER_BYTES)),
@@ -136,12 +137,14 @@ impl Books {
         self.outdated
     }
 
-    /// While the log is replayed, what it names may lie wherever the map has nothing: new extents come to lie behind `end`. `None`: it is over.
+    /// While the log is replayed, what it names may lie wherever the map has nothing: new extents come to lie behind
+    /// `end`. `None`: it is over.
     pub fn put_new_behind(&mut self, end: Option<u64>) {
         self.new_behind = end.map(super::occupied);
     }
 
-    /// Gives the extent at `offset`, which is in the file and which the map has as free, to one holder, as a private one.
+    /// Gives the extent at `offset`, which is in the file and which the map has as free, to one holder, as a private
+    /// one.
     pub fn claim(&mut self, offset: u64, bytes: u64) -> Option<u64> {
         let allocator = self.allocator.as_mut()?;
         if offset < HEADER_BYTES || !allocator.take(offset, bytes) {
@@ -249,8 +252,8 @@ impl Books {
         }
     }
 
-    /// Checkpoint `generation` starts, or starts again: extents allocated from now on can be named by its image at the earliest,
-    /// and those superseded until now are not in it, whatever an attempt that failed would have named.
+    /// Checkpoint `generation` starts, or starts again: extents allocated from now on can be named by its image at the
+    /// earliest, and those superseded until now are not in it, whatever an attempt that failed would have named.
     pub fn begin(&mut self, generation: u64) {
         debug_assert!(
             generation > self.durable,
@@ -318,10 +321,12 @@ impl Books {
         self.free_all_reusable();
     }
 
-    /// Allocates an extent for the map of `generation` and returns its offset, birth and content (padded to whole units).
+    /// Allocates an extent for the map of `generation` and returns its offset, birth and content (padded to whole
+    /// units).
     ///
-    /// The content is the space as it is if that checkpoint becomes durable and the process then ends: what readers still
-    /// hold is free, and so is what nothing durable names. The caller writes it and calls `map_written` or `map_failed`.
+    /// The content is the space as it is if that checkpoint becomes durable and the process then ends: what readers
+    /// still hold is free, and so is what nothing durable names. The caller writes it and calls `map_written` or
+    /// `map_failed`.
     pub fn build_map(&mut self, space: u32, generation: u64) -> Option<(u64, Vec<u8>)> {
         if let Some((_, unused)) = self.new_map.take() {
             self.supersede_map(unused, generation);

@@ -1,15 +1,20 @@
-//! A bound on the descriptors that table files take: a file is opened when it is used, and the least recently used are closed.
+//! A bound on the descriptors that table files take: a file is opened when it is used, and the least recently used are
+//! closed.
 //!
 //! One [`OpenFiles`] per engine knows every open [`TableFile`]. Rules:
 //!
-//! * The kernel reports a failed writeback to the descriptions that were open when it failed. A file with writes that no sync has covered
-//!   is therefore not closed. So that these cannot use up the bound, a writer syncs the oldest of them when they are more than half
-//!   of it. A failed sync is remembered, whoever called it: each later [`TableFile::sync`] fails too, as the kernel tells it only once.
-//! * A file that is about to lose its name is first told to [`TableFile::keep_open`]. It no longer counts for the bound.
-//! * The bound is what is left to table files when the others of the process take little. When they take more, which the number of a new descriptor
-//!   tells, or all ([`IdleFiles`]), half of the files are closed, again and again if need be.
-//! * Reads of an open file take no lock: an atomic load, and a store of the stamp of last use if some file was opened since.
-//!   Who uses a file while it is closed keeps its descriptor to the end of the call; there may be as many more as there are such calls.
+//! * The kernel reports a failed writeback to the descriptions that were open when it failed. A file with writes that
+//!   no sync has covered is therefore not closed. So that these cannot use up the bound, a writer syncs the oldest of
+//!   them when they are more than half of it. A failed sync is remembered, whoever called it: each later
+//!   [`TableFile::sync`] fails too, as the kernel tells it only once.
+//! * A file that is about to lose its name is first told to [`TableFile::keep_open`]. It no longer counts for the
+//!   bound.
+//! * The bound is what is left to table files when the others of the process take little. When they take more, which
+//!   the number of a new descriptor tells, or all ([`IdleFiles`]), half of the files are closed, again and again if
+//!   need be.
+//! * Reads of an open file take no lock: an atomic load, and a store of the stamp of last use if some file was opened
+//!   since. Who uses a file while it is closed keeps its descriptor to the end of the call; there may be as many more
+//!   as there are such calls.
 //!
 //! Mutexes, in order: `syncing` > the registry's `open` > `state`. Only `syncing` is held over I/O.
 
@@ -23,7 +28,8 @@ use parking_lot::Mutex;
 use crate::file::{File, FileSystem, IdleFiles, OpenMode};
 use crate::{Error, Result};
 
-/// So many files are kept open beside others of the process that take most descriptors: with less nothing could be done.
+/// So many files are kept open beside others of the process that take most descriptors: with less nothing could be
+/// done.
 const FEW: usize = 4;
 
 /// The open table files of one engine.
@@ -84,7 +90,8 @@ impl OpenFiles {
         drop(open);
     }
 
-    /// Syncs the oldest files with writes until there are not too many. What fails is for the next sync by the owner of the file to tell.
+    /// Syncs the oldest files with writes until there are not too many. What fails is for the next sync by the owner of
+    /// the file to tell.
     fn limit_unsynced(&self) {
         // Relaxed: a count near enough. Again and again, since another writer may have chosen the same file.
         while self.unsynced.load(Ordering::Relaxed) > self.maximum / 2 {
@@ -110,7 +117,8 @@ impl IdleFiles for OpenFiles {
     }
 }
 
-/// Takes the descriptors of the least recently used files to `closed`, as many as `number` says of the number of files, as far as they can be closed.
+/// Takes the descriptors of the least recently used files to `closed`, as many as `number` says of the number of files,
+/// as far as they can be closed.
 fn close_oldest(
     open: &mut Vec<Weak<TableFile>>,
     closed: &mut Vec<Arc<Arc<dyn File>>>,
@@ -283,8 +291,8 @@ impl TableFile {
         self.hold(|_| ())
     }
 
-    /// The open file, and a note why it must stay so. Both in one step: a file that was only opened may be closed at once, if it is the
-    /// only one that can be.
+    /// The open file, and a note why it must stay so. Both in one step: a file that was only opened may be closed at
+    /// once, if it is the only one that can be.
     fn hold(self: &Arc<Self>, note: impl Fn(&mut State)) -> Result<Arc<Arc<dyn File>>> {
         if let Some(file) = self.note_if_open(&mut self.state.lock(), &note) {
             return Ok(file);
@@ -292,7 +300,8 @@ impl TableFile {
         let file = Arc::new(self.files.fs.open(&self.path, OpenMode::Existing)?);
         {
             let mut state = self.state.lock();
-            // Somebody else may have been faster; there must be one description only, since writes and syncs go together.
+            // Somebody else may have been faster; there must be one description only, since writes and syncs go
+            // together.
             if let Some(other) = self.note_if_open(&mut state, &note) {
                 return Ok(other);
             }

@@ -7,20 +7,20 @@
 //!
 //! 1. `begin(g)`, before it looks at anything in memory: what memory has superseded until then is not in image `g`
 //! 2. `prepare` and `write` of what has changed, `supersede(g)` of the extents that image `g` no longer names
-//! 3. `write_map(g)`, for each space where 2. did anything ([`Space::map_outdated`]); its address becomes part of the image
+//! 3. `write_map(g)`, for each space where 2. did anything ([`Space::map_outdated`]); its address becomes part of the
+//!    image
 //! 4. `sync`, then the superblock, written and synced
 //! 5. `durable(g)`, then `trim`, and `punch_holes` some time before the next
 //!
-//! Between checkpoints, and while one runs, memory writes and supersedes too: with `g + 1` while checkpoint `g` runs, whose image may
-//! name the extent, else with the number of the next checkpoint.
+//! Between checkpoints, and while one runs, memory writes and supersedes too: with `g + 1` while checkpoint `g` runs,
+//! whose image may name the extent, else with the number of the next checkpoint.
 //!
-//! If a step before the superblock fails there are two ways on; an engine takes one or the other.
-//! *Resume*: keep in memory what was written (leaves point to their new extents) and later start again with `begin(g)`; nothing need
-//! be undone. What was superseded stays so, and gives its space back with the next checkpoint that succeeds.
-//! *Abandon*: `abandon(g)` makes live again what was superseded by `g` since `begin(g)`, and frees what has the lifetime
-//! [`Lifetime::Checkpoint`]; memory must refer to the old extents again.
-//! If the *superblock's* write or sync fails nobody knows which image is durable: neither `durable` nor `abandon` may be called, the
-//! engine stops writing.
+//! If a step before the superblock fails there are two ways on; an engine takes one or the other. *Resume*: keep in
+//! memory what was written (leaves point to their new extents) and later start again with `begin(g)`; nothing need be
+//! undone. What was superseded stays so, and gives its space back with the next checkpoint that succeeds. *Abandon*:
+//! `abandon(g)` makes live again what was superseded by `g` since `begin(g)`, and frees what has the lifetime
+//! [`Lifetime::Checkpoint`]; memory must refer to the old extents again. If the *superblock's* write or sync fails
+//! nobody knows which image is durable: neither `durable` nor `abandon` may be called, the engine stops writing.
 //!
 //! ```text
 //! file:    | header 4 KiB | extent | extent | free | extent ... | end      extents: multiples of 512 bytes
@@ -100,7 +100,8 @@ impl<P: Into<Packing>> From<P> for Packer {
 }
 
 impl Space {
-    /// Creates an empty space; the file and its name are durable when this returns. What a file of that name held is lost.
+    /// Creates an empty space; the file and its name are durable when this returns. What a file of that name held is
+    /// lost.
     pub fn create(files: &Arc<OpenFiles>, path: &Path, id: u32) -> Result<Arc<Space>> {
         let file = files.fs().open(path, OpenMode::Create)?;
         file.set_len(0)?;
@@ -118,8 +119,8 @@ impl Space {
         Twin::create(files, path, &header(id)).map(drop)
     }
 
-    /// Opens a space as of a durable image: `map` is what `write_map` returned for it. `None` if no image has had extents in
-    /// this space: whatever lies past the header is then free. The map is read when it is first needed.
+    /// Opens a space as of a durable image: `map` is what `write_map` returned for it. `None` if no image has had
+    /// extents in this space: whatever lies past the header is then free. The map is read when it is first needed.
     pub fn open(
         files: &Arc<OpenFiles>,
         path: &Path,
@@ -217,7 +218,8 @@ impl Space {
         self.loaded_books().ok().and_then(|books| books.usage()).map_or(0, |(_, free)| free)
     }
 
-    /// Compresses `raw`, computes its checksum and allocates an extent for it. No I/O but the first time, when the map is read.
+    /// Compresses `raw`, computes its checksum and allocates an extent for it. No I/O but the first time, when the map
+    /// is read.
     pub fn prepare(self: &Arc<Self>, raw: &[u8], packer: impl Into<Packer>) -> Result<PreparedBlock> {
         self.prepare_for(Lifetime::Kept, raw, packer)
     }
@@ -267,8 +269,8 @@ impl Space {
         Arc::new(Extent::new(self.clone(), at, 0))
     }
 
-    /// The log is going to be replayed: until [`Space::end_replay`], new extents take nothing that the file had when it was opened, since the log may
-    /// name extents there that are not claimed yet.
+    /// The log is going to be replayed: until [`Space::end_replay`], new extents take nothing that the file had when it
+    /// was opened, since the log may name extents there that are not claimed yet.
     pub fn begin_replay(&self) {
         let mut books = self.books.lock();
         // Relaxed: nobody writes to it yet.
@@ -280,8 +282,9 @@ impl Space {
         self.books.lock().put_new_behind(None);
     }
 
-    /// An extent of an earlier run that the log names: it is kept until it is dropped, and then free, or it is part of the image anyway.
-    /// Called before anything is allocated in this run, except behind the file as it was ([`Space::begin_replay`]).
+    /// An extent of an earlier run that the log names: it is kept until it is dropped, and then free, or it is part of
+    /// the image anyway. Called before anything is allocated in this run, except behind the file as it was
+    /// ([`Space::begin_replay`]).
     pub fn claim(self: &Arc<Self>, at: BlockAddress) -> Result<Arc<Extent>> {
         let born = self.loaded_books()?.claim(at.offset, at.occupied_bytes());
         Ok(match born {
@@ -311,8 +314,8 @@ impl Space {
         self.books.lock().outdated()
     }
 
-    /// Writes the map of what is free if checkpoint `generation` becomes durable. `begin` was called; every block that its image names must have been
-    /// written before, and every extent that it does not name any more superseded.
+    /// Writes the map of what is free if checkpoint `generation` becomes durable. `begin` was called; every block that
+    /// its image names must have been written before, and every extent that it does not name any more superseded.
     pub fn write_map(self: &Arc<Self>, generation: u64) -> Result<BlockAddress> {
         let built = self.loaded_books()?.build_map(self.id, generation);
         let (offset, content) =
@@ -344,12 +347,14 @@ impl Space {
         self.books.lock().durable(generation);
     }
 
-    /// Checkpoint `generation` failed before its superblock was written, and is given up (see the module's documentation).
+    /// Checkpoint `generation` failed before its superblock was written, and is given up (see the module's
+    /// documentation).
     pub fn abandon(&self, generation: u64) {
         self.books.lock().abandon(generation);
     }
 
-    /// Gives the free tail of the file back to the file system. The durable image and what readers hold are never in it.
+    /// Gives the free tail of the file back to the file system. The durable image and what readers hold are never in
+    /// it.
     pub fn trim(&self) -> Result<()> {
         // The books stay locked: an extent that was allocated past the new end meanwhile could be cut off.
         let mut books = self.books.lock();
@@ -358,15 +363,16 @@ impl Space {
         if end < self.length.load(Ordering::Relaxed) {
             self.file.cut(end)?;
             self.twin.as_ref().map_or(Ok(()), |twin| twin.file.cut(end))?;
-            // Relaxed: stores are ordered by the books' mutex against the allocations past `end`, whose writes raise it again.
+            // Relaxed: stores are ordered by the books' mutex against the allocations past `end`, whose writes raise it
+            // again.
             self.length.store(end, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Gives free ranges inside the file back to the file system, up to `maximum` of them and none below `smallest` bytes, until `stop` says so;
-    /// how many it were. What is free may be overwritten at any time, so it may become zeros as well. Meanwhile nobody is given the range. After an
-    /// error the rest stays as it was.
+    /// Gives free ranges inside the file back to the file system, up to `maximum` of them and none below `smallest`
+    /// bytes, until `stop` says so; how many it were. What is free may be overwritten at any time, so it may become
+    /// zeros as well. Meanwhile nobody is given the range. After an error the rest stays as it was.
     pub fn punch_holes(&self, smallest: u64, maximum: usize, stop: &dyn Fn() -> bool) -> Result<usize> {
         // Relaxed: a hint.
         if self.no_holes.load(Ordering::Relaxed) {
@@ -471,8 +477,8 @@ impl Space {
         u16::try_from(self.next_dictionary.fetch_add(1, Ordering::Relaxed)).ok()
     }
 
-    /// Blocks may name the dictionary `number`, whose stored form is the block at `at`; the caller keeps that extent. `loaded`: what was stored
-    /// there, if it is in memory.
+    /// Blocks may name the dictionary `number`, whose stored form is the block at `at`; the caller keeps that extent.
+    /// `loaded`: what was stored there, if it is in memory.
     pub fn know_dictionary(&self, number: u16, at: BlockAddress, loaded: Option<Arc<Dictionary>>) {
         // Relaxed: as above.
         self.next_dictionary.fetch_max(u32::from(number) + 1, Ordering::Relaxed);

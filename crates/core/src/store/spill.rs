@@ -93,8 +93,8 @@ impl SpillFile {
         self.store(bytes, Kind::Work)
     }
 
-    /// Stores what only old snapshots need. It has a budget of its own, which the owner of the snapshots keeps: nobody fails here
-    /// because of it.
+    /// Stores what only old snapshots need. It has a budget of its own, which the owner of the snapshots keeps: nobody
+    /// fails here because of it.
     pub fn write_history(self: &Arc<Self>, bytes: &[u8]) -> Result<SpillExtent> {
         self.store(bytes, Kind::History)
     }

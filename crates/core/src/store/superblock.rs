@@ -10,13 +10,14 @@
 //!   | next_space | directory | system map | zeros ...             | XXH3-64 of bytes 0..4088 |
 //! flags: 1 clean, 2 the directory is there, 4 the system map is there
 //! ```
-//! Slot `checkpoint % 2`. Magic, version and checksum keep their places in every version of the format. Files before version 4 had the
-//! first copies only.
+//! Slot `checkpoint % 2`. Magic, version and checksum keep their places in every version of the format. Files before
+//! version 4 had the first copies only.
 //!
-//! Invariants: the slot of the newest durable superblock is never written, but with the same superblock again; the second copy is written
-//! when the first is synced, so that a crash leaves at most one copy of a slot in pieces. Hence a slot without an intact copy is damage, of a
-//! superblock that may have been the newest, and not the trace of a crash. The file appears under its name with its first superblock in
-//! it: a file without a valid one is damage and not a new engine.
+//! Invariants: the slot of the newest durable superblock is never written, but with the same superblock again; the
+//! second copy is written when the first is synced, so that a crash leaves at most one copy of a slot in pieces. Hence
+//! a slot without an intact copy is damage, of a superblock that may have been the newest, and not the trace of a
+//! crash. The file appears under its name with its first superblock in it: a file without a valid one is damage and not
+//! a new engine.
 
 use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
@@ -65,16 +66,16 @@ pub struct Superblock {
     pub directory: Option<TreeRoot>,
     /// Free-space map of space 0.
     pub system_map: Option<BlockAddress>,
-    /// The engine was closed after this checkpoint, and has not been opened since: there is nothing to replay. Before version 4: it was
-    /// closed, and may have been opened.
+    /// The engine was closed after this checkpoint, and has not been opened since: there is nothing to replay. Before
+    /// version 4: it was closed, and may have been opened.
     pub clean: bool,
 }
 
 impl Superblock {
     /// The version that this build writes.
     pub const VERSION: u32 = 4;
-    /// The oldest that it reads: version 2 has no blocks by columns, 3 no second copies, no checkpoints in the log, and `clean` says nothing
-    /// of what came after it.
+    /// The oldest that it reads: version 2 has no blocks by columns, 3 no second copies, no checkpoints in the log, and
+    /// `clean` says nothing of what came after it.
     const OLDEST_VERSION: u32 = 2;
 
     /// Whether the log after it has nothing: see [`Superblock::clean`].
@@ -110,12 +111,12 @@ impl Superblock {
         }
     }
 
-    /// Makes the superblock that [`Superblock::read`] found durable, in both copies, with its file's name; `self` may differ from it in `clean`.
-    /// Returns the file, for those that follow.
+    /// Makes the superblock that [`Superblock::read`] found durable, in both copies, with its file's name; `self` may
+    /// differ from it in `clean`. Returns the file, for those that follow.
     ///
-    /// To be called before anything relies on it: a process that died between writing and syncing it, or whose sync failed, leaves a
-    /// superblock that everybody can read but the disk does not have, and the kernel may never write it. If this is interrupted, one copy is
-    /// intact, or what it was the successor of.
+    /// To be called before anything relies on it: a process that died between writing and syncing it, or whose sync
+    /// failed, leaves a superblock that everybody can read but the disk does not have, and the kernel may never write
+    /// it. If this is interrupted, one copy is intact, or what it was the successor of.
     pub fn make_durable(&self, fs: &dyn FileSystem, path: &Path) -> Result<Arc<dyn File>> {
         let file = fs.open(path, OpenMode::Existing)?;
         // A file of an earlier version has no room for second copies.
@@ -138,10 +139,11 @@ impl Superblock {
         path.parent().map_or(Ok(()), |dir| fs.sync_dir(dir))
     }
 
-    /// Writes and syncs this superblock, which follows the newest in `file`. Opens nothing: whoever gets here has written all else.
+    /// Writes and syncs this superblock, which follows the newest in `file`. Opens nothing: whoever gets here has
+    /// written all else.
     ///
-    /// After an error from the write or the sync the superblock may or may not be durable: the caller must stop writing, and
-    /// both images must stay intact.
+    /// After an error from the write or the sync the superblock may or may not be durable: the caller must stop
+    /// writing, and both images must stay intact.
     pub fn write(&self, file: &dyn File) -> Result<()> {
         let newest = Newest::read(file)?.superblock.checkpoint;
         if newest.checked_add(1) != Some(self.checkpoint) {
@@ -278,8 +280,8 @@ pub struct Newest {
     pub superblock: Superblock,
     /// What the operator should know.
     pub remarks: Vec<(LogLevel, String)>,
-    /// There may have been a newer one: why. Who starts from an older image than the newest finds parts of it overwritten, and trees empty
-    /// that were built since.
+    /// There may have been a newer one: why. Who starts from an older image than the newest finds parts of it
+    /// overwritten, and trees empty that were built since.
     pub doubt: Option<Error>,
 }
 

@@ -212,8 +212,8 @@ struct Live {
     extent: Option<Arc<Extent>>,
 }
 
-/// An engine reduced to its extents: rows (`live`), pages that only checkpoints write (`pages`), readers of old views, bulk
-/// builds; and what the disk would hold after a crash now.
+/// An engine reduced to its extents: rows (`live`), pages that only checkpoints write (`pages`), readers of old views,
+/// bulk builds; and what the disk would hold after a crash now.
 struct World {
     path: PathBuf,
     space: Arc<Space>,
@@ -487,7 +487,8 @@ fn threads_that_write_and_drop_share_a_space() {
     assert_eq!(space.file_bytes(), HEADER_BYTES);
 }
 
-/// Rewrites some of twenty blocks per checkpoint until the power goes, and notes what each checkpoint's image was to hold.
+/// Rewrites some of twenty blocks per checkpoint until the power goes, and notes what each checkpoint's image was to
+/// hold.
 fn checkpoints_until_power_cut(fs: &SimulatedFileSystem, images: &mut Vec<Vec<Block>>) -> crate::Result<()> {
     let space = Space::create(&files(fs.clone()), Path::new("/e/s"), 0)?;
     let mut blocks: Vec<Arc<Extent>> = Vec::new();

@@ -1,9 +1,10 @@
-//! The second copy of a space's file. The system space has one: a bad sector in it would otherwise take all tables with it, and its blocks are
-//! few and small.
+//! The second copy of a space's file. The system space has one: a bad sector in it would otherwise take all tables with
+//! it, and its blocks are few and small.
 //!
-//! The twin `s0.copy` has the bytes of `s0.teak` at the same offsets. Each write goes to both, and a sync covers both, so an image that is
-//! durable is durable twice. A block that cannot be read from the one, or fails its checksum there, is read from the other and written back.
-//! What the two disagree about beyond that does not matter: checksums lie with the parents.
+//! The twin `s0.copy` has the bytes of `s0.teak` at the same offsets. Each write goes to both, and a sync covers both,
+//! so an image that is durable is durable twice. A block that cannot be read from the one, or fails its checksum there,
+//! is read from the other and written back. What the two disagree about beyond that does not matter: checksums lie with
+//! the parents.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,8 +42,8 @@ impl Twin {
         Ok(Twin::of(files, &twin, file))
     }
 
-    /// Opens the twin, or makes it if there is none; makes the file itself anew if that is gone. `is_header` knows a header that is intact; one
-    /// that is not is replaced by the other's.
+    /// Opens the twin, or makes it if there is none; makes the file itself anew if that is gone. `is_header` knows a
+    /// header that is intact; one that is not is replaced by the other's.
     pub fn open(
         files: &Arc<OpenFiles>,
         path: &Path,
@@ -88,7 +89,8 @@ impl Twin {
         Twin { file: TableFile::new(files, path, file), remarks: Mutex::default() }
     }
 
-    /// A block at `offset` of `original` could not be read, because of `error`: `read` gets it from the twin, and it is written back.
+    /// A block at `offset` of `original` could not be read, because of `error`: `read` gets it from the twin, and it is
+    /// written back.
     pub fn rescue(
         &self,
         original: &Arc<TableFile>,

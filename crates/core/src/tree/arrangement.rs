@@ -1,8 +1,8 @@
 //! How the leaves of a tree are stored: which of their bytes by columns.
 //!
-//! What pays is not guessed from types, which this room does not know, but tried: now and then, ever more rarely, a block is compressed with
-//! several numbers of columns, and the tree goes on with what has given least over the last trials. Every block says itself how it
-//! is stored ([`columns`]), so nothing of this is durable.
+//! What pays is not guessed from types, which this room does not know, but tried: now and then, ever more rarely, a
+//! block is compressed with several numbers of columns, and the tree goes on with what has given least over the last
+//! trials. Every block says itself how it is stored ([`columns`]), so nothing of this is durable.
 
 use super::block::Block;
 use super::columns::{self, Columns};
@@ -12,7 +12,8 @@ use crate::store::{Lifetime, Packer, PreparedBlock};
 use crate::Result;
 use std::borrow::Cow;
 
-/// Numbers of columns that are tried, as far as the shortest key or value has so many bytes; the first is taken until something is known.
+/// Numbers of columns that are tried, as far as the shortest key or value has so many bytes; the first is taken until
+/// something is known.
 const OF_KEYS: [usize; 4] = [usize::MAX, 16, 8, 0];
 const OF_VALUES: [usize; 7] = [16, usize::MAX, 128, 64, 32, 8, 0];
 /// A block with fewer bytes is stored as the others are: it tells little, and gains little.
@@ -99,8 +100,8 @@ impl Arrangement {
 }
 
 impl Shared {
-    /// A leaf's block, compressed, with an extent to be written to. Its large values are written here if they are not stored yet; whoever
-    /// publishes the extent publishes them too.
+    /// A leaf's block, compressed, with an extent to be written to. Its large values are written here if they are not
+    /// stored yet; whoever publishes the extent publishes them too.
     pub(super) fn prepare(&self, lifetime: Lifetime, block: &Block) -> Result<PreparedBlock> {
         let packer = self.packer(block.bytes())?;
         let image = block.image(&self.space, packer.clone())?;

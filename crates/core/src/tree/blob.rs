@@ -1,10 +1,10 @@
 //! Large values: in memory until they are stored, then in one extent of their table's space, of exact size.
 //!
-//! A blob is immutable and shared: by the version that wrote it, by the base block it was folded into, by the blocks that
-//! consolidation makes of that one, by history. It is written once, when the first of them goes to disk or has to leave memory,
-//! whether its transaction is decided or not: until an image names it the extent is private, so a rollback, a crash or a
-//! later version leave nothing behind. As many leaves may share a blob, it accounts for its bytes itself. It knows the store's
-//! extents, not the trees. What a block keeps of a blob:
+//! A blob is immutable and shared: by the version that wrote it, by the base block it was folded into, by the blocks
+//! that consolidation makes of that one, by history. It is written once, when the first of them goes to disk or has to
+//! leave memory, whether its transaction is decided or not: until an image names it the extent is private, so a
+//! rollback, a crash or a later version leave nothing behind. As many leaves may share a blob, it accounts for its
+//! bytes itself. It knows the store's extents, not the trees. What a block keeps of a blob:
 //!
 //! ```text
 //! 0   extent  27 bytes  `BlockAddress`
@@ -140,16 +140,16 @@ impl Blob {
         Ok(BlobAddress { extent: *extent.address(), length: self.length })
     }
 
-    /// A durable structure is about to name this blob: its extent no longer goes with it. Must come before the map of the
-    /// first image that may name it is written. No effect on a blob that is not stored.
+    /// A durable structure is about to name this blob: its extent no longer goes with it. Must come before the map of
+    /// the first image that may name it is written. No effect on a blob that is not stored.
     pub fn publish(&self) {
         if let Some(extent) = self.extent() {
             extent.publish();
         }
     }
 
-    /// The image of checkpoint `generation`, which is being written, names this blob: its extent goes with the blob again only if that is
-    /// abandoned. No effect on a blob that is not stored, or that an earlier image names.
+    /// The image of checkpoint `generation`, which is being written, names this blob: its extent goes with the blob
+    /// again only if that is abandoned. No effect on a blob that is not stored, or that an earlier image names.
     pub fn join(&self, generation: u64) {
         if let Some(extent) = self.extent() {
             extent.join(generation);

@@ -1,5 +1,5 @@
-//! Base blocks: sorted, immutable runs of keys and values. The bytes in memory are also those on disk if nothing is compressed;
-//! otherwise leaves are stored by columns ([`super::columns`]).
+//! Base blocks: sorted, immutable runs of keys and values. The bytes in memory are also those on disk if nothing is
+//! compressed; otherwise leaves are stored by columns ([`super::columns`]).
 //!
 //! The same block serves leaves (value = a row, or nothing) and inner pages (value = an encoded child): this module
 //! knows keys, values and blobs, not what they mean. It holds no timestamps and no uncommitted data.
@@ -204,8 +204,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// Checks every offset, length and the order of the keys once, in one pass over the keys. `blobs` gives the blob at an
-    /// address (already known, or adopted). The error says which check failed; the caller knows file and offset.
+    /// Checks every offset, length and the order of the keys once, in one pass over the keys. `blobs` gives the blob at
+    /// an address (already known, or adopted). The error says which check failed; the caller knows file and offset.
     pub fn parse(bytes: Vec<u8>, blobs: &dyn Fn(BlobAddress) -> Arc<Blob>) -> Result<Block, String> {
         let mut block = Block::frame(bytes)?;
         for row in block.bytes[block.layout.blobs..].chunks_exact(BLOB_ADDRESS_BYTES) {
@@ -215,8 +215,8 @@ impl Block {
         Ok(block)
     }
 
-    /// Takes back what [`Block::bytes`] gave, with the blobs that the block had: for blocks that were spilled while their
-    /// blobs stayed where they were.
+    /// Takes back what [`Block::bytes`] gave, with the blobs that the block had: for blocks that were spilled while
+    /// their blobs stayed where they were.
     pub fn parse_spilled(bytes: Vec<u8>, blobs: Vec<Arc<Blob>>) -> Result<Block, String> {
         let mut block = Block::frame(bytes)?;
         let expected = (block.layout.end - block.layout.blobs) / BLOB_ADDRESS_BYTES;
@@ -292,8 +292,8 @@ impl Block {
         &self.bytes
     }
 
-    /// The bytes as they may be written into `space`, after storing the blobs there. Whoever publishes the block's extent publishes
-    /// [`Block::blobs`] too.
+    /// The bytes as they may be written into `space`, after storing the blobs there. Whoever publishes the block's
+    /// extent publishes [`Block::blobs`] too.
     pub fn image(&self, space: &Arc<Space>, packer: impl Into<Packer>) -> Result<Cow<'_, [u8]>> {
         if self.blobs.is_empty() {
             return Ok(Cow::Borrowed(&self.bytes));
@@ -365,7 +365,8 @@ impl Block {
         }
     }
 
-    /// [`Block::search`] for a key before which all entries before `from` are: for keys in ascending order, many of which are those of neighbours.
+    /// [`Block::search`] for a key before which all entries before `from` are: for keys in ascending order, many of
+    /// which are those of neighbours.
     #[inline]
     pub fn search_from(&self, from: usize, key: &[u8]) -> Result<usize, usize> {
         for i in from..self.entries.min(from + NEAR) {

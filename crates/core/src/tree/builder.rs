@@ -1,8 +1,8 @@
 //! Builds base blocks: entries in ascending order in, one [`Block`] out.
 //!
 //! Consolidation, splits, inner pages, bulk loads and checkpoints all run through here, so entries are gathered in flat
-//! buffers that [`BlockBuilder::finish`] empties but keeps, values reach the block by one memcpy for all, and runs of an
-//! old block are taken over without touching entry by entry what need not change. The bytes are those of
+//! buffers that [`BlockBuilder::finish`] empties but keeps, values reach the block by one memcpy for all, and runs of
+//! an old block are taken over without touching entry by entry what need not change. The bytes are those of
 //! `super::block`, which documents them.
 
 use std::cell::Cell;
@@ -100,8 +100,8 @@ impl BlockBuilder {
     /// Appends an entry.
     ///
     /// # Panics
-    /// If `key` is not greater than the last one, or the block would pass [`MAX_BLOCK_BYTES`]: bugs of the caller, which
-    /// would otherwise make a block that nobody can read back.
+    /// If `key` is not greater than the last one, or the block would pass [`MAX_BLOCK_BYTES`]: bugs of the caller,
+    /// which would otherwise make a block that nobody can read back.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: Value<'_>) {
         self.push_parts(key, &[], value);
@@ -300,8 +300,8 @@ impl BlockBuilder {
     }
 }
 
-/// Copies `range` of `from` to `at`. What lies behind it in `to` may change, and is still to be written: most keys are short,
-/// and a copy of a fixed length is two instructions where one of a variable length is a call.
+/// Copies `range` of `from` to `at`. What lies behind it in `to` may change, and is still to be written: most keys are
+/// short, and a copy of a fixed length is two instructions where one of a variable length is a call.
 #[inline]
 fn copy_short(to: &mut [u8], at: usize, from: &[u8], range: Range<usize>) {
     const SHORT: usize = 16;

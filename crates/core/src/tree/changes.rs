@@ -1,6 +1,8 @@
-//! What was changed in a leaf since its base was made: a delta in memory, or in the spill file with one in memory on top.
+//! What was changed in a leaf since its base was made: a delta in memory, or in the spill file with one in memory on
+//! top.
 //!
-//! A delta that was read back keeps its place in the spill file as its [`Backing`]: the next eviction has only to write what was pushed since.
+//! A delta that was read back keeps its place in the spill file as its [`Backing`]: the next eviction has only to write
+//! what was pushed since.
 
 use super::delta::Delta;
 use super::spill::{DeltaSize, SpilledDelta};
@@ -12,7 +14,8 @@ use std::sync::{Arc, Weak};
 #[derive(Clone)]
 pub(crate) enum Changes {
     Live(Arc<Delta>),
-    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`super::leaf::Leaf::delta`]; who only pushes does not have to read.
+    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`super::leaf::Leaf::delta`]; who only
+    /// pushes does not have to read.
     Spilled {
         older: Arc<SpilledDelta>,
         fresh: Arc<Delta>,

@@ -1,11 +1,12 @@
 //! Whether a tree in memory is as it should be, while others read and write it: [`Tree::check`].
 //!
-//! Goes from leaf to leaf in key order. Of each it looks, under the structure latch and its own, at the way from the root: the bounds of
-//! the children lie within those of their parent and follow each other, marks of vacancy agree. Then, without any latch, at the content: blocks
-//! on disk, and, at [`Depth::Structure`], base, delta and history. Memory is bounded by one leaf, and nothing is left in the cache.
+//! Goes from leaf to leaf in key order. Of each it looks, under the structure latch and its own, at the way from the
+//! root: the bounds of the children lie within those of their parent and follow each other, marks of vacancy agree.
+//! Then, without any latch, at the content: blocks on disk, and, at [`Depth::Structure`], base, delta and history.
+//! Memory is bounded by one leaf, and nothing is left in the cache.
 //!
-//! [`Tree::check_lists`] compares what only stands still when nobody else works: lists and marks, counters, and whether the disk has
-//! what memory has wherever no checkpoint would write.
+//! [`Tree::check_lists`] compares what only stands still when nobody else works: lists and marks, counters, and whether
+//! the disk has what memory has wherever no checkpoint would write.
 
 use super::block::{Block, Value};
 use super::delta::Delta;
@@ -60,8 +61,8 @@ struct Found {
 }
 
 impl Tree {
-    /// Looks at the whole tree, through the eyes of `reader` where it counts entries. `watch` is told, leaf by leaf, how many were looked at;
-    /// its error ends the check. O(leaves) reads of blocks, and of large values.
+    /// Looks at the whole tree, through the eyes of `reader` where it counts entries. `watch` is told, leaf by leaf,
+    /// how many were looked at; its error ends the check. O(leaves) reads of blocks, and of large values.
     pub fn check(
         &self,
         reader: &Reader<'_>,
@@ -241,8 +242,9 @@ impl Tree {
         Ok(count_visible(&content, from, reader))
     }
 
-    /// What stands still only while nobody else uses the engine, and no checkpoint is under way: whether lists, marks and counters agree with the
-    /// leaves, and the disk has the newest committed content of each leaf that no checkpoint would write.
+    /// What stands still only while nobody else uses the engine, and no checkpoint is under way: whether lists, marks
+    /// and counters agree with the leaves, and the disk has the newest committed content of each leaf that no
+    /// checkpoint would write.
     pub fn check_lists(&self, findings: &mut Findings) -> Result<()> {
         let lists = Lists::of(self);
         let (mut leaves, mut stored_bytes, mut raw_bytes) = (0u64, 0, 0);
@@ -369,8 +371,8 @@ fn check_base(view: &LeafView, base: &Block, fault: &mut dyn FnMut(&str, &[u8]))
     }
 }
 
-/// Keys ascend within the leaf's bounds; of each chain the undecided versions are the newest and of one transaction, and the committed ones
-/// follow each other.
+/// Keys ascend within the leaf's bounds; of each chain the undecided versions are the newest and of one transaction,
+/// and the committed ones follow each other.
 fn check_delta(view: &LeafView, delta: &Delta, fault: &mut dyn FnMut(&str, &[u8])) {
     let mut last: Option<&[u8]> = None;
     let mut keys = 0;

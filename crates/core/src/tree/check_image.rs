@@ -1,7 +1,8 @@
-//! Whether the image of a tree in its file is as it should be: what a start of the engine would find, and which extents it names.
+//! Whether the image of a tree in its file is as it should be: what a start of the engine would find, and which extents
+//! it names.
 //!
-//! Reads the pages from the root down, depth first, and knows nothing of trees in memory: an independent reading of `docs/format.md`.
-//! Memory is bounded by one block a level.
+//! Reads the pages from the root down, depth first, and knows nothing of trees in memory: an independent reading of
+//! `docs/format.md`. Memory is bounded by one block a level.
 
 use super::blob::Blob;
 use super::block::{Block, Value};
@@ -37,8 +38,8 @@ struct Walk<'a> {
     damaged: bool,
 }
 
-/// Reads the image of `tree` in `space` that `root` leads to: bounds, levels, sums, checksums of pages and leaves. Large values are named to the
-/// visitor, and not read.
+/// Reads the image of `tree` in `space` that `root` leads to: bounds, levels, sums, checksums of pages and leaves.
+/// Large values are named to the visitor, and not read.
 pub fn check_image(
     space: &Arc<Space>,
     tree: TreeId,

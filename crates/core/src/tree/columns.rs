@@ -1,10 +1,10 @@
 //! Leaves on disk, by columns: what a compressor sees of a block.
 //!
-//! Rows of a table and entries of an index begin with fields of fixed width: numbers, times, keys. Side by side they look like noise to zstd;
-//! one byte position after the other (as in column stores, and in the shuffle filters of HDF5 and Blosc) most of them are runs of few
-//! different bytes. So the first bytes of all keys and of all values, as many as pays ([`super::arrangement`]), are stored by
-//! position, the rest row by row. Heads and starts, which follow from keys and lengths, are left out. In memory blocks are as
-//! [`super::block`] says.
+//! Rows of a table and entries of an index begin with fields of fixed width: numbers, times, keys. Side by side they
+//! look like noise to zstd; one byte position after the other (as in column stores, and in the shuffle filters of HDF5
+//! and Blosc) most of them are runs of few different bytes. So the first bytes of all keys and of all values, as many
+//! as pays ([`super::arrangement`]), are stored by position, the rest row by row. Heads and starts, which follow from
+//! keys and lengths, are left out. In memory blocks are as [`super::block`] says.
 //!
 //! ```text
 //! 0   as in memory, with version u8 = 2
@@ -30,7 +30,8 @@ const PACKED_HEADER_BYTES: usize = HEADER_BYTES + 6;
 /// Columns are made of so many rows, eight bytes of each, at a time.
 const TILE: usize = 8;
 
-/// How many leading bytes are stored by position. Of a block with shorter keys or values it is as many as all of them have.
+/// How many leading bytes are stored by position. Of a block with shorter keys or values it is as many as all of them
+/// have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Columns {
     /// Of each key, without the prefix.
@@ -169,7 +170,8 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Byte `j` of word `i` becomes byte `i` of word `j` (Warren, Hacker's Delight, 7-3: blocks of 4, 2 and 1 bytes are swapped).
+/// Byte `j` of word `i` becomes byte `i` of word `j` (Warren, Hacker's Delight, 7-3: blocks of 4, 2 and 1 bytes are
+/// swapped).
 #[inline]
 fn transpose(mut tile: [u64; TILE]) -> [u64; TILE] {
     const STEPS: [(usize, u64); 3] =
@@ -256,8 +258,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The block in memory of the one on disk, which begins with `header`. The result is to be checked as any other: here is seen to it that
-/// nothing lies outside of it, and that it takes no more memory than a few times `bytes`.
+/// The block in memory of the one on disk, which begins with `header`. The result is to be checked as any other: here
+/// is seen to it that nothing lies outside of it, and that it takes no more memory than a few times `bytes`.
 pub(super) fn unpack(bytes: &[u8], header: &Header) -> Result<Vec<u8>, String> {
     let mut input = Input(bytes);
     let start = input.take(PACKED_HEADER_BYTES)?;

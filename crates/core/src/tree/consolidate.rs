@@ -1,8 +1,9 @@
 //! Folding committed changes into a new base, in memory.
 //!
 //! [`fold`] is pure: from a view and the set of active snapshots it computes the pieces that replace the view: one, or
-//! more when the leaf has grown past its block size. What is committed goes to the base, what an active snapshot still sees of the
-//! past goes to history, what is undecided stays in a new delta, and the rest is garbage (interval collection).
+//! more when the leaf has grown past its block size. What is committed goes to the base, what an active snapshot still
+//! sees of the past goes to history, what is undecided stays in a new delta, and the rest is garbage (interval
+//! collection).
 
 use super::block::{shared_bytes, Block, Value};
 use super::builder::BlockBuilder;
@@ -61,8 +62,9 @@ impl<'a> Run<'a> {
 /// About what an entry of a block takes besides its key and its value.
 const ENTRY_BYTES: usize = 12;
 
-/// What a changed key will take in a base, whichever way its undecided versions go. Not what they take in the delta: several versions of
-/// one key cannot be told apart by a cut, and a transaction that updates all rows must not leave behind leaves that are half empty.
+/// What a changed key will take in a base, whichever way its undecided versions go. Not what they take in the delta:
+/// several versions of one key cannot be told apart by a cut, and a transaction that updates all rows must not leave
+/// behind leaves that are half empty.
 fn weight(key: &[u8], value: Option<Value<'_>>, undecided: &[&Version]) -> usize {
     let newest = undecided.first().map(|version| op_bytes(version.op()));
     match value.map(value_bytes).max(newest) {
@@ -335,7 +337,8 @@ fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> (usize, bool
             Run::Changed { key, value, undecided } => weight(key, *value, undecided),
         };
     }
-    // An append-only leaf ends with the entry that filled it, so it may be larger by that one; to update it must not split it.
+    // An append-only leaf ends with the entry that filled it, so it may be larger by that one; to update it must not
+    // split it.
     if total <= block_bytes + block_bytes / 8 {
         return (usize::MAX, false);
     }

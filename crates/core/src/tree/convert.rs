@@ -1,7 +1,7 @@
 //! Rewriting a tree's blocks with another compression, some at each checkpoint.
 //!
-//! Every block says how it was compressed, so a tree may have blocks of both kinds for as long as it takes. Where the conversion
-//! stands is not durable: after a restart the blocks it has not come to stay as they are until they change.
+//! Every block says how it was compressed, so a tree may have blocks of both kinds for as long as it takes. Where the
+//! conversion stands is not durable: after a restart the blocks it has not come to stay as they are until they change.
 
 use super::Tree;
 use crate::options::Packing;
@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 const LEAVES_PER_CHECKPOINT: usize = if cfg!(test) { 7 } else { 2048 };
 
 impl Tree {
-    /// Blocks are written like this from now on, and those that are there are rewritten by the next checkpoints. (Large values, which have
-    /// extents of their own, stay as they are.)
+    /// Blocks are written like this from now on, and those that are there are rewritten by the next checkpoints. (Large
+    /// values, which have extents of their own, stay as they are.)
     pub fn convert(&self, packing: Packing) {
         *self.shared.packing.lock() = packing;
         *self.shared.unconverted.lock() = Some(Vec::new());

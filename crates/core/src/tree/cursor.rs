@@ -1,9 +1,9 @@
 //! Reading a tree: point look-ups and scans in both directions.
 //!
-//! A cursor pins one leaf's view (so that what it returned stays valid until its next call) and merges base and delta while it
-//! moves. It holds no latch and no guard between calls. When the leaf has published another view since, the cursor finds its place
-//! again by its key. Readers older than the view's horizon scan an ephemeral block of the leaf as of their
-//! snapshot; look-ups of single keys never need that.
+//! A cursor pins one leaf's view (so that what it returned stays valid until its next call) and merges base and delta
+//! while it moves. It holds no latch and no guard between calls. When the leaf has published another view since, the
+//! cursor finds its place again by its key. Readers older than the view's horizon scan an ephemeral block of the leaf
+//! as of their snapshot; look-ups of single keys never need that.
 
 use super::block::{Block, Value};
 use super::changes::Changes;
@@ -83,7 +83,8 @@ pub struct TreeCursor {
     pub(super) pinned: usize,
 }
 
-// SAFETY: the raw pointers (`item`, `delta_at`) point into `pin.delta`, which the cursor owns by an Arc and which is Send and Sync.
+// SAFETY: the raw pointers (`item`, `delta_at`) point into `pin.delta`, which the cursor owns by an Arc and which is
+// Send and Sync.
 unsafe impl Send for TreeCursor {}
 
 impl TreeCursor {
@@ -218,9 +219,9 @@ impl TreeCursor {
         }
     }
 
-    /// Whether a descent for `key` would lead to the pinned leaf, with the content that is pinned. Who asks after it has locked the key
-    /// misses no write of those who had it locked before: they wrote to the leaf that was responsible then, and nothing has
-    /// changed in that since the pin.
+    /// Whether a descent for `key` would lead to the pinned leaf, with the content that is pinned. Who asks after it
+    /// has locked the key misses no write of those who had it locked before: they wrote to the leaf that was
+    /// responsible then, and nothing has changed in that since the pin.
     fn is_at_home(&self, reader: &Reader<'_>, key: &[u8]) -> bool {
         self.pin.as_ref().is_some_and(|pin| {
             pin.view.holds(key) && !pin.ephemeral && self.tree.changes.is_still(pin.moment)
@@ -460,7 +461,8 @@ impl TreeCursor {
             (0, pin.delta.first())
         };
         self.base_at = base_at;
-        // SAFETY: the entry lives in `pin.delta`; `delta_at` is cleared before the pin is replaced (`forget`, `pin_leaf`).
+        // SAFETY: the entry lives in `pin.delta`; `delta_at` is cleared before the pin is replaced (`forget`,
+        // `pin_leaf`).
         self.delta_at =
             delta_at.map(|entry| unsafe { std::mem::transmute::<EntryRef<'_>, EntryRef<'static>>(entry) });
         self.ready = Ready::Forward;

@@ -1,8 +1,8 @@
 //! The mutable part of a leaf: keys written since its base block was made, each with a chain of versions.
 //!
 //! An insert-only skip list in an arena. One writer at a time, who holds the leaf's latch; any number of readers at the
-//! same time, who hold nothing but a reference. Keys and versions never move and never go before the delta is dropped, so
-//! a reader may keep references as long as it keeps the delta. Who may see which version is not decided here.
+//! same time, who hold nothing but a reference. Keys and versions never move and never go before the delta is dropped,
+//! so a reader may keep references as long as it keeps the delta. Who may see which version is not decided here.
 //!
 //! ```text
 //! tower  ──>  node: newest | head | key length, height | next[height] | key bytes
@@ -10,9 +10,9 @@
 //!                                               └──> version ...
 //! ```
 //!
-//! Publication: a node or version is complete before a Release store makes it reachable, and readers follow pointers with
-//! Acquire loads, so whatever they reach is complete. A node is linked from the bottom level up; a reader that misses it
-//! above finds it at the bottom or came before it.
+//! Publication: a node or version is complete before a Release store makes it reachable, and readers follow pointers
+//! with Acquire loads, so whatever they reach is complete. A node is linked from the bottom level up; a reader that
+//! misses it above finds it at the bottom or came before it.
 //!
 //! A typical delta has ten to two hundred keys: the towers are low, the first eight bytes of a key lie in its node as a
 //! number, and an empty delta allocates nothing.
@@ -82,7 +82,8 @@ impl Version {
     pub fn op(&self) -> VersionOp<'_> {
         match self.length {
             DELETE => VersionOp::Delete,
-            // SAFETY: `Arena::version` wrote an `Arc<Blob>` there; it is dropped with the delta, from which `&self` borrows.
+            // SAFETY: `Arena::version` wrote an `Arc<Blob>` there; it is dropped with the delta, from which `&self`
+            // borrows.
             BLOB => VersionOp::Blob(unsafe { &*self.payload.cast::<Arc<Blob>>() }),
             // SAFETY: `Arena::version` wrote that many bytes there; they live as long as the delta.
             length => VersionOp::Put(unsafe { std::slice::from_raw_parts(self.payload, length as usize) }),
@@ -337,7 +338,8 @@ impl Delta {
         unsafe { self.push(key, status, sequence, op) };
     }
 
-    /// Adds the versions of `newer`, which come after those that are here. What is pushed to `newer` meanwhile may be among them or not.
+    /// Adds the versions of `newer`, which come after those that are here. What is pushed to `newer` meanwhile may be
+    /// among them or not.
     pub fn add_newer(&mut self, newer: &Delta) {
         for entry in newer.iter() {
             let mut versions: Vec<_> =
@@ -355,13 +357,14 @@ impl Delta {
         let height = new.get().height as usize;
         for (level, before) in before.iter().enumerate().take(height) {
             let link = before.map_or(&self.tower[level], |before| before.link(level));
-            // Relaxed: links are written by pushes only, which the latch orders; the node is not published yet on this level.
+            // Relaxed: links are written by pushes only, which the latch orders; the node is not published yet on this
+            // level.
             new.link(level).store(link.load(Ordering::Relaxed), Ordering::Relaxed);
             // Release: publishes the node; pairs with the Acquire in `next` and `descend`.
             link.store(node.as_ptr(), Ordering::Release);
         }
-        // Relaxed: a hint where readers begin; a reader that sees the old height only takes more steps, and one that sees
-        // the new before the links finds them null.
+        // Relaxed: a hint where readers begin; a reader that sees the old height only takes more steps, and one that
+        // sees the new before the links finds them null.
         if height > self.height.load(Ordering::Relaxed) {
             self.height.store(height, Ordering::Relaxed);
         }
@@ -369,8 +372,8 @@ impl Delta {
         self.keys.store(self.keys.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// The first node at or after `key` (after it, if `past`); `visit` is told, level by level, the last node before that
-    /// (`None`: there is none on the level).
+    /// The first node at or after `key` (after it, if `past`); `visit` is told, level by level, the last node before
+    /// that (`None`: there is none on the level).
     #[inline]
     fn descend<'a>(
         &'a self,
@@ -534,7 +537,8 @@ impl Arena {
         };
         assert!(payload_bytes < DELETE as usize, "values of that size are blobs");
         let at = self.allocate(std::mem::size_of::<Version>() + payload_bytes).cast::<Version>();
-        // SAFETY: `at` has room for the version and the payload behind it, aligned for an Arc, and nobody else knows it yet.
+        // SAFETY: `at` has room for the version and the payload behind it, aligned for an Arc, and nobody else knows it
+        // yet.
         unsafe {
             let payload = at.add(1).cast::<u8>();
             match op {

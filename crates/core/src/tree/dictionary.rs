@@ -1,16 +1,18 @@
 //! A tree's dictionary: how it comes about, and when it is durable.
 //!
-//! Blocks that are written are counted in until there are enough of them; whoever writes the last one trains the dictionary (a twentieth of
-//! a second) and keeps it if blocks that were held back get smaller by it. Counting is dear for a tree that has few words (it took a fifth of a
-//! build of nine indexes): an eighth of the sample is tried first. From then on leaves and large values are encoded with it; those
-//! written before stay as they are. Inner pages are not: they have no words.
+//! Blocks that are written are counted in until there are enough of them; whoever writes the last one trains the
+//! dictionary (a twentieth of a second) and keeps it if blocks that were held back get smaller by it. Counting is dear
+//! for a tree that has few words (it took a fifth of a build of nine indexes): an eighth of the sample is tried first.
+//! From then on leaves and large values are encoded with it; those written before stay as they are. Inner pages are
+//! not: they have no words.
 //!
 //! ```text
 //! Small ──> Sampling ──> Useless
 //!               └──────> Known ── join of its extent, row of the directory ── durable with the checkpoint
 //! ```
 //!
-//! Its extent is private until a checkpoint saves it, which is the first that can name a block encoded with it: all its blocks were written before.
+//! Its extent is private until a checkpoint saves it, which is the first that can name a block encoded with it: all its
+//! blocks were written before.
 
 use super::{Shared, Tree};
 use crate::cache::Cache;
@@ -101,7 +103,8 @@ impl Sample {
         Ok((encoded + plain / LEAST_GAIN < plain).then_some(dictionary))
     }
 
-    /// Whether a dictionary of the whole sample may pay. That of a part has fewer words: it has to gain anything at all.
+    /// Whether a dictionary of the whole sample may pay. That of a part has fewer words: it has to gain anything at
+    /// all.
     fn is_promising(&self, packing: Packing) -> Result<bool> {
         let Some(dictionary) = Dictionary::trained(&self.training, 0) else { return Ok(false) };
         let (plain, encoded) = self.sizes(packing, &Arc::new(dictionary))?;
@@ -127,7 +130,8 @@ impl Drop for Sample {
 }
 
 impl Vocabulary {
-    /// Counts `block`; the sample once there is enough of it to be tried or made a dictionary of, which the caller does.
+    /// Counts `block`; the sample once there is enough of it to be tried or made a dictionary of, which the caller
+    /// does.
     fn count(&mut self, shared: &Shared, block: &[u8]) -> Option<Box<Sample>> {
         let wanted = shared.context.dictionary_sample_bytes;
         if let Vocabulary::Unknown = self {
@@ -289,8 +293,8 @@ impl Tree {
         *self.shared.vocabulary.lock() = Vocabulary::Known(known);
     }
 
-    /// Has the image of checkpoint `generation`, which is being written, contain the dictionary. What the directory is to say of it,
-    /// if that is new.
+    /// Has the image of checkpoint `generation`, which is being written, contain the dictionary. What the directory is
+    /// to say of it, if that is new.
     pub fn save_dictionary(&self, generation: u64) -> Option<(u16, BlockAddress)> {
         let mut vocabulary = self.shared.vocabulary.lock();
         match &mut *vocabulary {

@@ -6,13 +6,14 @@
 //! commit: the log names the extent; the file is synced before the log is
 //! ```
 //!
-//! A block goes in only where the leaf that is responsible for its keys has nothing at or after its first key; then what is true of
-//! the whole leaf (see [`super::birth`]) is true of each row. Everything else is left to ordinary writes.
+//! A block goes in only where the leaf that is responsible for its keys has nothing at or after its first key; then
+//! what is true of the whole leaf (see [`super::birth`]) is true of each row. Everything else is left to ordinary
+//! writes.
 //!
 //! A dictionary that no checkpoint has saved yet is named beside the block, and kept like it.
 //!
-//! The extent stays until a checkpoint that contains the commit is durable, whatever happens to the leaf: until then a restart reads the
-//! rows from there.
+//! The extent stays until a checkpoint that contains the commit is durable, whatever happens to the leaf: until then a
+//! restart reads the rows from there.
 
 use super::birth::Birth;
 use super::block::Block;
@@ -48,8 +49,8 @@ pub(super) struct Named {
 }
 
 impl Tree {
-    /// Puts `block`, written by `status` with its write `sequence`, into the tree. `None`, and nothing has happened, if its keys are not
-    /// alone where they belong. The caller holds whatever row locks are due.
+    /// Puts `block`, written by `status` with its write `sequence`, into the tree. `None`, and nothing has happened, if
+    /// its keys are not alone where they belong. The caller holds whatever row locks are due.
     pub fn attach(
         self: &Arc<Self>,
         block: Arc<Block>,
@@ -143,13 +144,14 @@ impl Tree {
         self.shared.direct.lock().retain(|named| !std::ptr::eq(&*named.status, status));
     }
 
-    /// Whether a checkpoint has something to write, or the log names blocks whose rows no durable image is known to have: those stay
-    /// allocated until one has, and as long as the tree is open.
+    /// Whether a checkpoint has something to write, or the log names blocks whose rows no durable image is known to
+    /// have: those stay allocated until one has, and as long as the tree is open.
     pub fn awaits_checkpoint(&self) -> bool {
         self.is_dirty() || !self.shared.direct.lock().is_empty()
     }
 
-    /// The image is complete. Once it is durable the log's blocks of what was committed up to `counted_at` are not asked for any more.
+    /// The image is complete. Once it is durable the log's blocks of what was committed up to `counted_at` are not
+    /// asked for any more.
     pub(super) fn settle_direct(&self, counted_at: Timestamp) {
         for named in self.shared.direct.lock().iter_mut() {
             named.settled = match named.status.state() {
@@ -166,8 +168,8 @@ impl Tree {
     }
 }
 
-/// Where the block's leaf begins: at its first key, so that another load which is about to fill the gap before it has all of that for
-/// its own blocks; a separator of long keys is as short as it can be.
+/// Where the block's leaf begins: at its first key, so that another load which is about to fill the gap before it has
+/// all of that for its own blocks; a separator of long keys is as short as it can be.
 fn separator(greatest: &[u8], first_key: &[u8]) -> Vec<u8> {
     match first_key.len() {
         0..=EXACT_SEPARATOR => first_key.to_vec(),

@@ -1,9 +1,11 @@
 //! Images of finished leaves, written before a checkpoint asks for them.
 //!
-//! A load fills leaf after leaf and does not come back to them. Their blocks go to the file while it goes on, on a processor that has time, so
-//! that the checkpoint at its end finds them there, and an eviction needs no spill file for them.
+//! A load fills leaf after leaf and does not come back to them. Their blocks go to the file while it goes on, on a
+//! processor that has time, so that the checkpoint at its end finds them there, and an eviction needs no spill file for
+//! them.
 //!
-//! The extent is private until a checkpoint makes it its own: a leaf that changes meanwhile, or a crash, leaves nothing behind.
+//! The extent is private until a checkpoint makes it its own: a leaf that changes meanwhile, or a crash, leaves nothing
+//! behind.
 
 use super::block::Block;
 use super::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
@@ -93,7 +95,8 @@ impl Tree {
         Ok(Look::Done)
     }
 
-    /// The leaf's early image, if that is what the checkpoint at `at` would write; from now on it belongs to `generation`.
+    /// The leaf's early image, if that is what the checkpoint at `at` would write; from now on it belongs to
+    /// `generation`.
     pub(super) fn take_early(
         &self,
         leaf: &Leaf,
@@ -112,7 +115,8 @@ impl Tree {
 }
 
 impl Shared {
-    /// Writes `block`, which names no large values, to a private extent: the leaf's early image, if it is still the leaf's base then.
+    /// Writes `block`, which names no large values, to a private extent: the leaf's early image, if it is still the
+    /// leaf's base then.
     pub(super) fn write_ahead(&self, leaf: &Leaf, block: &Arc<Block>) -> Result<Arc<Extent>> {
         let prepared = self.prepare(Lifetime::Private, block)?;
         self.space.write(&prepared)?;
@@ -126,7 +130,8 @@ impl Shared {
     }
 }
 
-/// Whether what was written is this block; one that is gone has an address that no other has while the reference to it is there.
+/// Whether what was written is this block; one that is gone has an address that no other has while the reference to it
+/// is there.
 fn is_this(written: &Option<Weak<Block>>, block: &Arc<Block>) -> bool {
     written.as_ref().is_some_and(|written| std::ptr::eq(written.as_ptr(), Arc::as_ptr(block)))
 }

@@ -1,4 +1,5 @@
-//! How many entries a range has, from inner nodes and the leaves that are in memory; and samples of leaves for statistics.
+//! How many entries a range has, from inner nodes and the leaves that are in memory; and samples of leaves for
+//! statistics.
 
 use super::block::Block;
 use super::changes::Changes;
@@ -64,7 +65,8 @@ impl Tree {
         Ok((at_start + middle + at_end).min(entries).round() as u64)
     }
 
-    /// The leaves in which a range begins and ends; one if they are the same, which most ranges find out in one descent.
+    /// The leaves in which a range begins and ends; one if they are the same, which most ranges find out in one
+    /// descent.
     fn places(&self, from: Place, low: &[u8], high: End<'_>) -> Result<(Place, Option<Place>)> {
         let mut both = from;
         loop {
@@ -213,8 +215,9 @@ fn about_all(node: &Node) -> Option<f64> {
     entries_between(node, Bound::Unbounded, Bound::Unbounded)
 }
 
-/// About how many of the leaf's entries lie in the range; None when its base is not in memory. Positions in the base tell; what the delta adds
-/// counts, since a young leaf has nothing else, but only its first changes in the range are looked at one by one.
+/// About how many of the leaf's entries lie in the range; None when its base is not in memory. Positions in the base
+/// tell; what the delta adds counts, since a young leaf has nothing else, but only its first changes in the range are
+/// looked at one by one.
 fn entries_between(node: &Node, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
     let view = node.leaf()?.view();
     let Base::Loaded(block) = &view.base else { return None };

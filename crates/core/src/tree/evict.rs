@@ -1,5 +1,5 @@
-//! How a leaf gives its memory back: large values go to extents of their own, a clean base is dropped, a dirty one, undecided changes
-//! and history go to the spill file.
+//! How a leaf gives its memory back: large values go to extents of their own, a clean base is dropped, a dirty one,
+//! undecided changes and history go to the spill file.
 
 use super::blob::Blob;
 use super::changes::{Backing, Changes};

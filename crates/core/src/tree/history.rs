@@ -1,9 +1,11 @@
 //! Versions of a leaf that only old snapshots still need.
 //!
-//! An entry says what a key's value was during [begin, end) of commit timestamps. Consolidation puts here what an active
-//! snapshot can still see and drops what none can; readers look only if their snapshot is older than the view's horizon.
+//! An entry says what a key's value was during [begin, end) of commit timestamps. Consolidation puts here what an
+//! active snapshot can still see and drops what none can; readers look only if their snapshot is older than the view's
+//! horizon.
 //!
-//! Keys and values lie one after another in one buffer: a leaf's history is two allocations, however many entries it has.
+//! Keys and values lie one after another in one buffer: a leaf's history is two allocations, however many entries it
+//! has.
 
 use super::blob::Blob;
 use super::block::Value;

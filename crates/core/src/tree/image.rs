@@ -1,10 +1,10 @@
 //! Writing a tree's image as of a timestamp: the tree's part of a checkpoint.
 //!
-//! 1. *Leaves*: each leaf that was dirty when the image began is consolidated, then written as the timestamp sees it. No latch
-//!    is held over I/O; writers and readers go on.
-//! 2. *Structure*: under the structure latch, the pages above the written leaves are built bottom-up, in memory. Leaves that
-//!    a split touched since they were written are built again. O(changed pages), no I/O but for large values of such leaves that
-//!    are not stored yet.
+//! 1. *Leaves*: each leaf that was dirty when the image began is consolidated, then written as the timestamp sees it.
+//!    No latch is held over I/O; writers and readers go on.
+//! 2. *Structure*: under the structure latch, the pages above the written leaves are built bottom-up, in memory. Leaves
+//!    that a split touched since they were written are built again. O(changed pages), no I/O but for large values of
+//!    such leaves that are not stored yet.
 //! 3. The blocks of step 2 are written.
 //!
 //! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
@@ -53,7 +53,8 @@ fn each(nodes: &[Arc<Node>], writers: usize, work: &(dyn Fn(&Arc<Node>) -> Resul
 pub struct Moment {
     /// The image has what was committed up to this.
     pub at: Timestamp,
-    /// A replay of the log on top of the image passes over the blocks of what was committed up to this, which is not after `at`.
+    /// A replay of the log on top of the image passes over the blocks of what was committed up to this, which is not
+    /// after `at`.
     pub counted_at: Timestamp,
 }
 
@@ -75,9 +76,9 @@ impl Tree {
         leaves / LEAVES_PER_WRITER
     }
 
-    /// Writes what changed since the last image, as of `at`, which must be a registered snapshot until this returns. Returns
-    /// the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`]. `writers`: threads that
-    /// consolidate and compress leaves.
+    /// Writes what changed since the last image, as of `at`, which must be a registered snapshot until this returns.
+    /// Returns the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`].
+    /// `writers`: threads that consolidate and compress leaves.
     pub fn checkpoint(&self, moment: Moment, generation: u64, writers: usize) -> Result<Option<TreeRoot>> {
         let at = moment.at;
         let more = self.list_unconverted()?;
@@ -352,8 +353,8 @@ impl Tree {
         Error::corrupt(self.shared.space.path(), 0, "a node of the tree has no image to refer to")
     }
 
-    /// Supersedes the images that this one replaces, and the blobs that no leaf of it names any more. (A blob may have moved
-    /// to another leaf by a split; both were written then.)
+    /// Supersedes the images that this one replaces, and the blobs that no leaf of it names any more. (A blob may have
+    /// moved to another leaf by a split; both were written then.)
     fn supersede_replaced(&self, generation: u64) {
         let mut replaced: Vec<Arc<Image>> = self.structure.lock().removing.clone();
         let mut kept: HashSet<*const Blob> = HashSet::new();
@@ -406,8 +407,8 @@ impl Tree {
         }
     }
 
-    /// The tree is dropped while others of its space go on: the images of `generation` and later name nothing of it. Reads all blocks
-    /// that may name large values.
+    /// The tree is dropped while others of its space go on: the images of `generation` and later name nothing of it.
+    /// Reads all blocks that may name large values.
     pub fn supersede_all(&self, generation: u64) -> Result<()> {
         let structure = self.structure.lock();
         for image in structure.removed.iter().chain(&structure.removing) {
@@ -469,8 +470,8 @@ impl Tree {
     }
 }
 
-/// What a damaged block names stays in use when its tree goes: that space is lost until the table is copied. Nothing else may depend on it, least of
-/// all whether there can be checkpoints.
+/// What a damaged block names stays in use when its tree goes: that space is lost until the table is copied. Nothing
+/// else may depend on it, least of all whether there can be checkpoints.
 fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(Error::Corrupt { .. } | Error::UnknownVersion { .. }) => Ok(None),

@@ -7,8 +7,9 @@
 //!      └─ history         what only snapshots older than `horizon` need
 //! ```
 //!
-//! Readers load the view and go on without latch. Writers latch, push onto the live delta (which views share), or publish
-//! another view. A leaf that was narrowed by a split or removed says so in its view; whoever came by a stale path starts again.
+//! Readers load the view and go on without latch. Writers latch, push onto the live delta (which views share), or
+//! publish another view. A leaf that was narrowed by a split or removed says so in its view; whoever came by a stale
+//! path starts again.
 
 use super::birth::Birth;
 use super::blob::Blob;
@@ -230,8 +231,8 @@ pub(crate) struct LeafState {
     registered: bool,
     /// Deletions pushed since the last consolidation.
     pub deletions: usize,
-    /// The next consolidation waits for more memory in the delta, or more versions, than these: what the last one could not
-    /// fold (because it was undecided) is no reason to try again.
+    /// The next consolidation waits for more memory in the delta, or more versions, than these: what the last one could
+    /// not fold (because it was undecided) is no reason to try again.
     pub fold_again_at: usize,
     pub deletions_again_at: usize,
     /// In the structure's list of vacant leaves.
@@ -396,7 +397,8 @@ impl Leaf {
         state.charged = memory;
     }
 
-    /// Something was pushed onto a delta that is spilled in part. Readers have copies of such a one, which are stale now.
+    /// Something was pushed onto a delta that is spilled in part. Readers have copies of such a one, which are stale
+    /// now.
     pub(crate) fn pushed_unseen(&self) {
         // Release: as in `publish`; the version was pushed before.
         self.changes.fetch_add(1, Ordering::Release);
@@ -447,12 +449,14 @@ impl Leaf {
     fn load_base(&self, node: &Arc<Node>, place: &Base) -> Result<Arc<Block>> {
         let room = self.shared.context.cache.make_room();
         let block = self.read_base(place)?;
-        // Where memory cannot be freed, for example since the disk is full, reading goes on: then what was read is not kept.
+        // Where memory cannot be freed, for example since the disk is full, reading goes on: then what was read is not
+        // kept.
         if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
             let now = self.view.load_full();
             if now.base.same_place(place) {
                 if let (Base::Stored(image), Some(newest)) = (place, &state.image) {
-                    // An older image may still be the base: what changed since is then in the delta, and in the newer image.
+                    // An older image may still be the base: what changed since is then in the delta, and in the newer
+                    // image.
                     state.clean = Arc::ptr_eq(image, newest).then(|| Arc::downgrade(&block));
                 }
                 let LeafState { early, pending, .. } = &mut *state;

@@ -1,8 +1,9 @@
 //! Filling an empty tree with sorted entries: finished blocks go to the file at once, in no delta and in no log.
 //!
-//! The leaves' extents are private until a checkpoint writes the pages above them (see `store/lifecycle.rs`): a tree that is dropped
-//! before, or lost in a crash, leaves nothing behind. What was loaded is thus durable with the next checkpoint of the tree and not before;
-//! the caller makes it, and keeps the tree from being used until then where that matters.
+//! The leaves' extents are private until a checkpoint writes the pages above them (see `store/lifecycle.rs`): a tree
+//! that is dropped before, or lost in a crash, leaves nothing behind. What was loaded is thus durable with the next
+//! checkpoint of the tree and not before; the caller makes it, and keeps the tree from being used until then where that
+//! matters.
 
 use super::blob::Blob;
 use super::block::{Block, Value};

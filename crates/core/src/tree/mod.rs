@@ -4,13 +4,14 @@
 //! Tree ── root ──> inner ──> inner ──> leaf ──> view { base, delta, history }
 //! ```
 //!
-//! Readers descend and read without latch or lock. A writer latches one leaf for one push. Structure changes (splits, removal
-//! of empty leaves) are serialised by the tree's structure latch, and publish top-down: a parent knows a new leaf before
-//! the old one is narrowed, so a descent that meets a narrowed leaf finds the right one by starting again.
-//! Latch order: structure latch, then leaf latches; a thread that holds a leaf latch never waits for the structure latch.
+//! Readers descend and read without latch or lock. A writer latches one leaf for one push. Structure changes (splits,
+//! removal of empty leaves) are serialised by the tree's structure latch, and publish top-down: a parent knows a new
+//! leaf before the old one is narrowed, so a descent that meets a narrowed leaf finds the right one by starting again.
+//! Latch order: structure latch, then leaf latches; a thread that holds a leaf latch never waits for the structure
+//! latch.
 //!
-//! This room knows `store` (to read and write blocks), `cache` (to account for memory) and `mvcc`; it knows neither the log
-//! nor transactions beyond their [`TxnStatus`].
+//! This room knows `store` (to read and write blocks), `cache` (to account for memory) and `mvcc`; it knows neither the
+//! log nor transactions beyond their [`TxnStatus`].
 
 mod arrangement;
 mod attended;
@@ -229,8 +230,8 @@ pub struct Tree {
 }
 
 impl Drop for Tree {
-    /// The lists hold leaves, and each leaf holds what the tree's nodes share, the lists included: a dropped table would otherwise
-    /// keep its memory and its file for ever.
+    /// The lists hold leaves, and each leaf holds what the tree's nodes share, the lists included: a dropped table
+    /// would otherwise keep its memory and its file for ever.
     fn drop(&mut self) {
         let finished = std::mem::take(&mut *self.shared.finished.lock());
         // Relaxed: a hint.
@@ -337,8 +338,8 @@ impl Tree {
         self.shared.leaves.load(Ordering::Relaxed)
     }
 
-    /// Bytes of its leaves before they were encoded and compressed, each as of when it was last written; large values, which have extents of
-    /// their own, and inner pages not included.
+    /// Bytes of its leaves before they were encoded and compressed, each as of when it was last written; large values,
+    /// which have extents of their own, and inner pages not included.
     pub fn raw_bytes(&self) -> u64 {
         // Relaxed: a statistic.
         self.shared.raw_bytes.load(Ordering::Relaxed).max(0) as u64
@@ -367,8 +368,8 @@ impl Tree {
         self.entered.store(entered, Ordering::SeqCst);
     }
 
-    /// Timestamp of the last durable checkpoint since the tree was opened that had it to write; 0 if there was none. While nothing is dirty, a snapshot
-    /// from then or later finds on disk all that it sees.
+    /// Timestamp of the last durable checkpoint since the tree was opened that had it to write; 0 if there was none.
+    /// While nothing is dirty, a snapshot from then or later finds on disk all that it sees.
     pub fn written_at(&self) -> Timestamp {
         self.written_at.load(Ordering::SeqCst)
     }
@@ -405,8 +406,8 @@ impl Tree {
         descend(&self.root.load(), &self.shared, &|view| view.child_before(key))
     }
 
-    /// A descent led to a leaf that is not the right one: an error if the structure has not changed since `moment`, before it, as the next would
-    /// lead there again.
+    /// A descent led to a leaf that is not the right one: an error if the structure has not changed since `moment`,
+    /// before it, as the next would lead there again.
     pub(crate) fn check_way(&self, moment: u64) -> Result<()> {
         if !self.changes.is_still(moment) {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Nodes of a tree: identities that live as long as the structure needs them, with contents that are replaced whole.
 //!
-//! An inner node maps separators to children. Its view is immutable and swapped by structure changes, which are serialised by
-//! the tree's structure latch. A stale view is harmless: it leads to a leaf which once held the key, and the leaf knows
-//! that it no longer does (see [`super::leaf`]), upon which the descent starts again.
+//! An inner node maps separators to children. Its view is immutable and swapped by structure changes, which are
+//! serialised by the tree's structure latch. A stale view is harmless: it leads to a leaf which once held the key, and
+//! the leaf knows that it no longer does (see [`super::leaf`]), upon which the descent starts again.
 
 use super::block::{Block, Value};
 use super::builder::BlockBuilder;

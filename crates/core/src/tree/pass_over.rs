@@ -1,8 +1,8 @@
 //! Scans that go on behind what cannot be read, when the engine was started to save what is left.
 //!
-//! What is lost with a block is known from the pages above it: the keys between two separators. Each such range is noted once, told to the
-//! operator, and passed over by scans in ascending order, but for rows in it that came from the log. Everything else (look-ups of a key in
-//! it, scans in descending order) fails there as ever.
+//! What is lost with a block is known from the pages above it: the keys between two separators. Each such range is
+//! noted once, told to the operator, and passed over by scans in ascending order, but for rows in it that came from the
+//! log. Everything else (look-ups of a key in it, scans in descending order) fails there as ever.
 
 use super::node::Node;
 use super::{Reader, Tree, TreeContext, TreeCursor};
@@ -81,7 +81,8 @@ impl Tree {
         self.note_lost(key.to_vec(), high, error);
     }
 
-    /// A scan met `error` at `key` or behind it. Where it can go on: `None` at the end of the tree; the error, if everything there can be read.
+    /// A scan met `error` at `key` or behind it. Where it can go on: `None` at the end of the tree; the error, if
+    /// everything there can be read.
     pub(super) fn note_lost_range(&self, key: &[u8], error: Error) -> Result<Option<Vec<u8>>> {
         let mut at = key.to_vec();
         loop {

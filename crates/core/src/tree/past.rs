@@ -1,11 +1,11 @@
 //! What is kept for old snapshots only: how much, for whom, and how it goes.
 //!
-//! Each kept version is counted for the oldest snapshot that sees it (see [`ActiveSnapshots::holder`]), as of the last time its leaf was
-//! consolidated. So the counts of all snapshots add up to the whole, and when the oldest goes, what others need as well is counted for the next.
-//! A leaf's history carries its [`Share`]s; the sums are in [`PastUsage`].
+//! Each kept version is counted for the oldest snapshot that sees it (see [`ActiveSnapshots::holder`]), as of the last
+//! time its leaf was consolidated. So the counts of all snapshots add up to the whole, and when the oldest goes, what
+//! others need as well is counted for the next. A leaf's history carries its [`Share`]s; the sums are in [`PastUsage`].
 //!
-//! What a snapshot held when it ended is garbage, or somebody else's. Consolidations find that out for the leaves they come by;
-//! [`Tree::collect_history`] goes through the others when there is enough of it.
+//! What a snapshot held when it ended is garbage, or somebody else's. Consolidations find that out for the leaves they
+//! come by; [`Tree::collect_history`] goes through the others when there is enough of it.
 
 use super::history::{History, HistoryEntry};
 use super::leaf::{Archive, Leaf, LeafView};
@@ -174,7 +174,8 @@ impl PastUsage {
         &self.bell
     }
 
-    /// Sets what all snapshots together may hold, in bytes. It is passed for as long as it takes to make the oldest snapshot give way.
+    /// Sets what all snapshots together may hold, in bytes. It is passed for as long as it takes to make the oldest
+    /// snapshot give way.
     pub fn set_maximum(&self, bytes: u64) {
         // Relaxed: a number on its own; likewise where it is read.
         self.maximum.store(bytes, Ordering::Relaxed);
@@ -288,8 +289,8 @@ impl Tree {
         !self.shared.past.lock().is_empty() || !self.structure.lock().vacant.is_empty()
     }
 
-    /// Lets go of the history that no snapshot needs any more, and of the empty leaves that were there for it. Reads spilled history
-    /// only where some of it is still needed.
+    /// Lets go of the history that no snapshot needs any more, and of the empty leaves that were there for it. Reads
+    /// spilled history only where some of it is still needed.
     pub fn collect_history(&self) -> Result<()> {
         let active = self.shared.context.clock.newest_active_snapshots();
         let mut result = Ok(());

@@ -7,7 +7,8 @@
 //! delta:   keys u32, then per key:  key length u32 | key | versions u32, oldest first:
 //!     status index u32 | sequence u32 | kind u8 (0 put, 1 blob, 2 delete) | length or blob index u32 | bytes
 //! ```
-//! Statuses and blobs (without their bytes) stay in memory, named by index. The file never outlives the process, so the format has no version.
+//! Statuses and blobs (without their bytes) stay in memory, named by index. The file never outlives the process, so the
+//! format has no version.
 
 use super::blob::Blob;
 use super::block::Value;
@@ -21,8 +22,8 @@ use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// So many runs of a delta are read one after the other; one more, and they are written as one. Between two such times a version is
-/// written once, however many runs there are.
+/// So many runs of a delta are read one after the other; one more, and they are written as one. Between two such times
+/// a version is written once, however many runs there are.
 const MOST_RUNS: usize = 8;
 
 /// What a delta holds, or held when it was in memory.
@@ -49,8 +50,8 @@ impl DeltaSize {
     }
 }
 
-/// A delta on disk, in one run or several. An eviction adds a run with what was pushed since the last one, so that who pushes does not have to
-/// read what was evicted before.
+/// A delta on disk, in one run or several. An eviction adds a run with what was pushed since the last one, so that who
+/// pushes does not have to read what was evicted before.
 pub(crate) struct SpilledDelta {
     /// Oldest first.
     runs: Vec<Arc<DeltaRun>>,
@@ -65,7 +66,8 @@ struct DeltaRun {
 }
 
 impl SpilledDelta {
-    /// Writes `newer`, whose versions come after those of `older`. Nobody may push to it meanwhile: the caller holds the leaf's latch.
+    /// Writes `newer`, whose versions come after those of `older`. Nobody may push to it meanwhile: the caller holds
+    /// the leaf's latch.
     pub(crate) fn write(
         older: Option<&SpilledDelta>,
         newer: &Delta,

@@ -75,7 +75,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Forgets the birth of a leaf that has no other changes and whose rows everybody sees. `true`: there is nothing else to do.
+    /// Forgets the birth of a leaf that has no other changes and whose rows everybody sees. `true`: there is nothing
+    /// else to do.
     fn settle_birth(&self, leaf: &Leaf) -> bool {
         if leaf.view().birth.is_none() || leaf.view().has_changes() {
             return false;

@@ -421,7 +421,8 @@ fn a_cursor_that_stays_descends_once_and_misses_nothing() {
     assert!(cursor.pinned > pinned && cursor.pinned < 2000, "{}", cursor.pinned);
 }
 
-/// Whoever commits a key leaves its place to the next, as a row lock does: that one's look-up must find it, whatever happens to the leaves.
+/// Whoever commits a key leaves its place to the next, as a row lock does: that one's look-up must find it, whatever
+/// happens to the leaves.
 #[test]
 fn cursors_that_stay_on_threads_find_what_was_committed_before() {
     let bench = Bench::new(1 << 20);

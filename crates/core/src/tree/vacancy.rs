@@ -1,15 +1,18 @@
 //! Which parts of a tree have nothing for new readers, so that their scans pass them by, and how empty leaves go.
 //!
-//! A leaf whose rows were all deleted stays while a snapshot still sees them, and while a checkpoint writes the tree. A scan that looked into
-//! each would pay for what was deleted long ago (a queue pays at each look at its first row). So a leaf says since when it has been vacant, and
-//! an inner node likewise once all below it are: a scan finds the next leaf with content in one descent, which looks at no more than the
-//! children of one node a level.
+//! A leaf whose rows were all deleted stays while a snapshot still sees them, and while a checkpoint writes the tree. A
+//! scan that looked into each would pay for what was deleted long ago (a queue pays at each look at its first row). So
+//! a leaf says since when it has been vacant, and an inner node likewise once all below it are: a scan finds the next
+//! leaf with content in one descent, which looks at no more than the children of one node a level.
 //!
 //! Invariants:
-//! * A vacant leaf has an empty base and an empty delta; commits after its timestamp find it occupied. All above an occupied leaf are occupied.
-//! * Nodes become vacant under the structure latch (leaves under theirs as well). Whoever wants to push to a vacant leaf first marks it and all
-//!   above it occupied, under the same latches. So a reader that sees a commit also sees the marks that came before it.
-//! * Children move between nodes only while [`Changes`] is odd: a descent that passed something by starts again if it has changed.
+//! * A vacant leaf has an empty base and an empty delta; commits after its timestamp find it occupied. All above an
+//!   occupied leaf are occupied.
+//! * Nodes become vacant under the structure latch (leaves under theirs as well). Whoever wants to push to a vacant
+//!   leaf first marks it and all above it occupied, under the same latches. So a reader that sees a commit also sees
+//!   the marks that came before it.
+//! * Children move between nodes only while [`Changes`] is odd: a descent that passed something by starts again if it
+//!   has changed.
 
 use super::block::Block;
 use super::changes;
@@ -144,8 +147,8 @@ impl LeafView {
 }
 
 impl Tree {
-    /// The next leaf, at or beyond `bound`, in which a reader of `snapshot` may find something, or that there is none: as long as the
-    /// structure is as at `moment` (see [`Changes::now`]). `None`: it is changing.
+    /// The next leaf, at or beyond `bound`, in which a reader of `snapshot` may find something, or that there is none:
+    /// as long as the structure is as at `moment` (see [`Changes::now`]). `None`: it is changing.
     pub(super) fn occupied_leaf(
         &self,
         moment: u64,
@@ -279,7 +282,8 @@ impl Tree {
         !self.shared.spent.lock().leaves.is_empty()
     }
 
-    /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait for the next time.
+    /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait for the
+    /// next time.
     pub fn retire_spent(&self) -> Result<()> {
         let leaves = std::mem::take(&mut self.shared.spent.lock().leaves);
         let mut result = Ok(());
@@ -308,7 +312,8 @@ impl Tree {
         }
     }
 
-    /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree. Splits get their turn in between.
+    /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree. Splits get their
+    /// turn in between.
     pub(super) fn remove_vacant(&self) -> Result<()> {
         let mut left = self.structure.lock().vacant.len();
         let mut result = Ok(());
@@ -334,8 +339,8 @@ impl Tree {
         result
     }
 
-    /// Takes an empty leaf out of the tree, with the inner nodes that have nothing else; its neighbour takes over the range. `false`: it
-    /// has to stay, because a checkpoint writes this tree, or it is the only one.
+    /// Takes an empty leaf out of the tree, with the inner nodes that have nothing else; its neighbour takes over the
+    /// range. `false`: it has to stay, because a checkpoint writes this tree, or it is the only one.
     fn remove_leaf(
         &self,
         structure: &mut Structure,

@@ -119,8 +119,8 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Whether somebody else committed a change of `key` after `snapshot`. `snapshot` must not have given way when the view was got hold of: what it could see
-/// and what replaced it are then still in delta or history.
+/// Whether somebody else committed a change of `key` after `snapshot`. `snapshot` must not have given way when the view
+/// was got hold of: what it could see and what replaced it are then still in delta or history.
 pub(crate) fn changed_since(
     view: &LeafView,
     delta: &Delta,

@@ -45,14 +45,15 @@ struct Pushed {
 }
 
 impl Tree {
-    /// Pushes a version of `key`. The caller holds whatever row lock is due; until `status` is published, only its own transaction
-    /// sees the version. Latches one leaf; may wait before that for memory (back-pressure).
+    /// Pushes a version of `key`. The caller holds whatever row lock is due; until `status` is published, only its own
+    /// transaction sees the version. Latches one leaf; may wait before that for memory (back-pressure).
     #[inline]
     pub fn write(&self, key: &[u8], op: WriteOp<'_>, status: &Arc<TxnStatus>, sequence: u32) -> Result<()> {
         self.write_run(&[Write { key, op, status, sequence }])
     }
 
-    /// Like [`Tree::write`] for many, in this order. Neighbours that go to one leaf cost one descent and one latch: sort them by key.
+    /// Like [`Tree::write`] for many, in this order. Neighbours that go to one leaf cost one descent and one latch:
+    /// sort them by key.
     pub fn write_run(&self, mut writes: &[Write<'_>]) -> Result<()> {
         while !writes.is_empty() {
             writes = &writes[self.write_some(writes)?..];
@@ -60,7 +61,8 @@ impl Tree {
         Ok(())
     }
 
-    /// The first step of [`Tree::write_run`]: pushes the first of `writes`, and those behind it that go to the same leaf; how many they were.
+    /// The first step of [`Tree::write_run`]: pushes the first of `writes`, and those behind it that go to the same
+    /// leaf; how many they were.
     pub fn write_some(&self, writes: &[Write<'_>]) -> Result<usize> {
         let Some(first) = writes.first() else { return Ok(0) };
         self.check_size(first)?;
@@ -130,7 +132,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Pushes the first of `writes`, whose large value is `blob`, and those behind it that go to the same leaf as they are.
+    /// Pushes the first of `writes`, whose large value is `blob`, and those behind it that go to the same leaf as they
+    /// are.
     fn push(&self, node: &Arc<Node>, writes: &[Write<'_>], blob: Option<&Arc<Blob>>) -> Result<Pushed> {
         let none = Pushed { writes: 0, due: false, vacant: false };
         let Node::Leaf(leaf) = &**node else { return Ok(none) };

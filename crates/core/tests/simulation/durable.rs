@@ -20,7 +20,8 @@ pub type Rows = BTreeMap<Vec<u8>, Arc<[u8]>>;
 /// A table as it should be.
 #[derive(Clone)]
 pub struct Table {
-    /// It goes with the rows from name to name; what a new table or TRUNCATE brings has another. Unknown (0) of what was read.
+    /// It goes with the rows from name to name; what a new table or TRUNCATE brings has another. Unknown (0) of what
+    /// was read.
     pub identity: u64,
     pub meta: Vec<u8>,
     pub trees: Vec<Rows>,

@@ -1,6 +1,7 @@
 //! Random histories by number: a seed that failed is printed and reproduces.
 //!
-//! `TEAK_SEEDS=n` runs n seeds, `TEAK_SEED=x` only that one. Without either, the release build runs 500 and the debug build 60.
+//! `TEAK_SEEDS=n` runs n seeds, `TEAK_SEED=x` only that one. Without either, the release build runs 500 and the debug
+//! build 60.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

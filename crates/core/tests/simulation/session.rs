@@ -96,8 +96,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Works until the fault has done its harm or the work is done; `true` if the engine is as good as before, and the transactions
-    /// that are open.
+    /// Works until the fault has done its harm or the work is done; `true` if the engine is as good as before, and the
+    /// transactions that are open.
     pub fn run(mut self) -> (bool, Vec<Open>) {
         let steps = self.random.pick(&[20, 60, 150, 500]);
         for step in 0..steps {
@@ -116,7 +116,8 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        // One that nobody was told of, because the work went on without what failed, is for the next checkpoint to meet.
+        // One that nobody was told of, because the work went on without what failed, is for the next checkpoint to
+        // meet.
         let harmless = self.fault.is_none_or(passes);
         (harmless || (self.errors == 0 && !self.fs.has_struck()), self.open)
     }
@@ -206,7 +207,8 @@ impl<'a> Session<'a> {
         let (name, tree) = self.any_table();
         // Few: many runs are written again, over others or after they were deleted.
         let run = self.random.below(12) as u32;
-        // The longer ones make a transaction larger than the redo buffer, and than the smaller caches; values above a KiB are large ones.
+        // The longer ones make a transaction larger than the redo buffer, and than the smaller caches; values above a
+        // KiB are large ones.
         let longest = self.random.pick(&[20, 200, 900, 6000, 20_000]);
         let deleted = self.random.percent(25);
         // New rows in the order of their keys may go past the log.
@@ -504,7 +506,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A table that a prepared transaction has written to, which no session may own, is neither dropped nor emptied nor gets an index.
+    /// A table that a prepared transaction has written to, which no session may own, is neither dropped nor emptied nor
+    /// gets an index.
     fn change_undecided(&mut self, name: &str) -> Step {
         let refused = match self.random.below(4) {
             0 => self.engine.drop_table(name),

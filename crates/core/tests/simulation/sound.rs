@@ -3,8 +3,8 @@
 use crate::subject;
 use teak_core::Result;
 
-/// Looks at everything. The engine has no background threads, and nobody else uses it. `disturbed`: file operations may have failed, and a file that
-/// could not be removed is left lying (the engine said so).
+/// Looks at everything. The engine has no background threads, and nobody else uses it. `disturbed`: file operations may
+/// have failed, and a file that could not be removed is left lying (the engine said so).
 pub fn assert_sound(engine: &subject::Engine, when: &str, disturbed: bool) -> Result<()> {
     let findings = engine.check_everything(&mut |_| Ok(()))?;
     let left_lying =

@@ -271,7 +271,8 @@ impl Twin {
         )
     }
 
-    /// A key that came and went, so that nobody can see that it was there, leaves no trace in the engine: it may call it unchanged.
+    /// A key that came and went, so that nobody can see that it was there, leaves no trace in the engine: it may call
+    /// it unchanged.
     pub fn changed_since_snapshot(&mut self, world: &World, table: usize, key: &[u8]) -> bool {
         let trees = &world.tables[table];
         let subject = self.subject.changed_since_snapshot(trees.subject.tree(0), key);
@@ -338,7 +339,8 @@ impl Twin {
         assert!(self.subject.has_writes());
     }
 
-    /// Until here others, even those that look at what is pending, do not meet what was appended or gathered; the model knows no such thing.
+    /// Until here others, even those that look at what is pending, do not meet what was appended or gathered; the model
+    /// knows no such thing.
     pub fn finish_writes(&mut self) {
         self.gathers = false;
         self.subject.finish_writes().unwrap();

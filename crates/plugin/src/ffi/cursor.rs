@@ -168,8 +168,8 @@ pub unsafe extern "C" fn teak_fetch_row(
     if std::ptr::eq(index, row) {
         return run(None, || Err(Stop::Misuse("the row and its entry have the same cursor")));
     }
-    // SAFETY: the handles are open and, as just checked, different; the key is readable until the index cursor moves, which `fetch`
-    // minds; the results are writable or NULL.
+    // SAFETY: the handles are open and, as just checked, different; the key is readable until the index cursor moves,
+    // which `fetch` minds; the results are writable or NULL.
     unsafe {
         with_cursor(session, row, out, |session, row| {
             let index = &mut index.as_mut().ok_or(Stop::Misuse("no index cursor"))?.cursor;

@@ -1,6 +1,8 @@
-//! No panic leaves this library: each is logged with its backtrace, turns the engine read-only, and becomes `TEAK_INTERNAL`.
+//! No panic leaves this library: each is logged with its backtrace, turns the engine read-only, and becomes
+//! `TEAK_INTERNAL`.
 //!
-//! The panic hook is that of the Rust runtime linked into `ha_teak.so`, whose symbols are hidden: it sees Teak's panics only, whichever thread they are in.
+//! The panic hook is that of the Rust runtime linked into `ha_teak.so`, whose symbols are hidden: it sees Teak's panics
+//! only, whichever thread they are in.
 
 use std::any::Any;
 use std::backtrace::Backtrace;

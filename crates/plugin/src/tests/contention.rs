@@ -1,5 +1,5 @@
-//! Threads that contend for a few rows. Whatever interleaving happens: sums hold, indexes agree with rows, and a serializable scan
-//! finds the same again.
+//! Threads that contend for a few rows. Whatever interleaving happens: sums hold, indexes agree with rows, and a
+//! serializable scan finds the same again.
 
 use std::thread;
 use std::time::Instant;

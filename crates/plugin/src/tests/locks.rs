@@ -421,7 +421,8 @@ fn a_deadlock_has_a_victim() {
     });
 }
 
-/// Gathered rows are nowhere to be met: whoever locked their range meanwhile has seen none of them, and must not see them later.
+/// Gathered rows are nowhere to be met: whoever locked their range meanwhile has seen none of them, and must not see
+/// them later.
 #[test]
 fn a_load_waits_at_its_end_for_ranges_that_were_locked_before_its_rows_could_be_met() {
     let bench = Bench::new();

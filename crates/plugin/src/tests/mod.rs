@@ -124,7 +124,8 @@ unsafe extern "C" fn report_wait(waiter: *mut c_void, holder: *mut c_void) -> c_
 type ReportsMade = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// What the server does on the next call of `reports_made` on this thread; a call that is not expected does nothing.
+    /// What the server does on the next call of `reports_made` on this thread; a call that is not expected does
+    /// nothing.
     static REPORTS_MADE: RefCell<Option<ReportsMade>> = const { RefCell::new(None) };
 }
 

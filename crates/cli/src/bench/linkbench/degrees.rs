@@ -1,5 +1,5 @@
-//! How many links a node has: the distribution that was observed in Facebook's graph and published with LinkBench, here with
-//! fewer points and straight lines between them.
+//! How many links a node has: the distribution that was observed in Facebook's graph and published with LinkBench, here
+//! with fewer points and straight lines between them.
 
 /// Number of links, and the percentage of nodes that have at most so many.
 #[rustfmt::skip]
@@ -21,8 +21,8 @@ const OBSERVED: &[(u64, f64)] = &[
 
 /// The number of links of the node with rank `rank` of `nodes`, where rank 0 has the most.
 ///
-/// Of the share of the distribution that a rank stands for, the middle counts, so that small graphs have the same mean as large
-/// ones (LinkBench takes the upper end, by which the first node always has 311,772 links).
+/// Of the share of the distribution that a rank stands for, the middle counts, so that small graphs have the same mean
+/// as large ones (LinkBench takes the upper end, by which the first node always has 311,772 links).
 pub fn links_of_rank(rank: u64, nodes: u64) -> u64 {
     let percent = 100.0 * (1.0 - (rank as f64 + 0.5) / nodes as f64);
     let at = OBSERVED.partition_point(|(_, share)| *share < percent).min(OBSERVED.len() - 1);
@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn the_mean_is_the_published_one() {
-        // "Loaded 47423071 links (4.74 links per node)", says LinkBench's documentation of a graph with 10 million nodes.
+        // "Loaded 47423071 links (4.74 links per node)", says LinkBench's documentation of a graph with 10 million
+        // nodes.
         let nodes = 1_000_000;
         let mean = (0..nodes).map(|rank| links_of_rank(rank, nodes)).sum::<u64>() as f64 / nodes as f64;
         assert!((mean / 4.74 - 1.0).abs() < 0.03, "{mean}");

@@ -1,5 +1,5 @@
-//! Which nodes and links there are, and which of them operations pick. Nothing is stored: a node's number of links follows from
-//! its id, and the ids of its links are the ids that follow its own.
+//! Which nodes and links there are, and which of them operations pick. Nothing is stored: a node's number of links
+//! follows from its id, and the ids of its links are the ids that follow its own.
 
 use super::degrees::links_of_rank;
 use super::shuffle::Shuffle;
@@ -68,7 +68,8 @@ impl Graph {
         all / TYPES + u64::from(kind < all % TYPES)
     }
 
-    /// The node whose links are read: 0.5 % of the reads prefer nodes with many links, to keep lists as short as observed.
+    /// The node whose links are read: 0.5 % of the reads prefer nodes with many links, to keep lists as short as
+    /// observed.
     pub fn link_read(&self, random: &mut Random) -> u64 {
         self.link_access(&self.link_reads, 0.995, random)
     }

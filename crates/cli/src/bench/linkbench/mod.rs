@@ -1,5 +1,6 @@
-//! LinkBench, a benchmark of social graphs that Facebook published (Armstrong and others, SIGMOD 2013): nodes, links between them and
-//! counts of links, ten operations in the mix observed in production, and power laws for what is popular.
+//! LinkBench, a benchmark of social graphs that Facebook published (Armstrong and others, SIGMOD 2013): nodes, links
+//! between them and counts of links, ten operations in the mix observed in production, and power laws for what is
+//! popular.
 //!
 //! ```text
 //! graph (degrees, shuffle, zipf) ─┬─> loader ──────────────> session / schema ──> server
@@ -7,9 +8,9 @@
 //!                                        schedule ┘      recorder ┴─> run ──> result
 //! ```
 //!
-//! The schema, the statements, the mix, the distributions and their parameters are those of the default workload for MySQL. What is
-//! different: random numbers, so that a run is not the same request for request; the times of loaded links, which are fixed; and the
-//! node with the most links, see [`degrees`].
+//! The schema, the statements, the mix, the distributions and their parameters are those of the default workload for
+//! MySQL. What is different: random numbers, so that a run is not the same request for request; the times of loaded
+//! links, which are fixed; and the node with the most links, see [`degrees`].
 
 mod degrees;
 mod graph;
@@ -69,7 +70,8 @@ pub struct Options {
     /// Hold a snapshot open: a transaction that begins, reads a little, and ends after the phase
     #[arg(long, value_enum, default_value = "none")]
     snapshot: SnapshotWhen,
-    /// Requests per second, of all requesters together; latencies then count from when a request was due [default: no limit]
+    /// Requests per second, of all requesters together; latencies then count from when a request was due [default: no
+    /// limit]
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
     /// Isolation level of the requesters [default: the server's]

@@ -1,5 +1,6 @@
-//! The contents of nodes and links: bytes that compress about as well as Facebook's do. They are made of pieces of up to 128 bytes,
-//! and each piece is either new or a part of a short text, the motif, that all contents of one generator share.
+//! The contents of nodes and links: bytes that compress about as well as Facebook's do. They are made of pieces of up
+//! to 128 bytes, and each piece is either new or a part of a short text, the motif, that all contents of one generator
+//! share.
 
 use crate::bench::random::Random;
 

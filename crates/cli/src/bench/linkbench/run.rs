@@ -1,5 +1,5 @@
-//! The request phase: starts the requesters, opens the snapshot for the middle phase, shows progress, and puts together what the
-//! requesters measured.
+//! The request phase: starts the requesters, opens the snapshot for the middle phase, shows progress, and puts together
+//! what the requesters measured.
 
 use super::graph::Graph;
 use super::operation::Operation;
@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 const PHASES: usize = 3;
 /// The one with the snapshot, if there is one.
 const MIDDLE: usize = 1;
-/// The number of the second that is shown is this much behind: requesters send a second's figures when an operation ends in a later one.
+/// The number of the second that is shown is this much behind: requesters send a second's figures when an operation
+/// ends in a later one.
 const SHOWN_BEHIND: i64 = 2;
 
 /// How to run.

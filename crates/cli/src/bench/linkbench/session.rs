@@ -1,5 +1,5 @@
-//! The operations as SQL, with the statements and transactions that LinkBench's own MySQL store has: single statements with
-//! autocommit on one connection, transactions of several statements on another, in the text protocol.
+//! The operations as SQL, with the statements and transactions that LinkBench's own MySQL store has: single statements
+//! with autocommit on one connection, transactions of several statements on another, in the text protocol.
 
 use super::graph::NODE_TYPE;
 use super::workload::{LinkKey, List, Request, LIST_LIMIT};

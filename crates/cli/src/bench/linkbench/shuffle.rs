@@ -1,8 +1,8 @@
-//! A permutation of the ids and its inverse: ranks that follow each other must not be ids that follow each other, or the
-//! most popular nodes would lie in the same few pages.
+//! A permutation of the ids and its inverse: ranks that follow each other must not be ids that follow each other, or
+//! the most popular nodes would lie in the same few pages.
 //!
-//! As LinkBench has it: the ids are dealt out to 1024 groups (id modulo 1024), and each group is rotated by a random number of
-//! places. Two distributions that use the same permutation are correlated, with different ones they are not.
+//! As LinkBench has it: the ids are dealt out to 1024 groups (id modulo 1024), and each group is rotated by a random
+//! number of places. Two distributions that use the same permutation are correlated, with different ones they are not.
 
 use crate::bench::random::Random;
 

@@ -1,4 +1,5 @@
-//! The long-running snapshot: a session that begins a transaction, reads a little, as a logical backup does first, and then stays open.
+//! The long-running snapshot: a session that begins a transaction, reads a little, as a logical backup does first, and
+//! then stays open.
 
 use crate::bench::Error;
 use crate::client::{Connection, Rows, Settings};

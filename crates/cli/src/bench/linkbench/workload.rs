@@ -1,5 +1,6 @@
-//! The requests of one requester, in their order: which operation, on what, with which contents. They follow from the seed and
-//! the requester's number, except that lists which were longer than what is read of them come back as requests for the rest.
+//! The requests of one requester, in their order: which operation, on what, with which contents. They follow from the
+//! seed and the requester's number, except that lists which were longer than what is read of them come back as requests
+//! for the rest.
 
 use super::graph::{Graph, EXISTS_FOR_ADD, EXISTS_FOR_CHANGE, FIRST_TYPE, TYPES};
 use super::operation::Operation;
@@ -58,7 +59,8 @@ pub struct Requests {
 impl Requests {
     /// The requests of requester number `requester`.
     pub fn new(graph: Arc<Graph>, seed: u64, requester: u64) -> Requests {
-        // Streams of random numbers: the loader has those below 2^32. Added and updated contents have motifs of their own.
+        // Streams of random numbers: the loader has those below 2^32. Added and updated contents have motifs of their
+        // own.
         let stream = (requester + 1) << 32;
         Requests {
             graph,
@@ -103,7 +105,8 @@ impl Requests {
         (operation, request)
     }
 
-    /// Tells that `list` was read: `rows` links, the last of `last_time` milliseconds. Where there may be more, it is remembered.
+    /// Tells that `list` was read: `rows` links, the last of `last_time` milliseconds. Where there may be more, it is
+    /// remembered.
     pub fn was_read(&mut self, list: &List, rows: usize, last_time: u64) {
         let known =
             self.too_long.iter().position(|one| (one.id1, one.link_type) == (list.id1, list.link_type));

@@ -1,7 +1,8 @@
-//! The power law by which LinkBench picks ids: the id of rank r (from 0) with a probability proportional to 1 / (r + 1)^shape.
+//! The power law by which LinkBench picks ids: the id of rank r (from 0) with a probability proportional to 1 / (r +
+//! 1)^shape.
 //!
-//! Drawn by the method of Gray and others, "Quickly Generating Billion-Record Synthetic Databases" (1994): the two first ranks
-//! exactly, the others by an inverse of the approximate distribution, which takes constant time.
+//! Drawn by the method of Gray and others, "Quickly Generating Billion-Record Synthetic Databases" (1994): the two
+//! first ranks exactly, the others by an inverse of the approximate distribution, which takes constant time.
 
 use crate::bench::random::Random;
 

@@ -1,4 +1,5 @@
-//! What the loader tells the check: which rows it meets, and which statements make it doubtful what a table should hold.
+//! What the loader tells the check: which rows it meets, and which statements make it doubtful what a table should
+//! hold.
 
 use super::super::error::LoadError;
 use super::super::rows::{self, Rows, Watched};

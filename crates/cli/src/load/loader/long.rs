@@ -1,4 +1,5 @@
-//! Statements that are longer than the server takes: INSERTs are cut between rows, and their parts are in one transaction.
+//! Statements that are longer than the server takes: INSERTs are cut between rows, and their parts are in one
+//! transaction.
 
 use super::super::cut::{cut, Part, Uncut};
 use super::super::error::{LoadError, Place};

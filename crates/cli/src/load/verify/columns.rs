@@ -1,7 +1,8 @@
-//! The columns of a table as the server describes them: a scratch table with the same columns, and a number for a row's values.
+//! The columns of a table as the server describes them: a scratch table with the same columns, and a number for a row's
+//! values.
 //!
-//! The scratch table converts what the dump says to what the table holds, by the server's own rules. The number of a row is
-//! made of the bytes of its values, so that two rows have the same one only if no value differs in any bit:
+//! The scratch table converts what the dump says to what the table holds, by the server's own rules. The number of a
+//! row is made of the bytes of its values, so that two rows have the same one only if no value differs in any bit:
 //!
 //! ```text
 //! MD5( value|value|...  |length|length|...      |is NULL|is NULL|... )     the first 64 bits
@@ -78,7 +79,8 @@ fn defined(default: Vec<u8>, extra: &str) -> Vec<u8> {
 }
 
 impl Column {
-    /// Whether the dump decides its value. Columns that are computed when they are read are not in the dump, nor are the times of versions.
+    /// Whether the dump decides its value. Columns that are computed when they are read are not in the dump, nor are
+    /// the times of versions.
     fn is_compared(&self) -> bool {
         !(self.extra.contains("VIRTUAL") || self.is_time_of_version())
     }

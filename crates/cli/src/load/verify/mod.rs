@@ -1,15 +1,16 @@
 //! `--check`: whether the tables hold what the dump says, value by value.
 //!
-//! Every row of the dump is inserted a second time, into a temporary table of the same columns (`scratch`), where the server
-//! converts it as it did for the table itself. Of each such portion the rows are counted and their numbers added up (`columns`);
-//! in the end the table's must be the same. A sum does not depend on the order of rows or on which connection had them.
+//! Every row of the dump is inserted a second time, into a temporary table of the same columns (`scratch`), where the
+//! server converts it as it did for the table itself. Of each such portion the rows are counted and their numbers added
+//! up (`columns`); in the end the table's must be the same. A sum does not depend on the order of rows or on which
+//! connection had them.
 //!
 //! ```text
 //! what was there before  +  sum of the dump's portions  =  what is there in the end
 //! ```
 //!
-//! Statements whose effect is not that of their rows alone leave a *doubt* about a table: then equal sums still prove it equal, and
-//! different ones prove nothing and are told as such.
+//! Statements whose effect is not that of their rows alone leave a *doubt* about a table: then equal sums still prove
+//! it equal, and different ones prove nothing and are told as such.
 
 mod columns;
 mod scratch;

@@ -1,7 +1,7 @@
 //! A connection on which rows of the dump are inserted once more, into temporary tables, to learn what they should be.
 //!
-//! A temporary table hides the table of the same name, so the dump's statements go to it as they stand, in the same session. It
-//! holds the rows of one task at a time.
+//! A temporary table hides the table of the same name, so the dump's statements go to it as they stand, in the same
+//! session. It holds the rows of one task at a time.
 
 use super::super::error::LoadError;
 use super::super::session::Session;

@@ -96,7 +96,8 @@ pub(super) struct Applier<'a> {
 }
 
 impl<'a> Applier<'a> {
-    /// Operations without a status of their own get `committed`. Each worker may hold back `held_bytes`, which `cache` accounts for.
+    /// Operations without a status of their own get `committed`. Each worker may hold back `held_bytes`, which `cache`
+    /// accounts for.
     pub fn new(
         targets: &'a Targets<'a>,
         committed: Arc<TxnStatus>,
@@ -173,7 +174,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A prepared transaction still has its locks at the end of the log: on its keys nothing follows, what others did comes before.
+    /// A prepared transaction still has its locks at the end of the log: on its keys nothing follows, what others did
+    /// comes before.
     fn take_undecided(&mut self, batch: &Batch) {
         for (operation, status) in batch.operations() {
             if status.is_none() {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map keyed by a tree or transaction. Their numbers are given out in order by the engine itself, so nobody can choose them to
-/// collide, and one multiplication spreads them (Fibonacci hashing, Knuth).
+/// A map keyed by a tree or transaction. Their numbers are given out in order by the engine itself, so nobody can
+/// choose them to collide, and one multiplication spreads them (Fibonacci hashing, Knuth).
 pub type IdMap<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
 
 /// See [`IdMap`].

@@ -7,9 +7,10 @@
 //!  worker 1  <── 0 │ 1 1 │ 2 2 ...
 //! ```
 //!
-//! What falls to one worker thus arrives in the order of the log, however fast the readers are. Bytes under way are bounded: a reader waits while
-//! there are too many. For the oldest stretch that is still being read those count that lie before it or in it, as the workers get to all of these
-//! without it; for later stretches all count. So it ends, and there is never more than twice the bound.
+//! What falls to one worker thus arrives in the order of the log, however fast the readers are. Bytes under way are
+//! bounded: a reader waits while there are too many. For the oldest stretch that is still being read those count that
+//! lie before it or in it, as the workers get to all of these without it; for later stretches all count. So it ends,
+//! and there is never more than twice the bound.
 
 use super::apply::Batch;
 use crate::cache::Cache;
@@ -72,7 +73,8 @@ struct Arrivals {
 }
 
 impl Lanes {
-    /// For so many stretches and workers. `cache` accounts for what is under way: up to `most_bytes`, or one batch, and the same again.
+    /// For so many stretches and workers. `cache` accounts for what is under way: up to `most_bytes`, or one batch, and
+    /// the same again.
     pub fn new(stretches: usize, workers: usize, most_bytes: usize, cache: Arc<Cache>) -> Lanes {
         Lanes {
             stretches,
@@ -85,7 +87,8 @@ impl Lanes {
         }
     }
 
-    /// The next stretch to read, which is to be followed by [`Lanes::end`]; `None`: there is no more, or all is given up.
+    /// The next stretch to read, which is to be followed by [`Lanes::end`]; `None`: there is no more, or all is given
+    /// up.
     pub fn begin(&self) -> Option<usize> {
         let mut flow = self.flow.lock();
         let stretch = flow.next;

@@ -1,9 +1,10 @@
 //! What the log has made of each key, until it is applied.
 //!
-//! A log of an hour holds the same hot keys again and again, and index entries that came and went. A worker therefore keeps the last
-//! operation on each key, in memory it is given, and writes to the tree once per key, in key order.
+//! A log of an hour holds the same hot keys again and again, and index entries that came and went. A worker therefore
+//! keeps the last operation on each key, in memory it is given, and writes to the tree once per key, in key order.
 //!
-//! An entry that the log both inserts and deletes is forgotten altogether, if the insert is *fresh*: the image cannot contain it.
+//! An entry that the log both inserts and deletes is forgotten altogether, if the insert is *fresh*: the image cannot
+//! contain it.
 
 use crate::log::OpKind;
 use crate::tree::block::wide_head;
@@ -63,8 +64,8 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    /// Brings what [`Latest::add`] looks at for these hashes into the processor's caches. The look-ups do not depend on each other, so that their
-    /// cache misses, which are most of what an operation costs, overlap.
+    /// Brings what [`Latest::add`] looks at for these hashes into the processor's caches. The look-ups do not depend on
+    /// each other, so that their cache misses, which are most of what an operation costs, overlap.
     pub fn fetch(&self, hashes: impl Iterator<Item = u64>) {
         let mut touched = 0;
         for hash in hashes {

@@ -1,14 +1,15 @@
 //! Replaying the log after a start.
 //!
-//! Two passes, each on all processors. [`Survey`] learns what became of each transaction and collects what is small: catalog rows and
-//! counters; threads take segments of the log and put what they find together in log order. [`replay`] then applies the operations of committed
-//! transactions, for each key in the order in which its row lock was held, which is log order. Threads take stretches of the log and
-//! spread what they read over workers by a hash of tree and key, in batches that each worker takes in log order (`lanes`). A worker holds back what it
-//! gets, in memory that the cache accounts for, keeps the last operation on each key, and writes that to the trees in key order: a row that the log
-//! changes a hundred times is written once.
+//! Two passes, each on all processors. [`Survey`] learns what became of each transaction and collects what is small:
+//! catalog rows and counters; threads take segments of the log and put what they find together in log order. [`replay`]
+//! then applies the operations of committed transactions, for each key in the order in which its row lock was held,
+//! which is log order. Threads take stretches of the log and spread what they read over workers by a hash of tree and
+//! key, in batches that each worker takes in log order (`lanes`). A worker holds back what it gets, in memory that the
+//! cache accounts for, keeps the last operation on each key, and writes that to the trees in key order: a row that the
+//! log changes a hundred times is written once.
 //!
-//! All replayed operations carry one status that is published beforehand: nobody reads yet. Operations of prepared transactions carry their
-//! own, undecided one.
+//! All replayed operations carry one status that is published beforehand: nobody reads yet. Operations of prepared
+//! transactions carry their own, undecided one.
 
 mod apply;
 mod ids;

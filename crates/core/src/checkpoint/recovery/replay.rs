@@ -51,7 +51,8 @@ struct Replay<'a> {
     operations: AtomicU64,
 }
 
-/// Runs the second pass over `stretches` of the log, which follow each other and have been read by the first; `read` reads one.
+/// Runs the second pass over `stretches` of the log, which follow each other and have been read by the first; `read`
+/// reads one.
 pub fn replay(
     survey: &Survey,
     plan: &Plan,
@@ -259,15 +260,16 @@ impl Reader<'_> {
     fn committed(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn, commit: Lsn) -> Result<()> {
         let replay = self.replay;
         let voids = replay.survey.voids(txn, lsn);
-        // Whether the image has it for certain; whether it can have anything of it: the record was there before its operations were
-        // visible to anybody, so an image that has them is younger.
+        // Whether the image has it for certain; whether it can have anything of it: the record was there before its
+        // operations were visible to anybody, so an image that has them is younger.
         let contained = |image: &Counted| (image.contains(commit), lsn >= image.end);
         let common = contained(&replay.plan.counted.common);
         for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
             let at = self.target(op.tree)?;
             let Met { target, rows } = &mut self.met[at];
             let (counted, fresh) = target.apart.as_ref().map_or(common, contained);
-            // All or nothing: the image has what came last on each key, so to apply some of what it has would take others back.
+            // All or nothing: the image has what came last on each key, so to apply some of what it has would take
+            // others back.
             if target.tree.is_none() || counted {
                 continue;
             }
@@ -299,8 +301,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Calls `take` with the writes that `op` stands for: itself, or each row of its block, or itself with the value that is in the table's
-    /// file.
+    /// Calls `take` with the writes that `op` stands for: itself, or each row of its block, or itself with the value
+    /// that is in the table's file.
     fn each_write(
         &mut self,
         target: usize,
@@ -341,8 +343,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What an operation names in the table's file, where it stays allocated until a checkpoint has it. `None`: it cannot be read, and the
-    /// tree is damaged.
+    /// What an operation names in the table's file, where it stays allocated until a checkpoint has it. `None`: it
+    /// cannot be read, and the tree is damaged.
     fn stored(&mut self, target: usize, status: &Arc<TxnStatus>, op: &Op<'_>) -> Result<Option<Vec<u8>>> {
         let Some(tree) = self.met[target].target.tree.clone() else { return Ok(None) };
         let read = || -> Result<Vec<u8>> {

@@ -88,7 +88,8 @@ fn a_file_system_without_holes_is_served_in_silence() {
     check(&engine, table.tree(0), 1);
 }
 
-/// Each operation of a rewrite and its checkpoint fails once, with the power or without: the punched holes never have anything that is asked for.
+/// Each operation of a rewrite and its checkpoint fails once, with the power or without: the punched holes never have
+/// anything that is asked for.
 #[test]
 fn no_failure_between_two_checkpoints_lets_a_hole_take_rows_with_it() {
     for (fault, step) in [(Fault::PowerCut, 1), (Fault::Eio, 3), (Fault::Enospc, 3)] {

@@ -1,4 +1,5 @@
-//! Large values that the log names and does not have, and what a restart makes of the log when the image has part of it.
+//! Large values that the log names and does not have, and what a restart makes of the log when the image has part of
+//! it.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Everything at once, with threads, on real files and with little memory. What must hold at every moment: both trees of the
-//! table have the same keys in every snapshot.
+//! Everything at once, with threads, on real files and with little memory. What must hold at every moment: both trees
+//! of the table have the same keys in every snapshot.
 
 use super::*;
 use crate::file::RealFileSystem;
@@ -152,8 +152,8 @@ fn all_kinds_of_work_at_once_keep_every_snapshot_whole() {
         if round == 0 {
             engine.create_table("t", &specs(2), b"", None).unwrap();
         }
-        // The record of the last `commit_ordered` may not have left the queue when the engine was dropped: then the transaction
-        // is prepared, and its coordinator knows that it committed.
+        // The record of the last `commit_ordered` may not have left the queue when the engine was dropped: then the
+        // transaction is prepared, and its coordinator knows that it committed.
         for xid in engine.prepared() {
             engine.commit_prepared(&xid).unwrap();
         }

@@ -49,8 +49,8 @@ impl Work {
         Ok(())
     }
 
-    /// Publishes a prepared transaction. The record is queued before: a checkpoint that contains the transaction makes the log durable
-    /// up to its record.
+    /// Publishes a prepared transaction. The record is queued before: a checkpoint that contains the transaction makes
+    /// the log durable up to its record.
     pub(in crate::engine) fn publish_prepared(&mut self, shared: &Shared) {
         if self.phase != Phase::Prepared {
             return;
@@ -69,9 +69,10 @@ impl Work {
         }
     }
 
-    /// Rolls back what is not published. Without its commit record the log makes nothing of it, so nothing is waited for; but a prepared
-    /// transaction comes back until the log says otherwise: its decision is as durable as `flush` says when this returns. If it could not be logged
-    /// the transaction comes back with the error, undecided as before: its locks must outlive its records in the log.
+    /// Rolls back what is not published. Without its commit record the log makes nothing of it, so nothing is waited
+    /// for; but a prepared transaction comes back until the log says otherwise: its decision is as durable as `flush`
+    /// says when this returns. If it could not be logged the transaction comes back with the error, undecided as
+    /// before: its locks must outlive its records in the log.
     pub(in crate::engine) fn rollback(
         mut self: Box<Self>,
         shared: &Shared,
@@ -95,8 +96,8 @@ impl Work {
 
     /// The decision on a prepared transaction.
     fn log_rollback(&mut self, shared: &Shared, flush: CommitFlush) -> Result<()> {
-        // Blocks that the log names are free when it is rolled back. What is written there next must not be met by a restart that has the
-        // transaction prepared still.
+        // Blocks that the log names are free when it is rolled back. What is written there next must not be met by a
+        // restart that has the transaction prepared still.
         let flush = if self.direct.trees().is_empty() { flush } else { CommitFlush::Sync };
         shared.log.harden(LogRecord::Rollback { txn: self.id }.encode(), flush)?;
         self.spilled = None;

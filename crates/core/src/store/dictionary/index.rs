@@ -1,7 +1,8 @@
 //! Finds words by their bytes: a hash table without collisions.
 //!
-//! A part of a word's hash chooses its bucket, the bucket's *step* together with the rest of the hash the one slot where the word can be. The steps are
-//! chosen, bucket by bucket, so that no two words share a slot. So a search takes three reads and one comparison, whatever it finds.
+//! A part of a word's hash chooses its bucket, the bucket's *step* together with the rest of the hash the one slot
+//! where the word can be. The steps are chosen, bucket by bucket, so that no two words share a slot. So a search takes
+//! three reads and one comparison, whatever it finds.
 //!
 //! Source of the idea: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", 2009.
 
@@ -21,8 +22,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Of the words of `keys`, whose items are numbered from `first` on. A word that is there twice has its first item. One for which there is no slot is
-    /// left out, which only words made for it bring about.
+    /// Of the words of `keys`, whose items are numbered from `first` on. A word that is there twice has its first item.
+    /// One for which there is no slot is left out, which only words made for it bring about.
     pub(super) fn new(keys: &[Key], first: u16) -> Index {
         let slots = (keys.len() * 5 / 4).next_power_of_two();
         let bits = (keys.len() / BUCKET_WORDS).max(2).next_power_of_two().trailing_zeros();

@@ -1,11 +1,12 @@
 //! Dictionaries: the frequent words of a tree, each written as one or two bytes before a block is compressed.
 //!
-//! zstd and LZ4 look back within one block, where most words of a text occur once. A dictionary knows the words of the whole tree, so that a
-//! block of text shrinks by half before it is compressed, which then takes half the time too.
+//! zstd and LZ4 look back within one block, where most words of a text occur once. A dictionary knows the words of the
+//! whole tree, so that a block of text shrinks by half before it is compressed, which then takes half the time too.
 //!
-//! A *word* is at most 15 bytes: letters, apostrophes and bytes beyond ASCII, with the space before them if there is one. What the blocks of
-//! the tree hardly use serves as codes: a byte that stands for a word by itself, or a leading byte that does so with the byte
-//! after it. A byte that is a code is itself written behind the escape byte. So any bytes can be encoded, into twice as many at worst.
+//! A *word* is at most 15 bytes: letters, apostrophes and bytes beyond ASCII, with the space before them if there is
+//! one. What the blocks of the tree hardly use serves as codes: a byte that stands for a word by itself, or a leading
+//! byte that does so with the byte after it. A byte that is a code is itself written behind the escape byte. So any
+//! bytes can be encoded, into twice as many at worst.
 //!
 //! ```text
 //! 0  magic     "TkWd"
@@ -165,8 +166,8 @@ impl Dictionary {
 
     /// Takes note in `seen` of the words of `raw` between `edges`; returns how many the dictionary has.
     ///
-    /// Step by step for all words, not word by word: each step is so short that the reads of many words, some of them from outside the
-    /// nearest cache, overlap. Nothing branches on what is found.
+    /// Step by step for all words, not word by word: each step is so short that the reads of many words, some of them
+    /// from outside the nearest cache, overlap. Nothing branches on what is found.
     #[inline(never)]
     fn look_up(&self, raw: &[u8], edges: &[[usize; 2]], seen: &mut Seen) -> usize {
         for (((edges, span), key), hash) in
@@ -188,7 +189,8 @@ impl Dictionary {
         found
     }
 
-    /// Encodes bytes that are no words of the dictionary, behind the first `end` of `out`; returns how many are there then.
+    /// Encodes bytes that are no words of the dictionary, behind the first `end` of `out`; returns how many are there
+    /// then.
     #[inline]
     fn encode_bytes(&self, raw: &[u8], out: &mut [u8], mut end: usize) -> usize {
         for &byte in raw {
@@ -219,8 +221,8 @@ impl Dictionary {
         Ok(raw)
     }
 
-    /// Decodes as if a code began at `byte`, and takes that back if it is the second byte of one: cheaper than to skip it, since nothing branches and
-    /// the next byte does not wait for this one. False if `raw` ends.
+    /// Decodes as if a code began at `byte`, and takes that back if it is the second byte of one: cheaper than to skip
+    /// it, since nothing branches and the next byte does not wait for this one. False if `raw` ends.
     #[inline]
     fn decode_byte(&self, byte: u8, next: u8, raw: &mut [u8], to: &mut Decoded) -> bool {
         let start = self.starts[usize::from(byte)];

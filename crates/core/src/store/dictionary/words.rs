@@ -1,7 +1,8 @@
 //! Words in bytes: where they are.
 //!
-//! The bytes are classified 64 at a time into the bits of a number; where neighbouring bits differ, a word begins or ends. Nothing of this depends on
-//! what has been found before, and hardly anything branches on the text, whose turns no processor foresees.
+//! The bytes are classified 64 at a time into the bits of a number; where neighbouring bits differ, a word begins or
+//! ends. Nothing of this depends on what has been found before, and hardly anything branches on the text, whose turns
+//! no processor foresees.
 
 use crate::arrays::whole_arrays;
 
@@ -172,7 +173,8 @@ impl<'a> Words<'a> {
     /// The most words of a batch.
     pub(super) const MOST: usize = BATCH_BYTES / 2 + 1;
 
-    /// Where the words of the next batch begin, not counting spaces, and end; at most [`Words::MOST`]. None behind the last one.
+    /// Where the words of the next batch begin, not counting spaces, and end; at most [`Words::MOST`]. None behind the
+    /// last one.
     #[inline]
     pub(super) fn next_batch(&mut self) -> Option<&[[usize; 2]]> {
         if self.at > self.bytes.len() {

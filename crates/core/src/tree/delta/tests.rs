@@ -148,7 +148,8 @@ fn check_everything(delta: &Delta) -> usize {
             Some(entry.key()),
             "what a scan met, a search finds"
         );
-        // Keys only come: what has nothing before it now had nothing before it earlier. (The other way round the writer may be in between.)
+        // Keys only come: what has nothing before it now had nothing before it earlier. (The other way round the writer
+        // may be in between.)
         let first = delta.first().map(|e| e.key());
         match delta.last_before(entry.key()) {
             None => assert_eq!(first, Some(entry.key()), "the first has no predecessor, all others have"),

@@ -7,7 +7,8 @@ use crate::tree::block::Value;
 use crate::tree::builder::BlockBuilder;
 use std::sync::atomic::AtomicBool;
 
-/// Does what another thread could do at that moment whenever the cache asks for memory, which is between a checkpoint's leaves.
+/// Does what another thread could do at that moment whenever the cache asks for memory, which is between a checkpoint's
+/// leaves.
 struct Meanwhile<F>(F);
 
 impl<F: Fn() + Send + Sync> Evictable for Meanwhile<F> {

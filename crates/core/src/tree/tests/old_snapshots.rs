@@ -120,8 +120,8 @@ fn read(bench: &Bench, snapshot: &SnapshotGuard, forward: bool) -> Result<Model>
     Ok(rows)
 }
 
-/// Snapshots of all ages, some of which give way at any time: those that did not read exactly, those that did fail, and the sums of what is
-/// held are those of the leaves.
+/// Snapshots of all ages, some of which give way at any time: those that did not read exactly, those that did fail, and
+/// the sums of what is held are those of the leaves.
 #[test]
 fn snapshots_read_exactly_or_fail_when_others_give_way() {
     for seed in 0..4 {
@@ -229,8 +229,8 @@ fn a_scan_whose_snapshot_gives_way_meanwhile_returns_no_wrong_row() {
     assert!(exact > 0 && failed > 0, "{exact} exact, {failed} failed");
 }
 
-/// Rows wander over the keys, so that leaves empty, stay for an old snapshot, fill again, split and go, while scans in both directions count
-/// the rows: each commit moves some, none adds or removes any.
+/// Rows wander over the keys, so that leaves empty, stay for an old snapshot, fill again, split and go, while scans in
+/// both directions count the rows: each commit moves some, none adds or removes any.
 #[test]
 fn scans_miss_no_row_while_leaves_become_vacant_and_occupied_again() {
     const ROWS: u64 = 300;
