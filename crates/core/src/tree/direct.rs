@@ -72,13 +72,13 @@ impl Tree {
         let view = leaf.view().clone();
         let fits = view.holds(&first_key) && view.holds(&last_key);
         let Some(room) = fits.then(|| room_behind(&view)).flatten() else { return Ok(None) };
-        let born = |low: Arc<[u8]>| LeafView {
+        let born = |low: Arc<[u8]>, horizon| LeafView {
             low,
             high: view.high.clone(),
             base: Base::Loaded(block.clone()),
             delta: Changes::Live(Arc::new(Delta::new())),
             history: Archive::Empty,
-            horizon: 0,
+            horizon,
             birth: birth.clone(),
             dead: false,
         };
@@ -87,7 +87,7 @@ impl Tree {
                 self.occupy_all(leaf, &view.low)?;
                 state.clean = None;
                 state.early = None;
-                leaf.publish(&mut state, born(view.low.clone()));
+                leaf.publish(&mut state, born(view.low.clone(), view.horizon));
                 self.shared.list_dirty(&mut state, &node);
                 leaf.register(&mut state, &node);
                 if structure.checkpointing {
@@ -98,7 +98,7 @@ impl Tree {
             }
             Room::After(greatest) if *greatest < *first_key => {
                 let low: Arc<[u8]> = separator(&greatest, &first_key).into();
-                let right = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), born(low.clone()))));
+                let right = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), born(low.clone(), 0))));
                 self.occupy_all(leaf, &view.low)?;
                 let _change = self.changes.begin();
                 self.add_right(&mut structure, &node, &low, &right)?;
