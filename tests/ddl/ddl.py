@@ -139,11 +139,15 @@ class Cycle:
         if found == before == after:
             self.logged_at_most[self.done % length] += 1
         elif found == after:
+            number = self.done % length
             self.count()
             self.logged_at_most = list(self.logged)
+            self.logged[number] -= self.case.steps[number].may_be_unlogged
         elif found == self.states[-1] and self.case.steps[self.done % length].may_restart:
             self.logged_at_most[self.done % length] += 1
             self.done = 0
+        elif found == before and self.case.steps[self.done % length].may_be_undone:
+            self.logged_at_most[self.done % length] += 1
         elif found != before:
             step = self.case.steps[self.done % length].statement
             raise HalfDone(f"{self.case.name}: after a kill in or just after '{step}' there is neither the old nor the new:\n"
