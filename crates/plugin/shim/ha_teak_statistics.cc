@@ -102,7 +102,8 @@ int ha_teak::info(uint flag) {
     return 0;
 }
 
-/* Tells the server which indexes are not disabled. Others may be looking at the share: nothing is written that it has already. */
+/* Tells the server which indexes are not disabled. Others may be looking at the share: nothing is written that it has
+   already. */
 void ha_teak::publish_usable_indexes() {
     key_map usable;
     usable.set_prefix(table->s->keys);
@@ -280,7 +281,8 @@ double ha_teak::scan_time() {
     return std::max(1.0, static_cast<double>(stats.records) * row_bytes / kPageBytes);
 }
 
-/* handler::keyread_time with the length that the primary key has in the server's form: ours has room for the longest weights. */
+/* handler::keyread_time with the length that the primary key has in the server's form: ours has room for the longest
+   weights. */
 double ha_teak::keyread_time(uint index, uint ranges, ha_rows rows) {
     const uint primary = table->s->primary_key;
     double length = table->s->stored_rec_length;

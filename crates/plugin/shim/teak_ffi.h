@@ -110,8 +110,8 @@ typedef struct teak_callbacks {
        `holder` back. `holder` is alive during the call; NULL asks, before the first sleep, whether the server wants to
        know for whom this session waits: it is told then, and only then. Must not call into Teak. May be NULL. */
     int (*report_wait)(void* waiter_thd, void* holder_thd);
-    /* After reports that were answered with yes, on the same thread before it sleeps: sees to it that the server does what
-       it said. No latch is held, so it may end in teak_interrupt. May be NULL. */
+    /* After reports that were answered with yes, on the same thread before it sleeps: sees to it that the server does
+       what it said. No latch is held, so it may end in teak_interrupt. May be NULL. */
     void (*reports_made)(void);
     /* thd_wait_begin(thd, THD_WAIT_ROW_LOCK) and thd_wait_end(thd), around each sleep. May be NULL. */
     void (*wait_begin)(void* thd);
@@ -192,8 +192,9 @@ typedef struct teak_tree_spec {
 /* All DDL is atomic and durable when it returns. `meta` is opaque to Teak. trees[0] is the row tree. */
 teak_status teak_table_create(teak_engine* engine, teak_bytes name, const teak_tree_spec* trees, size_t n_trees,
                               teak_bytes meta);
-/* Before anything that changes what a table is made of, or reads its rows to make it anew: waits until no prepared transaction has written to it,
-   as long as the session waits for locks, then TEAK_UNDECIDED. The session's KILL ends it. The metadata lock is to keep writers out. */
+/* Before anything that changes what a table is made of, or reads its rows to make it anew: waits until no prepared
+   transaction has written to it, as long as the session waits for locks, then TEAK_UNDECIDED. The session's KILL ends
+   it. The metadata lock is to keep writers out. */
 teak_status teak_table_wait_for_prepared(teak_session* session, teak_bytes name);
 /* TEAK_UNDECIDED if a prepared transaction has written to it; so TRUNCATE, and the build of an index. */
 teak_status teak_table_drop(teak_engine* engine, teak_bytes name);
@@ -202,7 +203,8 @@ teak_status teak_table_discard(teak_engine* engine, teak_bytes name);
 teak_status teak_table_rename(teak_engine* engine, teak_bytes from, teak_bytes to);
 /* Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again. */
 teak_status teak_table_truncate(teak_engine* engine, teak_bytes name);
-/* Gives tables other trees, and other metadata, all in one step. Open handles of them must be closed and opened again. */
+/* Gives tables other trees, and other metadata, all in one step. Open handles of them must be closed and opened again.
+   */
 #define TEAK_NEW_TREE UINT32_MAX
 typedef struct teak_alteration {
     teak_bytes name;
@@ -228,7 +230,8 @@ teak_status teak_table_open(teak_engine* engine, teak_bytes name, teak_table** o
 void teak_table_show_to_older_snapshots(teak_table* table);
 void teak_table_close(teak_table* table);            /* after its cursors were freed; NULL is ignored */
 teak_bytes teak_table_meta(const teak_table* table); /* valid until close */
-/* What was found out about the table's rows, at most 2000 bytes: outlives a restart from the next checkpoint on, and goes with the rows. */
+/* What was found out about the table's rows, at most 2000 bytes: outlives a restart from the next checkpoint on, and
+   goes with the rows. */
 teak_status teak_table_keep_digest(const teak_table* table, teak_bytes digest);
 /* Calls `visit` with what was told last, if anything is known. */
 teak_status teak_table_get_digest(const teak_table* table, void (*visit)(void* context, teak_bytes digest),
@@ -263,7 +266,8 @@ typedef struct teak_tree_report {
     uint32_t compression; /* as in teak_tree_spec */
     uint32_t level;
 } teak_tree_report;
-/* Calls `visit` for every tree of every table, until it returns something but 0. Tables that are damaged are left out. */
+/* Calls `visit` for every tree of every table, until it returns something but 0. Tables that are damaged are left out.
+   */
 teak_status teak_trees_report(teak_engine* engine, int (*visit)(void* context, const teak_tree_report* tree),
                               void* context);
 /* Bounds of a range speak of prefixes: a key "is at" the bound when it begins with its bytes. */
@@ -299,15 +303,17 @@ teak_status teak_counter_reserve(teak_session* session, teak_table* table, uint6
 /* An explicit value was stored: the next value given out is greater than `value`. */
 void teak_counter_raise(teak_session* session, teak_table* table, uint64_t value);
 uint64_t teak_counter_get(const teak_table* table); /* next value, at least 1 */
-/* CREATE/ALTER ... AUTO_INCREMENT = value, reset_auto_increment: also downwards. Within a transaction; persisted as above. */
+/* CREATE/ALTER ... AUTO_INCREMENT = value, reset_auto_increment: also downwards. Within a transaction; persisted as
+   above. */
 teak_status teak_counter_set(teak_session* session, teak_table* table, uint64_t value);
 /* Hidden primary key, never reused. Store big-endian. */
 uint64_t teak_next_row_id(teak_table* table);
 
 /* ---- building indexes --------------------------------------------------------------------------- */
 
-/* Fills trees that are empty and that nobody else uses, from entries in any order and without the log. After a crash before
-   teak_build_finish returns they are empty. `sort_bytes`: memory for sorting; what is more goes to temporary files. */
+/* Fills trees that are empty and that nobody else uses, from entries in any order and without the log. After a crash
+   before teak_build_finish returns they are empty. `sort_bytes`: memory for sorting; what is more goes to temporary
+   files. */
 typedef struct teak_build teak_build;
 teak_status teak_build_new(teak_table* table, const uint32_t* trees, size_t n_trees, uint64_t sort_bytes,
                            teak_build** out);
@@ -329,8 +335,8 @@ typedef struct teak_row_reader {
 } teak_row_reader;
 /* The rows are those that the session's transaction sees as the latest, its own included. */
 teak_status teak_build_feed(teak_session* session, teak_build* build, const teak_row_reader* reader, void* context);
-/* Sorts, loads and makes a checkpoint; `watch` is as in teak_row_reader, with entries of all trees. TEAK_DUPLICATE if two entries of a unique index have one key. Not to be called twice; the
-   build is freed all the same. */
+/* Sorts, loads and makes a checkpoint; `watch` is as in teak_row_reader, with entries of all trees. TEAK_DUPLICATE if
+   two entries of a unique index have one key. Not to be called twice; the build is freed all the same. */
 teak_status teak_build_finish(teak_build* build, int (*watch)(void* context, uint64_t entries), void* context);
 uint64_t teak_build_entries(const teak_build* build);
 /* After TEAK_DUPLICATE: the primary key of one of the rows, valid until the build is freed, and which part it was. */
@@ -347,15 +353,16 @@ typedef struct teak_table_check_result {
     uint64_t findings; /* `note` is called for the first hundred */
     uint64_t trees;    /* that there were: so many of `entries` are filled */
 } teak_table_check_result;
-/* Looks at up to `n_entries` trees of the table from tree `first` on, while others read and write. entries[i]: what the session's snapshot sees in tree
-   first + i. `note` gets the text of a finding,
-   `watch` the leaves done so far; not 0: stop (TEAK_INTERRUPTED). Both are called on the calling thread and must not call into Teak. */
+/* Looks at up to `n_entries` trees of the table from tree `first` on, while others read and write. entries[i]: what the
+   session's snapshot sees in tree first + i. `note` gets the text of a finding, `watch` the leaves done so far; not 0:
+   stop (TEAK_INTERRUPTED). Both are called on the calling thread and must not call into Teak. */
 teak_status teak_table_check(teak_session* session, const teak_table* table, uint32_t first, uint32_t depth,
                              void (*note)(void* context, teak_bytes text), int (*watch)(void* context, uint64_t leaves),
                              void* context, uint64_t* entries, size_t n_entries, teak_table_check_result* out);
 
-/* Whether trees have exactly the entries that the table's rows make, as the session's snapshot sees both: the entries of all rows are given by
-   teak_check_feed or teak_check_add, then compared, once. `sort_bytes` 0: as sums, which tell whether there is a difference; else one by one. */
+/* Whether trees have exactly the entries that the table's rows make, as the session's snapshot sees both: the entries
+   of all rows are given by teak_check_feed or teak_check_add, then compared, once. `sort_bytes` 0: as sums, which tell
+   whether there is a difference; else one by one. */
 typedef struct teak_check teak_check;
 teak_status teak_check_new(const teak_table* table, const uint32_t* trees, size_t n_trees, uint64_t sort_bytes,
                            teak_check** out);
@@ -407,8 +414,9 @@ void teak_session_set_lock_wait_timeout(teak_session* session, uint64_t millisec
    Counts from the next teak_txn_begin or teak_txn_set_isolation. */
 void teak_session_set_snapshot_isolation(teak_session* session, uint8_t strict);
 
-/* Does nothing if a transaction is open (but applies the isolation, as teak_txn_set_isolation). `read_only` refuses all writes, also to
-   temporary tables, which READ ONLY transactions of the server may write: leave such checks to the server and pass 0 then. */
+/* Does nothing if a transaction is open (but applies the isolation, as teak_txn_set_isolation). `read_only` refuses all
+   writes, also to temporary tables, which READ ONLY transactions of the server may write: leave such checks to the
+   server and pass 0 then. */
 teak_status teak_txn_begin(teak_session* session, uint32_t isolation, uint8_t read_only);
 uint8_t teak_txn_is_active(const teak_session* session);
 uint8_t teak_txn_has_writes(const teak_session* session);
@@ -419,14 +427,14 @@ uint8_t teak_txn_has_locks(const teak_session* session);
 teak_status teak_txn_set_isolation(teak_session* session, uint32_t isolation);
 /* START TRANSACTION WITH CONSISTENT SNAPSHOT; otherwise the first consistent read takes it. */
 teak_status teak_open_snapshot(teak_session* session);
-/* What the open transaction writes to `table`, which no other session has seen, is how the table begins: snapshots from before the commit get
-   TEAK_TABLE_CHANGED, not an empty table. */
+/* What the open transaction writes to `table`, which no other session has seen, is how the table begins: snapshots from
+   before the commit get TEAK_TABLE_CHANGED, not an empty table. */
 teak_status teak_txn_founds(teak_session* session, const teak_table* table);
 
 /* A statement begins (once each statement, after teak_txn_begin): the point a statement rollback returns to. */
 teak_status teak_statement_begin(teak_session* session);
-/* No more rows with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to be rolled back.
-   TEAK_DUPLICATE, only after rows with TEAK_ROW_SORT, fills *duplicate. */
+/* No more rows with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to be rolled
+   back. TEAK_DUPLICATE, only after rows with TEAK_ROW_SORT, fills *duplicate. */
 typedef struct teak_duplicate teak_duplicate;
 teak_status teak_append_end(teak_session* session, teak_duplicate* duplicate);
 /* It ended inside a transaction that goes on. READ COMMITTED drops the snapshot. */
@@ -441,7 +449,8 @@ typedef struct teak_savepoint {
 teak_status teak_savepoint_set(teak_session* session, teak_savepoint* out);
 teak_status teak_savepoint_rollback(teak_session* session, const teak_savepoint* savepoint);
 
-/* These end the transaction (is_active becomes 0) except prepare and commit_ordered; without a transaction they are OK. */
+/* These end the transaction (is_active becomes 0) except prepare and commit_ordered; without a transaction they are OK.
+   */
 teak_status teak_prepare(teak_session* session,
                          teak_bytes xid);               /* durable (as commit_flush says), synced once a group */
 teak_status teak_commit_ordered(teak_session* session); /* after prepare: publishes, no I/O; then teak_commit ends it */
@@ -515,8 +524,8 @@ teak_status teak_cursor_seek(teak_session* session, teak_cursor* cursor, uint32_
                              const teak_bound* end, uint32_t read, teak_entry_view* out);
 teak_status teak_cursor_next(teak_session* session, teak_cursor* cursor, teak_entry_view* out);
 teak_status teak_cursor_prev(teak_session* session, teak_cursor* cursor, teak_entry_view* out);
-/* The entry with exactly this key (rnd_pos, primary key or unique key given whole): only that row, or that one missing key, is locked. The
-   cursor can be moved from there by next/prev. */
+/* The entry with exactly this key (rnd_pos, primary key or unique key given whole): only that row, or that one missing
+   key, is locked. The cursor can be moved from there by next/prev. */
 teak_status teak_cursor_get(teak_session* session, teak_cursor* cursor, teak_bytes key, uint32_t read,
                             teak_entry_view* out);
 /*
@@ -528,11 +537,12 @@ teak_status teak_cursor_get(teak_session* session, teak_cursor* cursor, teak_byt
 */
 teak_status teak_fetch_row(teak_session* session, teak_cursor* index, teak_cursor* row, teak_bytes pk, uint32_t read,
                            teak_entry_view* out, teak_entry_view* entry);
-/* The newest committed version (or the transaction's own) of the entry that a locking cursor stands on, whose version may be that of a transaction
-   that has not committed. TEAK_NOT_FOUND: there is none. Valid until the session's next call. */
+/* The newest committed version (or the transaction's own) of the entry that a locking cursor stands on, whose version
+   may be that of a transaction that has not committed. TEAK_NOT_FOUND: there is none. Valid until the session's next
+   call. */
 teak_status teak_cursor_committed(teak_session* session, const teak_cursor* index, teak_entry_view* out);
-/* handler::unlock_row: the row last returned by this tree-0 cursor did not match. Its lock is released at READ COMMITTED, if this
-   read took it. */
+/* handler::unlock_row: the row last returned by this tree-0 cursor did not match. Its lock is released at READ
+   COMMITTED, if this read took it. */
 void teak_cursor_unlock_row(teak_session* session, teak_cursor* row);
 
 /* ---- writing ------------------------------------------------------------------------------------ */
