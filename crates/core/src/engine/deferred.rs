@@ -14,6 +14,7 @@ use super::shared::Shared;
 use super::work::Work;
 use crate::cache::{Cache, Charge};
 use crate::mvcc::TxnStatus;
+use crate::tree::block::wide_head;
 use crate::tree::{Tree, Write, MAX_KEY_BYTES};
 use crate::types::{WaitRequest, WriteOp};
 use crate::Result;
@@ -137,7 +138,7 @@ impl Deferred {
         };
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        self.entries.push(Entry { head: head(key), sequence, at, key_bytes, value_bytes, tree, kind });
+        self.entries.push(Entry { head: wide_head(key), sequence, at, key_bytes, value_bytes, tree, kind });
         true
     }
 
@@ -233,14 +234,6 @@ impl Deferred {
         let key = &self.bytes[entry.at as usize..][..usize::from(entry.key_bytes)];
         self.unchecked[place].add(entry.sequence, key);
     }
-}
-
-/// The first eight bytes, as a number that is ordered as they are.
-fn head(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = key.len().min(8);
-    bytes[..length].copy_from_slice(&key[..length]);
-    u64::from_be_bytes(bytes)
 }
 
 impl Work {
