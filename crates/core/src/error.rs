@@ -136,7 +136,7 @@ pub enum Error {
         /// The lesser one of their values.
         value: Vec<u8>,
     },
-    /// A row that was to be sorted before it was written has a key that another row has.
+    /// There is a row with this key already, perhaps one that came after the transaction's snapshot.
     #[error("two rows have one key")]
     DuplicateRow {
         /// Of the rows' tree.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `shared.rs` | what the handles of one engine share; the order of its mutexes |
 //! | `transaction.rs`, `work.rs` | the handle of a transaction, and what it has done so far |
+//! | `verbs.rs` | one verb for a row: lock, look, compare with the snapshot, write |
 //! | `append.rs` | rows in key order, which go to table files and not through the log |
 //! | `deferred.rs` | entries of indexes that are gathered and written in the order of their keys |
 //! | `prepared.rs` | prepared transactions without a handle, and who waits for them |
@@ -49,6 +50,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod verbs;
 mod watch;
 mod work;
 

@@ -199,6 +199,18 @@ impl Transaction {
         self.shared.wait_for_history(wait)
     }
 
+    /// The number of its last write.
+    pub(super) fn last_write(&self) -> Result<u32> {
+        Ok(self.work.as_deref().ok_or(ENDED)?.next_sequence()? - 1)
+    }
+
+    /// Makes it a likelier (positive) or less likely victim of deadlocks than others.
+    pub fn set_victim_preference(&mut self, preference: i32) {
+        if let Some(work) = self.work.as_deref_mut() {
+            work.locks(&self.shared).set_victim_preference(preference);
+        }
+    }
+
     /// Locks a row; `true` if the lock is new.
     pub fn lock(
         &mut self,

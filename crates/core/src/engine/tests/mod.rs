@@ -19,6 +19,7 @@ mod sorting;
 mod stored_values;
 mod stress;
 mod transactions;
+mod verbs;
 
 use super::*;
 use crate::file::SimulatedFileSystem;
