@@ -3,7 +3,7 @@
 use crate::{directory, Failure};
 use std::io::Write;
 use std::path::Path;
-use teak_core::engine::{Depth, Engine};
+use teak_core::server::{Depth, Engine};
 use teak_core::{Error, Findings, Isolation};
 
 /// Looks at every structure of every table, in memory as the log's replay leaves it and in the files. Prints what is

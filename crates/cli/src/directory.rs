@@ -3,12 +3,10 @@
 use crate::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use teak_core::engine::Engine;
-use teak_core::file::{FileSystem, RealFileSystem};
-use teak_core::store::Superblock;
+use teak_core::file::RealFileSystem;
+use teak_core::server::{is_engine, Checkpoint, Engine};
 use teak_core::{ForceRecovery, LogLevel, Observer, Options};
 
-const SUPERBLOCK: &str = "teak.super";
 /// Where a server's data directory has the engine's.
 const IN_DATADIR: &str = "#teak";
 
@@ -29,18 +27,17 @@ impl Observer for Messages {
 /// The engine's directory that is meant by `dir`: itself, or what it has in it if it is a server's data directory.
 fn engine_directory(dir: &Path) -> Result<PathBuf, Failure> {
     for candidate in [dir.to_path_buf(), dir.join(IN_DATADIR)] {
-        if RealFileSystem.exists(&candidate.join(SUPERBLOCK))? {
+        if is_engine(&RealFileSystem, &candidate)? {
             return Ok(candidate);
         }
     }
     Err(Failure::NoEngine(dir.to_path_buf()))
 }
 
-/// The newest superblock of the directory.
-pub fn superblock(dir: &Path) -> Result<Superblock, Failure> {
-    let path = engine_directory(dir)?.join(SUPERBLOCK);
-    let superblock = Superblock::read_newest(&RealFileSystem, &path)?;
-    superblock.ok_or_else(|| Failure::NoEngine(dir.to_path_buf()))
+/// The newest checkpoint of the directory.
+pub fn checkpoint(dir: &Path) -> Result<Checkpoint, Failure> {
+    let newest = Checkpoint::newest(&RealFileSystem, &engine_directory(dir)?)?;
+    newest.ok_or_else(|| Failure::NoEngine(dir.to_path_buf()))
 }
 
 /// Opens the engine, which must be there and not in use. Dropped, not closed: the next start recovers the same again.

@@ -6,19 +6,19 @@ use std::path::Path;
 
 /// Prints the checkpoint, the log and the tables of an engine directory.
 pub fn run(dir: &Path, out: &mut dyn Write) -> Result<(), Failure> {
-    let superblock = directory::superblock(dir)?;
-    let id: String = superblock.engine_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let checkpoint = directory::checkpoint(dir)?;
+    let id: String = checkpoint.engine_id.iter().map(|byte| format!("{byte:02x}")).collect();
     writeln!(out, "engine            {id}")?;
-    writeln!(out, "format            {}", superblock.version)?;
-    writeln!(out, "checkpoint        {}", superblock.checkpoint)?;
-    writeln!(out, "  commits up to   {}", superblock.timestamp)?;
-    writeln!(out, "  closed cleanly  {}", if superblock.clean { "yes" } else { "no" })?;
+    writeln!(out, "format            {}", checkpoint.version)?;
+    writeln!(out, "checkpoint        {}", checkpoint.number)?;
+    writeln!(out, "  commits up to   {}", checkpoint.timestamp)?;
+    writeln!(out, "  closed cleanly  {}", if checkpoint.clean { "yes" } else { "no" })?;
     writeln!(out, "log")?;
-    writeln!(out, "  replay from     {}", superblock.replay_from)?;
+    writeln!(out, "  replay from     {}", checkpoint.replay_from)?;
 
     let engine = directory::open(dir)?;
     let numbers = engine.statistics();
-    writeln!(out, "  ends at         {}", superblock.replay_from + numbers.log_bytes_since_checkpoint)?;
+    writeln!(out, "  ends at         {}", checkpoint.replay_from + numbers.log_bytes_since_checkpoint)?;
     writeln!(out, "  replayed        {} operations", numbers.replayed_operations)?;
     let prepared = engine.prepared();
     writeln!(out, "prepared          {}", prepared.len())?;

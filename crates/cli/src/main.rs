@@ -138,8 +138,8 @@ fn version(out: &mut dyn std::io::Write) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use teak_core::engine::Engine;
     use teak_core::file::RealFileSystem;
+    use teak_core::server::Engine;
     use teak_core::{Isolation, Options, TreeSpec, WriteOp};
 
     struct Directory(PathBuf);

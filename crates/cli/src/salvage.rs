@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use teak_core::engine::{Cursor, Engine, Table};
+use teak_core::server::{Cursor, Engine, Table};
 use teak_core::{ForceRecovery, Isolation, View};
 
 /// Writes the entries of tables whose name begins with `prefix` to files in `output`, and a report to `out`.

@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use teak_core::store::{Dictionary, Training};
+use teak_core::rooms::{Dictionary, Training};
 
 const BLOCK_BYTES: usize = 33 << 10;
 const TRAINED_ON_BYTES: usize = 12 << 20;

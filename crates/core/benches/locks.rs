@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use teak_core::lock::{LockManager, LockOwner};
+use teak_core::rooms::{LockManager, LockOwner};
 use teak_core::{LockMode, TxnId, WaitRequest};
 
 const LONG: Duration = Duration::from_secs(600);

@@ -6,8 +6,8 @@
 //! `delete` removes the tree's first entry; `move` adds a zero byte to its key, so that the number of entries stays.
 
 use std::sync::Arc;
-use teak_core::engine::{Cursor, Engine};
 use teak_core::file::RealFileSystem;
+use teak_core::server::{Cursor, Engine};
 use teak_core::{Isolation, Options, View, WriteOp};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

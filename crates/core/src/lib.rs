@@ -2,25 +2,29 @@
 //!
 //! The library knows no SQL and no MariaDB. `docs/architecture.md` is the map.
 #![deny(unsafe_op_in_unsafe_fn)]
-#![warn(missing_docs)]
+#![warn(missing_docs, unnameable_types)]
 
 mod arrays;
-pub mod cache;
-pub mod catalog;
-pub mod checkpoint;
-pub mod engine;
+mod cache;
+mod catalog;
+mod checkpoint;
+mod engine;
 mod error;
 pub mod file;
 mod finding;
-pub mod lock;
-pub mod log;
+mod lock;
+mod log;
+#[cfg(any(test, feature = "model"))]
 pub mod model;
-pub mod mvcc;
+mod mvcc;
 mod options;
-pub mod sort;
-pub mod store;
+#[cfg(feature = "rooms")]
+pub mod rooms;
+pub mod server;
+mod sort;
+mod store;
 mod threads;
-pub mod tree;
+mod tree;
 mod types;
 
 pub use error::{Error, Result};

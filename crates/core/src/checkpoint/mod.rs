@@ -29,4 +29,4 @@ mod writer;
 
 pub use counter::PersistedCounter;
 pub use images::Pace;
-pub use writer::{Capture, Checkpointer, Dropped, Failure, TreeImage};
+pub use writer::{Capture, Checkpointer, Dropped, TreeImage};

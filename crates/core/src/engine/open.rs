@@ -41,7 +41,7 @@ pub(super) fn log_dir(dir: &Path) -> PathBuf {
 }
 
 /// Where the superblocks of an engine are.
-pub(super) fn superblock_path(dir: &Path) -> PathBuf {
+pub(crate) fn superblock_path(dir: &Path) -> PathBuf {
     dir.join(SUPERBLOCK)
 }
 

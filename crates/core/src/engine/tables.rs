@@ -11,6 +11,7 @@ use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use parking_lot::RwLock;
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -168,6 +169,11 @@ impl Table {
     /// that goes with its session.
     pub fn show_to_older_snapshots(&self) {
         self.trees.iter().for_each(|tree| tree.hide_before(0));
+    }
+
+    /// Its file, as errors name it.
+    pub fn path(&self) -> &Path {
+        self.space.path()
     }
 
     /// What its file takes from the disk, in bytes: holes are not counted.

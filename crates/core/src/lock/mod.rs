@@ -150,7 +150,7 @@ impl Default for LockManager {
 
 impl LockManager {
     /// No locks. Their memory is charged to `cache`.
-    pub fn new(cache: Option<Arc<Cache>>) -> LockManager {
+    pub(crate) fn new(cache: Option<Arc<Cache>>) -> LockManager {
         let account = Arc::new(Account::new(cache));
         LockManager {
             shared: Arc::new(Shared {

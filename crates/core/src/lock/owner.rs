@@ -356,6 +356,7 @@ impl LockOwner {
     }
 
     /// Row locks held.
+    #[cfg(test)]
     pub fn held(&self) -> usize {
         self.held
     }
@@ -366,6 +367,7 @@ impl LockOwner {
     }
 
     /// Whether range locks are held.
+    #[cfg(test)]
     pub fn has_ranges(&self) -> bool {
         !self.ranges.is_empty()
     }

@@ -28,7 +28,7 @@ mod writer;
 /// Byte position in the endless log. Records begin and end at multiples of 8.
 pub type Lsn = u64;
 
-pub use group::{Log, Recovered};
+pub use group::Log;
 pub use prerequisites::Prerequisite;
 pub use reader::{Gathering, Segments};
 pub use record::{CounterChange, LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};

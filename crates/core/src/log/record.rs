@@ -141,11 +141,6 @@ impl<'a> Ops<'a> {
         Ok(Ops { bytes, least_tree, names_extents })
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// No operation is on a tree with a smaller number.
     pub fn least_tree(&self) -> TreeId {
         self.least_tree
@@ -154,11 +149,6 @@ impl<'a> Ops<'a> {
     /// Whether any of them may have what it writes in the table's file.
     pub fn may_name_extents(&self) -> bool {
         self.names_extents
-    }
-
-    /// Size of the encoding in bytes.
-    pub fn encoded_bytes(&self) -> usize {
-        self.bytes.len()
     }
 
     /// The ops in the order in which they were done.

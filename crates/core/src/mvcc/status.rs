@@ -41,13 +41,6 @@ impl TxnStatus {
         })
     }
 
-    /// A transaction that has been committed since ever: what restored and bulk-built versions carry.
-    pub fn committed_at(id: TxnId, timestamp: Timestamp) -> Arc<TxnStatus> {
-        let status = TxnStatus::new(id);
-        status.set_committed(timestamp);
-        status
-    }
-
     /// Its identifier.
     pub fn id(&self) -> TxnId {
         self.id

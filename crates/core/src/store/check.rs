@@ -41,11 +41,6 @@ impl FreeSpace {
         }
     }
 
-    /// Of which checkpoint it is; 0: of none.
-    pub fn checkpoint(&self) -> u64 {
-        self.map.generation
-    }
-
     /// Compares it with the extents (offset, bytes) that the same image names: `next` gives them by ascending offset.
     pub fn compare(
         &self,

@@ -39,11 +39,6 @@ impl Extent {
         &self.address
     }
 
-    /// The space it lies in.
-    pub fn space(&self) -> &Arc<Space> {
-        &self.space
-    }
-
     /// The block as it was given to `prepare`, checked and decompressed. One disk read.
     pub fn read(&self) -> Result<Vec<u8>> {
         self.space.read(&self.address)

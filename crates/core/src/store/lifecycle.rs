@@ -132,11 +132,6 @@ impl Books {
         self.allocator.as_ref().map(|allocator| (allocator.end(), allocator.free_bytes()))
     }
 
-    /// Whether the durable map no longer describes the space.
-    pub fn outdated(&self) -> bool {
-        self.outdated
-    }
-
     /// While the log is replayed, what it names may lie wherever the map has nothing: new extents come to lie behind
     /// `end`. `None`: it is over.
     pub fn put_new_behind(&mut self, end: Option<u64>) {

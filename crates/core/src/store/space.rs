@@ -7,8 +7,7 @@
 //!
 //! 1. `begin(g)`, before it looks at anything in memory: what memory has superseded until then is not in image `g`
 //! 2. `prepare` and `write` of what has changed, `supersede(g)` of the extents that image `g` no longer names
-//! 3. `write_map(g)`, for each space where 2. did anything ([`Space::map_outdated`]); its address becomes part of the
-//!    image
+//! 3. `write_map(g)`, for each space where 2. did anything ; its address becomes part of the image
 //! 4. `sync`, then the superblock, written and synced
 //! 5. `durable(g)`, then `trim`, and `punch_holes` some time before the next
 //!
@@ -203,6 +202,7 @@ impl Space {
     }
 
     /// Size of the file.
+    #[cfg(test)]
     pub fn file_bytes(&self) -> u64 {
         // Relaxed: a figure for display.
         self.file.len_if_open().unwrap_or_else(|| self.length.load(Ordering::Relaxed))
@@ -214,12 +214,14 @@ impl Space {
     }
 
     /// Bytes in the file that can be reused now; 0 if the map cannot be read.
+    #[cfg(test)]
     pub fn free_bytes(&self) -> u64 {
         self.loaded_books().ok().and_then(|books| books.usage()).map_or(0, |(_, free)| free)
     }
 
     /// Compresses `raw`, computes its checksum and allocates an extent for it. No I/O but the first time, when the map
     /// is read.
+    #[cfg(test)]
     pub fn prepare(self: &Arc<Self>, raw: &[u8], packer: impl Into<Packer>) -> Result<PreparedBlock> {
         self.prepare_for(Lifetime::Kept, raw, packer)
     }
@@ -307,11 +309,6 @@ impl Space {
     /// Checkpoint `generation` starts, or starts again. What is superseded by it from now on, `abandon` takes back.
     pub fn begin(&self, generation: u64) {
         self.books.lock().begin(generation);
-    }
-
-    /// Whether extents were written or superseded since the last map.
-    pub fn map_outdated(&self) -> bool {
-        self.books.lock().outdated()
     }
 
     /// Writes the map of what is free if checkpoint `generation` becomes durable. `begin` was called; every block that

@@ -183,13 +183,9 @@ impl SpillExtent {
     }
 
     /// Its size in the file.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.bytes
-    }
-
-    /// Whether it is empty.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
     }
 }
 
@@ -218,7 +214,7 @@ mod tests {
             .collect();
         for (extent, bytes) in &extents {
             assert_eq!(&extent.read().unwrap(), bytes);
-            assert_eq!((extent.len(), extent.is_empty()), (bytes.len(), bytes.is_empty()));
+            assert_eq!(extent.len(), bytes.len());
         }
         assert!(spill.file.len().unwrap() > KEPT_BYTES);
         drop(extents);

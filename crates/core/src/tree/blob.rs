@@ -108,11 +108,6 @@ impl Blob {
         self.length
     }
 
-    /// Whether the value has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
     /// Where it is stored, if it is.
     pub fn extent(&self) -> Option<&Arc<Extent>> {
         self.extent.get()

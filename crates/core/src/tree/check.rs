@@ -63,7 +63,7 @@ struct Found {
 impl Tree {
     /// Looks at the whole tree, through the eyes of `reader` where it counts entries. `watch` is told, leaf by leaf,
     /// how many were looked at; its error ends the check. O(leaves) reads of blocks, and of large values.
-    pub fn check(
+    pub(crate) fn check(
         &self,
         reader: &Reader<'_>,
         depth: Depth,
@@ -245,7 +245,7 @@ impl Tree {
     /// What stands still only while nobody else uses the engine, and no checkpoint is under way: whether lists, marks
     /// and counters agree with the leaves, and the disk has the newest committed content of each leaf that no
     /// checkpoint would write.
-    pub fn check_lists(&self, findings: &mut Findings) -> Result<()> {
+    pub(crate) fn check_lists(&self, findings: &mut Findings) -> Result<()> {
         let lists = Lists::of(self);
         let (mut leaves, mut stored_bytes, mut raw_bytes) = (0u64, 0, 0);
         let mut from = Vec::new();

@@ -14,14 +14,14 @@ const LEAVES_PER_CHECKPOINT: usize = if cfg!(test) { 7 } else { 2048 };
 impl Tree {
     /// Blocks are written like this from now on, and those that are there are rewritten by the next checkpoints. (Large
     /// values, which have extents of their own, stay as they are.)
-    pub fn convert(&self, packing: Packing) {
+    pub(crate) fn convert(&self, packing: Packing) {
         *self.shared.packing.lock() = packing;
         *self.shared.unconverted.lock() = Some(Vec::new());
         self.shared.is_dirty.store(true, Ordering::SeqCst);
     }
 
     /// Whether blocks are left to be rewritten.
-    pub fn is_converting(&self) -> bool {
+    pub(crate) fn is_converting(&self) -> bool {
         self.shared.unconverted.lock().is_some()
     }
 

@@ -441,6 +441,7 @@ impl Delta {
     }
 
     /// The entry with the greatest key <= `key`.
+    #[cfg(test)]
     pub fn last_at_or_before(&self, key: &[u8]) -> Option<EntryRef<'_>> {
         self.predecessor(key, true)
     }

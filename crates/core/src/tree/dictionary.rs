@@ -285,7 +285,7 @@ impl Drop for Shared {
 
 impl Tree {
     /// The tree has a dictionary since an earlier checkpoint. No I/O; to be called before the tree is used.
-    pub fn adopt_dictionary(&self, number: u16, address: BlockAddress) {
+    pub(crate) fn adopt_dictionary(&self, number: u16, address: BlockAddress) {
         let space = &self.shared.space;
         space.know_dictionary(number, address, None);
         let extent = space.adopt(address);
@@ -295,7 +295,7 @@ impl Tree {
 
     /// Has the image of checkpoint `generation`, which is being written, contain the dictionary. What the directory is
     /// to say of it, if that is new.
-    pub fn save_dictionary(&self, generation: u64) -> Option<(u16, BlockAddress)> {
+    pub(crate) fn save_dictionary(&self, generation: u64) -> Option<(u16, BlockAddress)> {
         let mut vocabulary = self.shared.vocabulary.lock();
         match &mut *vocabulary {
             Vocabulary::Known(known) if known.durability == Durability::Private => {

@@ -51,7 +51,7 @@ pub(super) struct Named {
 impl Tree {
     /// Puts `block`, written by `status` with its write `sequence`, into the tree. `None`, and nothing has happened, if
     /// its keys are not alone where they belong. The caller holds whatever row locks are due.
-    pub fn attach(
+    pub(crate) fn attach(
         self: &Arc<Self>,
         block: Arc<Block>,
         status: &Arc<TxnStatus>,
@@ -135,18 +135,18 @@ impl Tree {
     }
 
     /// The log is going to name the extent, on behalf of `status`: it is kept until that is over.
-    pub fn keep_named(&self, status: &Arc<TxnStatus>, extent: Arc<Extent>) {
+    pub(crate) fn keep_named(&self, status: &Arc<TxnStatus>, extent: Arc<Extent>) {
         self.shared.direct.lock().push(Named { status: status.clone(), _extent: extent, settled: false });
     }
 
     /// The transaction was rolled back: what the log says of it counts for nothing.
-    pub fn forget_named(&self, status: &TxnStatus) {
+    pub(crate) fn forget_named(&self, status: &TxnStatus) {
         self.shared.direct.lock().retain(|named| !std::ptr::eq(&*named.status, status));
     }
 
     /// Whether a checkpoint has something to write, or the log names blocks whose rows no durable image is known to
     /// have: those stay allocated until one has, and as long as the tree is open.
-    pub fn awaits_checkpoint(&self) -> bool {
+    pub(crate) fn awaits_checkpoint(&self) -> bool {
         self.is_dirty() || !self.shared.direct.lock().is_empty()
     }
 
@@ -245,11 +245,6 @@ impl DirectJob {
     /// Bytes of the block in memory.
     pub fn bytes(&self) -> usize {
         self.block.bytes().len()
-    }
-
-    /// The tree that it is for.
-    pub fn tree(&self) -> &Arc<Tree> {
-        &self.tree
     }
 
     /// Does the work if nobody has begun it.

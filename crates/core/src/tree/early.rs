@@ -61,7 +61,7 @@ impl Tree {
     }
 
     /// Writes images of finished leaves but for the youngest `keep`, which may still change, until `stop`.
-    pub fn write_finished(&self, keep: usize, stop: &dyn Fn() -> bool) -> Result<()> {
+    pub(crate) fn write_finished(&self, keep: usize, stop: &dyn Fn() -> bool) -> Result<()> {
         let waiting = self.shared.finished.lock().len();
         for _ in keep..waiting {
             if stop() {

@@ -67,19 +67,24 @@ impl Moment {
 
 impl Tree {
     /// Leaves that the next image has to write, about.
-    pub fn dirty_leaves(&self) -> usize {
+    pub(crate) fn dirty_leaves(&self) -> usize {
         self.shared.dirty.lock().len()
     }
 
     /// How many threads have something to do if there are so many dirty leaves.
-    pub fn useful_writers(leaves: usize) -> usize {
+    pub(crate) fn useful_writers(leaves: usize) -> usize {
         leaves / LEAVES_PER_WRITER
     }
 
     /// Writes what changed since the last image, as of `at`, which must be a registered snapshot until this returns.
     /// Returns the new root; None if nothing changed. Does not sync. On an error, call [`Tree::checkpoint_abandoned`].
     /// `writers`: threads that consolidate and compress leaves.
-    pub fn checkpoint(&self, moment: Moment, generation: u64, writers: usize) -> Result<Option<TreeRoot>> {
+    pub(crate) fn checkpoint(
+        &self,
+        moment: Moment,
+        generation: u64,
+        writers: usize,
+    ) -> Result<Option<TreeRoot>> {
         let at = moment.at;
         let more = self.list_unconverted()?;
         // Consolidation comes first: while the image is being made, empty leaves have to stay.
@@ -383,7 +388,7 @@ impl Tree {
     }
 
     /// The superblock that names this image is durable: it is now what evicted leaves are read from.
-    pub fn checkpoint_durable(&self) {
+    pub(crate) fn checkpoint_durable(&self) {
         self.structure.lock().removing.clear();
         self.shared.vocabulary.lock().saved();
         self.release_direct();
@@ -409,7 +414,7 @@ impl Tree {
 
     /// The tree is dropped while others of its space go on: the images of `generation` and later name nothing of it.
     /// Reads all blocks that may name large values.
-    pub fn supersede_all(&self, generation: u64) -> Result<()> {
+    pub(crate) fn supersede_all(&self, generation: u64) -> Result<()> {
         let structure = self.structure.lock();
         for image in structure.removed.iter().chain(&structure.removing) {
             image.extent.supersede(generation);
@@ -446,7 +451,7 @@ impl Tree {
     }
 
     /// The checkpoint failed: its image is void, and what it wrote must be written again.
-    pub fn checkpoint_abandoned(&self) {
+    pub(crate) fn checkpoint_abandoned(&self) {
         self.structure.lock().checkpointing = false;
         self.shared.vocabulary.lock().not_saved();
         self.settle_direct(0);

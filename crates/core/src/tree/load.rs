@@ -147,17 +147,17 @@ fn loaded(block: Block) -> LeafView {
 
 impl Tree {
     /// What is in the tree from now on is not for snapshots from before: see [`Tree::visible_from`].
-    pub fn hide_from_older_snapshots(&self) {
+    pub(crate) fn hide_from_older_snapshots(&self) {
         self.hide_before(self.shared.context.clock.last_committed());
     }
 
     /// Sets [`Tree::visible_from`].
-    pub fn hide_before(&self, timestamp: Timestamp) {
+    pub(crate) fn hide_before(&self, timestamp: Timestamp) {
         self.shared.visible_from.store(timestamp, Ordering::SeqCst);
     }
 
     /// Whether the tree was never written to, or has nothing left; nobody else writes to it.
-    pub fn is_empty(&self) -> Result<bool> {
+    pub(crate) fn is_empty(&self) -> Result<bool> {
         let root = self.root.load_full();
         root.leaf().map_or(Ok(false), |leaf| self.is_empty_leaf(&root, leaf))
     }

@@ -49,14 +49,14 @@ mod vacancy;
 mod visibility;
 mod write;
 
-pub use check::{Depth, TreeSummary};
+pub use check::Depth;
 pub use check_image::{check_image, ImageVisitor};
 pub use cursor::TreeCursor;
 pub use direct::{BlockQueue, DirectJob, Written};
 pub use image::Moment;
 pub use load::TreeLoader;
 pub use pass_over::Lost;
-pub use past::{Bell, Held, PastUsage};
+pub use past::{Held, PastUsage};
 pub use visibility::Reader;
 pub use write::Write;
 
@@ -247,7 +247,7 @@ impl Drop for Tree {
 
 impl Tree {
     /// A tree whose root is on disk, or a new empty one. No I/O.
-    pub fn open(
+    pub(crate) fn open(
         id: TreeId,
         spec: TreeSpec,
         space: Arc<Space>,
@@ -316,18 +316,18 @@ impl Tree {
     }
 
     /// The file it lives in.
-    pub fn space(&self) -> &Arc<Space> {
+    pub(crate) fn space(&self) -> &Arc<Space> {
         &self.shared.space
     }
 
-    /// Number of committed entries, maintained by [`Tree::add_entries`]; may drift by a crash.
+    /// Number of committed entries, counted at commits; may drift by a crash.
     pub fn entries(&self) -> u64 {
         // Relaxed: a statistic.
         self.shared.entries.load(Ordering::Relaxed).max(0) as u64
     }
 
     /// Adjusts the number of entries when a transaction commits.
-    pub fn add_entries(&self, change: i64) {
+    pub(crate) fn add_entries(&self, change: i64) {
         // Relaxed: a statistic.
         self.shared.entries.fetch_add(change, Ordering::Relaxed);
     }
@@ -353,45 +353,45 @@ impl Tree {
 
     /// Snapshots before this timestamp must not read the tree: it is younger, or was filled with what was there then.
     #[inline]
-    pub fn visible_from(&self) -> Timestamp {
+    pub(crate) fn visible_from(&self) -> Timestamp {
         self.shared.visible_from.load(Ordering::SeqCst)
     }
 
     /// The mark of the owner's list of trees that the next checkpoint must write: whether this one is in it.
     #[inline]
-    pub fn is_entered(&self) -> bool {
+    pub(crate) fn is_entered(&self) -> bool {
         self.entered.load(Ordering::SeqCst)
     }
 
     /// Under the mutex of that list.
-    pub fn set_entered(&self, entered: bool) {
+    pub(crate) fn set_entered(&self, entered: bool) {
         self.entered.store(entered, Ordering::SeqCst);
     }
 
     /// Timestamp of the last durable checkpoint since the tree was opened that had it to write; 0 if there was none.
     /// While nothing is dirty, a snapshot from then or later finds on disk all that it sees.
-    pub fn written_at(&self) -> Timestamp {
+    pub(crate) fn written_at(&self) -> Timestamp {
         self.written_at.load(Ordering::SeqCst)
     }
 
     /// A checkpoint at `at` that had the tree to write is durable.
-    pub fn note_written(&self, at: Timestamp) {
+    pub(crate) fn note_written(&self, at: Timestamp) {
         self.written_at.fetch_max(at, Ordering::SeqCst);
     }
 
     /// Whether a checkpoint has something to write.
-    pub fn is_dirty(&self) -> bool {
+    pub(crate) fn is_dirty(&self) -> bool {
         self.shared.is_dirty.load(Ordering::SeqCst)
     }
 
     /// No table has it any more: no checkpoint that has not begun yet is to write it.
-    pub fn note_dropped(&self) {
+    pub(crate) fn note_dropped(&self) {
         self.shared.is_dropped.store(true, Ordering::SeqCst);
     }
 
     /// Whether no table has it any more.
     #[inline]
-    pub fn is_dropped(&self) -> bool {
+    pub(crate) fn is_dropped(&self) -> bool {
         self.shared.is_dropped.load(Ordering::SeqCst)
     }
 
@@ -424,7 +424,12 @@ impl Tree {
     }
 
     /// Whether another transaction committed a change of `key` after `snapshot`.
-    pub fn changed_since(&self, key: &[u8], snapshot: &SnapshotGuard, own: &TxnStatus) -> Result<bool> {
+    pub(crate) fn changed_since(
+        &self,
+        key: &[u8],
+        snapshot: &SnapshotGuard,
+        own: &TxnStatus,
+    ) -> Result<bool> {
         let (fate, snapshot) = (snapshot.fate(), snapshot.timestamp());
         loop {
             let moment = self.changes.now();

@@ -9,7 +9,7 @@ impl Tree {
     /// At most `parts - 1` keys, ascending, between which lie about as many leaves each. Reads inner pages from the
     /// root down until there are enough children to choose from: O(parts). Leaves that split meanwhile make the ranges
     /// less even, not wrong.
-    pub fn cuts(&self, parts: usize) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn cuts(&self, parts: usize) -> Result<Vec<Vec<u8>>> {
         let mut level: Vec<(Vec<u8>, Arc<Node>)> = vec![(Vec::new(), self.root.load_full())];
         while level.len() < 2 * parts {
             let mut below = Vec::new();

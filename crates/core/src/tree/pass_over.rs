@@ -66,7 +66,7 @@ impl TreeContext {
 impl Tree {
     /// Whether scans pass over anything.
     #[inline]
-    pub fn is_salvaged(&self) -> bool {
+    pub(crate) fn is_salvaged(&self) -> bool {
         self.shared.context.lost.get().is_some()
     }
 

@@ -291,7 +291,7 @@ impl Tree {
 
     /// Lets go of the history that no snapshot needs any more, and of the empty leaves that were there for it. Reads
     /// spilled history only where some of it is still needed.
-    pub fn collect_history(&self) -> Result<()> {
+    pub(crate) fn collect_history(&self) -> Result<()> {
         let active = self.shared.context.clock.newest_active_snapshots();
         let mut result = Ok(());
         let nodes = std::mem::take(&mut *self.shared.past.lock());

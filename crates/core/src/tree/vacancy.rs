@@ -284,7 +284,7 @@ impl Tree {
 
     /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait for the
     /// next time.
-    pub fn retire_spent(&self) -> Result<()> {
+    pub(crate) fn retire_spent(&self) -> Result<()> {
         let leaves = std::mem::take(&mut self.shared.spent.lock().leaves);
         let mut result = Ok(());
         for node in leaves {

@@ -48,13 +48,19 @@ impl Tree {
     /// Pushes a version of `key`. The caller holds whatever row lock is due; until `status` is published, only its own
     /// transaction sees the version. Latches one leaf; may wait before that for memory (back-pressure).
     #[inline]
-    pub fn write(&self, key: &[u8], op: WriteOp<'_>, status: &Arc<TxnStatus>, sequence: u32) -> Result<()> {
+    pub(crate) fn write(
+        &self,
+        key: &[u8],
+        op: WriteOp<'_>,
+        status: &Arc<TxnStatus>,
+        sequence: u32,
+    ) -> Result<()> {
         self.write_run(&[Write { key, op, status, sequence }])
     }
 
     /// Like [`Tree::write`] for many, in this order. Neighbours that go to one leaf cost one descent and one latch:
     /// sort them by key.
-    pub fn write_run(&self, mut writes: &[Write<'_>]) -> Result<()> {
+    pub(crate) fn write_run(&self, mut writes: &[Write<'_>]) -> Result<()> {
         while !writes.is_empty() {
             writes = &writes[self.write_some(writes)?..];
         }
@@ -63,7 +69,7 @@ impl Tree {
 
     /// The first step of [`Tree::write_run`]: pushes the first of `writes`, and those behind it that go to the same
     /// leaf; how many they were.
-    pub fn write_some(&self, writes: &[Write<'_>]) -> Result<usize> {
+    pub(crate) fn write_some(&self, writes: &[Write<'_>]) -> Result<usize> {
         let Some(first) = writes.first() else { return Ok(0) };
         self.check_size(first)?;
         self.shared.context.cache.make_room()?;
@@ -73,7 +79,7 @@ impl Tree {
     }
 
     /// Like [`Tree::write`] of a large value that [`Tree::store_value`] has put into `extent`.
-    pub fn write_stored(&self, write: &Write<'_>, extent: &Arc<Extent>) -> Result<()> {
+    pub(crate) fn write_stored(&self, write: &Write<'_>, extent: &Arc<Extent>) -> Result<()> {
         self.check_size(write)?;
         self.shared.context.cache.make_room()?;
         let blob = Arc::new(Blob::stored(extent.clone(), write.value().len() as u64));
@@ -81,7 +87,7 @@ impl Tree {
     }
 
     /// Writes a large value to a private extent of the tree's file, for [`Tree::write_stored`]. Does not sync.
-    pub fn store_value(&self, value: &[u8]) -> Result<Written> {
+    pub(crate) fn store_value(&self, value: &[u8]) -> Result<Written> {
         let prepared =
             self.shared.space.prepare_for(Lifetime::Private, value, self.shared.value_packer()?)?;
         self.shared.space.write(&prepared)?;

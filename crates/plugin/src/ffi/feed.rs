@@ -92,10 +92,11 @@ impl Maker<'_> {
         match (handle.error, status) {
             (Some(error), _) => Err(error),
             (None, OK) => Ok(()),
-            (None, CORRUPT) => {
-                let path = self.build.table.tree(0).space().path();
-                Err(Error::corrupt(path, 0, format!("a row that cannot be read, key {pk:02x?}")))
-            }
+            (None, CORRUPT) => Err(Error::corrupt(
+                self.build.table.path(),
+                0,
+                format!("a row that cannot be read, key {pk:02x?}"),
+            )),
             (None, _) => Err(Error::OutOfMemory("reading rows")),
         }
     }

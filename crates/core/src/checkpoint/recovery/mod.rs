@@ -19,9 +19,8 @@ mod replay;
 mod survey;
 mod targets;
 
-pub use ids::IdMap;
 pub use replay::{replay, Plan};
-pub use survey::{CatalogChange, RecoveredCounter, Survey, SurveyPart};
+pub use survey::{CatalogChange, Survey, SurveyPart};
 
 use crate::log::{LogRecord, Lsn};
 use crate::mvcc::TxnStatus;

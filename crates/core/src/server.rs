@@ -1,0 +1,75 @@
+//! The core as a database server drives it. Programs that keep their data in Teak do not need this module: see the
+//! crate's own page.
+//!
+//! A server brings rules of its own. It knows which rows a statement is about to write, gathers the entries of indexes,
+//! counts for AUTO_INCREMENT, prepares transactions for a coordinator, builds indexes from what it makes of the rows,
+//! and shows its users what the engine does. So here are the steps that `teak_core::Transaction` takes as one:
+//!
+//! - a row is locked ([`Transaction::lock`]), looked for ([`Cursor::get`] with [`View::Latest`](crate::View::Latest)),
+//!   compared with the snapshot ([`Transaction::changed_since_snapshot`]) and only then written
+//!   ([`Transaction::write`], as what it is: an insert, an update or a delete);
+//! - what is inserted must not lie in a range that another transaction has locked: [`Transaction::check_insert`] before
+//!   the write and after it;
+//! - rows that [`Transaction::append`] or [`Transaction::write_later`] took are in the tree after
+//!   [`Transaction::finish_writes`].
+//!
+//! Nothing here checks that they were taken. Who leaves one out has a row that two transactions have inserted, or that
+//! nobody finds; whatever the order, the files stay whole, and a commit is all or nothing. [`Transaction::insert`],
+//! [`Transaction::update`], [`Transaction::delete`] and [`Transaction::get_for_update`] take all of them.
+//!
+//! | | |
+//! |---|---|
+//! | rows | [`Transaction`], [`Savepoint`], [`Cursor`], [`Table`], [`Tree`] |
+//! | definitions | [`Engine::alter_tables`] with [`Alteration`] and [`TreeSource`]; [`TreeBuild`] and [`Feed`] |
+//! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
+//! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`], [`Lost`] |
+//! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
+
+pub use crate::engine::{
+    Alteration, Cursor, Depth, Difference, Engine, Feed, Held, IndexCheck, IndexCount, LockWait, Lost,
+    Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction, Tree, TreeBuild,
+    TreeSource, Watcher,
+};
+
+use crate::engine::superblock_path;
+use crate::file::FileSystem;
+use crate::store::Superblock;
+use crate::{Result, Timestamp};
+use std::path::Path;
+
+/// Whether `dir` is an engine's.
+pub fn is_engine(fs: &dyn FileSystem, dir: &Path) -> Result<bool> {
+    fs.exists(&superblock_path(dir))
+}
+
+/// What the newest checkpoint in a directory says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Random, made when the directory was created.
+    pub engine_id: [u8; 16],
+    /// Version of the formats.
+    pub version: u32,
+    /// Each is followed by its successor.
+    pub number: u64,
+    /// It holds the commits up to this one.
+    pub timestamp: Timestamp,
+    /// The engine was closed after it, and has not been opened since.
+    pub clean: bool,
+    /// The byte of the log where a replay starts.
+    pub replay_from: u64,
+}
+
+impl Checkpoint {
+    /// The newest in `dir`, if it is certain that it is; `None` if there is no engine.
+    pub fn newest(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Checkpoint>> {
+        let superblock = Superblock::read_newest(fs, &superblock_path(dir))?;
+        Ok(superblock.map(|superblock| Checkpoint {
+            engine_id: superblock.engine_id,
+            version: superblock.version,
+            number: superblock.checkpoint,
+            timestamp: superblock.timestamp,
+            clean: superblock.clean,
+            replay_from: superblock.replay_from,
+        }))
+    }
+}
