@@ -41,6 +41,9 @@ step_shellcheck() {
     shellcheck -x "${files[@]}"
 }
 
+# The core's page and all that is linked from it; without the documentation of what it depends on it is quick.
+step_doc() { RUSTDOCFLAGS="-D warnings" limited cargo doc --package teak-core --no-deps --quiet; }
+
 step_rust() { limited cargo test --workspace --profile checked; }
 step_build() { scripts/build.sh; }
 
@@ -48,7 +51,7 @@ step_build() { scripts/build.sh; }
 suites() { find tests -mindepth 2 -maxdepth 2 -name run.sh -perm -u+x 2>/dev/null | sort | xargs -r -n 1 dirname | xargs -r -n 1 basename; }
 
 all_steps() {
-    printf '%s\n' setup rustfmt clippy clang_format shellcheck rust build
+    printf '%s\n' setup rustfmt clippy clang_format shellcheck doc rust build
     suites
 }
 

@@ -90,6 +90,11 @@ impl Cursor {
         Ok(counted(txn, found))
     }
 
+    /// The tree that it is a cursor of.
+    pub(crate) fn tree(&self) -> &Arc<Tree> {
+        self.inner.tree()
+    }
+
     /// The current key. Valid until the next call on this cursor.
     pub fn key(&self) -> &[u8] {
         self.inner.key()

@@ -9,7 +9,7 @@
 //! | `deferred.rs` | entries of indexes that are gathered and written in the order of their keys |
 //! | `prepared.rs` | prepared transactions without a handle, and who waits for them |
 //! | `holds.rs` | who pins the log |
-//! | `cursor.rs` | reading |
+//! | `cursor.rs`, `view.rs` | reading, in a transaction and without one |
 //! | `tables.rs`, `names.rs`, `ddl.rs` | open tables; who may change them; creating, dropping, renaming, truncating |
 //! | `dirty.rs` | which trees a checkpoint has to write |
 //! | `digests.rs` | what the caller knows of the content of tables |
@@ -51,6 +51,7 @@ mod tables;
 mod tests;
 mod transaction;
 mod verbs;
+mod view;
 mod watch;
 mod work;
 
@@ -66,6 +67,7 @@ pub use settings::Settings;
 pub use statistics::{LockWait, SnapshotInfo, Statistics};
 pub use tables::Table;
 pub use transaction::{Savepoint, Transaction};
+pub(crate) use view::FixedView;
 
 use crate::file::FileSystem;
 use crate::options::{LogLevel, Options, TreeSpec};

@@ -172,7 +172,7 @@ impl Transaction {
     }
 
     /// First committer wins, at the levels that promise so.
-    fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+    pub(crate) fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
         let strict = matches!(self.isolation(), Isolation::Repeatable | Isolation::Serializable);
         match strict && self.changed_since_snapshot(tree, key)? {
             true => Err(Error::SnapshotConflict),
