@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -66,6 +66,9 @@ bench-linkbench: ## LinkBench with a long-running snapshot, hot row, queue; Inno
 
 bench-side-by-side: ## LinkBench on two servers at once, Teak beside InnoDB: processor time for an operation; SIDES="--second Teak --snapshot"; 6 minutes
 	@benches/side_by_side.sh $(SIDES)
+
+bench-engine: ## scans, look-ups, changes of many rows inside the server; all engines; ENGINE="--rows 100000 --plugin before=/path/ha_teak.so"
+	@benches/engine.sh $(ENGINE)
 
 limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
 	@tests/limits/soak.sh

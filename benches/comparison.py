@@ -92,13 +92,13 @@ class Comparison:
         for name, value in capacity.items():
             self.query(None, f"SET GLOBAL {name} = {value}")
 
-    def settle(self, limit):
-        """Waits, at most `limit` seconds, until the server is idle: what one run left behind (purge, flushing) must not slow the next."""
+    def settle(self, limit, interval=0.5):
+        """Waits, at most `limit` seconds, until the server is idle for an interval: what one run left behind (purge, flushing) must not slow the next."""
         deadline = time.monotonic() + limit
         while time.monotonic() < deadline:
             before = self.server.cpu_seconds()
-            time.sleep(0.5)
-            if self.server.cpu_seconds() - before <= 0.02:
+            time.sleep(interval)
+            if self.server.cpu_seconds() - before <= 0.04 * interval:
                 return
 
     def note_error_log(self):

@@ -113,11 +113,9 @@ class Server:
         return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
 
     def cpu_seconds(self):
-        """Processor time the server has used, in all its threads."""
-        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as stat:
-            # The name of the program is in parentheses and may hold spaces; user and system time are fields 14 and 15.
-            fields = stat.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Processor time the server has used, in all its threads, to the microsecond."""
+        # What clock_getcpuclockid(3) gives for the process in Linux: the complement of its number, and 2 for the scheduler's clock.
+        return time.clock_gettime((~self.process.pid << 3) | 2)
 
     def io(self):
         """What the kernel counted of the process's reading and writing, in bytes: `write_bytes` went to a disk or will."""
