@@ -71,6 +71,7 @@ mod log;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
 mod mvcc;
+mod numbers;
 mod options;
 #[cfg(feature = "rooms")]
 pub mod rooms;

@@ -16,7 +16,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
@@ -94,6 +94,7 @@ fn set(mode: LockMode, certainty: Certainty) -> usize {
 }
 
 impl Covers {
+    #[cfg(test)]
     fn len(&self) -> usize {
         self.sets.iter().map(Granted::len).sum()
     }
@@ -126,11 +127,24 @@ pub(super) struct Findings {
     pub foreign: Vec<Foreign>,
 }
 
+/// In place of the one owner of all covers of a shard: there are several. No transaction has the number.
+const SEVERAL: TxnId = TxnId::MAX;
+
 #[derive(Default)]
 struct Shard {
-    /// Covers of all trees of the shard.
-    count: AtomicUsize,
+    /// Who has all covers of the shard; 0 if there are none.
+    owner: AtomicU64,
     trees: RwLock<HashMap<TreeId, Covers>>,
+}
+
+impl Shard {
+    /// After a change of `trees`, which are still held.
+    fn note_owner(&self, trees: &HashMap<TreeId, Covers>) {
+        let mut owners = trees.values().flat_map(|covers| covers.parties.keys().copied());
+        let first = owners.next().unwrap_or(0);
+        let owner = if owners.all(|owner| owner == first) { first } else { SEVERAL };
+        self.owner.store(owner, Ordering::SeqCst);
+    }
 }
 
 /// All covers.
@@ -148,10 +162,11 @@ impl CoverTable {
         &self.shards[tree as usize % SHARDS]
     }
 
-    /// Whether there may be covers over keys of the tree. To be asked under the latch of the row's shard.
-    pub(super) fn any(&self, tree: TreeId) -> bool {
+    /// Whether others may have covers over keys of the tree. To be asked under the latch of the row's shard.
+    pub(super) fn any_but(&self, tree: TreeId, txn: TxnId) -> bool {
         // Relaxed: the latch orders it. Whoever gave an entry of the shard back has published the cover before.
-        self.shard(tree).count.load(Ordering::Relaxed) != 0
+        let owner = self.shard(tree).owner.load(Ordering::Relaxed);
+        owner != 0 && owner != txn
     }
 
     /// Calls `request` with what the covers say of the key; they do not change before it returns.
@@ -190,9 +205,6 @@ impl CoverTable {
 
     /// Whether a cover of the owner lies over the key.
     pub(super) fn covers(&self, tree: TreeId, key: &[u8], txn: TxnId) -> bool {
-        if !self.any(tree) {
-            return false;
-        }
         let trees = self.shard(tree).trees.read();
         let key = by_length(key);
         let own = |covers: &Covers| (0..4).any(|set| covers.owners(set, SpanRef::keys(&key, &key), txn).0);
@@ -225,11 +237,13 @@ impl CoverTable {
                 return false;
             }
         }
-        let (count, bytes) = (covers.len(), covers.bytes());
-        covers.parties.entry(txn).or_insert_with(|| party.clone());
+        let bytes = covers.bytes();
+        let known = covers.parties.insert(txn, party.clone()).is_some();
         covers.sets[set(mode, certainty)].hold(txn, span);
-        shard.count.fetch_add(covers.len().wrapping_sub(count), Ordering::SeqCst);
         self.account.change(bytes, covers.bytes());
+        if !known {
+            shard.note_owner(&trees);
+        }
         true
     }
 
@@ -238,21 +252,22 @@ impl CoverTable {
         let shard = self.shard(tree);
         let mut trees = shard.trees.write();
         let Some(covers) = trees.get_mut(&tree) else { return };
-        let (count, bytes) = (covers.len(), covers.bytes());
+        let bytes = covers.bytes();
         covers.sets.iter_mut().for_each(|set| set.release(txn));
         covers.parties.remove(&txn);
-        shard.count.fetch_add(covers.len().wrapping_sub(count), Ordering::SeqCst);
         self.account.change(bytes, covers.bytes());
         if covers.parties.is_empty() {
             trees.remove(&tree);
         }
+        shard.note_owner(&trees);
     }
 
     /// How many covers there are, and over how many trees.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
-        let counted = self.shards.iter().map(|s| s.count.load(Ordering::SeqCst)).sum();
-        (counted, self.shards.iter().map(|s| s.trees.read().len()).sum())
+        let counted =
+            self.shards.iter().flat_map(|s| s.trees.read().values().map(Covers::len).collect::<Vec<_>>());
+        (counted.sum(), self.shards.iter().map(|s| s.trees.read().len()).sum())
     }
 }
 

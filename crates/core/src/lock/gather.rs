@@ -17,8 +17,39 @@ pub(super) struct Gathered {
     /// The run's least and greatest key.
     low: Vec<u8>,
     high: Vec<u8>,
-    /// The least and the greatest key of the other rows, shorter keys first.
-    hull: Option<(Vec<u8>, Vec<u8>)>,
+    /// Of the other rows.
+    hull: Hull,
+}
+
+/// The least and the greatest of some keys, shorter keys first.
+#[derive(Default)]
+pub(super) struct Hull(Option<(Vec<u8>, Vec<u8>)>);
+
+impl Hull {
+    /// All keys between two, and these.
+    pub(super) fn add(&mut self, (low, high): (&[u8], &[u8])) {
+        match &mut self.0 {
+            None => self.0 = Some((low.to_vec(), high.to_vec())),
+            Some((least, greatest)) => {
+                if is_before(low, least) {
+                    set(least, low);
+                }
+                if is_before(greatest, high) {
+                    set(greatest, high);
+                }
+            }
+        }
+    }
+
+    /// Whether `key` lies between them.
+    pub(super) fn holds(&self, key: &[u8]) -> bool {
+        let between = |(low, high): &(Vec<u8>, Vec<u8>)| !is_before(key, low) && !is_before(high, key);
+        self.0.as_ref().is_some_and(between)
+    }
+}
+
+fn is_before(a: &[u8], b: &[u8]) -> bool {
+    (a.len(), a) < (b.len(), b)
 }
 
 fn set(key: &mut Vec<u8>, to: &[u8]) {
@@ -49,18 +80,7 @@ impl Gathered {
         if std::mem::take(&mut self.run) == 0 {
             return;
         }
-        let before = |a: &[u8], b: &[u8]| (a.len(), a) < (b.len(), b);
-        match &mut self.hull {
-            None => self.hull = Some((self.low.clone(), self.high.clone())),
-            Some((least, greatest)) => {
-                if before(&self.low, least) {
-                    set(least, &self.low);
-                }
-                if before(greatest, &self.high) {
-                    set(greatest, &self.high);
-                }
-            }
-        }
+        self.hull.add((&self.low, &self.high));
     }
 
     /// The ends of the run, if it is long enough for a cover.
@@ -77,13 +97,13 @@ impl Gathered {
     /// The least and the greatest key of all its rows.
     pub(super) fn ends(&mut self) -> Option<(&[u8], &[u8])> {
         self.break_run();
-        self.hull.as_ref().map(|(least, greatest)| (&least[..], &greatest[..]))
+        self.hull.0.as_ref().map(|(least, greatest)| (&least[..], &greatest[..]))
     }
 
     /// Takes all rows.
     pub(super) fn take(&mut self) -> Vec<RowId> {
         self.run = 0;
-        self.hull = None;
+        self.hull = Hull::default();
         std::mem::take(&mut self.rows)
     }
 

@@ -1,18 +1,18 @@
 //! One transaction's locks: asking for them, waiting, giving them back.
 
-use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::cover::Certainty;
-use super::gather::{Gathered, UNLOCK_WINDOW};
+use super::gather::{Gathered, Hull, UNLOCK_WINDOW};
 use super::interval::Span;
 use super::party::{Party, Woken};
 use super::range::Want;
 use super::row::{Attempt, IfBlocked, Known, RowId};
 use super::{LockOutcome, Shared, Target};
+use crate::numbers::{NumberMap, NumberSet};
 use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
 
 /// Who waits longer than this enters the graph and searches for deadlocks: most waits are shorter, and the graph is one
@@ -32,12 +32,12 @@ pub struct LockOwner {
     /// Rows locked; may hold rows that were unlocked again.
     rows: Vec<RowId>,
     /// Those after the first many.
-    gathered: HashMap<(TreeId, LockMode), Gathered>,
+    gathered: NumberMap<(TreeId, LockMode), Gathered>,
     held: usize,
-    /// Trees with covers.
-    covered: HashSet<TreeId>,
+    /// Trees with covers, and between which keys those lie.
+    covered: NumberMap<TreeId, Hull>,
     /// Trees with range locks.
-    ranges: HashSet<TreeId>,
+    ranges: NumberSet<TreeId>,
     /// Whether it may lock more than it was told to, to save memory.
     may_widen: bool,
 }
@@ -55,10 +55,10 @@ impl LockOwner {
             shared,
             party,
             rows: Vec::new(),
-            gathered: HashMap::new(),
+            gathered: NumberMap::default(),
             held: 0,
-            covered: HashSet::new(),
-            ranges: HashSet::new(),
+            covered: NumberMap::default(),
+            ranges: NumberSet::default(),
             may_widen: true,
         }
     }
@@ -118,7 +118,9 @@ impl LockOwner {
         blocked: IfBlocked,
     ) -> Attempt {
         let (rows, covers) = (&self.shared.rows, &self.shared.covers);
-        let any = || covers.any(tree);
+        // Its own covers say nothing of a key beyond them, which is where a scan that makes them goes.
+        let own = self.covered.get(&tree).is_some_and(|hull| hull.holds(key));
+        let any = || own || covers.any_but(tree, self.party.txn());
         if let Some(attempt) = rows.lock(id, &self.party, mode, blocked, Known::Not(&any)) {
             return attempt;
         }
@@ -145,8 +147,8 @@ impl LockOwner {
         self.shared.account.change(before, gathered.bytes());
         if let Some(ends) = gathered.full_run() {
             self.shared.covers.publish(tree, &self.party, mode, ends, Certainty::Certain);
+            self.covered.entry(tree).or_default().add(ends);
             let rows = gathered.take_run();
-            self.covered.insert(tree);
             self.give_to_cover(rows, mode);
         } else if gathered.len() % LOOK_AT_MEMORY == 0 && self.may_widen && self.shared.account.is_over() {
             return self.widen(tree, mode);
@@ -176,10 +178,10 @@ impl LockOwner {
         if !self.shared.covers.publish(tree, &self.party, mode, ends, Certainty::Widened) {
             return self.shared.account.check();
         }
+        self.covered.entry(tree).or_default().add(ends);
         let before = gathered.bytes();
         let rows = gathered.take();
         self.shared.account.change(before, gathered.bytes());
-        self.covered.insert(tree);
         self.give_to_cover(rows, mode);
         Ok(())
     }
@@ -313,7 +315,9 @@ impl LockOwner {
     /// Gives back one row lock; nothing happens if it is not held, or only by a cover.
     pub fn unlock(&mut self, tree: TreeId, key: &[u8]) {
         let txn = self.txn();
-        if self.covered.contains(&tree) && self.shared.covers.covers(tree, key, txn) {
+        if self.covered.get(&tree).is_some_and(|hull| hull.holds(key))
+            && self.shared.covers.covers(tree, key, txn)
+        {
             return;
         }
         let id = RowId::new(tree, key);
@@ -334,7 +338,7 @@ impl LockOwner {
     pub fn release_all(&mut self) {
         let txn = self.txn();
         // Covers first: nobody makes entries for it any more once they are gone.
-        for tree in self.covered.drain() {
+        for (tree, _) in self.covered.drain() {
             self.shared.covers.release(tree, txn);
         }
         let entries = self.party.take_entries();
