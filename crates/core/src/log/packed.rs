@@ -8,6 +8,7 @@
 //! they are: a replay reads them faster, and they are too small to gain much.
 
 use super::varint;
+use parking_lot::Mutex;
 
 /// The kind of record that holds another one, compressed.
 const PACKED: u8 = 7;
@@ -16,24 +17,67 @@ const LEAST_BYTES: usize = 256 << 10;
 /// Records above this size are not, in bytes: both forms have to fit in memory.
 const MOST_BYTES: usize = 256 << 20;
 
+/// Memory that is used again and again: a bulk write packs a megabyte every few milliseconds, and fresh pages for it
+/// cost as much as half of the compression.
+struct Pool(Mutex<Vec<Vec<u8>>>);
+
+/// Pieces of memory that a pool keeps.
+const KEPT: usize = 8;
+/// Larger ones are not kept, in bytes.
+const KEPT_BYTES: usize = 2 << 20;
+
+/// Of large records on their way to be packed; empty.
+static RECORDS: Pool = Pool(Mutex::new(Vec::new()));
+/// What is compressed into; full of bytes that nobody needs.
+static ROOM: Pool = Pool(Mutex::new(Vec::new()));
+
+impl Pool {
+    fn take(&self) -> Vec<u8> {
+        self.0.lock().pop().unwrap_or_default()
+    }
+
+    fn give(&self, piece: Vec<u8>) {
+        let mut kept = self.0.lock();
+        if piece.capacity() <= KEPT_BYTES && kept.len() < KEPT {
+            kept.push(piece);
+        }
+    }
+}
+
+/// Memory for a record of so many bytes, for [`pack`].
+pub(super) fn room_for_record(bytes: usize) -> Vec<u8> {
+    if bytes < LEAST_BYTES {
+        return Vec::with_capacity(bytes);
+    }
+    let mut record = RECORDS.take();
+    record.reserve_exact(bytes);
+    record
+}
+
 /// The record, compressed if that pays.
-pub(super) fn pack(record: Vec<u8>) -> Vec<u8> {
+pub(super) fn pack(mut record: Vec<u8>) -> Vec<u8> {
     if !(LEAST_BYTES..=MOST_BYTES).contains(&record.len()) {
         return record;
     }
-    let mut out = Vec::with_capacity(16 + lz4_flex::block::get_maximum_output_size(record.len()));
-    out.push(PACKED);
-    varint::put(&mut out, record.len() as u64);
-    let head = out.len();
-    out.resize(out.capacity(), 0);
-    match lz4_flex::block::compress_into(&record, &mut out[head..]) {
-        Ok(bytes) if head + bytes < record.len() - record.len() / 8 => {
-            out.truncate(head + bytes);
-            out.shrink_to_fit();
+    let mut room = ROOM.take();
+    let most = lz4_flex::block::get_maximum_output_size(record.len());
+    if room.len() < most {
+        room.resize(most, 0);
+    }
+    let packed = match lz4_flex::block::compress_into(&record, &mut room) {
+        Ok(bytes) if bytes < record.len() - record.len() / 8 => {
+            let mut out = Vec::with_capacity(16 + bytes);
+            out.push(PACKED);
+            varint::put(&mut out, record.len() as u64);
+            out.extend_from_slice(&room[..bytes]);
+            record.clear();
+            RECORDS.give(record);
             out
         }
         _ => record,
-    }
+    };
+    ROOM.give(room);
+    packed
 }
 
 /// The record in `payload`; `buffer` takes it if it is compressed. The error says what is wrong.

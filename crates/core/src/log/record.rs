@@ -19,6 +19,9 @@ use crate::{Error, Result, TreeId, TxnId, WriteOp};
 
 /// Longest key that an op may have, in bytes.
 pub const MAX_KEY_BYTES: u64 = 64 << 10;
+/// Memory that a [`RedoBuffer`] keeps when it is emptied, in bytes.
+const KEPT_BYTES: usize = 2 << 20;
+
 /// Longest value that an op may have, in bytes: a record with one op of the longest key and value still fits a frame.
 pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64 - (1 << 20);
 
@@ -283,10 +286,11 @@ impl RedoBuffer {
         true
     }
 
-    /// Empties the buffer after its content went to the log; marks taken before are void. Large memory is given back.
+    /// Empties the buffer after its content went to the log; marks taken before are void. The memory stays, for what
+    /// follows is likely to be as much, unless it is far more than a transaction gathers as a rule.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(64 << 10);
+        self.bytes.shrink_to(KEPT_BYTES);
         self.last_sequence = 0;
         self.generation = self.generation.wrapping_add(1);
     }
@@ -385,7 +389,7 @@ impl<'a> LogRecord<'a> {
             // 7 is a packed record.
             LogRecord::Checkpoint { .. } => (8, Ops::NONE, 0),
         };
-        let mut out = Vec::with_capacity(24 + extra + ops.bytes.len());
+        let mut out = packed::room_for_record(24 + extra + ops.bytes.len());
         out.push(kind);
         let first = if let LogRecord::Checkpoint { number } = *self { number } else { self.txn() };
         varint::put(&mut out, first);
