@@ -126,6 +126,50 @@ proptest! {
     }
 }
 
+/// Keys with a long common start in many orders: what is found while chunks grow and divide is what was put in.
+#[test]
+fn many_keys_are_found_whatever_the_order_they_come_in() {
+    const KEYS: u32 = if cfg!(miri) { 120 } else { 3000 };
+    let orders: [(&str, fn(u32) -> u32); 5] = [
+        ("ascending", |i| i),
+        ("descending", |i| KEYS - 1 - i),
+        ("scattered", |i| i * 1_009 % KEYS),
+        ("from both ends", |i| if i % 2 == 0 { i / 2 } else { KEYS - 1 - i / 2 }),
+        ("two runs", |i| if i < KEYS / 2 { 2 * i } else { 2 * (i - KEYS / 2) + 1 }),
+    ];
+    for (name, order) in orders {
+        let (delta, status) = (Delta::new(), TxnStatus::new(1));
+        let key = |number: u32| [&b"shared by all of them "[..], &number.to_be_bytes(), b"!"].concat();
+        let mut model = BTreeMap::new();
+        for i in 0..KEYS {
+            let number = order(i);
+            assert!(put(&delta, &key(number), &status, i, &number.to_le_bytes()), "{name}: {number} is new");
+            model.insert(key(number), i);
+            if i % 97 == 0 || i + 1 == KEYS {
+                assert!(delta.iter().map(|e| e.key().to_vec()).eq(model.keys().cloned()), "{name}: {i}");
+            }
+        }
+        for (probe, sequence) in &model {
+            let found = delta.find(probe).and_then(|entry| entry.newest());
+            assert_eq!(found.map(|version| version.sequence), Some(*sequence), "{name}: {probe:?}");
+            let beyond = [&probe[..], b"?"].concat();
+            assert!(delta.find(&beyond).is_none(), "{name}: {beyond:?}");
+            assert_eq!(key_of(delta.last_before(&beyond)), Some(&probe[..]), "{name}");
+            let next =
+                model.range::<Vec<u8>, _>((std::ops::Bound::Excluded(probe), std::ops::Bound::Unbounded));
+            assert_eq!(
+                key_of(delta.first_at_or_after(&beyond)),
+                next.map(|(key, _)| &key[..]).next(),
+                "{name}"
+            );
+        }
+        for outside in [&b"a"[..], b"shared by all of them", b"shared by none", b"z"] {
+            let after = model.range(outside.to_vec()..).next().map(|(key, _)| &key[..]);
+            assert_eq!(key_of(delta.first_at_or_after(outside)), after, "{name}: {outside:?}");
+        }
+    }
+}
+
 /// Each value repeats its key and its sequence, so that a torn or misplaced version shows.
 fn stamped(key: &[u8], sequence: u32) -> Vec<u8> {
     [key, &sequence.to_le_bytes(), &[sequence as u8; 20]].concat()
