@@ -408,6 +408,10 @@ impl Block {
         if equal.first() != Some(&head) {
             return Err(first);
         }
+        if matches!(self.layout.suffix_run, Run::Fixed(length) if length == rest.len() && length <= W) {
+            // The head is the whole suffix, and of the same length: a look at it would be a cache miss.
+            return Ok(first);
+        }
         let count = match equal.get(1) {
             Some(next) if *next == head => equal.partition_point(|h| *h == head),
             _ => 1,

@@ -17,6 +17,7 @@
 
 use super::birth::Birth;
 use super::block::Block;
+use super::bound::Bound;
 use super::changes::Changes;
 use super::consolidate::shortest_separator;
 use super::delta::Delta;
@@ -72,7 +73,7 @@ impl Tree {
         let view = leaf.view().clone();
         let fits = view.holds(&first_key) && view.holds(&last_key);
         let Some(room) = fits.then(|| room_behind(&view)).flatten() else { return Ok(None) };
-        let born = |low: Arc<[u8]>, horizon| LeafView {
+        let born = |low: Bound, horizon| LeafView {
             low,
             high: view.high.clone(),
             base: Base::Loaded(block.clone()),
@@ -97,7 +98,7 @@ impl Tree {
                 node
             }
             Room::After(greatest) if *greatest < *first_key => {
-                let low: Arc<[u8]> = separator(&greatest, &first_key).into();
+                let low = Bound::from(&separator(&greatest, &first_key)[..]);
                 let right = Arc::new(Node::Leaf(Leaf::new(self.shared.clone(), born(low.clone(), 0))));
                 self.occupy_all(leaf, &view.low)?;
                 let _change = self.changes.begin();
@@ -117,7 +118,7 @@ impl Tree {
         &self,
         structure: &mut Structure,
         left: &Arc<Node>,
-        low: &Arc<[u8]>,
+        low: &Bound,
         right: &Arc<Node>,
     ) -> Result<()> {
         self.list_new(right);

@@ -3,7 +3,7 @@
 //! ```text
 //! view ── low, high       the keys it is responsible for
 //!      ├─ base            block in memory | image on disk | spilled
-//!      ├─ delta           skip list in memory | spilled, with a skip list of what came since
+//!      ├─ delta           in memory | spilled, with a delta of what came since
 //!      └─ history         what only snapshots older than `horizon` need
 //! ```
 //!
@@ -13,7 +13,8 @@
 
 use super::birth::Birth;
 use super::blob::Blob;
-use super::block::Block;
+use super::block::{wide_head, Block};
+use super::bound::Bound;
 use super::changes::{Backing, Changes};
 use super::delta::Delta;
 use super::history::History;
@@ -154,8 +155,8 @@ impl Archive {
 
 #[derive(Clone)]
 pub(crate) struct LeafView {
-    pub low: Arc<[u8]>,
-    pub high: Option<Arc<[u8]>>,
+    pub low: Bound,
+    pub high: Option<Bound>,
     pub base: Base,
     pub delta: Changes,
     pub history: Archive,
@@ -170,7 +171,10 @@ pub(crate) struct LeafView {
 impl LeafView {
     #[inline]
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
-        !self.dead && *key >= *self.low && self.high.as_ref().is_none_or(|high| *key < **high)
+        let head = wide_head(key);
+        !self.dead
+            && self.low.order(head, key).is_le()
+            && self.high.as_ref().is_none_or(|high| high.order(head, key).is_gt())
     }
 
     /// Whether `reader` sees the rows of the base, apart from what delta and history say.
@@ -285,7 +289,7 @@ impl Leaf {
 
     pub(crate) fn empty(shared: Arc<Shared>) -> Leaf {
         let view = LeafView {
-            low: Arc::from(&[][..]),
+            low: Bound::from(&[][..]),
             high: None,
             base: Base::Loaded(Arc::new(Block::empty())),
             delta: Changes::Live(Arc::new(Delta::new())),
@@ -298,12 +302,7 @@ impl Leaf {
     }
 
     /// A leaf whose base is on disk. Neighbours share the bound between them.
-    pub(crate) fn stored(
-        shared: Arc<Shared>,
-        low: Arc<[u8]>,
-        high: Option<Arc<[u8]>>,
-        image: Arc<Image>,
-    ) -> Leaf {
+    pub(crate) fn stored(shared: Arc<Shared>, low: Bound, high: Option<Bound>, image: Arc<Image>) -> Leaf {
         let view = LeafView {
             low,
             high,

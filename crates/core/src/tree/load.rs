@@ -7,6 +7,7 @@
 
 use super::blob::Blob;
 use super::block::{Block, Value};
+use super::bound::Bound;
 use super::builder::BlockBuilder;
 use super::changes::Changes;
 use super::consolidate::shortest_separator;
@@ -111,7 +112,7 @@ impl TreeLoader {
 
     /// The nodes above the blocks that were written.
     fn pages(&mut self) -> Arc<Node> {
-        let lows: Vec<Arc<[u8]>> = self.written.iter().map(|(low, _)| Arc::from(&low[..])).collect();
+        let lows: Vec<Bound> = self.written.iter().map(|(low, _)| Bound::from(&low[..])).collect();
         let leaf = |(i, (low, image)): (usize, (Vec<u8>, Arc<Image>))| {
             let high = lows.get(i + 1).cloned();
             let leaf = Leaf::stored(self.tree.shared.clone(), lows[i].clone(), high, image);
@@ -134,7 +135,7 @@ impl TreeLoader {
 /// The whole content of a tree in one block.
 fn loaded(block: Block) -> LeafView {
     LeafView {
-        low: Arc::from(&[][..]),
+        low: Bound::from(&[][..]),
         high: None,
         base: Base::Loaded(Arc::new(block)),
         delta: Changes::Live(Arc::new(Delta::new())),

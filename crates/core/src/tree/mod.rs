@@ -18,6 +18,7 @@ mod attended;
 mod birth;
 pub mod blob;
 pub mod block;
+mod bound;
 pub mod builder;
 mod changes;
 mod check;
@@ -73,7 +74,8 @@ use block::Block;
 use delta::Delta;
 use dictionary::Vocabulary;
 use leaf::{Image, Latched, Leaf};
-use node::{Bounds, Inner, Node};
+pub(crate) use node::Node;
+use node::{Bounds, Inner};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -300,7 +302,12 @@ impl Tree {
 
     fn stored_root(shared: &Arc<Shared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
         if root.height == 0 {
-            return Node::Leaf(Leaf::stored(shared.clone(), Arc::from(&[][..]), None, Image::new(extent)));
+            return Node::Leaf(Leaf::stored(
+                shared.clone(),
+                bound::Bound::from(&[][..]),
+                None,
+                Image::new(extent),
+            ));
         }
         Node::Inner(Inner::stored(root.height, extent, Some(Bounds::ALL)))
     }

@@ -5,6 +5,7 @@
 //! the leaf knows that it no longer does (see [`super::leaf`]), upon which the descent starts again.
 
 use super::block::{Block, Value};
+use super::bound::Bound;
 use super::builder::BlockBuilder;
 use super::leaf::{Image, Leaf};
 use super::vacancy::Vacancy;
@@ -204,8 +205,8 @@ impl Inner {
             }
         }
         // A key is the bound of two neighbours, who share it.
-        let mut bounds: Vec<Arc<[u8]>> = entries.iter().map(|(key, _)| Arc::from(&key[..])).collect();
-        bounds.extend(fence.map(Arc::from));
+        let mut bounds: Vec<Bound> = entries.iter().map(|(key, _)| Bound::from(&key[..])).collect();
+        bounds.extend(fence.map(|fence| Bound::from(&fence[..])));
         let child = |(at, (key, extent)): (usize, (Vec<u8>, Arc<Extent>))| {
             (key, self.child(shared, &bounds[at], bounds.get(at + 1), &extent))
         };
@@ -232,8 +233,8 @@ impl Inner {
     fn child(
         &self,
         shared: &Arc<Shared>,
-        low: &Arc<[u8]>,
-        high: Option<&Arc<[u8]>>,
+        low: &Bound,
+        high: Option<&Bound>,
         extent: &Arc<Extent>,
     ) -> Arc<Node> {
         if self.level > 1 {

@@ -2,6 +2,7 @@
 
 use super::birth::Fate;
 use super::block::Block;
+use super::bound::Bound;
 use super::changes::Changes;
 use super::consolidate::{fold, Folded, Piece, Pieces};
 use super::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
@@ -163,7 +164,7 @@ impl Tree {
         let Some(first) = pieces.next() else { return Ok(()) };
         let rest: Vec<Piece> = pieces.collect();
         // One object a bound, whichever leaves have it: there are as many as leaves.
-        let bounds: Vec<Arc<[u8]>> = rest.iter().map(|piece| Arc::from(&piece.low[..])).collect();
+        let bounds: Vec<Bound> = rest.iter().map(|piece| Bound::from(&piece.low[..])).collect();
         let high = bounds.first().or(view.high.as_ref()).cloned();
         if rest.is_empty() {
             publish_piece(leaf, state, &view, first, high, horizon);
@@ -193,7 +194,7 @@ impl Tree {
         &self,
         old: &LeafView,
         pieces: Vec<Piece>,
-        bounds: &[Arc<[u8]>],
+        bounds: &[Bound],
         horizon: u64,
     ) -> Vec<(Vec<u8>, Arc<Node>)> {
         let mut leaves = Vec::with_capacity(pieces.len());
@@ -286,7 +287,7 @@ fn publish_piece(
     state: &mut Latched<'_>,
     old: &LeafView,
     piece: Piece,
-    high: Option<Arc<[u8]>>,
+    high: Option<Bound>,
     horizon: u64,
 ) {
     if piece.base.is_some() {
@@ -300,7 +301,7 @@ fn publish_piece(
 }
 
 /// A piece of `old` as the content of a leaf responsible for the keys from `low` to `high`.
-fn view_of(piece: Piece, old: &LeafView, low: Arc<[u8]>, high: Option<Arc<[u8]>>, horizon: u64) -> LeafView {
+fn view_of(piece: Piece, old: &LeafView, low: Bound, high: Option<Bound>, horizon: u64) -> LeafView {
     LeafView {
         low,
         high,
