@@ -41,12 +41,15 @@ pub(crate) enum Pieces {
     Many,
 }
 
+/// Versions of a key that are undecided: a part of [`Folder::undecided`].
+type Undecided = std::ops::Range<usize>;
+
 /// One stretch of the merged leaf, in key order.
 enum Run<'a> {
     /// Base entries that no change touches.
     Base(std::ops::Range<usize>),
     /// A key of the delta.
-    Changed { key: &'a [u8], value: Option<Value<'a>>, undecided: Vec<&'a Version> },
+    Changed { key: &'a [u8], value: Option<Value<'a>>, undecided: Undecided },
 }
 
 impl<'a> Run<'a> {
@@ -73,32 +76,6 @@ fn weight(key: &[u8], value: Option<Value<'_>>, undecided: &[&Version]) -> usize
     }
 }
 
-/// The committed outcome of one chain.
-struct Chain<'a> {
-    undecided: Vec<&'a Version>,
-    committed: Vec<(Timestamp, &'a Version)>,
-}
-
-fn split_chain<'a>(entry: EntryRef<'a>) -> Chain<'a> {
-    let mut chain = Chain { undecided: Vec::new(), committed: Vec::new() };
-    for version in std::iter::successors(entry.newest(), |version| version.older()) {
-        if version.status.is_void(version.sequence) {
-            continue;
-        }
-        match version.status.state() {
-            State::Active => chain.undecided.push(version),
-            State::Aborted => {}
-            State::Committed(timestamp) => {
-                // Of several writes of one transaction only the newest counts.
-                if chain.committed.last().is_none_or(|&(newer, _)| newer != timestamp) {
-                    chain.committed.push((timestamp, version));
-                }
-            }
-        }
-    }
-    chain
-}
-
 struct Folder<'a> {
     content: Content<'a>,
     base: &'a Block,
@@ -106,6 +83,10 @@ struct Folder<'a> {
     horizon: Timestamp,
     history: Vec<HistoryEntry<'a>>,
     runs: Vec<Run<'a>>,
+    /// Of each chain newest first, one chain after the other.
+    undecided: Vec<&'a Version>,
+    /// Of the present chain, newest first.
+    chain: Vec<(Timestamp, &'a Version)>,
     /// Something changes the base.
     committed: bool,
 }
@@ -117,25 +98,45 @@ impl<'a> Folder<'a> {
         }
     }
 
+    /// Takes a chain apart: what is committed to `chain`, what is not to `undecided`, of which it returns the part.
+    fn split_chain(&mut self, entry: EntryRef<'a>) -> Undecided {
+        let first = self.undecided.len();
+        self.chain.clear();
+        for version in std::iter::successors(entry.newest(), |version| version.older()) {
+            if version.status.is_void(version.sequence) {
+                continue;
+            }
+            match version.status.state() {
+                State::Active => self.undecided.push(version),
+                State::Aborted => {}
+                State::Committed(timestamp) => {
+                    // Of several writes of one transaction only the newest counts.
+                    if self.chain.last().is_none_or(|&(newer, _)| newer != timestamp) {
+                        self.chain.push((timestamp, version));
+                    }
+                }
+            }
+        }
+        first..self.undecided.len()
+    }
+
     fn change(&mut self, entry: EntryRef<'a>, base_at: Option<usize>) {
         let key = entry.key();
-        let chain = split_chain(entry);
+        let undecided = self.split_chain(entry);
         let in_base = base_at.map(|at| self.base.value(at));
-        let Some(&(newest, version)) = chain.committed.first() else {
-            self.runs.push(Run::Changed { key, value: in_base, undecided: chain.undecided });
+        let (Some(&(newest, version)), Some(&(oldest, _))) = (self.chain.first(), self.chain.last()) else {
+            self.runs.push(Run::Changed { key, value: in_base, undecided });
             return;
         };
         self.committed = true;
         self.horizon = self.horizon.max(newest);
-        for pair in chain.committed.windows(2) {
-            let ((end, _), (begin, past)) = (pair[0], pair[1]);
+        for later in 1..self.chain.len() {
+            let ((end, _), (begin, past)) = (self.chain[later - 1], self.chain[later]);
             self.remember(key, begin, end, value_of(past));
         }
-        if let Some(&(oldest, _)) = chain.committed.last() {
-            let since = self.content.history.map_or(0, |history| history.current_since(key));
-            self.remember(key, since, oldest, in_base);
-        }
-        self.runs.push(Run::Changed { key, value: value_of(version), undecided: chain.undecided });
+        let since = self.content.history.map_or(0, |history| history.current_since(key));
+        self.remember(key, since, oldest, in_base);
+        self.runs.push(Run::Changed { key, value: value_of(version), undecided });
     }
 
     fn merge(&mut self, delta: &'a Delta) {
@@ -177,6 +178,7 @@ type Cut = (Vec<u8>, Option<Block>, Delta);
 /// Cuts the merged runs into pieces.
 struct Cutter<'a> {
     base: &'a Block,
+    undecided: &'a [&'a Version],
     limit: usize,
     builder: BlockBuilder,
     delta: Delta,
@@ -203,6 +205,7 @@ impl<'a> Cutter<'a> {
         match run {
             Run::Base(range) => self.add_base(range.clone()),
             Run::Changed { key, value, undecided } => {
+                let undecided = &self.undecided[undecided.clone()];
                 if value.is_none() && undecided.is_empty() {
                     return;
                 }
@@ -283,16 +286,19 @@ pub(crate) fn fold(
         active,
         horizon: view.horizon,
         history,
-        runs: Vec::new(),
+        runs: Vec::with_capacity(2 * delta.len() + 1),
+        undecided: Vec::new(),
+        chain: Vec::new(),
         committed: false,
     };
     folder.merge(delta);
     let (limit, appended) = match pieces {
         Pieces::One => (usize::MAX, false),
-        Pieces::Many => cut_limit(&folder.runs, base, block_bytes),
+        Pieces::Many => cut_limit(&folder, block_bytes),
     };
     let mut cutter = Cutter {
         base,
+        undecided: &folder.undecided,
         limit,
         builder: BlockBuilder::reused(),
         delta: Delta::new(),
@@ -305,7 +311,9 @@ pub(crate) fn fold(
     let keeps_base = !folder.committed && limit == usize::MAX;
     for run in &folder.runs {
         match run {
-            Run::Changed { key, undecided, .. } if keeps_base => cutter.keep_undecided(key, undecided),
+            Run::Changed { key, undecided, .. } if keeps_base => {
+                cutter.keep_undecided(key, &folder.undecided[undecided.clone()]);
+            }
             _ if keeps_base => {}
             _ => cutter.add(run),
         }
@@ -329,12 +337,15 @@ pub(crate) fn fold(
 
 /// At what weight to begin a new piece: an append-only leaf is cut when full, so that a full base is never rewritten;
 /// otherwise the pieces are of equal weight. And whether it is one.
-fn cut_limit(runs: &[Run<'_>], base: &Block, block_bytes: usize) -> (usize, bool) {
+fn cut_limit(folder: &Folder<'_>, block_bytes: usize) -> (usize, bool) {
+    let (runs, base) = (&folder.runs[..], folder.base);
     let mut total = 0;
     for run in runs {
         total += match run {
             Run::Base(range) => base.bytes().len() * range.len() / base.len().max(1),
-            Run::Changed { key, value, undecided } => weight(key, *value, undecided),
+            Run::Changed { key, value, undecided } => {
+                weight(key, *value, &folder.undecided[undecided.clone()])
+            }
         };
     }
     // An append-only leaf ends with the entry that filled it, so it may be larger by that one; to update it must not
