@@ -19,7 +19,7 @@ use std::ops::Bound;
 
 use teak_core::{Error, LockMode};
 
-use crate::bounds::Direction;
+use crate::bounds::{Direction, Start};
 use crate::outcome::{Result, Stop};
 use crate::scan::{Busy, Ranges, Read, Sight, TableCursor};
 use crate::session::Session;
@@ -78,6 +78,18 @@ impl TableCursor {
             let ahead = (self.passed / PASSED_PER_AHEAD).clamp(1, MAX_AHEAD);
             let mut candidates = 0;
             let mut more = self.place(session)? && self.inside();
+            let leaf = self.leaf_ahead(ahead).filter(|_| more);
+            if let Some((keys, beyond)) = leaf {
+                let Some(from) = self.from.bound() else { return Ok(false) };
+                session.lock_range(&tree, from, Bound::Excluded(&beyond))?;
+                self.passed += keys;
+                let found = self.place(session)? && self.inside();
+                self.from.set_start(Start::AtOrAfter, &beyond);
+                if found && !self.is_ahead() {
+                    return Ok(true);
+                }
+                continue;
+            }
             while more {
                 candidates += 1;
                 if candidates == ahead {
@@ -107,6 +119,17 @@ impl TableCursor {
         }
     }
 
+    /// The rest of the leaf that a scan up has come to, if it may lock so many keys ahead and ends behind them: how many
+    /// there are at most, and the key that they are below. They need not be visited before they are locked.
+    fn leaf_ahead(&self, ahead: usize) -> Option<(usize, Vec<u8>)> {
+        if self.direction != Direction::Up {
+            return None;
+        }
+        let (keys, beyond) = self.core.rest_of_leaf()?;
+        let fits = keys <= ahead && self.end.admits(beyond, Direction::Up);
+        fits.then(|| (keys, beyond.to_vec()))
+    }
+
     /// From a candidate on, the first that can be had.
     fn take_candidates(&mut self, session: &mut Session, mode: LockMode, mut found: bool) -> Result<bool> {
         while found && self.is_rows() {
@@ -129,7 +152,12 @@ impl TableCursor {
             Err(error) => return Err(error),
         };
         session.check_unchanged(tree, self.core.key())?;
-        if self.core.refresh(session.txn()?, self.read.view())? {
+        let (txn, view) = (session.txn()?, self.read.view());
+        if self.core.is_current(txn, view)? || self.core.refresh(txn, view)? {
+            if mode == LockMode::Exclusive {
+                session.note_taken(tree, self.core.key());
+                session.txn()?.aim(&self.core);
+            }
             return Ok(Candidate::Ours);
         }
         if std::mem::take(&mut self.locked) {
@@ -224,6 +252,10 @@ impl TableCursor {
             };
             if exists && other.is_none() {
                 // Under the lock of a row nobody else changes its entries.
+                if found && mode == LockMode::Exclusive {
+                    session.note_taken(&rows, named);
+                    session.txn()?.aim(&self.core);
+                }
                 return match found {
                     true => Ok(()),
                     false => Err(Stop::Inconsistent { table: self.table.name(), tree: index.number }),

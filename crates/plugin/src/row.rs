@@ -126,6 +126,9 @@ impl Session {
             self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, duplicate_tree)?;
         }
         let gathers = self.gathers_entries();
+        if !manner.append && !manner.fresh_key {
+            self.aim_at_probed(rows);
+        }
         let txn = self.writable()?;
         match manner.append {
             true => txn.append(rows, pk, row)?,
@@ -247,7 +250,7 @@ impl Session {
 
     /// Locks an existing row for a change.
     fn take_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner) -> Result<()> {
-        if manner.no_locks {
+        if manner.no_locks || self.has_taken(rows, pk) {
             return Ok(());
         }
         // A row that was read with a lock, as the server does before a change, is there; any other may have gone

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use teak_core::{Error, Isolation, LockMode, LogLevel, TxnId, View, WaitPolicy, WaitRequest};
+use teak_core::{Error, Isolation, LockMode, LogLevel, TreeId, TxnId, View, WaitPolicy, WaitRequest};
 
 use crate::callbacks::Thd;
 use crate::core_engine::{Cursor, Savepoint, Transaction, Tree};
@@ -97,6 +97,9 @@ pub struct Session {
     rows_written: u32,
     /// Cursors for uniqueness checks, one a tree. They hold their tree, so they go with the transaction.
     probes: Vec<(Arc<Tree>, Cursor)>,
+    /// The row that was last locked exclusively and then found, by the statement: its tree and key.
+    taken: Option<TreeId>,
+    taken_key: Vec<u8>,
     /// Primary key of the row that the last duplicate collided with.
     pub duplicate_pk: Vec<u8>,
 }
@@ -119,6 +122,8 @@ impl Session {
             appended: None,
             rows_written: 0,
             probes: Vec::new(),
+            taken: None,
+            taken_key: Vec::new(),
             duplicate_pk: Vec::new(),
         }
     }
@@ -247,6 +252,7 @@ impl Session {
     fn statement_end(&mut self) {
         self.statement = None;
         self.appended = None;
+        self.taken = None;
         self.rows_written = 0;
         for (_, probe) in &mut self.probes {
             probe.reset();
@@ -298,7 +304,7 @@ impl Session {
     /// Runs `operation`; if it fails its writes are undone.
     pub fn atomically<T>(&mut self, operation: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
         self.wait_for_room()?;
-        let before = self.writable()?.savepoint();
+        let before = self.writable()?.row_savepoint();
         let result = operation(self);
         if result.is_err() {
             self.txn()?.rollback_to(before)?;
@@ -328,7 +334,9 @@ impl Session {
         let outer_id = self.waits.tag.txn.swap(own.id(), Ordering::SeqCst);
         let outer = self.txn.replace(own);
         let rows_written = std::mem::take(&mut self.rows_written);
+        self.taken = None;
         let result = operation(self);
+        self.taken = None;
         self.rows_written = rows_written;
         let own = std::mem::replace(&mut self.txn, outer);
         self.waits.tag.txn.store(outer_id, Ordering::SeqCst);
@@ -350,6 +358,7 @@ impl Session {
     fn take(&mut self) -> Option<Transaction> {
         self.statement = None;
         self.appended = None;
+        self.taken = None;
         self.rows_written = 0;
         self.savepoints.clear();
         self.probes.clear();
@@ -518,8 +527,21 @@ impl Session {
         self.rows_written > FEW_ROWS
     }
 
+    /// The row is locked exclusively, was found under that lock, and has not changed since the snapshot.
+    pub(crate) fn note_taken(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+        self.taken = Some(tree.id());
+        self.taken_key.clear();
+        self.taken_key.extend_from_slice(key);
+    }
+
+    /// Whether [`Session::note_taken`] was said of the row, and of no other since.
+    pub(crate) fn has_taken(&self, tree: &Arc<Tree>, key: &[u8]) -> bool {
+        self.taken == Some(tree.id()) && self.taken_key == key
+    }
+
     /// Gives a row lock back.
     pub fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+        self.taken = None;
         if let Some(txn) = &mut self.txn {
             txn.unlock(tree, key);
         }
@@ -556,6 +578,14 @@ impl Session {
             }
         };
         Ok(self.probes[position].1.get(txn, View::Latest, key)?)
+    }
+
+    /// What is written to `tree` next is likely to be the key that [`Session::probe`] looked for last.
+    pub(crate) fn aim_at_probed(&mut self, tree: &Arc<Tree>) {
+        let probe = self.probes.iter().find(|(of, _)| Arc::ptr_eq(of, tree));
+        if let (Some(txn), Some((_, cursor))) = (&mut self.txn, probe) {
+            txn.aim(cursor);
+        }
     }
 
     /// Value of the key that [`Session::probe`] found in `tree`.

@@ -1,7 +1,7 @@
 //! Cursors of the public interface: a tree's cursor read through a transaction's eyes.
 
 use super::transaction::Transaction;
-use crate::tree::{Reader, Tree, TreeCursor};
+use crate::tree::{Node, Reader, Tree, TreeCursor};
 use crate::types::{Seek, View};
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -95,6 +95,22 @@ impl Cursor {
         self.inner.tree()
     }
 
+    /// Under a lock of the current key, which was taken since the cursor came here: whether the item is still what
+    /// [`Cursor::refresh`] would find; `false` if that is not sure.
+    #[inline]
+    pub fn is_current(&mut self, txn: &mut Transaction, view: View) -> Result<bool> {
+        if view != self.view {
+            return Ok(false);
+        }
+        txn.show_writes(self.inner.tree(), None)?;
+        Ok(self.inner.is_current(&txn.reader(view)))
+    }
+
+    /// See [`TreeCursor::rest_of_leaf`].
+    pub fn rest_of_leaf(&self) -> Option<(usize, &[u8])> {
+        self.inner.rest_of_leaf()
+    }
+
     /// The current key. Valid until the next call on this cursor.
     pub fn key(&self) -> &[u8] {
         self.inner.key()
@@ -103,6 +119,11 @@ impl Cursor {
     /// The current value. Valid until the next call on this cursor.
     pub fn value(&self) -> Result<&[u8]> {
         self.inner.value()
+    }
+
+    /// The leaf that it stands in.
+    pub(super) fn leaf(&self) -> Option<(&Tree, &Arc<Node>)> {
+        self.inner.leaf().map(|node| (&**self.inner.tree(), node))
     }
 
     /// Forgets the position and lets go of the pinned leaf.

@@ -1,5 +1,6 @@
 //! The handle of a transaction.
 
+use super::cursor::Cursor;
 use super::shared::Shared;
 use super::tables::Table;
 use super::work::{Phase, Work};
@@ -104,6 +105,14 @@ impl Transaction {
             self.shared.check_space()?;
         }
         writing(&mut self.work, &self.shared)?.write(&self.shared, tree, key, op)
+    }
+
+    /// The next write to the tree of `cursor` is likely to be at the key that it stands on: it will not descend for it.
+    #[inline]
+    pub fn aim(&mut self, cursor: &Cursor) {
+        if let (Some(work), Some((tree, node))) = (self.work.as_deref_mut(), cursor.leaf()) {
+            work.aim(tree, node);
+        }
     }
 
     /// Like [`Transaction::write`], for one of many entries of an index, whose keys come in another order: it may wait
@@ -274,6 +283,12 @@ impl Transaction {
     /// A point to go back to.
     pub fn savepoint(&mut self) -> Savepoint {
         Savepoint(self.work.as_deref_mut().map_or(0, |work| work.savepoint(&self.shared)))
+    }
+
+    /// A point to go back to if the row that follows cannot be written whole: as [`Transaction::savepoint`], but good
+    /// only until the next call of it, and without cost.
+    pub fn row_savepoint(&mut self) -> Savepoint {
+        Savepoint(self.work.as_deref_mut().map_or(0, |work| work.row_savepoint(&self.shared)))
     }
 
     /// Undoes the writes since; locks are kept. O(1) for the trees; the redo since is dropped.

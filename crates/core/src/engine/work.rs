@@ -19,11 +19,11 @@ use crate::checkpoint::PersistedCounter;
 use crate::lock::{Intent, LockOwner};
 use crate::log::{CounterChange, LogRecord, RedoBuffer, RedoMark};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
+use crate::numbers::NumberMap;
 use crate::options::CommitFlush;
-use crate::tree::{Tree, Write};
+use crate::tree::{Node, Tree, Write};
 use crate::types::{LockMode, Timestamp, TreeId, TxnId, WaitRequest, WriteOp};
 use crate::{Error, Result};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -92,9 +92,13 @@ pub(super) struct Work {
     pub(super) deferred: Deferred,
     /// Ascending. Some may be missing: they make going back cheap and row counts exact.
     marks: Vec<Mark>,
+    /// Where the row began that is being written; its memory is used again for each row.
+    row: Option<Mark>,
     /// The log has operations of it, the last with this sequence.
     spilled: Option<u32>,
-    touched: HashMap<TreeId, Touched>,
+    touched: NumberMap<TreeId, Touched>,
+    /// A leaf that the next write to this tree may go to.
+    near: Option<(TreeId, Arc<Node>)>,
     /// Tables that begin with its commit.
     pub founded: Vec<Arc<Table>>,
     /// Counters to be logged with the next record.
@@ -124,8 +128,10 @@ impl Work {
             direct: Direct::default(),
             deferred: Deferred::default(),
             marks: Vec::new(),
+            row: None,
             spilled: None,
-            touched: HashMap::new(),
+            touched: NumberMap::default(),
+            near: None,
             founded: Vec::new(),
             counters: Vec::new(),
             held: false,
@@ -269,10 +275,21 @@ impl Work {
         // The redo first: if it refuses the operation nothing has happened, and if the tree does it is taken back.
         let mark = self.redo.mark();
         self.redo.push(tree.id(), write.sequence, write.key, write.op)?;
-        tree.write_run(std::slice::from_ref(write)).inspect_err(|_| {
+        let mut near = self.near.take().filter(|(of, _)| *of == tree.id()).map(|(_, node)| node);
+        let written = tree.write_near(write, &mut near);
+        self.near = near.map(|node| (tree.id(), node));
+        written.inspect_err(|_| {
             // Same buffer, nothing went to the log in between.
             let _ = self.redo.truncate_to(mark);
         })
+    }
+
+    /// The next write to `tree` is likely to go to the leaf `node`.
+    pub(super) fn aim(&mut self, tree: &Tree, node: &Arc<Node>) {
+        let known = self.near.as_ref().is_some_and(|(of, near)| *of == tree.id() && Arc::ptr_eq(near, node));
+        if !known {
+            self.near = Some((tree.id(), node.clone()));
+        }
     }
 
     /// The write with this number is done and added so many rows.
@@ -300,8 +317,12 @@ impl Work {
     /// What the buffer had is in the log, or void; the log has operations up to `sequence`.
     fn redo_is_logged(&mut self, sequence: u32) {
         self.redo.clear();
-        self.marks.iter_mut().for_each(|mark| mark.redo = None);
+        self.forget_redo_marks();
         self.spilled = Some(sequence);
+    }
+
+    fn forget_redo_marks(&mut self) {
+        self.marks.iter_mut().chain(&mut self.row).for_each(|mark| mark.redo = None);
     }
 
     fn mark(&mut self) {
@@ -333,10 +354,30 @@ impl Work {
         self.sequence
     }
 
+    /// A savepoint for what one row takes, good until the next one.
+    pub(super) fn row_savepoint(&mut self, shared: &Shared) -> u32 {
+        if let Err(error) = self.finish_append(shared) {
+            self.doomed.get_or_insert(error);
+        }
+        let redo = Some(self.redo.mark());
+        let row = self.row.get_or_insert_with(|| Mark { sequence: 0, redo: None, rows: Vec::new() });
+        (row.sequence, row.redo) = (self.sequence, redo);
+        row.rows.clear();
+        row.rows.extend(self.touched.iter().map(|(&tree, touched)| (tree, touched.rows)));
+        self.sequence
+    }
+
     pub(super) fn rollback_to(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
         self.direct.drop_append();
         if sequence >= self.sequence {
             return Ok(());
+        }
+        // Numbers are not given twice, but what a later mark says of the redo is void now.
+        if let Some(row) = self.row.take_if(|row| row.sequence >= sequence) {
+            if row.sequence == sequence {
+                self.marks.retain(|mark| mark.sequence < sequence);
+                self.marks.push(row);
+            }
         }
         self.deferred.drop_after(sequence);
         if let Some(status) = &self.status {
@@ -383,7 +424,7 @@ impl Work {
             kept.put(&op);
         }
         self.redo = kept;
-        self.marks.iter_mut().for_each(|mark| mark.redo = None);
+        self.forget_redo_marks();
     }
 
     /// Part of what is undone is in the log.
@@ -564,7 +605,7 @@ impl Work {
 fn publish(
     shared: &Shared,
     status: Option<&TxnStatus>,
-    touched: &HashMap<TreeId, Touched>,
+    touched: &NumberMap<TreeId, Touched>,
     founded: &[Arc<Table>],
 ) {
     if let Some(status) = status {

@@ -14,6 +14,7 @@ use super::node::Node;
 use super::vacancy::{is_spent, Towards};
 use super::visibility::{seen, visible, Reader, Seen};
 use super::Tree;
+use crate::mvcc::State;
 use crate::types::Seek;
 use crate::{Error, Result};
 use std::cmp::Ordering;
@@ -66,6 +67,11 @@ pub struct TreeCursor {
     pin: Option<Pin>,
     key: Vec<u8>,
     item: Item,
+    /// Nothing about the item was undecided when it was read: it is not another transaction's, nor did one write to its
+    /// key after it.
+    settled: bool,
+    /// Versions of the pinned delta, from before it was read last.
+    versions: usize,
     blob: OnceLock<Arc<[u8]>>,
     ready: Ready,
     /// Forward: next base entry; backward: one past the next.
@@ -95,6 +101,8 @@ impl TreeCursor {
             pin: None,
             key: Vec::new(),
             item: Item::None,
+            settled: false,
+            versions: 0,
             blob: OnceLock::new(),
             ready: Ready::No,
             base_at: 0,
@@ -120,6 +128,7 @@ impl TreeCursor {
 
     fn forget(&mut self) {
         self.item = Item::None;
+        self.settled = false;
         self.blob.take();
         self.ready = Ready::No;
         self.delta_at = None;
@@ -307,9 +316,13 @@ impl TreeCursor {
 
     fn look_up(&mut self, reader: &Reader<'_>) -> Result<Item> {
         let Some(pin) = &mut self.pin else { return Ok(Item::None) };
-        if !pin.delta.is_empty() {
+        self.versions = pin.delta.versions();
+        self.settled = true;
+        if self.versions > 0 {
             if let Some(entry) = pin.delta.find(&self.key) {
-                let version = visible(entry.newest(), reader);
+                let newest = entry.newest();
+                let version = visible(newest, reader);
+                self.settled = is_settled(newest, version, reader);
                 match seen(version) {
                     Seen::Value(_) => return Ok(version.map_or(Item::None, |v| Item::Version(v))),
                     Seen::Gone => return Ok(Item::None),
@@ -328,6 +341,29 @@ impl TreeCursor {
             }
         }
         Ok(pin.base.search(&self.key).map_or(Item::None, Item::Base))
+    }
+
+    /// The leaf that is pinned.
+    pub(crate) fn leaf(&self) -> Option<&Arc<Node>> {
+        self.pin.as_ref().map(|pin| &pin.node)
+    }
+
+    /// Whether the current item is what [`TreeCursor::refresh`] would find, too, for a reader of the latest that has
+    /// locked the key since it was read: then whoever wrote to it before is done, and has left something to be seen
+    /// here. `false` if that is not sure.
+    pub fn is_current(&self, reader: &Reader<'_>) -> bool {
+        self.settled
+            && !matches!(self.item, Item::None | Item::Past(_))
+            && self.is_at_home(reader, &self.key)
+            && self.pin.as_ref().is_some_and(|pin| pin.delta.versions() == self.versions)
+    }
+
+    /// For a scan that goes up: not less than the keys that the pinned leaf has left for it, and the key that they are
+    /// below. `None` if it is the last leaf, or if nobody knows.
+    pub fn rest_of_leaf(&self) -> Option<(usize, &[u8])> {
+        let pin = self.pin.as_ref().filter(|_| self.ready == Ready::Forward)?;
+        let high = pin.view.high.as_deref()?;
+        Some((pin.base.len().saturating_sub(self.base_at) + 1 + pin.delta.len(), high))
     }
 
     /// Reads the current key again, as `reader` sees it now; false if it is gone. The position stays.
@@ -420,8 +456,26 @@ impl TreeCursor {
             self.key = key;
             pinned?;
             self.prepare_forward(reader, true)?;
+        } else {
+            self.see_pushed();
         }
         self.step_forward(reader)
+    }
+
+    /// Somebody has pushed onto the pinned delta since the position in it was taken: the scan's own transaction, as a
+    /// rule.
+    #[inline]
+    fn see_pushed(&mut self) {
+        let Some(pin) = &self.pin else { return };
+        let versions = pin.delta.versions();
+        if versions != self.versions {
+            self.versions = versions;
+            // SAFETY: as in `prepare_forward`.
+            self.delta_at = pin
+                .delta
+                .first_after(&self.key)
+                .map(|entry| unsafe { std::mem::transmute::<EntryRef<'_>, EntryRef<'static>>(entry) });
+        }
     }
 
     /// Goes to the previous key.
@@ -455,6 +509,7 @@ impl TreeCursor {
         self.forget();
         self.adapt(reader)?;
         let Some(pin) = &self.pin else { return Ok(()) };
+        self.versions = pin.delta.versions();
         let (base_at, delta_at) = if after_key {
             (pin.base.upper_bound(&self.key), pin.delta.first_after(&self.key))
         } else {
@@ -498,6 +553,7 @@ impl TreeCursor {
             let Some(entry) = self.delta_at else {
                 if in_base {
                     self.item = Item::Base(self.base_at);
+                    self.settled = true;
                     pin.base.key_into(self.base_at, &mut self.key);
                     self.base_at += 1;
                     self.yielded += 1;
@@ -511,6 +567,7 @@ impl TreeCursor {
             let order = if in_base { pin.base.compare(self.base_at, entry.key()) } else { Ordering::Greater };
             if order == Ordering::Less {
                 self.item = Item::Base(self.base_at);
+                self.settled = true;
                 pin.base.key_into(self.base_at, &mut self.key);
                 self.base_at += 1;
                 self.yielded += 1;
@@ -520,8 +577,8 @@ impl TreeCursor {
             let base_at = (order == Ordering::Equal).then_some(self.base_at);
             self.base_at += usize::from(base_at.is_some());
             self.delta_at = entry.next();
-            if let Some(item) = merged(entry, base_at, reader) {
-                self.item = item;
+            if let Some((item, settled)) = merged(entry, base_at, reader) {
+                (self.item, self.settled) = (item, settled);
                 self.key.clear();
                 self.key.extend_from_slice(entry.key());
                 self.yielded += 1;
@@ -556,6 +613,7 @@ impl TreeCursor {
             self.adapt(reader)?;
             self.forget();
             let Some(pin) = &self.pin else { return Ok(false) };
+            self.versions = pin.delta.versions();
             self.base_at = pin.base.lower_bound(&high);
             let entry = pin.delta.first_at_or_after(&high);
             // SAFETY: as in `prepare_forward`.
@@ -589,7 +647,8 @@ impl TreeCursor {
         self.blob.take();
         loop {
             let Some(pin) = &self.pin else { return Ok(false) };
-            let entry = if pin.delta.is_empty() { None } else { pin.delta.last_before(&self.key) };
+            self.versions = pin.delta.versions();
+            let entry = if self.versions == 0 { None } else { pin.delta.last_before(&self.key) };
             let in_base = self.base_at > 0;
             let order = match entry {
                 None if !in_base => {
@@ -605,6 +664,7 @@ impl TreeCursor {
             let (Some(entry), Ordering::Less | Ordering::Equal) = (entry, order) else {
                 self.base_at -= 1;
                 self.item = Item::Base(self.base_at);
+                self.settled = true;
                 pin.base.key_into(self.base_at, &mut self.key);
                 self.yielded += 1;
                 return Ok(true);
@@ -615,8 +675,8 @@ impl TreeCursor {
             let item = merged(entry, base_at, reader);
             self.key.clear();
             self.key.extend_from_slice(entry.key());
-            if let Some(item) = item {
-                self.item = item;
+            if let Some((item, settled)) = item {
+                (self.item, self.settled) = (item, settled);
                 self.yielded += 1;
                 return Ok(true);
             }
@@ -637,15 +697,29 @@ impl TreeCursor {
     }
 }
 
-/// What the reader sees of a key that the delta knows.
+/// What the reader sees of a key that the delta knows, and whether that is settled.
 #[inline]
-fn merged(entry: EntryRef<'_>, base_at: Option<usize>, reader: &Reader<'_>) -> Option<Item> {
-    let version = visible(entry.newest(), reader);
-    match seen(version) {
+fn merged(entry: EntryRef<'_>, base_at: Option<usize>, reader: &Reader<'_>) -> Option<(Item, bool)> {
+    let newest = entry.newest();
+    let version = visible(newest, reader);
+    let item = match seen(version) {
         Seen::Value(_) => version.map(|v| Item::Version(v)),
         Seen::Gone => None,
         Seen::Nothing => base_at.map(Item::Base),
-    }
+    };
+    item.map(|item| (item, is_settled(newest, version, reader)))
+}
+
+/// Whether the version that the reader sees is the newest of its key, and nobody else's undecided write.
+#[inline]
+fn is_settled(newest: Option<&Version>, seen: Option<&Version>, reader: &Reader<'_>) -> bool {
+    let (Some(newest), Some(seen)) = (newest, seen) else { return false };
+    std::ptr::eq(newest, seen)
+        && match seen.status.state() {
+            State::Committed(_) => true,
+            State::Active => reader.own.is_some_and(|own| std::ptr::eq(own, &*seen.status)),
+            State::Aborted => false,
+        }
 }
 
 fn greatest_key(base: &Block, delta: &Delta) -> Option<Vec<u8>> {

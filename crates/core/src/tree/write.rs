@@ -55,7 +55,15 @@ impl Tree {
         status: &Arc<TxnStatus>,
         sequence: u32,
     ) -> Result<()> {
-        self.write_run(&[Write { key, op, status, sequence }])
+        self.write_near(&Write { key, op, status, sequence }, &mut None)
+    }
+
+    /// Like [`Tree::write`]; `near` is a leaf that may be the one, as somebody has just found or written it, and
+    /// becomes the one: then there is no descent.
+    #[inline]
+    pub(crate) fn write_near(&self, write: &Write<'_>, near: &mut Option<Arc<Node>>) -> Result<()> {
+        let blob = self.prepare_write(write)?;
+        self.push_some(std::slice::from_ref(write), blob.as_ref(), near).map(drop)
     }
 
     /// Like [`Tree::write`] for many, in this order. Neighbours that go to one leaf cost one descent and one latch:
@@ -71,11 +79,17 @@ impl Tree {
     /// leaf; how many they were.
     pub(crate) fn write_some(&self, writes: &[Write<'_>]) -> Result<usize> {
         let Some(first) = writes.first() else { return Ok(0) };
-        self.check_size(first)?;
-        self.shared.context.cache.make_room()?;
-        let blob =
-            self.is_large(first).then(|| Arc::new(Blob::charged(first.value(), &self.shared.context.cache)));
-        self.push_some(writes, blob.as_ref())
+        let blob = self.prepare_write(first)?;
+        self.push_some(writes, blob.as_ref(), &mut None)
+    }
+
+    /// Sees to size and memory; the value, if it is large.
+    #[inline]
+    fn prepare_write(&self, write: &Write<'_>) -> Result<Option<Arc<Blob>>> {
+        self.check_size(write)?;
+        let cache = &self.shared.context.cache;
+        cache.make_room()?;
+        Ok(self.is_large(write).then(|| Arc::new(Blob::charged(write.value(), cache))))
     }
 
     /// Like [`Tree::write`] of a large value that [`Tree::store_value`] has put into `extent`.
@@ -83,7 +97,7 @@ impl Tree {
         self.check_size(write)?;
         self.shared.context.cache.make_room()?;
         let blob = Arc::new(Blob::stored(extent.clone(), write.value().len() as u64));
-        self.push_some(std::slice::from_ref(write), Some(&blob)).map(drop)
+        self.push_some(std::slice::from_ref(write), Some(&blob), &mut None).map(drop)
     }
 
     /// Writes a large value to a private extent of the tree's file, for [`Tree::write_stored`]. Does not sync.
@@ -97,10 +111,17 @@ impl Tree {
     }
 
     /// Pushes the first of `writes`, whose large value is `blob`, and what goes along with it; how many they were.
-    fn push_some(&self, writes: &[Write<'_>], blob: Option<&Arc<Blob>>) -> Result<usize> {
+    fn push_some(
+        &self,
+        writes: &[Write<'_>],
+        blob: Option<&Arc<Blob>>,
+        near: &mut Option<Arc<Node>>,
+    ) -> Result<usize> {
+        let mut known = near.take();
         loop {
             let moment = self.changes.now();
-            let node = self.find_leaf(writes[0].key)?;
+            let is_known = known.is_some();
+            let node = known.take().map_or_else(|| self.find_leaf(writes[0].key), Ok)?;
             let pushed = self.push(&node, writes, blob)?;
             if pushed.due {
                 self.maintain(&node)?;
@@ -109,9 +130,10 @@ impl Tree {
                 self.occupy(&node)?;
             }
             if pushed.writes > 0 {
+                *near = Some(node);
                 return Ok(pushed.writes);
             }
-            if !node.leaf().is_some_and(|leaf| leaf.view().holds(writes[0].key)) {
+            if !is_known && !node.leaf().is_some_and(|leaf| leaf.view().holds(writes[0].key)) {
                 self.check_way(moment)?;
             }
         }
