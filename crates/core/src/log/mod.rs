@@ -14,6 +14,11 @@
 //! The bytes are described in `docs/format.md`, "Write-ahead log".
 
 mod group;
+/// What [`crate::rooms::hostile`] needs of this room.
+#[cfg(feature = "rooms")]
+pub(crate) mod hostile {
+    pub(crate) use super::packed::unpack;
+}
 mod packed;
 mod prerequisites;
 mod reader;

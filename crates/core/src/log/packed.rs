@@ -16,6 +16,8 @@ const PACKED: u8 = 7;
 const LEAST_BYTES: usize = 256 << 10;
 /// Records above this size are not, in bytes: both forms have to fit in memory.
 const MOST_BYTES: usize = 256 << 20;
+/// A byte of LZ4 stands for no more bytes than this: who announces more gets no memory for it.
+const LZ4_MAX_RATIO: usize = 255;
 
 /// Memory that is used again and again: a bulk write packs a megabyte every few milliseconds, and fresh pages for it
 /// cost as much as half of the compression.
@@ -81,11 +83,12 @@ pub(super) fn pack(mut record: Vec<u8>) -> Vec<u8> {
 }
 
 /// The record in `payload`; `buffer` takes it if it is compressed. The error says what is wrong.
-pub(super) fn unpack<'a>(payload: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<&'a [u8], &'static str> {
+pub(crate) fn unpack<'a>(payload: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<&'a [u8], &'static str> {
     let [PACKED, rest @ ..] = payload else { return Ok(payload) };
     let mut compressed = rest;
     let length = varint::take(&mut compressed).and_then(|length| usize::try_from(length).ok());
-    let length = length.filter(|&length| length <= MOST_BYTES).ok_or("length of a compressed record")?;
+    let most = MOST_BYTES.min(compressed.len().saturating_mul(LZ4_MAX_RATIO));
+    let length = length.filter(|&length| length <= most).ok_or("length of a compressed record")?;
     buffer.resize(length, 0);
     match lz4_flex::block::decompress_into(compressed, buffer) {
         Ok(found) if found == length => Ok(&buffer[..]),

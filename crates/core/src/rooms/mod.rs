@@ -1,5 +1,7 @@
-//! Rooms inside the core that benchmarks measure by themselves: the feature `rooms`, which no program
+//! Rooms inside the core that benchmarks measure and tests attack by themselves: the feature `rooms`, which no program
 //! needs.
+
+pub mod hostile;
 
 pub use crate::lock::{LockCounters, LockManager, LockOutcome, LockOwner};
 pub use crate::store::{Dictionary, Training};

@@ -31,6 +31,8 @@ mod dictionary;
 mod extent;
 mod free_map;
 mod holes;
+#[cfg(feature = "rooms")]
+pub(crate) mod hostile;
 mod lifecycle;
 mod open_files;
 mod space;

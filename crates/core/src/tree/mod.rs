@@ -34,6 +34,8 @@ mod early;
 mod estimate;
 mod evict;
 mod history;
+#[cfg(feature = "rooms")]
+pub(crate) mod hostile;
 mod image;
 mod leaf;
 mod load;

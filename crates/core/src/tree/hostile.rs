@@ -1,0 +1,9 @@
+//! What [`crate::rooms::hostile`] needs of this room.
+
+use super::block::Block;
+use super::columns::{self, Columns};
+
+/// The block as leaves are on disk, with so many bytes of keys and values by position.
+pub(crate) fn by_columns(block: &Block, image: &[u8], keys: usize, values: usize) -> Vec<u8> {
+    columns::pack(block, image, Columns { keys, values })
+}
