@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-hostile soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -48,6 +48,10 @@ soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks,
 
 soak-damage: ## 2,000 rounds of flipped bits in the files of a stopped engine
 	@TEAK_FLIP_ROUNDS=2000 tests/damage/run.sh
+
+soak-hostile: ## 300,000 mutations of each file in the corpora of the decoders
+	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-core --test hostile
+	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-cli hostile
 
 bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine
 	@benches/sysbench.sh

@@ -6,6 +6,8 @@ mod bench;
 mod check;
 mod client;
 mod directory;
+#[cfg(test)]
+mod hostile;
 mod inspect;
 mod load;
 mod salvage;

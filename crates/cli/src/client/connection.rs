@@ -77,7 +77,7 @@ impl Connection {
             let status = match self.payload.first().copied() {
                 Some(0) => {
                     let completed = completed(&self.payload)?;
-                    let affected_rows = total.affected_rows + completed.affected_rows;
+                    let affected_rows = total.affected_rows.saturating_add(completed.affected_rows);
                     total = Completed { affected_rows, ..completed };
                     total.status
                 }

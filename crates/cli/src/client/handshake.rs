@@ -122,6 +122,12 @@ fn greeting(payload: &[u8]) -> Result<Greeting, Error> {
     Ok(Greeting { version, capabilities, plugin, nonce })
 }
 
+/// The plugin and the nonce of a greeting.
+#[cfg(test)]
+pub(super) fn asked(payload: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Error> {
+    greeting(payload).map(|greeting| (greeting.plugin, greeting.nonce))
+}
+
 /// Goes on after the first answer until the server accepts or refuses.
 fn authenticate(packets: &mut Packets, settings: &Settings, mut plugin: Vec<u8>) -> Result<(), Error> {
     let mut payload = Vec::new();

@@ -15,6 +15,8 @@ mod arguments;
 mod authentication;
 mod connection;
 mod handshake;
+#[cfg(test)]
+pub mod hostile;
 mod option_file;
 mod packet;
 mod process_list;

@@ -17,6 +17,8 @@ mod deferred;
 mod dry;
 mod durability;
 mod error;
+#[cfg(test)]
+pub mod hostile;
 mod input;
 mod loader;
 mod pace;
