@@ -91,7 +91,7 @@ fn what_was_read_back_is_not_written_again() {
         if n % 20 == 10 {
             assert_eq!(scan(&bench.tree, &own, true).len(), 60 + n as usize);
         }
-        write(&bench, &key(2 * n + 1), WriteOp::Insert(&[7; 50]), &status, &mut sequence);
+        write(&bench, &key(2 * n + 1), WriteOp::Insert(&[7; 32]), &status, &mut sequence);
         if n % 5 == 0 {
             evicted(&bench);
         }
