@@ -135,6 +135,8 @@ pub struct Options {
     pub checkpoint_log_bytes: u64,
     /// Size of one log segment file, in bytes.
     pub log_segment_bytes: u64,
+    /// Redo of a transaction beyond this goes to the log before the transaction ends, in bytes.
+    pub redo_bytes: usize,
     /// Disk that spilled data of transactions and sorting may take, in bytes. Dynamic.
     pub spill_max_bytes: u64,
     /// What may be kept for old snapshots, in memory or spilled, in bytes. Dynamic.
@@ -177,6 +179,7 @@ impl Options {
             commit_flush: CommitFlush::Sync,
             checkpoint_log_bytes: 256 << 20,
             log_segment_bytes: 64 << 20,
+            redo_bytes: 1 << 20,
             spill_max_bytes: 64 << 30,
             history_max_bytes: 64 << 30,
             history_full: HistoryFull::FailOldest,

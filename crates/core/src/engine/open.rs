@@ -108,6 +108,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         force_recovery: options.force_recovery,
         observer: options.observer.clone(),
         settings,
+        redo_bytes: options.redo_bytes,
         clock,
         locks,
         log_start: log.end(),

@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     pub force_recovery: ForceRecovery,
     pub observer: Arc<dyn Observer>,
     pub settings: Settings,
+    /// See [`crate::Options::redo_bytes`].
+    pub redo_bytes: usize,
     pub clock: Arc<Clock>,
     pub locks: LockManager,
     pub log: Arc<Log>,

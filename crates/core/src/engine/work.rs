@@ -27,9 +27,6 @@ use crate::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Redo beyond this goes to the log before the transaction ends, in bytes.
-const REDO_BYTES: usize = 1 << 20;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Reads and writes.
@@ -49,7 +46,7 @@ pub(super) struct Touched {
     rows: i64,
 }
 
-/// A moment to go back to: a savepoint, or when redo went to the log.
+/// A savepoint.
 struct Mark {
     sequence: u32,
     /// Position in the redo buffer, while what is before it is there.
@@ -59,7 +56,7 @@ struct Mark {
 }
 
 /// So many marks are kept: each statement of a long transaction leaves one, and the server goes back to the last, as a
-/// rule.
+/// rule. Redo that goes to the log leaves none, or the marks of few savepoints would give way to those of much redo.
 const MARKS: usize = 64;
 
 struct NotedCounter {
@@ -231,7 +228,7 @@ impl Work {
         let sequence = self.next_sequence()?;
         let status = self.status_or_new().clone();
         let write = Write { key, op, status: &status, sequence };
-        let written = match self.is_for_file(tree, op) {
+        let written = match self.is_for_file(shared, tree, op) {
             true => self.write_stored(shared, tree, &write),
             false => self.write_logged(tree, &write),
         };
@@ -253,7 +250,7 @@ impl Work {
             WriteOp::Delete => -1,
         };
         self.note_written(tree, sequence, rows);
-        if self.redo.len() > REDO_BYTES {
+        if self.redo.len() > shared.redo_bytes {
             self.spill(shared)?;
         }
         Ok(())
@@ -261,11 +258,11 @@ impl Work {
 
     /// Whether a value goes to the table's file and not to the log: large ones of transactions with more redo than is
     /// kept in memory. A small transaction would wait for the sync of another file.
-    fn is_for_file(&self, tree: &Tree, op: WriteOp<'_>) -> bool {
+    fn is_for_file(&self, shared: &Shared, tree: &Tree, op: WriteOp<'_>) -> bool {
         match op {
             WriteOp::Insert(value) | WriteOp::Update(value) => {
                 value.len() > tree.inline_limit()
-                    && (self.spilled.is_some() || self.redo.len() + value.len() > REDO_BYTES)
+                    && (self.spilled.is_some() || self.redo.len() + value.len() > shared.redo_bytes)
             }
             WriteOp::Delete => false,
         }
@@ -310,7 +307,6 @@ impl Work {
         let record = LogRecord::Ops { txn: self.id, ops: self.redo.ops() }.encode();
         shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
         self.redo_is_logged(self.sequence);
-        self.mark();
         Ok(())
     }
 

@@ -346,3 +346,25 @@ fn a_rollback_to_a_savepoint_that_cannot_be_logged_dooms_the_transaction() {
     let (_fs, engine) = crash(&fs, engine);
     assert_eq!(all(&engine, engine.open_table("t").unwrap().tree(0)), rows);
 }
+
+#[test]
+fn row_counts_are_exact_after_a_rollback_to_a_savepoint_from_long_before() {
+    let fs = SimulatedFileSystem::new(7);
+    let engine = Engine::open(Arc::new(fs.clone()), Options { redo_bytes: 100, ..options() }).unwrap();
+    engine.create_table("t", &specs(1), b"", None).unwrap();
+    let table = engine.open_table("t").unwrap();
+    let mut txn = engine.begin(Isolation::Repeatable);
+    // Each row is one more record in the log.
+    let write = |txn: &mut Transaction, numbers: std::ops::Range<u32>| {
+        numbers.for_each(|i| insert(txn, table.tree(0), &format!("{i:04}"), &"x".repeat(100)));
+    };
+    write(&mut txn, 0..77);
+    let savepoint = txn.savepoint();
+    write(&mut txn, 77..500);
+    txn.rollback_to(savepoint).unwrap();
+    txn.commit().unwrap();
+    assert_eq!((all(&engine, table.tree(0)).len(), table.tree(0).entries()), (77, 77));
+    drop(table);
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.open_table("t").unwrap().tree(0).entries(), 77);
+}
