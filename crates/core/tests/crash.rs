@@ -114,12 +114,15 @@ impl Expectation {
     }
 }
 
-fn options(random: &mut Random) -> Options {
-    Options {
+/// With `small`, a few transactions are many checkpoints' worth of log, and most have records in it before they end: of
+/// those that stay undecided, the engine copies them.
+fn options(random: &mut Random, small: bool) -> Options {
+    let options = Options {
         cache_bytes: random.pick(&[128 << 10, 512 << 10, 2 << 20, 16 << 20]),
         log_segment_bytes: random.pick(&[64 << 10, 256 << 10, 4 << 20]),
         // With the small ones, writers checkpoint in the middle of transactions.
         checkpoint_log_bytes: random.pick(&[64 << 10, 512 << 10, 16 << 20]),
+        redo_bytes: random.pick(&[4 << 10, 64 << 10, 1 << 20]),
         commit_flush: match random.below(10) {
             0 => CommitFlush::Lazy,
             1 => CommitFlush::Write,
@@ -131,6 +134,15 @@ fn options(random: &mut Random) -> Options {
         background: false,
         recovery_threads: 1,
         ..Options::new("/teak")
+    };
+    if !small {
+        return options;
+    }
+    Options {
+        log_segment_bytes: random.pick(&[4 << 10, 16 << 10]),
+        checkpoint_log_bytes: random.pick(&[1 << 10, 4 << 10, 12 << 10]),
+        redo_bytes: random.pick(&[100, 500, 2000]),
+        ..options
     }
 }
 
@@ -226,7 +238,8 @@ fn history(seed: u64) {
     let mut ending = Ending::PowerLoss;
     for _ in 0..2 + random.below(7) {
         let fault = plan_fault(&fs, random);
-        let options = options(random);
+        let small = random.percent(30);
+        let options = options(random, small);
         let engine = open(&fs, &options, fault);
         let Some(engine) = engine.filter(|engine| check(engine, &mut expected, ending, &fs)) else {
             let next = Ending::sudden(random);
@@ -235,7 +248,7 @@ fn history(seed: u64) {
             ending = ending.max(next);
             continue;
         };
-        let session = Session::new(&engine, &fs, &mut expected, options.commit_flush, fault, random);
+        let session = Session::new(&engine, &fs, &mut expected, options.commit_flush, fault, small, random);
         let (unharmed, open) = session.run();
         fs.heal();
         ending = match random.below(3) {
@@ -252,7 +265,7 @@ fn history(seed: u64) {
     }
     fs.heal();
     for _ in 0..2 {
-        let engine = open(&fs, &options(random), None).expect("no fault is planned");
+        let engine = open(&fs, &options(random, false), None).expect("no fault is planned");
         check(&engine, &mut expected, ending, &fs);
         engine.close().unwrap_or_else(|error| panic!("closing: {error}"));
         ending = Ending::Close;

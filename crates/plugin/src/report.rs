@@ -19,6 +19,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         log_bytes,
         log_bytes_since_checkpoint,
         log_pinned_bytes,
+        log_copied_bytes,
         direct_bytes,
         checkpoints,
         failed_checkpoints,
@@ -62,6 +63,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"keys_written", writes),
         (c"last_commit_timestamp", last_commit),
         (c"lock_memory", lock_bytes),
+        (c"log_bytes_copied", log_copied_bytes),
         (c"log_bytes_pinned", log_pinned_bytes),
         (c"log_bytes_since_checkpoint", log_bytes_since_checkpoint),
         (c"log_bytes_written", log_bytes),
@@ -184,9 +186,10 @@ fn storage(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std
     )?;
     writeln!(
         out,
-        "\nLOG\nwritten {} bytes, kept for open and prepared transactions {} bytes, commits flush as {} ({:?})",
+        "\nLOG\nwritten {} bytes, kept for open and prepared transactions {} bytes, copied for them {} bytes, commits flush as {} ({:?})",
         numbers.log_bytes,
         numbers.log_pinned_bytes,
+        numbers.log_copied_bytes,
         settings.commit_flush() as u8,
         settings.commit_flush(),
     )?;

@@ -279,6 +279,9 @@ impl Shared {
 
     /// Makes a checkpoint. After an error that leaves the engine writable everything is as before.
     pub(super) fn checkpoint(&self, clean: bool, urgency: Urgency) -> Result<()> {
+        if !clean {
+            self.copy_pinned_log();
+        }
         let processors = self.hurried_writers();
         let writers = || match urgency {
             Urgency::Awaited => processors,

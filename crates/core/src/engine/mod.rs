@@ -37,6 +37,7 @@ mod digests;
 mod dirty;
 mod feed;
 mod holds;
+mod log_copy;
 mod names;
 mod open;
 mod orphans;
@@ -49,6 +50,7 @@ mod statistics;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod trail;
 mod transaction;
 mod verbs;
 mod view;
@@ -300,6 +302,7 @@ impl Shared {
             log_bytes: log_end.saturating_sub(self.log_start),
             log_bytes_since_checkpoint: log_end.saturating_sub(self.progress.began()),
             log_pinned_bytes: self.log_pinned_bytes(),
+            log_copied_bytes: self.counted.log_copied.get(),
             direct_bytes: self.progress.direct_bytes(),
             checkpoints: self.counted.checkpoints.get(),
             failed_checkpoints: self.counted.failed_checkpoints.get(),

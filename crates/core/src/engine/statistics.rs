@@ -28,6 +28,8 @@ pub struct Statistics {
     pub log_bytes_since_checkpoint: u64,
     /// Bytes of the log kept because open or prepared transactions have records in it.
     pub log_pinned_bytes: u64,
+    /// Log that was written to copy forward what such transactions have in it, in bytes.
+    pub log_copied_bytes: u64,
     /// Bytes of rows that loads wrote to table files past the log.
     pub direct_bytes: u64,
     /// Checkpoints that became durable.
@@ -132,6 +134,7 @@ pub(super) struct Counters {
     pub checkpoints: Counter,
     pub failed_checkpoints: Counter,
     pub checkpoint_waits: Counter,
+    pub log_copied: Counter,
     pub snapshots_too_old: Counter,
     pub history_waits: Counter,
 }

@@ -14,6 +14,7 @@ use super::append::Direct;
 use super::deferred::Deferred;
 use super::shared::Shared;
 use super::tables::{row_id_of_key, Table};
+use super::trail::Trail;
 use crate::checkpoint::recovery::RecoveredTransaction;
 use crate::checkpoint::PersistedCounter;
 use crate::lock::{Intent, LockOwner};
@@ -100,8 +101,8 @@ pub(super) struct Work {
     pub founded: Vec<Arc<Table>>,
     /// Counters to be logged with the next record.
     counters: Vec<NotedCounter>,
-    /// The log is held for it.
-    held: bool,
+    /// Of one for which the log is held.
+    trail: Option<Arc<Trail>>,
     /// A rollback to a savepoint could not be logged: the log has operations that are void, so there is no commit any
     /// more.
     doomed: Option<Error>,
@@ -131,7 +132,7 @@ impl Work {
             near: None,
             founded: Vec::new(),
             counters: Vec::new(),
-            held: false,
+            trail: None,
             doomed: None,
         }
     }
@@ -144,9 +145,9 @@ impl Work {
     ) -> Result<Work> {
         let mut work = Work::new(from.txn);
         work.phase = Phase::Prepared;
+        let trail = Trail::found(from.txn, &from.xid, from.records, from.bytes, &from.voids);
+        work.trail = Some(shared.hold_log_from(&work, from.first, trail));
         work.xid = Some(from.xid);
-        shared.hold_log_from(&work, from.first);
-        work.held = true;
         work.spilled = Some(from.sequence);
         work.status = Some(from.status);
         work.sequence = from.sequence;
@@ -301,11 +302,11 @@ impl Work {
 
     /// Sends the redo to the log ahead of the decision. If that fails the redo stays here and the write stands.
     fn spill(&mut self, shared: &Shared) -> Result<()> {
-        self.hold_log(shared);
+        let trail = self.hold_log(shared);
         self.direct.sync(shared)?;
         self.log_counters(shared)?;
         let record = LogRecord::Ops { txn: self.id, ops: self.redo.ops() }.encode();
-        shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
+        trail.append(&shared.log, record).inspect_err(|error| shared.log_failed(error))?;
         self.redo_is_logged(self.sequence);
         Ok(())
     }
@@ -425,8 +426,7 @@ impl Work {
 
     /// Part of what is undone is in the log.
     fn void_in_log(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
-        let record = LogRecord::RollbackTo { txn: self.id, sequence }.encode();
-        if let Err(error) = shared.log.append(record) {
+        if let Err(error) = self.hold_log(shared).roll_back_to(&shared.log, sequence) {
             shared.log_failed(&error);
             self.doomed = Some(error.clone());
             return Err(error);
@@ -470,18 +470,24 @@ impl Work {
         publish(shared, self.status.as_deref(), &self.touched, &self.founded);
     }
 
-    fn hold_log(&mut self, shared: &Shared) {
-        if !self.held {
-            shared.hold_log(self);
-            self.held = true;
+    fn hold_log(&mut self, shared: &Shared) -> Arc<Trail> {
+        match &self.trail {
+            Some(trail) => trail.clone(),
+            None => self.trail.insert(shared.hold_log(self)).clone(),
         }
     }
 
     fn release_hold(&mut self, shared: &Shared) {
-        if self.held {
+        if self.trail.take().is_some() {
             shared.release_hold(self.id);
-            self.held = false;
         }
+    }
+
+    /// Runs `log`, which logs the decision.
+    fn decide<T>(&self, log: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some(trail) = &self.trail else { return log() };
+        trail.decide();
+        log().inspect_err(|_| trail.take_back())
     }
 
     /// Commits. A prepared transaction whose commit could not be logged comes back with the error, undecided as before;
@@ -558,7 +564,7 @@ impl Work {
                 publish(shared, status, touched, founded);
             }
         };
-        shared.log.commit(record, flush, publish)?;
+        self.decide(|| shared.log.commit(record, flush, publish))?;
         if flush == CommitFlush::Sync && !self.direct.trees().is_empty() {
             // Rows of it are outside of the log: their damage must not pass for an unfinished end even for a second. It
             // is durable without.
@@ -577,7 +583,8 @@ impl Work {
         // undecided.
         let _ = self.log_counters(shared);
         if self.spilled.is_some() {
-            let _ = shared.log.append_decision(LogRecord::Rollback { txn: self.id }.encode());
+            let record = LogRecord::Rollback { txn: self.id }.encode();
+            let _ = self.decide(|| shared.log.append_decision(record));
         }
         self.release_hold(shared);
         shared.counted.rollbacks.add(1);

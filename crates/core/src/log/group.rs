@@ -22,8 +22,8 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::prerequisites::{Prerequisite, Prerequisites};
-use super::reader::{self, Gathering, Visit};
-use super::segment::{list_segments, Directory, Failure, Segment, MAX_SPARES};
+use super::reader::{self, Gathering, RecordReader, Visit};
+use super::segment::{list_segments, Directory, Failure, FrameHeader, Segment, MAX_SPARES};
 use super::slot::{Slot, SlotState};
 use super::writer::{Entry, Payload, Writer};
 use super::Lsn;
@@ -355,6 +355,17 @@ impl Log {
         let queue = self.queue.lock();
         queue.check()?;
         self.submit(queue, None, None, sync).map(drop)
+    }
+
+    /// Where a record begins that has so many bytes and ends at `end`.
+    pub fn start_of(end: Lsn, bytes: usize) -> Lsn {
+        // No longer ones are taken.
+        end - FrameHeader::frame_bytes(bytes as u32)
+    }
+
+    /// Reads single records that are kept: [`Log::release_before`] was not called with more.
+    pub fn record_reader(&self) -> RecordReader<'_> {
+        RecordReader::new(&self.directory)
     }
 
     /// End of the last record that was queued.

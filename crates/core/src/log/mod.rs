@@ -35,5 +35,5 @@ pub type Lsn = u64;
 
 pub use group::Log;
 pub use prerequisites::Prerequisite;
-pub use reader::{Gathering, Segments};
+pub use reader::{Gathering, RecordReader, Segments};
 pub use record::{CounterChange, LogRecord, Op, OpKind, Ops, RedoBuffer, RedoMark};

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::segment::{
-    checksum, list_segments, segment_path, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES,
+    checksum, list_segments, segment_path, Directory, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES,
 };
 use super::{packed, LogRecord, Lsn};
 use crate::file::{FileSystem, OpenMode};
@@ -99,6 +99,12 @@ impl SegmentReader {
     fn payload(&mut self, lsn: Lsn, header: &FrameHeader) -> Result<Option<&[u8]>> {
         let payload = self.slice(lsn + FRAME_BYTES, header.length as usize)?;
         Ok(payload.filter(|bytes| checksum(bytes) == header.payload_checksum))
+    }
+
+    /// The header of the frame at `lsn`, if all of it is intact.
+    fn frame(&mut self, lsn: Lsn) -> Result<Option<FrameHeader>> {
+        let Some(header) = self.header(lsn)?.filter(|header| !header.skip) else { return Ok(None) };
+        Ok(self.payload(lsn, &header)?.map(|_| header))
     }
 
     /// The greatest LSN that a frame behind `lsn` knew to be synced, 0 if there is no frame.
@@ -228,6 +234,48 @@ impl<'a> Segments<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Reads single records of a log that is being written.
+pub struct RecordReader<'a> {
+    directory: &'a Directory,
+    /// Of the segment that was read last.
+    segment: Option<SegmentReader>,
+    unpacked: Vec<u8>,
+}
+
+impl<'a> RecordReader<'a> {
+    pub(super) fn new(directory: &'a Directory) -> RecordReader<'a> {
+        RecordReader { directory, segment: None, unpacked: Vec::new() }
+    }
+
+    /// What `visit` makes of the record at `lsn`, which has been written to its file; or it says what is wrong with it.
+    pub fn read<T>(
+        &mut self,
+        lsn: Lsn,
+        visit: impl FnOnce(LogRecord<'_>) -> Result<T, &'static str>,
+    ) -> Result<T> {
+        let directory = self.directory;
+        let Some(start) = directory.segment_of(lsn) else {
+            return Err(Error::corrupt(&directory.path, 0, format!("no log segment contains LSN {lsn}")));
+        };
+        let mut reader = match self.segment.take().filter(|reader| reader.segment.start == start) {
+            Some(reader) => reader,
+            None => SegmentReader::open(&*directory.fs, &directory.path, start)?,
+        };
+        if reader.frame(lsn)?.is_none() {
+            // What was read ahead may be from before it was written.
+            reader = SegmentReader::open(&*directory.fs, &directory.path, start)?;
+        }
+        let Some(header) = reader.frame(lsn)? else {
+            return Err(reader.corrupt(lsn, "a damaged record, or none"));
+        };
+        let payload = reader.payload(lsn, &header)?.unwrap_or_default();
+        let record = packed::unpack(payload, &mut self.unpacked).and_then(LogRecord::decode);
+        let made = record.and_then(visit).map_err(|detail| reader.corrupt(lsn, detail))?;
+        self.segment = Some(reader);
+        Ok(made)
     }
 }
 

@@ -4,6 +4,7 @@
 //! record   kind u8 | txn varint | (Prepare: xid length varint, xid) | (RollbackTo: sequence varint) | ops to the end
 //!          (Counter: table varint | value varint | how u8, nothing else)
 //!          (Checkpoint: its number in place of the transaction, nothing else)
+//!          (CopyEnd: start varint | (if it is prepared: xid), nothing else)
 //! op       kind u8 | tree varint | sequence varint (minus that of the op before, mod 2^32) | key length varint | key
 //!          | (all but Delete: value length varint | value)
 //!          (Block: no key; the value is the number of rows, u32 little-endian, and what says where they are)
@@ -14,7 +15,10 @@
 //! and not a torn write; it nevertheless checks every bound. Decoding checks all ops once, iterating them cannot fail
 //! afterwards.
 
-use super::{packed, varint};
+#[cfg(test)]
+mod tests;
+
+use super::{packed, varint, Lsn};
 use crate::{Error, Result, TreeId, TxnId, WriteOp};
 
 /// Longest key that an op may have, in bytes.
@@ -351,6 +355,24 @@ pub enum LogRecord<'a> {
         /// Its number.
         number: u64,
     },
+    /// Operations of an undecided transaction once more, from records before, so that these need not be kept. It counts
+    /// for nothing unless [`LogRecord::CopyEnd`] says so.
+    Copy {
+        /// The transaction.
+        txn: TxnId,
+        /// Some of its operations.
+        ops: Ops<'a>,
+    },
+    /// The copy of an undecided transaction is complete: of all its operations in records before, those count that are
+    /// in [`LogRecord::Copy`] records from `start` on, and no others.
+    CopyEnd {
+        /// The transaction.
+        txn: TxnId,
+        /// Where the copy begins.
+        start: Lsn,
+        /// Its global identifier, if it is prepared.
+        xid: Option<&'a [u8]>,
+    },
 }
 
 /// How a [`LogRecord::Counter`] acts.
@@ -373,7 +395,9 @@ impl<'a> LogRecord<'a> {
             | LogRecord::Prepare { txn, .. }
             | LogRecord::Rollback { txn }
             | LogRecord::RollbackTo { txn, .. }
-            | LogRecord::Counter { txn, .. } => txn,
+            | LogRecord::Counter { txn, .. }
+            | LogRecord::Copy { txn, .. }
+            | LogRecord::CopyEnd { txn, .. } => txn,
         }
     }
 
@@ -388,6 +412,8 @@ impl<'a> LogRecord<'a> {
             LogRecord::Counter { .. } => (6, Ops::NONE, 0),
             // 7 is a packed record.
             LogRecord::Checkpoint { .. } => (8, Ops::NONE, 0),
+            LogRecord::Copy { ops, .. } => (9, ops, 0),
+            LogRecord::CopyEnd { xid, .. } => (10, Ops::NONE, 16 + xid.map_or(0, <[u8]>::len)),
         };
         let mut out = packed::room_for_record(24 + extra + ops.bytes.len());
         out.push(kind);
@@ -403,6 +429,13 @@ impl<'a> LogRecord<'a> {
                 varint::put(&mut out, table);
                 varint::put(&mut out, value);
                 out.push(change as u8);
+            }
+            LogRecord::CopyEnd { start, xid, .. } => {
+                varint::put(&mut out, start);
+                if let Some(xid) = xid {
+                    varint::put(&mut out, xid.len() as u64);
+                    out.extend_from_slice(xid);
+                }
             }
             _ => {}
         }
@@ -444,126 +477,20 @@ impl<'a> LogRecord<'a> {
                 LogRecord::Counter { txn, table, value, change }
             }
             8 if input.is_empty() => LogRecord::Checkpoint { number: txn },
+            9 => LogRecord::Copy { txn, ops: Ops::checked(input)? },
+            10 => {
+                let start = varint::take(&mut input).ok_or("malformed position")?;
+                let xid = match input.is_empty() {
+                    true => None,
+                    false => Some(varint::take_bytes(&mut input).ok_or("malformed transaction identifier")?),
+                };
+                if !input.is_empty() {
+                    return Err("bytes after the end of a record");
+                }
+                LogRecord::CopyEnd { txn, start, xid }
+            }
             _ => return Err("unknown kind of record"),
         };
         Ok(record)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    type OwnedOp = (u64, u32, Vec<u8>, Option<(bool, Vec<u8>)>);
-
-    fn write(value: &Option<(bool, Vec<u8>)>) -> WriteOp<'_> {
-        match value {
-            Some((true, v)) => WriteOp::Insert(v),
-            Some((false, v)) => WriteOp::Update(v),
-            None => WriteOp::Delete,
-        }
-    }
-
-    fn check(ops: Ops<'_>, expected: &[OwnedOp]) {
-        assert_eq!(ops.iter().count(), expected.len());
-        for (op, (tree, sequence, key, value)) in ops.iter().zip(expected) {
-            assert_eq!((op.tree, op.sequence, op.key), (*tree, *sequence, &key[..]));
-            assert_eq!(op.kind.write(op.value), write(value));
-        }
-    }
-
-    fn buffer(ops: &[OwnedOp]) -> RedoBuffer {
-        let mut redo = RedoBuffer::new();
-        for (tree, sequence, key, value) in ops {
-            redo.push(*tree, *sequence, key, write(value)).unwrap();
-        }
-        redo
-    }
-
-    fn op() -> impl Strategy<Value = OwnedOp> {
-        let bytes = || proptest::collection::vec(any::<u8>(), 0..200);
-        (any::<u64>(), any::<u32>(), bytes(), proptest::option::of((any::<bool>(), bytes())))
-    }
-
-    proptest! {
-        #[test]
-        fn every_record_survives_the_round_trip(
-            txn in any::<u64>(),
-            xid in proptest::collection::vec(any::<u8>(), 0..150),
-            sequence in any::<u32>(),
-            list in proptest::collection::vec(op(), 0..20),
-        ) {
-            let redo = buffer(&list);
-            check(redo.ops(), &list);
-            let ops = redo.ops();
-            for record in [
-                LogRecord::Ops { txn, ops },
-                LogRecord::Commit { txn, ops },
-                LogRecord::Prepare { txn, xid: &xid, ops },
-                LogRecord::Rollback { txn },
-                LogRecord::RollbackTo { txn, sequence },
-                LogRecord::Counter { txn, table: txn / 3, value: txn / 5, change: CounterChange::Set },
-                LogRecord::Counter { txn, table: 0, value: u64::MAX, change: CounterChange::Raise },
-                LogRecord::Checkpoint { number: txn },
-            ] {
-                let bytes = record.encode();
-                let mut buffer = Vec::new();
-                let bytes = packed::unpack(&bytes, &mut buffer).unwrap();
-                prop_assert_eq!(LogRecord::decode(bytes), Ok(record));
-            }
-        }
-
-        #[test]
-        fn arbitrary_bytes_decode_to_an_error_or_a_record_but_never_panic(
-            bytes in proptest::collection::vec(any::<u8>(), 0..300),
-        ) {
-            if let Ok(LogRecord::Commit { ops, .. }) = LogRecord::decode(&bytes) {
-                ops.iter().for_each(drop);
-            }
-        }
-
-        #[test]
-        fn a_cut_record_is_an_error_or_has_fewer_ops(list in proptest::collection::vec(op(), 1..5), cut in 0usize..1000) {
-            let redo = buffer(&list);
-            let bytes = LogRecord::Commit { txn: 7, ops: redo.ops() }.encode();
-            if let Ok(LogRecord::Commit { ops, .. }) = LogRecord::decode(&bytes[..cut % bytes.len()]) {
-                prop_assert!(ops.iter().count() < list.len());
-            }
-        }
-    }
-
-    #[test]
-    fn truncating_to_a_mark_forgets_later_ops_and_keeps_sequences_right() {
-        let all: Vec<OwnedOp> = (0..6).map(|i| (i, i as u32 * 3, vec![i as u8], None)).collect();
-        let mut redo = buffer(&all[..3]);
-        let mark = redo.mark();
-        redo.push(9, 900, b"gone", WriteOp::Insert(b"x")).unwrap();
-        assert!(redo.truncate_to(mark));
-        for (tree, sequence, key, value) in &all[3..] {
-            redo.push(*tree, *sequence, key, write(value)).unwrap();
-        }
-        check(redo.ops(), &all);
-    }
-
-    #[test]
-    fn a_mark_from_before_a_spill_asks_for_a_rollback_record() {
-        let mut redo = buffer(&[(1, 1, vec![1], None)]);
-        let mark = redo.mark();
-        redo.clear();
-        redo.push(1, 2, b"k", WriteOp::Delete).unwrap();
-        assert!(!redo.truncate_to(mark));
-        assert!(redo.is_empty());
-    }
-
-    #[test]
-    fn a_key_past_the_limit_is_refused() {
-        let mut redo = RedoBuffer::new();
-        assert!(matches!(
-            redo.push(1, 1, &vec![0; 65537], WriteOp::Delete),
-            Err(Error::TooLarge { what: "key", bytes: 65537, .. })
-        ));
-        redo.push(1, 1, &vec![0; 65536], WriteOp::Delete).unwrap();
     }
 }

@@ -236,6 +236,12 @@ impl Directory {
         Ok(Directory { fs, path: path.to_owned(), dir, segment_bytes, names })
     }
 
+    /// Where the segment starts that has `lsn`, if it is there.
+    pub(super) fn segment_of(&self, lsn: Lsn) -> Option<Lsn> {
+        let names = self.names.lock();
+        names.live[..names.live.partition_point(|&start| start <= lsn)].last().copied()
+    }
+
     /// Makes a file the segment that starts at `start`, replacing one of that name. Everything before `start` must be
     /// synced. When it returns, header and name are durable.
     pub(super) fn start_segment(&self, start: Lsn) -> Result<Segment, Failure> {

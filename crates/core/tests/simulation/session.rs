@@ -19,6 +19,13 @@ const LARGEST_VALUE: usize = 60 << 10;
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 /// Steps between two looks at all structures: a look costs as much as many steps.
 const CHECK_EVERY: [usize; 6] = [3, 100, 500, 500, 500, 500];
+/// So many percent of the commits, rollbacks and decisions happen in sessions in which transactions stay open and
+/// prepared over many checkpoints, while others commit.
+const FEW_ENDS: [usize; 3] = [30, 8, 2];
+/// And so many percent of the steps are such others.
+const OTHERS: usize = 25;
+/// Keys in such sessions: most should be free.
+const MANY_KEYS: usize = 400;
 /// Failed operations after which a session with I/O errors ends, or a full disk gets space again.
 const ERRORS: usize = 4;
 
@@ -69,6 +76,8 @@ pub struct Session<'a> {
     errors: usize,
     /// So many steps between two looks at all structures.
     check_every: usize,
+    /// See [`FEW_ENDS`]; `None`: transactions come and go.
+    few_ends: Option<usize>,
 }
 
 impl<'a> Session<'a> {
@@ -78,9 +87,11 @@ impl<'a> Session<'a> {
         expected: &'a mut Expectation,
         flush: CommitFlush,
         fault: Option<Fault>,
+        undecided: bool,
         random: &'a mut Random,
     ) -> Session<'a> {
         let check_every = random.pick(&CHECK_EVERY);
+        let few_ends = undecided.then(|| random.pick(&FEW_ENDS));
         Session {
             engine,
             fs,
@@ -93,6 +104,7 @@ impl<'a> Session<'a> {
             snapshots: Vec::new(),
             errors: 0,
             check_every,
+            few_ends,
         }
     }
 
@@ -154,7 +166,12 @@ impl<'a> Session<'a> {
             self.begin();
         }
         let chosen = self.random.below(self.open.len());
+        if self.few_ends.is_some() && self.random.percent(OTHERS) {
+            return self.others();
+        }
+        let ends = self.few_ends.unwrap_or(100);
         match self.random.below(100) {
+            51..=68 | 71..=73 | 78..=80 if !self.random.percent(ends) => self.write(chosen),
             0..=44 => self.write(chosen),
             45..=46 => self.load(chosen),
             47..=50 => self.savepoint(chosen),
@@ -198,9 +215,21 @@ impl<'a> Session<'a> {
 
     fn write(&mut self, chosen: usize) -> Step {
         let (name, tree) = self.any_table();
-        let key = key(self.random, KEYS);
+        let key = key(self.random, if self.few_ends.is_some() { MANY_KEYS } else { KEYS });
         let new = (!self.random.percent(30)).then(|| Arc::from(value(self.random, LARGEST_VALUE)));
         self.change(chosen, Change { table: name, tree, key, value: new }, false)
+    }
+
+    /// A transaction of its own, from beginning to end.
+    fn others(&mut self) -> Step {
+        self.begin();
+        let chosen = self.open.len() - 1;
+        for _ in 0..self.random.below(12) {
+            if let Step::Failed(error) = self.write(chosen) {
+                return Step::Failed(error);
+            }
+        }
+        self.commit(chosen)
     }
 
     fn load(&mut self, chosen: usize) -> Step {

@@ -39,6 +39,12 @@ pub struct RecoveredTransaction {
     pub xid: Vec<u8>,
     /// Its first record: the log from there on must be kept.
     pub first: Lsn,
+    /// Where its records with operations begin, in any order.
+    pub records: Vec<Lsn>,
+    /// What these operations take in the log, in bytes, if nothing of it is packed.
+    pub bytes: u64,
+    /// Its rollbacks to savepoints: the last sequence that stays, and the position before which greater ones are void.
+    pub voids: Vec<(u32, Lsn)>,
     /// Undecided.
     pub status: Arc<TxnStatus>,
     /// The greatest sequence of its operations.

@@ -4,7 +4,7 @@ use super::apply::{Applier, Batch, Worker};
 use super::ids::IdMap;
 use super::lanes::{Lanes, Watch};
 use super::latest::Operation;
-use super::survey::Survey;
+use super::survey::{Part, Survey};
 use super::targets::{Target, Targets};
 use super::{ReadStretch, RecoveredTransaction, Replayed, Resolve};
 use crate::cache::Cache;
@@ -186,6 +186,9 @@ impl Replay<'_> {
             txn,
             xid: survey.prepared.get(&txn).cloned().unwrap_or_default(),
             first: survey.first_record(txn).unwrap_or(lsn),
+            records: Vec::new(),
+            bytes: 0,
+            voids: survey.voids_of(txn).to_vec(),
             status: TxnStatus::new(txn),
             sequence: 0,
             writes: Vec::new(),
@@ -225,18 +228,27 @@ impl Reader<'_> {
                 self.committed(txn, ops, lsn, at)
             }
             LogRecord::Ops { txn, ops } | LogRecord::Prepare { txn, ops, .. } => {
-                if let Some(at) = survey.commit_of(txn) {
-                    self.committed(txn, ops, lsn, at)
-                } else if survey.prepared.contains_key(&txn) {
-                    self.undecided(txn, ops, lsn)
-                } else {
-                    Ok(())
-                }
+                self.early(txn, ops, lsn, Part::Original)
             }
+            LogRecord::Copy { txn, ops } => self.early(txn, ops, lsn, Part::Copy),
             LogRecord::Rollback { .. }
             | LogRecord::RollbackTo { .. }
             | LogRecord::Counter { .. }
-            | LogRecord::Checkpoint { .. } => Ok(()),
+            | LogRecord::Checkpoint { .. }
+            | LogRecord::CopyEnd { .. } => Ok(()),
+        }
+    }
+
+    /// Operations in a record before the end of their transaction.
+    fn early(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn, part: Part) -> Result<()> {
+        let survey = self.replay.survey;
+        if !survey.counts(txn, lsn, part) {
+            return Ok(());
+        }
+        match survey.commit_of(txn) {
+            Some(at) => self.committed(txn, ops, lsn, at),
+            None if survey.prepared.contains_key(&txn) => self.undecided(txn, ops, lsn),
+            None => Ok(()),
         }
     }
 
@@ -284,6 +296,12 @@ impl Reader<'_> {
     fn undecided(&mut self, txn: TxnId, ops: Ops<'_>, lsn: Lsn) -> Result<()> {
         let replay = self.replay;
         let voids = replay.survey.voids(txn, lsn);
+        if !ops.is_empty() {
+            replay.with_transaction(txn, lsn, |transaction| {
+                transaction.records.push(lsn);
+                transaction.bytes += ops.encoded_bytes() as u64;
+            });
+        }
         for op in ops.iter().filter(|op| !voids.contain(op.sequence)) {
             let at = self.target(op.tree)?;
             let Some(tree) = self.met[at].target.tree.clone() else { continue };

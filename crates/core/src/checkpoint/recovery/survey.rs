@@ -12,13 +12,24 @@ pub struct CatalogChange {
     txn: TxnId,
     at: Lsn,
     sequence: u32,
-    complete: bool,
+    part: Part,
     /// What happened.
     pub kind: OpKind,
     /// The row's key.
     pub key: Vec<u8>,
     /// Its value; empty for a delete.
     pub value: Vec<u8>,
+}
+
+/// Which kind of record of its transaction something is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Its commit.
+    Commit,
+    /// One with operations, before the end of the transaction.
+    Original,
+    /// A copy of such.
+    Copy,
 }
 
 /// What the log says about a table's counter.
@@ -52,6 +63,8 @@ pub struct Survey {
     pub prepared: IdMap<Vec<u8>>,
     /// Operations with a greater sequence in records before the position are void.
     voids: IdMap<Vec<(u32, Lsn)>>,
+    /// The last complete copy of a transaction's operations: all that counts of what lies before its end.
+    copies: IdMap<Range<Lsn>>,
     catalog: Vec<CatalogChange>,
     /// Counters, by the first tree of their table.
     pub counters: IdMap<RecoveredCounter>,
@@ -104,19 +117,28 @@ impl Survey {
             LogRecord::Checkpoint { number } => self.checkpoint = self.checkpoint.max(number),
             LogRecord::Ops { ops, .. } => {
                 self.open.entry(txn).or_insert(lsn);
-                self.catalog_changes(txn, lsn, ops, false);
+                self.catalog_changes(txn, lsn, ops, Part::Original);
             }
             LogRecord::Prepare { xid, ops, .. } => {
                 self.open.entry(txn).or_insert(lsn);
                 self.prepared.insert(txn, xid.to_vec());
-                self.catalog_changes(txn, lsn, ops, false);
+                self.catalog_changes(txn, lsn, ops, Part::Original);
+            }
+            LogRecord::Copy { ops, .. } => self.catalog_changes(txn, lsn, ops, Part::Copy),
+            LogRecord::CopyEnd { start, xid, .. } => {
+                // It lies before the decision.
+                self.open.insert(txn, start);
+                if let Some(xid) = xid {
+                    self.prepared.insert(txn, xid.to_vec());
+                }
+                self.copies.insert(txn, start..lsn);
             }
             LogRecord::Commit { ops, .. } => {
                 if self.open.remove(&txn).is_some() {
                     self.prepared.remove(&txn);
                     self.committed.insert(txn, lsn);
                 }
-                self.catalog_changes(txn, lsn, ops, true);
+                self.catalog_changes(txn, lsn, ops, Part::Commit);
             }
             LogRecord::Rollback { .. } => {
                 self.open.remove(&txn);
@@ -148,8 +170,12 @@ impl Survey {
             self.committed.insert(txn, at);
         }
         for (txn, first) in next.open {
-            self.open.entry(txn).or_insert(first);
+            match next.copies.contains_key(&txn) {
+                true => self.open.insert(txn, first),
+                false => Some(*self.open.entry(txn).or_insert(first)),
+            };
         }
+        self.copies.extend(next.copies);
         self.prepared.extend(next.prepared);
         for (txn, voids) in next.voids {
             self.voids.entry(txn).or_default().extend(voids);
@@ -173,7 +199,7 @@ impl Survey {
         }
     }
 
-    fn catalog_changes(&mut self, txn: TxnId, at: Lsn, ops: Ops<'_>, complete: bool) {
+    fn catalog_changes(&mut self, txn: TxnId, at: Lsn, ops: Ops<'_>, part: Part) {
         if ops.least_tree() > CATALOG_TREE {
             return;
         }
@@ -182,7 +208,7 @@ impl Survey {
                 txn,
                 at,
                 sequence: op.sequence,
-                complete,
+                part,
                 kind: op.kind,
                 key: op.key.to_vec(),
                 value: op.value.to_vec(),
@@ -192,7 +218,24 @@ impl Survey {
 
     /// What of a transaction's record at `at` its savepoints made void.
     pub fn voids(&self, txn: TxnId, at: Lsn) -> Voids<'_> {
-        Voids { all: self.voids.get(&txn).map_or(&[], |voids| &voids[..]), at }
+        Voids { all: self.voids_of(txn), at }
+    }
+
+    /// The rollbacks to savepoints of a transaction: the last sequence that stays, and the position before which greater
+    /// ones are void.
+    pub fn voids_of(&self, txn: TxnId) -> &[(u32, Lsn)] {
+        self.voids.get(&txn).map_or(&[], |voids| &voids[..])
+    }
+
+    /// Whether the record of `txn` at `at` counts: the originals of what was copied do not, and no more does what was
+    /// copied for a copy that is not complete, or not the last.
+    pub fn counts(&self, txn: TxnId, at: Lsn, part: Part) -> bool {
+        let copy = self.copies.get(&txn);
+        match part {
+            Part::Commit => true,
+            Part::Original => copy.is_none_or(|copy| at > copy.end),
+            Part::Copy => copy.is_some_and(|copy| copy.contains(&at)),
+        }
     }
 
     /// Where `txn` committed, if it had records before its commit.
@@ -215,7 +258,8 @@ impl Survey {
     pub fn take_catalog(&mut self) -> Vec<CatalogChange> {
         let mut changes = std::mem::take(&mut self.catalog);
         changes.retain(|c| {
-            (c.complete || self.committed.contains_key(&c.txn))
+            (c.part == Part::Commit || self.committed.contains_key(&c.txn))
+                && self.counts(c.txn, c.at, c.part)
                 && !self.voids(c.txn, c.at).contain(c.sequence)
         });
         changes

@@ -247,7 +247,7 @@ impl Observer for Listener {
 }
 
 #[test]
-fn who_pins_the_log_is_told_each_time_it_has_doubled() {
+fn who_has_most_of_the_log_that_is_kept_is_told_each_time_it_has_doubled() {
     let listener = Arc::new(Listener::default());
     let options = Options { checkpoint_log_bytes: 64 << 10, observer: listener.clone(), ..options() };
     let fs = SimulatedFileSystem::new(10);
@@ -255,33 +255,36 @@ fn who_pins_the_log_is_told_each_time_it_has_doubled() {
     engine.create_table("t", &specs(2), b"", None).unwrap();
     leave_prepared(&engine);
     let table = engine.open_table("t").unwrap();
-    let churn = |kilobytes: u64| {
-        for i in 0..kilobytes {
-            let value: String = (0..1024).map(|j| char::from(b'a' + ((i * 31 + j * 7) % 23) as u8)).collect();
+    let write = |txn: &mut Transaction, key: String, i: u64| {
+        let value: Vec<u8> = (0..1024).map(|j| b'a' + ((i * 31 + j * 7) % 23) as u8).collect();
+        txn.write(table.tree(1), key.as_bytes(), WriteOp::Insert(&value)).unwrap();
+    };
+    let mut number = 0;
+    let mut churn = |kilobytes: u64| {
+        for _ in 0..kilobytes {
+            number += 1;
             let mut txn = engine.begin(Isolation::Repeatable);
-            txn.write(table.tree(1), format!("{i:06}").as_bytes(), WriteOp::Insert(value.as_bytes()))
-                .unwrap();
+            write(&mut txn, format!("{number:06}"), number);
             txn.commit().unwrap();
         }
         engine.checkpoint().unwrap();
     };
-    churn(60);
+    // What is small is copied before.
+    (0..20).for_each(|_| churn(30));
+    assert!(engine.statistics().log_pinned_bytes < 130 << 10);
     assert!(listener.0.lock().is_empty(), "{:?}", listener.0.lock());
-    while engine.statistics().log_pinned_bytes < 130 << 10 {
-        churn(60);
-    }
+    let mut large = engine.begin(Isolation::Repeatable);
+    (0..200).for_each(|i| write(&mut large, format!("large {i:03}"), i));
+    large.prepare(b"large").unwrap();
+    churn(70);
     assert_eq!(listener.0.lock().len(), 1, "{:?}", listener.0.lock());
-    assert!(
-        listener.0.lock()[0].starts_with("prepared transaction 'xid' has kept "),
-        "{:?}",
-        listener.0.lock()
-    );
+    assert!(listener.0.lock()[0].contains("by prepared transaction 'large', which is 0 s old"));
     churn(10);
     assert_eq!(listener.0.lock().len(), 1);
-    while engine.statistics().log_pinned_bytes < 600 << 10 {
-        churn(60);
-    }
-    assert!((2..=4).contains(&listener.0.lock().len()), "{:?}", listener.0.lock());
+    (0..40).for_each(|_| churn(30));
+    assert_eq!(listener.0.lock().len(), 2, "{:?}", listener.0.lock());
+    assert!(engine.statistics().log_pinned_bytes < 600 << 10);
+    large.commit().unwrap();
     engine.rollback_prepared(b"xid").unwrap();
     assert_eq!(engine.statistics().log_pinned_bytes, 0);
 }

@@ -12,6 +12,7 @@ mod descriptors;
 mod dictionary;
 mod full_disk;
 mod holes;
+mod log_copy;
 mod many_tables;
 mod replay;
 mod snapshots;

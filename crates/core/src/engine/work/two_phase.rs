@@ -38,12 +38,11 @@ impl Work {
     }
 
     fn log_prepare(&mut self, shared: &Shared, xid: &[u8], flush: CommitFlush) -> Result<()> {
-        shared.hold_log(self);
-        self.held = true;
+        let trail = self.hold_log(shared);
         self.direct.sync(shared)?;
         let record = LogRecord::Prepare { txn: self.id, xid, ops: self.redo.ops() };
         let record = record.encode();
-        let logged = self.log_counters(shared).and_then(|()| shared.log.harden(record, flush));
+        let logged = self.log_counters(shared).and_then(|()| trail.prepare(&shared.log, record, xid, flush));
         logged.inspect_err(|error| shared.log_failed(error))?;
         self.redo_is_logged(self.sequence);
         Ok(())
@@ -57,7 +56,8 @@ impl Work {
         }
         shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
         let record = LogRecord::Commit { txn: self.id, ops: Ops::NONE }.encode();
-        self.phase = match shared.log.append_published(record, || self.publish(shared)) {
+        let logged = self.decide(|| shared.log.append_published(record, || self.publish(shared)));
+        self.phase = match logged {
             Ok(_) => Phase::Published,
             Err(_) => {
                 self.publish(shared);
@@ -99,7 +99,8 @@ impl Work {
         // Blocks that the log names are free when it is rolled back. What is written there next must not be met by a
         // restart that has the transaction prepared still.
         let flush = if self.direct.trees().is_empty() { flush } else { CommitFlush::Sync };
-        shared.log.harden(LogRecord::Rollback { txn: self.id }.encode(), flush)?;
+        let record = LogRecord::Rollback { txn: self.id }.encode();
+        self.decide(|| shared.log.harden(record, flush))?;
         self.spilled = None;
         Ok(())
     }
