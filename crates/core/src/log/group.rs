@@ -342,6 +342,11 @@ impl Log {
         self.submit(queue, None, None, false).map(drop)
     }
 
+    /// Returns when everything that ends at or before `lsn` is in the hands of the operating system.
+    pub fn write_up_to(&self, lsn: Lsn) -> Result<()> {
+        self.flush_up_to(lsn, false)
+    }
+
     /// Returns when everything that ends at or before `lsn` is durable.
     pub fn sync_up_to(&self, lsn: Lsn) -> Result<()> {
         self.flush_up_to(lsn, true)

@@ -158,6 +158,16 @@ impl<'a> Ops<'a> {
         self.names_extents
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Size of the encoding in bytes.
+    pub fn encoded_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The ops in the order in which they were done.
     pub fn iter(&self) -> OpIter<'a> {
         OpIter { input: self.bytes, previous: 0 }
