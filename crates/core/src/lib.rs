@@ -77,6 +77,7 @@ mod options;
 pub mod rooms;
 pub mod server;
 mod sort;
+mod stop;
 mod store;
 mod threads;
 mod tree;

@@ -13,6 +13,7 @@
 
 use super::cursor::Cursor;
 use super::transaction::{Savepoint, Transaction};
+use crate::stop;
 use crate::tree::Tree;
 use crate::types::{Isolation, LockMode, View, WaitRequest, WriteOp};
 use crate::{Error, Result};
@@ -161,6 +162,7 @@ impl Transaction {
     /// Writes a row whose key it has claimed.
     fn put_new(&mut self, tree: &Arc<Tree>, key: &[u8], value: &[u8], wait: &WaitRequest<'_>) -> Result<()> {
         let before = self.here()?;
+        stop::at("insert: claimed and not written");
         self.write(tree, key, WriteOp::Insert(value))?;
         self.check_insert(tree, key, wait).or_else(|error| self.rollback_to(before).and(Err(error)))
     }

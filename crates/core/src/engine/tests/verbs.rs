@@ -151,6 +151,72 @@ fn an_insert_into_a_locked_range_waits_without_the_lock_of_its_key_and_writes_no
     assert_eq!(latest(&engine, tree, b"l"), Some(b"2".to_vec()));
 }
 
+/// A transaction that has the range from `a` to `m`.
+fn reader(engine: &Engine, tree: &Arc<Tree>) -> Transaction {
+    let mut reader = engine.begin(Isolation::Repeatable);
+    let (from, to) = (Bound::Included(&b"a"[..]), Bound::Included(&b"m"[..]));
+    reader.lock_range(tree, from, to, LockMode::Shared, &now()).unwrap();
+    reader
+}
+
+#[test]
+fn a_range_that_is_locked_between_the_look_and_the_write_undoes_the_insert() {
+    let (_fs, engine, table) = with_table(8);
+    let tree = table.tree(0).clone();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    txn.insert(&tree, b"z", b"stays", &now()).unwrap();
+    for put in [false, true] {
+        let ranges = std::rc::Rc::new(std::cell::RefCell::new(None));
+        let (of, over, locked) = (engine.clone(), tree.clone(), ranges.clone());
+        crate::stop::on("insert: claimed and not written", move || {
+            *locked.borrow_mut() = Some(reader(&of, &over));
+        });
+        let refused = match put {
+            true => txn.put(&tree, b"k", b"x", &now()).map(drop),
+            false => txn.insert(&tree, b"k", b"x", &now()),
+        };
+        assert!(matches!(refused, Err(Error::WouldBlock)));
+        // Whoever has the range does not see the row now or later.
+        let mut reader = ranges.borrow_mut().take().unwrap();
+        let mut cursor = Cursor::new(tree.clone());
+        assert!(!cursor.get(&mut reader, View::Pending, b"k").unwrap());
+        assert!(!cursor.get(&mut txn, View::Latest, b"k").unwrap());
+    }
+    txn.commit().unwrap();
+    assert_eq!((latest(&engine, &tree, b"k"), latest(&engine, &tree, b"z")), (None, Some(b"stays".to_vec())));
+    assert_eq!(tree.entries(), 1);
+}
+
+#[test]
+fn a_range_that_is_locked_while_rows_are_loaded_undoes_the_load() {
+    let (_fs, engine, table) = with_table(9);
+    let tree = table.tree(0);
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    txn.insert(tree, b"z", b"stays", &now()).unwrap();
+    let mut ranges = None;
+    let rows = (0..2000u32).map(|i| {
+        if i == 1999 {
+            ranges = Some(reader(&engine, tree));
+        }
+        (format!("k{i:05}"), [i as u8; 40])
+    });
+    // The last one waits for the range when it is claimed; the others are told at the end.
+    assert!(matches!(txn.load(tree, rows, &now()), Err(Error::WouldBlock)));
+    assert!(ranges.take().is_some());
+    let rows = (0..2000u32).map(|i| {
+        if i == 1999 {
+            ranges = Some(reader(&engine, tree));
+            return ("n".to_string(), [0; 40]);
+        }
+        (format!("k{i:05}"), [i as u8; 40])
+    });
+    assert!(matches!(txn.load(tree, rows, &now()), Err(Error::WouldBlock)));
+    assert!(ranges.take().is_some());
+    txn.commit().unwrap();
+    assert_eq!(tree.entries(), 1);
+    assert_eq!((latest(&engine, tree, b"k00001"), latest(&engine, tree, b"n")), (None, None));
+}
+
 #[test]
 fn a_row_that_is_not_there_stays_away_while_it_is_locked() {
     let (_fs, engine, table) = with_table(6);
