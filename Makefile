@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-hostile soak-isolation bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-hostile soak-isolation soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -42,6 +42,10 @@ soak-isolation: ## histories of concurrent transactions searched for anomalies, 
 
 soak-ddl: ## 300 rounds of killing a server in the middle of DDL
 	@TEAK_DDL_ROUNDS=300 tests/ddl/run.sh
+
+soak-debug: ## tests/sql and MariaDB's storage engine suites on the debug server, whose assertions check each call of the engine
+	@TEAK_SQL_TIMEOUT=300 scripts/debug-server.sh tests/sql/run.sh
+	@scripts/debug-server.sh tests/mtr/run.sh
 
 soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
 	@TEAK_SEEDS=10000 cargo test --profile checked -p teak-core --test crash --test model

@@ -1,18 +1,22 @@
 # Compiles crates/plugin/shim/*.cc and links ha_teak.so with the Rust static library. Called by scripts/build.sh.
 #
-# In: HEADERS (the server's private headers), RUST_LIB (libteak_plugin.a), OUT (where ha_teak.so goes).
+# In: HEADERS (the server's private headers), RUST_LIB (libteak_plugin.a), OUT (where ha_teak.so goes). For another
+# server than the installed one also PUBLIC (its public headers), SERVER_DEFINES (what decides its structures' layout),
+# SERVICES (its libmysqlservices) and OBJ. Called by scripts/debug-server.sh with those.
 # g++ does the linking, because rustc's own version script would hide the plugin's three C++ symbols.
 
 SHIM := crates/plugin/shim
-OBJ := build/shim
+OBJ ?= build/shim
 SOURCES := $(wildcard $(SHIM)/*.cc)
 OBJECTS := $(SOURCES:$(SHIM)/%.cc=$(OBJ)/%.o)
-PUBLIC := /usr/include/mariadb/server
+PUBLIC ?= /usr/include/mariadb/server
+SERVER_DEFINES ?= -DDBUG_OFF
+SERVICES ?= -lmysqlservices
 
 # The order is the server's own: generated before public before private.
 INCLUDES := -I$(SHIM) -isystem $(HEADERS)/generated -isystem $(PUBLIC) -isystem $(HEADERS)/sql \
 	-isystem $(HEADERS)/include -isystem $(HEADERS)/wsrep-lib/include -isystem $(HEADERS)/wsrep-lib/wsrep-API/v26
-DEFINES := -DMYSQL_DYNAMIC_PLUGIN -DHAVE_CONFIG_H -DDBUG_OFF -D_GNU_SOURCE -DMYSQL_SERVER=1
+DEFINES := -DMYSQL_DYNAMIC_PLUGIN -DHAVE_CONFIG_H $(SERVER_DEFINES) -D_GNU_SOURCE -DMYSQL_SERVER=1
 # No -fvisibility=hidden: it would hide what maria_declare_plugin defines. The version script hides all the rest.
 CXXFLAGS := -std=gnu++17 -fPIC -O2 -g1 -fvisibility-inlines-hidden -Wall -Wextra -Wno-unused-parameter
 
@@ -21,7 +25,7 @@ LDFLAGS := -shared -Wl,--version-script=scripts/ha_teak.map -Wl,--gc-sections -W
 
 $(OUT)/ha_teak.so: $(OBJECTS) $(RUST_LIB) scripts/ha_teak.map scripts/check-symbols.sh
 	@mkdir -p $(OUT)
-	$(CXX) $(LDFLAGS) -o $@.new $(OBJECTS) $(RUST_LIB) -lmysqlservices -lpthread -ldl -lm
+	$(CXX) $(LDFLAGS) -o $@.new $(OBJECTS) $(RUST_LIB) $(SERVICES) -lpthread -ldl -lm
 	@scripts/check-symbols.sh $@.new
 	@mv -f $@.new $@
 

@@ -4,9 +4,11 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=$ROOT/build
+# What tests load the engine from; scripts/debug-server.sh sets it.
+PLUGIN_DIR=${TEAK_PLUGIN_DIR:-$BUILD/plugin}
 # Shared between clones of one user, because the private headers cost a 115 MB download.
 CACHE=${TEAK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/teak}
-export ROOT BUILD CACHE
+export ROOT BUILD PLUGIN_DIR CACHE
 # A login of a plain user has no sbin in its PATH, and rustup is not always in it.
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
 

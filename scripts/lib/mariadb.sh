@@ -75,6 +75,17 @@ unpack_headers() {
         touch "$3/complete"
 }
 
+# fetch_source VERSION DIRECTORY: the source package's tarball, mariadb_<upstream>.orig.tar.gz, into the directory,
+# which is removed if that fails.
+fetch_source() {
+    say "fetching MariaDB's source package $1 (about 115 MB)"
+    (cd "$2" && private_apt_get -q source --download-only --tar-only --only-source "mariadb=$1" >fetch.log 2>&1) &&
+        return
+    tail -n 5 "$2/fetch.log" >&2
+    rm -rf "$2"
+    die "cannot fetch the source package mariadb $1." "Is there a network, and room in $2?"
+}
+
 # fetch_headers VERSION: into the cache once for a machine, and from there into build/.
 fetch_headers() {
     local version=$1 upstream work cached
@@ -84,13 +95,7 @@ fetch_headers() {
         need_space "$CACHE/headers" 400 "MariaDB's source package"
         rm -rf "$cached"
         work=$(mktemp -d "$CACHE/headers/fetch.XXXXXX")
-        say "fetching MariaDB's private headers (source package $version, about 115 MB)"
-        if ! (cd "$work" && private_apt_get -q source --download-only --tar-only --only-source \
-            "mariadb=$version" >fetch.log 2>&1); then
-            tail -n 5 "$work/fetch.log" >&2
-            rm -rf "$work"
-            die "cannot fetch the source package mariadb $version." "Is there a network, and room in $CACHE?"
-        fi
+        fetch_source "$version" "$work"
         if ! unpack_headers "$work/mariadb_$upstream.orig.tar.gz" "$upstream" "$work/tree"; then
             rm -rf "$work"
             die "cannot unpack the headers from mariadb_$upstream.orig.tar.gz in $CACHE/headers." \

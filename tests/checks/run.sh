@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so" "$BUILD/bin/teak"
+need_built "$PLUGIN_DIR/ha_teak.so" "$BUILD/bin/teak"
 cargo build --release --quiet -p teak-core --example edit_tree
-exec /usr/bin/python3 "$ROOT/tests/checks/checks.py" --plugin-dir "$BUILD/plugin" --teak "$BUILD/bin/teak" \
+exec /usr/bin/python3 "$ROOT/tests/checks/checks.py" --plugin-dir "$PLUGIN_DIR" --teak "$BUILD/bin/teak" \
     --edit "${CARGO_TARGET_DIR:-$ROOT/target}/release/examples/edit_tree" --directory "$BUILD/checks"

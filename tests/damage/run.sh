@@ -8,7 +8,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so"
+need_built "$PLUGIN_DIR/ha_teak.so"
 need_built "$BUILD/bin/teak"
 exec /usr/bin/python3 "$ROOT/tests/damage/damage.py" --rounds "${TEAK_FLIP_ROUNDS:-20}" --seed "${TEAK_SEED:-$RANDOM}" \
-    --plugin-dir "$BUILD/plugin" --teak "$BUILD/bin/teak" --directory "$BUILD/damage"
+    --plugin-dir "$PLUGIN_DIR" --teak "$BUILD/bin/teak" --directory "$BUILD/damage"

@@ -8,8 +8,8 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so"
+need_built "$PLUGIN_DIR/ha_teak.so"
 cc -O1 -Wall -Wextra -Werror -shared -fPIC -o "$BUILD/ddl-stopper.so" "$ROOT/tests/ddl/stopper.c" -ldl
 exec /usr/bin/python3 "$ROOT/tests/ddl/ddl.py" --rounds "${TEAK_DDL_ROUNDS:-20}" --seed "${TEAK_SEED:-$RANDOM}" \
-    --engine "${TEAK_DDL_ENGINE:-Teak}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/ddl" \
+    --engine "${TEAK_DDL_ENGINE:-Teak}" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/ddl" \
     --stopper "$BUILD/ddl-stopper.so"

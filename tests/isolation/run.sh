@@ -7,6 +7,6 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so"
+need_built "$PLUGIN_DIR/ha_teak.so"
 (cd "$ROOT/tests/isolation" && /usr/bin/python3 -B test_anomalies.py)
-exec /usr/bin/python3 -B "$ROOT/tests/isolation/isolation.py" --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/isolation" "$@"
+exec /usr/bin/python3 -B "$ROOT/tests/isolation/isolation.py" --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/isolation" "$@"

@@ -7,9 +7,9 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so" "$BUILD/bin/teak"
+need_built "$PLUGIN_DIR/ha_teak.so" "$BUILD/bin/teak"
 status=0
-/usr/bin/python3 "$ROOT/tests/kill/sequences.py" --rounds 4 --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/kill-sequences" || status=1
+/usr/bin/python3 "$ROOT/tests/kill/sequences.py" --rounds 4 --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/kill-sequences" || status=1
 /usr/bin/python3 "$ROOT/tests/kill/kill.py" --rounds "${TEAK_KILL_ROUNDS:-20}" --seed "${TEAK_SEED:-$RANDOM}" \
-    --plugin-dir "$BUILD/plugin" --teak "$BUILD/bin/teak" --directory "$BUILD/kill" || status=1
+    --plugin-dir "$PLUGIN_DIR" --teak "$BUILD/bin/teak" --directory "$BUILD/kill" || status=1
 exit "$status"

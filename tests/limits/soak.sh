@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so"
+need_built "$PLUGIN_DIR/ha_teak.so"
 need_space "$BUILD" 6000 "the limits' data"
 
 passed=0
@@ -18,7 +18,7 @@ limit() {
     local name=$1 log=$BUILD/limits/$1.log counts
     shift
     printf -- '--- %s\n' "$name"
-    /usr/bin/python3 "$ROOT/tests/limits/$name.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/limits/$name" "$@" 2>&1 |
+    /usr/bin/python3 "$ROOT/tests/limits/$name.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/limits/$name" "$@" 2>&1 |
         tee "$log" | grep --line-buffered -v "^$name: [0-9]* passed" || true
     counts=$(sed -nE "s/^$name: ([0-9]+) passed, ([0-9]+) failed$/\1 \2/p" "$log")
     # A test that broke off before its last line failed.

@@ -7,6 +7,6 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so"
+need_built "$PLUGIN_DIR/ha_teak.so"
 exec /usr/bin/python3 "$ROOT/tests/load/load.py" --seed "${TEAK_SEED:-$RANDOM}" --teak "$BUILD/bin/teak" \
-    --plugin-dir "$BUILD/plugin" --directory "$BUILD/load" "$@"
+    --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/load" "$@"

@@ -12,9 +12,10 @@
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
+# shellcheck source=scripts/lib/mtr.sh
+. "$ROOT/scripts/lib/mtr.sh"
 
 HERE=$ROOT/tests/mtr
-STOCK=/usr/share/mysql/mysql-test
 REFERENCE=InnoDB
 # Servers that one engine's run keeps busy: most tests wait for the disk or for a lock.
 PARALLEL=${TEAK_MTR_PARALLEL:-4}
@@ -24,31 +25,22 @@ TESTED=${TEAK_MTR_AGAINST:-Teak}
 server_options() {
     case $1 in
         InnoDB) echo --innodb --innodb-snapshot-isolation=ON --innodb-log-file-size=200M ;;
-        Teak) echo --innodb "--plugin-dir=$BUILD/plugin" --plugin-load-add=ha_teak ;;
+        Teak) echo --innodb "--plugin-dir=$PLUGIN_DIR" --plugin-load-add=ha_teak ;;
     esac
     [ "$2" = /trx ] || return 0
     echo "--loose-${1,,}-lock-wait-timeout=1"
 }
 
-# make_tree DIRECTORY ENGINE: the layout of an installed MariaDB, in which all but these suites are links.
-# mysql-test-run.pl finds everything relative to where it stands, and records beside the tests.
+# make_tree DIRECTORY ENGINE: a tree with these suites; mysql-test-run.pl records beside the tests.
 make_tree() {
-    local usr=$1/usr engine=$2 entry part suite overlay
-    rm -rf "$1"
-    mkdir -p "$usr/share/mysql/mysql-test/suite" "$usr/share/mysql/mysql-test/plugin"
-    ln -s /usr/bin /usr/sbin /usr/lib "$usr/"
-    for entry in /usr/share/mysql/*; do
-        [ "$entry" = "$STOCK" ] || ln -s "$entry" "$usr/share/mysql/"
-    done
-    for entry in "$STOCK"/*; do
-        case ${entry##*/} in suite | plugin) ;; *) ln -s "$entry" "$usr/share/mysql/mysql-test/" ;; esac
-    done
-    suite=$usr/share/mysql/mysql-test/suite/storage_engine
-    cp -r "$STOCK/suite/storage_engine" "$suite"
+    local engine=$2 tests=$1/$MTR_TESTS part suite overlay
+    make_mtr_tree "$1"
+    suite=$tests/suite/storage_engine
+    cp -r "$MTR_STOCK/suite/storage_engine" "$suite"
     # Disabled are the tests whose recorded results are wrong, which does not matter here.
     find "$suite" \( -name '*.result' -o -name disabled.def \) -delete
     cp "$HERE"/extra/*.test "$suite/"
-    overlay=$usr/share/mysql/mysql-test/plugin/${engine,,}/storage_engine
+    overlay=$tests/plugin/${engine,,}/storage_engine
     for part in '' /parts /trx; do
         mkdir -p "$overlay$part"
         server_options "$engine" "$part" >"$overlay$part/suite.opt"
@@ -58,7 +50,7 @@ make_tree() {
 
 # wanted_tests TREE ENGINE [TEST...]: names as mysql-test-run.pl takes them, one a line.
 wanted_tests() {
-    local base=$1/usr/share/mysql/mysql-test/suite overlay=${2,,} file suite test name
+    local base=$1/$MTR_TESTS/suite overlay=${2,,} file suite test name
     shift 2
     find "$base/storage_engine" -name '*.test' -printf '%P\n' | sort | while read -r file; do
         suite=storage_engine
@@ -78,21 +70,13 @@ run_engine() {
     mapfile -t tests < <(wanted_tests "$tree" "$engine" "$@")
     [ "${#tests[@]}" -gt 0 ] || die "no such test: $*"
     say "${#tests[@]} tests with $engine"
-    # Its exit status says that some test failed; which, and whether that matters, is compare.py's to say.
-    (cd "$tree/usr/share/mysql/mysql-test" && TEAK_MTR_ENGINE=$engine perl mysql-test-run.pl --record --force --parallel="$PARALLEL" \
-        --max-test-fail=0 --retry=0 --nowarnings --vardir="$tree/var" --testcase-timeout=5 --suite-timeout=30 \
-        --suite="$(printf "storage_engine%s-${engine,,}," '' /parts /trx)" \
-        "${tests[@]}") >"$tree/mtr.log" 2>&1 </dev/null || true
-    grep -qE '\[ (pass|fail|skipped) \]' "$tree/mtr.log" || {
-        tail -n 30 "$tree/mtr.log" >&2
-        die "mysql-test-run.pl ran no test with $engine." "The whole log is in $tree/mtr.log"
-    }
+    TEAK_MTR_ENGINE=$engine record_tests "$tree" --parallel="$PARALLEL" --testcase-timeout=5 --suite-timeout=30 \
+        --suite="$(printf "storage_engine%s-${engine,,}," '' /parts /trx)" "${tests[@]}"
 }
 
 compare() { /usr/bin/python3 "$HERE/compare.py" --reference "$REFERENCE" --tested "$TESTED" "$@"; }
 
-[ -e "$STOCK/mysql-test-run.pl" ] || die "the package mariadb-test is not installed." "Run scripts/setup.sh --test"
-[ "$TESTED" != Teak ] || need_built "$BUILD/plugin/ha_teak.so"
+[ "$TESTED" != Teak ] || need_built "$PLUGIN_DIR/ha_teak.so"
 need_space "$BUILD" 1000 "the suites' data"
 
 accept=()

@@ -8,11 +8,11 @@ set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
-need_built "$BUILD/plugin/ha_teak.so"
+need_built "$PLUGIN_DIR/ha_teak.so"
 status=0
-/usr/bin/python3 "$ROOT/tests/replication/queue_deadlock.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/queue" || status=1
-/usr/bin/python3 "$ROOT/tests/replication/shutdown_deadlock.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/shutdown" || status=1
-/usr/bin/python3 "$ROOT/tests/replication/sequences.py" --plugin-dir "$BUILD/plugin" --directory "$BUILD/replicated-sequences" || status=1
+/usr/bin/python3 "$ROOT/tests/replication/queue_deadlock.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/queue" || status=1
+/usr/bin/python3 "$ROOT/tests/replication/shutdown_deadlock.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/shutdown" || status=1
+/usr/bin/python3 "$ROOT/tests/replication/sequences.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/replicated-sequences" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/replication.py" --rounds "${TEAK_REPLICATION_ROUNDS:-6}" \
-    --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$BUILD/plugin" --directory "$BUILD/replication" || status=1
+    --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/replication" || status=1
 exit "$status"

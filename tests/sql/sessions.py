@@ -9,6 +9,8 @@ Reads tests/sql/sessions/*.test, one step a line:
     A=          wait for what was sent with &
     kill A      KILL QUERY of connection A's statement, from another connection
     # ...       comment
+
+On a debug server the tests in NOT_WITH_INNODB run with Teak only, to see that the server lives.
 """
 import pathlib
 import re
@@ -19,6 +21,10 @@ import queue
 
 BLOCKED_AFTER = 0.4
 GIVE_UP_AFTER = 20.0
+GONE = "the connection is gone"
+# A scan of an index in which InnoDB refuses to begin (1412) is ended all the same by SELECT MAX(v) (opt_sum_query);
+# an assertion of the server forbids that.
+NOT_WITH_INNODB = {"definitions"}
 
 
 class Connection:
@@ -55,7 +61,7 @@ class Connection:
                 self.held = held
                 return None
             if line is None:
-                return held + ["the connection is gone"]
+                return held + [GONE]
             if line == f"end of step {self.markers}":
                 self.held = []
                 return [text for text in held if text and not set(text) == {"-"}]
@@ -99,16 +105,28 @@ def run(path, socket, engine):
     return [re.sub(r"\b(Teak|InnoDB)\b", "ENGINE", text, flags=re.I) for text in output]
 
 
+def has_assertions(socket):
+    """Whether this is a debug server."""
+    command = ["mariadb", "--no-defaults", f"--socket={socket}", "--user=root", "-Ne", "select version()"]
+    return "debug" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def main():
     socket, directory = sys.argv[1], pathlib.Path(sys.argv[2])
+    alone = NOT_WITH_INNODB if has_assertions(socket) else set()
     tests = sorted((pathlib.Path(__file__).parent / "sessions").glob("*.test"))
     failed = 0
     chosen = [path for path in tests if not sys.argv[3:] or path.stem in sys.argv[3:]]
     for path in chosen:
-        outputs = {engine: run(path, socket, engine) for engine in ("InnoDB", "Teak")}
+        engines = ["Teak"] if path.stem in alone else ["InnoDB", "Teak"]
+        outputs = {engine: run(path, socket, engine) for engine in engines}
         for engine, lines in outputs.items():
             (directory / f"{path.stem}.{engine.lower()}").write_text("\n".join(lines) + "\n")
-        if outputs["InnoDB"] != outputs["Teak"]:
+        if path.stem in alone:
+            if any(GONE in line for line in outputs["Teak"]):
+                failed += 1
+                print(f"FAILED sessions/{path.stem}: {GONE}", flush=True)
+        elif outputs["InnoDB"] != outputs["Teak"]:
             failed += 1
             print(f"FAILED sessions/{path.stem} (InnoDB -, Teak +):", flush=True)
             subprocess.run(["diff", "-u", directory / f"{path.stem}.innodb", directory / f"{path.stem}.teak"])
