@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-hostile soak-isolation soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -42,6 +42,9 @@ soak-isolation: ## histories of concurrent transactions searched for anomalies, 
 
 soak-ddl: ## 300 rounds of killing a server in the middle of DDL
 	@TEAK_DDL_ROUNDS=300 tests/ddl/run.sh
+
+soak-atomic: ## MariaDB's suite atomic: DDL killed at named points of its debug server, which is built first; 40 minutes
+	@tests/atomic/soak.sh
 
 soak-debug: ## tests/sql and MariaDB's storage engine suites on the debug server, whose assertions check each call of the engine
 	@TEAK_SQL_TIMEOUT=300 scripts/debug-server.sh tests/sql/run.sh
