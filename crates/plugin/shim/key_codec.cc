@@ -450,6 +450,12 @@ const uchar* KeyCodec::decode_part(const KeyPartCodec& part, const uchar* from, 
     const uint n = part.length;
     if (static_cast<size_t>(end - from) < n) return nullptr;
     if (part.kind == PartKind::Integer) {
+        if (n == 4) {
+            /* The most frequent by far. */
+            uint32_t number = __builtin_bswap32(uint4korr(from)) ^ (flip ? UINT32_MAX : 0);
+            int4store(to, part.is_signed ? number ^ 0x80000000U : number);
+            return from + n;
+        }
         for (uint i = 0; i < n; i++)
             to[n - 1 - i] = from[i] ^ flip;
         if (part.is_signed) to[n - 1] ^= 0x80;

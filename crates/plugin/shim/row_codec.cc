@@ -115,7 +115,11 @@ const uchar* ColumnCodec::unpack(const uchar* from, const uchar* end, uchar* rec
         n -= 2;
         if (n > bytes) return nullptr;
         memcpy(p, from + 2, n);
-        if (n < bytes) charset->fill(reinterpret_cast<char*>(p) + n, bytes - n, ' ');
+        /* What charset->fill() does where a space is one byte. */
+        if (n < bytes && charset->mbminlen == 1)
+            memset(p + n, ' ', bytes - n);
+        else if (n < bytes)
+            charset->fill(reinterpret_cast<char*>(p) + n, bytes - n, ' ');
         break;
     }
     return next;
@@ -194,10 +198,10 @@ bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BIT
     if (row.len < kHeader + null_bytes_ + runs_length_ || p[0] != kVersion || uint2korr(p + 1) != columns_)
         return false;
     p += kHeader;
-    memcpy(record, p, null_bytes_);
+    copy_few(record, p, null_bytes_);
     p += null_bytes_;
     for (const Run& run : runs_) {
-        memcpy(record + run.offset, p, run.length);
+        copy_few(record + run.offset, p, run.length);
         p += run.length;
     }
     if (variable_.empty()) return true;

@@ -17,6 +17,7 @@
 #ifndef TEAK_ROW_CODEC_H
 #define TEAK_ROW_CODEC_H
 
+#include "copy_few.h"
 #include "server.h"
 #include "teak_ffi.h"
 #include <vector>
