@@ -26,9 +26,9 @@
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
 
 pub use crate::engine::{
-    Alteration, Cursor, Depth, Difference, Engine, Feed, Held, IndexCheck, IndexCount, LockWait, Lost,
+    Alteration, Cursor, Depth, Difference, Engine, Feed, Held, IndexCheck, IndexCount, Items, LockWait, Lost,
     Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction, Tree, TreeBuild,
-    TreeSource, Watcher,
+    TreeSource, Watcher, Window,
 };
 
 use crate::engine::superblock_path;

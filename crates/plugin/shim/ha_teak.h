@@ -220,12 +220,13 @@ class ha_teak final : public handler {
     int deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found);
     int check_entry(const teak::IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches);
     bool primary_of(const teak_entry_view& entry, teak_bytes* pk);
-    int check_committed(const teak::IndexCodec& codec, const teak_cursor* cursor, bool* matches);
+    int check_committed(const teak::IndexCodec& codec, teak_cursor* cursor, bool* matches);
+    teak_status step(uint32_t tree, Direction direction, teak_entry_view* entry);
     int move(uchar* buf, Direction direction);
     bool range_end(teak_bound* out);
     bool on_primary() const { return active_index == table->s->primary_key; }
     void remember(teak_bytes pk) {
-        memcpy(current_pk_.data(), pk.data, pk.len);
+        teak::copy_few(current_pk_.data(), pk.data, pk.len);
         current_pk_length_ = pk.len;
     }
 
@@ -253,6 +254,7 @@ class ha_teak final : public handler {
     std::vector<teak::IndexCodec> indexes_; /* by the server's index number; that of the primary key is unused */
 
     std::vector<teak_cursor*> cursors_; /* by tree; made when needed */
+    std::vector<teak_window*> windows_; /* theirs */
     bool scan_started_ = false;         /* rnd_next was called since rnd_init */
     bool exact_bound_ = false; /* the cursor ends with the key it was placed by (HA_READ_KEY_EXACT, _PREFIX_LAST) */
     bool exact_point_ = false; /* it was placed by a whole unique key: nothing else has that key */

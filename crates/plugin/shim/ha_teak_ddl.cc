@@ -208,6 +208,7 @@ int ha_teak::map_trees() {
     if (unbuilt_unique_ != MAX_KEY && !share_->unbuilt_unique_told.exchange(true))
         sql_print_error("Teak: %s", unbuilt_unique_text().c_str());
     cursors_.assign(1 + meta_.indexes.size(), nullptr);
+    windows_.assign(cursors_.size(), nullptr);
     if (wanted.indexes.size() == meta_.indexes.size() || share_->altering.load()) return 0;
     return alter_trees(layout, wanted);
 }

@@ -2,7 +2,7 @@
   Scans and look-ups.
 
   Each call of the server is one call over the border, except that entries which a pushed condition turns down are passed over here,
-  and that a row behind a secondary entry is a second call.
+  that a row behind a secondary entry is a second call, and that scans take what they can from the cursor's window (scan_window.h).
 */
 #include "ha_teak.h"
 
@@ -31,6 +31,7 @@ teak_cursor* ha_teak::cursor_of(uint32_t tree) {
         uint index = tree ? index_of(tree) : MAX_KEY;
         bool unique = index != MAX_KEY && indexes_[index].unique();
         if (teak_cursor_new(table_, tree, unique, &cursor) != TEAK_OK) cursor = nullptr;
+        windows_[tree] = cursor ? teak_cursor_window(cursor) : nullptr;
     }
     return cursor;
 }
@@ -40,6 +41,7 @@ void ha_teak::free_cursors() {
         if (cursor) teak_cursor_free(cursor);
         cursor = nullptr;
     }
+    std::fill(windows_.begin(), windows_.end(), nullptr);
 }
 
 void ha_teak::reset_cursors() {
@@ -95,7 +97,7 @@ bool ha_teak::primary_of(const teak_entry_view& entry, teak_bytes* pk) {
 }
 
 /* check_entry on the committed version of the entry that a cursor stands on. */
-int ha_teak::check_committed(const IndexCodec& codec, const teak_cursor* cursor, bool* matches) {
+int ha_teak::check_committed(const IndexCodec& codec, teak_cursor* cursor, bool* matches) {
     *matches = false;
     teak_entry_view entry;
     teak_status status = teak_cursor_committed(session(), cursor, &entry);
@@ -129,7 +131,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
     teak_cursor* rows = cursor_of(0);
     if (!rows) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row, again;
-    teak_status status = teak_fetch_row(session(), cursor, rows, pk, mode, &row, &again);
+    teak_status status = teak_fetch_row(session(), cursor, rows, pk, mode, &row, is_locking(mode) ? &again : nullptr);
     if (status == TEAK_NOT_FOUND) {
         *found = is_locking(mode) && !(mode & TEAK_READ_SKIP_LOCKED) ? Found::Gone : Found::Unwanted;
         return 0;
@@ -146,7 +148,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
     *found = Found::Delivered;
     if (!covered) return deliver_row(buf, row);
     remember(row.key);
-    return codec.restore(again, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+    return codec.restore(is_locking(mode) ? again : entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
 }
 
 /* Brings what the cursor of the active index stands on into `buf`; moves on in `direction` over what does not match. */
@@ -165,9 +167,16 @@ int ha_teak::deliver(uchar* buf, teak_status status, teak_entry_view entry, Dire
         Found found;
         if (int error = deliver_entry(buf, cursor, entry, &found)) return error == HA_ERR_END_OF_FILE ? at_end : error;
         if (found == Found::Delivered) return 0;
-        status = direction == Direction::Forward ? teak_cursor_next(session(), cursor, &entry)
-                                                 : teak_cursor_prev(session(), cursor, &entry);
+        status = step(tree_of(active_index), direction, &entry);
     }
+}
+
+/* Moves the cursor of a tree, which there is, by one entry. */
+teak_status ha_teak::step(uint32_t tree, Direction direction, teak_entry_view* entry) {
+    const bool forward = direction == Direction::Forward;
+    if (take(windows_[tree], *session_->moment, forward ? 1 : -1, entry)) return TEAK_OK;
+    return forward ? teak_cursor_next(session(), cursors_[tree], entry)
+                   : teak_cursor_prev(session(), cursors_[tree], entry);
 }
 
 int ha_teak::seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end) {
@@ -268,8 +277,7 @@ int ha_teak::move(uchar* buf, Direction direction) {
     teak_cursor* cursor = cursor_of(tree_of(active_index));
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     teak_entry_view entry;
-    teak_status status = direction == Direction::Forward ? teak_cursor_next(session(), cursor, &entry)
-                                                         : teak_cursor_prev(session(), cursor, &entry);
+    teak_status status = step(tree_of(active_index), direction, &entry);
     return deliver(buf, status, entry, direction, HA_ERR_END_OF_FILE);
 }
 
@@ -350,7 +358,7 @@ int ha_teak::rnd_next(uchar* buf) {
     teak_entry_view row;
     teak_status status;
     if (scan_started_)
-        status = teak_cursor_next(session(), cursor, &row);
+        status = step(0, Direction::Forward, &row);
     else {
         scan_started_ = true;
         status = teak_cursor_seek(session(), cursor, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, read_mode(), &row);

@@ -270,6 +270,7 @@ Session* session_of(THD* thd) {
         delete session;
         return nullptr;
     }
+    session->moment = teak_session_moment(session->handle);
     thd_set_ha_data(thd, plugin.hton, session);
     return session;
 }

@@ -6,6 +6,7 @@
 #ifndef TEAK_SESSION_H
 #define TEAK_SESSION_H
 
+#include "scan_window.h"
 #include "server.h"
 #include "teak_ffi.h"
 
@@ -23,7 +24,8 @@ extern Plugin plugin;
 /* Lives in the THD's engine slot from the first use of a Teak table to the end of the connection. */
 struct Session {
     teak_session* handle = nullptr;
-    bool statement_open = false; /* teak_statement_begin was called and no end yet */
+    const uint64_t* moment = nullptr; /* changes with what the session's own writes change */
+    bool statement_open = false;      /* teak_statement_begin was called and no end yet */
     /* The statement that the limits of waits are of; within one that is open it may be another, of a function. */
     const LEX* waits_of = nullptr;
     bool fails_at_once = false; /* NOWAIT */

@@ -540,7 +540,7 @@ teak_status teak_fetch_row(teak_session* session, teak_cursor* index, teak_curso
 /* The newest committed version (or the transaction's own) of the entry that a locking cursor stands on, whose version
    may be that of a transaction that has not committed. TEAK_NOT_FOUND: there is none. Valid until the session's next
    call. */
-teak_status teak_cursor_committed(teak_session* session, const teak_cursor* index, teak_entry_view* out);
+teak_status teak_cursor_committed(teak_session* session, teak_cursor* index, teak_entry_view* out);
 /* handler::unlock_row: the row last returned by this tree-0 cursor did not match. Its lock is released at READ
    COMMITTED, if this read took it. */
 void teak_cursor_unlock_row(teak_session* session, teak_cursor* row);

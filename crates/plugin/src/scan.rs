@@ -8,7 +8,7 @@ use std::sync::Arc;
 use teak_core::{LockMode, Seek, View, WaitPolicy};
 
 use crate::bounds::{Direction, Edge, End, Start};
-use crate::core_engine::{Cursor, Table, Tree};
+use crate::core_engine::{Cursor, Table, Tree, Window};
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
 use std::ops::Bound;
@@ -248,6 +248,29 @@ impl TableCursor {
             Sight::Snapshot | Sight::Latest => self.core.get(session.txn()?, read.view(), key)?,
         };
         found.then_some(()).ok_or(Stop::NotFound)
+    }
+
+    /// What comes next in the scan's direction, to be walked over without further calls; see [`Cursor::window`].
+    pub fn window(&mut self, session: &mut Session) -> Result<Option<Window<'_>>> {
+        if self.nothing || self.read.sight != Sight::Snapshot {
+            return Ok(None);
+        }
+        let Some(end) = self.end.bound() else { return Ok(None) };
+        let found = self.core.window(session.txn()?);
+        Ok(match self.direction {
+            Direction::Up => found.and_then(|window| window.before(end)),
+            Direction::Down => found.and_then(|window| window.behind(end)),
+        })
+    }
+
+    /// Somebody has walked over `passed` entries of the window, to entry `at`.
+    pub fn arrive(&mut self, at: usize, passed: usize) {
+        self.core.arrive(at, passed);
+    }
+
+    /// Which way it goes.
+    pub fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// Whether the current key is before the end of the scan.

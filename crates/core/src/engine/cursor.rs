@@ -1,7 +1,7 @@
 //! Cursors of the public interface: a tree's cursor read through a transaction's eyes.
 
 use super::transaction::Transaction;
-use crate::tree::{Node, Reader, Tree, TreeCursor};
+use crate::tree::{Node, Reader, Tree, TreeCursor, Window};
 use crate::types::{Seek, View};
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -109,6 +109,22 @@ impl Cursor {
     /// See [`TreeCursor::rest_of_leaf`].
     pub fn rest_of_leaf(&self) -> Option<(usize, &[u8])> {
         self.inner.rest_of_leaf()
+    }
+
+    /// The entries that come next in the direction of the last move, for somebody who walks over them without further
+    /// calls, see [`Window`]: as long as the transaction itself writes nothing to the tree and takes nothing back. Only
+    /// a snapshot stays the same for as long. `None` also if the next move has to look closer.
+    pub fn window(&mut self, txn: &mut Transaction) -> Option<Window<'_>> {
+        match self.view {
+            View::Snapshot => self.inner.window(&txn.reader(View::Snapshot)),
+            View::Pending | View::Latest => None,
+        }
+    }
+
+    /// To be called before anything else if somebody has walked over `passed` entries of the window: he stands on entry
+    /// `at`, which is one of them.
+    pub fn arrive(&mut self, at: usize, passed: usize) {
+        self.inner.arrive(at, passed);
     }
 
     /// The current key. Valid until the next call on this cursor.

@@ -57,7 +57,8 @@ mod view;
 mod watch;
 mod work;
 
-pub use crate::tree::{Depth, Held, Lost, Tree};
+pub use crate::tree::block::Items;
+pub use crate::tree::{Depth, Held, Lost, Tree, Window};
 pub use build::TreeBuild;
 pub use check::{TableCheck, Watcher};
 pub use compare::{Difference, IndexCheck, IndexCount};

@@ -138,3 +138,10 @@ pub(super) struct Counters {
     pub snapshots_too_old: Counter,
     pub history_waits: Counter,
 }
+
+impl super::Engine {
+    /// Keys that were read out of a window ([`super::Cursor::window`]) whose transaction was not at hand.
+    pub fn count_reads(&self, keys: u64) {
+        self.shared.counted.reads.add(keys);
+    }
+}

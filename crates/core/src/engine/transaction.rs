@@ -92,8 +92,13 @@ impl Transaction {
 
     /// A cursor returned a key.
     pub(super) fn count_read(&mut self) {
+        self.count_reads(1);
+    }
+
+    /// So many keys were read; those of a window nobody else counts.
+    pub fn count_reads(&mut self, keys: u64) {
         if let Some(work) = &mut self.work {
-            work.reads += 1;
+            work.reads += keys;
         }
     }
 

@@ -193,6 +193,17 @@ pub(super) struct Layout {
     pub end: usize,
 }
 
+/// The items of a section, for those who find them by themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Items<'a> {
+    /// All, one after the other.
+    pub bytes: &'a [u8],
+    /// The length of each, if it is one.
+    pub length: usize,
+    /// Otherwise where each begins and the last ends: u32, little-endian, not aligned; with bit 31 it is a blob's.
+    pub starts: Option<&'a [u8]>,
+}
+
 /// An immutable sorted run of entries.
 #[derive(Debug)]
 pub struct Block {
@@ -451,6 +462,25 @@ impl Block {
             Run::Starts(at) => {
                 let (start, end) = (read_u32(&self.bytes, at + 4 * i), read_u32(&self.bytes, at + 4 * i + 4));
                 (start as usize, (end & !BLOB_BIT) as usize)
+            }
+        }
+    }
+
+    /// What follows the prefix in the keys.
+    pub(super) fn suffixes(&self) -> Items<'_> {
+        self.items(self.layout.suffix_run, self.suffix_bytes())
+    }
+
+    /// The values, or which blobs they are.
+    pub(super) fn values(&self) -> Items<'_> {
+        self.items(self.layout.value_run, self.value_bytes())
+    }
+
+    fn items<'a>(&'a self, run: Run, bytes: &'a [u8]) -> Items<'a> {
+        match run {
+            Run::Fixed(length) => Items { bytes, length, starts: None },
+            Run::Starts(at) => {
+                Items { bytes, length: 0, starts: Some(&self.bytes[at..at + 4 * self.entries + 4]) }
             }
         }
     }

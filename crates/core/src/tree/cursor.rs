@@ -26,11 +26,11 @@ const LOOK_UP_COST: u32 = 2;
 const MOST_MERGED: u32 = 128;
 
 /// A leaf's content, kept alive for the cursor.
-struct Pin {
+pub(super) struct Pin {
     node: Arc<Node>,
     view: Arc<LeafView>,
-    base: Arc<Block>,
-    delta: Arc<Delta>,
+    pub(super) base: Arc<Block>,
+    pub(super) delta: Arc<Delta>,
     /// Read when a reader older than the view's horizon comes.
     history: Option<Arc<History>>,
     changes: u64,
@@ -44,7 +44,7 @@ struct Pin {
 
 /// What the cursor stands on.
 #[derive(Clone, Copy)]
-enum Item {
+pub(super) enum Item {
     None,
     Base(usize),
     /// A version in the pinned delta.
@@ -55,7 +55,7 @@ enum Item {
 
 /// Where a scan goes on, relative to the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ready {
+pub(super) enum Ready {
     No,
     Forward,
     Backward,
@@ -63,23 +63,23 @@ enum Ready {
 
 /// Moves over one tree. See [`crate::engine`] for the cursor of a transaction.
 pub struct TreeCursor {
-    tree: Arc<Tree>,
-    pin: Option<Pin>,
-    key: Vec<u8>,
-    item: Item,
+    pub(super) tree: Arc<Tree>,
+    pub(super) pin: Option<Pin>,
+    pub(super) key: Vec<u8>,
+    pub(super) item: Item,
     /// Nothing about the item was undecided when it was read: it is not another transaction's, nor did one write to its
     /// key after it.
-    settled: bool,
+    pub(super) settled: bool,
     /// Versions of the pinned delta, from before it was read last.
     versions: usize,
-    blob: OnceLock<Arc<[u8]>>,
-    ready: Ready,
+    pub(super) blob: OnceLock<Arc<[u8]>>,
+    pub(super) ready: Ready,
     /// Forward: next base entry; backward: one past the next.
-    base_at: usize,
+    pub(super) base_at: usize,
     /// Forward only: the next entry of the pinned delta.
-    delta_at: Option<EntryRef<'static>>,
+    pub(super) delta_at: Option<EntryRef<'static>>,
     /// Rows returned from the pinned leaf.
-    yielded: usize,
+    pub(super) yielded: usize,
     /// Entries of the pinned leaf's delta that were merged, weighted by what each cost.
     merged: u32,
     /// What cannot be read of a leaf is noted and taken for empty: see `pass_over`.
@@ -431,7 +431,7 @@ impl TreeCursor {
 
     /// Whether the pin still shows the newest view of its leaf, and shows this reader what it sees of the base.
     #[inline]
-    fn is_fresh(&self, reader: &Reader<'_>) -> bool {
+    pub(super) fn is_fresh(&self, reader: &Reader<'_>) -> bool {
         self.pin.as_ref().is_some_and(|pin| {
             let newest = pin.node.leaf().is_some_and(|leaf| leaf.changes() == pin.changes);
             newest && (pin.view.birth.is_none() || pin.view.shows_base(reader) == pin.shown)

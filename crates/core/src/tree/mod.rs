@@ -50,6 +50,7 @@ mod structure;
 mod tests;
 mod vacancy;
 mod visibility;
+mod window;
 mod write;
 
 pub use check::Depth;
@@ -61,6 +62,7 @@ pub use load::TreeLoader;
 pub use pass_over::Lost;
 pub use past::{Held, PastUsage};
 pub use visibility::Reader;
+pub use window::Window;
 pub use write::Write;
 
 use crate::cache::Cache;

@@ -146,6 +146,21 @@ fn scan(tree: &Arc<Tree>, reader: &Reader<'_>, forward: bool) -> Vec<(Vec<u8>, V
     let mut more = if forward { cursor.first(reader) } else { cursor.last(reader) }.unwrap();
     while more {
         rows.push((cursor.key().to_vec(), cursor.value().unwrap().to_vec()));
+        // Every other time, what a window has up to the first large value.
+        let window = cursor.window(reader).filter(|_| rows.len() % 2 == 0);
+        let mut met = window.map_or_else(Vec::new, |window| window.rows());
+        if !forward {
+            met.reverse();
+        }
+        let met: Vec<_> = met.into_iter().map_while(|(at, key, value)| Some((at, key, value?))).collect();
+        if let Some((at, ..)) = met.last() {
+            cursor.arrive(*at, met.len());
+            assert_eq!(
+                (cursor.key(), cursor.value().unwrap()),
+                (&met[met.len() - 1].1[..], &met[met.len() - 1].2[..])
+            );
+            rows.extend(met.into_iter().map(|(_, key, value)| (key, value)));
+        }
         more = if forward { cursor.next(reader) } else { cursor.prev(reader) }.unwrap();
     }
     if !forward {

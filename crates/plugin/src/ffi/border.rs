@@ -4,6 +4,7 @@ use std::cell::UnsafeCell;
 use std::os::raw::{c_char, c_void};
 use std::sync::Arc;
 
+use super::window::{Pace, RawWindow, Windows};
 use crate::bounds::End;
 use crate::core_engine::Table;
 use crate::engine::{EngineHandle, SessionTag};
@@ -124,6 +125,8 @@ pub struct SessionHandle {
     pub engine: Arc<EngineHandle>,
     /// What `teak_interrupt` needs.
     pub tag: Arc<SessionTag>,
+    /// What its cursors let the shim walk over. Belongs to the thread that works for the session.
+    pub windows: Windows,
     /// Everything else.
     pub state: UnsafeCell<Session>,
 }
@@ -132,6 +135,10 @@ pub struct SessionHandle {
 pub struct CursorHandle {
     /// Where it lives.
     pub engine: Arc<EngineHandle>,
+    /// What the shim may walk over, and how far it is. Current only when [`CursorHandle::settle_for`] was called.
+    pub window: RawWindow,
+    /// The present scan's moves one by one.
+    pub pace: Pace,
     /// The cursor.
     pub cursor: TableCursor,
 }
@@ -169,5 +176,6 @@ const _: () = {
     assert!(size_of::<crate::callbacks::Callbacks>() == 48);
     assert!(size_of::<RawTableStatistics>() == 40 && size_of::<RawTreeStatistics>() == 24);
     assert!(size_of::<RawSample>() == 40 && size_of::<RawStatusVariable>() == 16);
+    assert!(size_of::<RawWindow>() == 112);
     assert!(size_of::<RawTreeSpec>() == 8 && size_of::<RawSavepoint>() == 8);
 };

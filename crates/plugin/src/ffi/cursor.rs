@@ -4,7 +4,8 @@ use teak_core::LockMode;
 
 use super::border::{end, put, CursorHandle, RawBound, RawBytes, RawEntryView, SessionHandle, TableHandle};
 use super::guard::{run, value};
-use super::session::with_session;
+use super::session::with_reader;
+use super::window::{windows_of, Pace, RawWindow};
 use crate::bounds::Start;
 use crate::outcome::{Result, Status, Stop};
 use crate::scan::{Busy, Read, Sight, TableCursor};
@@ -50,11 +51,35 @@ unsafe fn with_cursor(
 ) -> Status {
     // SAFETY: by the contract of this function.
     unsafe {
-        with_session(session, |session| {
-            let cursor = &mut cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?.cursor;
-            body(session, cursor)?;
-            put(out, RawEntryView::of(cursor)?);
+        with_reader(session, |session| {
+            let handle = cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?;
+            handle.settle_for(session);
+            handle.placed();
+            body(session, &mut handle.cursor)?;
+            put(out, RawEntryView::of(&handle.cursor)?);
             Ok(())
+        })
+    }
+}
+
+/// Moves a cursor by `step`, stores what it stands on, and may open its window.
+///
+/// # Safety
+/// As [`with_cursor`].
+unsafe fn moving(
+    session: *const SessionHandle,
+    cursor: *mut CursorHandle,
+    out: *mut RawEntryView,
+    step: fn(&mut TableCursor, &mut Session) -> Result<()>,
+) -> Status {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        with_reader(session, |state| {
+            let handle = cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?;
+            handle.settle_for(state);
+            step(&mut handle.cursor, state)?;
+            put(out, RawEntryView::of(&handle.cursor)?);
+            windows_of(session).map_or(Ok(()), |windows| handle.moved(state, windows))
         })
     }
 }
@@ -72,11 +97,19 @@ pub unsafe extern "C" fn teak_cursor_new(
     run(table.map(|t| &*t.engine), || {
         let table = table.ok_or(Stop::Misuse("no table"))?;
         let cursor = TableCursor::new(table.table.clone(), tree, unique != 0)?;
-        let handle = CursorHandle { engine: table.engine.clone(), cursor };
+        let (window, pace) = (RawWindow::closed(), Pace::default());
+        let handle = CursorHandle { engine: table.engine.clone(), window, pace, cursor };
         // SAFETY: the result is writable.
         unsafe { put(out, Box::into_raw(Box::new(handle))) };
         Ok(())
     })
+}
+
+/// `teak_cursor_window`
+#[no_mangle]
+pub unsafe extern "C" fn teak_cursor_window(cursor: *mut CursorHandle) -> *mut RawWindow {
+    // SAFETY: the handle is open.
+    unsafe { cursor.as_mut() }.map_or(std::ptr::null_mut(), |cursor| &mut cursor.window)
 }
 
 /// `teak_cursor_free`
@@ -94,7 +127,10 @@ pub unsafe extern "C" fn teak_cursor_reset(cursor: *mut CursorHandle) {
     // SAFETY: the handle is open or NULL, and used by this thread.
     if let Some(handle) = unsafe { cursor.as_mut() } {
         let engine = handle.engine.clone();
-        value(Some(&engine), (), || handle.cursor.reset());
+        value(Some(&engine), (), || {
+            handle.settle_alone();
+            handle.cursor.reset();
+        });
     }
 }
 
@@ -125,7 +161,7 @@ pub unsafe extern "C" fn teak_cursor_next(
     out: *mut RawEntryView,
 ) -> Status {
     // SAFETY: the handles are open, the result writable.
-    unsafe { with_cursor(session, cursor, out, |session, cursor| cursor.next(session)) }
+    unsafe { moving(session, cursor, out, TableCursor::next) }
 }
 
 /// `teak_cursor_prev`
@@ -136,7 +172,7 @@ pub unsafe extern "C" fn teak_cursor_prev(
     out: *mut RawEntryView,
 ) -> Status {
     // SAFETY: the handles are open, the result writable.
-    unsafe { with_cursor(session, cursor, out, |session, cursor| cursor.prev(session)) }
+    unsafe { moving(session, cursor, out, TableCursor::prev) }
 }
 
 /// `teak_cursor_get`
@@ -172,9 +208,16 @@ pub unsafe extern "C" fn teak_fetch_row(
     // which `fetch` minds; the results are writable or NULL.
     unsafe {
         with_cursor(session, row, out, |session, row| {
-            let index = &mut index.as_mut().ok_or(Stop::Misuse("no index cursor"))?.cursor;
-            row.fetch(session, index, pk.slice(), read(flags)?)?;
-            put(entry, RawEntryView::of(index)?);
+            let index = index.as_mut().ok_or(Stop::Misuse("no index cursor"))?;
+            let read = read(flags)?;
+            if read.sight != Sight::Snapshot {
+                index.settle_for(session);
+            }
+            row.fetch(session, &mut index.cursor, pk.slice(), read)?;
+            if !entry.is_null() {
+                index.settle_for(session);
+                put(entry, RawEntryView::of(&index.cursor)?);
+            }
             Ok(())
         })
     }
@@ -184,13 +227,15 @@ pub unsafe extern "C" fn teak_fetch_row(
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_committed(
     session: *const SessionHandle,
-    index: *const CursorHandle,
+    index: *mut CursorHandle,
     out: *mut RawEntryView,
 ) -> Status {
     // SAFETY: the handles are open, the result writable.
     unsafe {
-        with_session(session, |session| {
-            let index = &index.as_ref().ok_or(Stop::Misuse("no index cursor"))?.cursor;
+        with_reader(session, |session| {
+            let index = index.as_mut().ok_or(Stop::Misuse("no index cursor"))?;
+            index.settle_for(session);
+            let index = &index.cursor;
             let value = index.committed(session)?;
             put(out, RawEntryView { key: RawBytes::of(index.key()), value: RawBytes::of(value) });
             Ok(())
@@ -203,8 +248,10 @@ pub unsafe extern "C" fn teak_cursor_committed(
 pub unsafe extern "C" fn teak_cursor_unlock_row(session: *const SessionHandle, row: *mut CursorHandle) {
     // SAFETY: the handles are open. What cannot fail has no status.
     let _ = unsafe {
-        with_session(session, |session| {
-            row.as_mut().ok_or(Stop::Misuse("no cursor"))?.cursor.unlock_row(session);
+        with_reader(session, |session| {
+            let row = row.as_mut().ok_or(Stop::Misuse("no cursor"))?;
+            row.settle_for(session);
+            row.cursor.unlock_row(session);
             Ok(())
         })
     };

@@ -19,3 +19,4 @@ pub mod row;
 pub mod session;
 pub mod table;
 pub mod trees;
+mod window;

@@ -3,7 +3,7 @@
 use teak_core::LockMode;
 
 use super::border::{array, put, RawBytes, SessionHandle, TableHandle};
-use super::session::with_session;
+use super::session::with_reader;
 use crate::outcome::{Result, Status, Stop};
 use crate::row::{Entry, Manner};
 use crate::session::Session;
@@ -62,7 +62,10 @@ unsafe fn with_row(
 ) -> Status {
     // SAFETY: by the contract of this function.
     unsafe {
-        with_session(session, |session| {
+        if let (Some(session), Some(table)) = (session.as_ref(), table.as_ref()) {
+            session.windows.end_of(&table.table);
+        }
+        with_reader(session, |session| {
             let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
             let mut tree = 0;
             let result = body(session, table, &mut tree);

@@ -9,6 +9,7 @@ use super::border::{put, RawBytes, SessionHandle, TableHandle};
 use super::engine::{share, with_engine};
 use super::guard::{run, value};
 use super::row::RawDuplicate;
+use super::window::Windows;
 use crate::callbacks::Thd;
 use crate::engine::EngineHandle;
 use crate::outcome::{Result, Status, Stop};
@@ -30,11 +31,27 @@ fn level(isolation: u32) -> Result<Level> {
     }
 }
 
-/// Runs `body` with the session's state.
+/// Runs `body` with the session's state. What it changes, no window shows: those that are open end.
 ///
 /// # Safety
 /// `handle` is NULL or open, and no other thread works for the session.
 pub unsafe fn with_session(
+    handle: *const SessionHandle,
+    body: impl FnOnce(&mut Session) -> Result<()>,
+) -> Status {
+    // SAFETY: by the contract of this function.
+    if let Some(handle) = unsafe { handle.as_ref() } {
+        handle.windows.end_all();
+    }
+    // SAFETY: likewise.
+    unsafe { with_reader(handle, body) }
+}
+
+/// Runs `body` with the session's state, in which it changes nothing that a window of the session's cursors shows.
+///
+/// # Safety
+/// As [`with_session`].
+pub unsafe fn with_reader(
     handle: *const SessionHandle,
     body: impl FnOnce(&mut Session) -> Result<()>,
 ) -> Status {
@@ -88,7 +105,8 @@ pub unsafe extern "C" fn teak_session_new(
             let engine = share(handle)?;
             let session = Session::new(engine.clone(), Thd(thd), id);
             let tag = session.tag().clone();
-            let session = SessionHandle { engine, tag, state: UnsafeCell::new(session) };
+            let windows = Windows::default();
+            let session = SessionHandle { engine, tag, windows, state: UnsafeCell::new(session) };
             put(out, Box::into_raw(Box::new(session)));
             Ok(())
         })
@@ -105,6 +123,13 @@ pub unsafe extern "C" fn teak_session_free(session: *mut SessionHandle) {
     let session = unsafe { Box::from_raw(session) };
     let engine = session.engine.clone();
     value(Some(&engine), (), || drop(session));
+}
+
+/// `teak_session_moment`
+#[no_mangle]
+pub unsafe extern "C" fn teak_session_moment(session: *const SessionHandle) -> *const u64 {
+    // SAFETY: the handle is open or NULL.
+    unsafe { session.as_ref() }.map_or(std::ptr::null(), |session| session.windows.moment())
 }
 
 /// `teak_session_set_sort_bytes`

@@ -7,7 +7,7 @@ use teak_core::{Compression, Error, Packing, TreeSpec};
 use super::border::{array, end, put, RawBound, RawBytes, SessionHandle, TableHandle};
 use super::engine::{share, with_engine};
 use super::guard::{run, value};
-use super::session::with_session;
+use super::session::{with_reader, with_session};
 use crate::bounds::{Direction, Edge};
 use crate::core_engine::Tree;
 use crate::counter;
@@ -407,7 +407,7 @@ pub unsafe extern "C" fn teak_counter_reserve(
 ) -> Status {
     // SAFETY: the handles are open, the result writable.
     unsafe {
-        with_session(session, |session| {
+        with_reader(session, |session| {
             let t = table.as_ref().ok_or(Stop::Misuse("no table"))?;
             put(first, counter::reserve(session.txn().ok(), &t.table, offset, increment, n)?);
             Ok(())
@@ -424,7 +424,7 @@ pub unsafe extern "C" fn teak_counter_raise(
 ) {
     // SAFETY: the handles are open. What cannot fail has no status.
     let _ = unsafe {
-        with_session(session, |session| {
+        with_reader(session, |session| {
             let t = table.as_ref().ok_or(Stop::Misuse("no table"))?;
             counter::raise(session.txn().ok(), &t.table, given);
             Ok(())

@@ -1,0 +1,231 @@
+//! Windows: entries that the shim walks over without a call for each.
+//!
+//! After some moves in one direction a cursor that reads a snapshot opens its window, if many entries that follow lie
+//! side by side as the reader sees them ([`crate::core_engine::Window`]). The shim takes them out of the block by
+//! itself; before the next call on the cursor does anything, [`CursorHandle::settle`] lets it catch up. A window ends
+//! when the session changes anything that it might show: its moment is then no longer the session's.
+
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use super::border::{CursorHandle, SessionHandle};
+use crate::bounds::Direction;
+use crate::core_engine::{Items, Table, Window};
+use crate::outcome::Result;
+use crate::session::Session;
+
+/// A scan of so few entries opens no window.
+const FEW_MOVES: u32 = 2;
+/// A window of fewer entries costs more than it saves.
+const FEW_ENTRIES: usize = 4;
+/// So many moves are made one by one after a window that would have been too small.
+const REST: u32 = 16;
+/// Room for what follows the prefix in a key; longer keys come one by one.
+const SUFFIX_ROOM: usize = 1024;
+
+/// `teak_items`
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawItems {
+    pub bytes: *const u8,
+    pub starts: *const u8,
+    pub length: usize,
+}
+
+impl RawItems {
+    const NONE: RawItems = RawItems { bytes: ptr::null(), starts: ptr::null(), length: 0 };
+
+    fn of(items: Items<'_>) -> RawItems {
+        let starts = items.starts.map_or(ptr::null(), <[u8]>::as_ptr);
+        RawItems { bytes: items.bytes.as_ptr(), starts, length: items.length }
+    }
+}
+
+/// `teak_window`
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawWindow {
+    pub left: usize,
+    pub next: usize,
+    pub moment: u64,
+    pub step: isize,
+    pub key: *mut u8,
+    pub prefix: usize,
+    pub room: usize,
+    pub suffixes: RawItems,
+    pub values: RawItems,
+    /// Entries that it had when it was opened.
+    pub opened: usize,
+}
+
+impl RawWindow {
+    /// No entries.
+    pub fn closed() -> RawWindow {
+        RawWindow {
+            left: 0,
+            next: 0,
+            moment: 0,
+            step: 1,
+            key: ptr::null_mut(),
+            prefix: 0,
+            room: 0,
+            suffixes: RawItems::NONE,
+            values: RawItems::NONE,
+            opened: 0,
+        }
+    }
+
+    fn open(&mut self, window: &Window<'_>, key: &mut Vec<u8>, direction: Direction, moment: u64) {
+        let (entries, prefix) = (window.entries(), window.prefix());
+        if key.len() < prefix.len() + SUFFIX_ROOM {
+            key.resize(prefix.len() + SUFFIX_ROOM, 0);
+        }
+        key[..prefix.len()].copy_from_slice(prefix);
+        self.key = key.as_mut_ptr();
+        self.prefix = prefix.len();
+        self.room = SUFFIX_ROOM;
+        (self.next, self.step) = match direction {
+            Direction::Up => (entries.start, 1),
+            Direction::Down => (entries.end - 1, -1),
+        };
+        self.suffixes = RawItems::of(window.suffixes());
+        self.values = RawItems::of(window.values());
+        self.moment = moment;
+        self.opened = entries.len();
+        self.left = entries.len();
+    }
+
+    /// The entry that the shim has gone to, and over how many; it is closed.
+    fn close(&mut self) -> Option<(usize, usize)> {
+        let passed = std::mem::take(&mut self.opened) - std::mem::take(&mut self.left);
+        (passed > 0).then(|| (self.next.wrapping_add_signed(-self.step), passed))
+    }
+}
+
+/// How a scan goes while it opens no window.
+#[derive(Default)]
+pub struct Pace {
+    moves: u32,
+    rest: u32,
+    uncounted: u64,
+    /// Owns what the window's `key` points to.
+    key: Vec<u8>,
+}
+
+impl CursorHandle {
+    /// Lets the cursor catch up with the shim, and closes the window. To be called before anything else.
+    fn settle(&mut self) {
+        if self.window.opened == 0 {
+            return;
+        }
+        match self.window.close() {
+            Some((at, passed)) => {
+                self.cursor.arrive(at, passed);
+                self.pace.uncounted += passed as u64;
+            }
+            // The next one would be of no more use.
+            None => self.pace.rest = REST,
+        }
+    }
+
+    /// [`CursorHandle::settle`] without a session; the engine counts what was read.
+    pub fn settle_alone(&mut self) {
+        self.settle();
+        self.engine.core.count_reads(std::mem::take(&mut self.pace.uncounted));
+    }
+
+    /// [`CursorHandle::settle`] with the session, which counts what it has read.
+    pub fn settle_for(&mut self, session: &mut Session) {
+        self.settle();
+        let read = std::mem::take(&mut self.pace.uncounted);
+        if let (1.., Ok(txn)) = (read, session.txn()) {
+            txn.count_reads(read);
+        }
+    }
+
+    /// The cursor was placed anew.
+    pub fn placed(&mut self) {
+        self.pace.moves = 0;
+        self.pace.rest = 0;
+    }
+
+    /// The cursor was moved; opens the window if that seems worth it.
+    pub fn moved(&mut self, session: &mut Session, windows: &Windows) -> Result<()> {
+        self.pace.moves = self.pace.moves.saturating_add(1);
+        if self.pace.moves < FEW_MOVES {
+            return Ok(());
+        }
+        if self.pace.rest > 0 {
+            self.pace.rest -= 1;
+            return Ok(());
+        }
+        let direction = self.cursor.direction();
+        match self.cursor.window(session)? {
+            Some(window) if window.entries().len() >= FEW_ENTRIES => {
+                self.window.open(&window, &mut self.pace.key, direction, windows.now());
+                windows.note(&self.cursor.table);
+            }
+            _ => self.pace.rest = REST,
+        }
+        Ok(())
+    }
+}
+
+/// What a session knows of its cursors' windows.
+#[derive(Default)]
+pub struct Windows {
+    moment: AtomicU64,
+    /// Tables with windows of this moment.
+    tables: UnsafeCell<Vec<*const Table>>,
+}
+
+impl Windows {
+    fn now(&self) -> u64 {
+        // Relaxed: only the thread that works for the session reads and writes it.
+        self.moment.load(Ordering::Relaxed)
+    }
+
+    /// Where the shim reads it.
+    pub fn moment(&self) -> *const u64 {
+        self.moment.as_ptr()
+    }
+
+    /// The session changes something: all windows end.
+    pub fn end_all(&self) {
+        // SAFETY: one thread works for a session at a time, and no reference outlives these functions.
+        let tables = unsafe { &mut *self.tables.get() };
+        if !tables.is_empty() {
+            tables.clear();
+            // Relaxed: as in `now`.
+            self.moment.store(self.now() + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// It changes rows of a table: windows into that one end.
+    pub fn end_of(&self, table: &Arc<Table>) {
+        // SAFETY: as in `end_all`.
+        if unsafe { &*self.tables.get() }.contains(&Arc::as_ptr(table)) {
+            self.end_all();
+        }
+    }
+
+    fn note(&self, table: &Arc<Table>) {
+        // SAFETY: as in `end_all`.
+        let tables = unsafe { &mut *self.tables.get() };
+        if !tables.contains(&Arc::as_ptr(table)) {
+            tables.push(Arc::as_ptr(table));
+        }
+    }
+}
+
+/// The windows of a session that is NULL end nowhere.
+///
+/// # Safety
+/// `session` is NULL or open, and used by this thread.
+pub unsafe fn windows_of<'a>(session: *const SessionHandle) -> Option<&'a Windows> {
+    // SAFETY: by the contract of this function.
+    unsafe { session.as_ref() }.map(|session| &session.windows)
+}
