@@ -175,8 +175,11 @@ int ha_teak::extra(enum ha_extra_function operation) {
         if (operation == HA_EXTRA_BEGIN_ALTER_IGNORE_COPY) ignores_duplicates_ = true;
         defer_indexes();
         break;
-    case HA_EXTRA_END_COPY:
     case HA_EXTRA_ABORT_COPY:
+        /* The table is dropped: end_bulk_insert, which is still to come, has nothing to build. */
+        deferred_indexes_ = 0;
+        [[fallthrough]];
+    case HA_EXTRA_END_COPY:
         copying_alter_ = false;
         break;
     default:
