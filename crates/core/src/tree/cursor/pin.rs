@@ -1,0 +1,210 @@
+//! What a cursor owns of a leaf between two calls, and how it comes by it.
+
+use super::super::block::Block;
+use super::super::changes::Changes;
+use super::super::delta::Delta;
+use super::super::history::History;
+use super::super::leaf::{Leaf, LeafView};
+use super::super::node::Node;
+use super::super::vacancy::{is_spent, Towards};
+use super::super::visibility::Reader;
+use super::{TreeCursor, MOST_MERGED};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// A leaf's content, kept alive for the cursor.
+pub(in crate::tree) struct Pin {
+    pub(super) node: Arc<Node>,
+    pub(super) view: Arc<LeafView>,
+    pub(in crate::tree) base: Arc<Block>,
+    pub(in crate::tree) delta: Arc<Delta>,
+    /// Read when a reader older than the view's horizon comes.
+    pub(super) history: Option<Arc<History>>,
+    pub(super) changes: u64,
+    /// In the life of the tree's structure.
+    pub(super) moment: u64,
+    /// `base` was made for one old snapshot and contains everything; `delta` is empty.
+    pub(super) ephemeral: bool,
+    /// Whether `base` has the rows of the leaf's base: not if the reader did not see them.
+    pub(super) shown: bool,
+}
+
+impl TreeCursor {
+    /// Tells the pinned leaf what its delta cost; has it consolidated when that has become the cheaper way.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if self.merged != 0 {
+            let merged = std::mem::take(&mut self.merged);
+            if let Some(pin) = &self.pin {
+                if pin.node.leaf().is_some_and(|leaf| leaf.charge_merge(merged)) {
+                    // A failure shows again to whoever needs the leaf's content.
+                    let _ = self.tree.tidy(&pin.node);
+                }
+            }
+        }
+    }
+
+    /// Pins the leaf that was found, if `holds` says that it is the right one.
+    fn pin_leaf(
+        &mut self,
+        reader: &Reader<'_>,
+        node: Arc<Node>,
+        holds: impl Fn(&LeafView) -> bool,
+    ) -> Result<bool> {
+        self.settle();
+        self.forget();
+        let Node::Leaf(leaf) = &*node else { return Ok(false) };
+        // The numbers are read first: a view published in between makes the pin look stale, never fresh.
+        let (moment, changes) = (self.tree.changes.now(), leaf.changes());
+        let view = leaf.view();
+        if !holds(&view) {
+            return Ok(false);
+        }
+        reader.check()?;
+        leaf.touch();
+        let shown = view.shows_base(reader);
+        self.yielded = 0;
+        let base = match shown {
+            true => leaf.base(&node, &view).or_else(|error| self.without_base(leaf, &view, error))?,
+            false => leaf.shared.no_rows.clone(),
+        };
+        let delta = leaf.delta(&view)?;
+        let view = arc_swap::Guard::into_inner(view);
+        #[cfg(test)]
+        {
+            self.pinned += 1;
+        }
+        self.pin =
+            Some(Pin { view, base, delta, history: None, changes, moment, ephemeral: false, shown, node });
+        Ok(true)
+    }
+
+    pub(super) fn pin_for(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<()> {
+        loop {
+            let moment = self.tree.changes.now();
+            let node = self.tree.find_leaf(key)?;
+            if self.pin_leaf(reader, node, |view| view.holds(key))? {
+                return Ok(());
+            }
+            self.tree.check_way(moment)?;
+        }
+    }
+
+    /// Whether a descent for `key` would lead to the pinned leaf, with the content that is pinned. Who asks after it
+    /// has locked the key misses no write of those who had it locked before: they wrote to the leaf that was
+    /// responsible then, and nothing has changed in that since the pin.
+    pub(super) fn is_at_home(&self, reader: &Reader<'_>, key: &[u8]) -> bool {
+        self.pin.as_ref().is_some_and(|pin| {
+            pin.view.holds(key) && !pin.ephemeral && self.tree.changes.is_still(pin.moment)
+        }) && self.is_fresh(reader)
+    }
+
+    /// Does what pinning the same leaf again would, without the way there.
+    pub(super) fn stay(&mut self, reader: &Reader<'_>) -> Result<()> {
+        reader.check()?;
+        if self.merged >= MOST_MERGED {
+            self.settle();
+        }
+        self.forget();
+        if let Some(leaf) = self.pin.as_ref().and_then(|pin| pin.node.leaf()) {
+            leaf.touch();
+        }
+        Ok(())
+    }
+
+    /// Pins the leaf with the greatest keys below `key`.
+    pub(super) fn pin_before(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<()> {
+        loop {
+            let moment = self.tree.changes.now();
+            let node = self.tree.find_leaf_before(key)?;
+            let fits = |view: &LeafView| {
+                !view.dead
+                    && (*view.low < *key || key.is_empty())
+                    && view.high.as_ref().is_none_or(|high| *key <= **high)
+            };
+            if self.pin_leaf(reader, node, fits)? {
+                return Ok(());
+            }
+            self.tree.check_way(moment)?;
+        }
+    }
+
+    /// Pins the next leaf beyond `bound` that has something for the reader; `false`: there is none.
+    pub(super) fn pin_next(&mut self, reader: &Reader<'_>, towards: Towards, bound: &[u8]) -> Result<bool> {
+        let before = self.tree.changes.now();
+        if let Some(found) = self.tree.occupied_leaf(before, towards, bound, reader.snapshot)? {
+            let Some(node) = found else { return Ok(false) };
+            if self.pin_leaf(reader, node, |view| !view.dead)? && self.tree.changes.now() == before {
+                return Ok(true);
+            }
+        }
+        // Leaves are being split or removed. The neighbour is never wrong.
+        match towards {
+            Towards::Greater => self.pin_for(reader, bound)?,
+            Towards::Lesser => self.pin_before(reader, bound)?,
+        }
+        Ok(true)
+    }
+
+    pub(super) fn pin_last(&mut self, reader: &Reader<'_>) -> Result<()> {
+        loop {
+            let moment = self.tree.changes.now();
+            let node = self.tree.last_leaf()?;
+            if self.pin_leaf(reader, node, |view| !view.dead && view.high.is_none())? {
+                return Ok(());
+            }
+            self.tree.check_way(moment)?;
+        }
+    }
+
+    /// Whether the pin still shows the newest view of its leaf, and shows this reader what it sees of the base.
+    #[inline]
+    pub(in crate::tree) fn is_fresh(&self, reader: &Reader<'_>) -> bool {
+        self.pin.as_ref().is_some_and(|pin| {
+            let newest = pin.node.leaf().is_some_and(|leaf| leaf.changes() == pin.changes);
+            newest && (pin.view.birth.is_none() || pin.view.shows_base(reader) == pin.shown)
+        })
+    }
+
+    /// Replaces the pinned content by a block as of the reader's snapshot, if only history knows that.
+    pub(super) fn adapt(&mut self, reader: &Reader<'_>) -> Result<()> {
+        let Some(pin) = &mut self.pin else { return Ok(()) };
+        if !pin.ephemeral && reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
+            pin.base = Arc::new(self.tree.materialise(&pin.node, &pin.view, reader)?);
+            pin.delta = Arc::new(Delta::new());
+            pin.ephemeral = true;
+        }
+        Ok(())
+    }
+
+    /// What stands in for the rows of a base that cannot be read.
+    #[cold]
+    fn without_base(&mut self, leaf: &Leaf, view: &LeafView, error: Error) -> Result<Arc<Block>> {
+        if !self.lenient || !self.tree.passes_over(&error) {
+            return Err(error);
+        }
+        self.tree.note_lost(view.low.to_vec(), view.high.as_ref().map(|high| high.to_vec()), error);
+        // It is not empty, and nobody should tidy it away.
+        self.yielded = 1;
+        Ok(leaf.shared.no_rows.clone())
+    }
+
+    /// A leaf that had content but nothing to see wastes everybody's time: have it consolidated.
+    pub(super) fn tidy_up(&mut self) {
+        let Some(pin) = &self.pin else { return };
+        if self.yielded > 0 || pin.ephemeral {
+            return;
+        }
+        let is_live = matches!(pin.view.delta, Changes::Live(_));
+        // A failure shows again to whoever needs the leaf's content.
+        let _ = match pin.delta.is_empty() {
+            // The only leaf of a tree stays.
+            true if pin.view.low.is_empty() && pin.view.high.is_none() => Ok(()),
+            true if pin.base.is_empty() && pin.node.vacancy().is_occupied() => self.tree.retire(&pin.node),
+            true => Ok(()),
+            false if is_spent(&pin.base, &pin.delta) => self.tree.maintain(&pin.node),
+            false if is_live && pin.delta.len() >= 16 => self.tree.tidy(&pin.node),
+            false => Ok(()),
+        };
+    }
+}
