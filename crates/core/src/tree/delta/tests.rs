@@ -130,7 +130,8 @@ proptest! {
 #[test]
 fn many_keys_are_found_whatever_the_order_they_come_in() {
     const KEYS: u32 = if cfg!(miri) { 120 } else { 3000 };
-    let orders: [(&str, fn(u32) -> u32); 5] = [
+    type Order = fn(u32) -> u32;
+    let orders: [(&str, Order); 5] = [
         ("ascending", |i| i),
         ("descending", |i| KEYS - 1 - i),
         ("scattered", |i| i * 1_009 % KEYS),
