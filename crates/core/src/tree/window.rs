@@ -17,7 +17,7 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Which entries: numbers for [`TreeCursor::arrive`]. Never empty.
+    /// Which entries: numbers for the cursor's `arrive`. Never empty.
     pub fn entries(&self) -> Range<usize> {
         self.entries.clone()
     }

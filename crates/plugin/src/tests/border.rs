@@ -308,3 +308,61 @@ fn a_sample_is_grouped_by_leaves() {
         teak_session_free(session);
     }
 }
+
+#[test]
+fn a_window_ends_when_its_session_writes_to_the_table_or_takes_something_back() {
+    let opened = Opened::new("windows");
+    let session = opened.session();
+    let mut cursor = null_mut();
+    let mut out = nothing();
+    let pk = |n: u32| n.to_be_bytes();
+    // SAFETY: handles are open, pointers are to locals.
+    unsafe {
+        for n in 0..200 {
+            let status =
+                teak_insert(session, opened.table, raw(&pk(n)), raw(b"old"), null(), 0, 0, null_mut());
+            assert_eq!(status, Status::Ok);
+        }
+        assert_eq!(teak_commit(session), Status::Ok);
+        // The rows are in a block from here on.
+        assert_eq!(teak_engine_checkpoint(opened.engine), Status::Ok);
+        assert_eq!(teak_txn_begin(session, 2, 0), Status::Ok);
+        assert_eq!(teak_cursor_new(opened.table, 0, 0, &mut cursor), Status::Ok);
+        let (window, moment) = (teak_cursor_window(cursor), teak_session_moment(session));
+        let open = || (*window).left > 0 && (*window).moment == *moment;
+        let end = RawBound { key: RawBytes::NONE, kind: 0 };
+        let change = |n: u32, value: &[u8]| {
+            let (pk, table) = (pk(n), opened.table);
+            teak_update(session, table, raw(&pk), raw(&pk), raw(value), null(), null(), 0, 0, null_mut())
+        };
+
+        assert_eq!(teak_cursor_seek(session, cursor, 0, RawBytes::NONE, &end, 0, &mut out), Status::Ok);
+        let mut at = 0;
+        let mut go = |session, out: &mut RawEntryView| {
+            at += 1;
+            assert_eq!(teak_cursor_next(session, cursor, out), Status::Ok);
+            assert_eq!(out.key.slice(), pk(at));
+        };
+        while !open() {
+            go(session, &mut out);
+        }
+        // The next row of the window changes: the session's own scan has to see it.
+        let next = u32::from_be_bytes(*out.key.slice().first_chunk().unwrap()) + 1;
+        assert_eq!(teak_statement_begin(session), Status::Ok);
+        assert_eq!(change(next, b"new"), Status::Ok);
+        assert!(!open(), "a write to the table ends the window");
+        go(session, &mut out);
+        assert_eq!(out.value.slice(), b"new");
+
+        // Likewise when it is taken back.
+        while !open() {
+            go(session, &mut out);
+        }
+        assert_eq!(teak_statement_rollback(session), Status::Ok);
+        assert!(!open(), "a rollback ends the window");
+        assert_eq!(teak_cursor_get(session, cursor, raw(&pk(next)), 0, &mut out), Status::Ok);
+        assert_eq!(out.value.slice(), b"old");
+        teak_cursor_free(cursor);
+        teak_session_free(session);
+    }
+}
