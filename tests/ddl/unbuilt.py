@@ -10,29 +10,39 @@ import pymysql
 from state import rows
 
 DATABASE = "ddl_unbuilt"
-# Enough that the build can be watched.
+# As a rule enough that the build can be watched; if it cannot, twice as many are tried.
 ROWS = 200_000
+MOST_ROWS = 32 * ROWS
+
+
+def alter_that_is_seen(server, watcher):
+    """A thread with an ALTER that was seen to build the index; None if it has ended (by the duplicate that the table has) before anybody saw it."""
+    connection = server.connect(database=DATABASE, autocommit=True)
+    alter = threading.Thread(target=end_by_kill, args=(connection, "ALTER TABLE t ADD UNIQUE KEY u (v)"))
+    alter.start()
+    while not rows(watcher, "SELECT 1 FROM information_schema.processlist WHERE state = 'Building indexes'"):
+        if not alter.is_alive():
+            connection.close()
+            return None
+        time.sleep(0.002)
+    return alter
 
 
 def killed_in_build(server):
     """Kills the server while it builds the index, and puts the new definition in place by hand."""
-    connection = server.connect(database=DATABASE, autocommit=True)
-    alter = threading.Thread(target=end_by_kill, args=(connection, "ALTER TABLE t ADD UNIQUE KEY u (v)"))
-    alter.start()
-    while not rows_of(server, "SELECT 1 FROM information_schema.processlist WHERE state = 'Building indexes'"):
-        if not alter.is_alive():
-            raise AssertionError("the index was built before anybody saw it")
-        time.sleep(0.005)
+    watcher = server.connect(database=DATABASE, autocommit=True)
+    count = ROWS
+    while not (alter := alter_that_is_seen(server, watcher)):
+        if count >= MOST_ROWS:
+            raise AssertionError(f"an index of {count} rows was built before anybody saw it")
+        rows(watcher, f"INSERT INTO t SELECT seq, seq FROM seq_{count + 1}_to_{2 * count}")
+        count *= 2
     server.kill()
     alter.join()
     directory = os.path.join(server.data, DATABASE)
     definition, = glob.glob(os.path.join(directory, "#sql-alter*.frm"))
     os.rename(definition, os.path.join(directory, "t.frm"))
     os.remove(os.path.join(server.data, "ddl_recovery.log"))
-
-
-def rows_of(server, query):
-    return server.query(query, database=None)
 
 
 def end_by_kill(connection, statement):
