@@ -1,9 +1,10 @@
 /*
   A cursor's window: entries that a scan takes out of the engine's block without a call for each.
 
-  teak_cursor_next and teak_cursor_prev open it when a scan that reads a snapshot has made some moves; every call on the cursor closes it,
-  after it has let the cursor catch up. So the shim takes from it what it can and asks the engine otherwise: for large values, when the
-  window is used up, and when the session has changed something since, which is told by its moment.
+  teak_cursor_next and teak_cursor_prev open it when a scan that reads a snapshot has made some moves; every call on the
+  cursor closes it, after it has let the cursor catch up. So the shim takes from it what it can and asks the engine
+  otherwise: for large values, when the window is used up, and when the session has changed something since, which is
+  told by its moment.
 */
 #ifndef TEAK_SCAN_WINDOW_H
 #define TEAK_SCAN_WINDOW_H
@@ -55,7 +56,10 @@ inline bool item_of(const teak_items& items, size_t i, teak_bytes* out) {
     return !(start & kLarge);
 }
 
-/* Takes the next entry; false if the engine has to be asked. What it takes is readable until the next call on the cursor or the next take. */
+/*
+  Takes the next entry; false if the engine has to be asked. What it takes is readable until the next call on the cursor
+  or the next take.
+*/
 inline bool take(teak_window* window, uint64_t moment, ptrdiff_t step, teak_entry_view* out) {
     if (!window->left || window->moment != moment || window->step != step) return false;
     teak_bytes suffix;
