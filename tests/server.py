@@ -114,7 +114,8 @@ class Server:
 
     def cpu_seconds(self):
         """Processor time the server has used, in all its threads, to the microsecond."""
-        # What clock_getcpuclockid(3) gives for the process in Linux: the complement of its number, and 2 for the scheduler's clock.
+        # What clock_getcpuclockid(3) gives for the process in Linux: the complement of its number, and 2 for the
+        # scheduler's clock.
         return time.clock_gettime((~self.process.pid << 3) | 2)
 
     def io(self):

@@ -1,8 +1,8 @@
 //! Named stop points: places where a race begins, at which a test can have something happen. They are there in unit
 //! tests only.
 //!
-//! What happens runs on the thread that comes to the point, so nothing has to be waited for and the schedule is the same
-//! each time:
+//! What happens runs on the thread that comes to the point, so nothing has to be waited for and the schedule is the
+//! same each time:
 //!
 //! ```text
 //! thread of the test:   on(point, act)   insert ... at(point): act, once ... the rest of the insert

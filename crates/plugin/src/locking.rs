@@ -119,8 +119,8 @@ impl TableCursor {
         }
     }
 
-    /// The rest of the leaf that a scan up has come to, if it may lock so many keys ahead and ends behind them: how many
-    /// there are at most, and the key that they are below. They need not be visited before they are locked.
+    /// The rest of the leaf that a scan up has come to, if it may lock so many keys ahead and ends behind them: how
+    /// many there are at most, and the key that they are below. They need not be visited before they are locked.
     fn leaf_ahead(&self, ahead: usize) -> Option<(usize, Vec<u8>)> {
         if self.direction != Direction::Up {
             return None;

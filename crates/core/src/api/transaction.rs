@@ -14,12 +14,11 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Reads and writes that are all there after the commit, or none of them; dropped without a commit it is rolled back.
 ///
-/// What it reads is as of its first read, and its own writes; at
-/// [`Isolation::ReadCommitted`] as of each read. A row that it writes is locked to its end: others that want to write it
-/// wait. One that was changed after its snapshot it cannot write: that is
-/// [`SnapshotConflict`](crate::Error::SnapshotConflict), and the transaction is to be rolled back and done again. What
-/// it has read and does not write may change meanwhile; [`Transaction::get_for_update`] keeps a row as it is, and
-/// [`Isolation::Serializable`] all that was read.
+/// What it reads is as of its first read, and its own writes; at [`Isolation::ReadCommitted`] as of each read. A row
+/// that it writes is locked to its end: others that want to write it wait. One that was changed after its snapshot it
+/// cannot write: that is [`SnapshotConflict`](crate::Error::SnapshotConflict), and the transaction is to be rolled back
+/// and done again. What it has read and does not write may change meanwhile; [`Transaction::get_for_update`] keeps a
+/// row as it is, and [`Isolation::Serializable`] all that was read.
 ///
 /// A call that fails has written nothing. After [`Deadlock`](crate::Error::Deadlock) the transaction is to be rolled
 /// back, so that the others can go on.

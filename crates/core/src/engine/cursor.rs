@@ -106,8 +106,8 @@ impl Cursor {
         Ok(self.inner.is_current(&txn.reader(view)))
     }
 
-    /// For a scan that goes up: not less than the keys that the leaf it stands in has left for it, and the key that they
-    /// are below. `None` if it is the last leaf, or if nobody knows.
+    /// For a scan that goes up: not less than the keys that the leaf it stands in has left for it, and the key that
+    /// they are below. `None` if it is the last leaf, or if nobody knows.
     pub fn rest_of_leaf(&self) -> Option<(usize, &[u8])> {
         self.inner.rest_of_leaf()
     }

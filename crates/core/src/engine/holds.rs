@@ -2,8 +2,8 @@
 //!
 //! A checkpoint keeps the log from the first record of the oldest of them on, since a restart must find it. What old
 //! ones have there is copied forward now and then (`log_copy`), so that is a few times their operations, besides what a
-//! checkpoint is made for. When it is twice what a checkpoint is made for, and each time that has doubled, it is said to
-//! whoever reads the error log who has written most of it.
+//! checkpoint is made for. When it is twice what a checkpoint is made for, and each time that has doubled, it is said
+//! to whoever reads the error log who has written most of it.
 
 use super::shared::Shared;
 use super::trail::Trail;
@@ -86,8 +86,8 @@ impl Holds {
         }
     }
 
-    /// What whoever reads the error log should know of the log up to `end` that is kept, if it was not said yet: who has
-    /// written most of what is copied, and so has all the others keep more as well.
+    /// What whoever reads the error log should know of the log up to `end` that is kept, if it was not said yet: who
+    /// has written most of what is copied, and so has all the others keep more as well.
     fn complaint(&self, end: Lsn, limit: u64, name: &dyn Fn(&[u8]) -> String) -> Option<String> {
         let kept = end.saturating_sub(self.first()?);
         if kept < limit.saturating_mul(2) {

@@ -87,8 +87,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the engine in `options.dir`, which is created if there is none; [`Error::InUse`](crate::Error::InUse) if another process has
-    /// it. Replays the log: what was committed is there, prepared transactions are in [`Engine::prepared`].
+    /// Opens the engine in `options.dir`, which is created if there is none; [`Error::InUse`](crate::Error::InUse) if
+    /// another process has it. Replays the log: what was committed is there, prepared transactions are in
+    /// [`Engine::prepared`].
     pub fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Engine> {
         Ok(Engine { shared: open::open(fs, options)? })
     }
@@ -116,8 +117,8 @@ impl Engine {
         self.shared.create_table(name, trees, meta, replace)
     }
 
-    /// Removes a table and its rows. Who has it open reads on until the handle is dropped. [`Error::Undecided`](crate::Error::Undecided) if a
-    /// prepared transaction has written to it.
+    /// Removes a table and its rows. Who has it open reads on until the handle is dropped.
+    /// [`Error::Undecided`](crate::Error::Undecided) if a prepared transaction has written to it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.shared.drop_table(name, true)
     }
@@ -131,7 +132,8 @@ impl Engine {
     /// copy, the build of an index): waits until no prepared transaction has written to it. `told` is given the XID
     /// that is waited for. New writers are to be kept out.
     ///
-    /// Errors: [`Error::Undecided`](crate::Error::Undecided) when the time is up, [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Errors: [`Error::Undecided`](crate::Error::Undecided) when the time is up,
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn wait_for_prepared(&self, name: &str, wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {
         self.shared.wait_for_prepared(name, wait, told)
     }
@@ -142,7 +144,8 @@ impl Engine {
     }
 
     /// New empty trees under the same record; the counter starts again. Handles opened before keep the old trees: see
-    /// [`Table::is_current`]. [`Error::Undecided`](crate::Error::Undecided) if a prepared transaction has written to it.
+    /// [`Table::is_current`]. [`Error::Undecided`](crate::Error::Undecided) if a prepared transaction has written to
+    /// it.
     pub fn truncate_table(&self, name: &str) -> Result<()> {
         self.shared.truncate_table(name)
     }
@@ -160,8 +163,9 @@ impl Engine {
     }
 
     /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About
-    /// `sort_bytes` of memory are used for sorting, and the spill file for what is more. [`Error::Undecided`](crate::Error::Undecided) if a
-    /// prepared transaction has written to the table: entries of its rows would be missing.
+    /// `sort_bytes` of memory are used for sorting, and the spill file for what is more.
+    /// [`Error::Undecided`](crate::Error::Undecided) if a prepared transaction has written to the table: entries of its
+    /// rows would be missing.
     pub fn build_trees(&self, table: &Arc<Table>, trees: &[usize], sort_bytes: u64) -> Result<TreeBuild> {
         TreeBuild::new(self.shared.clone(), table, trees, sort_bytes)
     }

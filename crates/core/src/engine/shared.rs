@@ -2,9 +2,9 @@
 //!
 //! Mutexes, in the order in which they may be taken together: that of who copies log (in `holds`, only tried), the
 //! checkpointer's > `names` > `ddl` > `tables` > (those inside `dirty`, `digests`, `holds` and `prepared`; `counters`,
-//! `dropped`, `orphans`, `damaged`). Only the first four are held over I/O: a name by DDL on it and by the first opening
-//! of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for the moment in which it captures
-//! its state.
+//! `dropped`, `orphans`, `damaged`). Only the first four are held over I/O: a name by DDL on it and by the first
+//! opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for the moment in which it
+//! captures its state.
 
 use super::checkpoints::Progress;
 use super::digests::Digests;

@@ -1,8 +1,9 @@
 //! One verb for a row: lock, look, compare with the snapshot, write.
 //!
-//! A row's exclusive lock is held to the end of the transaction, also where there is no row: nobody else puts one there.
-//! Under it the newest committed version of the key is the last, so what is found stays true. What the snapshot shows
-//! may be older: at [`Isolation::Repeatable`] and [`Isolation::Serializable`] that is [`Error::SnapshotConflict`].
+//! A row's exclusive lock is held to the end of the transaction, also where there is no row: nobody else puts one
+//! there. Under it the newest committed version of the key is the last, so what is found stays true. What the snapshot
+//! shows may be older: at [`Isolation::Repeatable`] and [`Isolation::Serializable`] that is
+//! [`Error::SnapshotConflict`].
 //!
 //! An insert also waits for range locks of others: before the write, when the lock of the key is given back, as the one
 //! with the range may want the key; and after it, as the range may have been locked in between. Who locks ranges looks

@@ -2,8 +2,8 @@
 //! for `tests/hostile.rs` and for `fuzz/`.
 //!
 //! What must hold: whatever the bytes are, there is an error or a value, and what the value offers can be used. Nothing
-//! panics, and no more memory is asked for than [`Target::memory_for`] says, whatever lengths the bytes announce. Checksums in
-//! front of a decoder do not count here: who can write files can write checksums.
+//! panics, and no more memory is asked for than [`Target::memory_for`] says, whatever lengths the bytes announce.
+//! Checksums in front of a decoder do not count here: who can write files can write checksums.
 //!
 //! [`samples`] are bytes as the engine writes them, for mutations to start from.
 

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A key between two leaves, which share it, with its first bytes beside the pointer: most comparisons need no look at the key, which
-/// would be a cache miss in each descent.
+/// A key between two leaves, which share it, with its first bytes beside the pointer: most comparisons need no look at
+/// the key, which would be a cache miss in each descent.
 #[derive(Clone)]
 pub(crate) struct Bound {
     head: u64,

@@ -221,8 +221,8 @@ impl Survey {
         Voids { all: self.voids_of(txn), at }
     }
 
-    /// The rollbacks to savepoints of a transaction: the last sequence that stays, and the position before which greater
-    /// ones are void.
+    /// The rollbacks to savepoints of a transaction: the last sequence that stays, and the position before which
+    /// greater ones are void.
     pub fn voids_of(&self, txn: TxnId) -> &[(u32, Lsn)] {
         self.voids.get(&txn).map_or(&[], |voids| &voids[..])
     }
