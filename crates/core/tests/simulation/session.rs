@@ -37,6 +37,8 @@ pub struct Open {
     tables: BTreeSet<String>,
     /// Values noted.
     counters: Vec<(String, u64)>,
+    /// It was open while the disk was full: a block of its rows may not have been written, which its end tells.
+    pub met_full_disk: bool,
 }
 
 /// What a step came to.
@@ -69,6 +71,8 @@ pub struct Session<'a> {
     fault: Option<Fault>,
     /// The disk is full, or was: what old snapshots need may have found no space.
     had_no_space: bool,
+    /// The transaction that was ended last was open while the disk was full.
+    ended_met_full_disk: bool,
     random: &'a mut Random,
     open: Vec<Open>,
     /// Open snapshots, and what was there when they were taken.
@@ -99,6 +103,7 @@ impl<'a> Session<'a> {
             flush,
             fault,
             had_no_space: fault == Some(Fault::Enospc),
+            ended_met_full_disk: false,
             random,
             open: Vec::new(),
             snapshots: Vec::new(),
@@ -145,6 +150,7 @@ impl<'a> Session<'a> {
                 self.fs.heal();
             }
             (Error::DiskFull { .. }, Some(Fault::Enospc)) => {}
+            (Error::DiskFull { .. }, None) if self.met_full_disk() => {}
             // The oldest gives way with the next write that looks, when there may be space again.
             (Error::SnapshotTooOld { .. }, _) if self.had_no_space => {}
             (Error::NoDescriptor { .. }, Some(Fault::Emfile)) => {}
@@ -155,10 +161,17 @@ impl<'a> Session<'a> {
             // Space again, or descriptors: nothing may fail from now on.
             self.fs.heal();
             self.fault = None;
+            self.open.iter_mut().for_each(|open| open.met_full_disk |= self.had_no_space);
         }
     }
 
+    /// Whether a transaction that was open while the disk was full has just ended, or is still open.
+    fn met_full_disk(&self) -> bool {
+        self.ended_met_full_disk || self.open.iter().any(|open| open.met_full_disk)
+    }
+
     fn step(&mut self) -> Step {
+        self.ended_met_full_disk = false;
         if self.expected.current.tables.is_empty() {
             return self.create_table();
         }
@@ -204,6 +217,7 @@ impl<'a> Session<'a> {
             savepoints: Vec::new(),
             tables: BTreeSet::new(),
             counters: Vec::new(),
+            met_full_disk: false,
         });
     }
 
@@ -338,6 +352,7 @@ impl<'a> Session<'a> {
 
     fn commit(&mut self, chosen: usize) -> Step {
         let open = self.open.swap_remove(chosen);
+        self.ended_met_full_disk = open.met_full_disk;
         let mut next = self.with(&open);
         let wrote = !open.changes.is_empty();
         let committed = open.txn.commit();
@@ -372,6 +387,7 @@ impl<'a> Session<'a> {
 
     fn prepare(&mut self, chosen: usize) -> Step {
         let mut open = self.open.swap_remove(chosen);
+        self.ended_met_full_disk = open.met_full_disk;
         if open.changes.is_empty() {
             return Step::Done;
         }
