@@ -29,9 +29,7 @@ impl Transaction {
         value: &[u8],
         wait: &WaitRequest<'_>,
     ) -> Result<()> {
-        if self.claim(tree, key, wait)?.is_some() {
-            return Err(Error::DuplicateRow { key: key.to_vec() });
-        }
+        self.claim_free(tree, key, wait)?;
         self.put_new(tree, key, value, wait)
     }
 
@@ -62,18 +60,24 @@ impl Transaction {
         value: &[u8],
         wait: &WaitRequest<'_>,
     ) -> Result<bool> {
-        let there = self.take(tree, key, wait)?.is_some();
-        if there {
-            self.write(tree, key, WriteOp::Update(value))?;
-        }
-        Ok(there)
+        self.write_if_there(tree, key, WriteOp::Update(value), wait)
     }
 
     /// Takes the row with this key out; `false` if there is none.
     pub fn delete(&mut self, tree: &Arc<Tree>, key: &[u8], wait: &WaitRequest<'_>) -> Result<bool> {
+        self.write_if_there(tree, key, WriteOp::Delete, wait)
+    }
+
+    fn write_if_there(
+        &mut self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        op: WriteOp<'_>,
+        wait: &WaitRequest<'_>,
+    ) -> Result<bool> {
         let there = self.take(tree, key, wait)?.is_some();
         if there {
-            self.write(tree, key, WriteOp::Delete)?;
+            self.write(tree, key, op)?;
         }
         Ok(there)
     }
@@ -113,9 +117,7 @@ impl Transaction {
         let (mut count, mut least, mut greatest) = (0, Vec::new(), Vec::new());
         for (key, value) in rows {
             let key = key.as_ref();
-            if self.claim(tree, key, wait)?.is_some() {
-                return Err(Error::DuplicateRow { key: key.to_vec() });
-            }
+            self.claim_free(tree, key, wait)?;
             self.append(tree, key, value.as_ref())?;
             if count == 0 || *key < *least {
                 least = key.to_vec();
@@ -158,6 +160,14 @@ impl Transaction {
         }
         self.check_unchanged(tree, key)?;
         Ok(None)
+    }
+
+    /// [`Transaction::claim`] of a key that has to be free.
+    fn claim_free(&mut self, tree: &Arc<Tree>, key: &[u8], wait: &WaitRequest<'_>) -> Result<()> {
+        match self.claim(tree, key, wait)? {
+            None => Ok(()),
+            Some(_) => Err(Error::DuplicateRow { key: key.to_vec() }),
+        }
     }
 
     /// Writes a row whose key it has claimed.
