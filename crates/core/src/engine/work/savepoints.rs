@@ -59,19 +59,22 @@ impl Work {
         self.marks.push(mark);
     }
 
-    pub(in crate::engine) fn savepoint(&mut self, shared: &Shared) -> u32 {
+    /// What was appended before a savepoint goes where it can stay; if that fails the transaction cannot commit.
+    fn settle_append(&mut self, shared: &Shared) {
         if let Err(error) = self.finish_append(shared) {
             self.doomed.get_or_insert(error);
         }
+    }
+
+    pub(in crate::engine) fn savepoint(&mut self, shared: &Shared) -> u32 {
+        self.settle_append(shared);
         self.mark();
         self.sequence
     }
 
     /// A savepoint for what one row takes, good until the next one.
     pub(in crate::engine) fn row_savepoint(&mut self, shared: &Shared) -> u32 {
-        if let Err(error) = self.finish_append(shared) {
-            self.doomed.get_or_insert(error);
-        }
+        self.settle_append(shared);
         let redo = Some(self.redo.mark());
         let row = self.row.get_or_insert_with(|| Mark { sequence: 0, redo: None, rows: Vec::new() });
         (row.sequence, row.redo) = (self.sequence, redo);
