@@ -130,7 +130,7 @@ impl<'a> ChunkRef<'a> {
 
     #[inline]
     fn pointers(self) -> &'a [AtomicPtr<u8>] {
-        // SAFETY: `Chunk::make` wrote `capacity` pointers behind the heads, in the same allocation.
+        // SAFETY: `Chunk::make` wrote `capacity` pointers behind the heads, in the same allocation; they live as long.
         unsafe {
             let heads = self.chunk.as_ptr().add(1).cast::<AtomicU64>();
             std::slice::from_raw_parts(heads.add(self.capacity()).cast::<AtomicPtr<u8>>(), self.capacity())
@@ -141,9 +141,9 @@ impl<'a> ChunkRef<'a> {
     #[inline]
     fn head(self, key: &[u8]) -> u64 {
         let chunk = self.get();
-        // SAFETY: that many bytes at the start of a key of the arena, or none.
         let prefix = match chunk.prefix_bytes {
             0 => &[][..],
+            // SAFETY: that many bytes are at the start of a key of the arena, which never changes.
             bytes => unsafe { std::slice::from_raw_parts(chunk.prefix, bytes) },
         };
         match key.strip_prefix(prefix) {
@@ -301,9 +301,10 @@ impl Chunk {
         let bytes = size_of::<Chunk>() + capacity * (size_of::<AtomicU64>() + size_of::<AtomicPtr<u8>>());
         let at = arena.allocate(bytes).cast::<Chunk>();
         let key = |entry: usize| {
-            // SAFETY: the writer's entries are complete nodes or chunks of the arena.
             let node = match inner {
+                // SAFETY: the writer's entries for an inner chunk are complete chunks of the arena.
                 true => unsafe { ChunkRef::new(entries[entry].cast()) }.and_then(ChunkRef::first),
+                // SAFETY: its other entries are complete nodes of the arena.
                 false => unsafe { NodeRef::new(entries[entry].cast()) },
             };
             node.map_or(&[][..], NodeRef::key)
