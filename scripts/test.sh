@@ -41,8 +41,11 @@ step_shellcheck() {
     shellcheck -x "${files[@]}"
 }
 
-# The core's page and all that is linked from it; without the documentation of what it depends on it is quick.
-step_doc() { RUSTDOCFLAGS="-D warnings" limited cargo doc --package teak-core --no-deps --quiet; }
+# The pages of the libraries and all that is linked from them; without the documentation of what they depend on it is
+# quick.
+step_doc() {
+    RUSTDOCFLAGS="-D warnings" limited cargo doc --package teak-core --package teak-rows --no-deps --quiet
+}
 
 step_rust() { limited cargo test --workspace --profile checked; }
 step_build() { scripts/build.sh; }

@@ -4,11 +4,12 @@ use std::os::raw::c_void;
 
 use super::border::{array, RawBytes};
 use super::engine::with_engine;
+use super::status::Status;
 use super::table::RawTreeSpec;
-use crate::core_engine::{Alteration, TreeSource};
-use crate::engine::EngineHandle;
-use crate::outcome::{Result, Status, Stop};
+use teak_core::server::{Alteration, TreeSource};
 use teak_core::Error;
+use teak_rows::engine::EngineHandle;
+use teak_rows::outcome::{Result, Stop};
 
 /// `TEAK_NEW_TREE`
 const NEW_TREE: u32 = u32::MAX;

@@ -5,12 +5,12 @@ use std::os::raw::{c_char, c_void};
 use std::sync::Arc;
 
 use super::window::{Pace, RawWindow, Windows};
-use crate::bounds::End;
-use crate::core_engine::Table;
-use crate::engine::{EngineHandle, SessionTag};
-use crate::outcome::{Result, Stop};
-use crate::scan::TableCursor;
-use crate::session::Session;
+use teak_core::server::Table;
+use teak_rows::bounds::End;
+use teak_rows::engine::{EngineHandle, SessionTag};
+use teak_rows::outcome::{Result, Stop};
+use teak_rows::scan::TableCursor;
+use teak_rows::session::Session;
 
 /// `teak_bytes`
 #[derive(Clone, Copy)]
@@ -173,7 +173,7 @@ const _: () = {
     assert!(size_of::<RawBytes>() == 16 && size_of::<RawBound>() == 24 && size_of::<RawEntryView>() == 32);
     assert!(size_of::<RawEntry>() == 40 && size_of::<RawDuplicate>() == 24 && size_of::<RawBuffer>() == 24);
     assert!(size_of::<RawOptions>() == 112 && size_of::<RawSnapshot>() == 56 && size_of::<RawXid>() == 164);
-    assert!(size_of::<crate::callbacks::Callbacks>() == 48);
+    assert!(size_of::<super::callbacks::Callbacks>() == 48);
     assert!(size_of::<RawTableStatistics>() == 40 && size_of::<RawTreeStatistics>() == 24);
     assert!(size_of::<RawSample>() == 40 && size_of::<RawStatusVariable>() == 16);
     assert!(size_of::<RawWindow>() == 112);

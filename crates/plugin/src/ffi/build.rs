@@ -3,13 +3,14 @@
 use super::border::{array, put, RawBytes, TableHandle};
 use super::feed::{report, Context, WatchFunction};
 use super::guard::{run, value};
-use crate::core_engine::{Table, TreeBuild};
-use crate::engine::EngineHandle;
-use crate::outcome::{Status, Stop};
-use crate::unique::primary_key;
+use super::status::Status;
 use std::os::raw::c_void;
 use std::sync::Arc;
+use teak_core::server::{Table, TreeBuild};
 use teak_core::Error;
+use teak_rows::engine::EngineHandle;
+use teak_rows::outcome::Stop;
+use teak_rows::unique::primary_key;
 
 /// `teak_build`
 pub struct BuildHandle {

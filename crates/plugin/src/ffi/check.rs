@@ -4,12 +4,13 @@ use super::border::{array, put, RawBytes, SessionHandle, TableHandle};
 use super::feed::{report, Context, RawRowReader, RowSource, WatchFunction};
 use super::guard::{run, value};
 use super::session::with_session;
-use crate::core_engine::{Depth, Difference, Feed, IndexCheck, Table};
-use crate::engine::EngineHandle;
-use crate::outcome::{Status, Stop};
-use crate::session::Session;
+use super::status::Status;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
+use teak_core::server::{Depth, Difference, Feed, IndexCheck, Table};
+use teak_rows::engine::EngineHandle;
+use teak_rows::outcome::Stop;
+use teak_rows::session::Session;
 
 /// `teak_table_check_result`
 #[derive(Clone, Copy, Default)]

@@ -5,11 +5,12 @@ use teak_core::LockMode;
 use super::border::{end, put, CursorHandle, RawBound, RawBytes, RawEntryView, SessionHandle, TableHandle};
 use super::guard::{run, value};
 use super::session::with_reader;
+use super::status::Status;
 use super::window::{windows_of, Pace, RawWindow};
-use crate::bounds::Start;
-use crate::outcome::{Result, Status, Stop};
-use crate::scan::{Busy, Read, Sight, TableCursor};
-use crate::session::Session;
+use teak_rows::bounds::Start;
+use teak_rows::outcome::{Result, Stop};
+use teak_rows::scan::{Busy, Read, Sight, TableCursor};
+use teak_rows::session::Session;
 
 fn read(flags: u32) -> Result<Read> {
     let sight = match flags & 0x0F {

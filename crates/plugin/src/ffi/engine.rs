@@ -7,13 +7,14 @@ use teak_core::file::RealFileSystem;
 use teak_core::{CommitFlush, ForceRecovery, HistoryFull, Options};
 
 use super::border::{put, RawBuffer, RawBytes};
+use super::callbacks::Callbacks;
 use super::guard::{install, run, value};
-use crate::callbacks::Callbacks;
-use crate::core_engine::Engine;
-use crate::engine::EngineHandle;
-use crate::outcome::{Result, Status, Stop};
-use crate::report::{status_text, status_variables};
-use crate::session::MAX_XID;
+use super::status::Status;
+use teak_core::server::Engine;
+use teak_rows::engine::EngineHandle;
+use teak_rows::outcome::{Result, Stop};
+use teak_rows::report::{status_text, status_variables};
+use teak_rows::session::MAX_XID;
 
 /// `teak_options`
 #[repr(C)]
@@ -185,7 +186,7 @@ pub unsafe extern "C" fn teak_engine_open(
         }
         options.observer = Arc::new(*callbacks);
         let core = Engine::open(Arc::new(RealFileSystem), options)?;
-        let handle = Arc::new(EngineHandle::new(core, *callbacks));
+        let handle = Arc::new(EngineHandle::new(core, Box::new(*callbacks)));
         // SAFETY: the shim's result is writable; the count goes to the handle, `teak_engine_close` takes it back.
         unsafe { put(out, Arc::into_raw(handle)) };
         Ok(())

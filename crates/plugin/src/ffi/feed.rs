@@ -4,12 +4,13 @@ use super::border::{RawBytes, SessionHandle};
 use super::build::BuildHandle;
 use super::guard::run;
 use super::session::with_session;
-use crate::core_engine::{Feed, Table};
-use crate::engine::EngineHandle;
-use crate::outcome::{Status, Stop};
-use crate::session::Session;
+use super::status::Status;
 use std::os::raw::{c_int, c_void};
+use teak_core::server::{Feed, Table};
 use teak_core::Error;
+use teak_rows::engine::EngineHandle;
+use teak_rows::outcome::Stop;
+use teak_rows::session::Session;
 
 /// `TEAK_OK` and `TEAK_CORRUPT`, as the shim returns them.
 const OK: u32 = Status::Ok as u32;

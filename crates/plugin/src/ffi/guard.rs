@@ -13,9 +13,11 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use teak_core::LogLevel;
 
-use crate::callbacks::Callbacks;
-use crate::engine::EngineHandle;
-use crate::outcome::{Result, Status};
+use super::callbacks::Callbacks;
+use super::status::Status;
+use teak_rows::engine::EngineHandle;
+use teak_rows::host::Host;
+use teak_rows::outcome::Result;
 
 static HOOK: Once = Once::new();
 static ERROR_LOG: Mutex<Option<Callbacks>> = Mutex::new(None);
@@ -72,7 +74,7 @@ pub fn run(engine: Option<&EngineHandle>, body: impl FnOnce() -> Result<()>) -> 
             if stop.has_text() {
                 remember(&stop);
             }
-            stop.status()
+            Status::of(&stop)
         }
         Err(payload) => {
             panicked(engine, payload.as_ref());

@@ -4,9 +4,10 @@ use teak_core::LockMode;
 
 use super::border::{array, put, RawBytes, SessionHandle, TableHandle};
 use super::session::with_reader;
-use crate::outcome::{Result, Status, Stop};
-use crate::row::{Entry, Manner};
-use crate::session::Session;
+use super::status::Status;
+use teak_rows::outcome::{Result, Stop};
+use teak_rows::row::{Entry, Manner};
+use teak_rows::session::Session;
 
 /// `teak_entry`
 #[repr(C)]

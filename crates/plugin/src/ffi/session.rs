@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::border::{put, RawBytes, SessionHandle, TableHandle};
+use super::callbacks::token;
 use super::engine::{share, with_engine};
 use super::guard::{run, value};
 use super::row::RawDuplicate;
+use super::status::Status;
 use super::window::Windows;
-use crate::callbacks::Thd;
-use crate::engine::EngineHandle;
-use crate::outcome::{Result, Status, Stop};
-use crate::session::{Level, Session};
+use teak_rows::engine::EngineHandle;
+use teak_rows::outcome::{Result, Stop};
+use teak_rows::session::{Level, Session};
 
 /// `teak_savepoint`
 #[repr(C)]
@@ -103,7 +104,7 @@ pub unsafe extern "C" fn teak_session_new(
     unsafe {
         with_engine(handle, |_| {
             let engine = share(handle)?;
-            let session = Session::new(engine.clone(), Thd(thd), id);
+            let session = Session::new(engine.clone(), token(thd), id);
             let tag = session.tag().clone();
             let windows = Windows::default();
             let session = SessionHandle { engine, tag, windows, state: UnsafeCell::new(session) };
@@ -257,7 +258,7 @@ pub unsafe extern "C" fn teak_append_end(
         with_session(session, |session| {
             let result = session.finish_writes();
             if let Err(stop) = &result {
-                if stop.status() == Status::Duplicate {
+                if Status::of(stop) == Status::Duplicate {
                     put(duplicate, RawDuplicate { tree: 0, pk: RawBytes::of(&session.duplicate_pk) });
                 }
             }

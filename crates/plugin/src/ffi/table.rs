@@ -8,11 +8,12 @@ use super::border::{array, end, put, RawBound, RawBytes, SessionHandle, TableHan
 use super::engine::{share, with_engine};
 use super::guard::{run, value};
 use super::session::{with_reader, with_session};
-use crate::bounds::{Direction, Edge};
-use crate::core_engine::Tree;
-use crate::counter;
-use crate::engine::EngineHandle;
-use crate::outcome::{Result, Status, Stop};
+use super::status::Status;
+use teak_core::server::Tree;
+use teak_rows::bounds::{Direction, Edge};
+use teak_rows::counter;
+use teak_rows::engine::EngineHandle;
+use teak_rows::outcome::{Result, Stop};
 
 /// `teak_tree_spec`
 #[derive(Clone, Copy)]

@@ -6,9 +6,9 @@ use teak_core::Error;
 
 use super::border::RawBytes;
 use super::engine::with_engine;
-use crate::core_engine::Tree;
-use crate::engine::EngineHandle;
-use crate::outcome::Status;
+use super::status::Status;
+use teak_core::server::Tree;
+use teak_rows::engine::EngineHandle;
 
 /// `teak_tree_report`
 #[repr(C)]

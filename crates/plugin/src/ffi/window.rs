@@ -1,7 +1,7 @@
 //! Windows: entries that the shim walks over without a call for each.
 //!
 //! After some moves in one direction a cursor that reads a snapshot opens its window, if many entries that follow lie
-//! side by side as the reader sees them ([`crate::core_engine::Window`]). The shim takes them out of the block by
+//! side by side as the reader sees them ([`teak_core::server::Window`]). The shim takes them out of the block by
 //! itself; before the next call on the cursor does anything, [`CursorHandle::settle`] lets it catch up. A window ends
 //! when the session changes anything that it might show: its moment is then no longer the session's.
 
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::border::{CursorHandle, SessionHandle};
-use crate::bounds::Direction;
-use crate::core_engine::{Items, Table, Window};
-use crate::outcome::Result;
-use crate::session::Session;
+use teak_core::server::{Items, Table, Window};
+use teak_rows::bounds::Direction;
+use teak_rows::outcome::Result;
+use teak_rows::session::Session;
 
 /// A scan of so few entries opens no window.
 const FEW_MOVES: u32 = 2;
@@ -166,7 +166,7 @@ impl CursorHandle {
         match self.cursor.window(session)? {
             Some(window) if window.entries().len() >= FEW_ENTRIES => {
                 self.window.open(&window, &mut self.pace.key, direction, windows.now());
-                windows.note(&self.cursor.table);
+                windows.note(self.cursor.table());
             }
             _ => self.pace.rest = REST,
         }

@@ -56,8 +56,7 @@ fn a_rolled_back_insert_is_passed_over() {
     three(&bench);
     let mut writer = bench.repeatable();
     bench.insert(&mut writer, row("4", "u4", "p")).unwrap();
-    let connection = Connection::default();
-    let mut reader = bench.patient(&connection);
+    let (mut reader, connection) = bench.patient();
     thread::scope(|scope| {
         let keys = scope.spawn(|| bench.keys(&mut reader, 0, EXCLUSIVE));
         connection.until_asleep();
@@ -74,8 +73,7 @@ fn a_waiter_can_be_killed() {
     three(&bench);
     let mut holder = bench.repeatable();
     bench.get(&mut holder, "3", EXCLUSIVE).unwrap();
-    let connection = Connection::default();
-    let mut waiter = bench.patient(&connection);
+    let (mut waiter, connection) = bench.patient();
     let txn = waiter.txn_id();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| bench.get(&mut waiter, "3", EXCLUSIVE));
@@ -86,12 +84,15 @@ fn a_waiter_can_be_killed() {
     });
 }
 
+/// A session and its connection.
+type Connected = (Session, Arc<Connection>);
+
 /// Who has locked the row 3, and who is not going to wait for it long.
-fn holder_and_waiter(bench: &Bench, holding: &Connection, waiting: &Connection) -> (Session, Session) {
-    let mut holder = bench.patient(holding);
-    bench.get(&mut holder, "3", EXCLUSIVE).unwrap();
-    let mut waiter = bench.patient(waiting);
-    waiter.set_lock_wait_timeout(Duration::from_millis(10));
+fn holder_and_waiter(bench: &Bench) -> (Connected, Connected) {
+    let mut holder = bench.patient();
+    bench.get(&mut holder.0, "3", EXCLUSIVE).unwrap();
+    let mut waiter = bench.patient();
+    waiter.0.set_lock_wait_timeout(Duration::from_millis(10));
     (holder, waiter)
 }
 
@@ -99,18 +100,16 @@ fn holder_and_waiter(bench: &Bench, holding: &Connection, waiting: &Connection) 
 fn the_server_learns_who_waits_for_whom() {
     let bench = Bench::new();
     three(&bench);
-    let (holding, waiting) = (Connection::default(), Connection::default());
-    let (_holder, mut waiter) = holder_and_waiter(&bench, &holding, &waiting);
+    let ((holder, _), (mut waiter, waiting)) = holder_and_waiter(&bench);
     assert!(is_timeout(bench.get(&mut waiter, "3", EXCLUSIVE)));
-    assert_eq!(*waiting.waited_for.lock().unwrap(), [holding.thd().0 as usize]);
+    assert_eq!(*waiting.waited_for.lock().unwrap(), [holder.tag().thd]);
 }
 
 #[test]
 fn the_server_acts_on_reports_while_nothing_is_locked() {
     let bench = Bench::new();
     three(&bench);
-    let (holding, waiting) = (Connection::default(), Connection::default());
-    let (holder, mut waiter) = holder_and_waiter(&bench, &holding, &waiting);
+    let ((holder, holding), (mut waiter, _)) = holder_and_waiter(&bench);
     let (engine, txn) = (bench.engine.clone(), holder.txn_id());
     let acted = Rc::new(Cell::new(false));
     let act = |acted: &Rc<Cell<bool>>| -> ReportsMade {

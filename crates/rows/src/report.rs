@@ -3,8 +3,8 @@
 use std::ffi::CStr;
 use std::fmt::Write;
 
-use crate::core_engine::{SnapshotInfo, Statistics};
 use crate::engine::EngineHandle;
+use teak_core::server::{SnapshotInfo, Statistics};
 
 /// Names and values for SHOW STATUS, in a fixed order. Where InnoDB has the same thing it has the same name.
 pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {

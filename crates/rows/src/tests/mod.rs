@@ -1,8 +1,7 @@
-//! Tests of the operations behind the border, and of the border itself.
+//! Tests of the operations.
 //!
 //! The table they use has three trees: rows, a unique index, a plain index. A row is `(pk, unique, plain)`, all text.
 
-mod border;
 mod contention;
 mod locks;
 mod random;
@@ -10,23 +9,22 @@ mod rows;
 mod transactions;
 
 use std::cell::RefCell;
-use std::os::raw::{c_int, c_void};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use teak_core::file::RealFileSystem;
-use teak_core::{CommitFlush, LockMode, Options, TreeSpec};
+use teak_core::{CommitFlush, LockMode, LogLevel, Options, TreeSpec};
 
 use crate::bounds::{End, Start};
-use crate::callbacks::{Callbacks, Thd};
-use crate::core_engine::{Engine, Table};
 use crate::engine::EngineHandle;
+use crate::host::{Host, Thd};
 use crate::outcome::{Result, Stop};
 use crate::row::{Entry, Manner};
 use crate::scan::{Read, TableCursor};
 use crate::session::{Level, Session};
+use teak_core::server::{Engine, Table};
 
 /// A row of the test table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,16 +81,12 @@ struct Connection {
     sleeps: AtomicU64,
     killed: AtomicBool,
     /// The THDs that it reported to wait for.
-    waited_for: Mutex<Vec<usize>>,
+    waited_for: Mutex<Vec<Thd>>,
     /// Who waits for it is told that it will be rolled back.
     victim: AtomicBool,
 }
 
 impl Connection {
-    fn thd(&self) -> Thd {
-        Thd(std::ptr::from_ref(self).cast_mut().cast())
-    }
-
     /// Returns when it waits for a lock.
     fn until_asleep(&self) {
         while !self.asleep.load(Ordering::SeqCst) {
@@ -101,24 +95,23 @@ impl Connection {
     }
 }
 
-/// The connection behind a THD; sessions of tests that do not care have none.
-fn connection(thd: *mut c_void) -> Option<&'static Connection> {
-    // SAFETY: tests make THDs only out of connections that outlive their sessions, or NULL.
-    unsafe { thd.cast::<Connection>().as_ref() }
-}
+/// Of sessions of tests that do not care.
+const NOBODY: Thd = Thd(usize::MAX);
 
-unsafe extern "C" fn is_killed(thd: *mut c_void) -> c_int {
-    connection(thd).map_or(0, |c| c_int::from(c.killed.load(Ordering::SeqCst)))
-}
+/// The server: a connection's THD is its place.
+#[derive(Clone, Default)]
+struct Server(Arc<Mutex<Vec<Arc<Connection>>>>);
 
-unsafe extern "C" fn report_wait(waiter: *mut c_void, holder: *mut c_void) -> c_int {
-    if holder.is_null() {
-        return 1;
+impl Server {
+    fn connect(&self) -> (Thd, Arc<Connection>) {
+        let mut connections = self.0.lock().unwrap();
+        connections.push(Arc::default());
+        (Thd(connections.len() - 1), connections.last().unwrap().clone())
     }
-    if let Some(waiter) = connection(waiter) {
-        waiter.waited_for.lock().unwrap().push(holder as usize);
+
+    fn connection(&self, thd: Thd) -> Option<Arc<Connection>> {
+        self.0.lock().unwrap().get(thd.0).cloned()
     }
-    connection(holder).map_or(0, |c| c_int::from(c.victim.load(Ordering::SeqCst)))
 }
 
 type ReportsMade = Box<dyn FnOnce()>;
@@ -129,28 +122,48 @@ thread_local! {
     static REPORTS_MADE: RefCell<Option<ReportsMade>> = const { RefCell::new(None) };
 }
 
-unsafe extern "C" fn reports_made() {
-    if let Some(act) = REPORTS_MADE.take() {
-        act();
-    }
-}
+impl Host for Server {
+    fn log(&self, _: LogLevel, _: &str) {}
 
-unsafe extern "C" fn wait_begin(thd: *mut c_void) {
-    if let Some(connection) = connection(thd) {
-        connection.sleeps.fetch_add(1, Ordering::SeqCst);
-        connection.asleep.store(true, Ordering::SeqCst);
+    fn is_killed(&self, thd: Thd) -> bool {
+        self.connection(thd).is_some_and(|c| c.killed.load(Ordering::SeqCst))
     }
-}
 
-unsafe extern "C" fn wait_end(thd: *mut c_void) {
-    if let Some(connection) = connection(thd) {
-        connection.asleep.store(false, Ordering::SeqCst);
+    fn wait_is_reported(&self, _: Thd) -> bool {
+        true
+    }
+
+    fn report_wait(&self, waiter: Thd, holder: Thd) -> bool {
+        if let Some(waiter) = self.connection(waiter) {
+            waiter.waited_for.lock().unwrap().push(holder);
+        }
+        self.connection(holder).is_some_and(|c| c.victim.load(Ordering::SeqCst))
+    }
+
+    fn reports_made(&self) {
+        if let Some(act) = REPORTS_MADE.take() {
+            act();
+        }
+    }
+
+    fn wait_begin(&self, thd: Thd) {
+        if let Some(connection) = self.connection(thd) {
+            connection.sleeps.fetch_add(1, Ordering::SeqCst);
+            connection.asleep.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn wait_end(&self, thd: Thd) {
+        if let Some(connection) = self.connection(thd) {
+            connection.asleep.store(false, Ordering::SeqCst);
+        }
     }
 }
 
 /// An engine with the test table.
 struct Bench {
     engine: Arc<EngineHandle>,
+    server: Server,
     table: Arc<Table>,
     dir: PathBuf,
 }
@@ -159,7 +172,7 @@ impl Bench {
     fn new() -> Bench {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::SeqCst);
-        let dir = std::env::temp_dir().join(format!("teak-plugin-{}-{number}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("teak-rows-{}-{number}", std::process::id()));
         Bench::open(dir, |core| {
             core.create_table("db/t", &[TreeSpec::default(); 3], b"meta", None).expect("a table");
         })
@@ -170,16 +183,9 @@ impl Bench {
         let core = Engine::open(Arc::new(RealFileSystem), options).expect("an engine");
         before(&core);
         let table = core.open_table("db/t").expect("the table");
-        let callbacks = Callbacks {
-            log: None,
-            is_killed: Some(is_killed),
-            report_wait: Some(report_wait),
-            reports_made: Some(reports_made),
-            wait_begin: Some(wait_begin),
-            wait_end: Some(wait_end),
-        };
-        let engine = Arc::new(EngineHandle::new(core, callbacks));
-        Bench { engine, table, dir }
+        let server = Server::default();
+        let engine = Arc::new(EngineHandle::new(core, Box::new(server.clone())));
+        Bench { engine, server, table, dir }
     }
 
     /// Closes the engine and opens it again.
@@ -190,18 +196,19 @@ impl Bench {
     }
 
     fn session(&self, level: Level) -> Session {
-        let mut session = Session::new(self.engine.clone(), Thd(std::ptr::null_mut()), 1);
+        let mut session = Session::new(self.engine.clone(), NOBODY, 1);
         session.set_lock_wait_timeout(Duration::from_millis(30));
         session.begin(level, false).expect("a transaction");
         session
     }
 
-    /// A session that waits for long.
-    fn patient(&self, connection: &Connection) -> Session {
-        let mut session = Session::new(self.engine.clone(), connection.thd(), 2);
+    /// A session that waits for long, and its connection.
+    fn patient(&self) -> (Session, Arc<Connection>) {
+        let (thd, connection) = self.server.connect();
+        let mut session = Session::new(self.engine.clone(), thd, 2);
         session.set_lock_wait_timeout(Duration::from_secs(20));
         session.begin(Level::RepeatableRead, false).expect("a transaction");
-        session
+        (session, connection)
     }
 
     fn repeatable(&self) -> Session {

@@ -1,6 +1,6 @@
 //! Cursors over one tree of a table: where they are put, which way they go, where they end.
 //!
-//! The locking half of a read is in [`crate::locking`]. Invariant: what a cursor last returned stays readable through
+//! The locking half of a read is in `locking.rs`. Invariant: what a cursor last returned stays readable through
 //! [`TableCursor::key`] and [`TableCursor::value`] until its next move.
 
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use teak_core::{LockMode, Seek, View, WaitPolicy};
 
 use crate::bounds::{Direction, Edge, End, Start};
-use crate::core_engine::{Cursor, Table, Tree, Window};
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
 use std::ops::Bound;
+use teak_core::server::{Cursor, Table, Tree, Window};
 
 /// What a read sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Busy {
 
 impl Busy {
     /// How the lock is asked for.
-    pub fn policy(self) -> WaitPolicy {
+    pub(crate) fn policy(self) -> WaitPolicy {
         match self {
             Busy::Wait => WaitPolicy::Wait,
             Busy::Fail | Busy::Skip => WaitPolicy::NoWait,
@@ -68,7 +68,7 @@ impl Read {
     /// The view the cursor moves with. Under a row's lock, [`View::Pending`] and [`View::Latest`] are the same: whoever
     /// has an uncommitted version holds the exclusive lock. So one view serves to find candidates and to read them
     /// again.
-    pub fn view(self) -> View {
+    pub(crate) fn view(self) -> View {
         match self.sight {
             Sight::Snapshot => View::Snapshot,
             Sight::Latest => View::Latest,
@@ -140,7 +140,7 @@ impl TableCursor {
     }
 
     /// Whether it goes over the rows rather than an index.
-    pub fn is_rows(&self) -> bool {
+    pub(crate) fn is_rows(&self) -> bool {
         self.number == 0
     }
 
@@ -266,6 +266,11 @@ impl TableCursor {
     /// Somebody has walked over `passed` entries of the window, to entry `at`.
     pub fn arrive(&mut self, at: usize, passed: usize) {
         self.core.arrive(at, passed);
+    }
+
+    /// The table that it reads.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
     }
 
     /// Which way it goes.

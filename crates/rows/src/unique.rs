@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use teak_core::{Error, LockMode, WaitPolicy};
 
-use crate::core_engine::Tree;
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
+use teak_core::server::Tree;
 
 /// The primary key in the value of a unique index's entry: two bytes of length, little-endian, then the key.
 pub fn primary_key(value: &[u8]) -> Option<&[u8]> {

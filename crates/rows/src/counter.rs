@@ -5,8 +5,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::core_engine::{Table, Transaction};
 use crate::outcome::{Result, Stop};
+use teak_core::server::{Table, Transaction};
 
 /// The smallest value at or after `next` of the form `offset + k * increment`. An offset past the increment is ignored,
 /// as the server documents it.

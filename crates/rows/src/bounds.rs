@@ -1,7 +1,7 @@
 //! Bounds of scans in the language of the server ("keys that begin with these parts"), turned into plain comparisons.
 //!
 //! Keys are self-delimiting part by part, so all keys that begin with a tuple of parts lie together: from the encoded
-//! tuple up to, but without, its [`successor`].
+//! tuple up to, but without, its `successor`.
 
 use std::ops::Bound;
 
@@ -16,7 +16,7 @@ pub enum Direction {
 
 impl Direction {
     /// The other way.
-    pub fn opposite(self) -> Direction {
+    pub(crate) fn opposite(self) -> Direction {
         match self {
             Direction::Up => Direction::Down,
             Direction::Down => Direction::Up,
@@ -64,7 +64,7 @@ pub enum End<'a> {
 
 /// Makes `out` the smallest key greater than all keys that begin with `prefix`; `false` if there is none (no bytes, or
 /// all 0xFF).
-pub fn successor(prefix: &[u8], out: &mut Vec<u8>) -> bool {
+pub(crate) fn successor(prefix: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     let Some(last) = prefix.iter().rposition(|b| *b != 0xFF) else { return false };
     out.extend_from_slice(&prefix[..=last]);
@@ -91,7 +91,7 @@ pub struct Edge {
 
 impl Edge {
     /// Where keys begin for a scan up from `start`, or end for a scan down.
-    pub fn set_start(&mut self, start: Start, key: &[u8]) {
+    pub(crate) fn set_start(&mut self, start: Start, key: &[u8]) {
         self.kind = match start {
             Start::First | Start::Last => Kind::Open,
             Start::AtOrAfter => self.copy(key, Kind::Included),
@@ -117,12 +117,12 @@ impl Edge {
     }
 
     /// The keys beyond `key`, which is not among them.
-    pub fn set_beyond(&mut self, key: &[u8]) {
+    pub(crate) fn set_beyond(&mut self, key: &[u8]) {
         self.kind = self.copy(key, Kind::Excluded);
     }
 
     /// No end.
-    pub fn set_open(&mut self) {
+    pub(crate) fn set_open(&mut self) {
         self.kind = Kind::Open;
     }
 
@@ -133,7 +133,7 @@ impl Edge {
     }
 
     /// Whether no key can be inside.
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.kind == Kind::Nothing
     }
 
@@ -148,7 +148,7 @@ impl Edge {
     }
 
     /// Whether `key` is on the inner side of this edge for a scan that moves towards it in `direction`.
-    pub fn admits(&self, key: &[u8], direction: Direction) -> bool {
+    pub(crate) fn admits(&self, key: &[u8], direction: Direction) -> bool {
         match (self.kind, direction) {
             (Kind::Open, _) => true,
             (Kind::Nothing, _) => false,

@@ -2,16 +2,16 @@
 //!
 //! Locks: the row exclusively; each unique key that is put in or taken out exclusively (see [`crate::unique`]);
 //! non-unique entries are not locked, whoever changes them holds the row. What is put in must not lie in a range that
-//! another transaction has locked (see [`crate::locking`] for why that is checked before and after the write).
+//! another transaction has locked (see `locking.rs` for why that is checked before and after the write).
 
 use std::sync::Arc;
 
 use teak_core::{LockMode, WaitPolicy, WriteOp};
 
-use crate::core_engine::{Table, Transaction, Tree};
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
 use crate::unique::primary_key;
+use teak_core::server::{Table, Transaction, Tree};
 
 /// An index entry of a row.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The handle of an open engine: the core's engine, the server's callbacks, and which sessions there are.
+//! The handle of an open engine: the core's engine, the server, and which sessions there are.
 //!
 //! Invariant: a session is in the registry exactly as long as its THD may be used by other threads.
 
@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use teak_core::TxnId;
 
-use crate::callbacks::{Callbacks, Thd};
-use crate::core_engine::Engine;
+use crate::host::{Host, Thd};
+use teak_core::server::Engine;
 
 /// What other threads may know of a session.
 pub struct SessionTag {
@@ -29,12 +29,12 @@ pub struct Sessions {
     tags: BTreeMap<u64, Arc<SessionTag>>,
 }
 
-/// An engine as the plugin sees it.
+/// An engine and the server that it works for.
 pub struct EngineHandle {
     /// The core.
     pub core: Engine,
     /// The server.
-    pub callbacks: Callbacks,
+    pub host: Box<dyn Host>,
     /// When it was opened.
     pub opened: Instant,
     sessions: Mutex<Sessions>,
@@ -42,8 +42,8 @@ pub struct EngineHandle {
 
 impl EngineHandle {
     /// Wraps an open engine.
-    pub fn new(core: Engine, callbacks: Callbacks) -> EngineHandle {
-        EngineHandle { core, callbacks, opened: Instant::now(), sessions: Mutex::default() }
+    pub fn new(core: Engine, host: Box<dyn Host>) -> EngineHandle {
+        EngineHandle { core, host, opened: Instant::now(), sessions: Mutex::default() }
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
@@ -52,7 +52,7 @@ impl EngineHandle {
     }
 
     /// Registers a session; the number is for [`EngineHandle::leave`].
-    pub fn enter(&self, tag: Arc<SessionTag>) -> u64 {
+    pub(crate) fn enter(&self, tag: Arc<SessionTag>) -> u64 {
         let mut sessions = self.sessions();
         sessions.next += 1;
         let number = sessions.next;
@@ -61,17 +61,17 @@ impl EngineHandle {
     }
 
     /// Forgets a session; afterwards its THD is not used any more.
-    pub fn leave(&self, number: u64) {
+    pub(crate) fn leave(&self, number: u64) {
         self.sessions().tags.remove(&number);
     }
 
     /// Number of sessions that have used the engine and are connected.
-    pub fn session_count(&self) -> usize {
+    pub(crate) fn session_count(&self) -> usize {
         self.sessions().tags.len()
     }
 
     /// The process list numbers of the sessions with an open transaction, with the transaction.
-    pub fn open_transactions(&self) -> Vec<(TxnId, u64)> {
+    pub(crate) fn open_transactions(&self) -> Vec<(TxnId, u64)> {
         let open = |tag: &Arc<SessionTag>| (tag.txn.load(Ordering::SeqCst), tag.id);
         self.sessions().tags.values().map(open).filter(|(txn, _)| *txn != 0).collect()
     }
@@ -85,13 +85,13 @@ impl EngineHandle {
         for tag in sessions.tags.values() {
             let txn = tag.txn.load(Ordering::SeqCst);
             if txn != 0 && holders.binary_search(&txn).is_ok() && tag.thd != waiter.thd {
-                victims |= self.callbacks.report_wait(waiter.thd, tag.thd);
+                victims |= self.host.report_wait(waiter.thd, tag.thd);
             }
         }
         // The server may interrupt sessions before it returns.
         drop(sessions);
         if victims {
-            self.callbacks.reports_made();
+            self.host.reports_made();
         }
     }
 

@@ -1,20 +1,17 @@
 //! The C functions, called as the shim calls them.
 
-use std::os::raw::c_char;
+use std::os::raw::{c_char, c_int};
+use std::path::PathBuf;
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 
-use super::*;
-use crate::ffi::border::{RawBound, RawBuffer, RawBytes, RawEntryView};
-use crate::ffi::{
-    check::{teak_check_feed, teak_check_free},
-    cursor::*,
-    engine::*,
-    guard::*,
-    row::*,
-    session::*,
-    table::*,
-};
-use crate::outcome::Status;
+use teak_rows::engine::EngineHandle;
+
+use super::border::{RawBound, RawBuffer, RawBytes, RawEntryView, SessionHandle, TableHandle};
+use super::callbacks::Callbacks;
+use super::check::{teak_check_feed, teak_check_free};
+use super::status::Status;
+use super::{cursor::*, engine::*, guard::*, row::*, session::*, table::*};
 
 static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -42,7 +39,7 @@ fn nothing() -> RawEntryView {
 /// An engine with a table of two trees, one of them plain.
 struct Opened {
     engine: *const EngineHandle,
-    table: *mut crate::ffi::border::TableHandle,
+    table: *mut TableHandle,
     dir: PathBuf,
 }
 
@@ -66,7 +63,7 @@ impl Opened {
         Opened { engine, table, dir }
     }
 
-    fn session(&self) -> *mut crate::ffi::border::SessionHandle {
+    fn session(&self) -> *mut SessionHandle {
         let mut session = null_mut();
         // SAFETY: the engine is open.
         unsafe {
@@ -202,7 +199,7 @@ fn a_panic_is_logged_and_turns_the_engine_read_only() {
         assert_eq!(status, Status::Internal);
         assert!(last_error().contains("the tree is on fire"));
         let logged = LOGGED.lock().unwrap().join("\n");
-        assert!(logged.contains("the tree is on fire") && logged.contains("border.rs"), "{logged}");
+        assert!(logged.contains("the tree is on fire") && logged.contains("ffi/tests.rs"), "{logged}");
         let refused = teak_insert(session, opened.table, raw(b"1"), raw(b""), null(), 0, 0, null_mut());
         assert_eq!(refused, Status::ReadOnly);
         teak_session_free(session);

@@ -1,18 +1,9 @@
-//! What the server does for the engine: its error log, KILL, and reports of lock waits.
+//! The server's functions, as the shim hands them over.
 
 use std::os::raw::{c_char, c_int, c_void};
 
 use teak_core::{LogLevel, Observer};
-
-/// The server's THD, never dereferenced here: a token that goes back to the server's functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thd(pub *mut c_void);
-
-// SAFETY: the pointer is only handed back to the server, whose functions accept a THD from any thread; that the THD is
-// alive is seen to by the registry of sessions (`engine::Sessions`), which a session leaves before its THD goes.
-unsafe impl Send for Thd {}
-// SAFETY: as above; the token itself is immutable.
-unsafe impl Sync for Thd {}
+use teak_rows::host::{Host, Thd};
 
 /// `teak_callbacks` of `teak_ffi.h`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,9 +18,18 @@ pub struct Callbacks {
     pub wait_end: Option<unsafe extern "C" fn(thd: *mut c_void)>,
 }
 
-impl Callbacks {
-    /// Writes to the server's error log.
-    pub fn log(&self, level: LogLevel, text: &str) {
+/// What the shim gave as the THD of a session.
+fn pointer(thd: Thd) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(thd.0)
+}
+
+/// The token for a THD.
+pub fn token(thd: *mut c_void) -> Thd {
+    Thd(thd.expose_provenance())
+}
+
+impl Host for Callbacks {
+    fn log(&self, level: LogLevel, text: &str) {
         if let Some(log) = self.log {
             let level = match level {
                 LogLevel::Note => 0,
@@ -41,47 +41,40 @@ impl Callbacks {
         }
     }
 
-    /// Whether the statement of `thd` was killed.
-    pub fn is_killed(&self, thd: Thd) -> bool {
+    fn is_killed(&self, thd: Thd) -> bool {
         // SAFETY: asked on the session's own thread, whose THD is alive.
-        self.is_killed.is_some_and(|is_killed| unsafe { is_killed(thd.0) } != 0)
+        self.is_killed.is_some_and(|is_killed| unsafe { is_killed(pointer(thd)) } != 0)
     }
 
-    /// Tells the server that `waiter` is about to wait; whether it wants to know for whom.
-    pub fn wait_is_reported(&self, waiter: Thd) -> bool {
+    fn wait_is_reported(&self, waiter: Thd) -> bool {
         // SAFETY: the waiter is the calling session.
-        self.report_wait.is_some_and(|report| unsafe { report(waiter.0, std::ptr::null_mut()) } != 0)
+        self.report_wait.is_some_and(|report| unsafe { report(pointer(waiter), std::ptr::null_mut()) } != 0)
     }
 
-    /// Tells parallel replication that `waiter` is about to wait for `holder`; whether that is to be rolled back.
-    pub fn report_wait(&self, waiter: Thd, holder: Thd) -> bool {
+    fn report_wait(&self, waiter: Thd, holder: Thd) -> bool {
         // SAFETY: the waiter is the calling session; the holder is registered, and the registry is locked by the
         // caller.
-        self.report_wait.is_some_and(|report| unsafe { report(waiter.0, holder.0) } != 0)
+        self.report_wait.is_some_and(|report| unsafe { report(pointer(waiter), pointer(holder)) } != 0)
     }
 
-    /// Sees to it that those are rolled back whom [`Callbacks::report_wait`] said it of. Comes back with calls from
-    /// another thread.
-    pub fn reports_made(&self) {
+    fn reports_made(&self) {
         if let Some(made) = self.reports_made {
             // SAFETY: the shim promised a function that may be called by any session's thread that holds no latch.
             unsafe { made() }
         }
     }
 
-    /// The thread of `thd` is about to sleep.
-    pub fn wait_begin(&self, thd: Thd) {
+    fn wait_begin(&self, thd: Thd) {
         if let Some(begin) = self.wait_begin {
             // SAFETY: called on the session's own thread, whose THD is alive.
-            unsafe { begin(thd.0) }
+            unsafe { begin(pointer(thd)) }
         }
     }
 
-    /// It woke up.
-    pub fn wait_end(&self, thd: Thd) {
+    fn wait_end(&self, thd: Thd) {
         if let Some(end) = self.wait_end {
             // SAFETY: called on the session's own thread, whose THD is alive.
-            unsafe { end(thd.0) }
+            unsafe { end(pointer(thd)) }
         }
     }
 }
@@ -92,6 +85,6 @@ impl Observer for Callbacks {
     }
 
     fn xid(&self, xid: &[u8]) -> String {
-        crate::xid::text(xid)
+        teak_rows::xid::text(xid)
     }
 }

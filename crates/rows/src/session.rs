@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use teak_core::{Error, Isolation, LockMode, LogLevel, TreeId, TxnId, View, WaitPolicy, WaitRequest};
 
-use crate::callbacks::Thd;
-use crate::core_engine::{Cursor, Savepoint, Transaction, Tree};
 use crate::engine::{EngineHandle, SessionTag};
+use crate::host::Thd;
 use crate::outcome::{Result, Stop};
+use teak_core::server::{Cursor, Savepoint, Transaction, Tree};
 
 /// Longest transaction identifier: the server's XIDDATASIZE and its header, rounded up.
 pub const MAX_XID: usize = 160;
@@ -49,13 +49,13 @@ impl Waits {
         policy: WaitPolicy,
         request: impl FnOnce(&WaitRequest<'_>) -> Result<T, Error>,
     ) -> Result<T> {
-        let callbacks = &self.engine.callbacks;
+        let host = &self.engine.host;
         let slept = AtomicBool::new(false);
-        let interrupted = || callbacks.is_killed(self.tag.thd);
+        let interrupted = || host.is_killed(self.tag.thd);
         let before_wait = || {
             slept.store(true, Ordering::SeqCst);
-            callbacks.wait_begin(self.tag.thd);
-            callbacks.wait_is_reported(self.tag.thd)
+            host.wait_begin(self.tag.thd);
+            host.wait_is_reported(self.tag.thd)
         };
         let waits_for = |holders: &[TxnId]| self.engine.report_wait(&self.tag, holders);
         let result = request(&WaitRequest {
@@ -66,7 +66,7 @@ impl Waits {
             waits_for: &waits_for,
         });
         if slept.load(Ordering::SeqCst) {
-            callbacks.wait_end(self.tag.thd);
+            host.wait_end(self.tag.thd);
         }
         result.map_err(Stop::Core)
     }
@@ -220,17 +220,17 @@ impl Session {
     }
 
     /// Whether reads take a snapshot per statement and rows that do not match are unlocked.
-    pub fn is_read_committed(&self) -> bool {
+    pub(crate) fn is_read_committed(&self) -> bool {
         self.isolation() == Some(Isolation::ReadCommitted)
     }
 
     /// Whether locking reads lock the ranges they pass.
-    pub fn locks_ranges(&self) -> bool {
+    pub(crate) fn locks_ranges(&self) -> bool {
         !self.is_read_committed()
     }
 
     /// Whether even SKIP LOCKED locks ranges.
-    pub fn is_serializable(&self) -> bool {
+    pub(crate) fn is_serializable(&self) -> bool {
         self.isolation() == Some(Isolation::Serializable)
     }
 
@@ -302,7 +302,7 @@ impl Session {
     }
 
     /// Runs `operation`; if it fails its writes are undone.
-    pub fn atomically<T>(&mut self, operation: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+    pub(crate) fn atomically<T>(&mut self, operation: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
         self.wait_for_room()?;
         let before = self.writable()?.row_savepoint();
         let result = operation(self);
@@ -435,7 +435,7 @@ impl Session {
                 self.waits.tag.id,
                 crate::xid::text(xid)
             );
-            engine.callbacks.log(LogLevel::Warning, &text);
+            engine.host.log(LogLevel::Warning, &text);
         };
         self.waits.run(WaitPolicy::Wait, |wait| engine.core.wait_for_prepared(name, wait, &told))
     }
@@ -443,20 +443,31 @@ impl Session {
     // ---- locks ----
 
     /// Locks a row; `true` if the lock is new.
-    pub fn lock(&mut self, tree: &Arc<Tree>, key: &[u8], mode: LockMode, policy: WaitPolicy) -> Result<bool> {
+    pub(crate) fn lock(
+        &mut self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        mode: LockMode,
+        policy: WaitPolicy,
+    ) -> Result<bool> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         self.waits.run(policy, |wait| txn.lock(tree, key, mode, wait))
     }
 
     /// Keeps other transactions from inserting into a range. Ranges do not exclude each other: those who read and lock
     /// rows in the same gap do not wait for each other, as in InnoDB.
-    pub fn lock_range(&mut self, tree: &Arc<Tree>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<()> {
+    pub(crate) fn lock_range(
+        &mut self,
+        tree: &Arc<Tree>,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> Result<()> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         self.waits.run(WaitPolicy::Wait, |wait| txn.lock_range(tree, from, to, LockMode::Shared, wait))
     }
 
     /// Waits while another transaction's range lock covers the key.
-    pub fn check_insert(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+    pub(crate) fn check_insert(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_insert(tree, key, wait))
     }
@@ -540,7 +551,7 @@ impl Session {
     }
 
     /// Gives a row lock back.
-    pub fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+    pub(crate) fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
         self.taken = None;
         if let Some(txn) = &mut self.txn {
             txn.unlock(tree, key);
@@ -549,7 +560,7 @@ impl Session {
 
     /// First committer wins: an error if the key was committed after this transaction's snapshot and the level is
     /// strict.
-    pub fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+    pub(crate) fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
         let strict = match self.isolation() {
             Some(Isolation::Repeatable) => true,
             Some(Isolation::Serializable) => self.strict,
@@ -565,7 +576,7 @@ impl Session {
 
     /// Whether the newest committed version of `key` (or this transaction's own) exists; [`Session::probed`] is its
     /// value.
-    pub fn probe(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+    pub(crate) fn probe(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         let position = match self.probes.iter().position(|(of, _)| Arc::ptr_eq(of, tree)) {
             Some(position) => position,
@@ -589,7 +600,7 @@ impl Session {
     }
 
     /// Value of the key that [`Session::probe`] found in `tree`.
-    pub fn probed(&self, tree: &Arc<Tree>) -> Result<&[u8]> {
+    pub(crate) fn probed(&self, tree: &Arc<Tree>) -> Result<&[u8]> {
         match self.probes.iter().find(|(of, _)| Arc::ptr_eq(of, tree)) {
             Some((_, cursor)) => Ok(cursor.value()?),
             None => Err(Stop::NotFound),

@@ -1,0 +1,44 @@
+//! Rows of SQL tables over the trees of the core: what a database server means by reading, locking and writing a row.
+//!
+//! ```text
+//! crates/plugin  (the server's THDs, pointers, numbers)  -->  this crate  -->  crates/core (trees, locks, log)
+//! ```
+//!
+//! | module | is responsible for |
+//! |---|---|
+//! | [`host`] | what the server does for an engine: error log, KILL, reports of lock waits |
+//! | [`engine`] | the handle of an engine, its sessions, what happens on a panic |
+//! | [`session`] | a connection's transaction: statements, savepoints, two-phase commit, lock waits |
+//! | [`bounds`], [`scan`], `locking` | cursors: where they start and end, how they move; locking reads and ranges |
+//! | [`row`], [`unique`] | operations on a row in all trees of a table; uniqueness |
+//! | [`counter`] | AUTO_INCREMENT |
+//! | [`report`] | status variables and SHOW ENGINE TEAK STATUS |
+//! | [`xid`] | identifiers of XA transactions as people write them |
+//! | [`outcome`] | why an operation did not succeed |
+//!
+//! It knows tables as trees: tree 0 has the rows by their primary key, each other tree is an index. Keys and values are
+//! plain bytes, which the server's side makes and understands; except that the value of an entry in a unique index
+//! begins with the primary key ([`unique::primary_key`]). It knows no pointer and no number of the C border:
+//! conversions, and all unsafe code, are the plugin's.
+//!
+//! What needs rows of several tables, as foreign keys do, gets its home here: a module beside [`row`], called by its
+//! operations between the claims and the writes, with a trait like [`host::Host`] for what only the server's side can do
+//! (make a parent's key out of a child's row).
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod bounds;
+pub mod counter;
+pub mod engine;
+pub mod host;
+mod locking;
+pub mod outcome;
+pub mod report;
+pub mod row;
+pub mod scan;
+pub mod session;
+pub mod unique;
+pub mod xid;
+
+#[cfg(test)]
+mod tests;
