@@ -13,10 +13,10 @@ use crate::checkpoint::direct::DirectBlock;
 use crate::log::{hostile::unpack, CounterChange, LogRecord, Op, OpKind, RedoBuffer};
 use crate::options::{Compression, Packing};
 use crate::store::{hostile as store, BlockAddress, Dictionary, Training, TreeRoot};
-use crate::tree::blob::{Blob, BlobAddress};
+use crate::tree::block::blob::{Blob, BlobAddress};
+use crate::tree::block::builder::BlockBuilder;
+use crate::tree::block::hostile::by_columns;
 use crate::tree::block::{Block, Value};
-use crate::tree::builder::BlockBuilder;
-use crate::tree::hostile::by_columns;
 use crate::{TreeSpec, WriteOp};
 use std::sync::{Arc, OnceLock};
 

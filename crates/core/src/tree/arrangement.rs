@@ -4,8 +4,8 @@
 //! block is compressed with several numbers of columns, and the tree goes on with what has given least over the last
 //! trials. Every block says itself how it is stored ([`columns`]), so nothing of this is durable.
 
+use super::block::columns::{self, Columns};
 use super::block::Block;
-use super::columns::{self, Columns};
 use super::Shared;
 use crate::options::Compression;
 use crate::store::{Lifetime, Packer, PreparedBlock};
@@ -134,9 +134,9 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::Value;
-    use super::super::builder::BlockBuilder;
     use super::*;
+    use crate::tree::block::builder::BlockBuilder;
+    use crate::tree::block::Value;
 
     fn block(row: impl Fn(u32) -> Vec<u8>) -> Block {
         let mut builder = BlockBuilder::new();

@@ -4,7 +4,7 @@
 //! Reads the pages from the root down, depth first, and knows nothing of trees in memory: an independent reading of
 //! `docs/format.md`. Memory is bounded by one block a level.
 
-use super::blob::Blob;
+use super::block::blob::Blob;
 use super::block::{Block, Value};
 use super::node::MAX_CHILDREN;
 use crate::finding::{Finding, Findings};
@@ -78,8 +78,9 @@ impl Walk<'_> {
     }
 
     fn read(&mut self, at: &BlockAddress) -> Result<Option<Block>> {
-        let blob =
-            |at: super::blob::BlobAddress| Arc::new(Blob::stored(self.space.adopt(at.extent), at.length));
+        let blob = |at: super::block::blob::BlobAddress| {
+            Arc::new(Blob::stored(self.space.adopt(at.extent), at.length))
+        };
         let parsed = self.space.adopt(*at).read().and_then(|raw| {
             Block::parse(raw, &blob)
                 .map_err(|detail| crate::Error::corrupt(self.space.path(), at.offset, detail))

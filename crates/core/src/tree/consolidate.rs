@@ -5,8 +5,8 @@
 //! sees of the past goes to history, what is undecided stays in a new delta, and the rest is garbage (interval
 //! collection).
 
+use super::block::builder::BlockBuilder;
 use super::block::{shared_bytes, Block, Value};
-use super::builder::BlockBuilder;
 use super::delta::{Delta, EntryRef, Version, VersionOp};
 use super::history::{self, History, HistoryEntry};
 use super::past::shares_of;

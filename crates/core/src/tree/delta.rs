@@ -26,7 +26,7 @@ use std::ptr::{addr_of, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use super::blob::Blob;
+use super::block::blob::Blob;
 use crate::mvcc::TxnStatus;
 use arena::Arena;
 pub use entry::{EntryRef, Version, VersionOp};

@@ -16,8 +16,8 @@
 //! restart reads the rows from there.
 
 use super::birth::Birth;
+use super::block::bound::Bound;
 use super::block::Block;
-use super::bound::Bound;
 use super::changes::Changes;
 use super::consolidate::shortest_separator;
 use super::delta::Delta;

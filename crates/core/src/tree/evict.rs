@@ -1,7 +1,7 @@
 //! How a leaf gives its memory back: large values go to extents of their own, a clean base is dropped, a dirty one,
 //! undecided changes and history go to the spill file.
 
-use super::blob::Blob;
+use super::block::blob::Blob;
 use super::changes::{Backing, Changes};
 use super::delta::{Delta, Version};
 use super::leaf::{Archive, Base, Leaf, LeafState, LeafView, SpilledBase};

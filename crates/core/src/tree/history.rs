@@ -7,7 +7,7 @@
 //! Keys and values lie one after another in one buffer: a leaf's history is two allocations, however many entries it
 //! has.
 
-use super::blob::Blob;
+use super::block::blob::Blob;
 use super::block::Value;
 use super::past::Shares;
 use crate::mvcc::ActiveSnapshots;

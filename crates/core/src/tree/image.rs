@@ -10,7 +10,7 @@
 //! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
 //! [`Tree::checkpoint_abandoned`] puts the leaves back on the list.
 
-use super::blob::Blob;
+use super::block::blob::Blob;
 use super::block::Block;
 use super::leaf::{Base, Image, Leaf, LeafView, PendingImage};
 use super::materialise::materialise;

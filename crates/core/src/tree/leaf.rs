@@ -12,9 +12,9 @@
 //! path starts again.
 
 use super::birth::Birth;
-use super::blob::Blob;
+use super::block::blob::Blob;
+use super::block::bound::Bound;
 use super::block::{wide_head, Block};
-use super::bound::Bound;
 use super::changes::{Backing, Changes};
 use super::delta::Delta;
 use super::history::History;
@@ -68,7 +68,7 @@ impl Image {
 
     fn read(&self, shared: &Shared) -> Result<Block> {
         let known = self.blobs.get();
-        let adopt = |at: super::blob::BlobAddress| match known
+        let adopt = |at: super::block::blob::BlobAddress| match known
             .and_then(|blobs| blobs.iter().find(|blob| blob.address() == Some(at)))
         {
             Some(blob) => blob.clone(),

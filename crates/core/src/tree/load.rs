@@ -5,10 +5,10 @@
 //! checkpoint of the tree and not before; the caller makes it, and keeps the tree from being used until then where that
 //! matters.
 
-use super::blob::Blob;
+use super::block::blob::Blob;
+use super::block::bound::Bound;
+use super::block::builder::BlockBuilder;
 use super::block::{Block, Value};
-use super::bound::Bound;
-use super::builder::BlockBuilder;
 use super::changes::Changes;
 use super::consolidate::shortest_separator;
 use super::delta::Delta;

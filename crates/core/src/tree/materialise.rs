@@ -32,7 +32,7 @@ pub(crate) fn materialise(content: &Content<'_>, reader: &Reader<'_>) -> Block {
         past.map(|entry| entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
     keys.sort_unstable();
     keys.dedup();
-    let mut builder = super::builder::BlockBuilder::reused();
+    let mut builder = super::block::builder::BlockBuilder::reused();
     let mut at = 0;
     for key in keys {
         let found = base.search(key);

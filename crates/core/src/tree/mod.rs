@@ -16,14 +16,10 @@
 mod arrangement;
 mod attended;
 mod birth;
-pub mod blob;
 pub mod block;
-mod bound;
-pub mod builder;
 mod changes;
 mod check;
 mod check_image;
-mod columns;
 mod consolidate;
 mod convert;
 mod cursor;
@@ -34,8 +30,6 @@ mod early;
 mod estimate;
 mod evict;
 mod history;
-#[cfg(feature = "rooms")]
-pub(crate) mod hostile;
 mod image;
 mod leaf;
 mod load;
@@ -308,7 +302,7 @@ impl Tree {
         if root.height == 0 {
             return Node::Leaf(Leaf::stored(
                 shared.clone(),
-                bound::Bound::from(&[][..]),
+                block::bound::Bound::from(&[][..]),
                 None,
                 Image::new(extent),
             ));

@@ -4,9 +4,9 @@
 //! serialised by the tree's structure latch. A stale view is harmless: it leads to a leaf which once held the key, and
 //! the leaf knows that it no longer does (see [`super::leaf`]), upon which the descent starts again.
 
+use super::block::bound::Bound;
+use super::block::builder::BlockBuilder;
 use super::block::{Block, Value};
-use super::bound::Bound;
-use super::builder::BlockBuilder;
 use super::leaf::{Image, Leaf};
 use super::vacancy::Vacancy;
 use super::Shared;
@@ -250,6 +250,6 @@ impl Inner {
     }
 }
 
-fn unreachable_blob() -> Arc<super::blob::Blob> {
-    Arc::new(super::blob::Blob::new(Vec::new()))
+fn unreachable_blob() -> Arc<super::block::blob::Blob> {
+    Arc::new(super::block::blob::Blob::new(Vec::new()))
 }

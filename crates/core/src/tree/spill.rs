@@ -10,7 +10,7 @@
 //! Statuses and blobs (without their bytes) stay in memory, named by index. The file never outlives the process, so the
 //! format has no version.
 
-use super::blob::Blob;
+use super::block::blob::Blob;
 use super::block::Value;
 use super::delta::{Delta, Version, VersionOp};
 use super::history::{History, HistoryEntry};

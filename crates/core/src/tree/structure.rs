@@ -1,8 +1,8 @@
 //! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`].
 
 use super::birth::Fate;
+use super::block::bound::Bound;
 use super::block::Block;
-use super::bound::Bound;
 use super::changes::Changes;
 use super::consolidate::{fold, Folded, Piece, Pieces};
 use super::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};

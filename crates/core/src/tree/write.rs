@@ -1,6 +1,6 @@
 //! Pushing versions onto the deltas of leaves, one or many at a time.
 
-use super::blob::Blob;
+use super::block::blob::Blob;
 use super::changes::Changes;
 use super::delta::VersionOp;
 use super::leaf::{Base, LeafState, LeafView};

@@ -1,5 +1,5 @@
-use super::super::builder::BlockBuilder;
-use super::super::columns::Columns;
+use super::builder::BlockBuilder;
+use super::columns::Columns;
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

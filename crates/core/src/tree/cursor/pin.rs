@@ -1,6 +1,5 @@
 //! What a cursor owns of a leaf between two calls, and how it comes by it.
 
-use super::super::block::Block;
 use super::super::changes::Changes;
 use super::super::delta::Delta;
 use super::super::history::History;
@@ -9,6 +8,7 @@ use super::super::node::Node;
 use super::super::vacancy::{is_spent, Towards};
 use super::super::visibility::Reader;
 use super::{TreeCursor, MOST_MERGED};
+use crate::tree::block::Block;
 use crate::{Error, Result};
 use std::sync::Arc;
 

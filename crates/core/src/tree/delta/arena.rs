@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::entry::{Node, Version, VersionOp, BLOB, DELETE};
 use crate::mvcc::TxnStatus;
-use crate::tree::blob::Blob;
+use crate::tree::block::blob::Blob;
 
 const FIRST_CHUNK_BYTES: usize = 1 << 10;
 const MAX_CHUNK_BYTES: usize = 64 << 10;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Delta;
 use crate::mvcc::{State, TxnStatus};
-use crate::tree::blob::Blob;
+use crate::tree::block::blob::Blob;
 use crate::types::WriteOp;
 
 /// What a version does to its key.

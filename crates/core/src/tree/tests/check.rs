@@ -109,7 +109,7 @@ fn damage_in_memory_is_found() {
     let leaf = node.leaf().unwrap();
     let view = leaf.view().clone();
     let narrowed =
-        leaf::LeafView { high: Some(bound::Bound::from(&77u32.to_be_bytes()[..])), ..(*view).clone() };
+        leaf::LeafView { high: Some(block::bound::Bound::from(&77u32.to_be_bytes()[..])), ..(*view).clone() };
     leaf.publish(&mut leaf.latch(), narrowed);
     let findings = bench.found_in_memory();
     assert_finds(&findings, "bounds are not those of its place");

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::BlockAddress;
+use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::Value;
-use crate::tree::builder::BlockBuilder;
 
 fn stored(bench: &Bench, entries: &[(&str, &[u8])]) -> BlockAddress {
     let mut builder = BlockBuilder::new();

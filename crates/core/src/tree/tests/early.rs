@@ -3,8 +3,8 @@
 use super::*;
 use crate::cache::Evictable;
 use crate::store::BlockAddress;
+use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::Value;
-use crate::tree::builder::BlockBuilder;
 use std::sync::atomic::AtomicBool;
 
 /// Does what another thread could do at that moment whenever the cache asks for memory, which is between a checkpoint's

@@ -51,7 +51,7 @@ impl Bench {
 
 impl leaf::LeafView {
     fn values_in_memory(&self) -> usize {
-        let sum = |blobs: &[Arc<blob::Blob>]| blobs.iter().map(|blob| blob.memory()).sum::<usize>();
+        let sum = |blobs: &[Arc<block::blob::Blob>]| blobs.iter().map(|blob| blob.memory()).sum::<usize>();
         let base = match &self.base {
             leaf::Base::Loaded(block) => sum(block.blobs()),
             leaf::Base::Spilled(spilled) => sum(&spilled.blobs),

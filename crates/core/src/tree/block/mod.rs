@@ -1,5 +1,5 @@
 //! Base blocks: sorted, immutable runs of keys and values. The bytes in memory are also those on disk if nothing is
-//! compressed; otherwise leaves are stored by columns ([`super::columns`]).
+//! compressed; otherwise leaves are stored by columns ([`self::columns`]).
 //!
 //! The same block serves leaves (value = a row, or nothing) and inner pages (value = an encoded child): this module
 //! knows keys, values and blobs, not what they mean. It holds no timestamps and no uncommitted data.
@@ -28,12 +28,18 @@
 //! Invariant: [`Block::parse`] accepts only bytes in which every offset is in bounds and keys ascend, and the builder
 //! makes no others; no accessor can panic for an index below [`Block::len`], whatever the disk held.
 
+pub mod blob;
+pub(super) mod bound;
+pub mod builder;
+pub(super) mod columns;
+#[cfg(feature = "rooms")]
+pub(crate) mod hostile;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
-use super::columns;
+use self::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
 use crate::arrays::whole_arrays;
 use crate::store::{Packer, Space};
 use crate::Result;
@@ -276,7 +282,7 @@ impl Block {
 
     /// A block without entries.
     pub fn empty() -> Block {
-        super::builder::BlockBuilder::new().finish()
+        self::builder::BlockBuilder::new().finish()
     }
 
     /// Number of entries.

@@ -1,8 +1,8 @@
 use super::*;
 use crate::file::RealFileSystem;
 use crate::store::OpenFiles;
+use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
-use crate::tree::builder::BlockBuilder;
 use crate::Compression;
 use std::path::PathBuf;
 

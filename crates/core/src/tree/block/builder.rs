@@ -3,14 +3,16 @@
 //! Consolidation, splits, inner pages, bulk loads and checkpoints all run through here, so entries are gathered in flat
 //! buffers that [`BlockBuilder::finish`] empties but keeps, values reach the block by one memcpy for all, and runs of
 //! an old block are taken over without touching entry by entry what need not change. The bytes are those of
-//! `super::block`, which documents them.
+//! `crate::tree::block`, which documents them.
 
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::blob::{Blob, BLOB_ADDRESS_BYTES};
-use super::block::{shared_bytes, wide_head, Block, Header, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES};
+use crate::tree::block::{
+    shared_bytes, wide_head, Block, Header, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES,
+};
 
 /// A thread keeps the buffers of one builder up to this size.
 const KEPT_BYTES: usize = 1 << 20;

@@ -1,6 +1,6 @@
 //! Where the keys of a leaf begin and end.
 
-use super::block::wide_head;
+use crate::tree::block::wide_head;
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;

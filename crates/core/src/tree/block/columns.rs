@@ -3,8 +3,8 @@
 //! Rows of a table and entries of an index begin with fields of fixed width: numbers, times, keys. Side by side they
 //! look like noise to zstd; one byte position after the other (as in column stores, and in the shuffle filters of HDF5
 //! and Blosc) most of them are runs of few different bytes. So the first bytes of all keys and of all values, as many
-//! as pays ([`super::arrangement`]), are stored by position, the rest row by row. Heads and starts, which follow from
-//! keys and lengths, are left out. In memory blocks are as [`super::block`] says.
+//! as pays ([`crate::tree::arrangement`]), are stored by position, the rest row by row. Heads and starts, which follow from
+//! keys and lengths, are left out. In memory blocks are as [`crate::tree::block`] says.
 //!
 //! ```text
 //! 0   as in memory, with version u8 = 2
@@ -21,10 +21,10 @@
 //!     blobs                     as in memory
 //! ```
 
-use super::block::{narrow_head, wide_head, Block, Header, Layout, Run, BLOB_BIT, HEADER_BYTES};
+use crate::tree::block::{narrow_head, wide_head, Block, Header, Layout, Run, BLOB_BIT, HEADER_BYTES};
 
 /// Version of a block that is stored by columns.
-pub(super) const VERSION: u8 = 2;
+pub(in crate::tree) const VERSION: u8 = 2;
 /// Of its header.
 const PACKED_HEADER_BYTES: usize = HEADER_BYTES + 6;
 /// Columns are made of so many rows, eight bytes of each, at a time.
@@ -33,7 +33,7 @@ const TILE: usize = 8;
 /// How many leading bytes are stored by position. Of a block with shorter keys or values it is as many as all of them
 /// have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Columns {
+pub(in crate::tree) struct Columns {
     /// Of each key, without the prefix.
     pub keys: usize,
     /// Of each value.
@@ -76,13 +76,13 @@ impl Starts {
 }
 
 /// The shortest key (without the prefix) and the shortest value: more columns than these have bytes there cannot be.
-pub(super) fn most(block: &Block) -> Columns {
+pub(in crate::tree) fn most(block: &Block) -> Columns {
     let shortest = |span: &dyn Fn(usize) -> (usize, usize)| Starts::of(block.len(), span).shortest();
     Columns { keys: shortest(&|i| block.suffix_span(i)), values: shortest(&|i| block.value_span(i)) }
 }
 
 /// `block`, whose bytes are `image` (with the addresses of its blobs), by columns.
-pub(super) fn pack(block: &Block, image: &[u8], wanted: Columns) -> Vec<u8> {
+pub(in crate::tree) fn pack(block: &Block, image: &[u8], wanted: Columns) -> Vec<u8> {
     let header = block.header();
     let suffixes = Starts::of(block.len(), |i| block.suffix_span(i));
     let values = Starts::of(block.len(), |i| block.value_span(i));
@@ -260,7 +260,7 @@ impl<'a> Input<'a> {
 
 /// The block in memory of the one on disk, which begins with `header`. The result is to be checked as any other: here
 /// is seen to it that nothing lies outside of it, and that it takes no more memory than a few times `bytes`.
-pub(super) fn unpack(bytes: &[u8], header: &Header) -> Result<Vec<u8>, String> {
+pub(in crate::tree) fn unpack(bytes: &[u8], header: &Header) -> Result<Vec<u8>, String> {
     let mut input = Input(bytes);
     let start = input.take(PACKED_HEADER_BYTES)?;
     let number = |at: usize| usize::from(u16::from_le_bytes([start[at], start[at + 1]]));

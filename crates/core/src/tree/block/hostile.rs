@@ -1,7 +1,7 @@
 //! What [`crate::rooms::hostile`] needs of this room.
 
-use super::block::Block;
 use super::columns::{self, Columns};
+use crate::tree::block::Block;
 
 /// The block as leaves are on disk, with so many bytes of keys and values by position.
 pub(crate) fn by_columns(block: &Block, image: &[u8], keys: usize, values: usize) -> Vec<u8> {
