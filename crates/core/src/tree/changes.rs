@@ -4,8 +4,8 @@
 //! A delta that was read back keeps its place in the spill file as its [`Backing`]: the next eviction has only to write
 //! what was pushed since.
 
-use super::delta::Delta;
 use super::spill::{DeltaSize, SpilledDelta};
+use super::versions::delta::Delta;
 use super::TreeContext;
 use crate::mvcc::State;
 use crate::Result;

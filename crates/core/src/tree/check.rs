@@ -9,12 +9,12 @@
 //! the disk has what memory has wherever no checkpoint would write.
 
 use super::block::{Block, Value};
-use super::delta::Delta;
-use super::history::History;
 use super::leaf::{Base, Image, Leaf, LeafView};
 use super::materialise::materialise;
 use super::node::{InnerView, Node};
-use super::visibility::{seen, visible, Content, Reader, Seen};
+use super::versions::delta::Delta;
+use super::versions::history::History;
+use super::versions::visibility::{seen, visible, Content, Reader, Seen};
 use super::Tree;
 use crate::finding::{Finding, Findings};
 use crate::mvcc::State;

@@ -7,10 +7,10 @@
 
 use super::block::builder::BlockBuilder;
 use super::block::{shared_bytes, Block, Value};
-use super::delta::{Delta, EntryRef, Version, VersionOp};
-use super::history::{self, History, HistoryEntry};
 use super::past::shares_of;
-use super::visibility::{seen, Content, Seen};
+use super::versions::delta::{Delta, EntryRef, Version, VersionOp};
+use super::versions::history::{self, History, HistoryEntry};
+use super::versions::visibility::{seen, Content, Seen};
 use crate::mvcc::{ActiveSnapshots, State};
 use crate::types::Timestamp;
 use std::collections::HashSet;

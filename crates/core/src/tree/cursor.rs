@@ -8,10 +8,10 @@
 mod pin;
 
 use super::block::{Block, Value};
-use super::delta::{Delta, EntryRef, Version};
 use super::node::Node;
 use super::vacancy::Towards;
-use super::visibility::{seen, visible, Reader, Seen};
+use super::versions::delta::{Delta, EntryRef, Version};
+use super::versions::visibility::{seen, visible, Reader, Seen};
 use super::Tree;
 use crate::mvcc::State;
 use crate::types::Seek;

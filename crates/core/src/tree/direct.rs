@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A block goes in only where the leaf that is responsible for its keys has nothing at or after its first key; then
-//! what is true of the whole leaf (see [`super::birth`]) is true of each row. Everything else is left to ordinary
+//! what is true of the whole leaf (see [`super::versions::birth`]) is true of each row. Everything else is left to ordinary
 //! writes.
 //!
 //! A dictionary that no checkpoint has saved yet is named beside the block, and kept like it.
@@ -15,15 +15,15 @@
 //! The extent stays until a checkpoint that contains the commit is durable, whatever happens to the leaf: until then a
 //! restart reads the rows from there.
 
-use super::birth::Birth;
 use super::block::bound::Bound;
 use super::block::Block;
 use super::changes::Changes;
 use super::consolidate::shortest_separator;
-use super::delta::Delta;
 use super::leaf::{Archive, Base, Leaf, LeafView};
 use super::node::Node;
 use super::structure::Structure;
+use super::versions::birth::Birth;
+use super::versions::delta::Delta;
 use super::Tree;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::Extent;

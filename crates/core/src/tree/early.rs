@@ -10,7 +10,7 @@
 use super::block::Block;
 use super::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
 use super::node::Node;
-use super::visibility::Reader;
+use super::versions::visibility::Reader;
 use super::{Shared, Tree};
 use crate::store::{Extent, Lifetime};
 use crate::types::Timestamp;

@@ -3,9 +3,9 @@
 
 use super::block::Block;
 use super::changes::Changes;
-use super::delta::{Delta, EntryRef};
 use super::leaf::Base;
 use super::node::{InnerView, Node};
+use super::versions::delta::{Delta, EntryRef};
 use super::Tree;
 use crate::Result;
 use std::ops::Bound;

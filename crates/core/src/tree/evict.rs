@@ -3,10 +3,10 @@
 
 use super::block::blob::Blob;
 use super::changes::{Backing, Changes};
-use super::delta::{Delta, Version};
 use super::leaf::{Archive, Base, Leaf, LeafState, LeafView, SpilledBase};
 use super::node::Node;
 use super::spill::{SpilledDelta, SpilledHistory};
+use super::versions::delta::{Delta, Version};
 use crate::cache::Evictable;
 use crate::{Error, Result};
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use super::leaf::{Base, Image, Leaf, LeafView, PendingImage};
 use super::materialise::materialise;
 use super::node::{Inner, InnerView, Node};
 use super::structure::{mark_dirty, Structure};
-use super::visibility::{Content, Reader};
+use super::versions::visibility::{Content, Reader};
 use super::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
 use crate::types::Timestamp;

@@ -11,18 +11,18 @@
 //! publish another view. A leaf that was narrowed by a split or removed says so in its view; whoever came by a stale
 //! path starts again.
 
-use super::birth::Birth;
 use super::block::blob::Blob;
 use super::block::bound::Bound;
 use super::block::{wide_head, Block};
 use super::changes::{Backing, Changes};
-use super::delta::Delta;
-use super::history::History;
 use super::node::Node;
 use super::past::{self, Counted};
 use super::spill::SpilledHistory;
 use super::vacancy::Vacancy;
-use super::visibility::Reader;
+use super::versions::birth::Birth;
+use super::versions::delta::Delta;
+use super::versions::history::History;
+use super::versions::visibility::Reader;
 use super::Shared;
 use crate::store::{Extent, SpillExtent};
 use crate::types::Timestamp;

@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::leaf::LeafView;
 use super::node::Node;
-use super::visibility::{seen, visible, Content, Reader, Seen};
+use super::versions::visibility::{seen, visible, Content, Reader, Seen};
 use super::Tree;
 use crate::Result;
 use std::sync::Arc;

@@ -15,7 +15,6 @@
 
 mod arrangement;
 mod attended;
-mod birth;
 pub mod block;
 mod changes;
 mod check;
@@ -23,13 +22,11 @@ mod check_image;
 mod consolidate;
 mod convert;
 mod cursor;
-pub mod delta;
 mod dictionary;
 mod direct;
 mod early;
 mod estimate;
 mod evict;
-mod history;
 mod image;
 mod leaf;
 mod load;
@@ -43,7 +40,7 @@ mod structure;
 #[cfg(test)]
 mod tests;
 mod vacancy;
-mod visibility;
+mod versions;
 mod window;
 mod write;
 
@@ -55,7 +52,7 @@ pub use image::Moment;
 pub use load::TreeLoader;
 pub use pass_over::Lost;
 pub use past::{Held, PastUsage};
-pub use visibility::Reader;
+pub use versions::visibility::Reader;
 pub use window::Window;
 pub use write::Write;
 
@@ -69,7 +66,6 @@ use arc_swap::ArcSwap;
 use arrangement::Arrangement;
 use attended::Attended;
 use block::Block;
-use delta::Delta;
 use dictionary::Vocabulary;
 use leaf::{Image, Latched, Leaf};
 pub(crate) use node::Node;
@@ -78,6 +74,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use versions::delta::Delta;
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 16 << 10;
@@ -449,7 +446,14 @@ impl Tree {
                     return Ok(true);
                 }
                 let history = if snapshot < view.horizon { leaf.history(&view)? } else { None };
-                return Ok(visibility::changed_since(&view, &delta, history.as_deref(), key, snapshot, own));
+                return Ok(versions::visibility::changed_since(
+                    &view,
+                    &delta,
+                    history.as_deref(),
+                    key,
+                    snapshot,
+                    own,
+                ));
             }
             self.check_way(moment)?;
         }

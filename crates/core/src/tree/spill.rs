@@ -12,9 +12,9 @@
 
 use super::block::blob::Blob;
 use super::block::Value;
-use super::delta::{Delta, Version, VersionOp};
-use super::history::{History, HistoryEntry};
 use super::past::Shares;
+use super::versions::delta::{Delta, Version, VersionOp};
+use super::versions::history::{History, HistoryEntry};
 use super::TreeContext;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::SpillExtent;

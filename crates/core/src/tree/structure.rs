@@ -1,13 +1,13 @@
 //! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`].
 
-use super::birth::Fate;
 use super::block::bound::Bound;
 use super::block::Block;
 use super::changes::Changes;
 use super::consolidate::{fold, Folded, Piece, Pieces};
 use super::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
 use super::node::{Inner, InnerView, Node, MAX_CHILDREN};
-use super::visibility::Content;
+use super::versions::birth::Fate;
+use super::versions::visibility::Content;
 use super::Tree;
 use crate::Result;
 use parking_lot::MutexGuard;

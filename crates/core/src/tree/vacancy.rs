@@ -16,10 +16,10 @@
 
 use super::block::Block;
 use super::changes;
-use super::delta::{Delta, EntryRef, Version, VersionOp};
 use super::leaf::{Base, Image, Latched, Leaf, LeafView};
 use super::node::{InnerView, Node};
 use super::structure::{mark_changed, mark_dirty, Structure};
+use super::versions::delta::{Delta, EntryRef, Version, VersionOp};
 use super::Tree;
 use crate::mvcc::State;
 use crate::types::Timestamp;

@@ -7,7 +7,7 @@
 
 use super::block::{Block, Items};
 use super::cursor::{Item, Ready, TreeCursor};
-use super::visibility::Reader;
+use super::versions::visibility::Reader;
 use std::ops::{Bound, Range};
 
 /// Entries of a block, all of which one reader sees.

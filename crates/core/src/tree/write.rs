@@ -2,9 +2,9 @@
 
 use super::block::blob::Blob;
 use super::changes::Changes;
-use super::delta::VersionOp;
 use super::leaf::{Base, LeafState, LeafView};
 use super::node::Node;
+use super::versions::delta::VersionOp;
 use super::{Tree, Written, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::mvcc::{State, TxnStatus};
 use crate::store::{Extent, Lifetime};

@@ -1,14 +1,14 @@
 //! What a cursor owns of a leaf between two calls, and how it comes by it.
 
 use super::super::changes::Changes;
-use super::super::delta::Delta;
-use super::super::history::History;
 use super::super::leaf::{Leaf, LeafView};
 use super::super::node::Node;
 use super::super::vacancy::{is_spent, Towards};
-use super::super::visibility::Reader;
 use super::{TreeCursor, MOST_MERGED};
 use crate::tree::block::Block;
+use crate::tree::versions::delta::Delta;
+use crate::tree::versions::history::History;
+use crate::tree::versions::visibility::Reader;
 use crate::{Error, Result};
 use std::sync::Arc;
 

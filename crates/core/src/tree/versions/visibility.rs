@@ -1,10 +1,10 @@
 //! Which version of a key a reader sees.
 
-use super::block::{Block, Value};
 use super::delta::{Delta, Version, VersionOp};
 use super::history::History;
-use super::leaf::LeafView;
 use crate::mvcc::{Fate, State, TxnStatus};
+use crate::tree::block::{Block, Value};
+use crate::tree::leaf::LeafView;
 use crate::types::Timestamp;
 use crate::Result;
 

@@ -1,14 +1,14 @@
 //! Leaves whose whole base one transaction wrote.
 //!
-//! A load puts finished blocks into the tree, not versions into deltas (see [`super::direct`]). Who may see the rows of
+//! A load puts finished blocks into the tree, not versions into deltas (see [`crate::tree::direct`]). Who may see the rows of
 //! such a base is said once, for the leaf: a reader who does not sees a leaf without rows, since there were none
 //! before. The first consolidation after the transaction's end forgets the birth, or turns it into what it stands for:
 //! a version a row.
 
-use super::block::{Block, Value};
 use super::delta::{Delta, VersionOp};
 use super::visibility::{is_committed_after, is_shown, Reader};
 use crate::mvcc::{ActiveSnapshots, State, TxnStatus};
+use crate::tree::block::{Block, Value};
 use crate::types::Timestamp;
 use std::sync::Arc;
 

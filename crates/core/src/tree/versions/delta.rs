@@ -26,8 +26,8 @@ use std::ptr::{addr_of, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use super::block::blob::Blob;
 use crate::mvcc::TxnStatus;
+use crate::tree::block::blob::Blob;
 use arena::Arena;
 pub use entry::{EntryRef, Version, VersionOp};
 use entry::{Node, NodeRef};
