@@ -9,9 +9,9 @@
 //! the disk has what memory has wherever no checkpoint would write.
 
 use super::block::{Block, Value};
+use super::leaf::node::{InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView};
 use super::materialise::materialise;
-use super::node::{InnerView, Node};
 use super::versions::delta::Delta;
 use super::versions::history::History;
 use super::versions::visibility::{seen, visible, Content, Reader, Seen};

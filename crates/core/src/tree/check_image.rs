@@ -6,7 +6,7 @@
 
 use super::block::blob::Blob;
 use super::block::{Block, Value};
-use super::node::MAX_CHILDREN;
+use super::leaf::node::MAX_CHILDREN;
 use crate::finding::{Finding, Findings};
 use crate::store::{BlockAddress, Space, TreeRoot};
 use crate::types::TreeId;

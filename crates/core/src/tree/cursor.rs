@@ -8,7 +8,7 @@
 mod pin;
 
 use super::block::{Block, Value};
-use super::node::Node;
+use super::leaf::node::Node;
 use super::vacancy::Towards;
 use super::versions::delta::{Delta, EntryRef, Version};
 use super::versions::visibility::{seen, visible, Reader, Seen};

@@ -17,10 +17,10 @@
 
 use super::block::bound::Bound;
 use super::block::Block;
-use super::changes::Changes;
 use super::consolidate::shortest_separator;
+use super::leaf::changes::Changes;
+use super::leaf::node::Node;
 use super::leaf::{Archive, Base, Leaf, LeafView};
-use super::node::Node;
 use super::structure::Structure;
 use super::versions::birth::Birth;
 use super::versions::delta::Delta;

@@ -8,8 +8,8 @@
 //! behind.
 
 use super::block::Block;
+use super::leaf::node::Node;
 use super::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
-use super::node::Node;
 use super::versions::visibility::Reader;
 use super::{Shared, Tree};
 use crate::store::{Extent, Lifetime};

@@ -2,9 +2,9 @@
 //! statistics.
 
 use super::block::Block;
-use super::changes::Changes;
+use super::leaf::changes::Changes;
+use super::leaf::node::{InnerView, Node};
 use super::leaf::Base;
-use super::node::{InnerView, Node};
 use super::versions::delta::{Delta, EntryRef};
 use super::Tree;
 use crate::Result;

@@ -12,9 +12,9 @@
 
 use super::block::blob::Blob;
 use super::block::Block;
+use super::leaf::node::{Inner, InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView, PendingImage};
 use super::materialise::materialise;
-use super::node::{Inner, InnerView, Node};
 use super::structure::{mark_dirty, Structure};
 use super::versions::visibility::{Content, Reader};
 use super::Tree;

@@ -1,8 +1,8 @@
 //! A leaf as one block, in the eyes of one reader: for scans of old snapshots, and for images.
 
 use super::block::Block;
+use super::leaf::node::Node;
 use super::leaf::LeafView;
-use super::node::Node;
 use super::versions::visibility::{seen, visible, Content, Reader, Seen};
 use super::Tree;
 use crate::Result;

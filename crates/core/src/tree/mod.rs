@@ -16,7 +16,6 @@
 mod arrangement;
 mod attended;
 pub mod block;
-mod changes;
 mod check;
 mod check_image;
 mod consolidate;
@@ -26,16 +25,13 @@ mod dictionary;
 mod direct;
 mod early;
 mod estimate;
-mod evict;
 mod image;
 mod leaf;
 mod load;
 mod materialise;
-mod node;
 mod partition;
 mod pass_over;
 mod past;
-mod spill;
 mod structure;
 #[cfg(test)]
 mod tests;
@@ -67,9 +63,9 @@ use arrangement::Arrangement;
 use attended::Attended;
 use block::Block;
 use dictionary::Vocabulary;
+pub(crate) use leaf::node::Node;
+use leaf::node::{Bounds, Inner};
 use leaf::{Image, Latched, Leaf};
-pub(crate) use node::Node;
-use node::{Bounds, Inner};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -463,7 +459,7 @@ impl Tree {
 fn descend(
     node: &Arc<Node>,
     shared: &Arc<Shared>,
-    choose: &impl Fn(&node::InnerView) -> usize,
+    choose: &impl Fn(&leaf::node::InnerView) -> usize,
 ) -> Result<Arc<Node>> {
     match &**node {
         Node::Leaf(_) => Ok(node.clone()),

@@ -1,6 +1,6 @@
 //! Cutting a tree into ranges of about as many leaves each, for scans by several threads.
 
-use super::node::Node;
+use super::leaf::node::Node;
 use super::Tree;
 use crate::Result;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! noted once, told to the operator, and passed over by scans in ascending order, but for rows in it that came from the
 //! log. Everything else (look-ups of a key in it, scans in descending order) fails there as ever.
 
-use super::node::Node;
+use super::leaf::node::Node;
 use super::{Reader, Tree, TreeContext, TreeCursor};
 use crate::options::{LogLevel, Observer};
 use crate::types::TreeId;

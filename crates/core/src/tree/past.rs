@@ -7,9 +7,9 @@
 //! What a snapshot held when it ended is garbage, or somebody else's. Consolidations find that out for the leaves they
 //! come by; [`Tree::collect_history`] goes through the others when there is enough of it.
 
+use super::leaf::node::Node;
+use super::leaf::spill::SpilledHistory;
 use super::leaf::{Archive, Leaf, LeafView};
-use super::node::Node;
-use super::spill::SpilledHistory;
 use super::versions::history::{History, HistoryEntry};
 use super::{Tree, TreeContext};
 use crate::mvcc::ActiveSnapshots;

@@ -2,10 +2,10 @@
 
 use super::block::bound::Bound;
 use super::block::Block;
-use super::changes::Changes;
 use super::consolidate::{fold, Folded, Piece, Pieces};
+use super::leaf::changes::Changes;
+use super::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
 use super::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
-use super::node::{Inner, InnerView, Node, MAX_CHILDREN};
 use super::versions::birth::Fate;
 use super::versions::visibility::Content;
 use super::Tree;

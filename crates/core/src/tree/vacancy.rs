@@ -15,9 +15,9 @@
 //!   has changed.
 
 use super::block::Block;
-use super::changes;
+use super::leaf::changes;
+use super::leaf::node::{InnerView, Node};
 use super::leaf::{Base, Image, Latched, Leaf, LeafView};
-use super::node::{InnerView, Node};
 use super::structure::{mark_changed, mark_dirty, Structure};
 use super::versions::delta::{Delta, EntryRef, Version, VersionOp};
 use super::Tree;

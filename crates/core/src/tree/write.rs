@@ -1,9 +1,9 @@
 //! Pushing versions onto the deltas of leaves, one or many at a time.
 
 use super::block::blob::Blob;
-use super::changes::Changes;
+use super::leaf::changes::Changes;
+use super::leaf::node::Node;
 use super::leaf::{Base, LeafState, LeafView};
-use super::node::Node;
 use super::versions::delta::VersionOp;
 use super::{Tree, Written, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::mvcc::{State, TxnStatus};

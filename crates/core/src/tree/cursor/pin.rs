@@ -1,11 +1,11 @@
 //! What a cursor owns of a leaf between two calls, and how it comes by it.
 
-use super::super::changes::Changes;
-use super::super::leaf::{Leaf, LeafView};
-use super::super::node::Node;
 use super::super::vacancy::{is_spent, Towards};
 use super::{TreeCursor, MOST_MERGED};
 use crate::tree::block::Block;
+use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::{Leaf, LeafView};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
 use crate::tree::versions::visibility::Reader;

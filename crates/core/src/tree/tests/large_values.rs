@@ -58,8 +58,8 @@ impl leaf::LeafView {
             leaf::Base::Stored(image) => sum(image.blobs()),
         };
         let delta = match &self.delta {
-            changes::Changes::Live(delta) => delta.blobs().map(|(_, blob)| blob.memory()).sum(),
-            changes::Changes::Spilled { older, fresh } => {
+            leaf::changes::Changes::Live(delta) => delta.blobs().map(|(_, blob)| blob.memory()).sum(),
+            leaf::changes::Changes::Spilled { older, fresh } => {
                 sum(&older.blobs()) + fresh.blobs().map(|(_, blob)| blob.memory()).sum::<usize>()
             }
         };

@@ -37,7 +37,7 @@ fn entries_in_no_order_are_not_read_back_to_be_written() {
 fn evicted(bench: &Bench) -> Arc<Node> {
     let root = bench.tree.root.load_full();
     root.evict().unwrap();
-    assert!(matches!(root.leaf().unwrap().view().delta, changes::Changes::Spilled { .. }));
+    assert!(matches!(root.leaf().unwrap().view().delta, leaf::changes::Changes::Spilled { .. }));
     root
 }
 
@@ -61,7 +61,7 @@ fn a_cursor_sees_what_is_pushed_onto_a_spilled_leaf() {
         assert!(cursor.next(&own).unwrap() && cursor.key() == key(2) && cursor.value().unwrap() == b"new");
         assert!(cursor.next(&own).unwrap() && cursor.key() == key(4) && cursor.value().unwrap() == b"old");
     }
-    assert!(matches!(root.leaf().unwrap().view().delta, changes::Changes::Spilled { .. }));
+    assert!(matches!(root.leaf().unwrap().view().delta, leaf::changes::Changes::Spilled { .. }));
     write(&bench, &key(5), WriteOp::Insert(b"newer"), &status, &mut sequence);
     write(&bench, &key(6), WriteOp::Delete, &status, &mut sequence);
     assert!(cursor.next(&own).unwrap() && cursor.key() == key(5));

@@ -1,13 +1,13 @@
 //! How a leaf gives its memory back: large values go to extents of their own, a clean base is dropped, a dirty one,
 //! undecided changes and history go to the spill file.
 
-use super::block::blob::Blob;
 use super::changes::{Backing, Changes};
-use super::leaf::{Archive, Base, Leaf, LeafState, LeafView, SpilledBase};
 use super::node::Node;
 use super::spill::{SpilledDelta, SpilledHistory};
-use super::versions::delta::{Delta, Version};
 use crate::cache::Evictable;
+use crate::tree::block::blob::Blob;
+use crate::tree::leaf::{Archive, Base, Leaf, LeafState, LeafView, SpilledBase};
+use crate::tree::versions::delta::{Delta, Version};
 use crate::{Error, Result};
 use std::sync::Arc;
 

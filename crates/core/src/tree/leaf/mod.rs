@@ -11,13 +11,18 @@
 //! publish another view. A leaf that was narrowed by a split or removed says so in its view; whoever came by a stale
 //! path starts again.
 
+pub(super) mod changes;
+pub(super) mod evict;
+pub(super) mod node;
+pub(super) mod spill;
+
+use self::changes::{Backing, Changes};
+use self::node::Node;
+use self::spill::SpilledHistory;
 use super::block::blob::Blob;
 use super::block::bound::Bound;
 use super::block::{wide_head, Block};
-use super::changes::{Backing, Changes};
-use super::node::Node;
 use super::past::{self, Counted};
-use super::spill::SpilledHistory;
 use super::vacancy::Vacancy;
 use super::versions::birth::Birth;
 use super::versions::delta::Delta;

@@ -10,14 +10,14 @@
 //! Statuses and blobs (without their bytes) stay in memory, named by index. The file never outlives the process, so the
 //! format has no version.
 
-use super::block::blob::Blob;
-use super::block::Value;
-use super::past::Shares;
-use super::versions::delta::{Delta, Version, VersionOp};
-use super::versions::history::{History, HistoryEntry};
-use super::TreeContext;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::SpillExtent;
+use crate::tree::block::blob::Blob;
+use crate::tree::block::Value;
+use crate::tree::past::Shares;
+use crate::tree::versions::delta::{Delta, Version, VersionOp};
+use crate::tree::versions::history::{History, HistoryEntry};
+use crate::tree::TreeContext;
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;

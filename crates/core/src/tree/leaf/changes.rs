@@ -5,16 +5,16 @@
 //! what was pushed since.
 
 use super::spill::{DeltaSize, SpilledDelta};
-use super::versions::delta::Delta;
-use super::TreeContext;
 use crate::mvcc::State;
+use crate::tree::versions::delta::Delta;
+use crate::tree::TreeContext;
 use crate::Result;
 use std::sync::{Arc, Weak};
 
 #[derive(Clone)]
 pub(crate) enum Changes {
     Live(Arc<Delta>),
-    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`super::leaf::Leaf::delta`]; who only
+    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`crate::tree::leaf::Leaf::delta`]; who only
     /// pushes does not have to read.
     Spilled {
         older: Arc<SpilledDelta>,
@@ -25,14 +25,14 @@ pub(crate) enum Changes {
 impl Changes {
     /// The delta that writers push onto.
     #[inline]
-    pub(super) fn newest(&self) -> &Arc<Delta> {
+    pub(in crate::tree) fn newest(&self) -> &Arc<Delta> {
         match self {
             Changes::Live(delta) | Changes::Spilled { fresh: delta, .. } => delta,
         }
     }
 
     /// Likewise, but with `newest` for writers to push onto.
-    pub(super) fn with_newest(&self, newest: Arc<Delta>) -> Changes {
+    pub(in crate::tree) fn with_newest(&self, newest: Arc<Delta>) -> Changes {
         match self {
             Changes::Live(_) => Changes::Live(newest),
             Changes::Spilled { older, .. } => Changes::Spilled { older: older.clone(), fresh: newest },
@@ -41,7 +41,7 @@ impl Changes {
 
     /// What it holds, wherever it is.
     #[inline]
-    pub(super) fn size(&self) -> DeltaSize {
+    pub(in crate::tree) fn size(&self) -> DeltaSize {
         match self {
             Changes::Live(delta) => DeltaSize::of(delta),
             Changes::Spilled { older, fresh } => older.size().plus(DeltaSize::of(fresh)),
@@ -49,14 +49,14 @@ impl Changes {
     }
 
     /// All of it in memory. The latch is held.
-    pub(super) fn read(&self, context: &TreeContext) -> Result<Arc<Delta>> {
+    pub(in crate::tree) fn read(&self, context: &TreeContext) -> Result<Arc<Delta>> {
         match self {
             Changes::Live(delta) => Ok(delta.clone()),
             Changes::Spilled { older, fresh } => Ok(Arc::new(older.read_with(fresh, context)?)),
         }
     }
 
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::tree) fn memory(&self) -> usize {
         match self {
             Changes::Live(delta) => delta.memory(),
             Changes::Spilled { older, fresh } => older.memory() + fresh.memory(),
@@ -64,7 +64,7 @@ impl Changes {
     }
 
     /// Whether some of it is neither committed nor rolled back.
-    pub(super) fn is_undecided(&self) -> bool {
+    pub(in crate::tree) fn is_undecided(&self) -> bool {
         let undecided = |delta: &Delta| {
             delta
                 .iter()

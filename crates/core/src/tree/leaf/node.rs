@@ -2,15 +2,15 @@
 //!
 //! An inner node maps separators to children. Its view is immutable and swapped by structure changes, which are
 //! serialised by the tree's structure latch. A stale view is harmless: it leads to a leaf which once held the key, and
-//! the leaf knows that it no longer does (see [`super::leaf`]), upon which the descent starts again.
+//! the leaf knows that it no longer does (see [`crate::tree::leaf`]), upon which the descent starts again.
 
-use super::block::bound::Bound;
-use super::block::builder::BlockBuilder;
-use super::block::{Block, Value};
-use super::leaf::{Image, Leaf};
-use super::vacancy::Vacancy;
-use super::Shared;
 use crate::store::{BlockAddress, Extent};
+use crate::tree::block::bound::Bound;
+use crate::tree::block::builder::BlockBuilder;
+use crate::tree::block::{Block, Value};
+use crate::tree::leaf::{Image, Leaf};
+use crate::tree::vacancy::Vacancy;
+use crate::tree::Shared;
 use crate::{Error, Result};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -250,6 +250,6 @@ impl Inner {
     }
 }
 
-fn unreachable_blob() -> Arc<super::block::blob::Blob> {
-    Arc::new(super::block::blob::Blob::new(Vec::new()))
+fn unreachable_blob() -> Arc<crate::tree::block::blob::Blob> {
+    Arc::new(crate::tree::block::blob::Blob::new(Vec::new()))
 }
