@@ -8,8 +8,8 @@
 mod pin;
 
 use super::block::{Block, Value};
+use super::change::vacancy::Towards;
 use super::leaf::node::Node;
-use super::vacancy::Towards;
 use super::versions::delta::{Delta, EntryRef, Version};
 use super::versions::visibility::{seen, visible, Reader, Seen};
 use super::Tree;

@@ -17,11 +17,11 @@
 
 use super::block::bound::Bound;
 use super::block::Block;
-use super::consolidate::shortest_separator;
+use super::change::consolidate::shortest_separator;
+use super::change::structure::Structure;
 use super::leaf::changes::Changes;
 use super::leaf::node::Node;
 use super::leaf::{Archive, Base, Leaf, LeafView};
-use super::structure::Structure;
 use super::versions::birth::Birth;
 use super::versions::delta::Delta;
 use super::Tree;

@@ -12,10 +12,10 @@
 
 use super::block::blob::Blob;
 use super::block::Block;
+use super::change::structure::{mark_dirty, Structure};
 use super::leaf::node::{Inner, InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView, PendingImage};
 use super::materialise::materialise;
-use super::structure::{mark_dirty, Structure};
 use super::versions::visibility::{Content, Reader};
 use super::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};

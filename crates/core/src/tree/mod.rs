@@ -16,9 +16,9 @@
 mod arrangement;
 mod attended;
 pub mod block;
+mod change;
 mod check;
 mod check_image;
-mod consolidate;
 mod convert;
 mod cursor;
 mod dictionary;
@@ -31,15 +31,13 @@ mod load;
 mod materialise;
 mod partition;
 mod pass_over;
-mod past;
-mod structure;
 #[cfg(test)]
 mod tests;
-mod vacancy;
 mod versions;
 mod window;
-mod write;
 
+pub use change::past::{Held, PastUsage};
+pub use change::write::Write;
 pub use check::Depth;
 pub use check_image::{check_image, ImageVisitor};
 pub use cursor::TreeCursor;
@@ -47,10 +45,8 @@ pub use direct::{BlockQueue, DirectJob, Written};
 pub use image::Moment;
 pub use load::TreeLoader;
 pub use pass_over::Lost;
-pub use past::{Held, PastUsage};
 pub use versions::visibility::Reader;
 pub use window::Window;
-pub use write::Write;
 
 use crate::cache::Cache;
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
@@ -167,7 +163,7 @@ pub(crate) struct Shared {
     is_dropped: AtomicBool,
     /// Leaves that appends have filled, oldest first.
     finished: Mutex<VecDeque<early::Finished>>,
-    spent: Mutex<vacancy::Spent>,
+    spent: Mutex<change::vacancy::Spent>,
     /// Leaves with history.
     past: Mutex<Vec<Arc<Node>>>,
     /// Nodes with a pending image.
@@ -209,9 +205,9 @@ pub struct Tree {
     shared: Arc<Shared>,
     root: ArcSwap<Node>,
     /// The structure latch, and what a checkpoint in progress must know of structure changes.
-    structure: Mutex<structure::Structure>,
+    structure: Mutex<change::structure::Structure>,
     /// Of the structure.
-    changes: vacancy::Changes,
+    changes: change::vacancy::Changes,
     me: Weak<Tree>,
     /// Whether it is in [`TreeContext::with_past`], and in [`TreeContext::with_spent`].
     in_with_past: AtomicBool,

@@ -1,8 +1,8 @@
 //! What a cursor owns of a leaf between two calls, and how it comes by it.
 
-use super::super::vacancy::{is_spent, Towards};
 use super::{TreeCursor, MOST_MERGED};
 use crate::tree::block::Block;
+use crate::tree::change::vacancy::{is_spent, Towards};
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::{Leaf, LeafView};

@@ -14,7 +14,7 @@ use crate::mvcc::{State, TxnStatus};
 use crate::store::SpillExtent;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Value;
-use crate::tree::past::Shares;
+use crate::tree::change::past::Shares;
 use crate::tree::versions::delta::{Delta, Version, VersionOp};
 use crate::tree::versions::history::{History, HistoryEntry};
 use crate::tree::TreeContext;

@@ -10,7 +10,7 @@
 use crate::mvcc::ActiveSnapshots;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Value;
-use crate::tree::past::Shares;
+use crate::tree::change::past::Shares;
 use crate::types::Timestamp;
 use std::sync::Arc;
 

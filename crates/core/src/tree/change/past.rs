@@ -7,12 +7,12 @@
 //! What a snapshot held when it ended is garbage, or somebody else's. Consolidations find that out for the leaves they
 //! come by; [`Tree::collect_history`] goes through the others when there is enough of it.
 
-use super::leaf::node::Node;
-use super::leaf::spill::SpilledHistory;
-use super::leaf::{Archive, Leaf, LeafView};
-use super::versions::history::{History, HistoryEntry};
-use super::{Tree, TreeContext};
 use crate::mvcc::ActiveSnapshots;
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::spill::SpilledHistory;
+use crate::tree::leaf::{Archive, Leaf, LeafView};
+use crate::tree::versions::history::{History, HistoryEntry};
+use crate::tree::{Tree, TreeContext};
 use crate::types::Timestamp;
 use crate::Result;
 use parking_lot::{Condvar, Mutex};
@@ -159,7 +159,7 @@ impl Bell {
 }
 
 impl PastUsage {
-    pub(super) fn new() -> PastUsage {
+    pub(in crate::tree) fn new() -> PastUsage {
         PastUsage {
             holders: std::array::from_fn(|_| Mutex::default()),
             bytes: AtomicI64::new(0),
@@ -201,7 +201,7 @@ impl PastUsage {
     }
 
     /// There was no room on disk for history.
-    pub(super) fn press(&self) {
+    pub(in crate::tree) fn press(&self) {
         // Relaxed: see `is_full`.
         self.pressed.store(true, Ordering::Relaxed);
         self.bell.ring();
@@ -221,7 +221,7 @@ impl PastUsage {
     }
 
     /// A leaf's history takes the place of another (or of none), each in the spill file or in memory.
-    pub(super) fn replace(&self, old: Option<&Counted>, new: Option<&Counted>) {
+    pub(in crate::tree) fn replace(&self, old: Option<&Counted>, new: Option<&Counted>) {
         let mut change = 0;
         for (counted, add) in [(old, false), (new, true)] {
             let Some(Counted { shares, spilled }) = counted else { continue };
@@ -257,7 +257,7 @@ impl Counted {
 }
 
 /// Keeps the sums true when a leaf's history changes.
-pub(super) fn count(context: &TreeContext, counted: &mut Option<Counted>, now: &Archive) {
+pub(in crate::tree) fn count(context: &TreeContext, counted: &mut Option<Counted>, now: &Archive) {
     let new = now.counted();
     let same = match (&*counted, &new) {
         (None, None) => true,
@@ -272,7 +272,7 @@ pub(super) fn count(context: &TreeContext, counted: &mut Option<Counted>, now: &
 
 impl Tree {
     /// The leaf has a history that [`Tree::collect_history`] has to know of.
-    pub(super) fn note_past(&self, node: &Arc<Node>) {
+    pub(in crate::tree) fn note_past(&self, node: &Arc<Node>) {
         let Some(leaf) = node.leaf() else { return };
         if !leaf.view().history.is_empty() && !leaf.in_past.swap(true, Ordering::SeqCst) {
             self.shared.past.lock().push(node.clone());
@@ -281,11 +281,11 @@ impl Tree {
     }
 
     /// [`Tree::collect_history`] has something to do.
-    pub(super) fn attend_past(&self) {
+    pub(in crate::tree) fn attend_past(&self) {
         self.shared.context.with_past.note(self, &self.in_with_past);
     }
 
-    pub(super) fn has_past(&self) -> bool {
+    pub(in crate::tree) fn has_past(&self) -> bool {
         !self.shared.past.lock().is_empty() || !self.structure.lock().vacant.is_empty()
     }
 

@@ -14,14 +14,14 @@
 //! * Children move between nodes only while [`Changes`] is odd: a descent that passed something by starts again if it
 //!   has changed.
 
-use super::block::Block;
-use super::leaf::changes;
-use super::leaf::node::{InnerView, Node};
-use super::leaf::{Base, Image, Latched, Leaf, LeafView};
 use super::structure::{mark_changed, mark_dirty, Structure};
-use super::versions::delta::{Delta, EntryRef, Version, VersionOp};
-use super::Tree;
 use crate::mvcc::State;
+use crate::tree::block::Block;
+use crate::tree::leaf::changes;
+use crate::tree::leaf::node::{InnerView, Node};
+use crate::tree::leaf::{Base, Image, Latched, Leaf, LeafView};
+use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
+use crate::tree::Tree;
 use crate::types::Timestamp;
 use crate::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,14 +37,14 @@ const REMOVED_AT_ONCE: usize = 64;
 
 /// Leaves whose rows were all deleted, but perhaps not for good: the last deletion is undecided when it is made.
 #[derive(Default)]
-pub(super) struct Spent {
+pub(in crate::tree) struct Spent {
     leaves: Vec<Arc<Node>>,
     /// When there are so many somebody is woken.
     ring_at: usize,
 }
 
 impl Spent {
-    pub(super) fn leaves(&self) -> &[Arc<Node>] {
+    pub(in crate::tree) fn leaves(&self) -> &[Arc<Node>] {
         &self.leaves
     }
 }
@@ -80,7 +80,7 @@ impl Vacancy {
     }
 
     /// What the children of an inner node come to.
-    pub(super) fn follow(&self, children: &[Arc<Node>]) {
+    pub(in crate::tree) fn follow(&self, children: &[Arc<Node>]) {
         let since = |child: &Arc<Node>| child.vacancy().0.load(Ordering::SeqCst);
         // Occupied ones are mostly at the end, where rows are appended.
         let newest = children.iter().rev().map(since).try_fold(0, |newest, since| match since {
@@ -93,25 +93,25 @@ impl Vacancy {
 
 /// Counts structure changes; odd while one is going on.
 #[derive(Default)]
-pub(super) struct Changes(AtomicU64);
+pub(in crate::tree) struct Changes(AtomicU64);
 
 /// A structure change that is going on.
-pub(super) struct Changing<'a>(&'a Changes);
+pub(in crate::tree) struct Changing<'a>(&'a Changes);
 
 impl Changes {
     /// The structure latch is held.
-    pub(super) fn begin(&self) -> Changing<'_> {
+    pub(in crate::tree) fn begin(&self) -> Changing<'_> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Changing(self)
     }
 
     /// Which moment this is in the life of the structure.
-    pub(super) fn now(&self) -> u64 {
+    pub(in crate::tree) fn now(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
 
     /// Whether no change of the structure has begun since that moment, nor was one going on then.
-    pub(super) fn is_still(&self, moment: u64) -> bool {
+    pub(in crate::tree) fn is_still(&self, moment: u64) -> bool {
         moment & 1 == 0 && self.now() == moment
     }
 }
@@ -124,13 +124,13 @@ impl Drop for Changing<'_> {
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Towards {
+pub(in crate::tree) enum Towards {
     Greater,
     Lesser,
 }
 
 impl Node {
-    pub(super) fn vacancy(&self) -> &Vacancy {
+    pub(in crate::tree) fn vacancy(&self) -> &Vacancy {
         match self {
             Node::Inner(inner) => &inner.vacancy,
             Node::Leaf(leaf) => &leaf.vacancy,
@@ -140,7 +140,7 @@ impl Node {
 
 impl LeafView {
     /// Whether nothing but history is there.
-    pub(super) fn is_vacant(&self) -> bool {
+    pub(in crate::tree) fn is_vacant(&self) -> bool {
         matches!(&self.base, Base::Loaded(block) if block.is_empty())
             && matches!(&self.delta, changes::Changes::Live(delta) if delta.is_empty())
     }
@@ -149,7 +149,7 @@ impl LeafView {
 impl Tree {
     /// The next leaf, at or beyond `bound`, in which a reader of `snapshot` may find something, or that there is none:
     /// as long as the structure is as at `moment` (see [`Changes::now`]). `None`: it is changing.
-    pub(super) fn occupied_leaf(
+    pub(in crate::tree) fn occupied_leaf(
         &self,
         moment: u64,
         towards: Towards,
@@ -200,7 +200,7 @@ impl Tree {
 
     /// Somebody is about to push to a vacant leaf.
     #[cold]
-    pub(super) fn occupy(&self, node: &Arc<Node>) -> Result<()> {
+    pub(in crate::tree) fn occupy(&self, node: &Arc<Node>) -> Result<()> {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
         let _structure = self.structure.lock();
         let _state = leaf.latch();
@@ -212,7 +212,7 @@ impl Tree {
     }
 
     /// Marks the leaf that begins at `low`, and all above it. The latches of structure and leaf are held.
-    pub(super) fn occupy_all(&self, leaf: &Leaf, low: &[u8]) -> Result<()> {
+    pub(in crate::tree) fn occupy_all(&self, leaf: &Leaf, low: &[u8]) -> Result<()> {
         for (above, _) in self.path_to(low)? {
             above.vacancy().occupy();
         }
@@ -221,7 +221,7 @@ impl Tree {
     }
 
     /// A reader found an empty leaf: it goes, or is marked.
-    pub(super) fn retire(&self, node: &Arc<Node>) -> Result<()> {
+    pub(in crate::tree) fn retire(&self, node: &Arc<Node>) -> Result<()> {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
         let mut structure = self.structure.lock();
         let mut state = leaf.latch();
@@ -229,7 +229,7 @@ impl Tree {
     }
 
     /// Removes the leaf if nobody needs it, or marks it vacant, if it is empty.
-    pub(super) fn vacate(
+    pub(in crate::tree) fn vacate(
         &self,
         structure: &mut Structure,
         node: &Arc<Node>,
@@ -265,7 +265,7 @@ impl Tree {
     }
 
     /// A deletion may have been the last of the leaf's rows: somebody should look when it is decided.
-    pub(super) fn note_spent(&self, node: &Arc<Node>, leaf: &Leaf) {
+    pub(in crate::tree) fn note_spent(&self, node: &Arc<Node>, leaf: &Leaf) {
         if leaf.in_spent.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -278,7 +278,7 @@ impl Tree {
         }
     }
 
-    pub(super) fn has_spent(&self) -> bool {
+    pub(in crate::tree) fn has_spent(&self) -> bool {
         !self.shared.spent.lock().leaves.is_empty()
     }
 
@@ -314,7 +314,7 @@ impl Tree {
 
     /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree. Splits get their
     /// turn in between.
-    pub(super) fn remove_vacant(&self) -> Result<()> {
+    pub(in crate::tree) fn remove_vacant(&self) -> Result<()> {
         let mut left = self.structure.lock().vacant.len();
         let mut result = Ok(());
         while left > 0 {
@@ -421,7 +421,7 @@ impl Tree {
 }
 
 /// Whether everything was deleted, and for good.
-pub(super) fn is_spent(base: &Block, delta: &Delta) -> bool {
+pub(in crate::tree) fn is_spent(base: &Block, delta: &Delta) -> bool {
     let counts = |version: &&Version| {
         version.status.state() != State::Aborted && !version.status.is_void(version.sequence)
     };

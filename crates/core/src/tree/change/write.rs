@@ -1,13 +1,13 @@
 //! Pushing versions onto the deltas of leaves, one or many at a time.
 
-use super::block::blob::Blob;
-use super::leaf::changes::Changes;
-use super::leaf::node::Node;
-use super::leaf::{Base, LeafState, LeafView};
-use super::versions::delta::VersionOp;
-use super::{Tree, Written, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::mvcc::{State, TxnStatus};
 use crate::store::{Extent, Lifetime};
+use crate::tree::block::blob::Blob;
+use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::{Base, LeafState, LeafView};
+use crate::tree::versions::delta::VersionOp;
+use crate::tree::{Tree, Written, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::types::WriteOp;
 use crate::{Error, Result};
 use std::sync::Arc;

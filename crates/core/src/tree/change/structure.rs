@@ -1,14 +1,14 @@
 //! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`].
 
-use super::block::bound::Bound;
-use super::block::Block;
 use super::consolidate::{fold, Folded, Piece, Pieces};
-use super::leaf::changes::Changes;
-use super::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
-use super::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
-use super::versions::birth::Fate;
-use super::versions::visibility::Content;
-use super::Tree;
+use crate::tree::block::bound::Bound;
+use crate::tree::block::Block;
+use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
+use crate::tree::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
+use crate::tree::versions::birth::Fate;
+use crate::tree::versions::visibility::Content;
+use crate::tree::Tree;
 use crate::Result;
 use parking_lot::MutexGuard;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub(crate) struct Structure {
 
 impl Structure {
     /// The leaf with this image is gone; the next checkpoint supersedes the image.
-    pub(super) fn retire(&mut self, image: Option<Arc<Image>>) {
+    pub(in crate::tree) fn retire(&mut self, image: Option<Arc<Image>>) {
         if let Some(image) = image {
             // No eviction would come by them any more.
             image.forget_blobs();
@@ -43,12 +43,12 @@ impl Structure {
 }
 
 /// Places that a page of an append-only tree keeps free.
-pub(super) const LEFT_FREE: usize = 16;
+pub(in crate::tree) const LEFT_FREE: usize = 16;
 
 type StructureLatch<'a> = MutexGuard<'a, Structure>;
 
 /// Inner nodes from the root to the parent of a leaf, with the child taken in each.
-pub(super) type Path = Vec<(Arc<Node>, usize)>;
+pub(in crate::tree) type Path = Vec<(Arc<Node>, usize)>;
 
 impl Tree {
     /// Consolidates a leaf; splits it if it has grown, removes it if it is empty. Call without any latch.
@@ -211,7 +211,7 @@ impl Tree {
     }
 
     /// A new leaf, which no image has: the next checkpoint is to write it, and the cache may evict it.
-    pub(super) fn list_new(&self, node: &Arc<Node>) {
+    pub(in crate::tree) fn list_new(&self, node: &Arc<Node>) {
         if let Node::Leaf(leaf) = &**node {
             let mut state = leaf.latch();
             self.shared.list_dirty(&mut state, node);
@@ -236,7 +236,7 @@ impl Tree {
     }
 
     /// Makes `children` known right of `left`, which is the last node of `path`.
-    pub(super) fn insert_children(
+    pub(in crate::tree) fn insert_children(
         &self,
         mut path: Path,
         left: &Arc<Node>,
@@ -315,12 +315,12 @@ fn view_of(piece: Piece, old: &LeafView, low: Bound, high: Option<Bound>, horizo
 }
 
 /// The next image has to write the pages on this path again.
-pub(super) fn mark_dirty(path: &[(Arc<Node>, usize)]) {
+pub(in crate::tree) fn mark_dirty(path: &[(Arc<Node>, usize)]) {
     path.iter().for_each(|(node, _)| mark_changed(node));
 }
 
 /// The next image has to write the page of an inner node again, if its parent's as well.
-pub(super) fn mark_changed(node: &Node) {
+pub(in crate::tree) fn mark_changed(node: &Node) {
     if let Node::Inner(inner) = node {
         inner.dirty.store(true, Ordering::SeqCst);
     }

@@ -5,13 +5,13 @@
 //! sees of the past goes to history, what is undecided stays in a new delta, and the rest is garbage (interval
 //! collection).
 
-use super::block::builder::BlockBuilder;
-use super::block::{shared_bytes, Block, Value};
 use super::past::shares_of;
-use super::versions::delta::{Delta, EntryRef, Version, VersionOp};
-use super::versions::history::{self, History, HistoryEntry};
-use super::versions::visibility::{seen, Content, Seen};
 use crate::mvcc::{ActiveSnapshots, State};
+use crate::tree::block::builder::BlockBuilder;
+use crate::tree::block::{shared_bytes, Block, Value};
+use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
+use crate::tree::versions::history::{self, History, HistoryEntry};
+use crate::tree::versions::visibility::{seen, Content, Seen};
 use crate::types::Timestamp;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -266,7 +266,7 @@ fn op_bytes(op: VersionOp<'_>) -> usize {
 }
 
 /// The shortest key that is greater than `left` and not greater than `right`.
-pub(super) fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+pub(in crate::tree) fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     let shared = shared_bytes(left, right);
     right[..(shared + 1).min(right.len())].to_vec()
 }
