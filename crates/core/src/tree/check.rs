@@ -11,7 +11,7 @@
 use super::block::{Block, Value};
 use super::leaf::node::{InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView};
-use super::materialise::materialise;
+use super::read::materialise::materialise;
 use super::versions::delta::Delta;
 use super::versions::history::History;
 use super::versions::visibility::{seen, visible, Content, Reader, Seen};

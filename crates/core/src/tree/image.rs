@@ -15,7 +15,7 @@ use super::block::Block;
 use super::change::structure::{mark_dirty, Structure};
 use super::leaf::node::{Inner, InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView, PendingImage};
-use super::materialise::materialise;
+use super::read::materialise::materialise;
 use super::versions::visibility::{Content, Reader};
 use super::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};

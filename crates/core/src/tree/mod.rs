@@ -20,33 +20,28 @@ mod change;
 mod check;
 mod check_image;
 mod convert;
-mod cursor;
 mod dictionary;
 mod direct;
 mod early;
-mod estimate;
 mod image;
 mod leaf;
 mod load;
-mod materialise;
-mod partition;
-mod pass_over;
+mod read;
 #[cfg(test)]
 mod tests;
 mod versions;
-mod window;
 
 pub use change::past::{Held, PastUsage};
 pub use change::write::Write;
 pub use check::Depth;
 pub use check_image::{check_image, ImageVisitor};
-pub use cursor::TreeCursor;
 pub use direct::{BlockQueue, DirectJob, Written};
 pub use image::Moment;
 pub use load::TreeLoader;
-pub use pass_over::Lost;
+pub use read::cursor::TreeCursor;
+pub use read::pass_over::Lost;
+pub use read::window::Window;
 pub use versions::visibility::Reader;
-pub use window::Window;
 
 use crate::cache::Cache;
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
@@ -92,7 +87,7 @@ pub struct TreeContext {
     /// Leaves that wait for [`Tree::write_finished`].
     finished: AtomicUsize,
     /// What scans have passed over, if they may.
-    lost: OnceLock<pass_over::LostRanges>,
+    lost: OnceLock<read::pass_over::LostRanges>,
 }
 
 impl TreeContext {

@@ -7,13 +7,13 @@
 
 mod pin;
 
-use super::block::{Block, Value};
-use super::change::vacancy::Towards;
-use super::leaf::node::Node;
-use super::versions::delta::{Delta, EntryRef, Version};
-use super::versions::visibility::{seen, visible, Reader, Seen};
-use super::Tree;
 use crate::mvcc::State;
+use crate::tree::block::{Block, Value};
+use crate::tree::change::vacancy::Towards;
+use crate::tree::leaf::node::Node;
+use crate::tree::versions::delta::{Delta, EntryRef, Version};
+use crate::tree::versions::visibility::{seen, visible, Reader, Seen};
+use crate::tree::Tree;
 use crate::types::Seek;
 use crate::{Error, Result};
 use pin::Pin;
@@ -27,7 +27,7 @@ const MOST_MERGED: u32 = 128;
 
 /// What the cursor stands on.
 #[derive(Clone, Copy)]
-pub(super) enum Item {
+pub(in crate::tree) enum Item {
     None,
     Base(usize),
     /// A version in the pinned delta.
@@ -38,7 +38,7 @@ pub(super) enum Item {
 
 /// Where a scan goes on, relative to the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ready {
+pub(in crate::tree) enum Ready {
     No,
     Forward,
     Backward,
@@ -46,30 +46,30 @@ pub(super) enum Ready {
 
 /// Moves over one tree. See [`crate::engine`] for the cursor of a transaction.
 pub struct TreeCursor {
-    pub(super) tree: Arc<Tree>,
-    pub(super) pin: Option<Pin>,
-    pub(super) key: Vec<u8>,
-    pub(super) item: Item,
+    pub(in crate::tree) tree: Arc<Tree>,
+    pub(in crate::tree) pin: Option<Pin>,
+    pub(in crate::tree) key: Vec<u8>,
+    pub(in crate::tree) item: Item,
     /// Nothing about the item was undecided when it was read: it is not another transaction's, nor did one write to its
     /// key after it.
-    pub(super) settled: bool,
+    pub(in crate::tree) settled: bool,
     /// Versions of the pinned delta, from before it was read last.
     versions: usize,
-    pub(super) blob: OnceLock<Arc<[u8]>>,
-    pub(super) ready: Ready,
+    pub(in crate::tree) blob: OnceLock<Arc<[u8]>>,
+    pub(in crate::tree) ready: Ready,
     /// Forward: next base entry; backward: one past the next.
-    pub(super) base_at: usize,
+    pub(in crate::tree) base_at: usize,
     /// Forward only: the next entry of the pinned delta.
-    pub(super) delta_at: Option<EntryRef<'static>>,
+    pub(in crate::tree) delta_at: Option<EntryRef<'static>>,
     /// Rows returned from the pinned leaf.
-    pub(super) yielded: usize,
+    pub(in crate::tree) yielded: usize,
     /// Entries of the pinned leaf's delta that were merged, weighted by what each cost.
     merged: u32,
     /// What cannot be read of a leaf is noted and taken for empty: see `pass_over`.
-    pub(super) lenient: bool,
+    pub(in crate::tree) lenient: bool,
     /// Leaves that were pinned so far.
     #[cfg(test)]
-    pub(super) pinned: usize,
+    pub(in crate::tree) pinned: usize,
 }
 
 // SAFETY: the raw pointers (`item`, `delta_at`) point into `pin.delta`, which the cursor owns by an Arc and which is
@@ -254,7 +254,7 @@ impl TreeCursor {
     }
 
     /// Nowhere in particular, but before what is greater than `key` and after what is less.
-    pub(super) fn stand_between(&mut self, key: &[u8]) {
+    pub(in crate::tree) fn stand_between(&mut self, key: &[u8]) {
         self.forget();
         self.pin = None;
         self.key.clear();
@@ -284,7 +284,7 @@ impl TreeCursor {
     }
 
     #[inline]
-    pub(super) fn next_readable(&mut self, reader: &Reader<'_>) -> Result<bool> {
+    pub(in crate::tree) fn next_readable(&mut self, reader: &Reader<'_>) -> Result<bool> {
         if self.ready != Ready::Forward || !self.is_fresh(reader) {
             let key = std::mem::take(&mut self.key);
             let pinned = if self.is_fresh(reader) { Ok(()) } else { self.pin_for(reader, &key) };
@@ -412,7 +412,7 @@ impl TreeCursor {
     }
 
     /// There is nothing further.
-    pub(super) fn end(&mut self) -> bool {
+    pub(in crate::tree) fn end(&mut self) -> bool {
         self.item = Item::None;
         self.ready = Ready::No;
         false

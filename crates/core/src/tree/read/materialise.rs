@@ -1,10 +1,10 @@
 //! A leaf as one block, in the eyes of one reader: for scans of old snapshots, and for images.
 
-use super::block::Block;
-use super::leaf::node::Node;
-use super::leaf::LeafView;
-use super::versions::visibility::{seen, visible, Content, Reader, Seen};
-use super::Tree;
+use crate::tree::block::Block;
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::LeafView;
+use crate::tree::versions::visibility::{seen, visible, Content, Reader, Seen};
+use crate::tree::Tree;
 use crate::Result;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) fn materialise(content: &Content<'_>, reader: &Reader<'_>) -> Block {
         past.map(|entry| entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
     keys.sort_unstable();
     keys.dedup();
-    let mut builder = super::block::builder::BlockBuilder::reused();
+    let mut builder = crate::tree::block::builder::BlockBuilder::reused();
     let mut at = 0;
     for key in keys {
         let found = base.search(key);

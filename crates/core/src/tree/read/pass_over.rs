@@ -4,9 +4,9 @@
 //! noted once, told to the operator, and passed over by scans in ascending order, but for rows in it that came from the
 //! log. Everything else (look-ups of a key in it, scans in descending order) fails there as ever.
 
-use super::leaf::node::Node;
-use super::{Reader, Tree, TreeContext, TreeCursor};
 use crate::options::{LogLevel, Observer};
+use crate::tree::leaf::node::Node;
+use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
 use crate::types::TreeId;
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -26,7 +26,7 @@ pub struct Lost {
 }
 
 /// What was passed over.
-pub(super) struct LostRanges {
+pub(in crate::tree) struct LostRanges {
     observer: Arc<dyn Observer>,
     ranges: Mutex<Vec<Lost>>,
 }
@@ -71,19 +71,19 @@ impl Tree {
     }
 
     /// Whether they pass over what this error says.
-    pub(super) fn passes_over(&self, error: &Error) -> bool {
+    pub(in crate::tree) fn passes_over(&self, error: &Error) -> bool {
         self.is_salvaged() && error.is_damage_of(self.shared.space.path())
     }
 
     /// The entry of `key` has a value that cannot be read.
-    pub(super) fn note_lost_entry(&self, key: &[u8], error: Error) {
+    pub(in crate::tree) fn note_lost_entry(&self, key: &[u8], error: Error) {
         let high = Some([key, &[0]].concat());
         self.note_lost(key.to_vec(), high, error);
     }
 
     /// A scan met `error` at `key` or behind it. Where it can go on: `None` at the end of the tree; the error, if
     /// everything there can be read.
-    pub(super) fn note_lost_range(&self, key: &[u8], error: Error) -> Result<Option<Vec<u8>>> {
+    pub(in crate::tree) fn note_lost_range(&self, key: &[u8], error: Error) -> Result<Option<Vec<u8>>> {
         let mut at = key.to_vec();
         loop {
             let Probe { low, high, readable } = self.probe(&at);
@@ -95,7 +95,7 @@ impl Tree {
         }
     }
 
-    pub(super) fn note_lost(&self, low: Vec<u8>, high: Option<Vec<u8>>, error: Error) {
+    pub(in crate::tree) fn note_lost(&self, low: Vec<u8>, high: Option<Vec<u8>>, error: Error) {
         if let Some(lost) = self.shared.context.lost.get() {
             lost.note(Lost { tree: self.id(), low, high, error });
         }
@@ -141,7 +141,11 @@ impl Tree {
 impl TreeCursor {
     /// Goes on from what a step forward met to the next entry that can be read.
     #[cold]
-    pub(super) fn pass_over(&mut self, reader: &Reader<'_>, mut found: Result<bool>) -> Result<bool> {
+    pub(in crate::tree) fn pass_over(
+        &mut self,
+        reader: &Reader<'_>,
+        mut found: Result<bool>,
+    ) -> Result<bool> {
         let tree = self.tree().clone();
         loop {
             let value = if matches!(found, Ok(true)) { self.value().map(drop) } else { Ok(()) };

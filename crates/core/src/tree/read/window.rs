@@ -5,9 +5,9 @@
 //! with [`TreeCursor::arrive`], before he calls it again. What others write meanwhile a snapshot does not see; after a
 //! write or a rollback of the reader's own transaction the window is no longer to be used.
 
-use super::block::{Block, Items};
 use super::cursor::{Item, Ready, TreeCursor};
-use super::versions::visibility::Reader;
+use crate::tree::block::{Block, Items};
+use crate::tree::versions::visibility::Reader;
 use std::ops::{Bound, Range};
 
 /// Entries of a block, all of which one reader sees.
@@ -39,8 +39,8 @@ impl<'a> Window<'a> {
 
     /// Number, key and value (if it is not large) of each entry, found as the shim finds them.
     #[cfg(test)]
-    pub(super) fn rows(&self) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
-        let number = |starts: &[u8], at: usize| super::block::read_u32(starts, 4 * at);
+    pub(in crate::tree) fn rows(&self) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
+        let number = |starts: &[u8], at: usize| crate::tree::block::read_u32(starts, 4 * at);
         let item = |items: Items<'a>, at: usize| match items.starts {
             None => Some(&items.bytes[at * items.length..][..items.length]),
             Some(starts) if number(starts, at) >> 31 != 0 => None,

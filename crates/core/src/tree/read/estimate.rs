@@ -1,12 +1,12 @@
 //! How many entries a range has, from inner nodes and the leaves that are in memory; and samples of leaves for
 //! statistics.
 
-use super::block::Block;
-use super::leaf::changes::Changes;
-use super::leaf::node::{InnerView, Node};
-use super::leaf::Base;
-use super::versions::delta::{Delta, EntryRef};
-use super::Tree;
+use crate::tree::block::Block;
+use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::node::{InnerView, Node};
+use crate::tree::leaf::Base;
+use crate::tree::versions::delta::{Delta, EntryRef};
+use crate::tree::Tree;
 use crate::Result;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Tree {
             }
             let Node::Leaf(leaf) = &*node else { continue };
             let view = leaf.view().clone();
-            let block = self.materialise(&node, &view, &super::Reader::at(u64::MAX))?;
+            let block = self.materialise(&node, &view, &crate::tree::Reader::at(u64::MAX))?;
             let keys: Vec<Vec<u8>> = (0..block.len())
                 .map(|i| {
                     let mut key = Vec::new();

@@ -1,0 +1,8 @@
+//! What reads a tree: cursors, the windows of their scans, estimates, parts for parallel scans.
+
+pub(super) mod cursor;
+pub(super) mod estimate;
+pub(super) mod materialise;
+pub(super) mod partition;
+pub(super) mod pass_over;
+pub(super) mod window;
