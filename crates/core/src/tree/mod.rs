@@ -13,20 +13,14 @@
 //! This room knows `store` (to read and write blocks), `cache` (to account for memory) and `mvcc`; it knows neither the
 //! log nor transactions beyond their [`TxnStatus`].
 
-mod arrangement;
 mod attended;
 pub mod block;
 mod change;
 mod check;
 mod check_image;
-mod convert;
-mod dictionary;
-mod direct;
-mod early;
-mod image;
 mod leaf;
-mod load;
 mod read;
+mod storing;
 #[cfg(test)]
 mod tests;
 mod versions;
@@ -35,12 +29,12 @@ pub use change::past::{Held, PastUsage};
 pub use change::write::Write;
 pub use check::Depth;
 pub use check_image::{check_image, ImageVisitor};
-pub use direct::{BlockQueue, DirectJob, Written};
-pub use image::Moment;
-pub use load::TreeLoader;
 pub use read::cursor::TreeCursor;
 pub use read::pass_over::Lost;
 pub use read::window::Window;
+pub use storing::direct::{BlockQueue, DirectJob, Written};
+pub use storing::image::Moment;
+pub use storing::load::TreeLoader;
 pub use versions::visibility::Reader;
 
 use crate::cache::Cache;
@@ -50,10 +44,8 @@ use crate::store::{Extent, Space, SpillFile, TreeRoot};
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use arc_swap::ArcSwap;
-use arrangement::Arrangement;
 use attended::Attended;
 use block::Block;
-use dictionary::Vocabulary;
 pub(crate) use leaf::node::Node;
 use leaf::node::{Bounds, Inner};
 use leaf::{Image, Latched, Leaf};
@@ -61,6 +53,8 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use storing::arrangement::Arrangement;
+use storing::dictionary::Vocabulary;
 use versions::delta::Delta;
 
 /// Longest key, in bytes.
@@ -150,14 +144,14 @@ pub(crate) struct Shared {
     /// Stands in for a base that a reader does not see.
     pub no_rows: Arc<Block>,
     /// Blocks that the log names, until a checkpoint has their rows.
-    direct: Mutex<Vec<direct::Named>>,
+    direct: Mutex<Vec<storing::direct::Named>>,
     /// Leaves changed since the last checkpoint began.
     dirty: Mutex<Vec<Arc<Node>>>,
     is_dirty: AtomicBool,
     /// See [`Tree::is_dropped`].
     is_dropped: AtomicBool,
     /// Leaves that appends have filled, oldest first.
-    finished: Mutex<VecDeque<early::Finished>>,
+    finished: Mutex<VecDeque<storing::early::Finished>>,
     spent: Mutex<change::vacancy::Spent>,
     /// Leaves with history.
     past: Mutex<Vec<Arc<Node>>>,

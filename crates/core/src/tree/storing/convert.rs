@@ -3,8 +3,8 @@
 //! Every block says how it was compressed, so a tree may have blocks of both kinds for as long as it takes. Where the
 //! conversion stands is not durable: after a restart the blocks it has not come to stay as they are until they change.
 
-use super::Tree;
 use crate::options::Packing;
+use crate::tree::Tree;
 use crate::Result;
 use std::sync::atomic::Ordering;
 
@@ -26,7 +26,7 @@ impl Tree {
     }
 
     /// Puts the next leaves to be rewritten on the list of dirty ones; whether there are more.
-    pub(super) fn list_unconverted(&self) -> Result<bool> {
+    pub(in crate::tree) fn list_unconverted(&self) -> Result<bool> {
         let Some(mut next) = self.shared.unconverted.lock().clone() else { return Ok(false) };
         for _ in 0..LEAVES_PER_CHECKPOINT {
             let node = self.find_leaf(&next)?;

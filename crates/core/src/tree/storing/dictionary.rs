@@ -14,10 +14,10 @@
 //! Its extent is private until a checkpoint saves it, which is the first that can name a block encoded with it: all its
 //! blocks were written before.
 
-use super::{Shared, Tree};
 use crate::cache::Cache;
 use crate::options::{Compression, Packing};
 use crate::store::{BlockAddress, Dictionary, Extent, Lifetime, Packer, Training};
+use crate::tree::{Shared, Tree};
 use crate::Result;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ const TRIAL: usize = 8;
 
 /// Where a tree stands with its dictionary.
 #[derive(Default)]
-pub(super) enum Vocabulary {
+pub(in crate::tree) enum Vocabulary {
     /// Nothing was counted yet.
     #[default]
     Unknown,
@@ -46,7 +46,7 @@ pub(super) enum Vocabulary {
 }
 
 /// A dictionary that blocks are encoded with.
-pub(super) struct Known {
+pub(in crate::tree) struct Known {
     number: u16,
     extent: Arc<Extent>,
     durability: Durability,
@@ -63,7 +63,7 @@ enum Durability {
 }
 
 /// What a dictionary is made of. Charged to the cache while it exists.
-pub(super) struct Sample {
+pub(in crate::tree) struct Sample {
     training: Training,
     held_back: Vec<Vec<u8>>,
     blocks: usize,
@@ -162,12 +162,12 @@ impl Vocabulary {
     }
 
     /// A checkpoint is durable.
-    pub(super) fn saved(&mut self) {
+    pub(in crate::tree) fn saved(&mut self) {
         self.after_checkpoint(Durability::Durable);
     }
 
     /// A checkpoint was abandoned.
-    pub(super) fn not_saved(&mut self) {
+    pub(in crate::tree) fn not_saved(&mut self) {
         self.after_checkpoint(Durability::Private);
     }
 
@@ -181,7 +181,7 @@ impl Vocabulary {
     }
 
     /// The tree is dropped: images of `generation` and later do not name the dictionary.
-    pub(super) fn supersede(&self, generation: u64) {
+    pub(in crate::tree) fn supersede(&self, generation: u64) {
         if let Vocabulary::Known(known) = self {
             known.extent.supersede(generation);
         }
@@ -190,7 +190,7 @@ impl Vocabulary {
 
 impl Shared {
     /// How to store a leaf's block, and the large values it names. May train the dictionary.
-    pub(super) fn packer(&self, block: &[u8]) -> Result<Packer> {
+    pub(in crate::tree) fn packer(&self, block: &[u8]) -> Result<Packer> {
         let packing = self.packing();
         if packing.compression != Compression::Zstd {
             return Ok(packing.into());
@@ -216,7 +216,7 @@ impl Shared {
     }
 
     /// How to store a large value apart from a leaf.
-    pub(super) fn value_packer(&self) -> Result<Packer> {
+    pub(in crate::tree) fn value_packer(&self) -> Result<Packer> {
         let packing = self.packing();
         let known = match &*self.vocabulary.lock() {
             Vocabulary::Known(known) if packing.compression == Compression::Zstd => Some(known.number),
@@ -239,7 +239,7 @@ impl Shared {
     }
 
     /// Where the dictionary of a block is, if no durable checkpoint says so yet.
-    pub(super) fn unsaved_dictionary(&self, number: u16) -> Option<Arc<Extent>> {
+    pub(in crate::tree) fn unsaved_dictionary(&self, number: u16) -> Option<Arc<Extent>> {
         match &*self.vocabulary.lock() {
             Vocabulary::Known(known) if known.number == number && known.durability != Durability::Durable => {
                 Some(known.extent.clone())
@@ -263,7 +263,7 @@ impl Shared {
     }
 
     /// The dictionary is in memory: it counts in the budget, once.
-    pub(super) fn charge_dictionary(&self) {
+    pub(in crate::tree) fn charge_dictionary(&self) {
         let mut vocabulary = self.vocabulary.lock();
         let Vocabulary::Known(known) = &mut *vocabulary else { return };
         if known.charged == 0 {

@@ -7,12 +7,12 @@
 //! The extent is private until a checkpoint makes it its own: a leaf that changes meanwhile, or a crash, leaves nothing
 //! behind.
 
-use super::block::Block;
-use super::leaf::node::Node;
-use super::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
-use super::versions::visibility::Reader;
-use super::{Shared, Tree};
 use crate::store::{Extent, Lifetime};
+use crate::tree::block::Block;
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
+use crate::tree::versions::visibility::Reader;
+use crate::tree::{Shared, Tree};
 use crate::types::Timestamp;
 use crate::Result;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ const LOOKS: u8 = 8;
 const MOST_WAITING: usize = 4096;
 
 /// A leaf that an append has filled.
-pub(super) struct Finished {
+pub(in crate::tree) struct Finished {
     node: Arc<Node>,
     looks: u8,
 }
@@ -38,7 +38,7 @@ enum Look {
 
 impl Tree {
     /// An append has filled the leaf.
-    pub(super) fn note_finished(&self, node: Arc<Node>) {
+    pub(in crate::tree) fn note_finished(&self, node: Arc<Node>) {
         self.enqueue(Finished { node, looks: 0 });
     }
 
@@ -97,7 +97,7 @@ impl Tree {
 
     /// The leaf's early image, if that is what the checkpoint at `at` would write; from now on it belongs to
     /// `generation`.
-    pub(super) fn take_early(
+    pub(in crate::tree) fn take_early(
         &self,
         leaf: &Leaf,
         view: &LeafView,
@@ -117,7 +117,7 @@ impl Tree {
 impl Shared {
     /// Writes `block`, which names no large values, to a private extent: the leaf's early image, if it is still the
     /// leaf's base then.
-    pub(super) fn write_ahead(&self, leaf: &Leaf, block: &Arc<Block>) -> Result<Arc<Extent>> {
+    pub(in crate::tree) fn write_ahead(&self, leaf: &Leaf, block: &Arc<Block>) -> Result<Arc<Extent>> {
         let prepared = self.prepare(Lifetime::Private, block)?;
         self.space.write(&prepared)?;
         let extent = prepared.extent().clone();
@@ -138,7 +138,7 @@ fn is_this(written: &Option<Weak<Block>>, block: &Arc<Block>) -> bool {
 
 impl PendingImage {
     /// Whether `base` is what was written.
-    pub(super) fn is_of(&self, base: &Base) -> bool {
+    pub(in crate::tree) fn is_of(&self, base: &Base) -> bool {
         match base {
             Base::Loaded(block) => is_this(&self.written, block),
             Base::Stored(image) => Arc::ptr_eq(image, &self.image),
@@ -154,7 +154,7 @@ impl LeafState {
     }
 
     /// The image that `base` can be read back from.
-    pub(super) fn image_of(&self, base: &Base) -> Option<&Arc<Image>> {
+    pub(in crate::tree) fn image_of(&self, base: &Base) -> Option<&Arc<Image>> {
         let Base::Loaded(block) = base else { return None };
         match &self.image {
             Some(image) if is_this(&self.clean, block) => Some(image),

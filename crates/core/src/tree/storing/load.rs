@@ -5,19 +5,19 @@
 //! checkpoint of the tree and not before; the caller makes it, and keeps the tree from being used until then where that
 //! matters.
 
-use super::block::blob::Blob;
-use super::block::bound::Bound;
-use super::block::builder::BlockBuilder;
-use super::block::{Block, Value};
-use super::change::consolidate::shortest_separator;
-use super::change::structure::{Structure, LEFT_FREE};
-use super::leaf::changes::Changes;
-use super::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
-use super::leaf::{Archive, Base, Image, Leaf, LeafView};
-use super::versions::delta::Delta;
-use super::versions::history::History;
-use super::{Tree, MAX_KEY_BYTES};
 use crate::store::Lifetime;
+use crate::tree::block::blob::Blob;
+use crate::tree::block::bound::Bound;
+use crate::tree::block::builder::BlockBuilder;
+use crate::tree::block::{Block, Value};
+use crate::tree::change::consolidate::shortest_separator;
+use crate::tree::change::structure::{Structure, LEFT_FREE};
+use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
+use crate::tree::leaf::{Archive, Base, Image, Leaf, LeafView};
+use crate::tree::versions::delta::Delta;
+use crate::tree::versions::history::History;
+use crate::tree::{Tree, MAX_KEY_BYTES};
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;

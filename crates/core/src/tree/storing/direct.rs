@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A block goes in only where the leaf that is responsible for its keys has nothing at or after its first key; then
-//! what is true of the whole leaf (see [`super::versions::birth`]) is true of each row. Everything else is left to ordinary
+//! what is true of the whole leaf (see [`crate::tree::versions::birth`]) is true of each row. Everything else is left to ordinary
 //! writes.
 //!
 //! A dictionary that no checkpoint has saved yet is named beside the block, and kept like it.
@@ -15,18 +15,18 @@
 //! The extent stays until a checkpoint that contains the commit is durable, whatever happens to the leaf: until then a
 //! restart reads the rows from there.
 
-use super::block::bound::Bound;
-use super::block::Block;
-use super::change::consolidate::shortest_separator;
-use super::change::structure::Structure;
-use super::leaf::changes::Changes;
-use super::leaf::node::Node;
-use super::leaf::{Archive, Base, Leaf, LeafView};
-use super::versions::birth::Birth;
-use super::versions::delta::Delta;
-use super::Tree;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::Extent;
+use crate::tree::block::bound::Bound;
+use crate::tree::block::Block;
+use crate::tree::change::consolidate::shortest_separator;
+use crate::tree::change::structure::Structure;
+use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::{Archive, Base, Leaf, LeafView};
+use crate::tree::versions::birth::Birth;
+use crate::tree::versions::delta::Delta;
+use crate::tree::Tree;
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use parking_lot::{Condvar, Mutex};
@@ -41,7 +41,7 @@ const MOST_QUEUED: usize = 64;
 const EXACT_SEPARATOR: usize = 16;
 
 /// An extent that the log names, or is about to.
-pub(super) struct Named {
+pub(in crate::tree) struct Named {
     status: Arc<TxnStatus>,
     /// Held so that nothing else gets its place.
     _extent: Arc<Extent>,
@@ -153,7 +153,7 @@ impl Tree {
 
     /// The image is complete. Once it is durable the log's blocks of what was committed up to `counted_at` are not
     /// asked for any more.
-    pub(super) fn settle_direct(&self, counted_at: Timestamp) {
+    pub(in crate::tree) fn settle_direct(&self, counted_at: Timestamp) {
         for named in self.shared.direct.lock().iter_mut() {
             named.settled = match named.status.state() {
                 State::Committed(timestamp) => timestamp <= counted_at,
@@ -164,7 +164,7 @@ impl Tree {
     }
 
     /// That image is durable.
-    pub(super) fn release_direct(&self) {
+    pub(in crate::tree) fn release_direct(&self) {
         self.shared.direct.lock().retain(|named| !named.settled);
     }
 }

@@ -4,11 +4,11 @@
 //! block is compressed with several numbers of columns, and the tree goes on with what has given least over the last
 //! trials. Every block says itself how it is stored ([`columns`]), so nothing of this is durable.
 
-use super::block::columns::{self, Columns};
-use super::block::Block;
-use super::Shared;
 use crate::options::Compression;
 use crate::store::{Lifetime, Packer, PreparedBlock};
+use crate::tree::block::columns::{self, Columns};
+use crate::tree::block::Block;
+use crate::tree::Shared;
 use crate::Result;
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ const TRIED_EVERY: u64 = 512;
 
 /// What is known of a tree's blocks.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Arrangement {
+pub(in crate::tree) struct Arrangement {
     /// Blocks stored since the tree was opened.
     blocks: u64,
     /// The dictionary of the last trial; sizes with another say nothing.
@@ -102,7 +102,7 @@ impl Arrangement {
 impl Shared {
     /// A leaf's block, compressed, with an extent to be written to. Its large values are written here if they are not
     /// stored yet; whoever publishes the extent publishes them too.
-    pub(super) fn prepare(&self, lifetime: Lifetime, block: &Block) -> Result<PreparedBlock> {
+    pub(in crate::tree) fn prepare(&self, lifetime: Lifetime, block: &Block) -> Result<PreparedBlock> {
         let packer = self.packer(block.bytes())?;
         let image = block.image(&self.space, packer.clone())?;
         let stored = match packer.packing.compression {

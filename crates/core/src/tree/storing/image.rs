@@ -10,15 +10,15 @@
 //! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
 //! [`Tree::checkpoint_abandoned`] puts the leaves back on the list.
 
-use super::block::blob::Blob;
-use super::block::Block;
-use super::change::structure::{mark_dirty, Structure};
-use super::leaf::node::{Inner, InnerView, Node};
-use super::leaf::{Base, Image, Leaf, LeafView, PendingImage};
-use super::read::materialise::materialise;
-use super::versions::visibility::{Content, Reader};
-use super::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
+use crate::tree::block::blob::Blob;
+use crate::tree::block::Block;
+use crate::tree::change::structure::{mark_dirty, Structure};
+use crate::tree::leaf::node::{Inner, InnerView, Node};
+use crate::tree::leaf::{Base, Image, Leaf, LeafView, PendingImage};
+use crate::tree::read::materialise::materialise;
+use crate::tree::versions::visibility::{Content, Reader};
+use crate::tree::Tree;
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::collections::HashSet;
@@ -174,7 +174,7 @@ impl Tree {
         Ok(())
     }
 
-    pub(super) fn consolidate_changed(&self, node: &Arc<Node>) -> Result<()> {
+    pub(in crate::tree) fn consolidate_changed(&self, node: &Arc<Node>) -> Result<()> {
         let changed =
             node.leaf().is_some_and(|leaf| leaf.view().has_changes() || leaf.view().birth.is_some());
         if changed {
