@@ -5,7 +5,7 @@
   built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
 
   ha_teak_ddl.cc    create, open, truncate     ha_teak_statistics.cc   what the optimizer asks     ha_teak_read.cc   scans and look-ups
-  ha_teak_write.cc  rows, AUTO_INCREMENT, locks     ha_teak_keys.cc   disabled indexes, building indexes      ha_teak_alter.cc   ALTER in place     ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
+  ha_teak_mrr.cc    many ranges, sorted      ha_teak_write.cc  rows, AUTO_INCREMENT, locks     ha_teak_keys.cc   disabled indexes, building indexes      ha_teak_alter.cc   ALTER in place     ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -106,6 +106,16 @@ class ha_teak final : public handler {
     bool rowid_filter_push(Rowid_filter* filter) override;
     int reset() override;
     void unlock_row() override;
+
+    /* ---- many ranges at once, sorted (ha_teak_mrr.cc) */
+    ha_rows multi_range_read_info_const(uint index, RANGE_SEQ_IF* ranges, void* ranges_arg, uint count,
+                                        uint* buffer_bytes, uint* flags, Cost_estimate* cost) override;
+    ha_rows multi_range_read_info(uint index, uint ranges, uint rows, uint parts, uint* buffer_bytes, uint* flags,
+                                  Cost_estimate* cost) override;
+    int multi_range_read_init(RANGE_SEQ_IF* ranges, void* ranges_arg, uint count, uint mode,
+                              HANDLER_BUFFER* buffer) override;
+    int multi_range_read_next(range_id_t* range) override;
+    int multi_range_read_explain_info(uint mode, char* text, size_t size) override;
 
     /* ---- writing and locking (ha_teak_write.cc) */
     int write_row(const uchar* buf) override;
@@ -255,6 +265,7 @@ class ha_teak final : public handler {
 
     std::vector<teak_cursor*> cursors_; /* by tree; made when needed */
     std::vector<teak_window*> windows_; /* theirs */
+    bool entries_only_ = false;         /* of an index the columns that it has are enough (HA_EXTRA_KEYREAD) */
     bool scan_started_ = false;         /* rnd_next was called since rnd_init */
     bool exact_bound_ = false; /* the cursor ends with the key it was placed by (HA_READ_KEY_EXACT, _PREFIX_LAST) */
     bool exact_point_ = false; /* it was placed by a whole unique key: nothing else has that key */
@@ -284,6 +295,8 @@ class ha_teak final : public handler {
     uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
     bool replaces_ = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */
     bool ignores_duplicates_ = false; /* those, and IGNORE: the statement goes on after a duplicate */
+
+    DsMrr_impl sorted_ranges_;
 
     teak::Buffer pk_buffer_, new_pk_buffer_, row_buffer_;
     struct EntryBuffers {

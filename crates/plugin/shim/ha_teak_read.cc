@@ -122,7 +122,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         if (matches && !primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
     }
     if (!matches) return 0;
-    const bool covered = keyread_enabled();
+    const bool covered = keyread_enabled() || entries_only_;
     if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
         *found = Found::Delivered;
         remember(pk);
@@ -204,6 +204,7 @@ int ha_teak::index_init(uint index, bool) {
 }
 
 int ha_teak::index_end() {
+    sorted_ranges_.dsmrr_close();
     reset_cursors();
     active_index = MAX_KEY;
     exact_bound_ = exact_point_ = false;
@@ -412,13 +413,14 @@ bool ha_teak::rowid_filter_push(Rowid_filter* filter) {
 }
 
 int ha_teak::reset() {
+    sorted_ranges_.dsmrr_close();
     reset_cursors();
     row_buffer_.give_back_large();
     blobs_.give_back_large();
     cancel_pushed_idx_cond();
     cancel_pushed_rowid_filter();
     exact_bound_ = exact_point_ = false;
-    replaces_ = ignores_duplicates_ = copying_alter_ = false;
+    replaces_ = ignores_duplicates_ = copying_alter_ = entries_only_ = false;
     return 0;
 }
 

@@ -156,6 +156,10 @@ int ha_teak::reset_auto_increment(ulonglong value) { return set_counter(ha_thd()
 
 int ha_teak::extra(enum ha_extra_function operation) {
     switch (operation) {
+    case HA_EXTRA_KEYREAD:
+    case HA_EXTRA_NO_KEYREAD:
+        entries_only_ = operation == HA_EXTRA_KEYREAD;
+        break;
     case HA_EXTRA_WRITE_CAN_REPLACE:
     case HA_EXTRA_INSERT_WITH_UPDATE:
         replaces_ = true;
@@ -291,8 +295,9 @@ int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {
     return 0;
 }
 
-handler* ha_teak::clone(const char* name, MEM_ROOT* root) {
-    auto* copy = static_cast<ha_teak*>(handler::clone(name, root));
+/* Not by the name that the caller has: of a partition, the server's multi-range reads have the table's. */
+handler* ha_teak::clone(const char*, MEM_ROOT* root) {
+    auto* copy = static_cast<ha_teak*>(handler::clone(name_.c_str(), root));
     if (copy) {
         copy->row_lock_ = row_lock_;
         copy->stored_row_lock_ = stored_row_lock_;

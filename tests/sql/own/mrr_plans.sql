@@ -1,0 +1,25 @@
+# Plans with sorted reads of many ranges, as InnoDB has them.
+set optimizer_switch = 'mrr=on,mrr_cost_based=off,mrr_sort_keys=on,join_cache_incremental=on,join_cache_hashed=on,join_cache_bka=on,optimize_join_buffer_size=off';
+create table t (id int primary key, a int, b varchar(30), key a (a), key ab (a, b), key b (b(3)));
+insert into t select seq, seq % 500, concat('row ', seq % 300) from seq_1_to_5000;
+create table ta (i int, j int);
+insert into ta select seq, seq % 60 from seq_1_to_90;
+analyze table t, ta persistent for all;
+explain select * from t force index (a) where a in (3, 17, 40);
+explain select * from t force index (a) where a between 3 and 17;
+explain select a from t force index (a) where a between 3 and 17;
+explain select * from t force index (b) where b between 'row 1' and 'row 2';
+explain select * from t force index (a) where a in (3, 17, 40) for update;
+set join_cache_level = 6;
+explain select * from ta straight_join t force index (a) on t.a = ta.j;
+explain select * from ta straight_join t on t.id = ta.j;
+set join_cache_level = 8;
+explain select * from ta straight_join t force index (a) on t.a = ta.j;
+set optimizer_switch = 'mrr_sort_keys=off';
+explain select * from ta straight_join t force index (a) on t.a = ta.j;
+explain select * from ta straight_join t force index (a) on t.a = ta.j for update;
+explain update ta straight_join t force index (a) on t.a = ta.j set t.b = 'x';
+set optimizer_switch = default, join_cache_level = default;
+explain select * from t force index (a) where a in (3, 17, 40);
+explain select * from ta straight_join t force index (a) on t.a = ta.j;
+drop table t, ta;
