@@ -1,4 +1,4 @@
-# Compiles crates/plugin/shim/*.cc and links ha_teak.so with the Rust static library. Called by scripts/build.sh.
+# Makes the header of the border, compiles crates/plugin/shim/*.cc and links ha_teak.so with the Rust static library. Called by scripts/build.sh.
 #
 # In: HEADERS (the server's private headers), RUST_LIB (libteak_plugin.a), OUT (where ha_teak.so goes). For another
 # server than the installed one also PUBLIC (its public headers), SERVER_DEFINES (what decides its structures' layout),
@@ -8,13 +8,14 @@
 SHIM := crates/plugin/shim
 OBJ ?= build/shim
 SOURCES := $(wildcard $(SHIM)/*.cc)
+BORDER := crates/plugin/src/ffi
 OBJECTS := $(SOURCES:$(SHIM)/%.cc=$(OBJ)/%.o)
 PUBLIC ?= /usr/include/mariadb/server
 SERVER_DEFINES ?= -DDBUG_OFF
 SERVICES ?= -lmysqlservices
 
 # The order is the server's own: generated before public before private.
-INCLUDES := -I$(SHIM) -isystem $(HEADERS)/generated -isystem $(PUBLIC) -isystem $(HEADERS)/sql \
+INCLUDES := -I$(SHIM) -I$(OBJ) -isystem $(HEADERS)/generated -isystem $(PUBLIC) -isystem $(HEADERS)/sql \
 	-isystem $(HEADERS)/include -isystem $(HEADERS)/wsrep-lib/include -isystem $(HEADERS)/wsrep-lib/wsrep-API/v26
 DEFINES := -DMYSQL_DYNAMIC_PLUGIN -DHAVE_CONFIG_H $(SERVER_DEFINES) -D_GNU_SOURCE -DMYSQL_SERVER=1
 # No -fvisibility=hidden: it would hide what maria_declare_plugin defines. The version script hides all the rest.
@@ -30,8 +31,14 @@ $(OUT)/ha_teak.so: $(OBJECTS) $(RUST_LIB) scripts/ha_teak.map scripts/check-symb
 	@mv -f $@.new $@
 
 # Objects follow the headers' directory too: another server version is another ABI.
-$(OBJ)/%.o: $(SHIM)/%.cc $(OBJ)/flags
+$(OBJ)/%.o: $(SHIM)/%.cc $(OBJ)/flags | $(OBJ)/teak_ffi.h
 	$(CXX) $(CXXFLAGS) $(DEFINES) $(INCLUDES) -MMD -MP -c -o $@ $<
+
+# The border as C++ sees it; what it says and not when it was written decides what is compiled again.
+$(OBJ)/teak_ffi.h: scripts/border.py $(wildcard $(BORDER)/*.rs)
+	@mkdir -p $(OBJ)
+	@scripts/border.py $(BORDER) >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv -f $@.new $@; fi
 
 $(OBJ)/flags: FORCE
 	@mkdir -p $(OBJ)

@@ -44,7 +44,8 @@ step_shellcheck() {
 # The pages of the libraries and all that is linked from them; without the documentation of what they depend on it is
 # quick.
 step_doc() {
-    RUSTDOCFLAGS="-D warnings" limited cargo doc --package teak-core --package teak-rows --no-deps --quiet
+    RUSTDOCFLAGS="-D warnings" limited cargo doc --no-deps --quiet \
+        --package teak-core --package teak-rows --package teak-plugin
 }
 
 step_rust() { limited cargo test --workspace --profile checked; }

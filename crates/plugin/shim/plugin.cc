@@ -198,7 +198,7 @@ SHOW_VAR status_variables[] = {{"Teak", reinterpret_cast<void*>(show_counters), 
 
 /* ---- callbacks of the core ---------------------------------------------------------------------- */
 
-void log_message(int level, const char* text, size_t len) {
+void log_message(uint32_t level, const char* text, size_t len) {
     int n = static_cast<int>(len);
     if (level == TEAK_LOG_ERROR)
         sql_print_error("Teak: %.*s", n, text);

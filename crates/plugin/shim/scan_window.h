@@ -14,34 +14,6 @@
 #include <stddef.h>
 #include <string.h>
 
-extern "C" {
-
-typedef struct teak_items {
-    const uint8_t* bytes; /* all, one after the other */
-    /* NULL: all have one length. u32 each, not aligned, one more than items; with bit 31 it is a large value's. */
-    const uint8_t* starts;
-    size_t length;
-} teak_items;
-
-typedef struct teak_window {
-    size_t left;     /* entries that were not taken */
-    size_t next;     /* number of the next one; set by who takes it, with `left` */
-    uint64_t moment; /* of the session, in which it holds */
-    ptrdiff_t step;  /* 1 or -1 */
-    uint8_t* key;    /* begins with `prefix` bytes that all keys have, behind which are `room` more */
-    size_t prefix, room;
-    teak_items suffixes, values;
-    size_t opened; /* the engine's */
-} teak_window;
-
-/* As long as the cursor. */
-teak_window* teak_cursor_window(teak_cursor* cursor);
-/* Where the session's moment is, as long as the session. */
-const uint64_t* teak_session_moment(const teak_session* session);
-}
-
-static_assert(sizeof(teak_items) == 24 && sizeof(teak_window) == 112, "as in window.rs");
-
 namespace teak {
 
 /* Item `i`; false if it is a large value. */

@@ -7,6 +7,6 @@
 //! What is here converts arguments, guards against panics and converts results; what an operation does is in
 //! `teak-rows`, and what it does to trees in `teak-core`.
 #![deny(unsafe_op_in_unsafe_fn)]
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod ffi;

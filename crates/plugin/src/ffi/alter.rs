@@ -11,20 +11,22 @@ use teak_core::Error;
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
 
-/// `TEAK_NEW_TREE`
-const NEW_TREE: u32 = u32::MAX;
+/// In a layout: a tree that is new and empty.
+pub const TEAK_NEW_TREE: u32 = u32::MAX;
 
-/// `teak_alteration`
+/// What becomes of a table.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawAlteration {
     pub name: RawBytes,
+    /// For each tree its place so far, or TEAK_NEW_TREE: new and empty, of `spec`; the first stays.
     pub layout: *const u32,
     pub n_layout: usize,
     pub meta: RawBytes,
     pub spec: RawTreeSpec,
-    /// Not 0: all blocks are written by `spec` from now on.
+    /// Not 0: blocks are written as `spec` says (but for its size) from now on, those that are there are rewritten in
+    /// the background.
     pub repacks: u64,
 }
 
@@ -34,7 +36,7 @@ impl RawAlteration {
     unsafe fn layout(&self) -> Result<Vec<TreeSource>> {
         let spec = self.spec.spec()?;
         let source = |&place: &u32| match place {
-            NEW_TREE => TreeSource::New(spec),
+            TEAK_NEW_TREE => TreeSource::New(spec),
             place => TreeSource::Keep(place as usize),
         };
         // SAFETY: by the contract of this function.
@@ -47,7 +49,7 @@ impl RawAlteration {
     }
 }
 
-/// `teak_tables_alter`
+/// Gives tables other trees, and other metadata, all in one step. Open handles of them must be closed and opened again.
 #[no_mangle]
 pub unsafe extern "C" fn teak_tables_alter(
     handle: *const EngineHandle,
@@ -70,7 +72,7 @@ pub unsafe extern "C" fn teak_tables_alter(
     }
 }
 
-/// `teak_tables_meta`
+/// Calls `visit` with the metadata of table `name` or, if there is none, of each whose name begins with `parts`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_tables_meta(
     handle: *const EngineHandle,
@@ -99,5 +101,3 @@ pub unsafe extern "C" fn teak_tables_meta(
         })
     }
 }
-
-const _: () = assert!(std::mem::size_of::<RawAlteration>() == 64);

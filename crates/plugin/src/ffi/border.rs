@@ -1,4 +1,6 @@
-//! The types of `teak_ffi.h` and the few conversions in which raw pointers become references.
+//! Bytes, bounds and handles.
+//!
+//! And the few conversions in which raw pointers become references.
 
 use std::cell::UnsafeCell;
 use std::os::raw::{c_char, c_void};
@@ -12,11 +14,12 @@ use teak_rows::outcome::{Result, Stop};
 use teak_rows::scan::TableCursor;
 use teak_rows::session::Session;
 
-/// `teak_bytes`
+/// Bytes that somebody else owns.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawBytes {
+    /// May be NULL when len is 0.
     pub data: *const u8,
     pub len: usize,
 }
@@ -52,7 +55,14 @@ impl RawBytes {
     }
 }
 
-/// `teak_bound`
+/// No bound.
+pub const TEAK_BOUND_NONE: u32 = 0;
+/// Keys that begin with the bytes are inside.
+pub const TEAK_BOUND_INCLUDE: u32 = 1;
+/// Keys that begin with the bytes are outside.
+pub const TEAK_BOUND_EXCLUDE: u32 = 2;
+
+/// A bound of a range. Bounds speak of prefixes: a key "is at" the bound when it begins with its bytes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -71,14 +81,15 @@ pub unsafe fn end<'a>(bound: *const RawBound) -> Result<End<'a>> {
     // SAFETY: likewise.
     let key = unsafe { bound.key.slice() };
     match bound.kind {
-        0 => Ok(End::Open),
-        1 => Ok(End::Include(key)),
-        2 => Ok(End::Exclude(key)),
+        TEAK_BOUND_NONE => Ok(End::Open),
+        TEAK_BOUND_INCLUDE => Ok(End::Include(key)),
+        TEAK_BOUND_EXCLUDE => Ok(End::Exclude(key)),
         _ => Err(Stop::Misuse("kind of bound")),
     }
 }
 
-/// `teak_entry_view`
+/// What a cursor stands on: valid until the next call on that cursor; also across calls on other cursors and row
+/// operations.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawEntryView {
@@ -93,7 +104,7 @@ impl RawEntryView {
     }
 }
 
-/// `teak_buffer`
+/// A text or list that Rust owns until it is given back.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawBuffer {
@@ -111,7 +122,7 @@ impl RawBuffer {
     }
 }
 
-/// `teak_table`
+/// An open table.
 pub struct TableHandle {
     /// Where it lives.
     pub engine: Arc<EngineHandle>,
@@ -119,7 +130,7 @@ pub struct TableHandle {
     pub table: Arc<Table>,
 }
 
-/// `teak_session`. Any thread may use `engine` and `tag`; the rest belongs to the thread that works for the session.
+/// A connection. Any thread may use `engine` and `tag`; the rest belongs to the thread that works for the session.
 pub struct SessionHandle {
     /// Where it lives.
     pub engine: Arc<EngineHandle>,
@@ -131,7 +142,7 @@ pub struct SessionHandle {
     pub state: UnsafeCell<Session>,
 }
 
-/// `teak_cursor`
+/// A cursor over one tree of a table.
 pub struct CursorHandle {
     /// Where it lives.
     pub engine: Arc<EngineHandle>,
@@ -165,17 +176,3 @@ pub unsafe fn array<'a, T>(data: *const T, n: usize) -> &'a [T] {
     // SAFETY: by the contract of this function.
     unsafe { std::slice::from_raw_parts(data, n) }
 }
-
-/// Sizes that `teak_ffi.h` asserts as well: a change on one side only does not build.
-const _: () = {
-    use super::{engine::*, row::*, session::*, table::*};
-    use std::mem::size_of;
-    assert!(size_of::<RawBytes>() == 16 && size_of::<RawBound>() == 24 && size_of::<RawEntryView>() == 32);
-    assert!(size_of::<RawEntry>() == 40 && size_of::<RawDuplicate>() == 24 && size_of::<RawBuffer>() == 24);
-    assert!(size_of::<RawOptions>() == 112 && size_of::<RawSnapshot>() == 56 && size_of::<RawXid>() == 164);
-    assert!(size_of::<super::callbacks::Callbacks>() == 48);
-    assert!(size_of::<RawTableStatistics>() == 40 && size_of::<RawTreeStatistics>() == 24);
-    assert!(size_of::<RawSample>() == 40 && size_of::<RawStatusVariable>() == 16);
-    assert!(size_of::<RawWindow>() == 112);
-    assert!(size_of::<RawTreeSpec>() == 8 && size_of::<RawSavepoint>() == 8);
-};

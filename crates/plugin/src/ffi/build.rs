@@ -12,7 +12,8 @@ use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::Stop;
 use teak_rows::unique::primary_key;
 
-/// `teak_build`
+/// A build fills trees that are empty and that nobody else uses, from entries in any order and without the log. After a
+/// crash before teak_build_finish returns they are empty.
 pub struct BuildHandle {
     pub(super) engine: Arc<EngineHandle>,
     pub(super) table: Arc<Table>,
@@ -23,7 +24,8 @@ pub struct BuildHandle {
     duplicate: Option<(usize, Vec<u8>)>,
 }
 
-/// `teak_build_new`
+/// Begins a build of the trees with the numbers `trees`. `sort_bytes`: memory for sorting; what is more goes to
+/// temporary files.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_new(
     handle: *mut TableHandle,
@@ -54,7 +56,7 @@ pub unsafe extern "C" fn teak_build_new(
     })
 }
 
-/// `teak_build_add`
+/// An entry for the `part`-th of the trees.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_add(
     handle: *mut BuildHandle,
@@ -71,7 +73,8 @@ pub unsafe extern "C" fn teak_build_add(
     })
 }
 
-/// `teak_build_finish`
+/// Sorts, loads and makes a checkpoint; `watch` is as in teak_row_reader, with entries of all trees. TEAK_DUPLICATE if
+/// two entries of a unique index have one key. Not to be called twice; the build is freed all the same.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_finish(
     handle: *mut BuildHandle,
@@ -92,7 +95,7 @@ pub unsafe extern "C" fn teak_build_finish(
     })
 }
 
-/// `teak_build_entries`
+/// Entries that it has taken.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_entries(handle: *const BuildHandle) -> u64 {
     // SAFETY: the handle is open or NULL and used by one thread.
@@ -100,7 +103,7 @@ pub unsafe extern "C" fn teak_build_entries(handle: *const BuildHandle) -> u64 {
     handle.and_then(|handle| handle.build.as_ref()).map_or(0, TreeBuild::entries)
 }
 
-/// `teak_build_duplicate`
+/// After TEAK_DUPLICATE: the primary key of one of the rows, valid until the build is freed, and which part it was.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_duplicate(handle: *const BuildHandle, part: *mut u32) -> RawBytes {
     // SAFETY: the handle is open or NULL and used by one thread.
@@ -111,7 +114,7 @@ pub unsafe extern "C" fn teak_build_duplicate(handle: *const BuildHandle, part: 
     primary_key(value).map_or(RawBytes::NONE, RawBytes::of)
 }
 
-/// `teak_build_free`
+/// NULL is ignored.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_free(handle: *mut BuildHandle) {
     if !handle.is_null() {

@@ -5,15 +5,30 @@ use std::os::raw::{c_char, c_int, c_void};
 use teak_core::{LogLevel, Observer};
 use teak_rows::host::{Host, Thd};
 
-/// `teak_callbacks` of `teak_ffi.h`.
+/// Levels of messages in the error log.
+pub const TEAK_LOG_NOTE: u32 = 0;
+/// Likewise.
+pub const TEAK_LOG_WARNING: u32 = 1;
+/// Likewise.
+pub const TEAK_LOG_ERROR: u32 = 2;
+
+/// What the server does for the engine.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-#[allow(missing_docs)] // each is explained in the header
+#[allow(missing_docs)]
 pub struct Callbacks {
-    pub log: Option<unsafe extern "C" fn(level: c_int, text: *const c_char, len: usize)>,
+    /// To the error log; called from any thread, also before teak_engine_open returns. Required.
+    pub log: Option<unsafe extern "C" fn(level: u32, text: *const c_char, len: usize)>,
+    /// thd_kill_level(thd) != THD_IS_NOT_KILLED. Called from the session's own thread while it waits. May be NULL.
     pub is_killed: Option<unsafe extern "C" fn(thd: *mut c_void) -> c_int>,
+    /// thd_rpl_deadlock_check(waiter, holder), on the waiter's thread before it sleeps: whether the server is to roll
+    /// `holder` back. `holder` is alive during the call; NULL asks, before the first sleep, whether the server wants to
+    /// know for whom this session waits: it is told then, and only then. Must not call into Teak. May be NULL.
     pub report_wait: Option<unsafe extern "C" fn(waiter: *mut c_void, holder: *mut c_void) -> c_int>,
+    /// After reports that were answered with yes, on the same thread before it sleeps: sees to it that the server does
+    /// what it said. No latch is held, so it may end in teak_interrupt. May be NULL.
     pub reports_made: Option<unsafe extern "C" fn()>,
+    /// thd_wait_begin(thd, THD_WAIT_ROW_LOCK) and thd_wait_end(thd), around each sleep. May be NULL.
     pub wait_begin: Option<unsafe extern "C" fn(thd: *mut c_void)>,
     pub wait_end: Option<unsafe extern "C" fn(thd: *mut c_void)>,
 }
@@ -32,9 +47,9 @@ impl Host for Callbacks {
     fn log(&self, level: LogLevel, text: &str) {
         if let Some(log) = self.log {
             let level = match level {
-                LogLevel::Note => 0,
-                LogLevel::Warning => 1,
-                LogLevel::Error => 2,
+                LogLevel::Note => TEAK_LOG_NOTE,
+                LogLevel::Warning => TEAK_LOG_WARNING,
+                LogLevel::Error => TEAK_LOG_ERROR,
             };
             // SAFETY: the shim promised a function that may be called from any thread; the text lives through the call.
             unsafe { log(level, text.as_ptr().cast(), text.len()) }

@@ -12,27 +12,29 @@ use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::Stop;
 use teak_rows::session::Session;
 
-/// `teak_table_check_result`
+/// What a check of trees came to.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-#[allow(missing_docs)]
-pub struct RawTableCheck {
+pub struct RawTableCheckResult {
+    /// `note` is called for the first hundred.
     pub findings: u64,
-    /// That many there were.
+    /// That there were: so many of `entries` are filled.
     pub trees: u64,
 }
 
-/// `teak_index_count`
+/// Entries of a tree, counted.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawIndexCount {
+    /// Entries that the rows make.
     pub wanted: u64,
     pub found: u64,
+    /// 0 or 1: they are the same.
     pub equal: u64,
 }
 
-/// `teak_difference`
+/// Where a tree differs from what the rows make.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawDifference {
@@ -43,12 +45,20 @@ pub struct RawDifference {
     pub found: RawBytes,
 }
 
-/// `TEAK_ENTRY_MISSING` and its like.
-const MISSING: u32 = 0;
-const UNEXPECTED: u32 = 1;
-const OTHER: u32 = 2;
+/// Each block on disk.
+pub const TEAK_CHECK_BLOCKS: u32 = 0;
+/// And how they fit together; entries are counted.
+pub const TEAK_CHECK_STRUCTURE: u32 = 1;
 
-/// `teak_check`
+/// The row of `key` and `wanted` has no entry.
+pub const TEAK_ENTRY_MISSING: u32 = 0;
+/// No row makes the entry of `key` and `found`.
+pub const TEAK_ENTRY_UNEXPECTED: u32 = 1;
+/// A row makes `wanted`, there is `found`.
+pub const TEAK_ENTRY_OTHER: u32 = 2;
+
+/// Whether trees have exactly the entries that the table's rows make, as the session's snapshot sees both: the entries
+/// of all rows are given by teak_check_feed or teak_check_add, then compared, once.
 pub struct CheckHandle {
     engine: Arc<EngineHandle>,
     table: Arc<Table>,
@@ -58,11 +68,13 @@ pub struct CheckHandle {
 }
 
 /// Told what was found.
-type NoteFunction = Option<unsafe extern "C" fn(context: *mut c_void, text: RawBytes)>;
+pub type NoteFunction = Option<unsafe extern "C" fn(context: *mut c_void, text: RawBytes)>;
 /// Told of a difference; 0: no more of this part.
-type DifferenceFunction = Option<unsafe extern "C" fn(*mut c_void, *const RawDifference) -> c_int>;
+pub type DifferenceFunction = Option<unsafe extern "C" fn(*mut c_void, *const RawDifference) -> c_int>;
 
-/// `teak_table_check`
+/// Looks at up to `n_entries` trees of the table from tree `first` on, while others read and write. `entries[i]`: what
+/// the session's snapshot sees in tree `first + i`. `note` gets the text of a finding, `watch` the leaves done so far;
+/// not 0: stop (TEAK_INTERRUPTED). Both are called on the calling thread and must not call into Teak.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_check(
     session: *const SessionHandle,
@@ -74,15 +86,15 @@ pub unsafe extern "C" fn teak_table_check(
     context: *mut c_void,
     entries: *mut u64,
     n_entries: usize,
-    out: *mut RawTableCheck,
+    out: *mut RawTableCheckResult,
 ) -> Status {
     // SAFETY: the handles are open or NULL, the results writable, the functions take their context.
     unsafe {
         with_session(session, |session| {
             let t = handle.as_ref().ok_or(Stop::Misuse("no table"))?;
             let depth = match depth {
-                0 => Depth::Blocks,
-                1 => Depth::Structure,
+                TEAK_CHECK_BLOCKS => Depth::Blocks,
+                TEAK_CHECK_STRUCTURE => Depth::Structure,
                 _ => return Err(Stop::Misuse("depth of a check")),
             };
             let context = Context(context);
@@ -100,13 +112,14 @@ pub unsafe extern "C" fn teak_table_check(
                     note(context.0, RawBytes::of(text.as_bytes()));
                 }
             }
-            put(out, RawTableCheck { findings, trees: checked.entries.len().min(n_entries) as u64 });
+            put(out, RawTableCheckResult { findings, trees: checked.entries.len().min(n_entries) as u64 });
             Ok(())
         })
     }
 }
 
-/// `teak_check_new`
+/// Begins a comparison of the trees with the numbers `trees`. `sort_bytes` 0: as sums, which tell whether there is a
+/// difference; else one by one.
 #[no_mangle]
 pub unsafe extern "C" fn teak_check_new(
     handle: *const TableHandle,
@@ -133,7 +146,7 @@ pub unsafe extern "C" fn teak_check_new(
     })
 }
 
-/// `teak_check_add`
+/// An entry for the `part`-th of the trees.
 #[no_mangle]
 pub unsafe extern "C" fn teak_check_add(
     handle: *mut CheckHandle,
@@ -150,7 +163,7 @@ pub unsafe extern "C" fn teak_check_add(
     })
 }
 
-/// `teak_check_feed`
+/// As teak_build_feed.
 #[no_mangle]
 pub unsafe extern "C" fn teak_check_feed(
     session: *const SessionHandle,
@@ -177,7 +190,7 @@ pub unsafe extern "C" fn teak_check_feed(
     unsafe { with_session(session, feed) }
 }
 
-/// `teak_check_sums`
+/// Fills one for each part.
 #[no_mangle]
 pub unsafe extern "C" fn teak_check_sums(
     session: *const SessionHandle,
@@ -205,7 +218,7 @@ pub unsafe extern "C" fn teak_check_sums(
     unsafe { with_session(session, compare) }
 }
 
-/// `teak_check_differences`
+/// Calls `each` for what differs, until it returns 0, which ends the part.
 #[no_mangle]
 pub unsafe extern "C" fn teak_check_differences(
     session: *const SessionHandle,
@@ -220,10 +233,14 @@ pub unsafe extern "C" fn teak_check_differences(
     let context = Context(context);
     let tell = |part: usize, difference: Difference<'_>| {
         let (kind, key, wanted, found) = match difference {
-            Difference::Missing { key, value } => (MISSING, key, RawBytes::of(value), RawBytes::NONE),
-            Difference::Unexpected { key, value } => (UNEXPECTED, key, RawBytes::NONE, RawBytes::of(value)),
+            Difference::Missing { key, value } => {
+                (TEAK_ENTRY_MISSING, key, RawBytes::of(value), RawBytes::NONE)
+            }
+            Difference::Unexpected { key, value } => {
+                (TEAK_ENTRY_UNEXPECTED, key, RawBytes::NONE, RawBytes::of(value))
+            }
             Difference::Other { key, wanted, found } => {
-                (OTHER, key, RawBytes::of(wanted), RawBytes::of(found))
+                (TEAK_ENTRY_OTHER, key, RawBytes::of(wanted), RawBytes::of(found))
             }
         };
         let raw = RawDifference { part: part as u32, kind, key: RawBytes::of(key), wanted, found };
@@ -237,7 +254,7 @@ pub unsafe extern "C" fn teak_check_differences(
     unsafe { with_session(session, compare) }
 }
 
-/// `teak_check_free`
+/// NULL is ignored.
 #[no_mangle]
 pub unsafe extern "C" fn teak_check_free(handle: *mut CheckHandle) {
     if !handle.is_null() {
@@ -245,9 +262,3 @@ pub unsafe extern "C" fn teak_check_free(handle: *mut CheckHandle) {
         value(None, (), || drop(unsafe { Box::from_raw(handle) }));
     }
 }
-
-const _: () = {
-    use std::mem::size_of;
-    assert!(size_of::<RawDifference>() == 56 && size_of::<RawIndexCount>() == 24);
-    assert!(size_of::<RawTableCheck>() == 16);
-};

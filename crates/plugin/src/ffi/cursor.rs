@@ -12,30 +12,63 @@ use teak_rows::outcome::{Result, Stop};
 use teak_rows::scan::{Busy, Read, Sight, TableCursor};
 use teak_rows::session::Session;
 
+/// How a read sees: consistent, takes the snapshot if there is none; no locks, no waits. One of the first four is or'ed
+/// with any of those after them.
+pub const TEAK_READ_SNAPSHOT: u32 = 0x00;
+/// The newest committed, locked shared.
+pub const TEAK_READ_SHARED: u32 = 0x01;
+/// The newest committed, locked exclusive.
+pub const TEAK_READ_EXCLUSIVE: u32 = 0x02;
+/// The newest committed, no locks.
+pub const TEAK_READ_LATEST: u32 = 0x03;
+/// Locked rows are not waited for: TEAK_WOULD_BLOCK.
+pub const TEAK_READ_NOWAIT: u32 = 0x10;
+/// Locked rows are passed over; at REPEATABLE READ no range is locked either.
+pub const TEAK_READ_SKIP_LOCKED: u32 = 0x20;
+/// Never lock ranges (a table nobody else can write to).
+pub const TEAK_READ_NO_RANGE: u32 = 0x40;
+/// What of the flags says how a read sees.
+const SIGHT: u32 = 0x0F;
+
+/// Where a cursor is placed. Prefix semantics as for bounds: "at" the key = begins with its bytes. This one:
+/// key ignored; then next.
+pub const TEAK_SEEK_FIRST: u32 = 0;
+/// Key ignored; then prev.
+pub const TEAK_SEEK_LAST: u32 = 1;
+/// HA_READ_KEY_OR_NEXT; HA_READ_KEY_EXACT with the same key as a bound that is inside; then next.
+pub const TEAK_SEEK_AT_OR_AFTER: u32 = 2;
+/// HA_READ_AFTER_KEY: behind all keys that begin with it; then next.
+pub const TEAK_SEEK_AFTER: u32 = 3;
+/// HA_READ_PREFIX_LAST_OR_PREV, HA_READ_KEY_OR_PREV; HA_READ_PREFIX_LAST with the same key as a bound that is inside:
+/// the last key that begins with it or is smaller; then prev.
+pub const TEAK_SEEK_AT_OR_BEFORE: u32 = 4;
+/// HA_READ_BEFORE_KEY; then prev.
+pub const TEAK_SEEK_BEFORE: u32 = 5;
+
 fn read(flags: u32) -> Result<Read> {
-    let sight = match flags & 0x0F {
-        0 => Sight::Snapshot,
-        1 => Sight::Locking(LockMode::Shared),
-        2 => Sight::Locking(LockMode::Exclusive),
-        3 => Sight::Latest,
+    let sight = match flags & SIGHT {
+        TEAK_READ_SNAPSHOT => Sight::Snapshot,
+        TEAK_READ_SHARED => Sight::Locking(LockMode::Shared),
+        TEAK_READ_EXCLUSIVE => Sight::Locking(LockMode::Exclusive),
+        TEAK_READ_LATEST => Sight::Latest,
         _ => return Err(Stop::Misuse("mode of a read")),
     };
-    let busy = match flags & 0x30 {
-        0x10 => Busy::Fail,
+    let busy = match flags & (TEAK_READ_NOWAIT | TEAK_READ_SKIP_LOCKED) {
+        TEAK_READ_NOWAIT => Busy::Fail,
         0 => Busy::Wait,
         _ => Busy::Skip,
     };
-    Ok(Read { sight, busy, ranges: flags & 0x40 == 0 })
+    Ok(Read { sight, busy, ranges: flags & TEAK_READ_NO_RANGE == 0 })
 }
 
 fn start(seek: u32) -> Result<Start> {
     match seek {
-        0 => Ok(Start::First),
-        1 => Ok(Start::Last),
-        2 => Ok(Start::AtOrAfter),
-        3 => Ok(Start::After),
-        4 => Ok(Start::AtOrBefore),
-        5 => Ok(Start::Before),
+        TEAK_SEEK_FIRST => Ok(Start::First),
+        TEAK_SEEK_LAST => Ok(Start::Last),
+        TEAK_SEEK_AT_OR_AFTER => Ok(Start::AtOrAfter),
+        TEAK_SEEK_AFTER => Ok(Start::After),
+        TEAK_SEEK_AT_OR_BEFORE => Ok(Start::AtOrBefore),
+        TEAK_SEEK_BEFORE => Ok(Start::Before),
         _ => Err(Stop::Misuse("kind of seek")),
     }
 }
@@ -85,7 +118,7 @@ unsafe fn moving(
     }
 }
 
-/// `teak_cursor_new`
+/// `unique`: the tree is of a unique index (its values begin with length and primary key); 0 for tree 0.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_new(
     table: *const TableHandle,
@@ -106,14 +139,14 @@ pub unsafe extern "C" fn teak_cursor_new(
     })
 }
 
-/// `teak_cursor_window`
+/// What may be walked over without calls; as long as the cursor.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_window(cursor: *mut CursorHandle) -> *mut RawWindow {
     // SAFETY: the handle is open.
     unsafe { cursor.as_mut() }.map_or(std::ptr::null_mut(), |cursor| &mut cursor.window)
 }
 
-/// `teak_cursor_free`
+/// NULL is ignored.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_free(cursor: *mut CursorHandle) {
     if !cursor.is_null() {
@@ -122,7 +155,7 @@ pub unsafe extern "C" fn teak_cursor_free(cursor: *mut CursorHandle) {
     }
 }
 
-/// `teak_cursor_reset`
+/// Lets go of the pinned block and the position (index_end, reset, end of statement).
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_reset(cursor: *mut CursorHandle) {
     // SAFETY: the handle is open or NULL, and used by this thread.
@@ -135,7 +168,20 @@ pub unsafe extern "C" fn teak_cursor_reset(cursor: *mut CursorHandle) {
     }
 }
 
-/// `teak_cursor_seek`
+/// Places a cursor. `bound` (may be NULL) bounds the scan in its direction: upper bound for scans that go on with next,
+/// lower bound for prev. Past it the answer is TEAK_NOT_FOUND (seek) or TEAK_END (next, prev), and nothing there is
+/// locked. The bound and the flags (`TEAK_READ_...`) hold for the following next and prev. prev after an upward seek,
+/// or next after a downward one, is allowed; the bound does not apply against its direction.
+///
+/// Locking modes on tree 0: the row is locked, then read again under the lock; rows that went away meanwhile are passed
+/// over. A row that another transaction has inserted and not committed is waited for. At REPEATABLE READ with strict
+/// snapshot isolation a row that was changed after an existing snapshot is TEAK_CONFLICT.
+///
+/// Locking modes on an index tree: the entry comes back *unlocked* (evaluate the pushed condition on it), then
+/// teak_fetch_row locks. It may be the entry of a transaction that has not committed: without teak_fetch_row it must
+/// not reach the user.
+///
+/// Both lock the key range they pass (REPEATABLE READ and SERIALIZABLE) against inserts of others.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_seek(
     session: *const SessionHandle,
@@ -154,7 +200,7 @@ pub unsafe extern "C" fn teak_cursor_seek(
     }
 }
 
-/// `teak_cursor_next`
+/// Goes to the next entry.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_next(
     session: *const SessionHandle,
@@ -165,7 +211,7 @@ pub unsafe extern "C" fn teak_cursor_next(
     unsafe { moving(session, cursor, out, TableCursor::next) }
 }
 
-/// `teak_cursor_prev`
+/// Goes to the previous entry.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_prev(
     session: *const SessionHandle,
@@ -176,7 +222,8 @@ pub unsafe extern "C" fn teak_cursor_prev(
     unsafe { moving(session, cursor, out, TableCursor::prev) }
 }
 
-/// `teak_cursor_get`
+/// The entry with exactly this key (rnd_pos, primary key or unique key given whole): only that row, or that one missing
+/// key, is locked. The cursor can be moved from there by next/prev.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_get(
     session: *const SessionHandle,
@@ -191,7 +238,14 @@ pub unsafe extern "C" fn teak_cursor_get(
     }
 }
 
-/// `teak_fetch_row`
+/// The row of the index entry that `index` stands on. `row` is a cursor on tree 0, `pk` the primary key the shim took
+/// from the entry (may point into `index`'s memory). Flags as for the seek that found the entry.
+///
+/// TEAK_READ_SNAPSHOT: reads the row as of the snapshot. TEAK_READ_SHARED, TEAK_READ_EXCLUSIVE: locks the row, checks
+/// that the index entry is still there, reads the row.
+///
+/// TEAK_NOT_FOUND: the entry is stale or (SKIP LOCKED) its row is locked: go on with next or prev. The index cursor's
+/// memory is invalid after a locking fetch: take key and value from `entry` (filled if not NULL) for a covering read.
 #[no_mangle]
 pub unsafe extern "C" fn teak_fetch_row(
     session: *const SessionHandle,
@@ -224,7 +278,9 @@ pub unsafe extern "C" fn teak_fetch_row(
     }
 }
 
-/// `teak_cursor_committed`
+/// The newest committed version (or the transaction's own) of the entry that a locking cursor stands on, whose version
+/// may be that of a transaction that has not committed. TEAK_NOT_FOUND: there is none. Valid until the session's next
+/// call.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_committed(
     session: *const SessionHandle,
@@ -244,7 +300,8 @@ pub unsafe extern "C" fn teak_cursor_committed(
     }
 }
 
-/// `teak_cursor_unlock_row`
+/// handler::unlock_row: the row last returned by this tree-0 cursor did not match. Its lock is released at READ
+/// COMMITTED, if this read took it.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_unlock_row(session: *const SessionHandle, row: *mut CursorHandle) {
     // SAFETY: the handles are open. What cannot fail has no status.

@@ -1,5 +1,6 @@
 //! Opening, closing and watching an engine.
 
+use std::os::raw::c_char;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,52 +17,74 @@ use teak_rows::outcome::{Result, Stop};
 use teak_rows::report::{status_text, status_variables};
 use teak_rows::session::MAX_XID;
 
-/// `teak_options`
+/// When old snapshots hold as much as they may, the oldest gives way.
+pub const TEAK_HISTORY_FAIL_OLDEST: u32 = 0;
+/// Or writers wait.
+pub const TEAK_HISTORY_WAIT: u32 = 1;
+
+/// Longest identifier of a prepared transaction.
+pub const TEAK_XID_BYTES: usize = 160;
+const _: () = assert!(TEAK_XID_BYTES == MAX_XID);
+
+/// How an engine is opened.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawOptions {
+    /// E.g. `<datadir>/#teak`.
     pub directory: RawBytes,
+    /// Empty: `<directory>/tmp`.
     pub temp_directory: RawBytes,
     pub cache_bytes: u64,
     pub checkpoint_log_bytes: u64,
     pub log_segment_bytes: u64,
     pub spill_max_bytes: u64,
     pub history_max_bytes: u64,
+    /// 0: never.
     pub snapshot_warn_seconds: u64,
+    /// 0: a quarter of the cache.
     pub lock_max_bytes: u64,
+    /// Kept on the disk so that a full one can be emptied; 0: none.
     pub disk_reserve_bytes: u64,
+    /// 0, 1, 2 as innodb_flush_log_at_trx_commit.
     pub commit_flush: u32,
+    /// 0: one per processor.
     pub recovery_threads: u32,
+    /// `TEAK_HISTORY_FAIL_OLDEST` or `TEAK_HISTORY_WAIT`.
     pub history_full: u32,
+    /// 0 to 3, see ForceRecovery in the core.
     pub force_recovery: u32,
 }
 
-/// `teak_snapshot`
+/// An open snapshot, and what is kept for it: the versions of which it is the oldest that sees them.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawSnapshot {
     pub session: u64,
+    /// It sees the commits up to this.
     pub timestamp: u64,
     pub age_seconds: u64,
     pub versions: u64,
     pub memory_bytes: u64,
     pub spilled_bytes: u64,
+    /// 0 or 1: it had to give way.
     pub too_old: u64,
 }
 
-/// `teak_status_variable`
+/// A status variable.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawStatusVariable {
-    pub name: *const std::os::raw::c_char,
+    /// Static, zero-terminated, lower case without the prefix "teak_", e.g. "cache_bytes_used".
+    pub name: *const c_char,
     pub value: u64,
 }
 
-/// `teak_xid`
+/// Identifier of a prepared transaction.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawXid {
-    pub data: [u8; MAX_XID],
+    /// As given to teak_prepare; longer ones are refused there.
+    pub data: [u8; TEAK_XID_BYTES],
     pub len: u32,
 }
 
@@ -75,7 +98,7 @@ fn commit_flush(mode: u32) -> CommitFlush {
 
 fn history_full(what: u32) -> HistoryFull {
     match what {
-        0 => HistoryFull::FailOldest,
+        TEAK_HISTORY_FAIL_OLDEST => HistoryFull::FailOldest,
         _ => HistoryFull::Wait,
     }
 }
@@ -126,7 +149,7 @@ pub unsafe fn with_engine(
     run(engine, || body(engine.ok_or(Stop::Misuse("no engine"))?))
 }
 
-/// `teak_options_default`
+/// Fills in what holds unless somebody says otherwise.
 #[no_mangle]
 pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
     let defaults = Options::new("");
@@ -150,12 +173,12 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
     unsafe { put(options, raw) }
 }
 
-/// `teak_engine_open`
+/// Opens the engine in `options.directory`, or makes a new one there, and replays its log.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_open(
     options: *const RawOptions,
     callbacks: *const Callbacks,
-    out: *mut *const EngineHandle,
+    out: *mut *mut EngineHandle,
 ) -> Status {
     run(None, || {
         // SAFETY: the shim's options and callbacks are readable.
@@ -188,12 +211,12 @@ pub unsafe extern "C" fn teak_engine_open(
         let core = Engine::open(Arc::new(RealFileSystem), options)?;
         let handle = Arc::new(EngineHandle::new(core, Box::new(*callbacks)));
         // SAFETY: the shim's result is writable; the count goes to the handle, `teak_engine_close` takes it back.
-        unsafe { put(out, Arc::into_raw(handle)) };
+        unsafe { put(out, Arc::into_raw(handle).cast_mut()) };
         Ok(())
     })
 }
 
-/// `teak_engine_close`
+/// Final checkpoint; all sessions, tables and cursors must have been freed. The handle is gone whatever the status.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_close(engine: *const EngineHandle) -> Status {
     if engine.is_null() {
@@ -206,7 +229,7 @@ pub unsafe extern "C" fn teak_engine_close(engine: *const EngineHandle) -> Statu
     status
 }
 
-/// `teak_engine_set_cache_bytes`
+/// See `teak_options`; the next ones likewise.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_set_cache_bytes(handle: *const EngineHandle, bytes: u64) {
     // SAFETY: the handle is open. The status of a setter that cannot fail says nothing.
@@ -218,7 +241,7 @@ pub unsafe extern "C" fn teak_engine_set_cache_bytes(handle: *const EngineHandle
     };
 }
 
-/// `teak_engine_set_commit_flush`
+/// 0, 1, 2 as innodb_flush_log_at_trx_commit.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_set_commit_flush(handle: *const EngineHandle, mode: u32) {
     // SAFETY: as above.
@@ -230,7 +253,7 @@ pub unsafe extern "C" fn teak_engine_set_commit_flush(handle: *const EngineHandl
     };
 }
 
-/// `teak_engine_set_checkpoint_log_bytes`
+/// Log after which a checkpoint is made.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_set_checkpoint_log_bytes(handle: *const EngineHandle, bytes: u64) {
     // SAFETY: as above.
@@ -242,7 +265,7 @@ pub unsafe extern "C" fn teak_engine_set_checkpoint_log_bytes(handle: *const Eng
     };
 }
 
-/// `teak_engine_set_spill_max_bytes`
+/// What the spill file may take, history not counted.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_set_spill_max_bytes(handle: *const EngineHandle, bytes: u64) {
     // SAFETY: as above.
@@ -254,7 +277,7 @@ pub unsafe extern "C" fn teak_engine_set_spill_max_bytes(handle: *const EngineHa
     };
 }
 
-/// `teak_engine_set_history_max_bytes`
+/// What old versions may take in memory and in the spill file.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_set_history_max_bytes(handle: *const EngineHandle, bytes: u64) {
     // SAFETY: as above.
@@ -266,7 +289,7 @@ pub unsafe extern "C" fn teak_engine_set_history_max_bytes(handle: *const Engine
     };
 }
 
-/// `teak_engine_set_lock_max_bytes`
+/// What row locks may take.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_set_lock_max_bytes(handle: *const EngineHandle, bytes: u64) {
     // SAFETY: as above.
@@ -278,7 +301,7 @@ pub unsafe extern "C" fn teak_engine_set_lock_max_bytes(handle: *const EngineHan
     };
 }
 
-/// `teak_engine_set_history_full`
+/// `TEAK_HISTORY_FAIL_OLDEST` or `TEAK_HISTORY_WAIT`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_set_history_full(handle: *const EngineHandle, what: u32) {
     // SAFETY: as above.
@@ -290,7 +313,7 @@ pub unsafe extern "C" fn teak_engine_set_history_full(handle: *const EngineHandl
     };
 }
 
-/// `teak_engine_set_snapshot_warn_seconds`
+/// Age at which a snapshot is told of in the error log; 0: never.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_set_snapshot_warn_seconds(handle: *const EngineHandle, seconds: u64) {
     // SAFETY: as above.
@@ -302,7 +325,7 @@ pub unsafe extern "C" fn teak_engine_set_snapshot_warn_seconds(handle: *const En
     };
 }
 
-/// `teak_engine_snapshots`
+/// Fills up to `capacity` of the open snapshots, oldest first, and returns how many there are.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_snapshots(
     handle: *const EngineHandle,
@@ -330,21 +353,22 @@ pub unsafe extern "C" fn teak_engine_snapshots(
     })
 }
 
-/// `teak_engine_checkpoint`
+/// Makes a checkpoint.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_checkpoint(handle: *const EngineHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_engine(handle, |engine| Ok(engine.core.checkpoint()?)) }
 }
 
-/// `teak_engine_flush_logs`
+/// Everything committed so far is durable when it returns (flush_logs, commit_checkpoint_request).
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_flush_logs(handle: *const EngineHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_engine(handle, |engine| Ok(engine.core.sync_log()?)) }
 }
 
-/// `teak_engine_status_variables`
+/// SHOW STATUS: fills up to `capacity` variables, returns how many there are (at most 64; the same names in the same
+/// order each time).
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_status_variables(
     handle: *const EngineHandle,
@@ -363,7 +387,7 @@ pub unsafe extern "C" fn teak_engine_status_variables(
     })
 }
 
-/// `teak_engine_status_text`
+/// SHOW ENGINE TEAK STATUS. Free with teak_buffer_free.
 #[no_mangle]
 pub unsafe extern "C" fn teak_engine_status_text(handle: *const EngineHandle, out: *mut RawBuffer) -> Status {
     // SAFETY: the handle is open, the result writable.
@@ -375,7 +399,7 @@ pub unsafe extern "C" fn teak_engine_status_text(handle: *const EngineHandle, ou
     }
 }
 
-/// `teak_buffer_free`
+/// Gives it back; idempotent: empties `*buffer`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_buffer_free(buffer: *mut RawBuffer) {
     // SAFETY: the shim's buffer is writable or NULL.
@@ -387,7 +411,7 @@ pub unsafe extern "C" fn teak_buffer_free(buffer: *mut RawBuffer) {
     *buffer = RawBuffer { data: std::ptr::null(), len: 0, owner: std::ptr::null_mut() };
 }
 
-/// `teak_recover`
+/// recover(): copies up to `capacity` xids, from the `start`th on, ordered; returns how many were copied.
 #[no_mangle]
 pub unsafe extern "C" fn teak_recover(
     handle: *const EngineHandle,
@@ -412,14 +436,14 @@ pub unsafe extern "C" fn teak_recover(
     })
 }
 
-/// `teak_commit_by_xid`
+/// Commits a prepared transaction that no session has.
 #[no_mangle]
 pub unsafe extern "C" fn teak_commit_by_xid(handle: *const EngineHandle, xid: RawBytes) -> Status {
     // SAFETY: the handle is open, the xid readable.
     unsafe { with_engine(handle, |engine| Ok(engine.core.commit_prepared(xid.slice())?)) }
 }
 
-/// `teak_rollback_by_xid`
+/// Rolls it back.
 #[no_mangle]
 pub unsafe extern "C" fn teak_rollback_by_xid(handle: *const EngineHandle, xid: RawBytes) -> Status {
     // SAFETY: the handle is open, the xid readable.

@@ -16,20 +16,24 @@ use teak_rows::session::Session;
 const OK: u32 = Status::Ok as u32;
 const CORRUPT: u32 = Status::Corrupt as u32;
 
-/// `teak_row_reader`
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct RawRowReader {
-    begin: Option<unsafe extern "C" fn(context: *mut c_void) -> *mut c_void>,
-    row: Option<unsafe extern "C" fn(*mut c_void, *mut FeedHandle, RawBytes, RawBytes) -> u32>,
-    end: Option<unsafe extern "C" fn(maker: *mut c_void)>,
-    pub(super) watch: WatchFunction,
-}
-
 /// Told on the calling thread how much is done; not 0: stop.
 pub type WatchFunction = Option<unsafe extern "C" fn(context: *mut c_void, done: u64) -> c_int>;
 
-/// `teak_feed`: lives for the time of one row.
+/// What is called for the entries of rows; `context` is that of teak_build_feed, used by all threads at once.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawRowReader {
+    /// On each thread, once: what the calls below get. NULL: memory is out.
+    pub begin: Option<unsafe extern "C" fn(context: *mut c_void) -> *mut c_void>,
+    /// Takes one row apart. A teak_status: that of teak_feed_add, TEAK_CORRUPT or TEAK_OUT_OF_MEMORY.
+    pub row: Option<unsafe extern "C" fn(*mut c_void, *mut FeedHandle, RawBytes, RawBytes) -> u32>,
+    /// What `begin` made is not used any more.
+    pub end: Option<unsafe extern "C" fn(maker: *mut c_void)>,
+    /// Now and then on the calling thread, with the rows done so far. Not 0: stop (TEAK_INTERRUPTED).
+    pub watch: WatchFunction,
+}
+
+/// Where a thread puts the entries of a row, for the time of that row.
 pub struct FeedHandle<'a> {
     engine: &'a EngineHandle,
     feed: &'a mut Feed,
@@ -112,7 +116,7 @@ impl Drop for Maker<'_> {
     }
 }
 
-/// `teak_feed_add`
+/// An entry for the `part`-th of the trees, made of the row under way.
 #[no_mangle]
 pub unsafe extern "C" fn teak_feed_add(
     handle: *mut FeedHandle<'_>,
@@ -129,7 +133,8 @@ pub unsafe extern "C" fn teak_feed_add(
     })
 }
 
-/// `teak_build_feed`
+/// Takes the entries of all rows, by several threads. The rows are those that the session's transaction sees as the
+/// latest, its own included.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_feed(
     session: *const SessionHandle,

@@ -100,7 +100,7 @@ fn panicked(engine: Option<&EngineHandle>, payload: &(dyn Any + Send)) {
     }
 }
 
-/// `teak_last_error`
+/// Copies the text of this thread's last error, zero-terminated and cut to `capacity`; returns its whole length.
 #[no_mangle]
 pub unsafe extern "C" fn teak_last_error(buffer: *mut c_char, capacity: usize) -> usize {
     value(None, 0, || {

@@ -9,21 +9,40 @@ use teak_rows::outcome::{Result, Stop};
 use teak_rows::row::{Entry, Manner};
 use teak_rows::session::Session;
 
-/// `teak_entry`
+/// The key of an entry is unique: it is looked for before it goes in.
+pub const TEAK_ENTRY_UNIQUE: u32 = 1;
+
+/// A duplicate is locked exclusive instead of shared (ON DUPLICATE KEY UPDATE, REPLACE).
+pub const TEAK_ROW_LOCK_DUPLICATE: u32 = 0x01;
+/// The primary key comes from teak_next_row_id: not looked up.
+pub const TEAK_ROW_FRESH_KEY: u32 = 0x02;
+/// Nobody else can see the table (copying ALTER, temporary table): no locks; uniqueness is still checked.
+pub const TEAK_ROW_NO_LOCKS: u32 = 0x04;
+/// One of many rows that a statement inserts: may go to the file past the log; teak_append_end follows.
+pub const TEAK_ROW_APPEND: u32 = 0x08;
+/// With TEAK_ROW_APPEND: a duplicate primary key ends the statement, so teak_append_end may be the one that tells.
+pub const TEAK_ROW_SORT: u32 = 0x10;
+/// In a transaction of its own, committed when the call returns: stays if the session's is rolled back.
+pub const TEAK_ROW_APART: u32 = 0x20;
+
+/// An index entry of a row.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawEntry {
+    /// 1..
     pub tree: u32,
     pub flags: u32,
+    /// Data == NULL: no entry (index disabled).
     pub key: RawBytes,
     pub value: RawBytes,
 }
 
-/// `teak_duplicate`
+/// The row that an operation collided with.
 #[repr(C)]
-#[allow(missing_docs)]
 pub struct RawDuplicate {
+    /// Which tree found it: 0 = primary key, else the entry's tree.
     pub tree: u32,
+    /// Primary key of the existing row; valid until the session's next row operation.
     pub pk: RawBytes,
 }
 
@@ -37,17 +56,17 @@ unsafe fn entry(raw: &RawEntry) -> Option<Entry<'_>> {
     }
     // SAFETY: by the contract of this function.
     let (key, value) = unsafe { (raw.key.slice(), raw.value.slice()) };
-    Some(Entry { tree: raw.tree, unique: raw.flags & 1 != 0, key, value })
+    Some(Entry { tree: raw.tree, unique: raw.flags & TEAK_ENTRY_UNIQUE != 0, key, value })
 }
 
 fn manner(flags: u32) -> Manner {
     Manner {
-        duplicate: if flags & 1 != 0 { LockMode::Exclusive } else { LockMode::Shared },
-        fresh_key: flags & 2 != 0,
-        no_locks: flags & 4 != 0,
-        append: flags & 8 != 0,
-        sorts: flags & 16 != 0,
-        apart: flags & 32 != 0,
+        duplicate: if flags & TEAK_ROW_LOCK_DUPLICATE != 0 { LockMode::Exclusive } else { LockMode::Shared },
+        fresh_key: flags & TEAK_ROW_FRESH_KEY != 0,
+        no_locks: flags & TEAK_ROW_NO_LOCKS != 0,
+        append: flags & TEAK_ROW_APPEND != 0,
+        sorts: flags & TEAK_ROW_SORT != 0,
+        apart: flags & TEAK_ROW_APART != 0,
     }
 }
 
@@ -78,7 +97,10 @@ unsafe fn with_row(
     }
 }
 
-/// `teak_insert`
+/// Puts in a row and its entries. This and the next two are atomic over all trees: on any error the row and all entries
+/// are as before (locks may be kept). They wait for locks as needed. TEAK_DUPLICATE fills `*duplicate`; the primary key
+/// is checked first, then entries in the given order. Strict snapshot isolation: writing a row committed after an
+/// existing snapshot is TEAK_CONFLICT.
 #[no_mangle]
 pub unsafe extern "C" fn teak_insert(
     session: *const SessionHandle,
@@ -99,7 +121,13 @@ pub unsafe extern "C" fn teak_insert(
     }
 }
 
-/// `teak_update`
+/// Replaces a row and its entries. `old_entries[i]` and `new_entries[i]` belong to the same tree; indexes whose entry
+/// certainly did not change may be left out. Pairs with equal key and value cost nothing, with equal key only the value
+/// is replaced.
+///
+/// Halloween: a scan sees the session's own writes, so a row moved ahead of the scan in the scanned tree is met again.
+/// The server prevents that (used_key_is_modified makes UPDATE collect positions first); a shim that updates behind the
+/// server's back must do likewise.
 #[no_mangle]
 pub unsafe extern "C" fn teak_update(
     session: *const SessionHandle,
@@ -125,7 +153,7 @@ pub unsafe extern "C" fn teak_update(
     }
 }
 
-/// `teak_delete`
+/// Takes a row and its entries out. TEAK_NOT_FOUND: there is no such row (any more).
 #[no_mangle]
 pub unsafe extern "C" fn teak_delete(
     session: *const SessionHandle,

@@ -16,18 +16,25 @@ use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
 use teak_rows::session::{Level, Session};
 
-/// `teak_savepoint`
+/// A savepoint: savepoint_offset = sizeof(teak_savepoint).
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawSavepoint {
     pub token: u64,
 }
 
+/// Levels of isolation: this one is READ UNCOMMITTED as well.
+pub const TEAK_READ_COMMITTED: u32 = 1;
+/// REPEATABLE READ.
+pub const TEAK_REPEATABLE_READ: u32 = 2;
+/// SERIALIZABLE.
+pub const TEAK_SERIALIZABLE: u32 = 3;
+
 fn level(isolation: u32) -> Result<Level> {
     match isolation {
-        1 => Ok(Level::ReadCommitted),
-        2 => Ok(Level::RepeatableRead),
-        3 => Ok(Level::Serializable),
+        TEAK_READ_COMMITTED => Ok(Level::ReadCommitted),
+        TEAK_REPEATABLE_READ => Ok(Level::RepeatableRead),
+        TEAK_SERIALIZABLE => Ok(Level::Serializable),
         _ => Err(Stop::Misuse("isolation level")),
     }
 }
@@ -92,7 +99,8 @@ unsafe fn ask<T: Default>(handle: *const SessionHandle, question: impl FnOnce(&S
     })
 }
 
-/// `teak_session_new`
+/// A session without a transaction. `thd` must stay valid until teak_session_free; `id` (thread id) labels the session
+/// in status texts.
 #[no_mangle]
 pub unsafe extern "C" fn teak_session_new(
     handle: *const EngineHandle,
@@ -114,7 +122,7 @@ pub unsafe extern "C" fn teak_session_new(
     }
 }
 
-/// `teak_session_free`
+/// Rolls an open transaction back; a prepared one is left to teak_commit_by_xid / teak_rollback_by_xid.
 #[no_mangle]
 pub unsafe extern "C" fn teak_session_free(session: *mut SessionHandle) {
     if session.is_null() {
@@ -126,21 +134,21 @@ pub unsafe extern "C" fn teak_session_free(session: *mut SessionHandle) {
     value(Some(&engine), (), || drop(session));
 }
 
-/// `teak_session_moment`
+/// Where the session's moment is, as long as the session.
 #[no_mangle]
 pub unsafe extern "C" fn teak_session_moment(session: *const SessionHandle) -> *const u64 {
     // SAFETY: the handle is open or NULL.
     unsafe { session.as_ref() }.map_or(std::ptr::null(), |session| session.windows.moment())
 }
 
-/// `teak_session_set_sort_bytes`
+/// Memory for sorting rows with TEAK_ROW_SORT.
 #[no_mangle]
 pub unsafe extern "C" fn teak_session_set_sort_bytes(session: *const SessionHandle, bytes: u64) {
     // SAFETY: the handle is open.
     unsafe { tell(session, |session| session.set_sort_bytes(usize::try_from(bytes).unwrap_or(usize::MAX))) }
 }
 
-/// `teak_session_set_lock_wait_timeout`
+/// Longest wait for a lock; 50,000 until it is set.
 #[no_mangle]
 pub unsafe extern "C" fn teak_session_set_lock_wait_timeout(
     session: *const SessionHandle,
@@ -150,14 +158,17 @@ pub unsafe extern "C" fn teak_session_set_lock_wait_timeout(
     unsafe { tell(session, |session| session.set_lock_wait_timeout(Duration::from_millis(milliseconds))) }
 }
 
-/// `teak_session_set_snapshot_isolation`
+/// teak_snapshot_isolation: 1 (default) = writing or locking what was committed after the snapshot is TEAK_CONFLICT.
+/// Counts from the next teak_txn_begin or teak_txn_set_isolation.
 #[no_mangle]
 pub unsafe extern "C" fn teak_session_set_snapshot_isolation(session: *const SessionHandle, strict: u8) {
     // SAFETY: the handle is open.
     unsafe { tell(session, |session| session.set_strict(strict != 0)) }
 }
 
-/// `teak_txn_begin`
+/// Does nothing if a transaction is open (but applies the isolation, as teak_txn_set_isolation). `read_only` refuses
+/// all writes, also to temporary tables, which READ ONLY transactions of the server may write: leave such checks to the
+/// server and pass 0 then.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_begin(
     session: *const SessionHandle,
@@ -168,42 +179,44 @@ pub unsafe extern "C" fn teak_txn_begin(
     unsafe { with_session(session, |session| session.begin(level(isolation)?, read_only != 0)) }
 }
 
-/// `teak_txn_is_active`
+/// 0 or 1: a transaction is open.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_is_active(session: *const SessionHandle) -> u8 {
     // SAFETY: the handle is open or NULL.
     u8::from(unsafe { ask(session, Session::is_active) })
 }
 
-/// `teak_txn_has_writes`
+/// 0 or 1: it has written something.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_has_writes(session: *const SessionHandle) -> u8 {
     // SAFETY: the handle is open or NULL.
     u8::from(unsafe { ask(session, Session::has_writes) })
 }
 
-/// `teak_txn_is_prepared`
+/// 0 or 1: it is prepared.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_is_prepared(session: *const SessionHandle) -> u8 {
     // SAFETY: the handle is open or NULL.
     u8::from(unsafe { ask(session, Session::is_prepared) })
 }
 
-/// `teak_txn_id`
+/// Its identifier; 0: there is none.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_id(session: *const SessionHandle) -> u64 {
     // SAFETY: the handle is open or NULL.
     unsafe { ask(session, Session::txn_id) }
 }
 
-/// `teak_txn_has_locks`
+/// 0 or 1: it has locks, which it keeps to its end.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_has_locks(session: *const SessionHandle) -> u8 {
     // SAFETY: the handle is open or NULL.
     u8::from(unsafe { ask(session, Session::has_locks) })
 }
 
-/// `teak_table_wait_for_prepared`
+/// Before anything that changes what a table is made of, or reads its rows to make it anew: waits until no prepared
+/// transaction has written to it, as long as the session waits for locks, then TEAK_UNDECIDED. The session's KILL ends
+/// it. The metadata lock is to keep writers out.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_wait_for_prepared(
     session: *const SessionHandle,
@@ -213,21 +226,22 @@ pub unsafe extern "C" fn teak_table_wait_for_prepared(
     unsafe { with_session(session, |session| session.wait_for_prepared(name.name()?)) }
 }
 
-/// `teak_txn_set_isolation`
+/// Per statement; a snapshot already taken stays.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_set_isolation(session: *const SessionHandle, isolation: u32) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, |session| session.set_level(level(isolation)?)) }
 }
 
-/// `teak_open_snapshot`
+/// START TRANSACTION WITH CONSISTENT SNAPSHOT; otherwise the first consistent read takes it.
 #[no_mangle]
 pub unsafe extern "C" fn teak_open_snapshot(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, Session::open_snapshot) }
 }
 
-/// `teak_txn_founds`
+/// What the open transaction writes to `table`, which no other session has seen, is how the table begins: snapshots
+/// from before the commit get TEAK_TABLE_CHANGED, not an empty table.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_founds(session: *const SessionHandle, table: *const TableHandle) -> Status {
     // SAFETY: the handles are open.
@@ -240,14 +254,15 @@ pub unsafe extern "C" fn teak_txn_founds(session: *const SessionHandle, table: *
     }
 }
 
-/// `teak_statement_begin`
+/// A statement begins (once each statement, after teak_txn_begin): the point a statement rollback returns to.
 #[no_mangle]
 pub unsafe extern "C" fn teak_statement_begin(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, Session::statement_begin) }
 }
 
-/// `teak_append_end`
+/// No more rows with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to be rolled
+/// back. TEAK_DUPLICATE, only after rows with TEAK_ROW_SORT, fills `*duplicate`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_append_end(
     session: *const SessionHandle,
@@ -267,21 +282,21 @@ pub unsafe extern "C" fn teak_append_end(
     }
 }
 
-/// `teak_statement_commit`
+/// It ended inside a transaction that goes on. READ COMMITTED drops the snapshot.
 #[no_mangle]
 pub unsafe extern "C" fn teak_statement_commit(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, Session::statement_commit) }
 }
 
-/// `teak_statement_rollback`
+/// Undoes its writes, keeps its locks.
 #[no_mangle]
 pub unsafe extern "C" fn teak_statement_rollback(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, Session::statement_rollback) }
 }
 
-/// `teak_savepoint_set`
+/// A savepoint of the transaction as it is now.
 #[no_mangle]
 pub unsafe extern "C" fn teak_savepoint_set(session: *const SessionHandle, out: *mut RawSavepoint) -> Status {
     // SAFETY: the handle is open, the result writable.
@@ -293,7 +308,7 @@ pub unsafe extern "C" fn teak_savepoint_set(session: *const SessionHandle, out: 
     }
 }
 
-/// `teak_savepoint_rollback`
+/// Undoes what was written since. Locks taken since are kept.
 #[no_mangle]
 pub unsafe extern "C" fn teak_savepoint_rollback(
     session: *const SessionHandle,
@@ -308,35 +323,36 @@ pub unsafe extern "C" fn teak_savepoint_rollback(
     }
 }
 
-/// `teak_prepare`
+/// First phase of a two-phase commit: durable (as commit_flush says), synced once a group. The transaction goes on.
 #[no_mangle]
 pub unsafe extern "C" fn teak_prepare(session: *const SessionHandle, xid: RawBytes) -> Status {
     // SAFETY: the handle is open, the xid readable.
     unsafe { with_session(session, |session| session.prepare(xid.slice())) }
 }
 
-/// `teak_commit_ordered`
+/// After `teak_prepare`: publishes, no I/O; then `teak_commit` ends it.
 #[no_mangle]
 pub unsafe extern "C" fn teak_commit_ordered(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, Session::commit_ordered) }
 }
 
-/// `teak_commit`
+/// Ends the transaction (`teak_txn_is_active` becomes 0); without one it is TEAK_OK, as is `teak_rollback`. On an error
+/// it was rolled back; a prepared one stays prepared (recover).
 #[no_mangle]
 pub unsafe extern "C" fn teak_commit(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, Session::commit) }
 }
 
-/// `teak_rollback`
+/// Undoes all its writes and ends it.
 #[no_mangle]
 pub unsafe extern "C" fn teak_rollback(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
     unsafe { with_session(session, Session::try_rollback) }
 }
 
-/// `teak_interrupt`
+/// kill_query, from any thread: wakes the session if it waits for a lock; `is_killed` then decides.
 #[no_mangle]
 pub unsafe extern "C" fn teak_interrupt(session: *const SessionHandle) {
     // SAFETY: the handle is open or NULL; only the parts that any thread may use are touched.

@@ -3,39 +3,67 @@
 use teak_core::Error;
 use teak_rows::outcome::Stop;
 
-/// `teak_status` of `teak_ffi.h`; the numbers are the contract.
+/// How a call went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-#[allow(missing_docs)] // each is explained in the header
 pub enum Status {
+    /// It was done.
     Ok = 0,
+    /// Exact read, seek: no such key (HA_ERR_KEY_NOT_FOUND).
     NotFound = 1,
+    /// Next, prev: no further key within the bounds (HA_ERR_END_OF_FILE).
     End = 2,
+    /// HA_ERR_FOUND_DUPP_KEY.
     Duplicate = 3,
+    /// 1205; the statement failed, the transaction goes on.
     LockTimeout = 4,
+    /// 1213; the whole transaction must be rolled back (thd_mark_transaction_to_rollback(thd, true)).
     Deadlock = 5,
+    /// NOWAIT: locked by another transaction (HA_ERR_LOCK_WAIT_TIMEOUT).
     WouldBlock = 6,
+    /// KILL (HA_ERR_ABORTED_BY_USER).
     Interrupted = 7,
+    /// 1020 HA_ERR_RECORD_CHANGED; the whole transaction must be rolled back, as InnoDB does.
     Conflict = 8,
+    /// The snapshot had to give way (a code of Teak's own); it fails until the transaction ends.
     TooOld = 9,
+    /// The engine stopped writing after a failure (HA_ERR_TABLE_READONLY); also a write in a READ ONLY transaction.
     ReadOnly = 10,
+    /// HA_ERR_RECORD_FILE_FULL (DISK_FULL).
     DiskFull = 11,
+    /// HA_ERR_CRASHED_ON_USAGE; the text names file and offset.
     Corrupt = 12,
+    /// HA_ERR_TABLE_EXIST.
     Exists = 13,
+    /// HA_ERR_NO_SUCH_TABLE; ENOENT for drop.
     NoTable = 14,
+    /// Key or value past the limits (HA_ERR_TO_BIG_ROW).
     TooLarge = 15,
+    /// The operating system refused (HA_ERR_GENERIC / EIO).
     Io = 16,
+    /// HA_ERR_OUT_OF_MEM.
     OutOfMemory = 17,
+    /// HA_ERR_AUTOINC_ERANGE.
     CounterExhausted = 18,
+    /// No such prepared transaction, or the xid is taken (XAER_NOTA / XAER_DUPID).
     NoXid = 19,
+    /// Another process has the directory open.
     InUse = 20,
+    /// On-disk format of another build.
     UnknownVersion = 21,
+    /// A call that makes no sense now (no transaction, bad argument): a bug of the shim.
     Misuse = 22,
+    /// A panic was caught (HA_ERR_INTERNAL_ERROR).
     Internal = 23,
+    /// Altered after the snapshot (HA_ERR_TABLE_DEF_CHANGED).
     TableChanged = 24,
+    /// The write waited in vain for old snapshots to end (HA_ERR_LOCK_WAIT_TIMEOUT).
     HistoryFull = 25,
+    /// A prepared transaction has written to the table (HA_ERR_LOCK_WAIT_TIMEOUT).
     Undecided = 26,
+    /// 1206 HA_ERR_LOCK_TABLE_FULL; the whole transaction must be rolled back.
     LockMemory = 27,
+    /// Too many open files (EMFILE); it may be tried again.
     NoDescriptor = 28,
 }
 

@@ -15,11 +15,19 @@ use teak_rows::counter;
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
 
-/// `teak_tree_spec`
+/// Compression of blocks: none.
+pub const TEAK_COMPRESSION_NONE: u16 = 0;
+/// LZ4.
+pub const TEAK_COMPRESSION_LZ4: u16 = 1;
+/// Zstandard.
+pub const TEAK_COMPRESSION_ZSTD: u16 = 2;
+
+/// How the blocks of a tree are made.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawTreeSpec {
+    /// 4 KiB to 1 MiB; 0: default (32 KiB).
     pub block_bytes: u32,
     pub compression: u16,
     /// Of Zstandard; 0: the default.
@@ -36,9 +44,9 @@ impl RawTreeSpec {
 
     pub(super) fn spec(self) -> Result<TreeSpec> {
         let compression = match self.compression {
-            0 => Compression::None,
-            1 => Compression::Lz4,
-            2 => Compression::Zstd,
+            TEAK_COMPRESSION_NONE => Compression::None,
+            TEAK_COMPRESSION_LZ4 => Compression::Lz4,
+            TEAK_COMPRESSION_ZSTD => Compression::Zstd,
             _ => return Err(Stop::Misuse("compression")),
         };
         let block_bytes = match self.block_bytes {
@@ -50,32 +58,39 @@ impl RawTreeSpec {
     }
 }
 
-/// `teak_tree_statistics`
+/// Sizes of a tree.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawTreeStatistics {
+    /// Committed, approximate.
     pub entries: u64,
     pub leaves: u64,
     pub disk_bytes: u64,
 }
 
-/// `teak_table_statistics`
+/// Sizes of a table.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawTableStatistics {
     pub rows: u64,
+    /// Tree 0.
     pub data_bytes: u64,
+    /// The other trees.
     pub index_bytes: u64,
+    /// Next AUTO_INCREMENT value.
     pub next_counter: u64,
+    /// Tree 0 before compression, as of the last checkpoint.
     pub raw_bytes: u64,
 }
 
-/// `teak_sample`
+/// Keys of some leaves of a tree.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawSample {
+    /// All sampled keys, leaf after leaf, ascending within a leaf.
     pub keys: *const RawBytes,
     pub n_keys: usize,
+    /// Leaf `i` has the keys from `leaf_ends[i - 1]` on, before `leaf_ends[i]`.
     pub leaf_ends: *const usize,
     pub n_leaves: usize,
     pub owner: *mut c_void,
@@ -134,7 +149,7 @@ fn tree(handle: &TableHandle, number: u32) -> Result<&Tree> {
     Ok(handle.table.tree(number as usize))
 }
 
-/// `teak_table_create`
+/// All DDL is atomic and durable when it returns. `meta` is opaque to Teak. `trees[0]` is the row tree.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_create(
     handle: *const EngineHandle,
@@ -155,21 +170,21 @@ pub unsafe extern "C" fn teak_table_create(
     }
 }
 
-/// `teak_table_drop`
+/// Drops it. TEAK_UNDECIDED if a prepared transaction has written to it; so TRUNCATE, and the build of an index.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_drop(handle: *const EngineHandle, name: RawBytes) -> Status {
     // SAFETY: the handle is open, the name readable.
     unsafe { with_engine(handle, |engine| Ok(engine.core.drop_table(name.name()?)?)) }
 }
 
-/// `teak_table_discard`
+/// The same for a temporary table, whatever transactions have written to it.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_discard(handle: *const EngineHandle, name: RawBytes) -> Status {
     // SAFETY: the handle is open, the name readable.
     unsafe { with_engine(handle, |engine| Ok(engine.core.discard_table(name.name()?)?)) }
 }
 
-/// `teak_table_rename`
+/// Gives it another name.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_rename(
     handle: *const EngineHandle,
@@ -180,14 +195,14 @@ pub unsafe extern "C" fn teak_table_rename(
     unsafe { with_engine(handle, |engine| Ok(engine.core.rename_table(from.name()?, to.name()?)?)) }
 }
 
-/// `teak_table_truncate`
+/// Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_truncate(handle: *const EngineHandle, name: RawBytes) -> Status {
     // SAFETY: the handle is open, the name readable.
     unsafe { with_engine(handle, |engine| Ok(engine.core.truncate_table(name.name()?)?)) }
 }
 
-/// `teak_tables_drop_prefix`
+/// Drops every table whose name begins with `prefix` ("db/"); TEAK_OK also when there is none.
 #[no_mangle]
 pub unsafe extern "C" fn teak_tables_drop_prefix(handle: *const EngineHandle, prefix: RawBytes) -> Status {
     // SAFETY: the handle is open, the name readable.
@@ -204,7 +219,7 @@ pub unsafe extern "C" fn teak_tables_drop_prefix(handle: *const EngineHandle, pr
     }
 }
 
-/// `teak_table_exists`
+/// 0 or 1; also 0 when that cannot be found out.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_exists(handle: *const EngineHandle, name: RawBytes) -> u8 {
     // SAFETY: the handle is open, the name readable.
@@ -212,7 +227,7 @@ pub unsafe extern "C" fn teak_table_exists(handle: *const EngineHandle, name: Ra
     u8::from(status == Status::Ok)
 }
 
-/// `teak_table_open`
+/// A handle of the table.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_open(
     handle: *const EngineHandle,
@@ -230,7 +245,7 @@ pub unsafe extern "C" fn teak_table_open(
     }
 }
 
-/// `teak_table_close`
+/// After its cursors were freed. NULL is ignored.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_close(table: *mut TableHandle) {
     if !table.is_null() {
@@ -239,7 +254,7 @@ pub unsafe extern "C" fn teak_table_close(table: *mut TableHandle) {
     }
 }
 
-/// `teak_table_show_to_older_snapshots`
+/// A temporary table: the snapshot of its session may be older than it. To be called after each open.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_show_to_older_snapshots(table: *mut TableHandle) {
     // SAFETY: the handle is open or NULL.
@@ -251,21 +266,22 @@ pub unsafe extern "C" fn teak_table_show_to_older_snapshots(table: *mut TableHan
     });
 }
 
-/// `teak_table_meta`
+/// Valid until close.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_meta(table: *const TableHandle) -> RawBytes {
     // SAFETY: the handle is open or NULL; it owns the table, whose metadata does not change.
     unsafe { table.as_ref() }.map_or(RawBytes::NONE, |t| RawBytes::of(t.table.meta()))
 }
 
-/// `teak_table_keep_digest`
+/// What was found out about the table's rows, at most 2000 bytes: outlives a restart from the next checkpoint on, and
+/// goes with the rows.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_keep_digest(handle: *const TableHandle, digest: RawBytes) -> Status {
     // SAFETY: the handle is open, the bytes readable.
     unsafe { with_table(handle, |t| Ok(t.engine.core.keep_digest(&t.table, digest.slice())?)) }
 }
 
-/// `teak_table_get_digest`
+/// Calls `visit` with what was told last, if anything is known.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_get_digest(
     handle: *const TableHandle,
@@ -283,14 +299,14 @@ pub unsafe extern "C" fn teak_table_get_digest(
     }
 }
 
-/// `teak_table_trees`
+/// Number of its trees.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_trees(table: *const TableHandle) -> usize {
     // SAFETY: the handle is open or NULL.
     unsafe { table.as_ref() }.map_or(0, |t| t.table.trees())
 }
 
-/// `teak_table_free_bytes`
+/// What is free in the table's file and still takes space on the disk; asks the file system.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_free_bytes(handle: *const TableHandle) -> u64 {
     // SAFETY: the handle is open or NULL.
@@ -298,7 +314,7 @@ pub unsafe extern "C" fn teak_table_free_bytes(handle: *const TableHandle) -> u6
     value(None, 0, || table.map_or(0, |t| t.table.free_bytes()))
 }
 
-/// `teak_table_get_statistics`
+/// What could not be found out is 0.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, out: *mut RawTableStatistics) {
     let mut statistics =
@@ -321,7 +337,7 @@ pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, o
     unsafe { put(out, statistics) }
 }
 
-/// `teak_tree_get_statistics`
+/// Of tree number `number`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_tree_get_statistics(
     handle: *const TableHandle,
@@ -339,7 +355,7 @@ pub unsafe extern "C" fn teak_tree_get_statistics(
     }
 }
 
-/// `teak_estimate_range`
+/// records_in_range: no leaf is read from disk.
 #[no_mangle]
 pub unsafe extern "C" fn teak_estimate_range(
     handle: *const TableHandle,
@@ -364,7 +380,7 @@ pub unsafe extern "C" fn teak_estimate_range(
     }
 }
 
-/// `teak_tree_sample`
+/// Keys of up to `max_leaves` leaves spread over the tree, for cardinalities.
 #[no_mangle]
 pub unsafe extern "C" fn teak_tree_sample(
     handle: *const TableHandle,
@@ -383,7 +399,7 @@ pub unsafe extern "C" fn teak_tree_sample(
     }
 }
 
-/// `teak_sample_free`
+/// Gives it back; idempotent: empties `*sample`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_sample_free(sample: *mut RawSample) {
     // SAFETY: the shim's sample is writable or NULL.
@@ -396,7 +412,9 @@ pub unsafe extern "C" fn teak_sample_free(sample: *mut RawSample) {
     *sample = RawSample { keys, n_keys: 0, leaf_ends, n_leaves: 0, owner };
 }
 
-/// `teak_counter_reserve`
+/// AUTO_INCREMENT: one atomic counter per table, no lock. Reserves `n` values `offset + k * increment` at or after the
+/// counter; `*first` is the first. `increment` 0 counts as 1. The new counter is persisted with the session's next log
+/// write.
 #[no_mangle]
 pub unsafe extern "C" fn teak_counter_reserve(
     session: *const SessionHandle,
@@ -416,7 +434,7 @@ pub unsafe extern "C" fn teak_counter_reserve(
     }
 }
 
-/// `teak_counter_raise`
+/// An explicit value was stored: the next value given out is greater than `value`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_counter_raise(
     session: *const SessionHandle,
@@ -433,14 +451,15 @@ pub unsafe extern "C" fn teak_counter_raise(
     };
 }
 
-/// `teak_counter_get`
+/// The next value, at least 1.
 #[no_mangle]
 pub unsafe extern "C" fn teak_counter_get(table: *const TableHandle) -> u64 {
     // SAFETY: the handle is open or NULL.
     unsafe { table.as_ref() }.map_or(1, |t| t.table.counter().max(1))
 }
 
-/// `teak_counter_set`
+/// CREATE/ALTER ... AUTO_INCREMENT = value, reset_auto_increment: also downwards. Within a transaction; persisted as
+/// above.
 #[no_mangle]
 pub unsafe extern "C" fn teak_counter_set(
     session: *const SessionHandle,
@@ -457,7 +476,7 @@ pub unsafe extern "C" fn teak_counter_set(
     }
 }
 
-/// `teak_next_row_id`
+/// Hidden primary key, never reused. Store big-endian.
 #[no_mangle]
 pub unsafe extern "C" fn teak_next_row_id(handle: *mut TableHandle) -> u64 {
     // SAFETY: the handle is open or NULL.

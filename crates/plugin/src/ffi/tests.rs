@@ -1,13 +1,16 @@
 //! The C functions, called as the shim calls them.
 
-use std::os::raw::{c_char, c_int};
+use std::os::raw::c_char;
 use std::path::PathBuf;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
 use teak_rows::engine::EngineHandle;
 
-use super::border::{RawBound, RawBuffer, RawBytes, RawEntryView, SessionHandle, TableHandle};
+use super::border::{
+    RawBound, RawBuffer, RawBytes, RawEntryView, SessionHandle, TableHandle, TEAK_BOUND_INCLUDE,
+    TEAK_BOUND_NONE,
+};
 use super::callbacks::Callbacks;
 use super::check::{teak_check_feed, teak_check_free};
 use super::status::Status;
@@ -15,7 +18,7 @@ use super::{cursor::*, engine::*, guard::*, row::*, session::*, table::*};
 
 static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-unsafe extern "C" fn log(_level: c_int, text: *const c_char, len: usize) {
+unsafe extern "C" fn log(_level: u32, text: *const c_char, len: usize) {
     // SAFETY: the engine hands over a text of that length.
     let text = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len) };
     LOGGED.lock().unwrap().push(String::from_utf8_lossy(text).into_owned());
@@ -38,7 +41,7 @@ fn nothing() -> RawEntryView {
 
 /// An engine with a table of two trees, one of them plain.
 struct Opened {
-    engine: *const EngineHandle,
+    engine: *mut EngineHandle,
     table: *mut TableHandle,
     dir: PathBuf,
 }
@@ -47,9 +50,9 @@ impl Opened {
     fn new(name: &str) -> Opened {
         let dir = std::env::temp_dir().join(format!("teak-border-{}-{name}", std::process::id()));
         let callbacks = Callbacks { log: Some(log), ..Callbacks::default() };
-        let (mut engine, mut table) = (null(), null_mut());
+        let (mut engine, mut table) = (null_mut(), null_mut());
         let mut options = std::mem::MaybeUninit::uninit();
-        let spec = [RawTreeSpec { block_bytes: 0, compression: 2, level: 0 }; 2];
+        let spec = [RawTreeSpec { block_bytes: 0, compression: TEAK_COMPRESSION_ZSTD, level: 0 }; 2];
         // SAFETY: all pointers are to locals of the right types.
         unsafe {
             teak_options_default(options.as_mut_ptr());
@@ -68,7 +71,7 @@ impl Opened {
         // SAFETY: the engine is open.
         unsafe {
             assert_eq!(teak_session_new(self.engine, null_mut(), 7, &mut session), Status::Ok);
-            assert_eq!(teak_txn_begin(session, 2, 0), Status::Ok);
+            assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
         }
         session
     }
@@ -105,11 +108,19 @@ fn rows_go_in_and_come_out() {
         assert_eq!(teak_commit(session), Status::Ok);
         assert_eq!(teak_txn_is_active(session), 0);
 
-        assert_eq!(teak_txn_begin(session, 2, 0), Status::Ok);
+        assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
         assert_eq!(teak_cursor_new(opened.table, 1, 0, &mut cursor), Status::Ok);
-        let end = RawBound { key: raw(&[3]), kind: 1 };
+        let end = RawBound { key: raw(&[3]), kind: TEAK_BOUND_INCLUDE };
         let mut found = 0;
-        let mut status = teak_cursor_seek(session, cursor, 2, raw(&[3]), &end, 0, &mut out);
+        let mut status = teak_cursor_seek(
+            session,
+            cursor,
+            TEAK_SEEK_AT_OR_AFTER,
+            raw(&[3]),
+            &end,
+            TEAK_READ_SNAPSHOT,
+            &mut out,
+        );
         while status == Status::Ok {
             assert_eq!(out.key.slice()[0], 3);
             found += 1;
@@ -117,14 +128,23 @@ fn rows_go_in_and_come_out() {
         }
         assert_eq!((found, status), (10, Status::End));
         let (mut rows, mut estimate) = (null_mut(), 0);
-        assert_eq!(teak_cursor_get(session, cursor, raw(&[3, 0, 0, 0, 13]), 2, &mut out), Status::Ok);
+        assert_eq!(
+            teak_cursor_get(session, cursor, raw(&[3, 0, 0, 0, 13]), TEAK_READ_EXCLUSIVE, &mut out),
+            Status::Ok
+        );
         assert_eq!(teak_cursor_new(opened.table, 0, 0, &mut rows), Status::Ok);
         let pk = RawBytes { data: out.key.data.add(1), len: 4 };
         let mut entry = nothing();
-        assert_eq!(teak_fetch_row(session, cursor, rows, pk, 2, &mut out, &mut entry), Status::Ok);
+        assert_eq!(
+            teak_fetch_row(session, cursor, rows, pk, TEAK_READ_EXCLUSIVE, &mut out, &mut entry),
+            Status::Ok
+        );
         assert_eq!(out.value.slice(), b"row");
         assert_eq!(entry.key.slice(), [3, 0, 0, 0, 13]);
-        assert_eq!(teak_fetch_row(session, rows, rows, pk, 2, &mut out, null_mut()), Status::Misuse);
+        assert_eq!(
+            teak_fetch_row(session, rows, rows, pk, TEAK_READ_EXCLUSIVE, &mut out, null_mut()),
+            Status::Misuse
+        );
 
         assert_eq!(teak_estimate_range(opened.table, 1, &end, &end, &mut estimate), Status::Ok);
         assert!((1..=100).contains(&estimate), "{estimate}");
@@ -141,7 +161,7 @@ fn a_duplicate_comes_with_its_row() {
     let opened = Opened::new("duplicate");
     let session = opened.session();
     let value = [&2u16.to_le_bytes()[..], b"r1"].concat();
-    let entry = RawEntry { tree: 1, flags: 1, key: raw(b"u"), value: raw(&value) };
+    let entry = RawEntry { tree: 1, flags: TEAK_ENTRY_UNIQUE, key: raw(b"u"), value: raw(&value) };
     let none = RawEntry { tree: 1, flags: 0, key: RawBytes::NONE, value: RawBytes::NONE };
     let mut duplicate = RawDuplicate { tree: 9, pk: RawBytes::NONE };
     // SAFETY: handles are open, pointers are to locals.
@@ -210,7 +230,7 @@ fn a_panic_is_logged_and_turns_the_engine_read_only() {
 fn ddl_finds_and_loses_tables() {
     let opened = Opened::new("ddl");
     let engine = opened.engine;
-    let spec = RawTreeSpec { block_bytes: 16 << 10, compression: 0, level: 0 };
+    let spec = RawTreeSpec { block_bytes: 16 << 10, compression: TEAK_COMPRESSION_NONE, level: 0 };
     // SAFETY: handles are open, pointers are to locals.
     unsafe {
         assert_eq!(teak_table_create(engine, raw(b"db/t"), &spec, 1, RawBytes::NONE), Status::Exists);
@@ -225,7 +245,7 @@ fn ddl_finds_and_loses_tables() {
         assert_eq!(teak_table_exists(engine, raw(b"db/t")), 0);
         assert_eq!(teak_table_meta(opened.table).slice(), b"meta");
         assert_eq!(teak_table_trees(opened.table), 2);
-        let spec = RawTreeSpec { block_bytes: 100, compression: 0, level: 0 };
+        let spec = RawTreeSpec { block_bytes: 100, compression: TEAK_COMPRESSION_NONE, level: 0 };
         assert_eq!(teak_table_create(engine, raw(b"w"), &spec, 1, RawBytes::NONE), Status::Misuse);
     }
 }
@@ -323,17 +343,28 @@ fn a_window_ends_when_its_session_writes_to_the_table_or_takes_something_back() 
         assert_eq!(teak_commit(session), Status::Ok);
         // The rows are in a block from here on.
         assert_eq!(teak_engine_checkpoint(opened.engine), Status::Ok);
-        assert_eq!(teak_txn_begin(session, 2, 0), Status::Ok);
+        assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
         assert_eq!(teak_cursor_new(opened.table, 0, 0, &mut cursor), Status::Ok);
         let (window, moment) = (teak_cursor_window(cursor), teak_session_moment(session));
         let open = || (*window).left > 0 && (*window).moment == *moment;
-        let end = RawBound { key: RawBytes::NONE, kind: 0 };
+        let end = RawBound { key: RawBytes::NONE, kind: TEAK_BOUND_NONE };
         let change = |n: u32, value: &[u8]| {
             let (pk, table) = (pk(n), opened.table);
             teak_update(session, table, raw(&pk), raw(&pk), raw(value), null(), null(), 0, 0, null_mut())
         };
 
-        assert_eq!(teak_cursor_seek(session, cursor, 0, RawBytes::NONE, &end, 0, &mut out), Status::Ok);
+        assert_eq!(
+            teak_cursor_seek(
+                session,
+                cursor,
+                TEAK_SEEK_FIRST,
+                RawBytes::NONE,
+                &end,
+                TEAK_READ_SNAPSHOT,
+                &mut out
+            ),
+            Status::Ok
+        );
         let mut at = 0;
         let mut go = |session, out: &mut RawEntryView| {
             at += 1;
@@ -357,7 +388,10 @@ fn a_window_ends_when_its_session_writes_to_the_table_or_takes_something_back() 
         }
         assert_eq!(teak_statement_rollback(session), Status::Ok);
         assert!(!open(), "a rollback ends the window");
-        assert_eq!(teak_cursor_get(session, cursor, raw(&pk(next)), 0, &mut out), Status::Ok);
+        assert_eq!(
+            teak_cursor_get(session, cursor, raw(&pk(next)), TEAK_READ_SNAPSHOT, &mut out),
+            Status::Ok
+        );
         assert_eq!(out.value.slice(), b"old");
         teak_cursor_free(cursor);
         teak_session_free(session);

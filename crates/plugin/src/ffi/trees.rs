@@ -10,17 +10,23 @@ use super::status::Status;
 use teak_core::server::Tree;
 use teak_rows::engine::EngineHandle;
 
-/// `teak_tree_report`
+/// Of one tree. What it takes, of its leaves only: large values and inner pages are not in it.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawTreeReport {
+    /// "db/table", as created.
     pub table: RawBytes,
+    /// Its number in the table.
     pub tree: u64,
+    /// Committed, approximate.
     pub entries: u64,
     pub leaves: u64,
+    /// Before compression, as of the last checkpoint.
     pub raw_bytes: u64,
+    /// The same after it.
     pub disk_bytes: u64,
     pub dictionary_bytes: u64,
+    /// As in teak_tree_spec.
     pub compression: u32,
     pub level: u32,
 }
@@ -40,7 +46,7 @@ fn report(table: &str, number: usize, tree: &Tree) -> RawTreeReport {
     }
 }
 
-/// `teak_trees_report`
+/// Calls `visit` for every tree of every table, until it returns something but 0. Tables that are damaged are left out.
 #[no_mangle]
 pub unsafe extern "C" fn teak_trees_report(
     handle: *const EngineHandle,
@@ -69,5 +75,3 @@ pub unsafe extern "C" fn teak_trees_report(
         })
     }
 }
-
-const _: () = assert!(std::mem::size_of::<RawTreeReport>() == 72);

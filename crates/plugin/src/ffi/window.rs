@@ -25,12 +25,14 @@ const REST: u32 = 16;
 /// Room for what follows the prefix in a key; longer keys come one by one.
 const SUFFIX_ROOM: usize = 1024;
 
-/// `teak_items`
+/// Byte strings that lie side by side in a block.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawItems {
+    /// All, one after the other.
     pub bytes: *const u8,
+    /// NULL: all have one length. u32 each, not aligned, one more than items; with bit 31 it is a large value's.
     pub starts: *const u8,
     pub length: usize,
 }
@@ -44,20 +46,25 @@ impl RawItems {
     }
 }
 
-/// `teak_window`
+/// Entries that a scan takes out of the engine's block without a call for each.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawWindow {
+    /// Entries that were not taken.
     pub left: usize,
+    /// Number of the next one; set by who takes it, with `left`.
     pub next: usize,
+    /// Of the session, in which it holds.
     pub moment: u64,
+    /// 1 or -1.
     pub step: isize,
+    /// Begins with `prefix` bytes that all keys have, behind which are `room` more.
     pub key: *mut u8,
     pub prefix: usize,
     pub room: usize,
     pub suffixes: RawItems,
     pub values: RawItems,
-    /// Entries that it had when it was opened.
+    /// The engine's.
     pub opened: usize,
 }
 
@@ -131,13 +138,13 @@ impl CursorHandle {
         }
     }
 
-    /// [`CursorHandle::settle`] without a session; the engine counts what was read.
+    /// Settles it without a session; the engine counts what was read.
     pub fn settle_alone(&mut self) {
         self.settle();
         self.engine.core.count_reads(std::mem::take(&mut self.pace.uncounted));
     }
 
-    /// [`CursorHandle::settle`] with the session, which counts what it has read.
+    /// Settles it with the session, which counts what it has read.
     pub fn settle_for(&mut self, session: &mut Session) {
         self.settle();
         let read = std::mem::take(&mut self.pace.uncounted);
