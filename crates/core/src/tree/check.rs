@@ -238,7 +238,8 @@ impl Tree {
         reader.check()?;
         let no_rows = self.shared.no_rows.clone();
         let base = if view.shows_base(reader) { base } else { no_rows };
-        let content = Content { view, base: &base, delta: &delta, history: history.as_deref() };
+        let content =
+            Content { horizon: view.horizon, base: &base, delta: &delta, history: history.as_deref() };
         Ok(count_visible(&content, from, reader))
     }
 
@@ -312,7 +313,10 @@ impl Tree {
         let reader = Reader::at(Timestamp::MAX);
         let base = leaf.base_for(node, view, &reader)?;
         let delta = leaf.delta(view)?;
-        let now = materialise(&Content { view, base: &base, delta: &delta, history: None }, &reader);
+        let now = materialise(
+            &Content { horizon: view.horizon, base: &base, delta: &delta, history: None },
+            &reader,
+        );
         let Some(image) = image else { return Ok(now.is_empty()) };
         Ok(same_entries(&now, &*leaf.read_base(&Base::Stored(image))?))
     }
@@ -441,8 +445,8 @@ fn check_history(view: &LeafView, history: &History, fault: &mut dyn FnMut(&str,
 
 /// How many keys from `from` on `reader` sees.
 fn count_visible(content: &Content<'_>, from: &[u8], reader: &Reader<'_>) -> u64 {
-    let Content { view, base, delta, history } = *content;
-    let past = history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < view.horizon);
+    let Content { horizon, base, delta, history } = *content;
+    let past = history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < horizon);
     let mut keys: Vec<&[u8]> = past.map(|entry| entry.key).collect();
     keys.extend(delta.iter().map(|entry| entry.key()));
     keys.retain(|key| *key >= from);

@@ -25,7 +25,6 @@ mod storing;
 mod tests;
 mod versions;
 
-pub use change::past::{Held, PastUsage};
 pub use change::write::Write;
 pub use check::Depth;
 pub use check_image::{check_image, ImageVisitor};
@@ -35,6 +34,7 @@ pub use read::window::Window;
 pub use storing::direct::{BlockQueue, DirectJob, Written};
 pub use storing::image::Moment;
 pub use storing::load::TreeLoader;
+pub use versions::past::{Held, PastUsage};
 pub use versions::visibility::Reader;
 
 use crate::cache::Cache;
@@ -428,7 +428,7 @@ impl Tree {
                 }
                 let history = if snapshot < view.horizon { leaf.history(&view)? } else { None };
                 return Ok(versions::visibility::changed_since(
-                    &view,
+                    view.horizon,
                     &delta,
                     history.as_deref(),
                     key,

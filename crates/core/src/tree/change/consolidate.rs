@@ -5,12 +5,12 @@
 //! sees of the past goes to history, what is undecided stays in a new delta, and the rest is garbage (interval
 //! collection).
 
-use super::past::shares_of;
 use crate::mvcc::{ActiveSnapshots, State};
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{shared_bytes, Block, Value};
 use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
 use crate::tree::versions::history::{self, History, HistoryEntry};
+use crate::tree::versions::past::shares_of;
 use crate::tree::versions::visibility::{seen, Content, Seen};
 use crate::types::Timestamp;
 use std::collections::HashSet;
@@ -278,13 +278,13 @@ pub(crate) fn fold(
     block_bytes: usize,
     pieces: Pieces,
 ) -> Folded {
-    let Content { view, base, delta, history } = *content;
+    let Content { horizon, base, delta, history } = *content;
     let history = history.map_or_else(Vec::new, |history| history.needed(active).collect());
     let mut folder = Folder {
         content: *content,
         base,
         active,
-        horizon: view.horizon,
+        horizon,
         history,
         runs: Vec::with_capacity(2 * delta.len() + 1),
         undecided: Vec::new(),

@@ -1,7 +1,7 @@
 //! What changes a tree: writes, folding of changes into bases, splits, collecting of what nobody needs.
 
+pub(super) mod collect;
 pub(super) mod consolidate;
-pub(super) mod past;
 pub(super) mod structure;
 pub(super) mod vacancy;
 pub(super) mod write;

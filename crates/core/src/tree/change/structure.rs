@@ -128,7 +128,8 @@ impl Tree {
             _ => {}
         }
         let history = leaf.read_history(&view.history)?;
-        let content = Content { view, base: &base, delta: &delta, history: history.as_deref() };
+        let content =
+            Content { horizon: view.horizon, base: &base, delta: &delta, history: history.as_deref() };
         let mut folded = fold(&content, &active, self.shared.spec.block_bytes as usize, pieces);
         if matches!(fate, Some(Fate::Void | Fate::Open)) {
             // It is not the leaf's base that stays as it is.

@@ -22,11 +22,11 @@ use self::spill::SpilledHistory;
 use super::block::blob::Blob;
 use super::block::bound::Bound;
 use super::block::{wide_head, Block};
-use super::change::past::{self, Counted};
 use super::change::vacancy::Vacancy;
 use super::versions::birth::Birth;
 use super::versions::delta::Delta;
 use super::versions::history::History;
+use super::versions::past::Counted;
 use super::versions::visibility::Reader;
 use super::Shared;
 use crate::store::{Extent, SpillExtent};
@@ -155,6 +155,20 @@ impl Archive {
             (Archive::Spilled(a), Archive::Spilled(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
+    }
+}
+
+/// Keeps the sums true when a leaf's history changes.
+fn count_past(context: &super::TreeContext, counted: &mut Option<Counted>, now: &Archive) {
+    let new = now.counted();
+    let same = match (&*counted, &new) {
+        (None, None) => true,
+        (Some(old), Some(new)) => old.is_same(new),
+        _ => false,
+    };
+    if !same {
+        context.past.replace(counted.as_ref(), new.as_ref());
+        *counted = new;
     }
 }
 
@@ -288,7 +302,7 @@ impl Leaf {
         shared.context.cache.charge(charged as usize);
         let history = view.history.clone();
         let leaf = Leaf::with(shared, view, LeafState { charged, ..LeafState::default() });
-        past::count(&leaf.shared.context, &mut leaf.latch().counted, &history);
+        count_past(&leaf.shared.context, &mut leaf.latch().counted, &history);
         leaf
     }
 
@@ -369,7 +383,7 @@ impl Leaf {
         self.check_successor(&view);
         state.backing = state.backing.take().filter(|backing| backing.is_of(&view.delta));
         let memory = view.memory() + state.backing.as_ref().map_or(0, |backing| backing.memory() as u64);
-        past::count(&self.shared.context, &mut state.counted, &view.history);
+        count_past(&self.shared.context, &mut state.counted, &view.history);
         self.view.store(Arc::new(view));
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
         self.changes.fetch_add(1, Ordering::Release);

@@ -20,14 +20,17 @@ impl Tree {
         let base = leaf.base_for(node, view, reader)?;
         let delta = leaf.delta(view)?;
         let history = if reader.snapshot < view.horizon { leaf.history(view)? } else { None };
-        Ok(materialise(&Content { view, base: &base, delta: &delta, history: history.as_deref() }, reader))
+        Ok(materialise(
+            &Content { horizon: view.horizon, base: &base, delta: &delta, history: history.as_deref() },
+            reader,
+        ))
     }
 }
 
 /// Base, delta and history of one leaf as one reader sees them.
 pub(crate) fn materialise(content: &Content<'_>, reader: &Reader<'_>) -> Block {
-    let Content { view, base, delta, history } = *content;
-    let past = history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < view.horizon);
+    let Content { horizon, base, delta, history } = *content;
+    let past = history.iter().flat_map(|h| h.entries()).filter(|_| reader.snapshot < horizon);
     let mut keys: Vec<&[u8]> =
         past.map(|entry| entry.key).chain(delta.iter().map(|entry| entry.key())).collect();
     keys.sort_unstable();

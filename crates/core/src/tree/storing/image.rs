@@ -210,7 +210,8 @@ impl Tree {
             return Ok(LeafImage { block: base, clean: view.horizon <= at });
         }
         let history = leaf.history(view)?;
-        let content = Content { view, base: &base, delta: &delta, history: history.as_deref() };
+        let content =
+            Content { horizon: view.horizon, base: &base, delta: &delta, history: history.as_deref() };
         let block = Arc::new(materialise(&content, &reader));
         Ok(LeafImage { block, clean: false })
     }

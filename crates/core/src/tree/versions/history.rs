@@ -7,10 +7,10 @@
 //! Keys and values lie one after another in one buffer: a leaf's history is two allocations, however many entries it
 //! has.
 
+use super::past::Shares;
 use crate::mvcc::ActiveSnapshots;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Value;
-use crate::tree::change::past::Shares;
 use crate::types::Timestamp;
 use std::sync::Arc;
 

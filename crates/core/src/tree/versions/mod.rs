@@ -4,4 +4,5 @@
 pub(super) mod birth;
 pub mod delta;
 pub(super) mod history;
+pub(super) mod past;
 pub(super) mod visibility;

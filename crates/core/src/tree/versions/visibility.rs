@@ -4,7 +4,6 @@ use super::delta::{Delta, Version, VersionOp};
 use super::history::History;
 use crate::mvcc::{Fate, State, TxnStatus};
 use crate::tree::block::{Block, Value};
-use crate::tree::leaf::LeafView;
 use crate::types::Timestamp;
 use crate::Result;
 
@@ -94,7 +93,8 @@ pub(crate) fn seen(version: Option<&Version>) -> Seen<'_> {
 /// All of a leaf in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Content<'a> {
-    pub view: &'a LeafView,
+    /// Newest commit that is in the base: snapshots at or after it need no history.
+    pub horizon: Timestamp,
     pub base: &'a Block,
     pub delta: &'a Delta,
     pub history: Option<&'a History>,
@@ -108,7 +108,7 @@ impl<'a> Content<'a> {
         key: &[u8],
         reader: &Reader<'_>,
     ) -> Option<Value<'a>> {
-        if reader.snapshot < self.view.horizon {
+        if reader.snapshot < self.horizon {
             let past =
                 |history: &'a History| history.find(key, reader.snapshot).map(|at| history.entry(at).past);
             if let Some(past) = self.history.and_then(past) {
@@ -122,7 +122,7 @@ impl<'a> Content<'a> {
 /// Whether somebody else committed a change of `key` after `snapshot`. `snapshot` must not have given way when the view
 /// was got hold of: what it could see and what replaced it are then still in delta or history.
 pub(crate) fn changed_since(
-    view: &LeafView,
+    horizon: Timestamp,
     delta: &Delta,
     history: Option<&History>,
     key: &[u8],
@@ -136,5 +136,5 @@ pub(crate) fn changed_since(
         }
         next = version.older();
     }
-    snapshot < view.horizon && history.is_some_and(|history| history.find(key, snapshot).is_some())
+    snapshot < horizon && history.is_some_and(|history| history.find(key, snapshot).is_some())
 }

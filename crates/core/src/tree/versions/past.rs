@@ -7,14 +7,9 @@
 //! What a snapshot held when it ended is garbage, or somebody else's. Consolidations find that out for the leaves they
 //! come by; [`Tree::collect_history`] goes through the others when there is enough of it.
 
+use super::history::HistoryEntry;
 use crate::mvcc::ActiveSnapshots;
-use crate::tree::leaf::node::Node;
-use crate::tree::leaf::spill::SpilledHistory;
-use crate::tree::leaf::{Archive, Leaf, LeafView};
-use crate::tree::versions::history::{History, HistoryEntry};
-use crate::tree::{Tree, TreeContext};
 use crate::types::Timestamp;
-use crate::Result;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -251,102 +246,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    fn is_same(&self, other: &Counted) -> bool {
+    pub(in crate::tree) fn is_same(&self, other: &Counted) -> bool {
         self.spilled == other.spilled && Arc::ptr_eq(&self.shares, &other.shares)
-    }
-}
-
-/// Keeps the sums true when a leaf's history changes.
-pub(in crate::tree) fn count(context: &TreeContext, counted: &mut Option<Counted>, now: &Archive) {
-    let new = now.counted();
-    let same = match (&*counted, &new) {
-        (None, None) => true,
-        (Some(old), Some(new)) => old.is_same(new),
-        _ => false,
-    };
-    if !same {
-        context.past.replace(counted.as_ref(), new.as_ref());
-        *counted = new;
-    }
-}
-
-impl Tree {
-    /// The leaf has a history that [`Tree::collect_history`] has to know of.
-    pub(in crate::tree) fn note_past(&self, node: &Arc<Node>) {
-        let Some(leaf) = node.leaf() else { return };
-        if !leaf.view().history.is_empty() && !leaf.in_past.swap(true, Ordering::SeqCst) {
-            self.shared.past.lock().push(node.clone());
-            self.attend_past();
-        }
-    }
-
-    /// [`Tree::collect_history`] has something to do.
-    pub(in crate::tree) fn attend_past(&self) {
-        self.shared.context.with_past.note(self, &self.in_with_past);
-    }
-
-    pub(in crate::tree) fn has_past(&self) -> bool {
-        !self.shared.past.lock().is_empty() || !self.structure.lock().vacant.is_empty()
-    }
-
-    /// Lets go of the history that no snapshot needs any more, and of the empty leaves that were there for it. Reads
-    /// spilled history only where some of it is still needed.
-    pub(crate) fn collect_history(&self) -> Result<()> {
-        let active = self.shared.context.clock.newest_active_snapshots();
-        let mut result = Ok(());
-        let nodes = std::mem::take(&mut *self.shared.past.lock());
-        for node in nodes {
-            let Node::Leaf(leaf) = &*node else { continue };
-            if result.is_ok() {
-                result = self.collect(leaf, &active);
-            }
-            leaf.in_past.store(false, Ordering::SeqCst);
-            if !leaf.view().dead {
-                self.note_past(&node);
-            }
-        }
-        result.and(self.remove_vacant())
-    }
-
-    fn collect(&self, leaf: &Leaf, active: &ActiveSnapshots) -> Result<()> {
-        let view = leaf.view().clone();
-        let Some(Counted { shares, spilled }) = view.history.counted() else { return Ok(()) };
-        if view.dead || shares.iter().all(|share| active.contains(share.holder)) {
-            return Ok(());
-        }
-        let needed = |share: &Share| active.needs(share.holder, share.latest_end);
-        let archive = match shares.iter().any(needed) {
-            false => Archive::Empty,
-            true => self.still_needed(leaf, &view.history, spilled, active)?,
-        };
-        let mut state = leaf.latch();
-        let now = leaf.view().clone();
-        // A consolidation that came between has done the same.
-        if now.history.is_same(&view.history) {
-            leaf.publish(&mut state, LeafView { history: archive, ..(*now).clone() });
-        }
-        Ok(())
-    }
-
-    /// The part of a history that somebody sees, in the place where it was.
-    fn still_needed(
-        &self,
-        leaf: &Leaf,
-        archive: &Archive,
-        spilled: bool,
-        active: &ActiveSnapshots,
-    ) -> Result<Archive> {
-        let Some(history) = leaf.read_history(archive)? else { return Ok(Archive::Empty) };
-        let entries: Vec<HistoryEntry<'_>> = history.needed(active).collect();
-        if let (Archive::Spilled(spilled), true) = (archive, entries.len() == history.len()) {
-            return Ok(Archive::Spilled(Arc::new(spilled.shared_as(shares_of(&entries, active)))));
-        }
-        let Some(kept) = History::from_sorted(&entries, shares_of(&entries, active)) else {
-            return Ok(Archive::Empty);
-        };
-        Ok(match spilled {
-            true => Archive::Spilled(Arc::new(SpilledHistory::write(&kept, &self.shared.context)?)),
-            false => Archive::Live(kept),
-        })
     }
 }
