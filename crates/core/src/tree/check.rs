@@ -11,9 +11,9 @@
 use super::block::{Block, Value};
 use super::leaf::node::{InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView};
-use super::read::materialise::materialise;
 use super::versions::delta::Delta;
 use super::versions::history::History;
+use super::versions::materialise::materialise;
 use super::versions::visibility::{seen, visible, Content, Reader, Seen};
 use super::Tree;
 use crate::finding::{Finding, Findings};

@@ -17,17 +17,14 @@
 use super::structure::{mark_changed, mark_dirty, Structure};
 use crate::mvcc::State;
 use crate::tree::block::Block;
-use crate::tree::leaf::changes;
 use crate::tree::leaf::node::{InnerView, Node};
-use crate::tree::leaf::{Base, Image, Latched, Leaf, LeafView};
+use crate::tree::leaf::{Image, Latched, Leaf, LeafView};
 use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
 use crate::tree::Tree;
 use crate::types::Timestamp;
 use crate::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-
-const OCCUPIED: Timestamp = Timestamp::MAX;
 
 /// So many more leaves whose rows are all deleted are worth waking somebody for.
 const MANY_SPENT: usize = 32;
@@ -46,48 +43,6 @@ pub(in crate::tree) struct Spent {
 impl Spent {
     pub(in crate::tree) fn leaves(&self) -> &[Arc<Node>] {
         &self.leaves
-    }
-}
-
-/// Since when a node has had nothing for readers of that time and later.
-pub(crate) struct Vacancy(AtomicU64);
-
-impl Default for Vacancy {
-    fn default() -> Vacancy {
-        Vacancy(AtomicU64::new(OCCUPIED))
-    }
-}
-
-impl Vacancy {
-    #[inline]
-    pub(crate) fn is_occupied(&self) -> bool {
-        self.0.load(Ordering::SeqCst) == OCCUPIED
-    }
-
-    /// Whether a reader of `snapshot` finds nothing below.
-    #[inline]
-    fn is_vacant_for(&self, snapshot: Timestamp) -> bool {
-        let since = self.0.load(Ordering::SeqCst);
-        since != OCCUPIED && since <= snapshot
-    }
-
-    fn set(&self, since: Timestamp) {
-        self.0.store(since, Ordering::SeqCst);
-    }
-
-    fn occupy(&self) {
-        self.set(OCCUPIED);
-    }
-
-    /// What the children of an inner node come to.
-    pub(in crate::tree) fn follow(&self, children: &[Arc<Node>]) {
-        let since = |child: &Arc<Node>| child.vacancy().0.load(Ordering::SeqCst);
-        // Occupied ones are mostly at the end, where rows are appended.
-        let newest = children.iter().rev().map(since).try_fold(0, |newest, since| match since {
-            OCCUPIED => None,
-            since => Some(since.max(newest)),
-        });
-        self.set(newest.unwrap_or(OCCUPIED));
     }
 }
 
@@ -127,23 +82,6 @@ impl Drop for Changing<'_> {
 pub(in crate::tree) enum Towards {
     Greater,
     Lesser,
-}
-
-impl Node {
-    pub(in crate::tree) fn vacancy(&self) -> &Vacancy {
-        match self {
-            Node::Inner(inner) => &inner.vacancy,
-            Node::Leaf(leaf) => &leaf.vacancy,
-        }
-    }
-}
-
-impl LeafView {
-    /// Whether nothing but history is there.
-    pub(in crate::tree) fn is_vacant(&self) -> bool {
-        matches!(&self.base, Base::Loaded(block) if block.is_empty())
-            && matches!(&self.delta, changes::Changes::Live(delta) if delta.is_empty())
-    }
 }
 
 impl Tree {

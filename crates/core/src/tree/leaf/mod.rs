@@ -15,19 +15,21 @@ pub(super) mod changes;
 pub(super) mod evict;
 pub(super) mod node;
 pub(super) mod spill;
+pub(super) mod vacancy;
 
 use self::changes::{Backing, Changes};
 use self::node::Node;
 use self::spill::SpilledHistory;
+use self::vacancy::Vacancy;
 use super::block::blob::Blob;
 use super::block::bound::Bound;
 use super::block::{wide_head, Block};
-use super::change::vacancy::Vacancy;
 use super::versions::birth::Birth;
 use super::versions::delta::Delta;
 use super::versions::history::History;
+use super::versions::materialise::materialise;
 use super::versions::past::Counted;
-use super::versions::visibility::Reader;
+use super::versions::visibility::{Content, Reader};
 use super::Shared;
 use crate::store::{Extent, SpillExtent};
 use crate::types::Timestamp;
@@ -500,6 +502,20 @@ impl Leaf {
             true => self.base(node, view),
             false => Ok(self.shared.no_rows.clone()),
         }
+    }
+
+    /// What `view` shows to `reader`, as one block. Call without the latch.
+    pub(crate) fn materialise(
+        &self,
+        node: &Arc<Node>,
+        view: &LeafView,
+        reader: &Reader<'_>,
+    ) -> Result<Block> {
+        let base = self.base_for(node, view, reader)?;
+        let delta = self.delta(view)?;
+        let history = if reader.snapshot < view.horizon { self.history(view)? } else { None };
+        let horizon = view.horizon;
+        Ok(materialise(&Content { horizon, base: &base, delta: &delta, history: history.as_deref() }, reader))
     }
 
     /// The base wherever it is, without keeping it.

@@ -111,7 +111,7 @@ impl Tree {
             }
             let Node::Leaf(leaf) = &*node else { continue };
             let view = leaf.view().clone();
-            let block = self.materialise(&node, &view, &crate::tree::Reader::at(u64::MAX))?;
+            let block = leaf.materialise(&node, &view, &crate::tree::Reader::at(u64::MAX))?;
             let keys: Vec<Vec<u8>> = (0..block.len())
                 .map(|i| {
                     let mut key = Vec::new();

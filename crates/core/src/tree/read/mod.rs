@@ -2,7 +2,6 @@
 
 pub(super) mod cursor;
 pub(super) mod estimate;
-pub(super) mod materialise;
 pub(super) mod partition;
 pub(super) mod pass_over;
 pub(super) mod window;

@@ -16,7 +16,7 @@ use crate::tree::block::Block;
 use crate::tree::change::structure::{mark_dirty, Structure};
 use crate::tree::leaf::node::{Inner, InnerView, Node};
 use crate::tree::leaf::{Base, Image, Leaf, LeafView, PendingImage};
-use crate::tree::read::materialise::materialise;
+use crate::tree::versions::materialise::materialise;
 use crate::tree::versions::visibility::{Content, Reader};
 use crate::tree::Tree;
 use crate::types::Timestamp;

@@ -4,5 +4,6 @@
 pub(super) mod birth;
 pub mod delta;
 pub(super) mod history;
+pub(super) mod materialise;
 pub(super) mod past;
 pub(super) mod visibility;

@@ -170,7 +170,8 @@ impl TreeCursor {
     pub(super) fn adapt(&mut self, reader: &Reader<'_>) -> Result<()> {
         let Some(pin) = &mut self.pin else { return Ok(()) };
         if !pin.ephemeral && reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
-            pin.base = Arc::new(self.tree.materialise(&pin.node, &pin.view, reader)?);
+            let Some(leaf) = pin.node.leaf() else { return Ok(()) };
+            pin.base = Arc::new(leaf.materialise(&pin.node, &pin.view, reader)?);
             pin.delta = Arc::new(Delta::new());
             pin.ephemeral = true;
         }
