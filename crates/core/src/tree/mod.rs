@@ -18,6 +18,7 @@ pub mod block;
 mod change;
 mod check;
 mod check_image;
+mod encoding;
 mod leaf;
 mod read;
 mod storing;
@@ -39,13 +40,14 @@ pub use versions::visibility::Reader;
 
 use crate::cache::Cache;
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
-use crate::options::{Packing, TreeSpec};
-use crate::store::{Extent, Space, SpillFile, TreeRoot};
+use crate::options::TreeSpec;
+use crate::store::{BlockAddress, Extent, Lifetime, PreparedBlock, Space, SpillFile, TreeRoot};
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
 use arc_swap::ArcSwap;
 use attended::Attended;
 use block::Block;
+use encoding::Encoding;
 pub(crate) use leaf::node::Node;
 use leaf::node::{Bounds, Inner};
 use leaf::{Image, Latched, Leaf};
@@ -53,8 +55,6 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use storing::arrangement::Arrangement;
-use storing::dictionary::Vocabulary;
 use versions::delta::Delta;
 
 /// Longest key, in bytes.
@@ -127,14 +127,10 @@ impl TreeContext {
 /// What the nodes of one tree share.
 pub(crate) struct Shared {
     pub id: TreeId,
-    /// As the tree was opened; see [`Shared::packing`].
+    /// As the tree was opened; compression may have changed: see [`Encoding::packing`].
     pub spec: TreeSpec,
-    /// Compression and level.
-    packing: Mutex<Packing>,
-    /// Its dictionary, if it has one.
-    vocabulary: Mutex<Vocabulary>,
-    /// How its leaves are stored.
-    arrangement: Mutex<Arrangement>,
+    /// How its blocks are stored.
+    pub encoding: Encoding,
     /// From where on leaves still have the compression of before.
     unconverted: Mutex<Option<Vec<u8>>>,
     pub space: Arc<Space>,
@@ -166,9 +162,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// How blocks are to be written.
-    fn packing(&self) -> Packing {
-        *self.packing.lock()
+    /// A leaf's block, compressed, with an extent to be written to: see [`Encoding::prepare`].
+    pub(crate) fn prepare(&self, lifetime: Lifetime, block: &Block) -> Result<PreparedBlock> {
+        // Relaxed: a statistic.
+        let leaves = self.leaves.load(Ordering::Relaxed);
+        let tree_bytes = leaves.saturating_mul(u64::from(self.spec.block_bytes));
+        self.encoding.prepare(lifetime, tree_bytes, block)
     }
 
     /// A leaf's newest image is `now`, no longer `before`.
@@ -236,9 +235,12 @@ impl Tree {
         let shared = Arc::new(Shared {
             id,
             spec,
-            packing: Mutex::new(spec.packing),
-            vocabulary: Mutex::default(),
-            arrangement: Mutex::default(),
+            encoding: Encoding::new(
+                spec.packing,
+                space.clone(),
+                context.cache.clone(),
+                context.dictionary_sample_bytes,
+            ),
             unconverted: Mutex::new(None),
             space,
             context,
@@ -295,7 +297,23 @@ impl Tree {
 
     /// Physical properties.
     pub fn spec(&self) -> TreeSpec {
-        TreeSpec { packing: self.shared.packing(), ..self.shared.spec }
+        TreeSpec { packing: self.shared.encoding.packing(), ..self.shared.spec }
+    }
+
+    /// The tree has a dictionary since an earlier checkpoint. No I/O; to be called before the tree is used.
+    pub(crate) fn adopt_dictionary(&self, number: u16, address: BlockAddress) {
+        self.shared.encoding.adopt_dictionary(number, address);
+    }
+
+    /// Has the image of checkpoint `generation`, which is being written, contain the dictionary. What the directory is
+    /// to say of it, if that is new.
+    pub(crate) fn save_dictionary(&self, generation: u64) -> Option<(u16, BlockAddress)> {
+        self.shared.encoding.save_dictionary(generation)
+    }
+
+    /// Bytes that its dictionary takes on disk.
+    pub fn dictionary_bytes(&self) -> u64 {
+        self.shared.encoding.dictionary_bytes()
     }
 
     /// The file it lives in.

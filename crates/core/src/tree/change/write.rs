@@ -103,10 +103,10 @@ impl Tree {
     /// Writes a large value to a private extent of the tree's file, for [`Tree::write_stored`]. Does not sync.
     pub(crate) fn store_value(&self, value: &[u8]) -> Result<Written> {
         let prepared =
-            self.shared.space.prepare_for(Lifetime::Private, value, self.shared.value_packer()?)?;
+            self.shared.space.prepare_for(Lifetime::Private, value, self.shared.encoding.value_packer()?)?;
         self.shared.space.write(&prepared)?;
         let extent = prepared.extent().clone();
-        let dictionary = self.shared.unsaved_dictionary(extent.address().dictionary);
+        let dictionary = self.shared.encoding.unsaved_dictionary(extent.address().dictionary);
         Ok(Written { extent, dictionary })
     }
 

@@ -64,7 +64,7 @@ fn evict_blobs(leaf: &Leaf) -> Result<usize> {
         if blob.memory() > 0 {
             let packer = match &packer {
                 Some(packer) => packer,
-                None => packer.insert(shared.value_packer()?),
+                None => packer.insert(shared.encoding.value_packer()?),
             };
             freed += blob.evict(&shared.space, packer)?;
         }

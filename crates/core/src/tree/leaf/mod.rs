@@ -83,7 +83,7 @@ impl Image {
         };
         let raw = self.extent.read()?;
         if self.extent.address().dictionary != 0 {
-            shared.charge_dictionary();
+            shared.encoding.charge_dictionary();
         }
         let block = Block::parse(raw, &adopt).map_err(|detail| {
             Error::corrupt(shared.space.path(), self.extent.address().offset, format!("base block: {detail}"))

@@ -15,7 +15,7 @@ impl Tree {
     /// Blocks are written like this from now on, and those that are there are rewritten by the next checkpoints. (Large
     /// values, which have extents of their own, stay as they are.)
     pub(crate) fn convert(&self, packing: Packing) {
-        *self.shared.packing.lock() = packing;
+        self.shared.encoding.set_packing(packing);
         *self.shared.unconverted.lock() = Some(Vec::new());
         self.shared.is_dirty.store(true, Ordering::SeqCst);
     }

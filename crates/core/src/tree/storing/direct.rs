@@ -268,7 +268,7 @@ impl DirectJob {
             return Err(Error::corrupt(self.tree.shared.space.path(), 0, "a block of rows without a leaf"));
         };
         let extent = self.tree.shared.write_ahead(leaf, &self.block)?;
-        let dictionary = self.tree.shared.unsaved_dictionary(extent.address().dictionary);
+        let dictionary = self.tree.shared.encoding.unsaved_dictionary(extent.address().dictionary);
         Ok(Written { extent, dictionary })
     }
 

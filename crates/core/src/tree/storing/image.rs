@@ -331,7 +331,7 @@ impl Tree {
         let addresses = self.write_children(&view, high, generation, blocks)?;
         let page = Inner::page(&view, &addresses, high);
         let lifetime = Lifetime::Checkpoint(generation);
-        self.shared.space.prepare_for(lifetime, page.bytes(), self.shared.packing())
+        self.shared.space.prepare_for(lifetime, page.bytes(), self.shared.encoding.packing())
     }
 
     fn write_children(
@@ -391,7 +391,7 @@ impl Tree {
     /// The superblock that names this image is durable: it is now what evicted leaves are read from.
     pub(crate) fn checkpoint_durable(&self) {
         self.structure.lock().removing.clear();
-        self.shared.vocabulary.lock().saved();
+        self.shared.encoding.checkpoint_durable();
         self.release_direct();
         for node in std::mem::take(&mut *self.shared.imaged.lock()) {
             match &*node {
@@ -423,7 +423,7 @@ impl Tree {
             blobs.for_each(|extent| extent.supersede(generation));
         }
         self.supersede_node(&self.root.load_full(), generation)?;
-        self.shared.vocabulary.lock().supersede(generation);
+        self.shared.encoding.supersede(generation);
         Ok(())
     }
 
@@ -454,7 +454,7 @@ impl Tree {
     /// The checkpoint failed: its image is void, and what it wrote must be written again.
     pub(crate) fn checkpoint_abandoned(&self) {
         self.structure.lock().checkpointing = false;
-        self.shared.vocabulary.lock().not_saved();
+        self.shared.encoding.checkpoint_abandoned();
         self.settle_direct(0);
         let nodes = std::mem::take(&mut *self.shared.imaged.lock());
         for node in &nodes {

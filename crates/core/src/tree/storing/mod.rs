@@ -1,8 +1,6 @@
 //! How a tree comes to disk: images of checkpoints, leaves written ahead of them, loads, encodings chosen.
 
-pub(super) mod arrangement;
 pub(super) mod convert;
-pub(super) mod dictionary;
 pub(super) mod direct;
 pub(super) mod early;
 pub(super) mod image;

@@ -4,11 +4,11 @@
 //! block is compressed with several numbers of columns, and the tree goes on with what has given least over the last
 //! trials. Every block says itself how it is stored ([`columns`]), so nothing of this is durable.
 
+use super::Encoding;
 use crate::options::Compression;
 use crate::store::{Lifetime, Packer, PreparedBlock};
 use crate::tree::block::columns::{self, Columns};
 use crate::tree::block::Block;
-use crate::tree::Shared;
 use crate::Result;
 use std::borrow::Cow;
 
@@ -99,11 +99,16 @@ impl Arrangement {
     }
 }
 
-impl Shared {
+impl Encoding {
     /// A leaf's block, compressed, with an extent to be written to. Its large values are written here if they are not
     /// stored yet; whoever publishes the extent publishes them too.
-    pub(in crate::tree) fn prepare(&self, lifetime: Lifetime, block: &Block) -> Result<PreparedBlock> {
-        let packer = self.packer(block.bytes())?;
+    pub(in crate::tree) fn prepare(
+        &self,
+        lifetime: Lifetime,
+        tree_bytes: u64,
+        block: &Block,
+    ) -> Result<PreparedBlock> {
+        let packer = self.packer(tree_bytes, block.bytes())?;
         let image = block.image(&self.space, packer.clone())?;
         let stored = match packer.packing.compression {
             Compression::None => image,

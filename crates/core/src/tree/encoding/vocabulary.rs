@@ -14,10 +14,10 @@
 //! Its extent is private until a checkpoint saves it, which is the first that can name a block encoded with it: all its
 //! blocks were written before.
 
+use super::Encoding;
 use crate::cache::Cache;
 use crate::options::{Compression, Packing};
 use crate::store::{BlockAddress, Dictionary, Extent, Lifetime, Packer, Training};
-use crate::tree::{Shared, Tree};
 use crate::Result;
 use std::sync::Arc;
 
@@ -132,18 +132,16 @@ impl Drop for Sample {
 impl Vocabulary {
     /// Counts `block`; the sample once there is enough of it to be tried or made a dictionary of, which the caller
     /// does.
-    fn count(&mut self, shared: &Shared, block: &[u8]) -> Option<Box<Sample>> {
-        let wanted = shared.context.dictionary_sample_bytes;
+    fn count(&mut self, encoding: &Encoding, tree_bytes: u64, block: &[u8]) -> Option<Box<Sample>> {
+        let wanted = encoding.sample_bytes;
         if let Vocabulary::Unknown = self {
-            // Relaxed: a statistic.
-            let leaves = shared.leaves.load(std::sync::atomic::Ordering::Relaxed);
-            *self = Vocabulary::Small(leaves.saturating_mul(u64::from(shared.spec.block_bytes)) as usize);
+            *self = Vocabulary::Small(tree_bytes as usize);
         }
         match self {
             // Most trees stay small: they shall not hold a sample in memory.
             Vocabulary::Small(bytes) if *bytes < wanted / 8 => *bytes += block.len(),
             Vocabulary::Small(_) => {
-                let mut sample = Box::new(Sample::new(shared.context.cache.clone()));
+                let mut sample = Box::new(Sample::new(encoding.cache.clone()));
                 sample.add(block);
                 *self = Vocabulary::Sampling(sample);
             }
@@ -188,9 +186,10 @@ impl Vocabulary {
     }
 }
 
-impl Shared {
-    /// How to store a leaf's block, and the large values it names. May train the dictionary.
-    pub(in crate::tree) fn packer(&self, block: &[u8]) -> Result<Packer> {
+impl Encoding {
+    /// How to store a leaf's block, and the large values it names. May train the dictionary. `tree_bytes`: about what the
+    /// tree takes in memory.
+    pub(in crate::tree) fn packer(&self, tree_bytes: u64, block: &[u8]) -> Result<Packer> {
         let packing = self.packing();
         if packing.compression != Compression::Zstd {
             return Ok(packing.into());
@@ -203,8 +202,8 @@ impl Shared {
                     drop(vocabulary);
                     return Ok(Packer { packing, dictionary: self.space.dictionary(number)? });
                 }
-                _ if self.context.dictionary_sample_bytes == 0 => None,
-                _ => vocabulary.count(self, block),
+                _ if self.sample_bytes == 0 => None,
+                _ => vocabulary.count(self, tree_bytes, block),
             }
         };
         let Some(sample) = sample else { return Ok(packing.into()) };
@@ -269,34 +268,33 @@ impl Shared {
         if known.charged == 0 {
             if let Ok(Some(dictionary)) = self.space.dictionary(known.number) {
                 known.charged = dictionary.memory();
-                self.context.cache.charge(known.charged);
+                self.cache.charge(known.charged);
             }
         }
     }
 }
 
-impl Drop for Shared {
+impl Drop for Encoding {
     fn drop(&mut self) {
         if let Vocabulary::Known(known) = self.vocabulary.get_mut() {
-            self.context.cache.discharge(known.charged);
+            self.cache.discharge(known.charged);
         }
     }
 }
 
-impl Tree {
+impl Encoding {
     /// The tree has a dictionary since an earlier checkpoint. No I/O; to be called before the tree is used.
-    pub(crate) fn adopt_dictionary(&self, number: u16, address: BlockAddress) {
-        let space = &self.shared.space;
-        space.know_dictionary(number, address, None);
-        let extent = space.adopt(address);
+    pub(in crate::tree) fn adopt_dictionary(&self, number: u16, address: BlockAddress) {
+        self.space.know_dictionary(number, address, None);
+        let extent = self.space.adopt(address);
         let known = Known { number, extent, durability: Durability::Durable, charged: 0 };
-        *self.shared.vocabulary.lock() = Vocabulary::Known(known);
+        *self.vocabulary.lock() = Vocabulary::Known(known);
     }
 
     /// Has the image of checkpoint `generation`, which is being written, contain the dictionary. What the directory is
     /// to say of it, if that is new.
-    pub(crate) fn save_dictionary(&self, generation: u64) -> Option<(u16, BlockAddress)> {
-        let mut vocabulary = self.shared.vocabulary.lock();
+    pub(in crate::tree) fn save_dictionary(&self, generation: u64) -> Option<(u16, BlockAddress)> {
+        let mut vocabulary = self.vocabulary.lock();
         match &mut *vocabulary {
             Vocabulary::Known(known) if known.durability == Durability::Private => {
                 known.extent.join(generation);
@@ -308,8 +306,8 @@ impl Tree {
     }
 
     /// Bytes that its dictionary takes on disk.
-    pub fn dictionary_bytes(&self) -> u64 {
-        match &*self.shared.vocabulary.lock() {
+    pub(in crate::tree) fn dictionary_bytes(&self) -> u64 {
+        match &*self.vocabulary.lock() {
             Vocabulary::Known(known) => known.extent.address().occupied_bytes(),
             _ => 0,
         }
