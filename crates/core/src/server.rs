@@ -19,7 +19,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | rows | [`Transaction`], [`Savepoint`], [`Cursor`], [`Table`], [`Tree`] |
+//! | rows | [`Transaction`], [`Savepoint`], [`Cursor`], [`Table`], [`Tree`] with its [`Trunk`] |
 //! | definitions | [`Engine::alter_tables`] with [`Alteration`] and [`TreeSource`]; [`TreeBuild`] and [`Feed`] |
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
 //! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`], [`Lost`] |
@@ -28,7 +28,7 @@
 pub use crate::engine::{
     Alteration, Cursor, Depth, Difference, Engine, Feed, Held, IndexCheck, IndexCount, Items, LockWait, Lost,
     Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction, Tree, TreeBuild,
-    TreeSource, Watcher, Window,
+    TreeSource, Trunk, Watcher, Window,
 };
 
 use crate::engine::superblock_path;

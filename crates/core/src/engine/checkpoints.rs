@@ -180,7 +180,8 @@ impl Shared {
         if self.checkpoint_is_due() {
             return self.wait_for_checkpoint_slowly(&|| false);
         }
-        if self.context.finished_leaves() > self.progress.finished_enough.load(Ordering::Relaxed) {
+        if self.context.attention().finished_leaves() > self.progress.finished_enough.load(Ordering::Relaxed)
+        {
             self.ask_for_early_images();
         }
         Ok(())
@@ -213,7 +214,9 @@ impl Shared {
             let _ = tree.write_finished(keep, &|| self.checkpoint_is_due());
         }
         // Relaxed: a hint; what is left is looked at again when there is more.
-        self.progress.finished_enough.store(self.context.finished_leaves() + keep, Ordering::Relaxed);
+        self.progress
+            .finished_enough
+            .store(self.context.attention().finished_leaves() + keep, Ordering::Relaxed);
     }
 
     /// Whether [`Shared::wait_for_checkpoint`] would wait, and not only ask.

@@ -42,7 +42,7 @@ impl Shared {
     /// What the thread `teak-history` does when it is woken, and about once a second.
     pub(super) fn look_after_history(&self) {
         self.warn_of_old_snapshots();
-        if let Err(error) = self.context.retire_spent().and_then(|()| self.keep_history_small()) {
+        if let Err(error) = self.context.attention().retire_spent().and_then(|()| self.keep_history_small()) {
             // What could not be read or written stays; the next look tries again.
             self.observer.message(LogLevel::Warning, &format!("history of old snapshots: {error}"));
         }
@@ -56,7 +56,7 @@ impl Shared {
             let full = past.is_full();
             let garbage = self.history_garbage();
             if garbage > 0 && (full || garbage >= past.bytes() / 8) {
-                self.context.collect_history()?;
+                self.context.attention().collect_history()?;
             }
             if !past.is_full() {
                 return Ok(());

@@ -11,11 +11,11 @@
 use super::block::{Block, Value};
 use super::leaf::node::{InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView};
+use super::storing::tree::Tree;
 use super::versions::delta::Delta;
 use super::versions::history::History;
 use super::versions::materialise::materialise;
 use super::versions::visibility::{seen, visible, Content, Reader, Seen};
-use super::Tree;
 use crate::finding::{Finding, Findings};
 use crate::mvcc::State;
 use crate::types::Timestamp;
@@ -335,9 +335,9 @@ impl Lists {
         let set = |nodes: &mut dyn Iterator<Item = &Arc<Node>>| nodes.map(Arc::as_ptr).collect();
         Lists {
             vacant: set(&mut tree.structure.lock().vacant.iter()),
-            dirty: set(&mut tree.shared.dirty.lock().iter()),
-            past: set(&mut tree.shared.past.lock().iter()),
-            spent: set(&mut tree.shared.spent.lock().leaves().iter()),
+            dirty: set(&mut tree.dirty.lock().iter()),
+            past: set(&mut tree.past.lock().iter()),
+            spent: set(&mut tree.spent.lock().leaves().iter()),
         }
     }
 }

@@ -1,14 +1,21 @@
 //! Trees against a model that a reader believes at sight: every version of every key in a map.
 
 use super::*;
+use crate::cache::Cache;
 use crate::file::RealFileSystem;
 use crate::mvcc::SnapshotGuard;
+use crate::mvcc::{Clock, TxnStatus};
 use crate::options::SilentObserver;
-use crate::store::{OpenFiles, TreeRoot};
+use crate::options::TreeSpec;
+use crate::store::{OpenFiles, Space, SpillFile, TreeRoot};
+use crate::types::Timestamp;
 use crate::types::WriteOp;
 use crate::{Compression, Options, Packing, Seek};
+use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 mod check;
 mod crafted_pages;
@@ -107,7 +114,7 @@ impl Bench {
         let mut nodes = vec![self.tree.root.load_full()];
         while let Some(node) = nodes.pop() {
             match &*node {
-                Node::Leaf(_) if wanted() => self.tree.note_finished(node.clone()),
+                Node::Leaf(_) if wanted() => self.tree.finished.note(node.clone()),
                 Node::Leaf(_) => {}
                 Node::Inner(inner) => {
                     nodes.extend(inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone());

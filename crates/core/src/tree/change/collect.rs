@@ -1,33 +1,33 @@
 //! Collecting what is kept for old snapshots only, once nobody needs it: see [`crate::tree::versions::past`].
 
+use super::trunk::Trunk;
 use crate::mvcc::ActiveSnapshots;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::spill::SpilledHistory;
 use crate::tree::leaf::{Archive, Leaf, LeafView};
 use crate::tree::versions::history::{History, HistoryEntry};
 use crate::tree::versions::past::{shares_of, Counted, Share};
-use crate::tree::Tree;
 use crate::Result;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-impl Tree {
-    /// The leaf has a history that [`Tree::collect_history`] has to know of.
+impl Trunk {
+    /// The leaf has a history that [`Trunk::collect_history`] has to know of.
     pub(in crate::tree) fn note_past(&self, node: &Arc<Node>) {
         let Some(leaf) = node.leaf() else { return };
         if !leaf.view().history.is_empty() && !leaf.in_past.swap(true, Ordering::SeqCst) {
-            self.shared.past.lock().push(node.clone());
+            self.past.lock().push(node.clone());
             self.attend_past();
         }
     }
 
-    /// [`Tree::collect_history`] has something to do.
+    /// [`Trunk::collect_history`] has something to do.
     pub(in crate::tree) fn attend_past(&self) {
-        self.shared.context.with_past.note(self, &self.in_with_past);
+        self.attention.past.note(self, &self.has_attention.past);
     }
 
     pub(in crate::tree) fn has_past(&self) -> bool {
-        !self.shared.past.lock().is_empty() || !self.structure.lock().vacant.is_empty()
+        !self.past.lock().is_empty() || !self.structure.lock().vacant.is_empty()
     }
 
     /// Lets go of the history that no snapshot needs any more, and of the empty leaves that were there for it. Reads
@@ -35,7 +35,7 @@ impl Tree {
     pub(crate) fn collect_history(&self) -> Result<()> {
         let active = self.shared.context.clock.newest_active_snapshots();
         let mut result = Ok(());
-        let nodes = std::mem::take(&mut *self.shared.past.lock());
+        let nodes = std::mem::take(&mut *self.past.lock());
         for node in nodes {
             let Node::Leaf(leaf) = &*node else { continue };
             if result.is_ok() {

@@ -1,7 +1,10 @@
 //! What changes a tree: writes, folding of changes into bases, splits, collecting of what nobody needs.
 
+mod attended;
 pub(super) mod collect;
 pub(super) mod consolidate;
+pub(super) mod finished;
 pub(super) mod structure;
+pub(super) mod trunk;
 pub(super) mod vacancy;
 pub(super) mod write;

@@ -1,6 +1,7 @@
 //! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`].
 
 use super::consolidate::{fold, Folded, Piece, Pieces};
+use super::trunk::Trunk;
 use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
@@ -8,7 +9,6 @@ use crate::tree::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
 use crate::tree::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
 use crate::tree::versions::birth::Fate;
 use crate::tree::versions::visibility::Content;
-use crate::tree::Tree;
 use crate::Result;
 use parking_lot::MutexGuard;
 use std::collections::VecDeque;
@@ -50,7 +50,7 @@ type StructureLatch<'a> = MutexGuard<'a, Structure>;
 /// Inner nodes from the root to the parent of a leaf, with the child taken in each.
 pub(in crate::tree) type Path = Vec<(Arc<Node>, usize)>;
 
-impl Tree {
+impl Trunk {
     /// Consolidates a leaf; splits it if it has grown, removes it if it is empty. Call without any latch.
     pub(crate) fn maintain(&self, node: &Arc<Node>) -> Result<()> {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
@@ -177,11 +177,10 @@ impl Tree {
         // Parents first, then the narrowed leaf: see the module's documentation.
         self.insert_children(path, node, &right);
         publish_piece(leaf, state, &view, first, high, horizon);
-        // Relaxed: a statistic.
-        self.shared.leaves.fetch_add(right.len() as u64, Ordering::Relaxed);
+        self.shared.size.add_leaves(right.len());
         if appended {
-            self.note_finished(node.clone());
-            right[..right.len() - 1].iter().for_each(|(_, child)| self.note_finished(child.clone()));
+            self.finished.note(node.clone());
+            right[..right.len() - 1].iter().for_each(|(_, child)| self.finished.note(child.clone()));
         }
         if structure.checkpointing {
             structure.reimage.push(node.clone());
@@ -215,7 +214,7 @@ impl Tree {
     pub(in crate::tree) fn list_new(&self, node: &Arc<Node>) {
         if let Node::Leaf(leaf) = &**node {
             let mut state = leaf.latch();
-            self.shared.list_dirty(&mut state, node);
+            self.list_dirty(&mut state, node);
             leaf.register(&mut state, node);
             leaf.touch();
         }

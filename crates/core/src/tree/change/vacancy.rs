@@ -15,12 +15,12 @@
 //!   has changed.
 
 use super::structure::{mark_changed, mark_dirty, Structure};
+use super::trunk::Trunk;
 use crate::mvcc::State;
 use crate::tree::block::Block;
 use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::{Image, Latched, Leaf, LeafView};
 use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
-use crate::tree::Tree;
 use crate::types::Timestamp;
 use crate::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,7 +84,7 @@ pub(in crate::tree) enum Towards {
     Lesser,
 }
 
-impl Tree {
+impl Trunk {
     /// The next leaf, at or beyond `bound`, in which a reader of `snapshot` may find something, or that there is none:
     /// as long as the structure is as at `moment` (see [`Changes::now`]). `None`: it is changing.
     pub(in crate::tree) fn occupied_leaf(
@@ -207,9 +207,9 @@ impl Tree {
         if leaf.in_spent.swap(true, Ordering::SeqCst) {
             return;
         }
-        let mut spent = self.shared.spent.lock();
+        let mut spent = self.spent.lock();
         spent.leaves.push(node.clone());
-        self.shared.context.with_spent.note(self, &self.in_with_spent);
+        self.attention.spent.note(self, &self.has_attention.spent);
         if spent.leaves.len() > spent.ring_at {
             spent.ring_at = usize::MAX;
             self.shared.context.past.bell().ring();
@@ -217,19 +217,19 @@ impl Tree {
     }
 
     pub(in crate::tree) fn has_spent(&self) -> bool {
-        !self.shared.spent.lock().leaves.is_empty()
+        !self.spent.lock().leaves.is_empty()
     }
 
     /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait for the
     /// next time.
     pub(crate) fn retire_spent(&self) -> Result<()> {
-        let leaves = std::mem::take(&mut self.shared.spent.lock().leaves);
+        let leaves = std::mem::take(&mut self.spent.lock().leaves);
         let mut result = Ok(());
         for node in leaves {
             let Node::Leaf(leaf) = &*node else { continue };
             let view = leaf.view().clone();
             if !view.dead && (result.is_err() || view.delta.is_undecided()) {
-                self.shared.spent.lock().leaves.push(node);
+                self.spent.lock().leaves.push(node);
                 continue;
             }
             leaf.in_spent.store(false, Ordering::SeqCst);
@@ -237,7 +237,7 @@ impl Tree {
                 result = self.retire_if_spent(&node, leaf, &view);
             }
         }
-        let mut spent = self.shared.spent.lock();
+        let mut spent = self.spent.lock();
         spent.ring_at = spent.leaves.len() + MANY_SPENT;
         result
     }
@@ -330,15 +330,14 @@ impl Tree {
         inner.publish(InnerView::new(&entries));
         mark_dirty(&path);
         leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
-        self.shared.count_image(state.image.as_ref(), None);
+        self.shared.size.count_image(state.image.as_ref(), None);
         structure.retire(state.image.take());
         for (node, _) in &chain {
             if let Node::Inner(inner) = &**node {
                 structure.removed.extend(inner.image.lock().durable.take().map(Image::new));
             }
         }
-        // Relaxed: a statistic.
-        self.shared.leaves.fetch_sub(1, Ordering::Relaxed);
+        self.shared.size.remove_leaf();
         Ok(true)
     }
 

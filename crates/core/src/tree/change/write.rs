@@ -1,5 +1,6 @@
 //! Pushing versions onto the deltas of leaves, one or many at a time.
 
+use super::trunk::Trunk;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::{Extent, Lifetime};
 use crate::tree::block::blob::Blob;
@@ -7,10 +8,14 @@ use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::{Base, LeafState, LeafView};
 use crate::tree::versions::delta::VersionOp;
-use crate::tree::{Tree, Written, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::types::WriteOp;
 use crate::{Error, Result};
 use std::sync::Arc;
+
+/// Longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 16 << 10;
+/// Longest value, in bytes.
+pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64 - 64;
 
 /// One write of one transaction.
 #[derive(Clone, Copy)]
@@ -34,17 +39,26 @@ impl Write<'_> {
     }
 }
 
+/// A block or a large value in its file.
+#[derive(Clone)]
+pub struct Written {
+    /// Where it is.
+    pub extent: Arc<Extent>,
+    /// Where the dictionary is that it needs, if only memory knows.
+    pub dictionary: Option<Arc<Extent>>,
+}
+
 /// What came of pushing a run of writes.
 struct Pushed {
     /// How many went to the leaf; none: it does not hold the first key any more.
     writes: usize,
     /// The leaf is due for consolidation.
     due: bool,
-    /// The leaf is passed by as vacant: see [`Tree::occupy`].
+    /// The leaf is passed by as vacant: see [`Trunk::occupy`].
     vacant: bool,
 }
 
-impl Tree {
+impl Trunk {
     /// Pushes a version of `key`. The caller holds whatever row lock is due; until `status` is published, only its own
     /// transaction sees the version. Latches one leaf; may wait before that for memory (back-pressure).
     #[inline]
@@ -58,7 +72,7 @@ impl Tree {
         self.write_near(&Write { key, op, status, sequence }, &mut None)
     }
 
-    /// Like [`Tree::write`]; `near` is a leaf that may be the one, as somebody has just found or written it, and
+    /// Like [`Trunk::write`]; `near` is a leaf that may be the one, as somebody has just found or written it, and
     /// becomes the one: then there is no descent.
     #[inline]
     pub(crate) fn write_near(&self, write: &Write<'_>, near: &mut Option<Arc<Node>>) -> Result<()> {
@@ -66,7 +80,7 @@ impl Tree {
         self.push_some(std::slice::from_ref(write), blob.as_ref(), near).map(drop)
     }
 
-    /// Like [`Tree::write`] for many, in this order. Neighbours that go to one leaf cost one descent and one latch:
+    /// Like [`Trunk::write`] for many, in this order. Neighbours that go to one leaf cost one descent and one latch:
     /// sort them by key.
     pub(crate) fn write_run(&self, mut writes: &[Write<'_>]) -> Result<()> {
         while !writes.is_empty() {
@@ -75,7 +89,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The first step of [`Tree::write_run`]: pushes the first of `writes`, and those behind it that go to the same
+    /// The first step of [`Trunk::write_run`]: pushes the first of `writes`, and those behind it that go to the same
     /// leaf; how many they were.
     pub(crate) fn write_some(&self, writes: &[Write<'_>]) -> Result<usize> {
         let Some(first) = writes.first() else { return Ok(0) };
@@ -92,7 +106,7 @@ impl Tree {
         Ok(self.is_large(write).then(|| Arc::new(Blob::charged(write.value(), cache))))
     }
 
-    /// Like [`Tree::write`] of a large value that [`Tree::store_value`] has put into `extent`.
+    /// Like [`Trunk::write`] of a large value that [`Trunk::store_value`] has put into `extent`.
     pub(crate) fn write_stored(&self, write: &Write<'_>, extent: &Arc<Extent>) -> Result<()> {
         self.check_size(write)?;
         self.shared.context.cache.make_room()?;
@@ -100,7 +114,7 @@ impl Tree {
         self.push_some(std::slice::from_ref(write), Some(&blob), &mut None).map(drop)
     }
 
-    /// Writes a large value to a private extent of the tree's file, for [`Tree::write_stored`]. Does not sync.
+    /// Writes a large value to a private extent of the tree's file, for [`Trunk::write_stored`]. Does not sync.
     pub(crate) fn store_value(&self, value: &[u8]) -> Result<Written> {
         let prepared =
             self.shared.space.prepare_for(Lifetime::Private, value, self.shared.encoding.value_packer()?)?;
@@ -217,7 +231,7 @@ impl Tree {
         {
             self.note_spent(node, leaf);
         }
-        self.shared.list_dirty(&mut state, node);
+        self.list_dirty(&mut state, node);
         leaf.register(&mut state, node);
         leaf.touch();
         Ok(Pushed { writes: count, due: self.is_due(&state, &view), vacant: false })

@@ -4,10 +4,10 @@
 //! A delta that was read back keeps its place in the spill file as its [`Backing`]: the next eviction has only to write
 //! what was pushed since.
 
+use super::shared::Resources;
 use super::spill::{DeltaSize, SpilledDelta};
 use crate::mvcc::State;
 use crate::tree::versions::delta::Delta;
-use crate::tree::TreeContext;
 use crate::Result;
 use std::sync::{Arc, Weak};
 
@@ -49,7 +49,7 @@ impl Changes {
     }
 
     /// All of it in memory. The latch is held.
-    pub(in crate::tree) fn read(&self, context: &TreeContext) -> Result<Arc<Delta>> {
+    pub(in crate::tree) fn read(&self, context: &Resources) -> Result<Arc<Delta>> {
         match self {
             Changes::Live(delta) => Ok(delta.clone()),
             Changes::Spilled { older, fresh } => Ok(Arc::new(older.read_with(fresh, context)?)),

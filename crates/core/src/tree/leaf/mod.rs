@@ -14,11 +14,13 @@
 pub(super) mod changes;
 pub(super) mod evict;
 pub(super) mod node;
+pub(super) mod shared;
 pub(super) mod spill;
 pub(super) mod vacancy;
 
 use self::changes::{Backing, Changes};
 use self::node::Node;
+use self::shared::{Resources, Shared};
 use self::spill::SpilledHistory;
 use self::vacancy::Vacancy;
 use super::block::blob::Blob;
@@ -30,7 +32,6 @@ use super::versions::history::History;
 use super::versions::materialise::materialise;
 use super::versions::past::Counted;
 use super::versions::visibility::{Content, Reader};
-use super::Shared;
 use crate::store::{Extent, SpillExtent};
 use crate::types::Timestamp;
 use crate::{Error, Result};
@@ -161,7 +162,7 @@ impl Archive {
 }
 
 /// Keeps the sums true when a leaf's history changes.
-fn count_past(context: &super::TreeContext, counted: &mut Option<Counted>, now: &Archive) {
+fn count_past(context: &Resources, counted: &mut Option<Counted>, now: &Archive) {
     let new = now.counted();
     let same = match (&*counted, &new) {
         (None, None) => true,

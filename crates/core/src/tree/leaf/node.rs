@@ -4,13 +4,13 @@
 //! serialised by the tree's structure latch. A stale view is harmless: it leads to a leaf which once held the key, and
 //! the leaf knows that it no longer does (see [`crate::tree::leaf`]), upon which the descent starts again.
 
+use super::shared::Shared;
 use super::vacancy::Vacancy;
 use crate::store::{BlockAddress, Extent};
 use crate::tree::block::bound::Bound;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
 use crate::tree::leaf::{Image, Leaf};
-use crate::tree::Shared;
 use crate::{Error, Result};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;

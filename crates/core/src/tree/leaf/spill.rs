@@ -10,6 +10,7 @@
 //! Statuses and blobs (without their bytes) stay in memory, named by index. The file never outlives the process, so the
 //! format has no version.
 
+use super::shared::Resources;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::SpillExtent;
 use crate::tree::block::blob::Blob;
@@ -17,7 +18,6 @@ use crate::tree::block::Value;
 use crate::tree::versions::delta::{Delta, Version, VersionOp};
 use crate::tree::versions::history::{History, HistoryEntry};
 use crate::tree::versions::past::Shares;
-use crate::tree::TreeContext;
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl SpilledDelta {
     pub(crate) fn write(
         older: Option<&SpilledDelta>,
         newer: &Delta,
-        context: &TreeContext,
+        context: &Resources,
     ) -> Result<SpilledDelta> {
         match older {
             Some(older) if older.is_full() => {
@@ -105,7 +105,7 @@ impl SpilledDelta {
     }
 
     /// The same delta in memory again.
-    pub(crate) fn read(&self, context: &TreeContext) -> Result<Delta> {
+    pub(crate) fn read(&self, context: &Resources) -> Result<Delta> {
         let mut delta = Delta::new();
         for run in &self.runs {
             let bytes = run.extent.read()?;
@@ -117,7 +117,7 @@ impl SpilledDelta {
     }
 
     /// The same with `newer` on top.
-    pub(crate) fn read_with(&self, newer: &Delta, context: &TreeContext) -> Result<Delta> {
+    pub(crate) fn read_with(&self, newer: &Delta, context: &Resources) -> Result<Delta> {
         let mut delta = self.read(context)?;
         delta.add_newer(newer);
         Ok(delta)
@@ -137,7 +137,7 @@ impl SpilledDelta {
 }
 
 impl DeltaRun {
-    fn write(delta: &Delta, context: &TreeContext) -> Result<DeltaRun> {
+    fn write(delta: &Delta, context: &Resources) -> Result<DeltaRun> {
         let mut encoder = Encoder { bytes: Vec::with_capacity(delta.memory()), ..Encoder::default() };
         encoder.number(delta.len());
         for entry in delta.iter() {
@@ -181,7 +181,7 @@ pub(crate) struct SpilledHistory {
 }
 
 impl SpilledHistory {
-    pub(crate) fn write(history: &History, context: &TreeContext) -> Result<SpilledHistory> {
+    pub(crate) fn write(history: &History, context: &Resources) -> Result<SpilledHistory> {
         let mut encoder = Encoder { bytes: Vec::with_capacity(history.memory()), ..Encoder::default() };
         encoder.number(history.len());
         for entry in history.entries() {
@@ -216,7 +216,7 @@ impl SpilledHistory {
     }
 
     /// The same history in memory again.
-    pub(crate) fn read(&self, context: &TreeContext) -> Result<Option<Arc<History>>> {
+    pub(crate) fn read(&self, context: &Resources) -> Result<Option<Arc<History>>> {
         let bytes = self.extent.read()?;
         let entries = self.decode(&bytes);
         let entries = entries.ok_or_else(|| {

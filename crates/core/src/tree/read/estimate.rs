@@ -5,8 +5,9 @@ use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::Base;
+use crate::tree::storing::tree::Tree;
 use crate::tree::versions::delta::{Delta, EntryRef};
-use crate::tree::Tree;
+use crate::tree::versions::visibility::Reader;
 use crate::Result;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ impl Tree {
             }
             let Node::Leaf(leaf) = &*node else { continue };
             let view = leaf.view().clone();
-            let block = leaf.materialise(&node, &view, &crate::tree::Reader::at(u64::MAX))?;
+            let block = leaf.materialise(&node, &view, &Reader::at(u64::MAX))?;
             let keys: Vec<Vec<u8>> = (0..block.len())
                 .map(|i| {
                     let mut key = Vec::new();

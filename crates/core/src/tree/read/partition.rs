@@ -1,7 +1,7 @@
 //! Cutting a tree into ranges of about as many leaves each, for scans by several threads.
 
 use crate::tree::leaf::node::Node;
-use crate::tree::Tree;
+use crate::tree::storing::tree::Tree;
 use crate::Result;
 use std::sync::Arc;
 

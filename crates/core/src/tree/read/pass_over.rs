@@ -4,70 +4,19 @@
 //! noted once, told to the operator, and passed over by scans in ascending order, but for rows in it that came from the
 //! log. Everything else (look-ups of a key in it, scans in descending order) fails there as ever.
 
-use crate::options::{LogLevel, Observer};
+use super::cursor::TreeCursor;
 use crate::tree::leaf::node::Node;
-use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
-use crate::types::TreeId;
+use crate::tree::storing::lost::Lost;
+use crate::tree::storing::tree::Tree;
+use crate::tree::versions::visibility::Reader;
 use crate::{Error, Result};
-use parking_lot::Mutex;
 use std::sync::Arc;
-
-/// Keys whose entries cannot be read.
-#[derive(Debug, Clone)]
-pub struct Lost {
-    /// In this tree.
-    pub tree: TreeId,
-    /// From this key on.
-    pub low: Vec<u8>,
-    /// Up to this one, which is not lost; `None`: up to the end of the tree.
-    pub high: Option<Vec<u8>>,
-    /// Why.
-    pub error: Error,
-}
-
-/// What was passed over.
-pub(in crate::tree) struct LostRanges {
-    observer: Arc<dyn Observer>,
-    ranges: Mutex<Vec<Lost>>,
-}
-
-impl LostRanges {
-    fn note(&self, lost: Lost) {
-        let mut ranges = self.ranges.lock();
-        if ranges.iter().any(|known| known.tree == lost.tree && known.low == lost.low) {
-            return;
-        }
-        let hex = |key: &[u8]| key.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let text = format!(
-            "entries of tree {} from key {} to {} cannot be read and are passed over: {}",
-            lost.tree,
-            hex(&lost.low),
-            lost.high.as_ref().map_or("the end".to_string(), |high| hex(high)),
-            lost.error
-        );
-        ranges.push(lost);
-        drop(ranges);
-        self.observer.message(LogLevel::Error, &text);
-    }
-}
-
-impl TreeContext {
-    /// From now on scans of all trees pass over what cannot be read, and `observer` is told.
-    pub fn pass_over_damage(&self, observer: Arc<dyn Observer>) {
-        self.lost.get_or_init(|| LostRanges { observer, ranges: Mutex::default() });
-    }
-
-    /// What was passed over so far.
-    pub fn lost(&self) -> Vec<Lost> {
-        self.lost.get().map_or_else(Vec::new, |lost| lost.ranges.lock().clone())
-    }
-}
 
 impl Tree {
     /// Whether scans pass over anything.
     #[inline]
     pub(crate) fn is_salvaged(&self) -> bool {
-        self.shared.context.lost.get().is_some()
+        self.context.lost.get().is_some()
     }
 
     /// Whether they pass over what this error says.
@@ -96,7 +45,7 @@ impl Tree {
     }
 
     pub(in crate::tree) fn note_lost(&self, low: Vec<u8>, high: Option<Vec<u8>>, error: Error) {
-        if let Some(lost) = self.shared.context.lost.get() {
+        if let Some(lost) = self.context.lost.get() {
             lost.note(Lost { tree: self.id(), low, high, error });
         }
     }

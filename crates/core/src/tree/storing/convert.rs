@@ -3,8 +3,8 @@
 //! Every block says how it was compressed, so a tree may have blocks of both kinds for as long as it takes. Where the
 //! conversion stands is not durable: after a restart the blocks it has not come to stay as they are until they change.
 
+use super::tree::Tree;
 use crate::options::Packing;
-use crate::tree::Tree;
 use crate::Result;
 use std::sync::atomic::Ordering;
 
@@ -16,18 +16,18 @@ impl Tree {
     /// values, which have extents of their own, stay as they are.)
     pub(crate) fn convert(&self, packing: Packing) {
         self.shared.encoding.set_packing(packing);
-        *self.shared.unconverted.lock() = Some(Vec::new());
-        self.shared.is_dirty.store(true, Ordering::SeqCst);
+        *self.unconverted.lock() = Some(Vec::new());
+        self.is_dirty.store(true, Ordering::SeqCst);
     }
 
     /// Whether blocks are left to be rewritten.
     pub(crate) fn is_converting(&self) -> bool {
-        self.shared.unconverted.lock().is_some()
+        self.unconverted.lock().is_some()
     }
 
     /// Puts the next leaves to be rewritten on the list of dirty ones; whether there are more.
     pub(in crate::tree) fn list_unconverted(&self) -> Result<bool> {
-        let Some(mut next) = self.shared.unconverted.lock().clone() else { return Ok(false) };
+        let Some(mut next) = self.unconverted.lock().clone() else { return Ok(false) };
         for _ in 0..LEAVES_PER_CHECKPOINT {
             let node = self.find_leaf(&next)?;
             let Some(leaf) = node.leaf() else { break };
@@ -39,17 +39,17 @@ impl Tree {
             }
             if state.image.is_some() {
                 state.early = None;
-                self.shared.list_dirty(&mut state, &node);
+                self.list_dirty(&mut state, &node);
             }
             match &view.high {
                 Some(high) => next = high.to_vec(),
                 None => {
-                    *self.shared.unconverted.lock() = None;
+                    *self.unconverted.lock() = None;
                     return Ok(false);
                 }
             }
         }
-        if let Some(place) = &mut *self.shared.unconverted.lock() {
+        if let Some(place) = &mut *self.unconverted.lock() {
             *place = next;
         }
         Ok(true)

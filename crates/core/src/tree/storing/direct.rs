@@ -15,23 +15,24 @@
 //! The extent stays until a checkpoint that contains the commit is durable, whatever happens to the leaf: until then a
 //! restart reads the rows from there.
 
+use super::tree::Tree;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::Extent;
 use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::change::consolidate::shortest_separator;
 use crate::tree::change::structure::Structure;
+use crate::tree::change::write::Written;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
+use crate::tree::leaf::shared::Shared;
 use crate::tree::leaf::{Archive, Base, Leaf, LeafView};
 use crate::tree::versions::birth::Birth;
 use crate::tree::versions::delta::Delta;
-use crate::tree::Tree;
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// More blocks than these do not wait for a thread: who makes them writes them.
@@ -53,7 +54,7 @@ impl Tree {
     /// Puts `block`, written by `status` with its write `sequence`, into the tree. `None`, and nothing has happened, if
     /// its keys are not alone where they belong. The caller holds whatever row locks are due.
     pub(crate) fn attach(
-        self: &Arc<Self>,
+        &self,
         block: Arc<Block>,
         status: &Arc<TxnStatus>,
         sequence: u32,
@@ -89,7 +90,7 @@ impl Tree {
                 state.clean = None;
                 state.early = None;
                 leaf.publish(&mut state, born(view.low.clone(), view.horizon));
-                self.shared.list_dirty(&mut state, &node);
+                self.list_dirty(&mut state, &node);
                 leaf.register(&mut state, &node);
                 if structure.checkpointing {
                     structure.reimage.push(node.clone());
@@ -110,7 +111,7 @@ impl Tree {
             Room::After(_) => return Ok(None),
         };
         drop(structure);
-        Ok(Some(Arc::new(DirectJob::new(self.clone(), home, block))))
+        Ok(Some(Arc::new(DirectJob::new(self.shared.clone(), home, block))))
     }
 
     /// Makes `right`, whose keys begin at `low`, known behind `left`. The left one is narrowed afterwards.
@@ -124,37 +125,36 @@ impl Tree {
         self.list_new(right);
         let path = self.path_to(low)?;
         self.insert_children(path, left, &[(low.to_vec(), right.clone())]);
-        // Relaxed: a statistic.
-        self.shared.leaves.fetch_add(1, Ordering::Relaxed);
+        self.shared.size.add_leaves(1);
         if structure.checkpointing {
             structure.reimage.push(left.clone());
             structure.reimage.push(right.clone());
         }
         // What is in it now stays: the next rows go behind it.
-        self.note_finished(left.clone());
+        self.finished.note(left.clone());
         Ok(())
     }
 
     /// The log is going to name the extent, on behalf of `status`: it is kept until that is over.
     pub(crate) fn keep_named(&self, status: &Arc<TxnStatus>, extent: Arc<Extent>) {
-        self.shared.direct.lock().push(Named { status: status.clone(), _extent: extent, settled: false });
+        self.direct.lock().push(Named { status: status.clone(), _extent: extent, settled: false });
     }
 
     /// The transaction was rolled back: what the log says of it counts for nothing.
     pub(crate) fn forget_named(&self, status: &TxnStatus) {
-        self.shared.direct.lock().retain(|named| !std::ptr::eq(&*named.status, status));
+        self.direct.lock().retain(|named| !std::ptr::eq(&*named.status, status));
     }
 
     /// Whether a checkpoint has something to write, or the log names blocks whose rows no durable image is known to
     /// have: those stay allocated until one has, and as long as the tree is open.
     pub(crate) fn awaits_checkpoint(&self) -> bool {
-        self.is_dirty() || !self.shared.direct.lock().is_empty()
+        self.is_dirty() || !self.direct.lock().is_empty()
     }
 
     /// The image is complete. Once it is durable the log's blocks of what was committed up to `counted_at` are not
     /// asked for any more.
     pub(in crate::tree) fn settle_direct(&self, counted_at: Timestamp) {
-        for named in self.shared.direct.lock().iter_mut() {
+        for named in self.direct.lock().iter_mut() {
             named.settled = match named.status.state() {
                 State::Committed(timestamp) => timestamp <= counted_at,
                 State::Aborted => true,
@@ -165,7 +165,7 @@ impl Tree {
 
     /// That image is durable.
     pub(in crate::tree) fn release_direct(&self) {
-        self.shared.direct.lock().retain(|named| !named.settled);
+        self.direct.lock().retain(|named| !named.settled);
     }
 }
 
@@ -211,20 +211,11 @@ fn room_behind(view: &LeafView) -> Option<Room> {
 
 /// The compression and writing of one block.
 pub struct DirectJob {
-    tree: Arc<Tree>,
+    shared: Arc<Shared>,
     node: Arc<Node>,
     block: Arc<Block>,
     progress: Mutex<Progress>,
     done: Condvar,
-}
-
-/// A block or a large value in its file.
-#[derive(Clone)]
-pub struct Written {
-    /// Where it is.
-    pub extent: Arc<Extent>,
-    /// Where the dictionary is that it needs, if only memory knows.
-    pub dictionary: Option<Arc<Extent>>,
 }
 
 enum Progress {
@@ -234,8 +225,8 @@ enum Progress {
 }
 
 impl DirectJob {
-    fn new(tree: Arc<Tree>, node: Arc<Node>, block: Arc<Block>) -> DirectJob {
-        DirectJob { tree, node, block, progress: Mutex::new(Progress::Waiting), done: Condvar::new() }
+    fn new(shared: Arc<Shared>, node: Arc<Node>, block: Arc<Block>) -> DirectJob {
+        DirectJob { shared, node, block, progress: Mutex::new(Progress::Waiting), done: Condvar::new() }
     }
 
     /// Rows in the block.
@@ -265,10 +256,10 @@ impl DirectJob {
 
     fn write(&self) -> Result<Written> {
         let Node::Leaf(leaf) = &*self.node else {
-            return Err(Error::corrupt(self.tree.shared.space.path(), 0, "a block of rows without a leaf"));
+            return Err(Error::corrupt(self.shared.space.path(), 0, "a block of rows without a leaf"));
         };
-        let extent = self.tree.shared.write_ahead(leaf, &self.block)?;
-        let dictionary = self.tree.shared.encoding.unsaved_dictionary(extent.address().dictionary);
+        let extent = self.shared.write_ahead(leaf, &self.block)?;
+        let dictionary = self.shared.encoding.unsaved_dictionary(extent.address().dictionary);
         Ok(Written { extent, dictionary })
     }
 

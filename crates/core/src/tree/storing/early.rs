@@ -7,28 +7,20 @@
 //! The extent is private until a checkpoint makes it its own: a leaf that changes meanwhile, or a crash, leaves nothing
 //! behind.
 
+use super::tree::Tree;
 use crate::store::{Extent, Lifetime};
 use crate::tree::block::Block;
+use crate::tree::change::finished::Finished;
 use crate::tree::leaf::node::Node;
+use crate::tree::leaf::shared::Shared;
 use crate::tree::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
 use crate::tree::versions::visibility::Reader;
-use crate::tree::{Shared, Tree};
 use crate::types::Timestamp;
 use crate::Result;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// How often a leaf whose rows are undecided is looked at.
 const LOOKS: u8 = 8;
-
-/// More leaves than these do not wait: who is so far behind leaves them to the checkpoint.
-const MOST_WAITING: usize = 4096;
-
-/// A leaf that an append has filled.
-pub(in crate::tree) struct Finished {
-    node: Arc<Node>,
-    looks: u8,
-}
 
 /// What came of looking at a finished leaf.
 enum Look {
@@ -37,39 +29,16 @@ enum Look {
 }
 
 impl Tree {
-    /// An append has filled the leaf.
-    pub(in crate::tree) fn note_finished(&self, node: Arc<Node>) {
-        self.enqueue(Finished { node, looks: 0 });
-    }
-
-    fn enqueue(&self, leaf: Finished) {
-        let mut finished = self.shared.finished.lock();
-        if finished.len() >= MOST_WAITING && finished.pop_front().is_some() {
-            // Relaxed: says how much work there is; the list has its mutex.
-            self.shared.context.finished.fetch_sub(1, Ordering::Relaxed);
-        }
-        finished.push_back(leaf);
-        // Relaxed: see above.
-        self.shared.context.finished.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn dequeue(&self) -> Option<Finished> {
-        let leaf = self.shared.finished.lock().pop_front()?;
-        // Relaxed: see `enqueue`.
-        self.shared.context.finished.fetch_sub(1, Ordering::Relaxed);
-        Some(leaf)
-    }
-
     /// Writes images of finished leaves but for the youngest `keep`, which may still change, until `stop`.
     pub(crate) fn write_finished(&self, keep: usize, stop: &dyn Fn() -> bool) -> Result<()> {
-        let waiting = self.shared.finished.lock().len();
+        let waiting = self.finished.len();
         for _ in keep..waiting {
             if stop() {
                 break;
             }
-            let Some(Finished { node, looks }) = self.dequeue() else { break };
+            let Some(Finished { node, looks }) = self.finished.dequeue() else { break };
             if let (Look::Undecided, true) = (self.write_early(&node)?, looks < LOOKS) {
-                self.enqueue(Finished { node, looks: looks + 1 });
+                self.finished.enqueue(Finished { node, looks: looks + 1 });
             }
         }
         Ok(())

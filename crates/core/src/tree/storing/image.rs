@@ -10,6 +10,7 @@
 //! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
 //! [`Tree::checkpoint_abandoned`] puts the leaves back on the list.
 
+use super::tree::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Block;
@@ -18,7 +19,6 @@ use crate::tree::leaf::node::{Inner, InnerView, Node};
 use crate::tree::leaf::{Base, Image, Leaf, LeafView, PendingImage};
 use crate::tree::versions::materialise::materialise;
 use crate::tree::versions::visibility::{Content, Reader};
-use crate::tree::Tree;
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::collections::HashSet;
@@ -68,7 +68,7 @@ impl Moment {
 impl Tree {
     /// Leaves that the next image has to write, about.
     pub(crate) fn dirty_leaves(&self) -> usize {
-        self.shared.dirty.lock().len()
+        self.dirty.lock().len()
     }
 
     /// How many threads have something to do if there are so many dirty leaves.
@@ -88,7 +88,7 @@ impl Tree {
         let at = moment.at;
         let more = self.list_unconverted()?;
         // Consolidation comes first: while the image is being made, empty leaves have to stay.
-        let listed = self.shared.dirty.lock().clone();
+        let listed = self.dirty.lock().clone();
         each(&listed, writers, &|node| {
             self.shared.context.cache.make_room_if_possible();
             self.consolidate_changed(node)
@@ -115,7 +115,7 @@ impl Tree {
         self.supersede_replaced(generation);
         self.settle_direct(moment.counted_at);
         if more {
-            self.shared.is_dirty.store(true, Ordering::SeqCst);
+            self.is_dirty.store(true, Ordering::SeqCst);
         }
         Ok(Some(root))
     }
@@ -127,8 +127,8 @@ impl Tree {
         structure.reimage.clear();
         let removed = std::mem::take(&mut structure.removed);
         structure.removing.extend(removed);
-        self.shared.is_dirty.store(false, Ordering::SeqCst);
-        let dirty = std::mem::take(&mut *self.shared.dirty.lock());
+        self.is_dirty.store(false, Ordering::SeqCst);
+        let dirty = std::mem::take(&mut *self.dirty.lock());
         for node in &dirty {
             if let Some(leaf) = node.leaf() {
                 leaf.latch().listed = false;
@@ -150,7 +150,7 @@ impl Tree {
     fn list_again(&self, nodes: &[Arc<Node>]) {
         for node in nodes {
             if let Some(leaf) = node.leaf() {
-                self.shared.list_dirty(&mut leaf.latch(), node);
+                self.list_dirty(&mut leaf.latch(), node);
             }
         }
     }
@@ -226,18 +226,18 @@ impl Tree {
             state.early = state.early.take().filter(|early| !Arc::ptr_eq(&early.image, &replaced.image));
         }
         let before = replaced.as_ref().map(|replaced| &replaced.image).or(state.image.as_ref());
-        self.shared.count_image(before, Some(&made.image));
+        self.shared.size.count_image(before, Some(&made.image));
         let clean = made.written.is_some();
         state.pending = Some(made);
         if !clean {
-            self.shared.list_dirty(&mut state, node);
+            self.list_dirty(&mut state, node);
         }
         drop(state);
         self.imaged(node);
     }
 
     fn imaged(&self, node: &Arc<Node>) {
-        self.shared.imaged.lock().push(node.clone());
+        self.imaged.lock().push(node.clone());
     }
 
     /// Builds all pages that must change, and the leaves that a split touched meanwhile. The structure latch is held.
@@ -364,7 +364,7 @@ impl Tree {
     fn supersede_replaced(&self, generation: u64) {
         let mut replaced: Vec<Arc<Image>> = self.structure.lock().removing.clone();
         let mut kept: HashSet<*const Blob> = HashSet::new();
-        for node in self.shared.imaged.lock().iter() {
+        for node in self.imaged.lock().iter() {
             match &**node {
                 Node::Leaf(leaf) => {
                     let state = leaf.latch();
@@ -393,7 +393,7 @@ impl Tree {
         self.structure.lock().removing.clear();
         self.shared.encoding.checkpoint_durable();
         self.release_direct();
-        for node in std::mem::take(&mut *self.shared.imaged.lock()) {
+        for node in std::mem::take(&mut *self.imaged.lock()) {
             match &*node {
                 Node::Leaf(leaf) => {
                     let mut state = leaf.latch();
@@ -456,13 +456,13 @@ impl Tree {
         self.structure.lock().checkpointing = false;
         self.shared.encoding.checkpoint_abandoned();
         self.settle_direct(0);
-        let nodes = std::mem::take(&mut *self.shared.imaged.lock());
+        let nodes = std::mem::take(&mut *self.imaged.lock());
         for node in &nodes {
             match &**node {
                 Node::Leaf(leaf) => {
                     let mut state = leaf.latch();
                     if let Some(void) = state.pending.take() {
-                        self.shared.count_image(Some(&void.image), state.image.as_ref());
+                        self.shared.size.count_image(Some(&void.image), state.image.as_ref());
                     }
                 }
                 Node::Inner(inner) => {
@@ -472,7 +472,7 @@ impl Tree {
             }
         }
         self.list_again(&nodes);
-        self.shared.is_dirty.store(true, Ordering::SeqCst);
+        self.is_dirty.store(true, Ordering::SeqCst);
     }
 }
 

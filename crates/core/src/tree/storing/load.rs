@@ -5,6 +5,7 @@
 //! checkpoint of the tree and not before; the caller makes it, and keeps the tree from being used until then where that
 //! matters.
 
+use super::tree::Tree;
 use crate::store::Lifetime;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::bound::Bound;
@@ -12,12 +13,12 @@ use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
 use crate::tree::change::consolidate::shortest_separator;
 use crate::tree::change::structure::{Structure, LEFT_FREE};
+use crate::tree::change::write::MAX_KEY_BYTES;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
 use crate::tree::leaf::{Archive, Base, Image, Leaf, LeafView};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
-use crate::tree::{Tree, MAX_KEY_BYTES};
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
@@ -97,7 +98,7 @@ impl TreeLoader {
             tree.install(&node, 1, Vec::new())?;
             if let Some(leaf) = node.leaf() {
                 let mut state = leaf.latch();
-                tree.shared.list_dirty(&mut state, &node);
+                tree.list_dirty(&mut state, &node);
                 leaf.register(&mut state, &node);
             }
             return Ok(self.entries);
@@ -154,7 +155,7 @@ impl Tree {
 
     /// Sets [`Tree::visible_from`].
     pub(crate) fn hide_before(&self, timestamp: Timestamp) {
-        self.shared.visible_from.store(timestamp, Ordering::SeqCst);
+        self.visible_from.store(timestamp, Ordering::SeqCst);
     }
 
     /// Whether the tree was never written to, or has nothing left; nobody else writes to it.
@@ -194,15 +195,10 @@ impl Tree {
     }
 
     fn take_over(&self, structure: &mut Structure, root: &Arc<Node>, leaves: u64, images: Vec<Arc<Image>>) {
-        let sizes = images.iter().map(|image| image.sizes());
-        let (stored, raw) = sizes.fold((0, 0), |sum, image| (sum.0 + image.0, sum.1 + image.1));
-        // Relaxed: statistics.
-        self.shared.stored_bytes.store(stored, Ordering::Relaxed);
-        self.shared.raw_bytes.store(raw, Ordering::Relaxed); // Relaxed: as above
-        self.shared.leaves.store(leaves, Ordering::Relaxed); // Relaxed: as above
+        self.shared.size.become_images(leaves, &images);
         self.hide_from_older_snapshots();
         structure.loaded.extend(images);
         self.root.store(root.clone());
-        self.shared.is_dirty.store(true, Ordering::SeqCst);
+        self.is_dirty.store(true, Ordering::SeqCst);
     }
 }

@@ -5,3 +5,5 @@ pub(super) mod direct;
 pub(super) mod early;
 pub(super) mod image;
 pub(super) mod load;
+pub(super) mod lost;
+pub(super) mod tree;

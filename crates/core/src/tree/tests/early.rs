@@ -6,6 +6,7 @@ use crate::store::BlockAddress;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::Value;
 use std::sync::atomic::AtomicBool;
+use std::sync::Weak;
 
 /// Does what another thread could do at that moment whenever the cache asks for memory, which is between a checkpoint's
 /// leaves.

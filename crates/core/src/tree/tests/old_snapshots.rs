@@ -1,6 +1,7 @@
 //! What old snapshots cost others, and what they read until they give way.
 
 use super::*;
+use std::collections::VecDeque;
 
 #[test]
 fn a_hot_key_under_an_old_snapshot_keeps_few_versions() {
@@ -148,7 +149,7 @@ fn snapshots_read_exactly_or_fail_when_others_give_way() {
                         assert!(bench.context.clock.give_way(oldest, 1));
                     }
                 }
-                5 => bench.context.collect_history().unwrap(),
+                5 => bench.context.attention().collect_history().unwrap(),
                 6 => drop(bench.checkpoint()),
                 _ => {}
             }
@@ -166,7 +167,7 @@ fn snapshots_read_exactly_or_fail_when_others_give_way() {
         let held: u64 = bench.context.past.holders().values().map(|held| held.bytes()).sum();
         assert_eq!(held, bench.context.past.bytes());
         open.retain(|(snapshot, _)| snapshot.fate().gave_way());
-        bench.context.collect_history().unwrap();
+        bench.context.attention().collect_history().unwrap();
         assert_eq!(bench.context.past.bytes(), 0, "those who gave way hold nothing");
         assert_eq!(bench.context.spill.history_bytes(), 0);
     }
@@ -217,7 +218,7 @@ fn a_scan_whose_snapshot_gives_way_meanwhile_returns_no_wrong_row() {
                 if let Some(oldest) = bench.context.clock.snapshots().iter().find(|s| !s.fate.gave_way()) {
                     bench.context.clock.give_way(oldest, 1);
                 }
-                bench.context.collect_history().unwrap();
+                bench.context.attention().collect_history().unwrap();
             }
         }
         stop.store(true, Ordering::SeqCst);

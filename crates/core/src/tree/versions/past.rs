@@ -5,7 +5,7 @@
 //! others need as well is counted for the next. A leaf's history carries its [`Share`]s; the sums are in [`PastUsage`].
 //!
 //! What a snapshot held when it ended is garbage, or somebody else's. Consolidations find that out for the leaves they
-//! come by; [`Tree::collect_history`] goes through the others when there is enough of it.
+//! come by; [`crate::tree::Trunk::collect_history`] goes through the others when there is enough of it.
 
 use super::history::HistoryEntry;
 use crate::mvcc::ActiveSnapshots;

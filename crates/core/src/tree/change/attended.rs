@@ -1,7 +1,7 @@
 //! Trees that the thread `teak-history` has to look at: those with history, and those with leaves whose rows were all
 //! deleted. Its looks cost nothing for the others, however many are open.
 
-use super::Tree;
+use super::trunk::Trunk;
 use crate::Result;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +9,11 @@ use std::sync::Weak;
 
 /// Trees with one kind of work; some that are gone.
 #[derive(Default)]
-pub(super) struct Attended(Mutex<Vec<Weak<Tree>>>);
+pub(super) struct Attended(Mutex<Vec<Weak<Trunk>>>);
 
 impl Attended {
     /// The tree, whose mark for this list is `listed`, has got work: what there is to do is noted before.
-    pub(super) fn note(&self, tree: &Tree, listed: &AtomicBool) {
+    pub(super) fn note(&self, tree: &Trunk, listed: &AtomicBool) {
         // The load is for those that find it listed: they do not write to the line.
         if !listed.load(Ordering::SeqCst) && !listed.swap(true, Ordering::SeqCst) {
             self.0.lock().push(tree.me.clone());
@@ -23,9 +23,9 @@ impl Attended {
     /// Does `work` for each, up to the first error. Those that `has_more` then are looked at again the next time.
     pub(super) fn each(
         &self,
-        listed: impl Fn(&Tree) -> &AtomicBool,
-        work: impl Fn(&Tree) -> Result<()>,
-        has_more: impl Fn(&Tree) -> bool,
+        listed: impl Fn(&Trunk) -> &AtomicBool,
+        work: impl Fn(&Trunk) -> Result<()>,
+        has_more: impl Fn(&Trunk) -> bool,
     ) -> Result<()> {
         let trees = std::mem::take(&mut *self.0.lock());
         let mut result = Ok(());

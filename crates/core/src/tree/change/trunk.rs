@@ -1,0 +1,231 @@
+//! A tree in memory: its root, the way from there to leaves, and the lists of leaves that somebody has to look at.
+
+use super::attended::Attended;
+use super::finished::FinishedLeaves;
+use super::structure::Structure;
+use super::vacancy::{Changes, Spent};
+use crate::mvcc::{SnapshotGuard, TxnStatus};
+use crate::options::TreeSpec;
+use crate::store::Space;
+use crate::tree::leaf::node::{InnerView, Node};
+use crate::tree::leaf::shared::Shared;
+use crate::tree::leaf::Latched;
+use crate::tree::versions::visibility;
+use crate::types::TreeId;
+use crate::{Error, Result};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Trees that have work for a thread in the background, and how much.
+#[derive(Default)]
+pub struct Attention {
+    /// With history, or vacant leaves.
+    pub(super) past: Attended,
+    /// With leaves whose rows were all deleted.
+    pub(super) spent: Attended,
+    /// Leaves of all trees that appends have filled and that wait to be written.
+    pub(super) finished: AtomicUsize,
+}
+
+impl Attention {
+    /// Leaves that appends have filled and that wait to be written.
+    #[inline]
+    pub fn finished_leaves(&self) -> usize {
+        // Relaxed: a hint that there is work.
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    /// [`Trunk::collect_history`] for all trees that have any, or vacant leaves.
+    pub fn collect_history(&self) -> Result<()> {
+        self.past.each(|trunk| &trunk.has_attention.past, Trunk::collect_history, Trunk::has_past)
+    }
+
+    /// [`Trunk::retire_spent`] for all trees with leaves whose rows were all deleted.
+    pub fn retire_spent(&self) -> Result<()> {
+        self.spent.each(|trunk| &trunk.has_attention.spent, Trunk::retire_spent, Trunk::has_spent)
+    }
+}
+
+/// Whether a tree is in the lists of [`Attention`].
+#[derive(Default)]
+pub(super) struct HasAttention {
+    pub past: AtomicBool,
+    pub spent: AtomicBool,
+}
+
+/// The nodes of one tree.
+pub struct Trunk {
+    pub(in crate::tree) shared: Arc<Shared>,
+    pub(in crate::tree) root: ArcSwap<Node>,
+    /// The structure latch, and what a checkpoint in progress must know of structure changes.
+    pub(in crate::tree) structure: Mutex<Structure>,
+    /// Of the structure.
+    pub(in crate::tree) changes: Changes,
+    pub(super) me: Weak<Trunk>,
+    pub(super) attention: Arc<Attention>,
+    pub(super) has_attention: HasAttention,
+    /// Leaves changed since the last checkpoint began.
+    pub(in crate::tree) dirty: Mutex<Vec<Arc<Node>>>,
+    pub(in crate::tree) is_dirty: AtomicBool,
+    /// Leaves that appends have filled.
+    pub(in crate::tree) finished: FinishedLeaves,
+    /// Leaves whose rows may all be deleted.
+    pub(in crate::tree) spent: Mutex<Spent>,
+    /// Leaves with history.
+    pub(in crate::tree) past: Mutex<Vec<Arc<Node>>>,
+}
+
+impl Trunk {
+    pub(in crate::tree) fn new(shared: Arc<Shared>, root: Node, attention: Arc<Attention>) -> Arc<Trunk> {
+        Arc::new_cyclic(|me| Trunk {
+            shared,
+            root: ArcSwap::from_pointee(root),
+            structure: Mutex::default(),
+            changes: Changes::default(),
+            me: me.clone(),
+            finished: FinishedLeaves::new(attention.clone()),
+            attention,
+            has_attention: HasAttention::default(),
+            dirty: Mutex::default(),
+            is_dirty: AtomicBool::new(false),
+            spent: Mutex::default(),
+            past: Mutex::default(),
+        })
+    }
+
+    /// The leaf has something that no image has.
+    pub(in crate::tree) fn list_dirty(&self, state: &mut Latched<'_>, node: &Arc<Node>) {
+        if !state.listed {
+            state.listed = true;
+            self.dirty.lock().push(node.clone());
+            self.is_dirty.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Identity, never reused.
+    pub fn id(&self) -> TreeId {
+        self.shared.id
+    }
+
+    /// Physical properties.
+    pub fn spec(&self) -> TreeSpec {
+        TreeSpec { packing: self.shared.encoding.packing(), ..self.shared.spec }
+    }
+
+    /// The file it lives in.
+    pub(crate) fn space(&self) -> &Arc<Space> {
+        &self.shared.space
+    }
+
+    /// Number of committed entries, counted at commits; may drift by a crash.
+    pub fn entries(&self) -> u64 {
+        self.shared.size.entries()
+    }
+
+    /// Adjusts the number of entries when a transaction commits.
+    pub(crate) fn add_entries(&self, change: i64) {
+        self.shared.size.add_entries(change);
+    }
+
+    /// Number of leaves.
+    pub fn leaves(&self) -> u64 {
+        self.shared.size.leaves()
+    }
+
+    /// Bytes of its leaves before they were encoded and compressed, each as of when it was last written; large values,
+    /// which have extents of their own, and inner pages not included.
+    pub fn raw_bytes(&self) -> u64 {
+        self.shared.size.raw_bytes()
+    }
+
+    /// What the same takes on disk. Both are as of the last checkpoint, and that may be a while ago.
+    pub fn disk_bytes(&self) -> u64 {
+        self.shared.size.stored_bytes()
+    }
+
+    /// Whether a checkpoint has something to write.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.is_dirty.load(Ordering::SeqCst)
+    }
+
+    /// The leaf that is responsible for `key`, or was a moment ago.
+    #[inline]
+    pub(crate) fn find_leaf(&self, key: &[u8]) -> Result<Arc<Node>> {
+        descend(&self.root.load(), &self.shared, &|view| view.child_for(key))
+    }
+
+    /// The leaf that is responsible for the keys just before `key`.
+    pub(crate) fn find_leaf_before(&self, key: &[u8]) -> Result<Arc<Node>> {
+        descend(&self.root.load(), &self.shared, &|view| view.child_before(key))
+    }
+
+    /// A descent led to a leaf that is not the right one: an error if the structure has not changed since `moment`,
+    /// before it, as the next would lead there again.
+    pub(crate) fn check_way(&self, moment: u64) -> Result<()> {
+        if !self.changes.is_still(moment) {
+            return Ok(());
+        }
+        Err(Error::corrupt(
+            self.shared.space.path(),
+            0,
+            format!("tree {}: pages do not fit each other", self.id()),
+        ))
+    }
+
+    pub(crate) fn last_leaf(&self) -> Result<Arc<Node>> {
+        descend(&self.root.load(), &self.shared, &|view| view.children.len() - 1)
+    }
+
+    /// Whether another transaction committed a change of `key` after `snapshot`.
+    pub(crate) fn changed_since(
+        &self,
+        key: &[u8],
+        snapshot: &SnapshotGuard,
+        own: &TxnStatus,
+    ) -> Result<bool> {
+        let (fate, snapshot) = (snapshot.fate(), snapshot.timestamp());
+        loop {
+            let moment = self.changes.now();
+            let node = self.find_leaf(key)?;
+            let Some(leaf) = node.leaf() else { continue };
+            let view = leaf.view();
+            if view.holds(key) {
+                fate.check()?;
+                let delta = leaf.delta(&view)?;
+                let born = view.birth.as_ref().filter(|birth| birth.committed_after(snapshot, own));
+                if born.is_some() && leaf.base(&node, &view)?.search(key).is_ok() {
+                    return Ok(true);
+                }
+                let history = if snapshot < view.horizon { leaf.history(&view)? } else { None };
+                return Ok(visibility::changed_since(
+                    view.horizon,
+                    &delta,
+                    history.as_deref(),
+                    key,
+                    snapshot,
+                    own,
+                ));
+            }
+            self.check_way(moment)?;
+        }
+    }
+}
+
+fn descend(
+    node: &Arc<Node>,
+    shared: &Arc<Shared>,
+    choose: &impl Fn(&InnerView) -> usize,
+) -> Result<Arc<Node>> {
+    match &**node {
+        Node::Leaf(_) => Ok(node.clone()),
+        Node::Inner(inner) => {
+            let view = inner.view(shared)?;
+            let Some(view) = view.as_ref() else {
+                return Err(Error::corrupt(shared.space.path(), 0, "an inner node without content"));
+            };
+            descend(&view.children[choose(view)], shared, choose)
+        }
+    }
+}

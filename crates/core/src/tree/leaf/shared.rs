@@ -1,0 +1,118 @@
+//! What leaves share: those of one tree, and those of all trees of an engine.
+
+use super::Image;
+use crate::cache::Cache;
+use crate::mvcc::Clock;
+use crate::options::TreeSpec;
+use crate::store::{Lifetime, PreparedBlock, Space, SpillFile, TreeRoot};
+use crate::tree::block::Block;
+use crate::tree::encoding::Encoding;
+use crate::tree::versions::delta::Delta;
+use crate::tree::versions::past::PastUsage;
+use crate::types::TreeId;
+use crate::Result;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// What the leaves of all trees of an engine draw on.
+pub struct Resources {
+    /// The memory budget.
+    pub cache: Arc<Cache>,
+    /// Commits and snapshots.
+    pub clock: Arc<Clock>,
+    /// Where dirty content goes under memory pressure.
+    pub spill: Arc<SpillFile>,
+    /// What is kept for old snapshots.
+    pub past: PastUsage,
+}
+
+/// What the leaves of one tree share.
+pub(crate) struct Shared {
+    pub id: TreeId,
+    /// As the tree was opened; compression may have changed: see [`Encoding::packing`].
+    pub spec: TreeSpec,
+    /// How its blocks are stored.
+    pub encoding: Encoding,
+    pub space: Arc<Space>,
+    pub context: Arc<Resources>,
+    /// Stands in for the delta of leaves without changes.
+    pub no_delta: Arc<Delta>,
+    /// Stands in for a base that a reader does not see.
+    pub no_rows: Arc<Block>,
+    pub size: Size,
+}
+
+/// How large a tree is: statistics.
+pub(crate) struct Size {
+    entries: AtomicI64,
+    leaves: AtomicU64,
+    stored_bytes: AtomicI64,
+    raw_bytes: AtomicI64,
+}
+
+impl Size {
+    /// As the root says; of an empty tree without one.
+    pub(in crate::tree) fn of(root: Option<&TreeRoot>) -> Size {
+        Size {
+            entries: AtomicI64::new(root.map_or(0, |r| r.entries as i64)),
+            leaves: AtomicU64::new(root.map_or(1, |r| r.leaves)),
+            stored_bytes: AtomicI64::new(root.map_or(0, |r| r.stored_bytes as i64)),
+            raw_bytes: AtomicI64::new(root.map_or(0, |r| r.raw_bytes as i64)),
+        }
+    }
+
+    // Relaxed in all of these: statistics.
+
+    pub(in crate::tree) fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed).max(0) as u64 // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn add_entries(&self, change: i64) {
+        self.entries.fetch_add(change, Ordering::Relaxed); // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn leaves(&self) -> u64 {
+        self.leaves.load(Ordering::Relaxed) // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn add_leaves(&self, more: usize) {
+        self.leaves.fetch_add(more as u64, Ordering::Relaxed); // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn remove_leaf(&self) {
+        self.leaves.fetch_sub(1, Ordering::Relaxed); // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn raw_bytes(&self) -> u64 {
+        self.raw_bytes.load(Ordering::Relaxed).max(0) as u64 // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn stored_bytes(&self) -> u64 {
+        self.stored_bytes.load(Ordering::Relaxed).max(0) as u64 // Relaxed: see above
+    }
+
+    /// A leaf's newest image is `now`, no longer `before`.
+    pub(in crate::tree) fn count_image(&self, before: Option<&Arc<Image>>, now: Option<&Arc<Image>>) {
+        let sizes = |image: Option<&Arc<Image>>| image.map_or((0, 0), |image| image.sizes());
+        let ((stored_before, raw_before), (stored, raw)) = (sizes(before), sizes(now));
+        self.stored_bytes.fetch_add(stored - stored_before, Ordering::Relaxed); // Relaxed: see above
+        self.raw_bytes.fetch_add(raw - raw_before, Ordering::Relaxed); // Relaxed: see above
+    }
+
+    /// The tree consists of these leaves, and of nothing else.
+    pub(in crate::tree) fn become_images(&self, leaves: u64, images: &[Arc<Image>]) {
+        let sizes = images.iter().map(|image| image.sizes());
+        let (stored, raw) = sizes.fold((0, 0), |sum, image| (sum.0 + image.0, sum.1 + image.1));
+        self.stored_bytes.store(stored, Ordering::Relaxed); // Relaxed: see above
+        self.raw_bytes.store(raw, Ordering::Relaxed); // Relaxed: see above
+        self.leaves.store(leaves, Ordering::Relaxed); // Relaxed: see above
+    }
+}
+
+impl Shared {
+    /// A leaf's block, compressed, with an extent to be written to: see [`Encoding::prepare`].
+    pub(in crate::tree) fn prepare(&self, lifetime: Lifetime, block: &Block) -> Result<PreparedBlock> {
+        let tree_bytes = self.size.leaves().saturating_mul(u64::from(self.spec.block_bytes));
+        self.encoding.prepare(lifetime, tree_bytes, block)
+    }
+}
