@@ -15,6 +15,7 @@
 //! ```
 
 pub mod directory;
+pub mod image;
 mod record;
 mod system;
 

@@ -12,41 +12,20 @@
 
 use super::open::superblock_path;
 use super::shared::Shared;
-use crate::catalog::directory::{self, StoredDictionary};
-use crate::catalog::{
-    name_of_key, space_file_name, tree_key, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE,
-};
+use crate::catalog::image::{Catalog, Directory};
+use crate::catalog::{space_file_name, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE};
 use crate::finding::{Finding, Findings};
 use crate::sort::Sorter;
-use crate::store::{BlockAddress, FreeSpace, OpenFiles, Space, Superblock, TreeRoot};
-use crate::tree::{block::Block, block::Value, check_image, ImageVisitor};
-use crate::types::TreeId;
+use crate::store::{BlockAddress, FreeSpace, OpenFiles, Space, Superblock};
+use crate::tree::{block::Block, check_image, each_row, ImageVisitor};
 use crate::Result;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Memory for sorting the extents of a file.
 const SORT_BYTES: usize = 4 << 20;
 /// Descriptors of its own.
 const OPEN_FILES: usize = 4;
-
-/// The rows of the directory.
-#[derive(Default)]
-struct Directory {
-    roots: BTreeMap<TreeId, TreeRoot>,
-    maps: BTreeMap<u32, BlockAddress>,
-    dictionaries: BTreeMap<TreeId, StoredDictionary>,
-    counters: HashSet<TreeId>,
-    digests: HashSet<TreeId>,
-}
-
-/// The rows of the catalog.
-#[derive(Default)]
-struct Catalog {
-    records: BTreeMap<String, TableRecord>,
-    /// Whose table each tree says it is of.
-    tables: BTreeMap<TreeId, Vec<u8>>,
-}
 
 /// Gathers the extents of one file, and rows.
 struct Collector<'a> {
@@ -216,67 +195,5 @@ impl<'a> ImageCheck<'a> {
         }
         map.iter().try_for_each(|map| collector.extent(map))?;
         collector.compare(&space, map, self.findings)
-    }
-}
-
-fn each_row(block: &Block, take: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
-    let mut key = Vec::new();
-    for at in 0..block.len() {
-        block.key_into(at, &mut key);
-        match block.value(at) {
-            Value::Inline(value) => take(&key, value),
-            Value::Blob(blob) => take(&key, &blob.bytes()?),
-        }
-    }
-    Ok(())
-}
-
-fn tree_of(key: &[u8]) -> Option<TreeId> {
-    key.get(1..).and_then(|number| number.try_into().ok()).map(u64::from_be_bytes)
-}
-
-fn space_of(key: &[u8]) -> Option<u32> {
-    key.get(1..).and_then(|number| number.try_into().ok()).map(u32::from_be_bytes)
-}
-
-impl Directory {
-    fn note(&mut self, key: &[u8], value: &[u8], odd: &mut Vec<String>) {
-        let noted = match (key.first(), tree_of(key), space_of(key)) {
-            (Some(b'R'), Some(tree), _) => {
-                directory::decode_root(value).map(|root| _ = self.roots.insert(tree, root))
-            }
-            (Some(b'D'), Some(tree), _) => {
-                directory::decode_dictionary(value).map(|stored| _ = self.dictionaries.insert(tree, stored))
-            }
-            (Some(b'C'), Some(tree), _) => {
-                directory::decode_number(value).map(|_| _ = self.counters.insert(tree))
-            }
-            (Some(b'S'), Some(tree), _) => {
-                directory::decode_digest(value).map(|_| _ = self.digests.insert(tree))
-            }
-            (Some(b'M'), _, Some(space)) => {
-                directory::decode_map(value).map(|map| _ = self.maps.insert(space, map))
-            }
-            (Some(b'L'), None, _) => directory::decode_counted(value).map(drop),
-            (Some(b'O'), None, Some(_)) => directory::decode_orphan(value),
-            _ => Err(format!("the directory has an unknown row {}", key.escape_ascii())),
-        };
-        odd.extend(noted.err());
-    }
-}
-
-impl Catalog {
-    fn note(&mut self, key: &[u8], value: &[u8], odd: &mut Vec<String>) {
-        if let Some(name) = name_of_key(key) {
-            match TableRecord::decode(value) {
-                Ok(record) => drop(self.records.insert(name.to_string(), record)),
-                Err(detail) => odd.push(format!("table '{name}': {detail}")),
-            }
-            return;
-        }
-        match tree_of(key) {
-            Some(tree) if tree_key(tree) == *key => drop(self.tables.insert(tree, value.to_vec())),
-            _ => odd.push(format!("the catalog has an unknown row {}", key.escape_ascii())),
-        }
     }
 }

@@ -18,8 +18,19 @@ const HIGHEST: u32 = 24;
 
 /// Who is told what an image consists of.
 pub trait ImageVisitor {
-    /// The image names this extent.
+    /// The image names this extent: a page or a leaf, which is read next.
     fn extent(&mut self, at: &BlockAddress) -> Result<()>;
+    /// The image names the extent of a large value, which is not read. `false`: it is not as it should be.
+    fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
+        self.extent(at).map(|()| true)
+    }
+    /// Whether the visitor knows the page or leaf and all that it leads to: then it is not looked at, and the sums of
+    /// the tree are not compared.
+    fn knows(&mut self, _at: &BlockAddress) -> bool {
+        false
+    }
+    /// The page or leaf, and all that it leads to, was as it should be. `leads_on`: to anything but itself.
+    fn whole(&mut self, _at: &BlockAddress, _leads_on: bool) {}
     /// The rows of one leaf; large values among them are not read.
     fn rows(&mut self, _block: &Block) -> Result<()> {
         Ok(())
@@ -34,8 +45,8 @@ struct Walk<'a> {
     leaves: u64,
     stored_bytes: u64,
     raw_bytes: u64,
-    /// Some part of it could not be read: sums say nothing.
-    damaged: bool,
+    /// Some part of it was not read: sums say nothing.
+    partial: bool,
 }
 
 /// Reads the image of `tree` in `space` that `root` leads to: bounds, levels, sums, checksums of pages and leaves.
@@ -48,13 +59,13 @@ pub fn check_image(
     visitor: &mut dyn ImageVisitor,
 ) -> Result<()> {
     let mut walk =
-        Walk { space, tree, findings, visitor, leaves: 0, stored_bytes: 0, raw_bytes: 0, damaged: false };
+        Walk { space, tree, findings, visitor, leaves: 0, stored_bytes: 0, raw_bytes: 0, partial: false };
     if root.height > HIGHEST {
         walk.fault(&root.address, format!("a tree of {} levels", root.height));
         return Ok(());
     }
     walk.node(&root.address, root.height, &[], None)?;
-    if walk.damaged {
+    if walk.partial {
         return Ok(());
     }
     // Its entries are those of the capture, not of the image: whoever replays the log makes up for it.
@@ -86,17 +97,26 @@ impl Walk<'_> {
                 .map_err(|detail| crate::Error::corrupt(self.space.path(), at.offset, detail))
         });
         let block = self.findings.absorb(Some(self.tree), parsed)?;
-        self.damaged |= block.is_none();
+        self.partial |= block.is_none();
         Ok(block)
     }
 
-    fn node(&mut self, at: &BlockAddress, height: u32, low: &[u8], high: Option<&[u8]>) -> Result<()> {
-        self.visitor.extent(at)?;
-        let Some(block) = self.read(at)? else { return Ok(()) };
-        match height {
-            0 => self.leaf(at, &block, low, high),
-            _ => self.page(at, &block, height, low, high),
+    /// Whether all was as it should be.
+    fn node(&mut self, at: &BlockAddress, height: u32, low: &[u8], high: Option<&[u8]>) -> Result<bool> {
+        if self.visitor.knows(at) {
+            self.partial = true;
+            return Ok(true);
         }
+        self.visitor.extent(at)?;
+        let Some(block) = self.read(at)? else { return Ok(false) };
+        let (whole, leads_on) = match height {
+            0 => (self.leaf(at, &block, low, high)?, !block.blobs().is_empty()),
+            _ => (self.page(at, &block, height, low, high)?, true),
+        };
+        if whole {
+            self.visitor.whole(at, leads_on);
+        }
+        Ok(whole)
     }
 
     fn page(
@@ -106,7 +126,7 @@ impl Walk<'_> {
         height: u32,
         low: &[u8],
         high: Option<&[u8]>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut children: Vec<(Vec<u8>, BlockAddress)> = Vec::with_capacity(page.len().min(MAX_CHILDREN));
         let mut fence = None;
         for i in 0..page.len() {
@@ -130,20 +150,22 @@ impl Walk<'_> {
         if fence.as_deref() != high {
             self.fault(at, "an inner page ends elsewhere than its parent says");
         }
+        let mut whole = first == low && fence.as_deref() == high;
         for (i, (low, address)) in children.iter().enumerate() {
             let high = children.get(i + 1).map(|(key, _)| &key[..]).or(high);
-            self.node(address, height - 1, low, high)?;
+            whole &= self.node(address, height - 1, low, high)?;
         }
-        Ok(())
+        Ok(whole)
     }
 
-    fn broken(&mut self, at: &BlockAddress, detail: &str) -> Result<()> {
-        self.damaged = true;
+    fn broken(&mut self, at: &BlockAddress, detail: &str) -> Result<bool> {
+        self.partial = true;
         self.fault(at, detail);
-        Ok(())
+        Ok(false)
     }
 
-    fn leaf(&mut self, at: &BlockAddress, block: &Block, low: &[u8], high: Option<&[u8]>) -> Result<()> {
+    fn leaf(&mut self, at: &BlockAddress, block: &Block, low: &[u8], high: Option<&[u8]>) -> Result<bool> {
+        let mut whole = true;
         self.leaves += 1;
         self.stored_bytes += u64::from(at.stored_bytes);
         self.raw_bytes += u64::from(at.raw_bytes);
@@ -153,14 +175,29 @@ impl Walk<'_> {
             block.key_into(last, &mut last_key);
             if *first_key < *low || high.is_some_and(|high| *last_key >= *high) {
                 self.fault(at, "a leaf has keys outside of its bounds");
+                whole = false;
             }
         }
         for blob in block.blobs() {
             match blob.extent() {
-                Some(extent) => self.visitor.extent(extent.address())?,
-                None => self.fault(at, "a large value without an address"),
+                Some(extent) => whole &= self.visitor.large_value(extent.address())?,
+                None => return self.broken(at, "a large value without an address"),
             }
         }
-        self.visitor.rows(block)
+        self.visitor.rows(block)?;
+        Ok(whole)
     }
+}
+
+/// The rows of a leaf, with their large values.
+pub fn each_row(block: &Block, take: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+    let mut key = Vec::new();
+    for at in 0..block.len() {
+        block.key_into(at, &mut key);
+        match block.value(at) {
+            Value::Inline(value) => take(&key, value),
+            Value::Blob(blob) => take(&key, &blob.bytes()?),
+        }
+    }
+    Ok(())
 }
