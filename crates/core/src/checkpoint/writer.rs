@@ -160,15 +160,16 @@ impl Checkpointer {
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt
     /// may succeed. The mutex is held over I/O on purpose: it is what makes checkpoints follow each other, nobody else
     /// takes it. `Ok(Some(..))` is an error after the checkpoint was durable: some space could not be given back.
+    /// Without a capture there is no checkpoint.
     pub fn run(
         &self,
         pace: &Pace<'_>,
-        capture: impl FnOnce() -> Capture,
-    ) -> (Capture, Result<Option<Error>, Failure>) {
+        capture: impl FnOnce() -> Option<Capture>,
+    ) -> Option<(Capture, Result<Option<Error>, Failure>)> {
         let mut durable = self.durable.lock();
-        let capture = capture();
+        let capture = capture()?;
         let result = self.write(&mut durable, &capture, pace);
-        (capture, result)
+        Some((capture, result))
     }
 
     /// Runs `body` while no checkpoint is under way or begins: the durable image stays what it is, and nothing of it is

@@ -63,6 +63,10 @@ fn block_writers() -> usize {
 }
 
 fn checkpoints(shared: &Shared) {
+    if shared.progress.pauses.any() {
+        // The end of the pause asks again.
+        return;
+    }
     if shared.checkpoint_is_due() || shared.conversion_goes_on() || shared.reserve.is_spent() {
         // The observer has been told, and writers that wait get the error.
         let _ = shared.checkpoint(false, Urgency::Background);

@@ -4,6 +4,7 @@
 //! checkpoint is started; above 2 L writers wait until it is done, or get its error. Without background threads the
 //! writer that passes L does the checkpoint itself.
 
+use super::pause::{Pauses, PATIENCE};
 use super::shared::Shared;
 use super::tables::{Table, LOOKS_AT_ONCE};
 use crate::catalog::{Contained, Counted};
@@ -63,6 +64,8 @@ pub(crate) struct Progress {
     asked: AtomicBool,
     /// More finished leaves than these are worth a look.
     finished_enough: AtomicUsize,
+    /// Who holds checkpoints back.
+    pub(super) pauses: Pauses,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -138,6 +141,19 @@ impl Progress {
         }
         self.asked.store(false, Ordering::SeqCst);
         !state.stopped
+    }
+
+    /// Whether checkpoints are held back; the last one, of an engine that is being closed, is not.
+    fn is_paused(&self) -> bool {
+        self.pauses.any() && !self.state.lock().stopped
+    }
+
+    /// Waits until nothing holds checkpoints back.
+    fn wait_for_pauses(&self) {
+        let mut state = self.state.lock();
+        while self.pauses.any() && !state.stopped {
+            self.changed.wait(&mut state);
+        }
     }
 
     /// For periodic work: waits that long. `false`: the engine goes.
@@ -222,8 +238,9 @@ impl Shared {
     /// Whether [`Shared::wait_for_checkpoint`] would wait, and not only ask.
     #[inline]
     pub(super) fn checkpoint_is_far_behind(&self) -> bool {
-        self.background
-            && self.log_since_checkpoint() > self.settings.checkpoint_log_bytes().saturating_mul(2)
+        let limit = self.settings.checkpoint_log_bytes().saturating_mul(2);
+        let since = self.log_since_checkpoint();
+        self.background && since > limit && (!self.progress.pauses.any() || since / PATIENCE > limit)
     }
 
     /// Waits as [`Shared::wait_for_checkpoint`] does; `interrupted` is asked about once a second.
@@ -233,7 +250,9 @@ impl Shared {
         if !self.background {
             return self.checkpoint_inline(limit);
         }
-        self.progress.ask();
+        if !self.progress.pauses.any() {
+            self.progress.ask();
+        }
         if !self.checkpoint_is_far_behind() {
             return Ok(());
         }
@@ -252,7 +271,8 @@ impl Shared {
             if state.attempts >= enough {
                 return state.failure.clone().map_or(Ok(()), Err);
             }
-            if !self.progress.asked.swap(true, Ordering::SeqCst) {
+            // During a pause nothing is asked for: its end does.
+            if !self.progress.pauses.any() && !self.progress.asked.swap(true, Ordering::SeqCst) {
                 self.progress.changed.notify_all();
             }
             self.progress.changed.wait_for(&mut state, RETRY);
@@ -280,8 +300,23 @@ impl Shared {
         }
     }
 
-    /// Makes a checkpoint. After an error that leaves the engine writable everything is as before.
+    /// Makes a checkpoint. After an error that leaves the engine writable everything is as before. During a pause there
+    /// is none: whoever awaits it waits for the end of the pause, others go on without. An engine that is being closed
+    /// knows no pause.
     pub(super) fn checkpoint(&self, clean: bool, urgency: Urgency) -> Result<()> {
+        loop {
+            if self.unless_paused(clean, urgency)? || urgency == Urgency::Background {
+                return Ok(());
+            }
+            self.progress.wait_for_pauses();
+        }
+    }
+
+    /// Whether there was a checkpoint, and no pause.
+    fn unless_paused(&self, clean: bool, urgency: Urgency) -> Result<bool> {
+        if self.progress.is_paused() {
+            return Ok(false);
+        }
         if !clean {
             self.copy_pinned_log();
         }
@@ -302,9 +337,11 @@ impl Shared {
         }
     }
 
-    pub(super) fn try_checkpoint(&self, clean: bool, pace: &Pace<'_>) -> Result<()> {
+    /// `false`: checkpoints are paused.
+    pub(super) fn try_checkpoint(&self, clean: bool, pace: &Pace<'_>) -> Result<bool> {
         self.health.check()?;
-        let (capture, result) = self.checkpointer.run(pace, || self.capture(clean));
+        let capture = || (!self.progress.is_paused()).then(|| self.capture(clean));
+        let Some((capture, result)) = self.checkpointer.run(pace, capture) else { return Ok(false) };
         self.tell_remarks();
         match result {
             Ok(leftover) => {
@@ -314,7 +351,7 @@ impl Shared {
                 }
                 self.counted.checkpoints.add(1);
                 self.checkpoint_done(capture);
-                Ok(())
+                Ok(true)
             }
             Err(failure) => {
                 self.counted.failed_checkpoints.add(1);

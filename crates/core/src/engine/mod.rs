@@ -14,7 +14,7 @@
 //! | `dirty.rs` | which trees a checkpoint has to write |
 //! | `digests.rs` | what the caller knows of the content of tables |
 //! | `build.rs` | filling trees from unsorted entries |
-//! | `checkpoints.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
+//! | `checkpoints.rs`, `pause.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
 //! | `open.rs` | a new directory, or recovery |
 //! | `snapshots.rs` | what old snapshots hold, and when they give way |
 //! | `check.rs`, `check_image.rs` | whether everything is as it should be, in memory and in the files |
@@ -41,6 +41,7 @@ mod log_copy;
 mod names;
 mod open;
 mod orphans;
+mod pause;
 mod prepared;
 mod settings;
 mod shared;
@@ -66,6 +67,7 @@ pub use cursor::Cursor;
 pub use ddl::{Alteration, TreeSource};
 pub use feed::Feed;
 pub(crate) use open::superblock_path;
+pub use pause::CheckpointPause;
 pub use settings::Settings;
 pub use statistics::{LockWait, SnapshotInfo, Statistics};
 pub use tables::Table;

@@ -113,13 +113,14 @@ fn a_tree_that_goes_while_a_checkpoint_writes_it_leaves_no_space_behind() {
         change(0);
         // A checkpoint under way, which has the tree, but not what is committed from now on.
         let shared = &engine.shared;
-        let (capture, result) = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, || {
+        let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, || {
             let capture = shared.capture(false);
             change(50);
             let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
             engine.alter_table("t", &layout[..1 + usize::from(replaced)], b"meta").unwrap();
-            capture
+            Some(capture)
         });
+        let (capture, result) = run.unwrap();
         assert!(matches!(result, Ok(None)));
         shared.checkpoint_done(capture);
         for _ in 0..2 {
@@ -139,11 +140,12 @@ fn a_table_stays_open_until_a_tree_that_it_lost_has_given_back_its_space() {
     // The tree goes while a checkpoint runs, at the end of which nobody uses the table.
     let shared = &engine.shared;
     put(&engine, engine.open_table("t").unwrap().tree(0), &[("a", "1")]);
-    let (capture, result) = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, || {
+    let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, || {
         let capture = shared.capture(false);
         engine.alter_table("t", &[TreeSource::Keep(0)], b"meta").unwrap();
-        capture
+        Some(capture)
     });
+    let (capture, result) = run.unwrap();
     assert!(matches!(result, Ok(None)));
     shared.checkpoint_done(capture);
     put(&engine, engine.open_table("t").unwrap().tree(0), &[("b", "2")]);

@@ -275,9 +275,9 @@ fn a_table_stays_open_while_the_log_names_blocks_that_no_image_is_known_to_have(
     let before = engine.shared.clock.last_committed();
     append(&engine, &table, 0..3000);
     // As if the commit were published between the look at the counts and the snapshot.
-    let capture = || crate::checkpoint::Capture { counted_at: before, ..engine.shared.capture(false) };
-    let (capture, made) =
-        engine.shared.checkpointer.run(&crate::checkpoint::Pace { writers: &|| 1, files: 1 }, capture);
+    let capture = || Some(crate::checkpoint::Capture { counted_at: before, ..engine.shared.capture(false) });
+    let pace = crate::checkpoint::Pace { writers: &|| 1, files: 1 };
+    let (capture, made) = engine.shared.checkpointer.run(&pace, capture).unwrap();
     made.unwrap();
     assert!(!table.tree(0).is_dirty() && table.tree(0).awaits_checkpoint());
     engine.shared.checkpoint_done(capture);

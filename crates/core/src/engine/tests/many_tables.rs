@@ -322,7 +322,7 @@ impl Crowd<'_> {
         for _ in 0..40 {
             match dice(12) {
                 0..=4 => self.change(&mut dice)?,
-                5 => self.engine.shared.try_checkpoint(false, &SIDE_BY_SIDE)?,
+                5 => assert!(self.engine.shared.try_checkpoint(false, &SIDE_BY_SIDE)?),
                 _ => self.look(NAMES[dice(NAMES.len())])?,
             }
         }
@@ -488,7 +488,7 @@ fn files_wait_for_their_syncs_at_the_same_time() {
     let second = engine.open_table("b").unwrap();
     meanwhile(
         &gate,
-        || engine.shared.try_checkpoint(false, &Pace { writers: &|| 1, files: 2 }).unwrap(),
+        || assert!(engine.shared.try_checkpoint(false, &Pace { writers: &|| 1, files: 2 }).unwrap()),
         || {
             while !gate.has_synced(second.space().path()) {
                 std::thread::yield_now();
