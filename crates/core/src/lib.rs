@@ -59,6 +59,7 @@
 
 mod api;
 mod arrays;
+mod backup;
 mod cache;
 mod catalog;
 mod checkpoint;

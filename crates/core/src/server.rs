@@ -24,8 +24,9 @@
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
 //! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`], [`Lost`] |
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
-//! | backups | [`Engine::pause_checkpoints`], [`Engine::durable_log_end`] |
+//! | backups | [`BackupCopy`], [`Engine::pause_checkpoints`], [`Engine::durable_log_end`] |
 
+pub use crate::backup::{BackupCopy, Pacer, Round};
 pub use crate::engine::{
     Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, IndexCheck, IndexCount,
     Items, LockWait, Lost, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction,

@@ -5,6 +5,8 @@
 //! weaker commit flush setting, the newest commits may be missing, but only from the end. Several restarts follow one
 //! another, and the faults hit recovery as well.
 
+#[path = "simulation/backups.rs"]
+mod backups;
 #[path = "simulation/durable.rs"]
 mod durable;
 #[path = "simulation/seeds.rs"]

@@ -66,7 +66,7 @@ pub use compare::{Difference, IndexCheck, IndexCount};
 pub use cursor::Cursor;
 pub use ddl::{Alteration, TreeSource};
 pub use feed::Feed;
-pub(crate) use open::superblock_path;
+pub(crate) use open::{log_dir, superblock_path};
 pub use pause::CheckpointPause;
 pub use settings::Settings;
 pub use statistics::{LockWait, SnapshotInfo, Statistics};

@@ -36,7 +36,7 @@ const LOG: &str = "log";
 const RESERVE: &str = "teak.reserve";
 
 /// Where the log of an engine is.
-pub(super) fn log_dir(dir: &Path) -> PathBuf {
+pub(crate) fn log_dir(dir: &Path) -> PathBuf {
     dir.join(LOG)
 }
 

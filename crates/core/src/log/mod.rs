@@ -9,10 +9,11 @@
 //! - `writer`: frames into segments; `group`: group commit over it, and the [`Log`] itself; `slot`: where its members
 //!   wait;
 //! - `prerequisites`: what must be durable before the log is;
-//! - `reader`: scanning and recovery.
+//! - `reader`: scanning and recovery; `copy`: for backups.
 //!
 //! The bytes are described in `docs/format.md`, "Write-ahead log".
 
+mod copy;
 mod group;
 /// What [`crate::rooms::hostile`] needs of this room.
 #[cfg(feature = "rooms")]
@@ -33,6 +34,7 @@ mod writer;
 /// Byte position in the endless log. Records begin and end at multiples of 8.
 pub type Lsn = u64;
 
+pub use copy::copy_segments;
 pub use group::Log;
 pub use prerequisites::Prerequisite;
 pub use reader::{Gathering, RecordReader, Segments};

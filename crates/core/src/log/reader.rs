@@ -169,6 +169,11 @@ impl<'a> Segments<'a> {
         Ok(Segments { fs, dir, from, starts })
     }
 
+    /// Where each segment starts and, of all but the last, where the next one does.
+    pub(super) fn bounds(&self) -> impl Iterator<Item = (Lsn, Option<Lsn>)> + '_ {
+        self.starts.iter().enumerate().map(|(index, &start)| (start, self.limit(index)))
+    }
+
     /// Where the segment behind the one at `index` starts, if there is one.
     fn limit(&self, index: usize) -> Option<Lsn> {
         self.starts.get(index + 1).copied()

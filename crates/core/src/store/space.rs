@@ -99,6 +99,9 @@ impl<P: Into<Packing>> From<P> for Packer {
 }
 
 impl Space {
+    /// What a file begins with, before its extents.
+    pub const HEADER_BYTES: u64 = HEADER_BYTES;
+
     /// Creates an empty space; the file and its name are durable when this returns. What a file of that name held is
     /// lost.
     pub fn create(files: &Arc<OpenFiles>, path: &Path, id: u32) -> Result<Arc<Space>> {
@@ -412,18 +415,30 @@ impl Space {
         (taken, taken.saturating_sub(end - free).min(free + behind))
     }
 
-    /// Reads, checks and decompresses a block.
-    pub(super) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
-        let corrupt = |detail: String| Error::corrupt(self.path(), at.offset, detail);
+    /// The bytes of a block as they are in the file, checked.
+    pub fn stored(&self, at: &BlockAddress) -> Result<Vec<u8>> {
+        self.check_place(at)?;
+        let mut stored = vec![0; at.stored_bytes as usize];
+        self.read_stored(at, &mut stored)?;
+        Ok(stored)
+    }
+
+    /// That the block lies within the file.
+    fn check_place(&self, at: &BlockAddress) -> Result<()> {
         let end = at.offset.saturating_add(u64::from(at.stored_bytes));
         // Relaxed: whoever knows an address learnt it through something that happened after the block's write.
         let length = self.length.load(Ordering::Relaxed);
         if end > length || at.offset < HEADER_BYTES {
-            return Err(corrupt(format!(
-                "a block of {} bytes does not fit a file of {length}",
-                at.stored_bytes
-            )));
+            let detail = format!("a block of {} bytes does not fit a file of {length}", at.stored_bytes);
+            return Err(Error::corrupt(self.path(), at.offset, detail));
         }
+        Ok(())
+    }
+
+    /// Reads, checks and decompresses a block.
+    pub(super) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
+        let corrupt = |detail: String| Error::corrupt(self.path(), at.offset, detail);
+        self.check_place(at)?;
         if at.compression == Compression::None && at.stored_bytes != at.raw_bytes {
             return Err(corrupt("an uncompressed block has two sizes".into()));
         }

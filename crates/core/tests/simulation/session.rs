@@ -9,6 +9,7 @@ use teak_core::{
     CommitFlush, Compression, Error, Isolation, LockMode, Result, TreeSpec, View, WaitRequest, WriteOp,
 };
 
+use crate::backups::{assert_restored, Backup, Progress};
 use crate::durable::{rows_differ, rows_in, Change, Durable, Found, Table};
 use crate::seeds::{key, value, Random};
 use crate::sound::assert_sound;
@@ -77,6 +78,8 @@ pub struct Session<'a> {
     open: Vec<Open>,
     /// Open snapshots, and what was there when they were taken.
     snapshots: Vec<(subject::Transaction, Durable)>,
+    /// A backup that is being made.
+    backup: Option<Backup>,
     errors: usize,
     /// So many steps between two looks at all structures.
     check_every: usize,
@@ -107,6 +110,7 @@ impl<'a> Session<'a> {
             random,
             open: Vec::new(),
             snapshots: Vec::new(),
+            backup: None,
             errors: 0,
             check_every,
             few_ends,
@@ -198,6 +202,7 @@ impl<'a> Session<'a> {
             87..=93 => self.change_tables(),
             94..=95 => self.note_counter(chosen),
             96..=97 => self.look_back(),
+            98 => self.backup(),
             _ => self.compare(),
         }
     }
@@ -453,7 +458,31 @@ impl<'a> Session<'a> {
         Step::Done
     }
 
+    /// A step of a backup, or the first of the next one.
+    fn backup(&mut self) -> Step {
+        let backup = self.backup.take();
+        // After an I/O error nothing more is asked than correct restarts.
+        if self.errors > 0 && self.fault.is_some() {
+            return Step::Done;
+        }
+        let backup = backup.unwrap_or_else(|| Backup::begin(self.fs, self.random));
+        match attempt!(backup.step(self.engine, self.random)) {
+            Progress::GoesOn(backup) => {
+                self.backup = Some(*backup);
+                Step::Done
+            }
+            Progress::Restored(engine) => {
+                assert_restored(&engine, &self.expected.current);
+                self.everything_durable(|_| Ok(()))
+            }
+        }
+    }
+
     fn checkpoint(&mut self) -> Step {
+        if self.backup.as_ref().is_some_and(Backup::pauses) {
+            // It would wait for the end of the backup.
+            return Step::Done;
+        }
         // Left to chance, a fault would seldom hit the few operations of a checkpoint.
         if let Some(fault) = self.fault.filter(|_| self.errors == 0 && self.random.percent(40)) {
             plan(self.fs, fault, self.random.below(40) as u64);

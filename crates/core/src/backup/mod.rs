@@ -1,0 +1,332 @@
+//! Copies of an engine's files, made while the engine runs, perhaps in another process.
+//!
+//! A copy is what a restart needs: the image of one checkpoint, and the log from there to a moment that the caller
+//! chooses. Opened like any other directory, it shows what was committed by then ([`BackupCopy::finish`]).
+//!
+//! ```text
+//!  round   round   round ...   settle                       finish
+//!  image 7 image 8 image 9     image 10                     log 10 .. end ─> superblock
+//!  └── what changed since the round before ──┘              │
+//!                              ├── checkpoints are paused ──┼──────────────────────┤
+//!                                                          end: what is committed by now is in the copy
+//! ```
+//!
+//! - **Rounds.** Blocks are never written in place, so a block of image 8 that was in image 7 need not be copied again
+//!   ([`extents`]). A round takes no lock and asks nothing of the engine; a block that was overwritten before the round
+//!   came to it fails its checksum, which lies with its parent, and is left to the next round, whose image does not
+//!   name it. The caller makes a checkpoint before each round. Each takes less than the one before, since less has
+//!   changed meanwhile, until so little is left that checkpoints can be paused for it.
+//! - **The last round** has to be without fault: while checkpoints are paused
+//!   ([`Engine::pause_checkpoints`](crate::server::Engine::pause_checkpoints)) nothing of the newest image is
+//!   overwritten, so what cannot be read is damage, and the copy fails.
+//! - **The log** behind the newest checkpoint has all that was committed since, but for blocks and large values in
+//!   table files, which it names: they are copied, too. A record of a later checkpoint is not in it; a start from an
+//!   older one would be refused ([`crate::checkpoint`]).
+//! - **Everything is checked** on its way: the checksum of each block, the bounds and sums of each tree
+//!   ([`crate::tree::check_image`]), and each record of the log.
+//! - **The superblock is written last**, when all else is durable: a copy that was not finished is no engine.
+//!
+//! Why not hold one image and take the log from its checkpoint to the end, as engines do that copy pages: the log would
+//! have the later checkpoints, and what they rely on (trees that were built, blocks that were rewritten) is in no log.
+//!
+//! Knows `checkpoint`, `catalog`, `tree`, `store` and `log`, and no engine.
+
+mod extents;
+mod space;
+mod tail;
+
+use extents::Extents;
+use space::SpaceCopy;
+
+use crate::catalog::directory::StoredDictionary;
+use crate::catalog::image::{Catalog, Directory};
+use crate::catalog::{space_file_name, Contained, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE};
+use crate::engine::{log_dir, superblock_path};
+use crate::file::{FileSystem, OpenMode, ReadOnlyFileSystem};
+use crate::finding::Findings;
+use crate::log::Lsn;
+use crate::store::{BlockAddress, OpenFiles, Space, Superblock, TreeRoot};
+use crate::tree::each_row;
+use crate::types::TreeId;
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+/// Descriptors of the engine's files.
+const OPEN_FILES: usize = 64;
+
+/// Is told how many bytes were written since it was told last, and may wait, or end the work with an error. Called from
+/// several threads at a time.
+pub type Pacer<'a> = &'a (dyn Fn(u64) -> Result<()> + Sync);
+
+/// What a round has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Round {
+    /// The checkpoint whose image it copied.
+    pub checkpoint: u64,
+    /// Bytes that it wrote.
+    pub copied_bytes: u64,
+    /// Bytes that the trees of the image take in their files, large values apart.
+    pub image_bytes: u64,
+    /// Blocks that were overwritten before it came to them; the next round finds what took their place.
+    pub missed: u64,
+}
+
+/// A copy that is being made.
+pub struct BackupCopy {
+    source: Arc<dyn FileSystem>,
+    from: PathBuf,
+    target: Arc<dyn FileSystem>,
+    to: PathBuf,
+    threads: usize,
+    round: u32,
+    extents: BTreeMap<u32, Arc<Mutex<Extents>>>,
+    settled: Option<Settled>,
+}
+
+/// The image that the copy has, whole.
+struct Settled {
+    superblock: Superblock,
+    contained: Contained,
+}
+
+/// What an image has in one file.
+struct SpaceImage {
+    space: u32,
+    map: Option<BlockAddress>,
+    trees: Vec<TreeImage>,
+}
+
+/// What an image has of one tree.
+struct TreeImage {
+    tree: TreeId,
+    /// `None`: it is empty.
+    root: Option<TreeRoot>,
+    dictionary: Option<StoredDictionary>,
+}
+
+/// What one round adds up.
+#[derive(Default)]
+struct Tally {
+    copied_bytes: AtomicU64,
+    findings: Mutex<Findings>,
+}
+
+impl BackupCopy {
+    /// A copy of the engine in `from` is to be made in `to`, an empty directory, by so many threads. The engine's files
+    /// are only read.
+    pub fn new(
+        (source, from): (Arc<dyn FileSystem>, &Path),
+        (target, to): (Arc<dyn FileSystem>, &Path),
+        threads: usize,
+    ) -> BackupCopy {
+        let source: Arc<dyn FileSystem> = Arc::new(ReadOnlyFileSystem(source));
+        let (from, to) = (from.to_path_buf(), to.to_path_buf());
+        BackupCopy { source, from, target, to, threads, round: 0, extents: BTreeMap::new(), settled: None }
+    }
+
+    /// Copies what the newest image has and the target has not. The engine may make checkpoints meanwhile.
+    pub fn round(&mut self, pacer: Pacer<'_>) -> Result<Round> {
+        let tally = Tally::default();
+        let (superblock, _, image_bytes) = self.copy_image(&tally, pacer)?;
+        self.settled = None;
+        Ok(tally.round(&superblock, image_bytes))
+    }
+
+    /// The last round. Checkpoints are paused, and stay so until [`BackupCopy::finish`] has returned. What cannot be read is
+    /// an error, which names it.
+    pub fn settle(&mut self, pacer: Pacer<'_>) -> Result<Round> {
+        let tally = Tally::default();
+        let (superblock, contained, image_bytes) = self.copy_image(&tally, pacer)?;
+        if let Some(first) = tally.findings.lock().iter().next() {
+            return Err(Error::corrupt(&first.path, first.offset.unwrap_or(0), first.to_string()));
+        }
+        self.settled = Some(Settled { superblock, contained });
+        Ok(tally.round(&superblock, image_bytes))
+    }
+
+    /// Adds the log up to `end`, which is durable
+    /// ([`Engine::durable_log_end`](crate::server::Engine::durable_log_end)), and what it names, and makes the copy one
+    /// that can be opened: it has what was committed when `end` was the end. Bytes that were written.
+    pub fn finish(self, end: Lsn, pacer: Pacer<'_>) -> Result<u64> {
+        let Some(settled) = &self.settled else {
+            return Err(Error::corrupt(&self.from, 0, "the copy has no image that is whole"));
+        };
+        let tally = Tally::default();
+        tail::copy(&self, settled, end, &tally, pacer)?;
+        let path = superblock_path(&self.to);
+        let unnamed = path.with_extension("new");
+        let file = self.target.open(&unnamed, OpenMode::Create)?;
+        let source = self.source.open(&superblock_path(&self.from), OpenMode::ReadOnly)?;
+        let mut bytes = vec![0; source.len()? as usize];
+        source.read_exact_at(0, &mut bytes)?;
+        file.write_at(0, &bytes)?;
+        file.sync()?;
+        self.target.sync_dir(&self.to)?;
+        self.target.rename(&unnamed, &path)?;
+        self.target.sync_dir(&self.to)?;
+        self.target.sync_dir(parent(&self.to))?;
+        // Checked as a start would: nobody has made a checkpoint.
+        match Superblock::read_newest(&*self.target, &path)? {
+            Some(copied) if copied.checkpoint == settled.superblock.checkpoint => {}
+            _ => return Err(Error::corrupt(&path, 0, "there was a checkpoint while the copy was finished")),
+        }
+        // Relaxed: the threads that added to it have ended.
+        Ok(tally.copied_bytes.load(Ordering::Relaxed))
+    }
+
+    fn copy_image(&mut self, tally: &Tally, pacer: Pacer<'_>) -> Result<(Superblock, Contained, u64)> {
+        self.round += 1;
+        let path = superblock_path(&self.from);
+        let superblock = Superblock::read_newest(&*self.source, &path)?
+            .ok_or_else(|| Error::corrupt(&path, 0, "there is no engine in this directory"))?;
+        self.target.create_dir(&self.to)?;
+        let files = OpenFiles::new(self.source.clone(), OPEN_FILES);
+        let (directory, catalog) = self.copy_system(&files, &superblock, tally, pacer)?;
+        let image_bytes = directory.roots.values().map(|root| root.stored_bytes).sum();
+        let contained = directory.contained(superblock.replay_from);
+        let images = space_images(directory, catalog);
+        self.keep_files(&images)?;
+        let next = AtomicUsize::new(0);
+        crate::threads::share(self.threads.min(images.len()), "teak-copy", || {
+            // Relaxed: numbers are handed out.
+            while let Some(image) = images.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.copy_space(&files, image, tally, pacer)?;
+            }
+            Ok(())
+        })?;
+        Ok((superblock, contained, image_bytes))
+    }
+
+    /// The target is to have the files of these, and no others: tables may have been dropped since the last round.
+    fn keep_files(&mut self, images: &[SpaceImage]) -> Result<()> {
+        let mut before = std::mem::take(&mut self.extents);
+        for space in images.iter().map(|image| image.space).chain([SYSTEM_SPACE]) {
+            self.extents.insert(space, before.remove(&space).unwrap_or_default());
+        }
+        for space in before.into_keys() {
+            let path = self.to.join(space_file_name(space));
+            if self.target.exists(&path)? {
+                self.target.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file of the system trees; what these say of the others.
+    fn copy_system(
+        &mut self,
+        files: &Arc<OpenFiles>,
+        superblock: &Superblock,
+        tally: &Tally,
+        pacer: Pacer<'_>,
+    ) -> Result<(Directory, Catalog)> {
+        let extents = self.extents.entry(SYSTEM_SPACE).or_default().clone();
+        let path = self.from.join(space_file_name(SYSTEM_SPACE));
+        let space = Space::open_twice(files, &path, SYSTEM_SPACE, superblock.system_map)?;
+        let (mut rows, mut names, mut odd) = (Directory::default(), Catalog::default(), Vec::new());
+        let target = self.target_file(SYSTEM_SPACE, &path)?;
+        let mut copy = SpaceCopy::new(&space, &*target, (&extents, self.round), tally, pacer);
+        // All of them are read in each round: they say where everything else is.
+        if let Some(root) = &superblock.directory {
+            copy.tree_with(DIRECTORY_TREE, root, &mut |block| {
+                each_row(block, &mut |key, value| rows.note(key, value, &mut odd))
+            })?;
+        }
+        if let Some(root) = rows.roots.get(&CATALOG_TREE) {
+            copy.tree_with(CATALOG_TREE, root, &mut |block| {
+                each_row(block, &mut |key, value| names.note(key, value, &mut odd))
+            })?;
+        }
+        superblock.system_map.iter().try_for_each(|map| copy.extent_apart(map))?;
+        target.sync()?;
+        match odd.into_iter().next() {
+            Some(detail) => Err(Error::corrupt(&path, 0, detail)),
+            None => Ok((rows, names)),
+        }
+    }
+
+    /// One table's file. It may have been removed meanwhile.
+    fn copy_space(
+        &self,
+        files: &Arc<OpenFiles>,
+        image: &SpaceImage,
+        tally: &Tally,
+        pacer: Pacer<'_>,
+    ) -> Result<()> {
+        let path = self.from.join(space_file_name(image.space));
+        let Some(extents) = self.extents.get(&image.space) else { return Ok(()) };
+        let space = match Space::open(files, &path, image.space, image.map) {
+            Err(_) if !self.source.exists(&path)? => return Ok(()),
+            opened => opened?,
+        };
+        let target = self.target_file(image.space, &path)?;
+        let mut copy = SpaceCopy::new(&space, &*target, (extents, self.round), tally, pacer);
+        // Before any block that needs one of them.
+        for (number, address) in image.trees.iter().filter_map(|tree| tree.dictionary) {
+            space.know_dictionary(number, address, None);
+            copy.extent_apart(&address)?;
+        }
+        for TreeImage { tree, root, .. } in &image.trees {
+            root.iter().try_for_each(|root| copy.tree(*tree, root))?;
+        }
+        image.map.iter().try_for_each(|map| copy.extent_apart(map))?;
+        match copy.has_written() {
+            true => target.sync(),
+            false => Ok(()),
+        }
+    }
+
+    /// The file of the target that is as the engine's `path`, with its header.
+    fn target_file(&self, space: u32, path: &Path) -> Result<Arc<dyn crate::file::File>> {
+        let file = self.target.open(&self.to.join(space_file_name(space)), OpenMode::Create)?;
+        if file.len()? == 0 {
+            let mut header = vec![0; Space::HEADER_BYTES as usize];
+            self.source.open(path, OpenMode::ReadOnly)?.read_exact_at(0, &mut header)?;
+            file.write_at(0, &header)?;
+            file.sync()?;
+        }
+        Ok(file)
+    }
+
+    fn log_dirs(&self) -> (PathBuf, PathBuf) {
+        (log_dir(&self.from), log_dir(&self.to))
+    }
+}
+
+fn parent(dir: &Path) -> &Path {
+    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn space_images(mut rows: Directory, names: Catalog) -> Vec<SpaceImage> {
+    let mut image = |record: TableRecord| {
+        let mut take = |tree: TreeId| TreeImage {
+            tree,
+            root: rows.roots.remove(&tree),
+            dictionary: rows.dictionaries.remove(&tree),
+        };
+        let trees = record.trees.iter().map(|(tree, _)| take(*tree)).collect();
+        SpaceImage { space: record.space, map: rows.maps.remove(&record.space), trees }
+    };
+    names.records.into_values().map(&mut image).collect()
+}
+
+impl Tally {
+    fn wrote(&self, bytes: u64) {
+        // Relaxed: a sum that is read when the threads have ended.
+        self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn round(&self, superblock: &Superblock, image_bytes: u64) -> Round {
+        Round {
+            checkpoint: superblock.checkpoint,
+            // Relaxed: the threads that added to it have ended.
+            copied_bytes: self.copied_bytes.load(Ordering::Relaxed),
+            image_bytes,
+            missed: self.findings.lock().count(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Copies a part of a log that is being written.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::reader::Segments;
+use super::segment::{segment_path, Segment, HEADER_BYTES};
+use super::Lsn;
+use crate::file::{FileSystem, OpenMode};
+use crate::Result;
+
+/// How much is copied at once.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Copies the segments that have `range`, the last of them up to the end of it, and makes them durable, but for their
+/// names. Nothing of the range may be released meanwhile, and all of it is durable. `wrote` is told of bytes that were
+/// written.
+pub fn copy_segments(
+    (source, from): (&dyn FileSystem, &Path),
+    (target, to): (&dyn FileSystem, &Path),
+    range: Range<Lsn>,
+    wrote: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    let mut chunk = Vec::new();
+    for (start, limit) in Segments::list(source, from, range.start)?.bounds() {
+        if start > range.start && start >= range.end {
+            break;
+        }
+        let segment = Segment::open(source, from, start, OpenMode::ReadOnly)?;
+        let end = limit.unwrap_or(range.end).min(range.end).max(start);
+        let bytes = HEADER_BYTES + (end - start);
+        let file = target.open(&segment_path(to, start), OpenMode::Create)?;
+        file.set_len(0)?;
+        for offset in (0..bytes).step_by(CHUNK_BYTES) {
+            chunk.resize((bytes - offset).min(CHUNK_BYTES as u64) as usize, 0);
+            segment.file.read_exact_at(offset, &mut chunk)?;
+            file.write_at(offset, &chunk)?;
+            wrote(chunk.len() as u64)?;
+        }
+        file.sync()?;
+    }
+    Ok(())
+}

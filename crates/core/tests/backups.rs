@@ -1,0 +1,240 @@
+//! Backups of an engine with all its threads, while others write to it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::Arc;
+
+use teak_core::file::{FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
+use teak_core::server::{BackupCopy, Engine, Table, Transaction};
+use teak_core::{CommitFlush, Error, Isolation, LockMode, Options, Result, TreeSpec, View, WaitRequest};
+
+const WRITERS: u64 = 3;
+const ACCOUNTS: u64 = 400;
+const OPENING_BALANCE: u64 = 1000;
+const BACKUPS: usize = 4;
+
+/// A directory that goes with its owner.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("teak-backups-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(dir: &Path) -> Engine {
+    let options = Options {
+        // A checkpoint each few hundred commits.
+        checkpoint_log_bytes: 256 << 10,
+        log_segment_bytes: 128 << 10,
+        cache_bytes: 4 << 20,
+        commit_flush: CommitFlush::Write,
+        ..Options::new(dir)
+    };
+    Engine::open(Arc::new(RealFileSystem), options).unwrap()
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn add(txn: &mut Transaction, table: &Table, key: &[u8], by: i64) -> Result<()> {
+    let tree = table.tree(0);
+    txn.lock(tree, key, LockMode::Exclusive, &WaitRequest::no_wait())?;
+    let mut cursor = teak_core::server::Cursor::new(tree.clone());
+    assert!(cursor.get(txn, View::Latest, key)?);
+    let value = number(cursor.value()?).checked_add_signed(by).ok_or(Error::WouldBlock)?;
+    // With a tail, so that rows take space and blocks change.
+    let row = [&value.to_le_bytes()[..], &[value as u8; 300]].concat();
+    txn.write(tree, key, teak_core::WriteOp::Update(&row))
+}
+
+fn account(number: u64) -> Vec<u8> {
+    [&b"account/"[..], &(number % ACCOUNTS).to_be_bytes()].concat()
+}
+
+fn writer_key(writer: u64) -> Vec<u8> {
+    [&b"writer/"[..], &writer.to_be_bytes()].concat()
+}
+
+/// Moves money about; each commit also counts the writer's transfers, in another table.
+fn transfer(engine: &Engine, tables: &[Arc<Table>; 2], writer: u64, turn: u64) -> Result<()> {
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    let (from, to) = (turn * 7919 + writer, turn * 104_729 + writer * 31 + 1);
+    if from % ACCOUNTS == to % ACCOUNTS {
+        return Err(Error::WouldBlock);
+    }
+    add(&mut txn, &tables[0], &account(from), -1)?;
+    add(&mut txn, &tables[0], &account(to), 1)?;
+    add(&mut txn, &tables[1], &writer_key(writer), 1)?;
+    txn.commit()
+}
+
+fn copy_to(dir: &Path, to: &Path, threads: usize) -> BackupCopy {
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFileSystem);
+    BackupCopy::new((fs.clone(), dir), (fs, to), threads)
+}
+
+/// What a restored engine has: the balances' sum, and the transfers of each writer.
+fn look(dir: &Path) -> (u64, Vec<u64>) {
+    let engine = open(dir);
+    for name in engine.table_names("").unwrap() {
+        engine.check_table(&engine.open_table(&name).unwrap()).unwrap();
+    }
+    let mut txn = engine.begin(Isolation::Repeatable);
+    let mut get = |table: &str, key: &[u8]| {
+        let table = engine.open_table(table).unwrap();
+        let mut cursor = teak_core::server::Cursor::new(table.tree(0).clone());
+        assert!(cursor.get(&mut txn, View::Snapshot, key).unwrap());
+        number(cursor.value().unwrap())
+    };
+    let sum = (0..ACCOUNTS).map(|number| get("accounts", &account(number))).sum();
+    let transfers = (0..WRITERS).map(|writer| get("writers", &writer_key(writer))).collect();
+    txn.rollback();
+    engine.close().unwrap();
+    (sum, transfers)
+}
+
+#[test]
+fn a_backup_has_all_that_was_committed_before_its_end_and_nothing_by_half() {
+    let home = Directory::new("transfers");
+    let engine = open(&home.0.join("engine"));
+    let tables = ["accounts", "writers"].map(|name| {
+        engine.create_table(name, &[TreeSpec::default()], b"", None).unwrap();
+        engine.open_table(name).unwrap()
+    });
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    for (table, keys) in [
+        (&tables[0], (0..ACCOUNTS).map(account).collect::<Vec<_>>()),
+        (&tables[1], (0..WRITERS).map(writer_key).collect()),
+    ] {
+        let opening = if table.name() == "accounts" { OPENING_BALANCE } else { 0 };
+        for key in keys {
+            txn.write(table.tree(0), &key, teak_core::WriteOp::Insert(&opening.to_le_bytes())).unwrap();
+        }
+    }
+    txn.commit().unwrap();
+    let (stop, done) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; WRITERS as usize]);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (engine, tables, stop, done) = (&engine, &tables, &stop, &done[writer as usize]);
+            scope.spawn(move || {
+                let mut turn = 0;
+                while !stop.load(SeqCst) {
+                    turn += 1;
+                    match transfer(engine, tables, writer, turn) {
+                        Ok(()) => drop(done.fetch_add(1, SeqCst)),
+                        Err(Error::WouldBlock) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+        for i in 0..BACKUPS {
+            let to = home.0.join(format!("backup{i}"));
+            let mut copy = copy_to(&home.0.join("engine"), &to, 1 + i % 3);
+            for _ in 0..i {
+                engine.checkpoint().unwrap();
+                copy.round(&|_| Ok(())).unwrap();
+            }
+            engine.checkpoint().unwrap();
+            let pause = engine.pause_checkpoints();
+            copy.settle(&|_| Ok(())).unwrap();
+            let before: Vec<u64> = done.iter().map(|done| done.load(SeqCst)).collect();
+            let end = engine.durable_log_end().unwrap();
+            let after: Vec<u64> = done.iter().map(|done| done.load(SeqCst)).collect();
+            copy.finish(end, &|_| Ok(())).unwrap();
+            drop(pause);
+            let (sum, transfers) = look(&to);
+            assert_eq!(sum, ACCOUNTS * OPENING_BALANCE, "backup {i}");
+            for writer in 0..WRITERS as usize {
+                // One more may have been committed, and not counted yet.
+                let allowed = before[writer]..=after[writer] + 1;
+                assert!(allowed.contains(&transfers[writer]), "{allowed:?} {transfers:?}");
+            }
+        }
+        stop.store(true, SeqCst);
+    });
+    engine.close().unwrap();
+}
+
+/// An engine on a simulated disk with a table of a few hundred blocks, all in its image.
+fn with_blocks(fs: &SimulatedFileSystem) -> Engine {
+    let options = Options { background: false, ..Options::new("/teak") };
+    let engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
+    engine.create_table("t", &[TreeSpec { block_bytes: 4096, ..TreeSpec::default() }], b"", None).unwrap();
+    let table = engine.open_table("t").unwrap();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    for i in 0..5000u32 {
+        let value: Vec<u8> = (0..200u32).map(|j| (i.wrapping_mul(2_654_435_761) >> (j % 24)) as u8).collect();
+        txn.write(table.tree(0), &i.to_be_bytes(), teak_core::WriteOp::Insert(&value)).unwrap();
+    }
+    txn.commit().unwrap();
+    engine.checkpoint().unwrap();
+    engine
+}
+
+fn simulated_copy(fs: &SimulatedFileSystem) -> BackupCopy {
+    let from: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    BackupCopy::new(
+        (from, Path::new("/teak")),
+        (Arc::new(SimulatedFileSystem::new(2)), Path::new("/copy")),
+        1,
+    )
+}
+
+#[test]
+fn a_second_round_copies_what_has_changed() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = with_blocks(&fs);
+    let mut copy = simulated_copy(&fs);
+    let first = copy.round(&|_| Ok(())).unwrap();
+    assert!(first.copied_bytes > 200_000 && first.missed == 0, "{first:?}");
+    let table = engine.open_table("t").unwrap();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    txn.write(table.tree(0), &7u32.to_be_bytes(), teak_core::WriteOp::Update(b"new")).unwrap();
+    txn.commit().unwrap();
+    engine.checkpoint().unwrap();
+    let second = copy.round(&|_| Ok(())).unwrap();
+    assert_eq!(second.checkpoint, first.checkpoint + 1);
+    assert!(second.copied_bytes < first.copied_bytes / 10, "{second:?} after {first:?}");
+}
+
+#[test]
+fn damage_is_left_to_the_next_round_until_there_is_none_and_then_named() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = with_blocks(&fs);
+    let damaged = fs.open(Path::new("/teak/s1.teak"), OpenMode::Existing).unwrap();
+    damaged.write_at(40_000, &[7; 100]).unwrap();
+    let mut copy = simulated_copy(&fs);
+    assert!(copy.round(&|_| Ok(())).unwrap().missed > 0);
+    let pause = engine.pause_checkpoints();
+    match copy.settle(&|_| Ok(())) {
+        Err(Error::Corrupt { path, offset, .. }) => {
+            assert_eq!(path, Path::new("/teak/s1.teak"));
+            assert!((30_000..=40_000).contains(&offset), "{offset}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // It has no image, and cannot become one.
+    let end = engine.durable_log_end().unwrap();
+    assert!(copy.finish(end, &|_| Ok(())).is_err());
+    drop(pause);
+}
+
+#[test]
+fn a_pacer_ends_a_backup() {
+    let fs = SimulatedFileSystem::new(1);
+    let _engine = with_blocks(&fs);
+    let interrupted = simulated_copy(&fs).round(&|_| Err(Error::Interrupted));
+    assert!(matches!(interrupted, Err(Error::Interrupted)), "{interrupted:?}");
+}
