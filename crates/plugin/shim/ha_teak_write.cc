@@ -5,6 +5,14 @@
 
 using namespace teak;
 
+namespace {
+
+bool skips_locked(thr_lock_type lock_type) {
+    return lock_type == TL_WRITE_SKIP_LOCKED || lock_type == TL_READ_SKIP_LOCKED;
+}
+
+} // namespace
+
 teak_bytes ha_teak::primary_key_of(const uchar* record, Buffer* to) {
     uchar* key = to->room(primary_.max_size());
     if (!key) return {nullptr, 0};
@@ -233,7 +241,7 @@ THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_
         }
     }
     row_lock_ = stored_row_lock_ = lock;
-    skip_locked_ = lock_type == TL_WRITE_SKIP_LOCKED || lock_type == TL_READ_SKIP_LOCKED;
+    skip_locked_ = skips_locked(lock_type);
     return to;
 }
 
@@ -283,6 +291,7 @@ int ha_teak::external_lock(THD* thd, int lock_type) {
 
 int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {
     if (int error = prepare_statement(thd)) return error;
+    skip_locked_ = skips_locked(lock_type);
     if (!locked_by_server_) {
         /* A temporary table made under LOCK TABLES, for which external_lock is not called. */
         locked_by_server_ = true;
