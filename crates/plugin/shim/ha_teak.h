@@ -150,7 +150,7 @@ class ha_teak final : public handler {
     int end_bulk_insert() override;
 
   private:
-    teak_session* session() const { return session_->handle; }
+    teak_session* session() const { return held_.session->handle; }
     int fail(teak_status status) { return teak::error_code(status, ha_thd()); }
     /* Opens the core's table, again if another handler truncated it. */
     int open_table();
@@ -163,9 +163,12 @@ class ha_teak final : public handler {
     /* The statement changes the table's definition: it waits for prepared transactions that have written to it. */
     int prepare_change(THD* thd);
     /* The same for calls that can come without external_lock (temporary tables under LOCK TABLES). */
-    int ready() { return session_ && session_->statement_open && locked_by_server_ ? 0 : prepare_statement(ha_thd()); }
+    int ready() {
+        const bool begun = held_.session && held_.session->statement_open && held_.by_server;
+        return begun ? 0 : prepare_statement(ha_thd());
+    }
     teak::TableShare* shared();
-    uint32_t tree_of(uint index) const { return trees_[index]; }
+    uint32_t tree_of(uint index) const { return index < open_.trees.size() ? open_.trees[index] : 0; }
     uint index_of(uint32_t tree) const;
     int map_trees();
     const teak::IndexCodec* index_codec(uint index) const;
@@ -175,7 +178,7 @@ class ha_teak final : public handler {
     /* A sequence's row is what everybody has taken from it: read and written apart from transactions. */
     bool is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
     /* Whether rows have no entry in this index for now. */
-    bool is_idle(uint index) const { return (disabled_indexes_ | deferred_indexes_) & 1ULL << index; }
+    bool is_idle(uint index) const { return (open_.disabled_indexes | statement_.deferred_indexes) & 1ULL << index; }
     bool may_sort() const;
     bool may_be_disabled(uint index) const;
     std::vector<uint32_t> trees_of(ulonglong indexes) const;
@@ -247,54 +250,79 @@ class ha_teak final : public handler {
     void raise_counter();
     uint32_t row_flags() const;
 
+    /* What lasts as long as the handler is open. */
     THR_LOCK_DATA lock_;
     teak::TableShare* share_ = nullptr;
-    teak::Session* session_ = nullptr;
-    teak_table* table_ = nullptr;
-    uint64_t table_generation_ = 0;
     std::string name_;
-    uint64_t seen_statistics_ = 0;
-    uint32_t changed_keys_ = 0; /* that the share was not told of */
     bool temporary_ = false;
-
+    uint32_t changed_keys_ = 0; /* that the share was not told of */
     teak::PrimaryCodec primary_;
     teak::RowCodec rows_;
-    teak::TableMeta meta_;
-    std::vector<uint32_t> trees_;           /* by the server's index number */
     std::vector<teak::IndexCodec> indexes_; /* by the server's index number; that of the primary key is unused */
 
-    std::vector<teak_cursor*> cursors_; /* by tree; made when needed */
-    std::vector<teak_window*> windows_; /* theirs */
-    bool entries_only_ = false;         /* of an index the columns that it has are enough (HA_EXTRA_KEYREAD) */
-    bool scan_started_ = false;         /* rnd_next was called since rnd_init */
-    bool exact_bound_ = false; /* the cursor ends with the key it was placed by (HA_READ_KEY_EXACT, _PREFIX_LAST) */
-    bool exact_point_ = false; /* it was placed by a whole unique key: nothing else has that key */
-    const key_range* range_end_ = nullptr; /* while read_range_first places the cursor */
-    std::vector<uchar> current_pk_;        /* key of the row delivered last */
+    /* As long as the core's table is open: from open_table to close_table. */
+    struct OpenTable {
+        teak_table* table = nullptr;
+        uint64_t generation = 0;
+        uint64_t seen_statistics = 0;
+        teak::TableMeta meta;
+        std::vector<uint32_t> trees;       /* by the server's index number */
+        std::vector<teak_cursor*> cursors; /* by tree; made when needed */
+        std::vector<teak_window*> windows; /* theirs */
+        ulonglong disabled_indexes = 0;    /* as the table's metadata says */
+        uint unbuilt_unique = MAX_KEY;     /* one among them, which nothing enforces: no row is written */
+    };
+    OpenTable open_;
+
+    /* As long as the server has the table locked: from store_lock and external_lock(F_*LCK) to F_UNLCK. Under LOCK
+       TABLES, and within functions and triggers, those are several statements, each of which begins with start_stmt. */
+    enum class RowLock : uint8_t { None, Shared, Exclusive };
+    struct Held {
+        teak::Session* session = nullptr;
+        RowLock rows = RowLock::None;        /* for the present statement */
+        RowLock rows_of_all = RowLock::None; /* for any of them */
+        bool skips_locked = false;
+        bool by_server = false; /* external_lock was called, not only store_lock */
+    };
+    Held held_;
+
+    /* As long as a statement: to reset(). */
+    struct Statement {
+        bool copies = false;             /* a copying ALTER, into this table */
+        bool replaces = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */
+        bool ignores_duplicates = false; /* those, and IGNORE: the statement goes on after a duplicate */
+        bool entries_only = false;       /* of an index the columns that it has are enough (HA_EXTRA_KEYREAD) */
+        bool has_many_rows = false;      /* between start_bulk_insert and end_bulk_insert */
+        bool appends = false;            /* so many that they may go past the log */
+        bool sorts = false;              /* and be sorted before */
+        bool reads_latest = false;       /* rows whoever wrote them */
+        bool reads_snapshot = false;     /* rows as of the snapshot, whatever the statement would read */
+        ulonglong deferred_indexes = 0;  /* to be built at the end of the bulk insert */
+        uint32_t duplicate_part = 0;     /* of a build: which index two rows have one key of */
+        uint duplicate_index = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
+    };
+    Statement statement_;
+
+    /* As long as a scan: from index_init or rnd_init to index_end or rnd_end. */
+    enum class Placed : uint8_t {
+        Anywhere,
+        ByPrefix, /* the cursor ends with the key it was placed by (HA_READ_KEY_EXACT, _PREFIX_LAST) */
+        ByPoint   /* it was placed by a whole unique key: nothing else has that key */
+    };
+    struct Scan {
+        bool started = false; /* rnd_next was called */
+        Placed placed = Placed::Anywhere;
+        const key_range* range_end = nullptr; /* while read_range_first places the cursor */
+        size_t exact_key_length = 0;
+    };
+    Scan scan_;
+
+    /* Memory that is used again. */
+    std::vector<uchar> current_pk_; /* key of the row delivered last, also by a scan that has ended */
     size_t current_pk_length_ = 0;
-    teak::Buffer exact_key_; /* under exact_bound_: key of the entry delivered last, to go on from there */
-    size_t exact_key_length_ = 0;
+    teak::Buffer exact_key_; /* Placed::ByPrefix: key of the entry delivered last, to go on from there */
     teak::Buffer seek_key_, end_key_, blobs_;
     std::vector<uchar> pk_scratch_;
-
-    enum class RowLock : uint8_t { None, Shared, Exclusive };
-    RowLock row_lock_ = RowLock::None;
-    RowLock stored_row_lock_ = RowLock::None;
-    bool skip_locked_ = false;
-    bool locked_by_server_ = false; /* between external_lock(F_*LCK) and F_UNLCK */
-    bool copying_alter_ = false;
-    bool bulk_insert_ = false;        /* many rows, between start_bulk_insert and end_bulk_insert */
-    bool appends_ = false;            /* so many that they may go past the log */
-    bool sorts_ = false;              /* and be sorted before */
-    bool reads_latest_ = false;       /* rows whoever wrote them */
-    bool reads_snapshot_ = false;     /* rows as of the snapshot, whatever the statement would read */
-    uint32_t duplicate_part_ = 0;     /* of a build: which index two rows have one key of */
-    ulonglong disabled_indexes_ = 0;  /* as the table's metadata says */
-    uint unbuilt_unique_ = MAX_KEY;   /* a unique index among them, which nothing enforces: no row is written */
-    ulonglong deferred_indexes_ = 0;  /* to be built at the end of the bulk insert */
-    uint duplicate_index_ = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
-    bool replaces_ = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */
-    bool ignores_duplicates_ = false; /* those, and IGNORE: the statement goes on after a duplicate */
 
     DsMrr_impl sorted_ranges_;
 

@@ -57,12 +57,12 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
         return handler::check_if_supported_inplace_alter(altered, info);
     }
     /* ALTER IGNORE drops rows. */
-    if ((wanted & ~(kIndexChanges | kHarmless)) || info->ignore || temporary_ || disabled_indexes_ ||
+    if ((wanted & ~(kIndexChanges | kHarmless)) || info->ignore || temporary_ || open_.disabled_indexes ||
         !same_primary(table, altered))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (uint i = 0; i < info->index_add_count; i++) {
         const KEY& key = added_key(info, i);
-        if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH || meta_.tree_of(key))
+        if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH || open_.meta.tree_of(key))
             return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
     return HA_ALTER_INPLACE_NOCOPY_LOCK;
@@ -74,7 +74,7 @@ bool ha_teak::prepare_inplace_alter_table(TABLE*, Alter_inplace_info* info) {
     if (!(info->handler_flags & kIndexChanges)) return false;
     share_->altering = true;
     if (info->index_add_count == 0) return false;
-    TableMeta meta = meta_;
+    TableMeta meta = open_.meta;
     std::vector<uint32_t> layout;
     for (uint32_t tree = 0; tree <= meta.indexes.size(); tree++)
         layout.push_back(tree);
@@ -95,7 +95,7 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
     std::vector<uint32_t> trees;
     std::vector<KEY*> keys;
     int error = ready();
-    if (!error && !primary.init(altered, meta_.encoding)) error = HA_ERR_UNSUPPORTED;
+    if (!error && !primary.init(altered, open_.meta.encoding)) error = HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < info->index_add_count && !error; i++) {
         uint index = 0;
         while (index < altered->s->keys && !same_name(altered->key_info[index], added_key(info, i)))
@@ -103,12 +103,12 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
         if (index == altered->s->keys || !codecs[i].init(altered, index, &primary)) error = HA_ERR_UNSUPPORTED;
         keys.push_back(&altered->key_info[index]);
         indexes.push_back(&codecs[i]);
-        trees.push_back(meta_.tree_of(added_key(info, i)));
+        trees.push_back(open_.meta.tree_of(added_key(info, i)));
     }
     if (!error) error = build(indexes, trees);
     if (error == HA_ERR_FOUND_DUPP_KEY) {
         memcpy(altered->record[0], table->record[0], altered->s->reclength);
-        print_keydup_error(altered, keys[duplicate_part_], MYF(0));
+        print_keydup_error(altered, keys[statement_.duplicate_part], MYF(0));
     } else if (error)
         print_error(error, MYF(0));
     if (inited == RND) ha_rnd_end();
@@ -135,7 +135,7 @@ bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* inf
 
 /* What commit writes of this table. */
 ha_teak::Altered ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info) const {
-    TableMeta meta = meta_;
+    TableMeta meta = open_.meta;
     meta.set_definition(altered);
     if (info->handler_flags & kIndexChanges)
         for (uint i = 0; i < info->index_add_count; i++)

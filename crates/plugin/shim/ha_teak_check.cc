@@ -175,13 +175,13 @@ int ha_teak::check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t*
     ulonglong leaves = 0;
     for (size_t tree = first; tree < first + count; tree++) {
         teak_tree_statistics statistics{};
-        if (teak_tree_get_statistics(table_, static_cast<uint32_t>(tree), &statistics) == TEAK_OK)
+        if (teak_tree_get_statistics(open_.table, static_cast<uint32_t>(tree), &statistics) == TEAK_OK)
             leaves += statistics.leaves;
     }
     StructureCheck check{{ha_thd(), std::max<ulonglong>(leaves, 1)}, report};
     teak_table_check_result result;
-    return fail(teak_table_check(session(), table_, first, depth, StructureCheck::note, StructureCheck::watch, &check,
-                                 entries, count, &result));
+    return fail(teak_table_check(session(), open_.table, first, depth, StructureCheck::note, StructureCheck::watch,
+                                 &check, entries, count, &result));
 }
 
 int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
@@ -191,13 +191,13 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
     Stage stage(thd, "Checking table", extended ? kExtendedStages : kCheckStages);
     int error = ready();
     if (!error) error = fail(teak_open_snapshot(session()));
-    std::vector<uint64_t> entries(teak_table_trees(table_), 0);
+    std::vector<uint64_t> entries(teak_table_trees(open_.table), 0);
     const uint32_t depth = quick ? TEAK_CHECK_BLOCKS : TEAK_CHECK_STRUCTURE;
     if (!error) error = check_trees(0, entries.size(), depth, entries.data(), &report);
-    if (unbuilt_unique_ != MAX_KEY) report.damage("%.400s", unbuilt_unique_text().c_str());
+    if (open_.unbuilt_unique != MAX_KEY) report.damage("%.400s", unbuilt_unique_text().c_str());
     std::vector<uint> indexes;
     for (uint i = 0; i < table->s->keys && !error; i++) {
-        if (i == table->s->primary_key || i == unbuilt_unique_) continue;
+        if (i == table->s->primary_key || i == open_.unbuilt_unique) continue;
         const char* name = table->key_info[i].name.str;
         if (is_idle(i)) {
             report.note(
@@ -258,7 +258,7 @@ int ha_teak::begin_comparison(const std::vector<uint>& indexes, uint64_t sort_by
         codecs.push_back(&indexes_[index]);
         trees.push_back(tree_of(index));
     }
-    if (int error = fail(teak_check_new(table_, trees.data(), trees.size(), sort_bytes, out))) return error;
+    if (int error = fail(teak_check_new(open_.table, trees.data(), trees.size(), sort_bytes, out))) return error;
     return feed({nullptr, *out}, codecs);
 }
 
@@ -284,7 +284,7 @@ int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
     ulonglong renewed = 0;
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key) continue;
-        if ((disabled_indexes_ & 1ULL << i) && may_be_disabled(i))
+        if ((open_.disabled_indexes & 1ULL << i) && may_be_disabled(i))
             report.note("index '%s' is disabled; ALTER TABLE ... ENABLE KEYS builds it", table->key_info[i].name.str);
         else
             renewed |= 1ULL << i;
@@ -292,7 +292,7 @@ int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
     if (!error && renewed) error = renew_indexes(renewed);
     if (!error) return HA_ADMIN_OK;
     if (error == HA_ERR_FOUND_DUPP_KEY) {
-        const uint index = nth_index(renewed, duplicate_part_);
+        const uint index = nth_index(renewed, statement_.duplicate_part);
         char buffer[MAX_KEY_LENGTH];
         String text(buffer, sizeof buffer, system_charset_info);
         text.length(0);
@@ -321,7 +321,7 @@ uint ha_teak::nth_index(ulonglong indexes, uint n) const {
 
 /* Builds new trees for `indexes`, and puts them in the place of the old ones. Nobody else uses the table. */
 int ha_teak::renew_indexes(ulonglong indexes) {
-    const TableMeta before = meta_;
+    const TableMeta before = open_.meta;
     const uint32_t old_trees = static_cast<uint32_t>(1 + before.indexes.size());
     std::vector<uint32_t> kept, with_new, trees;
     std::vector<const IndexCodec*> codecs;

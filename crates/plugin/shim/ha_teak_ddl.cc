@@ -147,12 +147,14 @@ TableShare* ha_teak::shared() {
 }
 
 int ha_teak::open_core_table() {
-    table_generation_ = share_->generation.load();
-    teak_status status =
-        teak_table_open(plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), &table_);
+    open_.generation = share_->generation.load();
+    teak_status status = teak_table_open(
+        plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), &open_.table);
     if (status != TEAK_OK) return error_code(status, ha_thd());
-    if (temporary_) teak_table_show_to_older_snapshots(table_);
-    if (meta_.parse(teak_table_meta(table_)) && teak_table_trees(table_) == 1 + meta_.indexes.size()) return 0;
+    if (temporary_) teak_table_show_to_older_snapshots(open_.table);
+    if (open_.meta.parse(teak_table_meta(open_.table)) &&
+        teak_table_trees(open_.table) == 1 + open_.meta.indexes.size())
+        return 0;
     close_table();
     return HA_ERR_TABLE_DEF_CHANGED;
 }
@@ -166,7 +168,7 @@ int ha_teak::open_table() {
 
 /* What is made of the table's definition: how its keys and rows are laid over trees. */
 int ha_teak::make_codecs() {
-    if (!primary_.init(table, meta_.encoding)) return HA_ERR_UNSUPPORTED;
+    if (!primary_.init(table, open_.meta.encoding)) return HA_ERR_UNSUPPORTED;
     rows_.init(table, primary_.restored_columns());
     indexes_.clear();
     indexes_.resize(table->s->keys);
@@ -185,57 +187,55 @@ int ha_teak::make_codecs() {
 /* Finds each index's tree. Trees that no index has are left from an ALTER: of an index that was dropped, or that was to be added when the
    server was killed. */
 int ha_teak::map_trees() {
-    trees_.assign(table->s->keys, 0);
-    disabled_indexes_ = 0;
-    unbuilt_unique_ = MAX_KEY;
-    TableMeta wanted = meta_;
+    open_.trees.assign(table->s->keys, 0);
+    TableMeta wanted = open_.meta;
     wanted.indexes.clear();
     std::vector<uint32_t> layout{0};
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key) continue;
-        uint32_t tree = meta_.tree_of(table->key_info[i]);
+        uint32_t tree = open_.meta.tree_of(table->key_info[i]);
         if (!tree) return HA_ERR_TABLE_DEF_CHANGED;
-        trees_[i] = tree;
-        const TableMeta::Index& index = meta_.indexes[tree - 1];
+        open_.trees[i] = tree;
+        const TableMeta::Index& index = open_.meta.indexes[tree - 1];
         if (index.disabled) {
-            disabled_indexes_ |= 1ULL << i;
-            if (table->key_info[i].flags & HA_NOSAME) unbuilt_unique_ = i;
+            open_.disabled_indexes |= 1ULL << i;
+            if (table->key_info[i].flags & HA_NOSAME) open_.unbuilt_unique = i;
         }
         indexes_[i].set_tree(tree);
         layout.push_back(tree);
         wanted.indexes.push_back(index);
     }
-    if (unbuilt_unique_ != MAX_KEY && !share_->unbuilt_unique_told.exchange(true))
+    if (open_.unbuilt_unique != MAX_KEY && !share_->unbuilt_unique_told.exchange(true))
         sql_print_error("Teak: %s", unbuilt_unique_text().c_str());
-    cursors_.assign(1 + meta_.indexes.size(), nullptr);
-    windows_.assign(cursors_.size(), nullptr);
-    if (wanted.indexes.size() == meta_.indexes.size() || share_->altering.load()) return 0;
+    open_.cursors.assign(1 + open_.meta.indexes.size(), nullptr);
+    open_.windows.assign(open_.cursors.size(), nullptr);
+    if (wanted.indexes.size() == open_.meta.indexes.size() || share_->altering.load()) return 0;
     return alter_trees(layout, wanted);
 }
 
 std::string ha_teak::unbuilt_unique_text() const {
     char text[512];
-    my_snprintf(text, sizeof text, kUnbuiltUniqueText, table->key_info[unbuilt_unique_].name.str, name_.c_str());
+    my_snprintf(text, sizeof text, kUnbuiltUniqueText, table->key_info[open_.unbuilt_unique].name.str, name_.c_str());
     return text;
 }
 
 bool ha_teak::get_error_message(int error, String* text) {
-    if (error != kUnbuiltUnique || unbuilt_unique_ == MAX_KEY) return own_error_text(error, text);
+    if (error != kUnbuiltUnique || open_.unbuilt_unique == MAX_KEY) return own_error_text(error, text);
     const std::string told = unbuilt_unique_text();
     text->copy(told.data(), static_cast<uint32>(told.size()), system_charset_info);
     return false; /* trying again is of no use */
 }
 
 uint ha_teak::index_of(uint32_t tree) const {
-    for (uint i = 0; i < trees_.size(); i++)
-        if (i != table->s->primary_key && trees_[i] == tree) return i;
+    for (uint i = 0; i < open_.trees.size(); i++)
+        if (i != table->s->primary_key && open_.trees[i] == tree) return i;
     return MAX_KEY;
 }
 
 void ha_teak::close_table() {
     free_cursors();
-    teak_table_close(table_);
-    table_ = nullptr;
+    teak_table_close(open_.table);
+    open_ = {};
 }
 
 int ha_teak::open(const char* name, int, uint) {
@@ -257,9 +257,9 @@ int ha_teak::open(const char* name, int, uint) {
 }
 
 int ha_teak::close() {
-    if (table_) tell_changed_keys();
+    if (open_.table) tell_changed_keys();
     close_table();
-    session_ = nullptr;
+    held_ = {};
     return 0;
 }
 

@@ -57,7 +57,7 @@ int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& m
 
 /* The table's metadata says from now on that `disabled` are; those in `renewed` begin anew, empty. */
 int ha_teak::alter_indexes(ulonglong disabled, ulonglong renewed) {
-    TableMeta meta = meta_;
+    TableMeta meta = open_.meta;
     std::vector<uint32_t> layout{0};
     for (uint32_t tree = 1; tree <= meta.indexes.size(); tree++) {
         uint index = index_of(tree);
@@ -73,29 +73,29 @@ int ha_teak::alter_indexes(ulonglong disabled, ulonglong renewed) {
 int ha_teak::disable_indexes(key_map map, bool persist) {
     if (!persist) return HA_ERR_WRONG_COMMAND;
     if (int error = ready()) return error;
-    ulonglong disabled = disabled_indexes_;
+    ulonglong disabled = open_.disabled_indexes;
     for (uint i = 0; i < table->s->keys; i++)
         if (may_be_disabled(i) && !map.is_set(i)) disabled |= 1ULL << i;
-    if (disabled == disabled_indexes_) return 0;
-    return alter_indexes(disabled, disabled & ~disabled_indexes_);
+    if (disabled == open_.disabled_indexes) return 0;
+    return alter_indexes(disabled, disabled & ~open_.disabled_indexes);
 }
 
 int ha_teak::enable_indexes(key_map map, bool persist) {
-    if (!persist) return disabled_indexes_ ? HA_ERR_WRONG_COMMAND : 0;
+    if (!persist) return open_.disabled_indexes ? HA_ERR_WRONG_COMMAND : 0;
     if (int error = ready()) return error;
-    ulonglong enabled = disabled_indexes_ & map.to_ulonglong();
+    ulonglong enabled = open_.disabled_indexes & map.to_ulonglong();
     if (!enabled) return 0;
     /* What a build that did not come to its end may have left. */
-    if (int error = alter_indexes(disabled_indexes_, enabled)) return error;
+    if (int error = alter_indexes(open_.disabled_indexes, enabled)) return error;
     int error = build_indexes(enabled);
     if (error) return error;
-    return alter_indexes(disabled_indexes_ & ~enabled, 0);
+    return alter_indexes(open_.disabled_indexes & ~enabled, 0);
 }
 
 int ha_teak::indexes_are_disabled() {
-    if (!disabled_indexes_) return 0;
+    if (!open_.disabled_indexes) return 0;
     for (uint i = 0; i < table->s->keys; i++)
-        if (may_be_disabled(i) && !(disabled_indexes_ & 1ULL << i)) return 1;
+        if (may_be_disabled(i) && !(open_.disabled_indexes & 1ULL << i)) return 1;
     return 2;
 }
 
@@ -105,7 +105,7 @@ int ha_teak::build_indexes(ulonglong indexes) {
         if (indexes & 1ULL << i) codecs.push_back(&indexes_[i]);
     int error = build(codecs, trees_of(indexes));
     if (error != HA_ERR_FOUND_DUPP_KEY) return error;
-    duplicate_index_ = index_of(trees_of(indexes)[duplicate_part_]);
+    statement_.duplicate_index = index_of(trees_of(indexes)[statement_.duplicate_part]);
     ha_rnd_end();
     return error;
 }
@@ -113,19 +113,20 @@ int ha_teak::build_indexes(ulonglong indexes) {
 /* Fills `trees` with the entries that `indexes` make of the rows. */
 int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vector<uint32_t>& trees) {
     teak_build* build = nullptr;
-    teak_status status = teak_build_new(table_, trees.data(), trees.size(), sort_buffer_bytes(ha_thd()), &build);
+    teak_status status = teak_build_new(open_.table, trees.data(), trees.size(), sort_buffer_bytes(ha_thd()), &build);
     if (status != TEAK_OK) return fail(status);
     THD* thd = ha_thd();
     const char* before = thd_proc_info(thd, "Building indexes");
     /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has one. */
-    const bool stages = !copying_alter_;
+    const bool stages = !statement_.copies;
     if (stages) thd_progress_init(thd, 2);
     int error = feed({build, nullptr}, indexes);
     if (!error) {
         Progress progress{thd, teak_build_entries(build)};
         if (stages) thd_progress_next_stage(thd);
         status = teak_build_finish(build, Progress::report, &progress);
-        error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &duplicate_part_)) : fail(status);
+        error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &statement_.duplicate_part))
+                                         : fail(status);
     }
     if (stages) thd_progress_end(thd);
     thd_proc_info(thd, before);
@@ -160,7 +161,7 @@ int ha_teak::feed_by_threads(const EntryTarget& target, const std::vector<const 
 
 /* Two rows have one key: reads one of them, and leaves the scan open so that its BLOBs stay until it is shown. */
 int ha_teak::read_duplicate(teak_bytes pk) {
-    WholeRows whole(table, reads_latest_);
+    WholeRows whole(table, statement_.reads_latest);
     Buffer buffer;
     uchar* place = buffer.room(2 + pk.len);
     if (!place) return HA_ERR_OUT_OF_MEM;
@@ -172,7 +173,7 @@ int ha_teak::read_duplicate(teak_bytes pk) {
 }
 
 int ha_teak::feed_record_by_record(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
-    WholeRows whole(table, target.build ? reads_latest_ : reads_snapshot_);
+    WholeRows whole(table, target.build ? statement_.reads_latest : statement_.reads_snapshot);
     Progress progress{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)};
     if (int error = ha_rnd_init(true)) return error;
     int error;
@@ -199,11 +200,11 @@ int ha_teak::feed_record_by_record(const EntryTarget& target, const std::vector<
 }
 
 void ha_teak::start_bulk_insert(ha_rows rows, uint) {
-    bulk_insert_ = rows >= kRowsToDefer;
+    statement_.has_many_rows = rows >= kRowsToDefer;
     /* 0: the server does not know. */
-    appends_ = rows == 0 || rows >= kRowsToAppend;
-    sorts_ = appends_ && may_sort() && ready() == 0;
-    if (sorts_) teak_session_set_sort_bytes(session(), sort_buffer_bytes(ha_thd()));
+    statement_.appends = rows == 0 || rows >= kRowsToAppend;
+    statement_.sorts = statement_.appends && may_sort() && ready() == 0;
+    if (statement_.sorts) teak_session_set_sort_bytes(session(), sort_buffer_bytes(ha_thd()));
     defer_indexes();
 }
 
@@ -219,7 +220,7 @@ bool ha_teak::may_sort() const {
 
 /* A table that ALTER copies into is seen by nobody else: its indexes can wait until the rows are there. */
 void ha_teak::defer_indexes() {
-    if (!bulk_insert_ || !copying_alter_ || deferred_indexes_ || ready() != 0) return;
+    if (!statement_.has_many_rows || !statement_.copies || statement_.deferred_indexes || ready() != 0) return;
     teak_cursor* rows = cursor_of(0);
     if (!rows) return;
     teak_entry_view entry;
@@ -228,7 +229,7 @@ void ha_teak::defer_indexes() {
     teak_cursor_reset(rows);
     if (status != TEAK_NOT_FOUND && status != TEAK_END) return;
     for (uint i = 0; i < table->s->keys; i++)
-        if (may_be_disabled(i) && !(disabled_indexes_ & 1ULL << i)) deferred_indexes_ |= 1ULL << i;
+        if (may_be_disabled(i) && !(open_.disabled_indexes & 1ULL << i)) statement_.deferred_indexes |= 1ULL << i;
 }
 
 /* After a duplicate among sorted rows the record is the row that is there, for the message. */
@@ -242,11 +243,11 @@ int ha_teak::end_append() {
 }
 
 int ha_teak::end_bulk_insert() {
-    bulk_insert_ = false;
+    statement_.has_many_rows = false;
     int error = 0;
-    if (std::exchange(appends_, false) && session_) error = end_append();
-    sorts_ = false;
-    ulonglong deferred = std::exchange(deferred_indexes_, 0);
+    if (std::exchange(statement_.appends, false) && held_.session) error = end_append();
+    statement_.sorts = false;
+    ulonglong deferred = std::exchange(statement_.deferred_indexes, 0);
     if (!error && deferred) error = build_indexes(deferred);
     /* INSERT ... VALUES looks here and not at what is returned. */
     if (error) my_errno = error;

@@ -15,43 +15,43 @@ bool is_locking(uint32_t mode) { return (mode & 3) == TEAK_READ_SHARED || (mode 
 } // namespace
 
 uint32_t ha_teak::read_mode() const {
-    if (reads_snapshot_) return TEAK_READ_SNAPSHOT;
-    if (temporary_ || copying_alter_ || reads_latest_ || is_sequence()) return TEAK_READ_LATEST;
+    if (statement_.reads_snapshot) return TEAK_READ_SNAPSHOT;
+    if (temporary_ || statement_.copies || statement_.reads_latest || is_sequence()) return TEAK_READ_LATEST;
     uint32_t mode = TEAK_READ_SNAPSHOT;
-    if (row_lock_ == RowLock::None) return mode;
-    mode = row_lock_ == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
-    if (skip_locked_) mode |= TEAK_READ_SKIP_LOCKED;
-    if (fails_at_once(ha_thd(), session_)) mode |= TEAK_READ_NOWAIT;
+    if (held_.rows == RowLock::None) return mode;
+    mode = held_.rows == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
+    if (held_.skips_locked) mode |= TEAK_READ_SKIP_LOCKED;
+    if (fails_at_once(ha_thd(), held_.session)) mode |= TEAK_READ_NOWAIT;
     return mode;
 }
 
 teak_cursor* ha_teak::cursor_of(uint32_t tree) {
-    teak_cursor*& cursor = cursors_[tree];
+    teak_cursor*& cursor = open_.cursors[tree];
     if (!cursor) {
         uint index = tree ? index_of(tree) : MAX_KEY;
         bool unique = index != MAX_KEY && indexes_[index].unique();
-        if (teak_cursor_new(table_, tree, unique, &cursor) != TEAK_OK) cursor = nullptr;
-        windows_[tree] = cursor ? teak_cursor_window(cursor) : nullptr;
+        if (teak_cursor_new(open_.table, tree, unique, &cursor) != TEAK_OK) cursor = nullptr;
+        open_.windows[tree] = cursor ? teak_cursor_window(cursor) : nullptr;
     }
     return cursor;
 }
 
 void ha_teak::free_cursors() {
-    for (teak_cursor*& cursor : cursors_) {
+    for (teak_cursor*& cursor : open_.cursors) {
         if (cursor) teak_cursor_free(cursor);
         cursor = nullptr;
     }
-    std::fill(windows_.begin(), windows_.end(), nullptr);
+    std::fill(open_.windows.begin(), open_.windows.end(), nullptr);
 }
 
 void ha_teak::reset_cursors() {
-    for (teak_cursor* cursor : cursors_)
+    for (teak_cursor* cursor : open_.cursors)
         if (cursor) teak_cursor_reset(cursor);
 }
 
 int ha_teak::deliver_row(uchar* buf, const teak_entry_view& row) {
     /* Who may update the row needs all of it: the new row is packed from the record. */
-    const MY_BITMAP* wanted = row_lock_ == RowLock::Exclusive ? nullptr : table->read_set;
+    const MY_BITMAP* wanted = held_.rows == RowLock::Exclusive ? nullptr : table->read_set;
     if (!rows_.unpack(row.value, buf, &blobs_, wanted)) return HA_ERR_CRASHED_ON_USAGE;
     if (!primary_.hidden() && !primary_.decode(row.key, buf)) return HA_ERR_CRASHED_ON_USAGE;
     if (row.key.len > current_pk_.size()) return HA_ERR_CRASHED_ON_USAGE;
@@ -122,7 +122,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         if (matches && !primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
     }
     if (!matches) return 0;
-    const bool covered = keyread_enabled() || entries_only_;
+    const bool covered = keyread_enabled() || statement_.entries_only;
     if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
         *found = Found::Delivered;
         remember(pk);
@@ -153,16 +153,16 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
 
 /* Brings what the cursor of the active index stands on into `buf`; moves on in `direction` over what does not match. */
 int ha_teak::deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end) {
-    teak_cursor* cursor = cursors_[tree_of(active_index)];
+    teak_cursor* cursor = open_.cursors[tree_of(active_index)];
     for (;;) {
         if (status == TEAK_NOT_FOUND || status == TEAK_END) return at_end;
         if (status != TEAK_OK) return fail(status);
         if (on_primary()) return deliver_row(buf, entry);
-        if (exact_bound_) {
+        if (scan_.placed == Placed::ByPrefix) {
             uchar* to = exact_key_.room(entry.key.len);
             if (!to) return HA_ERR_OUT_OF_MEM;
             memcpy(to, entry.key.data, entry.key.len);
-            exact_key_length_ = entry.key.len;
+            scan_.exact_key_length = entry.key.len;
         }
         Found found;
         if (int error = deliver_entry(buf, cursor, entry, &found)) return error == HA_ERR_END_OF_FILE ? at_end : error;
@@ -174,9 +174,9 @@ int ha_teak::deliver(uchar* buf, teak_status status, teak_entry_view entry, Dire
 /* Moves the cursor of a tree, which there is, by one entry. */
 teak_status ha_teak::step(uint32_t tree, Direction direction, teak_entry_view* entry) {
     const bool forward = direction == Direction::Forward;
-    if (take(windows_[tree], *session_->moment, forward ? 1 : -1, entry)) return TEAK_OK;
-    return forward ? teak_cursor_next(session(), cursors_[tree], entry)
-                   : teak_cursor_prev(session(), cursors_[tree], entry);
+    if (take(open_.windows[tree], *held_.session->moment, forward ? 1 : -1, entry)) return TEAK_OK;
+    return forward ? teak_cursor_next(session(), open_.cursors[tree], entry)
+                   : teak_cursor_prev(session(), open_.cursors[tree], entry);
 }
 
 int ha_teak::seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end) {
@@ -190,16 +190,16 @@ int ha_teak::seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* 
 }
 
 bool ha_teak::range_end(teak_bound* out) {
-    if (!range_end_) return false;
-    *out = estimate_bound(active_index, range_end_, &end_key_);
-    if (range_end_->flag == HA_READ_BEFORE_KEY) out->kind = TEAK_BOUND_EXCLUDE;
+    if (!scan_.range_end) return false;
+    *out = estimate_bound(active_index, scan_.range_end, &end_key_);
+    if (scan_.range_end->flag == HA_READ_BEFORE_KEY) out->kind = TEAK_BOUND_EXCLUDE;
     return out->kind != TEAK_BOUND_NONE;
 }
 
 int ha_teak::index_init(uint index, bool) {
     if (is_idle(index)) return HA_ERR_WRONG_INDEX;
     active_index = index;
-    exact_bound_ = exact_point_ = false;
+    scan_ = {};
     return 0;
 }
 
@@ -207,7 +207,7 @@ int ha_teak::index_end() {
     sorted_ranges_.dsmrr_close();
     reset_cursors();
     active_index = MAX_KEY;
-    exact_bound_ = exact_point_ = false;
+    scan_ = {};
     return 0;
 }
 
@@ -225,17 +225,17 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
     uchar* end = codec.encode_tuple(to, key, calculate_key_len(table, active_index, key, parts), &done, &has_null);
     teak_bytes encoded{to, static_cast<size_t>(end - to)};
     teak_bound bound{encoded, TEAK_BOUND_INCLUDE};
-    exact_bound_ = exact_point_ = false;
+    scan_.placed = Placed::Anywhere;
     switch (flag) {
     case HA_READ_KEY_EXACT: {
         bool whole = on_primary()
                          ? done == primary_.parts()
                          : indexes_[active_index].unique() && done == indexes_[active_index].user_parts() && !has_null;
         if (!whole) {
-            exact_bound_ = true;
+            scan_.placed = Placed::ByPrefix;
             return seek(buf, TEAK_SEEK_AT_OR_AFTER, encoded, &bound);
         }
-        exact_point_ = true;
+        scan_.placed = Placed::ByPoint;
         if (int error = ready()) return error;
         teak_cursor* cursor = cursor_of(tree_of(active_index));
         if (!cursor) return HA_ERR_OUT_OF_MEM;
@@ -261,7 +261,7 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
         return seek(buf, TEAK_SEEK_AFTER, encoded, limited ? &limit : nullptr);
     }
     case HA_READ_PREFIX_LAST:
-        exact_bound_ = true;
+        scan_.placed = Placed::ByPrefix;
         return seek(buf, TEAK_SEEK_AT_OR_BEFORE, encoded, &bound);
     case HA_READ_KEY_OR_PREV:
     case HA_READ_PREFIX_LAST_OR_PREV:
@@ -284,33 +284,33 @@ int ha_teak::move(uchar* buf, Direction direction) {
 
 int ha_teak::index_next(uchar* buf) {
     int error = move(buf, Direction::Forward);
-    if (error != HA_ERR_END_OF_FILE || !exact_bound_) return error;
+    if (error != HA_ERR_END_OF_FILE || scan_.placed != Placed::ByPrefix) return error;
     /* The key that placed the cursor is used up, but this call does not care about it. */
-    exact_bound_ = false;
+    scan_.placed = Placed::Anywhere;
     teak_bytes last = on_primary() ? bytes_of(current_pk_.data(), current_pk_length_)
-                                   : bytes_of(exact_key_.data(), exact_key_length_);
+                                   : bytes_of(exact_key_.data(), scan_.exact_key_length);
     error = seek(buf, TEAK_SEEK_AFTER, last, nullptr);
     return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
 }
 
 int ha_teak::index_prev(uchar* buf) {
     int error = move(buf, Direction::Backward);
-    if (error != HA_ERR_END_OF_FILE || !exact_bound_) return error;
-    exact_bound_ = false;
+    if (error != HA_ERR_END_OF_FILE || scan_.placed != Placed::ByPrefix) return error;
+    scan_.placed = Placed::Anywhere;
     teak_bytes last = on_primary() ? bytes_of(current_pk_.data(), current_pk_length_)
-                                   : bytes_of(exact_key_.data(), exact_key_length_);
+                                   : bytes_of(exact_key_.data(), scan_.exact_key_length);
     error = seek(buf, TEAK_SEEK_BEFORE, last, nullptr);
     return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
 }
 
 int ha_teak::index_next_same(uchar* buf, const uchar* key, uint key_length) {
-    if (exact_point_) return HA_ERR_END_OF_FILE;
-    if (exact_bound_) return move(buf, Direction::Forward);
+    if (scan_.placed == Placed::ByPoint) return HA_ERR_END_OF_FILE;
+    if (scan_.placed == Placed::ByPrefix) return move(buf, Direction::Forward);
     return handler::index_next_same(buf, key, key_length);
 }
 
 int ha_teak::index_first(uchar* buf) {
-    exact_bound_ = exact_point_ = false;
+    scan_.placed = Placed::Anywhere;
     teak_bound limit;
     bool limited = range_end(&limit);
     int error = seek(buf, TEAK_SEEK_FIRST, {nullptr, 0}, limited ? &limit : nullptr);
@@ -318,19 +318,19 @@ int ha_teak::index_first(uchar* buf) {
 }
 
 int ha_teak::index_last(uchar* buf) {
-    exact_bound_ = exact_point_ = false;
+    scan_.placed = Placed::Anywhere;
     int error = seek(buf, TEAK_SEEK_LAST, {nullptr, 0}, nullptr);
     return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
 }
 
 int ha_teak::read_range_first(const key_range* start, const key_range* end, bool eq_range, bool sorted) {
     if (end && !end_key_.room(key_codec(active_index).max_size())) return HA_ERR_OUT_OF_MEM;
-    range_end_ = end;
+    scan_.range_end = end;
     /* Not to be compared with the record, which need not have the key's columns: of a prefix even an index-only read fills nothing. */
     const bool checked = std::exchange(in_range_check_pushed_down, true);
     int error = handler::read_range_first(start, end, eq_range, sorted);
     in_range_check_pushed_down = checked;
-    range_end_ = nullptr;
+    scan_.range_end = nullptr;
     return error;
 }
 
@@ -342,13 +342,13 @@ int ha_teak::read_range_next() {
 }
 
 int ha_teak::rnd_init(bool) {
-    scan_started_ = false;
-    exact_bound_ = exact_point_ = false;
+    scan_ = {};
     return 0;
 }
 
 int ha_teak::rnd_end() {
     reset_cursors();
+    scan_ = {};
     return 0;
 }
 
@@ -358,10 +358,10 @@ int ha_teak::rnd_next(uchar* buf) {
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row;
     teak_status status;
-    if (scan_started_)
+    if (scan_.started)
         status = step(0, Direction::Forward, &row);
     else {
-        scan_started_ = true;
+        scan_.started = true;
         status = teak_cursor_seek(session(), cursor, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, read_mode(), &row);
     }
     if (status == TEAK_OK) return deliver_row(buf, row);
@@ -419,11 +419,12 @@ int ha_teak::reset() {
     blobs_.give_back_large();
     cancel_pushed_idx_cond();
     cancel_pushed_rowid_filter();
-    exact_bound_ = exact_point_ = false;
-    replaces_ = ignores_duplicates_ = copying_alter_ = entries_only_ = false;
+    scan_ = {};
+    statement_ = {};
     return 0;
 }
 
 void ha_teak::unlock_row() {
-    if (session_ && cursors_[0] && row_lock_ != RowLock::None) teak_cursor_unlock_row(session(), cursors_[0]);
+    if (held_.session && !open_.cursors.empty() && open_.cursors[0] && held_.rows != RowLock::None)
+        teak_cursor_unlock_row(session(), open_.cursors[0]);
 }

@@ -73,11 +73,11 @@ std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample&
 } // namespace
 
 int ha_teak::info(uint flag) {
-    if (!table_) return HA_ERR_NO_SUCH_TABLE;
-    if (flag & HA_STATUS_ERRKEY) errkey = duplicate_index_;
+    if (!open_.table) return HA_ERR_NO_SUCH_TABLE;
+    if (flag & HA_STATUS_ERRKEY) errkey = statement_.duplicate_index;
     if (flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO)) {
         teak_table_statistics now;
-        teak_table_get_statistics(table_, &now);
+        teak_table_get_statistics(open_.table, &now);
         if (flag & HA_STATUS_AUTO) stats.auto_increment_value = std::max<ulonglong>(now.next_counter, 1);
         if (flag & HA_STATUS_VARIABLE) {
             stats.records = now.rows;
@@ -86,7 +86,7 @@ int ha_teak::info(uint flag) {
             if (stats.records < 2 && !(flag & HA_STATUS_TIME)) stats.records = 2;
             stats.data_file_length = now.data_bytes;
             stats.index_file_length = now.index_bytes;
-            if (flag & HA_STATUS_VARIABLE_EXTRA) stats.delete_length = teak_table_free_bytes(table_);
+            if (flag & HA_STATUS_VARIABLE_EXTRA) stats.delete_length = teak_table_free_bytes(open_.table);
             /* What a row is to its reader: beside Data_length it shows what compression does. */
             stats.mean_rec_length = static_cast<ulong>(now.rows ? now.raw_bytes / now.rows : 0);
             stats.check_time = 0;
@@ -97,7 +97,7 @@ int ha_teak::info(uint flag) {
             publish_usable_indexes();
             refresh_statistics(false);
         }
-        if (seen_statistics_ != share_->version.load()) publish_rec_per_key();
+        if (open_.seen_statistics != share_->version.load()) publish_rec_per_key();
     }
     return 0;
 }
@@ -108,7 +108,7 @@ void ha_teak::publish_usable_indexes() {
     key_map usable;
     usable.set_prefix(table->s->keys);
     for (uint i = 0; i < table->s->keys; i++)
-        if (disabled_indexes_ & 1ULL << i) usable.clear_bit(i);
+        if (open_.disabled_indexes & 1ULL << i) usable.clear_bit(i);
     if (table->s->keys_in_use == usable) return;
     table->s->keys_in_use = usable;
     table->s->keys_for_keyread.intersect(usable);
@@ -173,8 +173,8 @@ bool ha_teak::begin_sampling(uint64_t rows, bool force) {
     std::lock_guard<std::mutex> hold(share_->latch);
     if (share_->sampled_rows == UINT64_MAX && !force)
         teak_table_get_digest(
-            table_, [](void* handler, teak_bytes digest) { static_cast<ha_teak*>(handler)->recall_statistics(digest); },
-            this);
+            open_.table,
+            [](void* handler, teak_bytes digest) { static_cast<ha_teak*>(handler)->recall_statistics(digest); }, this);
     const uint64_t seen = share_->sampled_rows;
     if (!force && seen != UINT64_MAX) {
         const uint64_t moved = rows > seen ? rows - seen : seen - rows;
@@ -188,14 +188,14 @@ bool ha_teak::begin_sampling(uint64_t rows, bool force) {
 
 void ha_teak::refresh_statistics(bool force) {
     teak_table_statistics now;
-    teak_table_get_statistics(table_, &now);
+    teak_table_get_statistics(open_.table, &now);
     if (!begin_sampling(now.rows, force)) return;
     std::vector<std::vector<double>> fresh(table->s->keys);
     for (uint i = 0; i < table->s->keys; i++) {
         teak_tree_statistics tree;
         teak_sample sample;
-        if (teak_tree_get_statistics(table_, tree_of(i), &tree) != TEAK_OK ||
-            teak_tree_sample(table_, tree_of(i), kSampledLeaves, &sample) != TEAK_OK)
+        if (teak_tree_get_statistics(open_.table, tree_of(i), &tree) != TEAK_OK ||
+            teak_tree_sample(open_.table, tree_of(i), kSampledLeaves, &sample) != TEAK_OK)
             return;
         double rows = static_cast<double>(std::max<uint64_t>(tree.entries, sample.n_keys));
         fresh[i] = prefix_frequencies(key_codec(i), sample, rows, sample.n_leaves >= tree.leaves);
@@ -207,7 +207,7 @@ void ha_teak::refresh_statistics(bool force) {
     if (temporary_ || now.rows == 0) return;
     /* What is too long, for very many indexes, is sampled again. */
     const std::vector<uchar> digest = statistics_digest();
-    teak_table_keep_digest(table_, bytes_of(digest.data(), digest.size()));
+    teak_table_keep_digest(open_.table, bytes_of(digest.data(), digest.size()));
 }
 
 /* Keys of a row have changed: the sample ages. The share is told of many at a time, as all sessions write to it. */
@@ -223,12 +223,12 @@ void ha_teak::tell_changed_keys() {
     if (temporary_ || share_->aged || !has_aged(share_->changed_keys)) return;
     /* Nor is it to be found by who opens the table next, when the share may be gone. */
     share_->aged = true;
-    teak_table_keep_digest(table_, {nullptr, 0});
+    teak_table_keep_digest(open_.table, {nullptr, 0});
 }
 
 void ha_teak::publish_rec_per_key() {
     std::lock_guard<std::mutex> hold(share_->latch);
-    seen_statistics_ = share_->version.load();
+    open_.seen_statistics = share_->version.load();
     for (uint i = 0; i < table->s->keys && i < share_->rec_per_key.size(); i++) {
         KEY* key = &table->key_info[i];
         const std::vector<double>& frequencies = share_->rec_per_key[i];
@@ -243,7 +243,7 @@ void ha_teak::publish_rec_per_key() {
 
 ha_rows ha_teak::estimate_rows_upper_bound() {
     teak_table_statistics now;
-    teak_table_get_statistics(table_, &now);
+    teak_table_get_statistics(open_.table, &now);
     return now.rows + now.rows / 4 + 10;
 }
 
@@ -264,14 +264,14 @@ ha_rows ha_teak::records_in_range(uint index, const key_range* from, const key_r
     if (from && from->flag == HA_READ_AFTER_KEY) lower.kind = TEAK_BOUND_EXCLUDE;
     if (to && to->flag == HA_READ_BEFORE_KEY) upper.kind = TEAK_BOUND_EXCLUDE;
     uint64_t rows;
-    if (teak_estimate_range(table_, tree_of(index), &lower, &upper, &rows) != TEAK_OK) return HA_POS_ERROR;
+    if (teak_estimate_range(open_.table, tree_of(index), &lower, &upper, &rows) != TEAK_OK) return HA_POS_ERROR;
     return std::max<ha_rows>(rows, 1);
 }
 
 double ha_teak::scan_time() {
     /* As if rows were not compressed: the cost is that of looking at them. */
     teak_tree_statistics rows{};
-    if (table_) teak_tree_get_statistics(table_, 0, &rows);
+    if (open_.table) teak_tree_get_statistics(open_.table, 0, &rows);
     if (rows.leaves >= kLeavesThatTell) {
         const ha_table_option_struct* options = table->s->option_struct;
         double block_bytes = options && options->block_size ? static_cast<double>(options->block_size) : kBlockBytes;

@@ -30,15 +30,15 @@ teak_bytes ha_teak::pack_row(const uchar* record) {
 
 uint32_t ha_teak::row_flags() const {
     uint32_t flags = 0;
-    if (temporary_ || copying_alter_) flags |= TEAK_ROW_NO_LOCKS;
-    if (replaces_) flags |= TEAK_ROW_LOCK_DUPLICATE;
+    if (temporary_ || statement_.copies) flags |= TEAK_ROW_NO_LOCKS;
+    if (statement_.replaces) flags |= TEAK_ROW_LOCK_DUPLICATE;
     if (is_sequence()) flags |= TEAK_ROW_APART;
     return flags;
 }
 
 int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate) {
     if (status != TEAK_DUPLICATE) return fail(status);
-    duplicate_index_ = errkey = duplicate.tree ? index_of(duplicate.tree) : table->s->primary_key;
+    statement_.duplicate_index = errkey = duplicate.tree ? index_of(duplicate.tree) : table->s->primary_key;
     if (dup_ref && duplicate.pk.len + 2 <= ref_length) {
         int2store(dup_ref, duplicate.pk.len);
         memcpy(dup_ref + 2, duplicate.pk.data, duplicate.pk.len);
@@ -52,26 +52,26 @@ void ha_teak::raise_counter() {
     if (!field || field->is_null()) return;
     longlong value = field->val_int();
     if (value > 0 || (field->flags & UNSIGNED_FLAG && value != 0))
-        teak_counter_raise(session(), table_, static_cast<uint64_t>(value));
+        teak_counter_raise(session(), open_.table, static_cast<uint64_t>(value));
 }
 
 int ha_teak::write_row(const uchar* buf) {
     if (int error = ready()) return error;
-    if (unbuilt_unique_ != MAX_KEY) return kUnbuiltUnique;
+    if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
     bool counted = table->next_number_field && buf == table->record[0];
     if (counted)
         if (int error = update_auto_increment()) return error;
     uint32_t flags = row_flags();
     /* A table that ALTER copies into looks like a temporary one, but stays. */
-    if (appends_ && !replaces_ && !is_sequence() && (!temporary_ || copying_alter_)) {
+    if (statement_.appends && !statement_.replaces && !is_sequence() && (!temporary_ || statement_.copies)) {
         flags |= TEAK_ROW_APPEND;
-        if (sorts_ && !ignores_duplicates_) flags |= TEAK_ROW_SORT;
+        if (statement_.sorts && !statement_.ignores_duplicates) flags |= TEAK_ROW_SORT;
     }
     teak_bytes pk;
     if (primary_.hidden()) {
         uchar* key = pk_buffer_.room(kRowIdBytes);
         if (!key) return HA_ERR_OUT_OF_MEM;
-        mi_int8store(key, teak_next_row_id(table_));
+        mi_int8store(key, teak_next_row_id(open_.table));
         pk = {key, kRowIdBytes};
         flags |= TEAK_ROW_FRESH_KEY;
     } else
@@ -86,7 +86,7 @@ int ha_teak::write_row(const uchar* buf) {
             return HA_ERR_OUT_OF_MEM;
     }
     teak_duplicate duplicate{};
-    teak_status status = teak_insert(session(), table_, pk, row, new_entries_.data(), entries, flags, &duplicate);
+    teak_status status = teak_insert(session(), open_.table, pk, row, new_entries_.data(), entries, flags, &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
     remember(pk);
     note_changed_keys();
@@ -97,7 +97,7 @@ int ha_teak::write_row(const uchar* buf) {
 
 int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (int error = ready()) return error;
-    if (unbuilt_unique_ != MAX_KEY) return kUnbuiltUnique;
+    if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
     teak_bytes old_pk = primary_key_of(old_record, &pk_buffer_);
     if (!old_pk.data) return HA_ERR_OUT_OF_MEM;
     bool moved = !primary_.hidden() && primary_.changed(old_record, new_record);
@@ -118,8 +118,8 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
         entries++;
     }
     teak_duplicate duplicate{};
-    teak_status status = teak_update(session(), table_, old_pk, new_pk, row, old_entries_.data(), new_entries_.data(),
-                                     entries, row_flags(), &duplicate);
+    teak_status status = teak_update(session(), open_.table, old_pk, new_pk, row, old_entries_.data(),
+                                     new_entries_.data(), entries, row_flags(), &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
     if (moved || entries) note_changed_keys();
     if (table->found_next_number_field && new_record == table->record[0] &&
@@ -140,7 +140,7 @@ int ha_teak::delete_row(const uchar* buf) {
             return HA_ERR_OUT_OF_MEM;
     }
     note_changed_keys();
-    return fail(teak_delete(session(), table_, pk, old_entries_.data(), entries, row_flags()));
+    return fail(teak_delete(session(), open_.table, pk, old_entries_.data(), entries, row_flags()));
 }
 
 void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
@@ -149,7 +149,8 @@ void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglon
     *first = ULONGLONG_MAX;
     *reserved = 0;
     if (ready()) return;
-    if (teak_counter_reserve(session(), table_, offset, increment, std::max<ulonglong>(wanted, 1), &value) != TEAK_OK)
+    if (teak_counter_reserve(session(), open_.table, offset, increment, std::max<ulonglong>(wanted, 1), &value) !=
+        TEAK_OK)
         return;
     *first = value;
     *reserved = std::max<ulonglong>(wanted, 1);
@@ -157,7 +158,7 @@ void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglon
 
 int ha_teak::set_counter(THD* thd, ulonglong value) {
     if (int error = ready()) return error;
-    return error_code(teak_counter_set(session(), table_, value), thd);
+    return error_code(teak_counter_set(session(), open_.table, value), thd);
 }
 
 int ha_teak::reset_auto_increment(ulonglong value) { return set_counter(ha_thd(), std::max<ulonglong>(value, 1)); }
@@ -166,33 +167,33 @@ int ha_teak::extra(enum ha_extra_function operation) {
     switch (operation) {
     case HA_EXTRA_KEYREAD:
     case HA_EXTRA_NO_KEYREAD:
-        entries_only_ = operation == HA_EXTRA_KEYREAD;
+        statement_.entries_only = operation == HA_EXTRA_KEYREAD;
         break;
     case HA_EXTRA_WRITE_CAN_REPLACE:
     case HA_EXTRA_INSERT_WITH_UPDATE:
-        replaces_ = true;
+        statement_.replaces = true;
         break;
     case HA_EXTRA_IGNORE_DUP_KEY:
-        ignores_duplicates_ = true;
+        statement_.ignores_duplicates = true;
         break;
     case HA_EXTRA_WRITE_CANNOT_REPLACE:
-        replaces_ = false;
+        statement_.replaces = false;
         break;
     case HA_EXTRA_NO_IGNORE_DUP_KEY:
-        replaces_ = ignores_duplicates_ = false;
+        statement_.replaces = statement_.ignores_duplicates = false;
         break;
     case HA_EXTRA_BEGIN_COPY:
     case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
-        copying_alter_ = true;
-        if (operation == HA_EXTRA_BEGIN_ALTER_IGNORE_COPY) ignores_duplicates_ = true;
+        statement_.copies = true;
+        if (operation == HA_EXTRA_BEGIN_ALTER_IGNORE_COPY) statement_.ignores_duplicates = true;
         defer_indexes();
         break;
     case HA_EXTRA_ABORT_COPY:
         /* The table is dropped: end_bulk_insert, which is still to come, has nothing to build. */
-        deferred_indexes_ = 0;
+        statement_.deferred_indexes = 0;
         [[fallthrough]];
     case HA_EXTRA_END_COPY:
-        copying_alter_ = false;
+        statement_.copies = false;
         break;
     default:
         break;
@@ -240,8 +241,8 @@ THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_
             break;
         }
     }
-    row_lock_ = stored_row_lock_ = lock;
-    skip_locked_ = skips_locked(lock_type);
+    held_.rows = held_.rows_of_all = lock;
+    held_.skips_locked = skips_locked(lock_type);
     return to;
 }
 
@@ -262,45 +263,45 @@ int ha_teak::prepare_change(THD* thd) {
 
 int ha_teak::prepare_statement(THD* thd) {
     if (!thd) return HA_ERR_INTERNAL_ERROR;
-    session_ = session_of(thd);
-    if (!session_) return HA_ERR_OUT_OF_MEM;
+    held_.session = session_of(thd);
+    if (!held_.session) return HA_ERR_OUT_OF_MEM;
     if (int error = prepare_change(thd)) return error;
-    if (!table_ || table_generation_ != share_->generation.load()) {
+    if (!open_.table || open_.generation != share_->generation.load()) {
         close_table();
         if (int error = open_table()) return error;
     }
-    if (int error = begin_statement(thd, session_)) return error;
-    return session_->has_made(thd->query_id, name_) ? fail(teak_txn_founds(session(), table_)) : 0;
+    if (int error = begin_statement(thd, held_.session)) return error;
+    return held_.session->has_made(thd->query_id, name_) ? fail(teak_txn_founds(session(), open_.table)) : 0;
 }
 
 int ha_teak::external_lock(THD* thd, int lock_type) {
     if (lock_type == F_UNLCK) {
-        locked_by_server_ = false;
+        held_ = {};
         return 0;
     }
     if (int error = prepare_statement(thd)) return error;
-    locked_by_server_ = true;
+    held_.by_server = true;
     if (lock_type == F_WRLCK)
-        row_lock_ = RowLock::Exclusive;
-    else if (row_lock_ == RowLock::None && thd_tx_isolation(thd) == ISO_SERIALIZABLE &&
+        held_.rows = RowLock::Exclusive;
+    else if (held_.rows == RowLock::None && thd_tx_isolation(thd) == ISO_SERIALIZABLE &&
              thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) && thd_sql_command(thd) != SQLCOM_ALTER_TABLE)
-        row_lock_ = RowLock::Shared;
-    stored_row_lock_ = row_lock_;
+        held_.rows = RowLock::Shared;
+    held_.rows_of_all = held_.rows;
     return 0;
 }
 
 int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {
     if (int error = prepare_statement(thd)) return error;
-    skip_locked_ = skips_locked(lock_type);
-    if (!locked_by_server_) {
+    held_.skips_locked = skips_locked(lock_type);
+    if (!held_.by_server) {
         /* A temporary table made under LOCK TABLES, for which external_lock is not called. */
-        locked_by_server_ = true;
-        row_lock_ = RowLock::Exclusive;
+        held_.by_server = true;
+        held_.rows = RowLock::Exclusive;
     } else if (thd_sql_command(thd) == SQLCOM_SELECT && lock_type == TL_READ &&
                thd_tx_isolation(thd) != ISO_SERIALIZABLE)
-        row_lock_ = RowLock::None;
+        held_.rows = RowLock::None;
     else
-        row_lock_ = stored_row_lock_;
+        held_.rows = held_.rows_of_all;
     return 0;
 }
 
@@ -308,11 +309,7 @@ int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {
 handler* ha_teak::clone(const char*, MEM_ROOT* root) {
     auto* copy = static_cast<ha_teak*>(handler::clone(name_.c_str(), root));
     if (copy) {
-        copy->row_lock_ = row_lock_;
-        copy->stored_row_lock_ = stored_row_lock_;
-        copy->skip_locked_ = skip_locked_;
-        copy->session_ = session_;
-        copy->locked_by_server_ = locked_by_server_;
+        copy->held_ = held_;
     }
     return copy;
 }
