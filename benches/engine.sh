@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scans, look-ups and changes of many rows by statements that stay inside the server: Teak against InnoDB, MyRocks, MEMORY,
-# MyISAM, and against other builds of Teak, on private servers under build/bench-engine. Prints a table; leaves
+# Scans, look-ups and changes of many rows by statements that stay inside the server: Teak against InnoDB, MyRocks,
+# MEMORY, MyISAM, and against other builds of Teak, on private servers under build/bench-engine. Prints a table; leaves
 # build/bench-engine/engine.md and engine.json. How to read them: benches/README.md.
 #
 # usage: benches/engine.sh [OPTION...]    options: benches/engine.sh --help

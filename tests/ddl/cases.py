@@ -24,7 +24,8 @@ class Step:
     # step, after which the cycle goes on there.
     may_restart: bool = False
     # The server logs it before its own recovery counts it as done: killed in between, it has the statement in the
-    # binary log and drops the table. InnoDB's tables as well (`ddl.py --engine InnoDB --case create`, one of 100 rounds).
+    # binary log and drops the table. InnoDB's tables as well (`ddl.py --engine InnoDB --case create`, one of 100
+    # rounds).
     may_be_undone: bool = False
     # The server does it before it logs it, and its recovery does not look whether it did: TRUNCATE (with InnoDB as
     # well), and ENABLE and DISABLE KEYS, which it has no DDL log of.

@@ -1,8 +1,8 @@
 /*
   Entries of several indexes from a stored row, for the threads of a build.
 
-  Has codecs and buffers of its own, so that each thread can have one. Knows the layout of the server's records, but neither handler nor
-  THD: virtual columns, which the server computes in a TABLE, are beyond it.
+  Has codecs and buffers of its own, so that each thread can have one. Knows the layout of the server's records, but
+  neither handler nor THD: virtual columns, which the server computes in a TABLE, are beyond it.
 */
 #ifndef TEAK_ENTRY_MAKER_H
 #define TEAK_ENTRY_MAKER_H

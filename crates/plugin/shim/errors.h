@@ -22,11 +22,12 @@ constexpr const char* kUnbuiltUniqueText =
 /* For handler::get_error_message. */
 bool own_error_text(int error, String* text);
 
-/* The HA_ERR_ code of a status. Marks the transaction for rollback where the status demands it, and leaves the core's text as a
-   warning where the code alone would say too little. `thd` may be nullptr. */
+/* The HA_ERR_ code of a status. Marks the transaction for rollback where the status demands it, and leaves the core's
+   text as a warning where the code alone would say too little. `thd` may be nullptr. */
 int error_code(teak_status status, THD* thd);
 
-/* As error_code, for where the server has no words of its own for a code: the core's text becomes the statement's error. */
+/* As error_code, for where the server has no words of its own for a code: the core's text becomes the statement's
+   error. */
 int raise_error(teak_status status, THD* thd);
 
 /* This thread's last error text to the server's error log. */

@@ -1,11 +1,13 @@
 /*
   The handler: one open table of one connection.
 
-  Turns the server's calls into one call each over the border (teak_ffi.h). Owns the codecs of its table, the buffers that rows are
-  built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
+  Turns the server's calls into one call each over the border (teak_ffi.h). Owns the codecs of its table, the buffers
+  that rows are built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
 
-  ha_teak_ddl.cc    create, open, truncate     ha_teak_statistics.cc   what the optimizer asks     ha_teak_read.cc   scans and look-ups
-  ha_teak_mrr.cc    many ranges, sorted      ha_teak_write.cc  rows, AUTO_INCREMENT, locks     ha_teak_keys.cc   disabled indexes, building indexes      ha_teak_alter.cc   ALTER in place     ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
+  ha_teak_ddl.cc         create, open, truncate         ha_teak_write.cc   rows, AUTO_INCREMENT, locks
+  ha_teak_statistics.cc  what the optimizer asks        ha_teak_keys.cc    disabled indexes, building indexes
+  ha_teak_read.cc        scans and look-ups             ha_teak_alter.cc   ALTER in place
+  ha_teak_mrr.cc         many ranges, sorted            ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H

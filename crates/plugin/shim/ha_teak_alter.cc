@@ -1,17 +1,18 @@
 /*
-  ALTER TABLE in place: adding indexes, dropping indexes, another compression, and what changes the server's definition alone. Everything
-  else is done by copy.
+  ALTER TABLE in place: adding indexes, dropping indexes, another compression, and what changes the server's definition
+  alone. Everything else is done by copy.
 
-    prepare    new empty trees, known by the names of the indexes and marked disabled        (exclusive lock)
-    alter      built from the rows; a checkpoint makes them durable                          (shared lock: readers go on)
-    commit     no longer disabled, the new definition's version, another compression         (exclusive lock)
+    prepare    new empty trees, known by the names of the indexes and marked disabled      (exclusive lock)
+    alter      built from the rows; a checkpoint makes them durable                        (shared lock: readers go on)
+    commit     no longer disabled, the new definition's version, another compression       (exclusive lock)
 
-  The commit is one transaction of the engine, over all partitions of a table. Then the server puts its new definition in place. After a
-  crash it asks which version the engine has (check_version) and takes the definition that fits. Trees of indexes that a definition does
-  not have go when a table is opened by it (map_trees): so dropping an index does nothing here, and whichever definition a crash leaves
-  finds its trees.
+  The commit is one transaction of the engine, over all partitions of a table. Then the server puts its new definition
+  in place. After a crash it asks which version the engine has (check_version) and takes the definition that fits. Trees
+  of indexes that a definition does not have go when a table is opened by it (map_trees): so dropping an index does
+  nothing here, and whichever definition a crash leaves finds its trees.
 
-  Another compression holds for blocks that are written from the commit on; the engine rewrites those that are there at its next checkpoints.
+  Another compression holds for blocks that are written from the commit on; the engine rewrites those that are there at
+  its next checkpoints.
 */
 #include "ha_teak.h"
 

@@ -3,11 +3,12 @@
 
     QUICK       every block on disk
     default     and how the trees fit together, and whether each index has as many entries as there are rows
-    EXTENDED    and every entry of every index against the rows, both ways: what the rows make is summed up as what is there is, in one pass over each;
-                only for an index that differs are the entries sorted and compared one by one, to name the first of them
+    EXTENDED    and every entry of every index against the rows, both ways: what the rows make is summed up as what
+                there is is, in one pass over each; only for an index that differs are the entries sorted and compared
+                one by one, to name the first of them
 
-  A check sees the table at one snapshot and holds nobody up. REPAIR builds new indexes beside the old ones and then puts them in their place in one
-  step: a crash, or rows that a unique index must not have, leave everything as it was.
+  A check sees the table at one snapshot and holds nobody up. REPAIR builds new indexes beside the old ones and then
+  puts them in their place in one step: a crash, or rows that a unique index must not have, leave everything as it was.
 */
 #include "ha_teak.h"
 #include "row_scan.h"
@@ -263,8 +264,8 @@ int ha_teak::begin_comparison(const std::vector<uint>& indexes, uint64_t sort_by
 }
 
 /*
-  Builds all indexes anew from the rows, but those that DISABLE KEYS has disabled. A damaged row is lost: what is left of the rows is for the user to
-  save, and nothing is changed.
+  Builds all indexes anew from the rows, but those that DISABLE KEYS has disabled. A damaged row is lost: what is left
+  of the rows is for the user to save, and nothing is changed.
 */
 int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
     CheckReport report(thd, table);

@@ -13,7 +13,8 @@ constexpr const char* kPartitionSeparator =
 
 uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
 
-/* Options that would mean nothing here are refused where InnoDB refuses them (innodb_strict_mode, its default), with its messages. */
+/* Options that would mean nothing here are refused where InnoDB refuses them (innodb_strict_mode, its default), with
+   its messages. */
 int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
     const char* refused = nullptr;
     if ((info->used_fields & HA_CREATE_USED_ROW_FORMAT) &&
@@ -86,8 +87,8 @@ int drop_table_by_path(handlerton*, const char* path) {
 }
 
 /*
-  Asked by the server's DDL recovery whether an ALTER in place, which was to end with the definition `version`, was committed: 0 says yes.
-  Of a partitioned table it knows the path only, and not the create_id that other engines go by.
+  Asked by the server's DDL recovery whether an ALTER in place, which was to end with the definition `version`, was
+  committed: 0 says yes. Of a partitioned table it knows the path only, and not the create_id that other engines go by.
 */
 int check_version(handlerton*, const char* path, const LEX_CUSTRING* version, ulonglong) {
     struct Question {
@@ -184,8 +185,8 @@ int ha_teak::make_codecs() {
     return 0;
 }
 
-/* Finds each index's tree. Trees that no index has are left from an ALTER: of an index that was dropped, or that was to be added when the
-   server was killed. */
+/* Finds each index's tree. Trees that no index has are left from an ALTER: of an index that was dropped, or that was to
+   be added when the server was killed. */
 int ha_teak::map_trees() {
     open_.trees.assign(table->s->keys, 0);
     TableMeta wanted = open_.meta;

@@ -1,9 +1,9 @@
 /*
-  Indexes that are not kept up row by row: ALTER TABLE ... DISABLE KEYS and ENABLE KEYS, and those of a table that ALTER copies into.
-  Both are built at the end, in one pass over the rows (teak_build).
+  Indexes that are not kept up row by row: ALTER TABLE ... DISABLE KEYS and ENABLE KEYS, and those of a table that ALTER
+  copies into. Both are built at the end, in one pass over the rows (teak_build).
 
-  Which indexes are disabled is in the table's metadata. DISABLE gives these indexes new empty trees; until ENABLE has made the built
-  trees durable and said so, they count for nothing.
+  Which indexes are disabled is in the table's metadata. DISABLE gives these indexes new empty trees; until ENABLE has
+  made the built trees durable and said so, they count for nothing.
 */
 #include "ha_teak.h"
 #include "row_scan.h"
@@ -117,7 +117,8 @@ int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vec
     if (status != TEAK_OK) return fail(status);
     THD* thd = ha_thd();
     const char* before = thd_proc_info(thd, "Building indexes");
-    /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has one. */
+    /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has
+       one. */
     const bool stages = !statement_.copies;
     if (stages) thd_progress_init(thd, 2);
     int error = feed({build, nullptr}, indexes);
@@ -209,9 +210,9 @@ void ha_teak::start_bulk_insert(ha_rows rows, uint) {
 }
 
 /*
-  Whether a duplicate primary key may be told at the end of the statement. Not to who may have read the rows before (triggers), who skips
-  single errors (a replica) or looks for duplicates by reading (long unique keys); nor by one of several partitions, as the server asks the last
-  that was written to what the key was.
+  Whether a duplicate primary key may be told at the end of the statement. Not to who may have read the rows before
+  (triggers), who skips single errors (a replica) or looks for duplicates by reading (long unique keys); nor by one of
+  several partitions, as the server asks the last that was written to what the key was.
 */
 bool ha_teak::may_sort() const {
     return !primary_.hidden() && !table->triggers && !table->s->long_unique_table && !table->part_info &&

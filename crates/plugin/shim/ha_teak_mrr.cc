@@ -1,8 +1,8 @@
 /*
   Reading many ranges at once, sorted: the server's DS-MRR (sql/multi_range_read.h), on which BKA joins are built.
 
-  The server sorts the keys that are to be looked up, or the rows' keys that an index gave, and asks for the rows in that order. It
-  needs two handlers for the second: this one reads the rows, a clone the index.
+  The server sorts the keys that are to be looked up, or the rows' keys that an index gave, and asks for the rows in
+  that order. It needs two handlers for the second: this one reads the rows, a clone the index.
 */
 #include "ha_teak.h"
 

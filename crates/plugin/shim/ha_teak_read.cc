@@ -1,8 +1,9 @@
 /*
   Scans and look-ups.
 
-  Each call of the server is one call over the border, except that entries which a pushed condition turns down are passed over here,
-  that a row behind a secondary entry is a second call, and that scans take what they can from the cursor's window (scan_window.h).
+  Each call of the server is one call over the border, except that entries which a pushed condition turns down are
+  passed over here, that a row behind a secondary entry is a second call, and that scans take what they can from the
+  cursor's window (scan_window.h).
 */
 #include "ha_teak.h"
 
@@ -67,7 +68,8 @@ int ha_teak::check_entry(const IndexCodec& codec, const teak_entry_view& entry, 
     if (!condition && !filter) return 0;
     if (!codec.restore(entry, table->record[0])) return HA_ERR_CRASHED_ON_USAGE;
     check_result_t result = CHECK_POS;
-    /* The cursor ends where the range does. The server would compare the record, which has nothing of a column whose prefix is indexed. */
+    /* The cursor ends where the range does. The server would compare the record, which has nothing of a column whose
+       prefix is indexed. */
     key_range* const range = std::exchange(end_range, nullptr);
     if (condition) result = handler_index_cond_check(this);
     if (result == CHECK_POS && filter) {
@@ -107,7 +109,8 @@ int ha_teak::check_committed(const IndexCodec& codec, teak_cursor* cursor, bool*
     return check_entry(codec, entry, pk, matches);
 }
 
-/* Brings the row of an entry that the cursor of the active index stands on into `buf`, if it is wanted and can be had. */
+/* Brings the row of an entry that the cursor of the active index stands on into `buf`, if it is wanted and can be had.
+   */
 int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found) {
     const IndexCodec& codec = indexes_[active_index];
     teak_bytes pk;
@@ -239,7 +242,8 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
         if (int error = ready()) return error;
         teak_cursor* cursor = cursor_of(tree_of(active_index));
         if (!cursor) return HA_ERR_OUT_OF_MEM;
-        /* Nothing else has this key: if its entry goes while its row is waited for it is looked up again, which keeps it missing then. */
+        /* Nothing else has this key: if its entry goes while its row is waited for it is looked up again, which keeps
+           it missing then. */
         Found found;
         do {
             teak_entry_view entry;
@@ -326,7 +330,8 @@ int ha_teak::index_last(uchar* buf) {
 int ha_teak::read_range_first(const key_range* start, const key_range* end, bool eq_range, bool sorted) {
     if (end && !end_key_.room(key_codec(active_index).max_size())) return HA_ERR_OUT_OF_MEM;
     scan_.range_end = end;
-    /* Not to be compared with the record, which need not have the key's columns: of a prefix even an index-only read fills nothing. */
+    /* Not to be compared with the record, which need not have the key's columns: of a prefix even an index-only read
+       fills nothing. */
     const bool checked = std::exchange(in_range_check_pushed_down, true);
     int error = handler::read_range_first(start, end, eq_range, sorted);
     in_range_check_pushed_down = checked;
@@ -378,8 +383,8 @@ int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
 }
 
 void ha_teak::position(const uchar* record) {
-    /* The record's key columns, since the server also asks for rows it did not read here. During a scan of a secondary index whose
-       entries cannot restore the primary key's columns, the key of the row that was delivered. */
+    /* The record's key columns, since the server also asks for rows it did not read here. During a scan of a secondary
+       index whose entries cannot restore the primary key's columns, the key of the row that was delivered. */
     bool from_scan = primary_.hidden();
     if (!from_scan && active_index < MAX_KEY && !on_primary())
         for (const KeyPartCodec& part : primary_.key().parts())

@@ -1,15 +1,16 @@
 /*
-  What the optimizer asks about tables: how many rows there are, how many have the same key, how many lie in a range, and what it costs to
-  read them.
+  What the optimizer asks about tables: how many rows there are, how many have the same key, how many lie in a range,
+  and what it costs to read them.
 
-  Rows per distinct prefix of each index come from a sample of its tree's leaves. The sample is kept with the table (teak_table_keep_digest),
-  so that neither a restart nor an opening that finds the server's share of the table gone reads a leaf:
+  Rows per distinct prefix of each index come from a sample of its tree's leaves. The sample is kept with the table
+  (teak_table_keep_digest), so that neither a restart nor an opening that finds the server's share of the table gone
+  reads a leaf:
 
-    version 1 (1 byte) | rows when it was taken (8) | for each index: hash of its name (8, TableMeta::name_of) | number of parts (1) |
-    rows per distinct prefix of 1..n parts (4 each, float)
+    version 1 (1 byte) | rows when it was taken (8) | for each index: hash of its name (8, TableMeta::name_of) | number
+    of parts (1) | rows per distinct prefix of 1..n parts (4 each, float)
 
-  Integers and floats are little-endian. It is taken anew when an opening finds a tenth of the rows more or fewer, or that as many have got
-  other keys, and by ANALYZE TABLE.
+  Integers and floats are little-endian. It is taken anew when an opening finds a tenth of the rows more or fewer, or
+  that as many have got other keys, and by ANALYZE TABLE.
 */
 #include "ha_teak.h"
 #include <algorithm>

@@ -101,7 +101,8 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     teak_bytes old_pk = primary_key_of(old_record, &pk_buffer_);
     if (!old_pk.data) return HA_ERR_OUT_OF_MEM;
     bool moved = !primary_.hidden() && primary_.changed(old_record, new_record);
-    /* The server leaves it to an engine that need not read all columns to see that nothing changes. What is to be updated was read whole. */
+    /* The server leaves it to an engine that need not read all columns to see that nothing changes. What is to be
+       updated was read whole. */
     if (!moved && rows_.same(old_record, new_record)) return HA_ERR_RECORD_IS_THE_SAME;
     teak_bytes new_pk = moved ? primary_key_of(new_record, &new_pk_buffer_) : old_pk;
     teak_bytes row = pack_row(new_record);

@@ -61,7 +61,8 @@ int close_connection(handlerton* hton, THD* thd) {
     return 0;
 }
 
-/* What the end of a statement or of a transaction came to. The server only says that there was an error during the commit, and its number. */
+/* What the end of a statement or of a transaction came to. The server only says that there was an error during the
+   commit, and its number. */
 int end_result(teak_status status, THD* thd) {
     switch (status) {
     case TEAK_DISK_FULL:
@@ -232,9 +233,9 @@ void prepare_for_backup() {
 uint partition_flags() { return 0; }
 
 /*
-  The limit that the statement's NOWAIT or WAIT n sets, in seconds; false: it has neither. All that is left of these clauses are settings of
-  lock_wait_timeout and innodb_lock_wait_timeout for the statement, as SET STATEMENT makes them, to numbers without a sign and without the name
-  that a written number has (set_statement_var_if_exists in sql_lex.cc).
+  The limit that the statement's NOWAIT or WAIT n sets, in seconds; false: it has neither. All that is left of these
+  clauses are settings of lock_wait_timeout and innodb_lock_wait_timeout for the statement, as SET STATEMENT makes them,
+  to numbers without a sign and without the name that a written number has (set_statement_var_if_exists in sql_lex.cc).
 */
 bool clause_limit(const LEX* lex, uint64_t* seconds) {
     bool found = false;

@@ -1,8 +1,9 @@
 /*
   information_schema.TEAK_TABLES: a row for each tree of each table, with its size before and after compression.
 
-  Tree 0 has the rows, the others one index each. The plugin lives in the engine's library but not by its grace: it may be asked before the
-  engine is there, or after it could not start. Then the table is empty. It names all tables, so it is for those who have the PROCESS privilege.
+  Tree 0 has the rows, the others one index each. The plugin lives in the engine's library but not by its grace: it may
+  be asked before the engine is there, or after it could not start. Then the table is empty. It names all tables, so it
+  is for those who have the PROCESS privilege.
 */
 #include "i_s_tables.h"
 #include "session.h"

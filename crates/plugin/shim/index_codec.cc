@@ -65,7 +65,8 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
     for (const KeyPartCodec& part : key_.parts())
         note(part);
     if (!unique_ && !primary->hidden()) {
-        /* First the columns in the server's order of extended keys, then what could not be taken from the index's columns. */
+        /* First the columns in the server's order of extended keys, then what could not be taken from the index's
+           columns. */
         std::vector<KeyPartCodec> late;
         pk_sources_.assign(primary->parts(), Source{UINT_MAX, false});
         for (uint i = 0; i < primary->parts(); i++) {

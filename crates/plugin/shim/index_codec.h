@@ -1,14 +1,18 @@
 /*
-  How one table's keys and rows are laid over its trees: the primary key, and for each index the key and value of an entry.
+  How one table's keys and rows are laid over its trees: the primary key, and for each index the key and value of an
+  entry.
 
   Puts KeyCodec and ColumnCodec together as teak_ffi.h describes the trees:
 
-    non-unique entry    key = index columns, then those primary key columns that the index does not have    value = images
-    unique entry        key = index columns; if one is NULL, then the primary key                          value = length (2, LE), primary key, images
-    images              columns of the index and of the primary key that the key bytes do not give back (collated text, floats), each as
-                        in a row, NULLs left out. Before them a byte whose bit i is set if column i of them, of the first eight, is text that
-                        can be guessed from the key (plain_text.h) and left out, too. If letters of such texts are capital, all of them have
-                        a bit for each character behind the images. Nothing at all if no image is left and no letter is capital.
+    non-unique entry    key = index columns, then those primary key columns that the index does not have
+                        value = images
+    unique entry        key = index columns; if one is NULL, then the primary key
+                        value = length (2, LE), primary key, images
+    images              columns of the index and of the primary key that the key bytes do not give back (collated text,
+                        floats), each as in a row, NULLs left out. Before them a byte whose bit i is set if column i of
+                        them, of the first eight, is text that can be guessed from the key (plain_text.h) and left out,
+                        too. If letters of such texts are capital, all of them have a bit for each character behind the
+                        images. Nothing at all if no image is left and no letter is capital.
 */
 #ifndef TEAK_INDEX_CODEC_H
 #define TEAK_INDEX_CODEC_H

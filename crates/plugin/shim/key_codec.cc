@@ -78,8 +78,8 @@ uchar* encode_units_zero(size_t u, uchar* to, const uchar* w, size_t n) {
 bool has_one_sequence(CHARSET_INFO* cs) { return (cs->state & MY_CS_STRNXFRM_BAD_NWEIGHTS) != 0; }
 
 /*
-  Big5 by Chinese rules compares the codes of characters of two bytes, while its strnxfrm gives what is the same for all that are written with as
-  many strokes.
+  Big5 by Chinese rules compares the codes of characters of two bytes, while its strnxfrm gives what is the same for all
+  that are written with as many strokes.
 */
 bool compares_codes(CHARSET_INFO* cs) { return strcmp(cs->cs_name.str, "big5") == 0 && !(cs->state & MY_CS_BINSORT); }
 

@@ -4,8 +4,8 @@
   Responsible for the encoding of one index: from a record or from the server's key tuple to a key, and back for the
   parts that can be restored. Knows types and collations; knows nothing of rows, trees or transactions.
 
-  A key is its parts one after the other. Each part delimits itself, so "begins with the encoded parts" means "equal in these
-  parts":
+  A key is its parts one after the other. Each part delimits itself, so "begins with the encoded parts" means "equal in
+  these parts":
 
     [marker 00 = NULL, 01 = value]   only for nullable columns; a NULL has nothing behind it
     body, by kind:
@@ -13,14 +13,17 @@
       raw       n bytes as in the record (DECIMAL, DATETIME(n), TIMESTAMP(n), TIME(n), YEAR, BIT, BINARY(n), UUID, INET)
       float     big-endian IEEE with the sign bit flipped, negative ones complemented; -0 as 0
       binary    VARBINARY, BLOB prefix: bytes, 00 as 00 01, closed by 00 00
-      string    for each level of the collation all its weights, in units of u bytes (u = length of the space's weight), space as below
-      weights   in tables with KeyEncoding::CutWeights, collations of several levels: as many weights as the column has characters, fixed size
+      string    for each level of the collation all its weights, in units of u bytes (u = length of the space's
+                weight), space as below
+      weights   in tables with KeyEncoding::CutWeights, collations of several levels: as many weights as the column has
+                characters, fixed size
 
-  A string under PAD SPACE loses its trailing spaces; the end is the space's weight and 02; a space inside is followed by 01 if what
-  comes behind its run is smaller than a space, else by 03. So the end compares with any other weight like the endless spaces that
-  the collation imagines. Under NOPAD the special unit is zero (followed by 01 inside and by 00 at the end), as for binary; but of several
-  levels only the first is compared without padding (and all of a CHAR). The two old Czech collations, whose levels follow each other without a gap, are
-  written like NOPAD after the trailing spaces are gone.
+  A string under PAD SPACE loses its trailing spaces; the end is the space's weight and 02; a space inside is followed
+  by 01 if what comes behind its run is smaller than a space, else by 03. So the end compares with any other weight like
+  the endless spaces that the collation imagines. Under NOPAD the special unit is zero (followed by 01 inside and by 00
+  at the end), as for binary; but of several levels only the first is compared without padding (and all of a CHAR). The
+  two old Czech collations, whose levels follow each other without a gap, are written like NOPAD after the trailing
+  spaces are gone.
 
   All bytes of a DESC part, its marker included, are complemented.
 */
@@ -100,12 +103,14 @@ class KeyCodec {
     uchar* encode_record(uchar* to, const uchar* record, uint count) const;
     /* True if one of the first `count` columns is NULL. */
     bool has_null(const uchar* record, uint count) const;
-    /* The key from the server's tuple of `tuple_length` bytes; `parts_done` counts the parts, `has_null` tells of a NULL among them. */
+    /* The key from the server's tuple of `tuple_length` bytes; `parts_done` counts the parts, `has_null` tells of a
+       NULL among them. */
     uchar* encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done, bool* has_null) const;
 
     /* Behind the part that begins at `from`; nullptr if the bytes are not an encoded part. */
     static const uchar* skip_part(const KeyPartCodec& part, const uchar* from, const uchar* end);
-    /* Restores one part into the record: its NULL bit, and its value if it is restorable. Returns behind it, nullptr if malformed. */
+    /* Restores one part into the record: its NULL bit, and its value if it is restorable. Returns behind it, nullptr if
+       malformed. */
     static const uchar* decode_part(const KeyPartCodec& part, const uchar* from, const uchar* end, uchar* record);
 
   private:

@@ -1,13 +1,14 @@
 /*
   Text that its collation's weights give back.
 
-  An index holds the weights of a text, from which the text itself does not follow: 'a' and 'A' have the same. Most texts are the one that
-  one would guess, small letters only, or that one with some capitals. This class knows, for one part of a key, what is guessed for each weight,
-  tells whether a column is what would be guessed but for capitals, says which letters these are, and makes the text again. An entry whose texts
-  are all so needs no images of them (index_codec.h).
+  An index holds the weights of a text, from which the text itself does not follow: 'a' and 'A' have the same. Most
+  texts are the one that one would guess, small letters only, or that one with some capitals. This class knows, for one
+  part of a key, what is guessed for each weight, tells whether a column is what would be guessed but for capitals, says
+  which letters these are, and makes the text again. An entry whose texts are all so needs no images of them
+  (index_codec.h).
 
-  Only text in ASCII, and only under collations that give each of its characters one weight, of one byte or of two with a leading zero: those
-  of 8 bits, and utf8mb3_general_ci and utf8mb4_general_ci. Nothing else is guessed.
+  Only text in ASCII, and only under collations that give each of its characters one weight, of one byte or of two with
+  a leading zero: those of 8 bits, and utf8mb3_general_ci and utf8mb4_general_ci. Nothing else is guessed.
 */
 #ifndef TEAK_PLAIN_TEXT_H
 #define TEAK_PLAIN_TEXT_H
@@ -34,8 +35,8 @@ class PlainText {
     /* Says which letters of the column are capital; returns the end. */
     uchar* pack_capitals(uchar* to, const uchar* record) const;
     /*
-      Sets the column from the part that begins at `from`. `*capitals`, if not NULL, says which letters are capital and is set to the end of that.
-      False if malformed. Not for a NULL.
+      Sets the column from the part that begins at `from`. `*capitals`, if not NULL, says which letters are capital and
+      is set to the end of that. False if malformed. Not for a NULL.
     */
     bool restore(const uchar* from, const uchar* end, const uchar** capitals, const uchar* capitals_end,
                  uchar* record) const;

@@ -66,7 +66,8 @@ bool is_on(st_mysql_value* value) {
     return value->val_int(value, &number) == 0 && number != 0;
 }
 
-/* A checkpoint is written while the value is checked: an update cannot fail, and is called with the server's lock on variables held. */
+/* A checkpoint is written while the value is checked: an update cannot fail, and is called with the server's lock on
+   variables held. */
 int run_checkpoint(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* value) {
     *static_cast<char*>(save) = 0; /* the variable stays off */
     return is_on(value) && teak::raise_error(teak_engine_checkpoint(plugin.engine), thd);
@@ -220,11 +221,12 @@ int report_wait(void* waiter, void* holder) {
 }
 
 /*
-  The server's deadlock handler rolls back those whom thd_rpl_deadlock_check has put into its queue. During a shutdown it
-  ends after it has emptied the queue once, while the workers of parallel replication still finish what they have begun: a
-  later request stays in the queue, the waiter goes from time-out to time-out, and the victim, which waits for its kill,
-  never ends. So the handler is run once more, on a thread like its own; as it is a shutdown, it empties the queue and
-  returns. It reads abort_loop under the queue's mutex: whoever comes after its last look reads it as set, too.
+  The server's deadlock handler rolls back those whom thd_rpl_deadlock_check has put into its queue. During a shutdown
+  it ends after it has emptied the queue once, while the workers of parallel replication still finish what they have
+  begun: a later request stays in the queue, the waiter goes from time-out to time-out, and the victim, which waits for
+  its kill, never ends. So the handler is run once more, on a thread like its own; as it is a shutdown, it empties the
+  queue and returns. It reads abort_loop under the queue's mutex: whoever comes after its last look reads it as set,
+  too.
 */
 void reports_made() {
     if (!abort_loop || !slave_deadlock_handler) return;

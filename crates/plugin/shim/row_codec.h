@@ -1,14 +1,16 @@
 /*
   Rows as bytes: which columns are stored, and how a record becomes a packed row and back.
 
-  Knows the layout of the server's records; knows nothing of keys' order or of trees. Computed once when a table is opened.
+  Knows the layout of the server's records; knows nothing of keys' order or of trees. Computed once when a table is
+  opened.
 
   A packed row:
 
-    version (1) | columns of the table when it was written (2, LE) | the record's null bytes | fixed runs | variable columns
+    version (1) | columns of the table when it was written (2, LE) | the record's null bytes |
+    fixed runs | variable columns
 
-  A fixed run is a stretch of fixed-length stored columns that lie side by side in the record: one memcpy. Variable columns follow in the
-  table's order, those that are NULL left out:
+  A fixed run is a stretch of fixed-length stored columns that lie side by side in the record: one memcpy. Variable
+  columns follow in the table's order, those that are NULL left out:
     VARCHAR        the record's own 1 or 2 length bytes, then that many bytes
     BLOB           the record's own 1 to 4 length bytes, then the bytes
     CHAR(n), multi-byte   2 length bytes (LE), then the text without trailing spaces

@@ -21,7 +21,8 @@ struct Progress {
     }
 };
 
-/* As long as it lives the handler reads all columns of rows, as `mode` says: whoever wrote them, or those of the snapshot. */
+/* As long as it lives the handler reads all columns of rows, as `mode` says: whoever wrote them, or those of the
+   snapshot. */
 class WholeRows {
   public:
     WholeRows(TABLE* table, bool& mode)

@@ -50,7 +50,8 @@ Session* session_of(THD* thd);
    with the server. Returns an HA_ERR_ code. */
 int begin_statement(THD* thd, Session* session);
 
-/* A definition is about to change: waits until no prepared transaction has written to the table. Returns an HA_ERR_ code. */
+/* A definition is about to change: waits until no prepared transaction has written to the table. Returns an HA_ERR_
+   code. */
 int wait_for_prepared(THD* thd, teak_bytes table);
 
 /* Whether the statement that `thd` executes said NOWAIT. Cheap; also sets how long its session waits. */

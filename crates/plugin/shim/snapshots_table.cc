@@ -1,8 +1,9 @@
 /*
   information_schema.TEAK_SNAPSHOTS: a row for each open snapshot, oldest first.
 
-  The plugin lives in the engine's library but not by its grace: it may be asked before the engine is there, or after it could not start. Then the
-  table is empty. As with the process list, other people's sessions are shown only to those who have the PROCESS privilege.
+  The plugin lives in the engine's library but not by its grace: it may be asked before the engine is there, or after it
+  could not start. Then the table is empty. As with the process list, other people's sessions are shown only to those
+  who have the PROCESS privilege.
 */
 #include "snapshots_table.h"
 #include "session.h"

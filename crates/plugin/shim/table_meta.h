@@ -1,15 +1,16 @@
 /*
-  What Teak keeps with a table besides its trees: which definition it has, which tree belongs to which index, and whether the index counts.
+  What Teak keeps with a table besides its trees: which definition it has, which tree belongs to which index, and
+  whether the index counts.
 
-    "Teak", version 3 (5 bytes) | the definition's version (16) | the KeyEncoding (1) | for each tree but the first, which has the rows:
-    hash of the index's name (8, little-endian) | flags (1)
+    "Teak", version 3 (5 bytes) | the definition's version (16) | the KeyEncoding (1) | for each tree but the first,
+    which has the rows: hash of the index's name (8, little-endian) | flags (1)
 
-  Version 2 had neither the definition's version nor the encoding, which is CutWeights there. The definition's version is the server's
-  (TABLE_SHARE::tabledef_version), new with each CREATE and ALTER; zeros where none is known. By it the server's DDL recovery learns
-  whether an ALTER in place was committed (check_version).
+  Version 2 had neither the definition's version nor the encoding, which is CutWeights there. The definition's version
+  is the server's (TABLE_SHARE::tabledef_version), new with each CREATE and ALTER; zeros where none is known. By it the
+  server's DDL recovery learns whether an ALTER in place was committed (check_version).
 
-  Indexes are known by name, not by place: after a crash in the middle of an ALTER the server may have the definition from before it
-  while the engine has trees for what was to come, and the server orders its keys anew with each ALTER.
+  Indexes are known by name, not by place: after a crash in the middle of an ALTER the server may have the definition
+  from before it while the engine has trees for what was to come, and the server orders its keys anew with each ALTER.
 */
 #ifndef TEAK_TABLE_META_H
 #define TEAK_TABLE_META_H

@@ -22,8 +22,8 @@
 //! conversions, and all unsafe code, are the plugin's.
 //!
 //! What needs rows of several tables, as foreign keys do, gets its home here: a module beside [`row`], called by its
-//! operations between the claims and the writes, with a trait like [`host::Host`] for what only the server's side can do
-//! (make a parent's key out of a child's row).
+//! operations between the claims and the writes, with a trait like [`host::Host`] for what only the server's side can
+//! do (make a parent's key out of a child's row).
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

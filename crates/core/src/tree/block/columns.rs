@@ -3,8 +3,8 @@
 //! Rows of a table and entries of an index begin with fields of fixed width: numbers, times, keys. Side by side they
 //! look like noise to zstd; one byte position after the other (as in column stores, and in the shuffle filters of HDF5
 //! and Blosc) most of them are runs of few different bytes. So the first bytes of all keys and of all values, as many
-//! as pays ([`crate::tree::encoding::arrangement`]), are stored by position, the rest row by row. Heads and starts, which follow from
-//! keys and lengths, are left out. In memory blocks are as [`crate::tree::block`] says.
+//! as pays ([`crate::tree::encoding::arrangement`]), are stored by position, the rest row by row. Heads and starts,
+//! which follow from keys and lengths, are left out. In memory blocks are as [`crate::tree::block`] says.
 //!
 //! ```text
 //! 0   as in memory, with version u8 = 2

@@ -14,8 +14,8 @@ use std::sync::{Arc, Weak};
 #[derive(Clone)]
 pub(crate) enum Changes {
     Live(Arc<Delta>),
-    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`crate::tree::leaf::Leaf::delta`]; who only
-    /// pushes does not have to read.
+    /// `fresh` has what was pushed since the eviction. Who reads needs both, see [`crate::tree::leaf::Leaf::delta`];
+    /// who only pushes does not have to read.
     Spilled {
         older: Arc<SpilledDelta>,
         fresh: Arc<Delta>,

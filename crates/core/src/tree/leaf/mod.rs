@@ -228,7 +228,8 @@ impl LeafView {
     }
 }
 
-/// What a checkpoint in progress has written of a leaf, or what was written ahead of it (see [`super::storing::early`]).
+/// What a checkpoint in progress has written of a leaf, or what was written ahead of it (see
+/// [`super::storing::early`]).
 #[derive(Clone)]
 pub(crate) struct PendingImage {
     pub image: Arc<Image>,

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A block goes in only where the leaf that is responsible for its keys has nothing at or after its first key; then
-//! what is true of the whole leaf (see [`crate::tree::versions::birth`]) is true of each row. Everything else is left to ordinary
-//! writes.
+//! what is true of the whole leaf (see [`crate::tree::versions::birth`]) is true of each row. Everything else is left
+//! to ordinary writes.
 //!
 //! A dictionary that no checkpoint has saved yet is named beside the block, and kept like it.
 //!

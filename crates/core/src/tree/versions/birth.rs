@@ -1,9 +1,9 @@
 //! Leaves whose whole base one transaction wrote.
 //!
-//! A load puts finished blocks into the tree, not versions into deltas (see [`crate::tree::storing::direct`]). Who may see the rows of
-//! such a base is said once, for the leaf: a reader who does not sees a leaf without rows, since there were none
-//! before. The first consolidation after the transaction's end forgets the birth, or turns it into what it stands for:
-//! a version a row.
+//! A load puts finished blocks into the tree, not versions into deltas (see [`crate::tree::storing::direct`]). Who may
+//! see the rows of such a base is said once, for the leaf: a reader who does not sees a leaf without rows, since there
+//! were none before. The first consolidation after the transaction's end forgets the birth, or turns it into what it
+//! stands for: a version a row.
 
 use super::delta::{Delta, VersionOp};
 use super::visibility::{is_committed_after, is_shown, Reader};

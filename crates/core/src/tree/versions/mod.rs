@@ -1,5 +1,5 @@
-//! Versions of rows that one leaf has: those in memory, those kept for old snapshots, and who sees which. Knows blocks, no
-//! leaf.
+//! Versions of rows that one leaf has: those in memory, those kept for old snapshots, and who sees which. Knows blocks,
+//! no leaf.
 
 pub(super) mod birth;
 pub mod delta;
