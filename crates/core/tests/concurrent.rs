@@ -212,7 +212,11 @@ fn transfers_keep_the_sum_in_every_snapshot() {
             engine.check_table(&table).unwrap();
             let findings = engine.check_files(&mut |_| Ok(())).unwrap();
             assert!(findings.is_empty(), "{findings}");
-            std::thread::sleep(LASTS / 20);
+            let so_far = transfers.load(Ordering::SeqCst);
+            let moves_on = || transfers.load(Ordering::SeqCst) >= so_far + 5 || done.load(Ordering::SeqCst);
+            while !moves_on() && start.elapsed() < LASTS {
+                std::thread::yield_now();
+            }
         }
     });
     assert!(transfers.load(Ordering::SeqCst) > 50 && audits.load(Ordering::SeqCst) > 5);

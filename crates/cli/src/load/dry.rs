@@ -58,6 +58,7 @@ pub fn run(sources: &[Source], report: &Report, count: bool, out: &mut dyn Write
             }
         }
         read += splitter.offset();
+        // Relaxed: a number to be shown.
         report.counters.sql.store(read, Ordering::Relaxed);
     }
     let seconds = began.elapsed().as_secs_f64().max(1e-6);

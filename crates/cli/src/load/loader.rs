@@ -145,12 +145,14 @@ impl<'a> Loader<'a> {
             if signals::interrupted() {
                 return Err(LoadError::Interrupted);
             }
+            // Relaxed: a number to be shown, and final when the threads have been joined.
             self.shared.counters.statements.fetch_add(1, Ordering::Relaxed);
             let before = self.dialect;
             self.carry_out(statement)?;
             if self.dialect != before {
                 splitter.set_dialect(self.dialect);
             }
+            // Relaxed: as above.
             self.shared.counters.sql.fetch_add(splitter.offset() - counted, Ordering::Relaxed);
             counted = splitter.offset();
         }

@@ -110,6 +110,7 @@ impl Report {
             bytes(read as f64 / seconds),
             rows as f64 / seconds
         );
+        // Relaxed: it is about what is on the screen, and guards nothing.
         self.line_shown.store(true, Ordering::Relaxed);
     }
 
@@ -149,6 +150,7 @@ impl Report {
         if self.json {
             return;
         }
+        // Relaxed: as in `draw`.
         let clear = if self.line_shown.load(Ordering::Relaxed) { "\r\x1b[K" } else { "" };
         eprintln!(
             "{clear}{rows} rows, {statements} statements, {} of SQL in {seconds:.1} s: {:.0} rows/s, {}/s, {connections} connections",

@@ -116,6 +116,7 @@ impl Bell {
                 self.work.wait_for(&mut signals, REST);
             }
         }
+        // Relaxed: a hint, see `wake`; nobody answers any more.
         self.asleep.store(false, Ordering::Relaxed);
     }
 }

@@ -16,7 +16,7 @@ use crate::catalog::{
 use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey, SurveyPart};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
-use crate::file::{DiskReserve, FileSystem, OpenMode, ReadOnlyFileSystem, SparingFileSystem};
+use crate::file::{DiskReserve, File, FileSystem, OpenMode, ReadOnlyFileSystem, SparingFileSystem};
 use crate::lock::LockManager;
 use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
@@ -26,7 +26,7 @@ use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, WriteOp};
 use crate::{Error, Result};
 use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,10 +68,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     }
     let clock = Clock::new(superblock.timestamp);
     let locks = LockManager::new(Some(cache.clone()));
-    let context = Arc::new(TreeContext::new(cache, clock.clone(), spill, options.dictionary_sample_bytes));
-    if options.force_recovery > ForceRecovery::Off {
-        context.pass_over_damage(options.observer.clone());
-    }
+    let context = tree_context(cache, &clock, spill, &options);
     let settings = Settings::new(&options, context.clone(), locks.clone());
     let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
     let space = Space::open_twice(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
@@ -88,16 +85,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let reserve =
         Arc::new(DiskReserve::new(fs.clone(), &options.dir.join(RESERVE), options.disk_reserve_bytes));
     log.set_reserve(reserve.clone());
-    let superblocks = match fs.is_read_only() {
-        true => fs.open(&superblock_path, OpenMode::ReadOnly)?,
-        false => {
-            // From now on the log may have what the image has not.
-            let opened = Superblock { clean: false, ..superblock };
-            let file = opened.make_durable(&*fs, &superblock_path)?;
-            sync_parent(&*fs, &options.dir)?;
-            file
-        }
-    };
+    let superblocks = open_superblocks(&*fs, &superblock_path, &superblock)?;
     let checkpointer =
         Checkpointer::new(superblocks, log.clone(), clock.clone(), system.clone(), &superblock);
     let mut shared = Shared {
@@ -118,11 +106,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         checkpointer,
         progress: Arc::new(Progress::from(superblock.replay_from)),
         counted: Counters::default(),
-        ids: Ids {
-            tree: superblock.next_tree.max(FIRST_TREE).into(),
-            txn: superblock.next_txn.max(survey.last_txn.saturating_add(1)).into(),
-            space: superblock.next_space.max(1).into(),
-        },
+        ids: ids_after(&superblock, &survey),
         health: Health::default(),
         reserve,
         ddl: RwLock::default(),
@@ -136,25 +120,24 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         holds: Default::default(),
         prepared: Default::default(),
         intents: Arc::default(),
-        damaged: Mutex::new(Damaged {
-            trees: HashMap::new(),
-            spaces: BTreeMap::new(),
-            contained: counted.clone(),
-            replay_from: superblock.replay_from,
-        }),
+        damaged: Mutex::new(Damaged::none(counted.clone(), superblock.replay_from)),
         directory_lock: Mutex::new(Some(directory_lock)),
         threads: Mutex::default(),
         replayed_operations: 0,
     };
     recover(&mut shared, &superblock, survey, counted, &options)?;
+    begin(shared, options.force_recovery)
+}
+
+/// What is recovered is told of, and begins to work.
+fn begin(shared: Shared, force_recovery: ForceRecovery) -> Result<Arc<Shared>> {
     shared.tell_remarks();
-    if options.force_recovery >= ForceRecovery::ReadOnly {
+    if force_recovery >= ForceRecovery::ReadOnly {
         shared.health.fail("it was started for reading only, to save what is readable");
     }
-    if options.force_recovery > ForceRecovery::Off {
+    if force_recovery > ForceRecovery::Off {
         let text = format!(
-            "started with recovery forced ({:?}): save the tables, and start without it",
-            options.force_recovery
+            "started with recovery forced ({force_recovery:?}): save the tables, and start without it"
         );
         shared.observer.message(LogLevel::Warning, &text);
     }
@@ -166,6 +149,41 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         background::start(&shared)?;
     }
     Ok(shared)
+}
+
+/// What all trees have in common.
+fn tree_context(
+    cache: Arc<Cache>,
+    clock: &Arc<Clock>,
+    spill: Arc<SpillFile>,
+    options: &Options,
+) -> Arc<TreeContext> {
+    let context = TreeContext::new(cache, clock.clone(), spill, options.dictionary_sample_bytes);
+    if options.force_recovery > ForceRecovery::Off {
+        context.pass_over_damage(options.observer.clone());
+    }
+    Arc::new(context)
+}
+
+/// Identifiers that neither the image nor the log has.
+fn ids_after(superblock: &Superblock, survey: &Survey) -> Ids {
+    Ids {
+        tree: superblock.next_tree.max(FIRST_TREE).into(),
+        txn: superblock.next_txn.max(survey.last_txn.saturating_add(1)).into(),
+        space: superblock.next_space.max(1).into(),
+    }
+}
+
+/// The file of the superblocks, which says from now on that the log may have what the image has not; unless it is only
+/// read.
+fn open_superblocks(fs: &dyn FileSystem, path: &Path, newest: &Superblock) -> Result<Arc<dyn File>> {
+    if fs.is_read_only() {
+        return fs.open(path, OpenMode::ReadOnly);
+    }
+    let opened = Superblock { clean: false, ..*newest };
+    let file = opened.make_durable(fs, path)?;
+    sync_parent(fs, path.parent().unwrap_or(path))?;
+    Ok(file)
 }
 
 /// The file for what memory cannot hold. Who only reads may have no directory of his own to write to.

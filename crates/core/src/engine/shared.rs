@@ -97,6 +97,13 @@ pub(crate) struct Damaged {
     pub replay_from: Lsn,
 }
 
+impl Damaged {
+    /// Nothing so far.
+    pub(super) fn none(contained: Contained, replay_from: Lsn) -> Damaged {
+        Damaged { trees: HashMap::new(), spaces: BTreeMap::new(), contained, replay_from }
+    }
+}
+
 /// Identifiers not used so far.
 pub(crate) struct Ids {
     pub tree: AtomicU64,

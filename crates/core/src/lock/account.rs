@@ -45,6 +45,7 @@ impl Account {
     }
 
     pub(super) fn set_limit(&self, bytes: u64) {
+        // Relaxed: a number that guards nothing.
         self.limit.store(bytes, Ordering::Relaxed);
     }
 

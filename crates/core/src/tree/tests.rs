@@ -214,6 +214,53 @@ fn value(random: &mut Random) -> Vec<u8> {
     (0..length).map(|i| seed.wrapping_add((i / 7) as u8)).collect()
 }
 
+/// Keys that random histories are about.
+const KEYS: u64 = 1500;
+
+/// Writes some keys, which are then undone or in the model.
+fn random_writes(bench: &mut Bench, random: &mut Random, model: &mut Model) {
+    let mut writes = BTreeMap::new();
+    let ascending = random.below(4) == 0;
+    let start = random.below(KEYS);
+    for i in 0..random.below(30) {
+        let key = key(if ascending { start + i } else { random.below(KEYS) });
+        let value = (random.below(3) > 0).then(|| value(random));
+        writes.insert(key, value);
+    }
+    let rolled_back = random.below(6) == 0;
+    if rolled_back {
+        let status = TxnStatus::new(9);
+        for (i, (key, _)) in writes.iter().enumerate() {
+            bench.tree.write(key, WriteOp::Update(b"never"), &status, i as u32 + 1).unwrap();
+        }
+        status.abort();
+    } else {
+        bench.commit(&writes.clone().into_iter().collect::<Vec<_>>());
+        for (key, value) in writes {
+            match value {
+                Some(value) => model.insert(key, value),
+                None => model.remove(&key),
+            };
+        }
+    }
+}
+
+/// Some keys and their neighbours are as the model has them.
+fn look_around(bench: &Bench, random: &mut Random, model: &Model, when: &str) {
+    let reader = Reader::at(Timestamp::MAX);
+    let mut cursor = TreeCursor::new(bench.tree.clone());
+    for _ in 0..5 {
+        let key = key(random.below(KEYS));
+        let found = cursor.get(&reader, &key).unwrap().then(|| cursor.value().unwrap().to_vec());
+        assert_eq!(found.as_ref(), model.get(&key), "{when}");
+        let next = cursor.next(&reader).unwrap().then(|| cursor.key().to_vec());
+        let after = (std::ops::Bound::Excluded(key.clone()), std::ops::Bound::Unbounded);
+        assert_eq!(next.as_ref(), model.range(after).next().map(|e| e.0), "{when}");
+        let before = cursor.seek(&reader, Seek::Before, &key).unwrap().then(|| cursor.key().to_vec());
+        assert_eq!(before.as_ref(), model.range(..key).next_back().map(|e| e.0), "{when}");
+    }
+}
+
 fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
     let mut bench = Bench::new(cache_bytes);
     let mut random = Random(seed);
@@ -221,31 +268,7 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
     let mut old: Vec<(SnapshotGuard, Model)> = Vec::new();
     let mut staying = TreeCursor::new(bench.tree.clone());
     for step in 0..steps {
-        let keys = 1500;
-        let mut writes = BTreeMap::new();
-        let ascending = random.below(4) == 0;
-        let start = random.below(keys);
-        for i in 0..random.below(30) {
-            let key = key(if ascending { start + i } else { random.below(keys) });
-            let value = (random.below(3) > 0).then(|| value(&mut random));
-            writes.insert(key, value);
-        }
-        let rolled_back = random.below(6) == 0;
-        if rolled_back {
-            let status = TxnStatus::new(9);
-            for (i, (key, _)) in writes.iter().enumerate() {
-                bench.tree.write(key, WriteOp::Update(b"never"), &status, i as u32 + 1).unwrap();
-            }
-            status.abort();
-        } else {
-            bench.commit(&writes.clone().into_iter().collect::<Vec<_>>());
-            for (key, value) in writes {
-                match value {
-                    Some(value) => model.insert(key, value),
-                    None => model.remove(&key),
-                };
-            }
-        }
+        random_writes(&mut bench, &mut random, &mut model);
         match random.below(20) {
             0 => old.push((bench.context.clock.snapshot(step as u64), model.clone())),
             1 if !old.is_empty() => drop(old.swap_remove(random.below(old.len() as u64) as usize)),
@@ -268,7 +291,7 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
             _ => {}
         }
         // Neighbours, so that it need not leave the leaf that it has; now and then through the eyes of another reader.
-        let near = random.below(keys);
+        let near = random.below(KEYS);
         for i in 0..6 {
             let key = key(near + random.below(8));
             let past = old.get(random.below(4) as usize).filter(|_| i % 2 == 1);
@@ -281,23 +304,9 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
                 staying.next(&reader).unwrap();
             }
         }
-        let reader = Reader::at(Timestamp::MAX);
-        let mut cursor = TreeCursor::new(bench.tree.clone());
-        for _ in 0..5 {
-            let key = key(random.below(keys));
-            let found = cursor.get(&reader, &key).unwrap().then(|| cursor.value().unwrap().to_vec());
-            assert_eq!(found.as_ref(), model.get(&key), "seed {seed} step {step}");
-            let next = cursor.next(&reader).unwrap().then(|| cursor.key().to_vec());
-            let after = (std::ops::Bound::Excluded(key.clone()), std::ops::Bound::Unbounded);
-            assert_eq!(next.as_ref(), model.range(after).next().map(|e| e.0), "seed {seed} step {step}");
-            let before = cursor.seek(&reader, Seek::Before, &key).unwrap().then(|| cursor.key().to_vec());
-            assert_eq!(
-                before.as_ref(),
-                model.range(..key).next_back().map(|e| e.0),
-                "seed {seed} step {step}"
-            );
-        }
+        look_around(&bench, &mut random, &model, &format!("seed {seed} step {step}"));
         if step % 16 == 0 {
+            let reader = Reader::at(Timestamp::MAX);
             same(&scan(&bench.tree, &reader, true), &model, seed, step);
             same(&scan(&bench.tree, &reader, false), &model, seed, step);
         }
