@@ -41,6 +41,8 @@ step_shellcheck() {
     shellcheck -x "${files[@]}"
 }
 
+step_style() { scripts/style.py; }
+
 # The pages of the libraries and all that is linked from them; without the documentation of what they depend on it is
 # quick.
 step_doc() {
@@ -55,7 +57,7 @@ step_build() { scripts/build.sh; }
 suites() { find tests -mindepth 2 -maxdepth 2 -name run.sh -perm -u+x 2>/dev/null | sort | xargs -r -n 1 dirname | xargs -r -n 1 basename; }
 
 all_steps() {
-    printf '%s\n' setup rustfmt clippy clang_format shellcheck doc rust build
+    printf '%s\n' setup rustfmt clippy clang_format shellcheck style doc rust build
     suites
 }
 
