@@ -80,6 +80,7 @@ pub mod server;
 mod sort;
 mod stop;
 mod store;
+mod sync;
 mod threads;
 mod tree;
 mod types;

@@ -5,10 +5,10 @@ use super::{Pacer, Tally};
 use crate::file::File;
 use crate::finding::Findings;
 use crate::store::{BlockAddress, Space, TreeRoot};
+use crate::sync::Mutex;
 use crate::tree::{block::Block, check_image, ImageVisitor};
 use crate::types::TreeId;
 use crate::Result;
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// A file's copy in one round.

@@ -8,10 +8,10 @@
 use super::writer::{Capture, Failure, Touched, TreeImage};
 use crate::catalog::directory::StoredDictionary;
 use crate::store::{BlockAddress, Space, TreeRoot};
+use crate::sync::{Condvar, Mutex};
 use crate::tree::{Moment, Tree};
 use crate::types::TreeId;
 use crate::Result;
-use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -7,10 +7,10 @@ use crate::file::File;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
 use crate::store::{Space, Superblock};
+use crate::sync::Mutex;
 use crate::tree::{Moment, Tree};
 use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
 use crate::{Error, Result};
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 

@@ -11,10 +11,10 @@ use super::tables::Table;
 use super::transaction::Transaction;
 use super::watch::Watch;
 use crate::sort::Sorter;
+use crate::sync::Mutex;
 use crate::tree::{Tree, TreeLoader};
 use crate::types::{Isolation, TreeId, WriteOp};
 use crate::{Error, Result};
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Less memory than this for one tree makes runs that are not worth their overhead, in bytes.

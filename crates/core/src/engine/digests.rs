@@ -7,9 +7,9 @@
 use super::shared::Shared;
 use super::tables::Table;
 use super::Engine;
+use crate::sync::Mutex;
 use crate::types::TreeId;
 use crate::{Error, Result};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

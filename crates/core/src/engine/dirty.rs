@@ -4,9 +4,9 @@
 //! of all the commits between two checkpoints only a tree's first one takes the mutex; the others load a line that
 //! nobody writes to.
 
+use crate::sync::Mutex;
 use crate::tree::Tree;
 use crate::types::TreeId;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -13,10 +13,10 @@ use super::compare::Sum;
 use super::transaction::Transaction;
 use super::watch::Watch;
 use crate::sort::Sorter;
+use crate::sync::Mutex;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Seek, View};
 use crate::Result;
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! Who opens a table that is not open, or changes what its name stands for, has the name to himself meanwhile; what
 //! others do with other names goes on. Why that is enough is in `docs/design/scale.md`.
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::sync::Arc;
 

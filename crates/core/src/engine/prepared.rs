@@ -4,10 +4,10 @@
 use super::shared::Shared;
 use super::work::Work;
 use crate::catalog::TableRecord;
+use crate::sync::{Mutex, MutexGuard};
 use crate::types::{TreeId, WaitRequest};
 use crate::{Error, Result};
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
 

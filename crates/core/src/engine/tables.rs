@@ -6,10 +6,10 @@
 
 use crate::checkpoint::PersistedCounter;
 use crate::store::Space;
+use crate::sync::RwLock;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
-use parking_lot::RwLock;
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -5,9 +5,9 @@
 
 use crate::log::{Log, LogRecord, Lsn};
 use crate::options::CommitFlush;
+use crate::sync::Mutex;
 use crate::types::TxnId;
 use crate::Result;
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module.

@@ -18,11 +18,11 @@
 //! On a file system that others write to they may take what the reserve gave up. On one that compresses, or shares
 //! blocks, zeros reserve nothing: then a full disk is as it was without a reserve.
 
+use crate::sync::atomic::{AtomicBool, Ordering};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use super::{File, FileSystem, OpenMode};
 use crate::{Error, Result};

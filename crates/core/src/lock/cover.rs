@@ -14,13 +14,13 @@
 //! - A cover that is not certain does not bind what another transaction held before: a holder in the table whose lock
 //!   excludes it shows that its owner has not come to that row.
 
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use crate::sync::RwLock;
 use crossbeam_utils::CachePadded;
-use parking_lot::RwLock;
 
 use super::account::Account;
 use super::granted::Granted;

@@ -14,13 +14,13 @@
 //! writers out. Nobody here waits for it in turn, as a prepared transaction asks for no more locks, so there is no
 //! deadlock to look for.
 
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::sync::{Condvar, Mutex};
 use crossbeam_utils::CachePadded;
-use parking_lot::{Condvar, Mutex};
 
 use crate::{Error, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
 
@@ -140,7 +140,7 @@ impl Intents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicBool;
+    use crate::sync::atomic::AtomicBool;
 
     const LONG: Duration = Duration::from_secs(60);
 

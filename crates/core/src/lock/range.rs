@@ -4,13 +4,13 @@
 //! that meets or touches others of its owner becomes one with them, so a scan that locks gap after gap holds one range.
 //! Where locks take too much memory, an owner of many ranges gets one from the first to the last of them.
 
+use crate::sync::atomic::{fence, AtomicUsize, Ordering};
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{fence, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use crate::sync::RwLock;
 use crossbeam_utils::CachePadded;
-use parking_lot::RwLock;
 
 use super::account::Account;
 use super::granted::Granted;

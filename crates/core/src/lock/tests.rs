@@ -46,7 +46,7 @@ fn until_waiting(manager: &LockManager, txn: TxnId) {
     let start = Instant::now();
     while !manager.waits().iter().any(|(waiter, _)| *waiter == txn) {
         assert!(start.elapsed() < LONG, "{txn} never waited");
-        std::thread::yield_now();
+        crate::sync::yield_now();
     }
 }
 

@@ -13,13 +13,13 @@
 //! There are no threads here: whoever commits or flushes does the work, so a simulation can drive the log on one
 //! thread.
 
+use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::mem;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 
 use super::prerequisites::{Prerequisite, Prerequisites};
 use super::reader::{self, Gathering, RecordReader, Visit};
@@ -451,7 +451,7 @@ impl Log {
                 SlotState::Waiting if yields > 0 => {
                     yields -= 1;
                     drop(state);
-                    std::thread::yield_now();
+                    crate::sync::yield_now();
                     state = slot.state.lock();
                 }
                 SlotState::Waiting => slot.changed.wait(&mut state),

@@ -3,8 +3,8 @@
 //! A record may name blocks in another file. They were written before the record was queued; whoever syncs the log
 //! syncs that file first. The log knows nothing of it but how to do that.
 
+use crate::sync::Mutex;
 use crate::Result;
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -10,11 +10,11 @@
 //! Records never cross segments, so that threads may scan segments at the same time: only of the newest it is in doubt
 //! where it ends.
 
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use super::segment::{
     checksum, list_segments, segment_path, Directory, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES,

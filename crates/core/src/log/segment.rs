@@ -21,7 +21,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use twox_hash::XxHash3_64;
 
 use super::Lsn;

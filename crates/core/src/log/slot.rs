@@ -1,6 +1,6 @@
 //! Where who has queued something for the log waits, and what it is told.
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 use crate::Result;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use super::segment::{segment_path, FrameHeader, HEADER_BYTES};
 use super::{Gathering, Log, LogRecord, Lsn, RedoBuffer};

@@ -2,11 +2,11 @@
 
 use super::snapshots::{ActiveSnapshots, Registry, SnapshotGuard, SnapshotInfo};
 use super::{State, TxnStatus};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::ArcSwapOption;
+use crate::sync::Mutex;
 use crate::types::Timestamp;
-use arc_swap::ArcSwapOption;
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

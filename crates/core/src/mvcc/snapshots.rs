@@ -8,11 +8,11 @@
 //! no active snapshot lies in that interval, also while much older snapshots live.
 
 use super::Clock;
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::Mutex;
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 

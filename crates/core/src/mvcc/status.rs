@@ -1,8 +1,8 @@
 //! The fate of one transaction, shared by all its versions.
 
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::RwLock;
 use crate::types::{Timestamp, TxnId};
-use parking_lot::RwLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 const ACTIVE: u64 = u64::MAX;

@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
+use crate::sync::ArcSwapOption;
+use crate::sync::Mutex;
 
 use crate::file::{File, FileSystem, IdleFiles, OpenMode};
 use crate::{Error, Result};

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use super::open_files::{OpenFiles, TableFile};
 use crate::file::{File, FileSystem, OpenMode};

@@ -18,10 +18,10 @@ use super::versions::materialise::materialise;
 use super::versions::visibility::{seen, visible, Content, Reader, Seen};
 use crate::finding::{Finding, Findings};
 use crate::mvcc::State;
+use crate::sync::atomic::Ordering;
 use crate::types::Timestamp;
 use crate::Result;
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// What is looked at.

@@ -457,7 +457,7 @@ fn a_cursor_that_stays_descends_once_and_misses_nothing() {
 #[test]
 fn cursors_that_stay_on_threads_find_what_was_committed_before() {
     let bench = Bench::new(1 << 20);
-    let keys: Vec<parking_lot::Mutex<bool>> = (0..3000).map(|_| parking_lot::Mutex::new(false)).collect();
+    let keys: Vec<crate::sync::Mutex<bool>> = (0..3000).map(|_| crate::sync::Mutex::new(false)).collect();
     let number = std::sync::atomic::AtomicU64::new(0);
     std::thread::scope(|scope| {
         for seed in 0..3u64 {

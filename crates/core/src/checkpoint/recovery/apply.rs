@@ -5,10 +5,10 @@ use super::targets::Targets;
 use crate::cache::Cache;
 use crate::log::OpKind;
 use crate::mvcc::TxnStatus;
+use crate::sync::Mutex;
 use crate::tree::{Tree, Write};
 use crate::types::TreeId;
 use crate::{Error, Result};
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 

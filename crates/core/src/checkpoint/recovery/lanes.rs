@@ -14,8 +14,8 @@
 
 use super::apply::Batch;
 use crate::cache::Cache;
+use crate::sync::{Condvar, Mutex};
 use crate::{Error, Result};
-use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 

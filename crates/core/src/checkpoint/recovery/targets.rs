@@ -3,10 +3,10 @@
 use super::ids::IdMap;
 use super::Resolve;
 use crate::catalog::{Contained, Counted, CATALOG_TREE};
+use crate::sync::{Mutex, RwLock};
 use crate::tree::Tree;
 use crate::types::TreeId;
 use crate::Result;
-use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
 

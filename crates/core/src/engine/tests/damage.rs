@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::file::{FileSystem, OpenMode};
+use crate::sync::Mutex;
 use crate::{ForceRecovery, Observer};
-use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 
 const SUPERBLOCK: &str = "/teak/teak.super";

@@ -1,8 +1,8 @@
 //! Changes of tables under old snapshots and under prepared transactions.
 
 use super::*;
+use crate::sync::Mutex;
 use crate::{CommitFlush, LogLevel, Observer, WaitRequest};
-use parking_lot::Mutex;
 use std::time::Duration;
 
 fn old(engine: &Engine) -> Transaction {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::file::Fault;
 use crate::options::{LogLevel, Observer};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 const ROWS: u32 = 1500;
 

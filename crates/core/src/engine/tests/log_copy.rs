@@ -4,7 +4,7 @@
 use super::*;
 use crate::file::{Fault, FileSystem};
 use crate::options::{LogLevel, Observer};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::path::Path;
 
 const CHECKPOINT: u64 = 32 << 10;

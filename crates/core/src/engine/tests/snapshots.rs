@@ -3,8 +3,8 @@
 use super::*;
 use crate::file::RealFileSystem;
 use crate::options::Observer;
+use crate::sync::Mutex;
 use crate::{HistoryFull, LogLevel, WaitRequest};
-use parking_lot::Mutex;
 use std::time::Duration;
 
 /// Keeps what it is told.

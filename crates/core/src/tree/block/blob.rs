@@ -13,7 +13,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use crate::cache::{Cache, Charge};
 use crate::store::{BlockAddress, Extent, Lifetime, Packer, Space};

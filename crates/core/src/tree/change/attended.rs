@@ -2,9 +2,9 @@
 //! deleted. Its looks cost nothing for the others, however many are open.
 
 use super::trunk::Trunk;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::Mutex;
 use crate::Result;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Weak;
 
 /// Trees with one kind of work; some that are gone.

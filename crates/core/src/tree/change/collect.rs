@@ -2,13 +2,13 @@
 
 use super::trunk::Trunk;
 use crate::mvcc::ActiveSnapshots;
+use crate::sync::atomic::Ordering;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::spill::SpilledHistory;
 use crate::tree::leaf::{Archive, Leaf, LeafView};
 use crate::tree::versions::history::{History, HistoryEntry};
 use crate::tree::versions::past::{shares_of, Counted, Share};
 use crate::Result;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 impl Trunk {

@@ -2,10 +2,10 @@
 //! checkpoint.
 
 use super::trunk::Attention;
+use crate::sync::atomic::Ordering;
+use crate::sync::Mutex;
 use crate::tree::leaf::node::Node;
-use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// More leaves than these do not wait: who is so far behind leaves them to the checkpoint.

@@ -2,6 +2,8 @@
 
 use super::consolidate::{fold, Folded, Piece, Pieces};
 use super::trunk::Trunk;
+use crate::sync::atomic::Ordering;
+use crate::sync::MutexGuard;
 use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
@@ -10,9 +12,7 @@ use crate::tree::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
 use crate::tree::versions::birth::Fate;
 use crate::tree::versions::visibility::Content;
 use crate::Result;
-use parking_lot::MutexGuard;
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// Protected by the structure latch.

@@ -7,15 +7,15 @@ use super::vacancy::{Changes, Spent};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::ArcSwap;
+use crate::sync::Mutex;
 use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::shared::Shared;
 use crate::tree::leaf::Latched;
 use crate::tree::versions::visibility;
 use crate::types::TreeId;
 use crate::{Error, Result};
-use arc_swap::ArcSwap;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Trees that have work for a thread in the background, and how much.

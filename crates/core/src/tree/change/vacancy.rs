@@ -17,13 +17,13 @@
 use super::structure::{mark_changed, mark_dirty, Structure};
 use super::trunk::Trunk;
 use crate::mvcc::State;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tree::block::Block;
 use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::{Image, Latched, Leaf, LeafView};
 use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
 use crate::types::Timestamp;
 use crate::Result;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// So many more leaves whose rows are all deleted are worth waking somebody for.

@@ -8,7 +8,7 @@ use self::vocabulary::Vocabulary;
 use crate::cache::Cache;
 use crate::options::Packing;
 use crate::store::Space;
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::sync::Arc;
 
 /// How one tree's blocks are stored. Every block says itself how it was, so that all of this may change at any time.

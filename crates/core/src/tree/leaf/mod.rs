@@ -33,11 +33,11 @@ use super::versions::materialise::materialise;
 use super::versions::past::Counted;
 use super::versions::visibility::{Content, Reader};
 use crate::store::{Extent, SpillExtent};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::ArcSwap;
+use crate::sync::{Mutex, MutexGuard};
 use crate::types::Timestamp;
 use crate::{Error, Result};
-use arc_swap::ArcSwap;
-use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// A consolidation costs about as much as passing this many delta entries in scans.
@@ -340,7 +340,7 @@ impl Leaf {
     }
 
     #[inline]
-    pub(crate) fn view(&self) -> arc_swap::Guard<Arc<LeafView>> {
+    pub(crate) fn view(&self) -> crate::sync::Guard<Arc<LeafView>> {
         self.view.load()
     }
 

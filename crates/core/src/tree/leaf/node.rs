@@ -7,14 +7,14 @@
 use super::shared::Shared;
 use super::vacancy::Vacancy;
 use crate::store::{BlockAddress, Extent};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::ArcSwapOption;
+use crate::sync::Mutex;
 use crate::tree::block::bound::Bound;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
 use crate::tree::leaf::{Image, Leaf};
 use crate::{Error, Result};
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Children of an inner node before it splits.
@@ -140,7 +140,7 @@ impl Inner {
 
     /// The content, read from disk on first use.
     #[inline]
-    pub(crate) fn view(&self, shared: &Arc<Shared>) -> Result<arc_swap::Guard<Option<Arc<InnerView>>>> {
+    pub(crate) fn view(&self, shared: &Arc<Shared>) -> Result<crate::sync::Guard<Option<Arc<InnerView>>>> {
         let view = self.view.load();
         if view.is_some() {
             return Ok(view);

@@ -5,13 +5,13 @@ use crate::cache::Cache;
 use crate::mvcc::Clock;
 use crate::options::TreeSpec;
 use crate::store::{Lifetime, PreparedBlock, Space, SpillFile, TreeRoot};
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::tree::block::Block;
 use crate::tree::encoding::Encoding;
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::past::PastUsage;
 use crate::types::TreeId;
 use crate::Result;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// What the leaves of all trees of an engine draw on.

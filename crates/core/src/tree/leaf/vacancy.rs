@@ -4,8 +4,8 @@
 use super::changes::Changes;
 use super::node::Node;
 use super::{Base, LeafView};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::Timestamp;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 const OCCUPIED: Timestamp = Timestamp::MAX;

@@ -5,8 +5,8 @@
 
 use super::tree::Tree;
 use crate::options::Packing;
+use crate::sync::atomic::Ordering;
 use crate::Result;
-use std::sync::atomic::Ordering;
 
 /// Leaves that a checkpoint rewrites though they have not changed: 64 MiB of them, before compression.
 const LEAVES_PER_CHECKPOINT: usize = if cfg!(test) { 7 } else { 2048 };

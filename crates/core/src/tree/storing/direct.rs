@@ -18,6 +18,8 @@
 use super::tree::Tree;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::Extent;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Condvar, Mutex};
 use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::change::consolidate::shortest_separator;
@@ -31,7 +33,6 @@ use crate::tree::versions::birth::Birth;
 use crate::tree::versions::delta::Delta;
 use crate::types::Timestamp;
 use crate::{Error, Result};
-use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

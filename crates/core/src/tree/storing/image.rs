@@ -12,6 +12,7 @@
 
 use super::tree::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Block;
 use crate::tree::change::structure::{mark_dirty, Structure};
@@ -22,7 +23,6 @@ use crate::tree::versions::visibility::{Content, Reader};
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// What a leaf's image is made of.

@@ -7,6 +7,7 @@
 
 use super::tree::Tree;
 use crate::store::Lifetime;
+use crate::sync::atomic::Ordering;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::bound::Bound;
 use crate::tree::block::builder::BlockBuilder;
@@ -21,7 +22,6 @@ use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
 use crate::types::Timestamp;
 use crate::{Error, Result};
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 

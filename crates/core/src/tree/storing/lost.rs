@@ -2,9 +2,9 @@
 
 use super::tree::TreeContext;
 use crate::options::{LogLevel, Observer};
+use crate::sync::Mutex;
 use crate::types::TreeId;
 use crate::Error;
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Keys whose entries cannot be read.

@@ -6,6 +6,8 @@ use crate::cache::Cache;
 use crate::mvcc::Clock;
 use crate::options::TreeSpec;
 use crate::store::{BlockAddress, Extent, Space, SpillFile, TreeRoot};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::Mutex;
 use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::change::trunk::{Attention, Trunk};
@@ -16,9 +18,7 @@ use crate::tree::leaf::{Image, Leaf};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::past::PastUsage;
 use crate::types::{Timestamp, TreeId};
-use parking_lot::Mutex;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What all trees of an engine share.

@@ -21,9 +21,9 @@ mod arena;
 mod entry;
 mod index;
 
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::cell::UnsafeCell;
 use std::ptr::{addr_of, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use crate::mvcc::TxnStatus;

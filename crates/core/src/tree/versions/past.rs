@@ -9,10 +9,10 @@
 
 use super::history::HistoryEntry;
 use crate::mvcc::ActiveSnapshots;
+use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex};
 use crate::types::Timestamp;
-use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 

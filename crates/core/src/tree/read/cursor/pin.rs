@@ -69,7 +69,7 @@ impl TreeCursor {
             false => leaf.shared.no_rows.clone(),
         };
         let delta = leaf.delta(&view)?;
-        let view = arc_swap::Guard::into_inner(view);
+        let view = crate::sync::Guard::into_inner(view);
         #[cfg(test)]
         {
             self.pinned += 1;

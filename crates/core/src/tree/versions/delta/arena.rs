@@ -1,8 +1,8 @@
 //! The memory of a delta: what is put there neither moves nor goes before the delta is dropped.
 
+use crate::sync::atomic::AtomicPtr;
 use std::alloc::{alloc, dealloc, handle_alloc_error, Layout};
 use std::ptr::{null_mut, NonNull};
-use std::sync::atomic::AtomicPtr;
 use std::sync::Arc;
 
 use super::entry::{Node, Version, VersionOp, BLOB, DELETE};

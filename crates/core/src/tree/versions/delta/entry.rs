@@ -1,8 +1,8 @@
 //! Keys and versions as they lie in a delta's arena, and the references through which they are read.
 
+use crate::sync::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::Arc;
 
 use super::Delta;

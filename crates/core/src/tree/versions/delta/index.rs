@@ -19,9 +19,9 @@
 //!
 //! The index is changed before the list: whatever a scan meets a search finds.
 
+use crate::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::marker::PhantomData;
 use std::ptr::{null, null_mut, NonNull};
-use std::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::arena::Arena;
 use super::entry::{Node, NodeRef};
