@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -52,6 +52,9 @@ soak-debug: ## tests/sql and MariaDB's storage engine suites on the debug server
 
 soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
 	@TEAK_SEEDS=10000 cargo test --profile checked -p teak-core --test crash --test model
+
+soak-schedules: ## 20,000 schedules of each test of what is lock-free, and of group commit, snapshots and trees
+	@TEAK_SCHEDULES=20000 scripts/test.sh schedules
 
 soak-damage: ## 2,000 rounds of flipped bits in the files of a stopped engine
 	@TEAK_FLIP_ROUNDS=2000 tests/damage/run.sh

@@ -51,13 +51,17 @@ step_doc() {
 }
 
 step_rust() { limited cargo test --workspace --profile checked; }
+# The core's unit tests under a scheduler that decides who goes on (docs/design/checks.md).
+step_schedules() {
+    limited cargo test --package teak-core --profile checked --features schedules --lib schedules::
+}
 step_build() { scripts/build.sh; }
 
 # The tests that need a server or several crates: each directory under tests/ with a run.sh.
 suites() { find tests -mindepth 2 -maxdepth 2 -name run.sh -perm -u+x 2>/dev/null | sort | xargs -r -n 1 dirname | xargs -r -n 1 basename; }
 
 all_steps() {
-    printf '%s\n' setup rustfmt clippy clang_format shellcheck style doc rust build
+    printf '%s\n' setup rustfmt clippy clang_format shellcheck style doc rust schedules build
     suites
 }
 

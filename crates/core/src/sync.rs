@@ -19,7 +19,9 @@ pub(crate) use real::*;
 
 #[cfg(all(test, feature = "schedules"))]
 mod explore;
+// They have what the real ones have, whoever uses it.
 #[cfg(all(test, feature = "schedules"))]
+#[allow(dead_code)]
 mod scheduled;
 #[cfg(all(test, feature = "schedules"))]
 pub(crate) use {explore::explore, scheduled::*};

@@ -24,6 +24,8 @@ mod packed;
 mod prerequisites;
 mod reader;
 pub mod record;
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 mod segment;
 mod slot;
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Random {
 }
 
 /// A record of about that size: nothing in it can be compressed.
-fn record(number: u64, bytes: usize) -> Vec<u8> {
+pub(super) fn record(number: u64, bytes: usize) -> Vec<u8> {
     let mut redo = RedoBuffer::new();
     let mut state = number;
     let value: Vec<u8> = std::iter::repeat_with(|| {
@@ -38,11 +38,11 @@ fn record(number: u64, bytes: usize) -> Vec<u8> {
     LogRecord::Commit { txn: number, ops: redo.ops() }.encode()
 }
 
-fn create(fs: &SimulatedFileSystem) -> Log {
+pub(super) fn create(fs: &SimulatedFileSystem) -> Log {
     Log::create(Arc::new(fs.clone()), Path::new(DIR), SEGMENT_BYTES, 0).unwrap()
 }
 
-fn numbers(fs: &SimulatedFileSystem, from: Lsn) -> Result<Vec<u64>> {
+pub(super) fn numbers(fs: &SimulatedFileSystem, from: Lsn) -> Result<Vec<u64>> {
     let mut found = Vec::new();
     Log::scan(fs, Path::new(DIR), from, &mut |_, record| {
         found.push(record.txn());

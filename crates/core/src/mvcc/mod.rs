@@ -6,6 +6,8 @@
 //! see.
 
 mod clock;
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 mod snapshots;
 mod status;
 

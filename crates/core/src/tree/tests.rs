@@ -23,6 +23,8 @@ mod early;
 mod large_values;
 mod old_snapshots;
 mod refusals;
+#[cfg(feature = "schedules")]
+mod schedules;
 mod spilled;
 
 struct Bench {

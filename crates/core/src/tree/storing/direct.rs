@@ -18,7 +18,6 @@
 use super::tree::Tree;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::Extent;
-use crate::sync::atomic::Ordering;
 use crate::sync::{Condvar, Mutex};
 use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;

@@ -9,7 +9,6 @@
 
 use super::tree::Tree;
 use crate::store::{Extent, Lifetime};
-use crate::sync::atomic::Ordering;
 use crate::tree::block::Block;
 use crate::tree::change::finished::Finished;
 use crate::tree::leaf::node::Node;

@@ -269,5 +269,7 @@ impl Drop for Delta {
     }
 }
 
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 #[cfg(test)]
 mod tests;
