@@ -81,6 +81,23 @@ fn span(low: &[u8], high: &[u8]) -> Span {
     Span { from: Cut::At(Arc::from(by_length(low)), false), to }
 }
 
+/// All keys of `length` bytes from one key on, of any length, and below another.
+pub(super) fn span_of_length(length: usize, from: &[u8], below: &[u8]) -> Span {
+    let at = |key: &[u8]| {
+        let mut ordered = (length as u32).to_be_bytes().to_vec();
+        ordered.extend_from_slice(key);
+        Cut::At(Arc::from(ordered), false)
+    };
+    Span { from: at(from), to: at(below) }
+}
+
+/// A key of `length` bytes: no key of that length lies between it and `key`.
+pub(super) fn fit(key: &[u8], length: usize) -> Vec<u8> {
+    let mut fitted = key[..key.len().min(length)].to_vec();
+    fitted.resize(length, 0);
+    fitted
+}
+
 /// The covers of a tree.
 #[derive(Default)]
 struct Covers {
@@ -164,8 +181,9 @@ impl CoverTable {
 
     /// Whether others may have covers over keys of the tree. To be asked under the latch of the row's shard.
     pub(super) fn any_but(&self, tree: TreeId, txn: TxnId) -> bool {
-        // Relaxed: the latch orders it. Whoever gave an entry of the shard back has published the cover before.
-        let owner = self.shard(tree).owner.load(Ordering::Relaxed);
+        // SeqCst, as who publishes a cover without a look at the rows stores it and then counts who has entered the
+        // tree: one of the two sees the other. Whoever gave an entry of the shard back has published the cover before.
+        let owner = self.shard(tree).owner.load(Ordering::SeqCst);
         owner != 0 && owner != txn
     }
 
@@ -245,6 +263,39 @@ impl CoverTable {
             shard.note_owner(&trees);
         }
         true
+    }
+
+    /// Publishes a certain cover if `alone` says, once whoever is about to ask for a row can see that there is one, that
+    /// nobody else has locked any row of the tree, nor asked for one. Who asks meanwhile waits for this.
+    pub(super) fn publish_if(
+        &self,
+        tree: TreeId,
+        party: &Arc<Party>,
+        mode: LockMode,
+        span: Span,
+        alone: impl Fn() -> bool,
+    ) -> bool {
+        let shard = self.shard(tree);
+        let txn = party.txn();
+        let mut trees = shard.trees.write();
+        // Relaxed: changed under the latch only.
+        let known = shard.owner.load(Ordering::Relaxed);
+        if known != txn {
+            // From here on whoever asks for a row looks for covers, and waits for the latch.
+            shard.owner.store(if known == 0 { txn } else { SEVERAL }, Ordering::SeqCst);
+        }
+        let alone = !span.is_empty() && alone();
+        if alone {
+            let covers = trees.entry(tree).or_default();
+            let bytes = covers.bytes();
+            covers.parties.insert(txn, party.clone());
+            covers.sets[set(mode, Certainty::Certain)].hold(txn, span);
+            self.account.change(bytes, covers.bytes());
+        }
+        if known != txn {
+            shard.note_owner(&trees);
+        }
+        alone
     }
 
     /// Takes all covers of an owner over keys of the tree.

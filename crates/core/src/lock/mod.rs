@@ -8,6 +8,7 @@
 //! LockOwner ──> RowTable    256 shards: id -> the only holder      (nobody waits: 24 bytes a lock)
 //!    │                                  id -> holders and FIFO queue (shared by several, or waited for)
 //!    ├────────> CoverTable  tree -> rows of consecutive keys locked by owners of many; an atomic count answers "none"
+//!    ├────────> Presence    tree -> how many owners have been there: who is alone may lock many keys at once
 //!    ├────────> RangeTable  tree -> ranges granted (interval trees), requests waiting; an atomic count answers "none"
 //!    └────────> WaitGraph   only those who wait: who, for what
 //! ```
@@ -35,6 +36,7 @@ mod intent;
 mod interval;
 mod owner;
 mod party;
+mod presence;
 mod range;
 mod row;
 
@@ -49,6 +51,7 @@ use graph::WaitGraph;
 pub use intent::{Intent, Intents};
 pub use owner::LockOwner;
 use party::Party;
+use presence::Presence;
 use range::RangeTable;
 use row::{RowId, RowTable};
 
@@ -104,6 +107,7 @@ struct Shared {
     account: Arc<Account>,
     rows: RowTable,
     covers: CoverTable,
+    presence: Presence,
     ranges: RangeTable,
     graph: WaitGraph,
     counters: Counters,
@@ -156,6 +160,7 @@ impl LockManager {
             shared: Arc::new(Shared {
                 rows: RowTable::new(account.clone()),
                 covers: CoverTable::new(account.clone()),
+                presence: Presence::new(),
                 ranges: RangeTable::new(account.clone()),
                 account,
                 graph: WaitGraph::new(),

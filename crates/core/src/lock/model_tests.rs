@@ -30,6 +30,13 @@ enum Step {
         mode: LockMode,
         waits: bool,
     },
+    /// Locks all keys of a stretch at once, if nobody else is there.
+    LockKeys {
+        txn: usize,
+        from: u8,
+        keys: u8,
+        mode: LockMode,
+    },
     Unlock {
         txn: usize,
         key: u8,
@@ -60,6 +67,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (txn.clone(), 0..KEYS, prop_oneof![3 => Just(1u8), 2 => 1..20u8], any::<bool>(), mode(), any::<bool>())
             .prop_map(|(txn, key, rows, down, mode, waits)| Step::Lock { txn, key, rows, down, mode, waits }),
+        4 => (txn.clone(), 0..KEYS, 1..20u8, mode())
+            .prop_map(|(txn, from, keys, mode)| Step::LockKeys { txn, from, keys, mode }),
         2 => (txn.clone(), 0..KEYS).prop_map(|(txn, key)| Step::Unlock { txn, key }),
         1 => txn.clone().prop_map(|txn| Step::TimeOut { txn }),
         2 => (txn.clone(), 0..KEYS, 0..6u8).prop_map(|(txn, from, n)| Step::Range { txn, from, to: from + n }),
@@ -344,6 +353,7 @@ impl Bench {
 
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         let (Step::Lock { txn, .. }
+        | Step::LockKeys { txn, .. }
         | Step::Unlock { txn, .. }
         | Step::TimeOut { txn }
         | Step::Range { txn, .. }
@@ -361,6 +371,17 @@ impl Bench {
                     let key = if down { (key + rows) - i } else { key + i };
                     if !self.lock(txn, key, mode, waits)? {
                         break;
+                    }
+                }
+            }
+            Step::LockKeys { from, keys, mode, .. } => {
+                let owner = &mut self.actors[txn].owner;
+                if owner.lock_keys(1, &[0, from], &[0, from + keys], 2, mode) {
+                    for key in from..from + keys {
+                        prop_assert!(self.model.compatible(txn, key, mode), "{} got {} {:?}", txn, key, mode);
+                        let waiting = self.model.queues.get(&key).is_some_and(|queue| !queue.is_empty());
+                        prop_assert!(!waiting, "{} got {} before those who wait", txn, key);
+                        self.model.hold(txn, key, mode);
                     }
                 }
             }
@@ -410,6 +431,7 @@ impl Bench {
         prop_assert_eq!(shared.rows.len(), 0);
         prop_assert_eq!(shared.covers.len(), (0, 0));
         prop_assert_eq!(shared.ranges.len(), (0, 0));
+        prop_assert!(shared.presence.is_empty());
         Ok(())
     }
 }

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cover::Certainty;
+use super::cover::{fit, span_of_length, Certainty};
 use super::gather::{Gathered, Hull, UNLOCK_WINDOW};
 use super::interval::Span;
 use super::party::{Party, Woken};
+use super::presence::Entered;
 use super::range::Want;
 use super::row::{Attempt, IfBlocked, Known, RowId};
 use super::{LockOutcome, Shared, Target};
@@ -36,6 +37,8 @@ pub struct LockOwner {
     held: usize,
     /// Trees with covers, and between which keys those lie.
     covered: NumberMap<TreeId, Hull>,
+    /// Trees that it has been to.
+    entered: Entered,
     /// Trees with range locks.
     ranges: NumberSet<TreeId>,
     /// Whether it may lock more than it was told to, to save memory.
@@ -58,6 +61,7 @@ impl LockOwner {
             gathered: NumberMap::default(),
             held: 0,
             covered: NumberMap::default(),
+            entered: Entered::default(),
             ranges: NumberSet::default(),
             may_widen: true,
         }
@@ -108,15 +112,38 @@ impl LockOwner {
         Ok(outcome)
     }
 
+    /// Locks all keys of `length` bytes from `from` on and below `below` at once, also those that no row has, and says
+    /// so; `false`: none of them, since somebody else has locked rows of the tree (or of one that shares its place
+    /// there). Never waits. What it has locked is not unlocked one by one.
+    pub fn lock_keys(
+        &mut self,
+        tree: TreeId,
+        from: &[u8],
+        below: &[u8],
+        length: usize,
+        mode: LockMode,
+    ) -> bool {
+        self.shared.presence.enter(&mut self.entered, tree, self.party.txn());
+        let alone = || self.shared.presence.is_alone(tree);
+        // Once before anything is latched, and then when nobody can come unnoticed.
+        let span = span_of_length(length, from, below);
+        if !alone() || !self.shared.covers.publish_if(tree, &self.party, mode, span, alone) {
+            return false;
+        }
+        self.covered.entry(tree).or_default().add((&fit(from, length), &fit(below, length)));
+        true
+    }
+
     /// Asks for a row, and queues for it if it is not to be had.
     pub(super) fn request(
-        &self,
+        &mut self,
         tree: TreeId,
         key: &[u8],
         id: RowId,
         mode: LockMode,
         blocked: IfBlocked,
     ) -> Attempt {
+        self.shared.presence.enter(&mut self.entered, tree, self.party.txn());
         let (rows, covers) = (&self.shared.rows, &self.shared.covers);
         // Its own covers say nothing of a key beyond them, which is where a scan that makes them goes.
         let own = self.covered.get(&tree).is_some_and(|hull| hull.holds(key));
@@ -357,6 +384,7 @@ impl LockOwner {
         for tree in self.ranges.drain() {
             self.shared.ranges.release(tree, txn);
         }
+        self.shared.presence.leave(&mut self.entered, txn);
     }
 
     /// Row locks held.

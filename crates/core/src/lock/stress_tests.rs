@@ -60,6 +60,16 @@ fn hammer(manager: &LockManager, txns: &AtomicU64, keys: &[Guarded], seed: u64) 
             (run, next) = (5 + random.below(15), random.below(keys.len() as u64 - 20) as usize);
             run_mode = if random.below(2) == 0 { Exclusive } else { SharedMode };
         }
+        if run > 0 && random.below(2) == 0 {
+            let end = next + run as usize;
+            if owner.lock_keys(1, &[next as u8], &[end as u8], 1, run_mode) {
+                for i in std::mem::replace(&mut next, end)..end {
+                    keys[i].enter(LockOutcome::New, run_mode);
+                    held.push((i, run_mode == Exclusive));
+                }
+                run = 0;
+            }
+        }
         for step in 0..run + 1 + random.below(5) {
             let mut i = random.below(keys.len() as u64) as usize;
             let mut mode = if random.below(3) == 0 { Exclusive } else { SharedMode };
@@ -134,4 +144,5 @@ fn sixty_four_threads_never_hold_what_another_holds_and_all_get_through() {
     );
     let shared = &manager.shared;
     assert_eq!((shared.rows.len(), shared.covers.len(), shared.ranges.len()), (0, (0, 0), (0, 0)));
+    assert!(shared.presence.is_empty());
 }

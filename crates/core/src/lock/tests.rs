@@ -55,6 +55,7 @@ fn assert_empty(manager: &LockManager) {
     assert_eq!(manager.shared.covers.len(), (0, 0));
     assert_eq!(manager.shared.ranges.len(), (0, 0));
     assert!(manager.waits().is_empty());
+    assert!(manager.shared.presence.is_empty());
 }
 
 #[test]
@@ -445,6 +446,37 @@ fn a_million_locks_of_consecutive_rows_take_no_memory_to_speak_of() {
     a.release_all();
     c.join().unwrap().1.unwrap();
     drop((a, b));
+    assert_empty(&manager);
+}
+
+#[test]
+fn who_is_alone_in_a_tree_locks_all_keys_of_a_stretch_at_once() {
+    let manager = LockManager::new(None);
+    let (mut a, mut b, mut c) = (owner(&manager, 1), owner(&manager, 2), owner(&manager, 3));
+    c.lock(2, b"elsewhere", Exclusive, &WaitRequest::no_wait()).unwrap();
+    // The ends may have other lengths than the keys: a leaf's do.
+    assert!(a.lock_keys(1, b"b", b"cd", 2, Exclusive));
+    assert!(a.lock_keys(1, b"cd", b"cdx", 2, Exclusive));
+    assert_eq!(manager.shared.covers.len(), (1, 1), "stretches that touch are one");
+    for key in [&b"bb"[..], b"b\0", b"b\xff", b"cc", b"cd"] {
+        assert!(matches!(try_lock(&mut b, key, SharedMode), Err(Error::WouldBlock)), "{key:?}");
+        assert_eq!(try_lock(&mut a, key, Exclusive).unwrap(), LockOutcome::Held, "{key:?}");
+    }
+    for key in [&b"b"[..], b"bbb", b"ce", b"a\xff"] {
+        assert_eq!(try_lock(&mut b, key, Exclusive).unwrap(), LockOutcome::New, "{key:?}");
+    }
+    // Somebody else has been here, so nobody knows what is locked; and an empty stretch is none.
+    assert!(!a.lock_keys(1, b"x", b"y", 2, Exclusive) && !b.lock_keys(1, b"x", b"y", 2, SharedMode));
+    try_lock(&mut b, b"xx", Exclusive).unwrap();
+    b.release_all();
+    assert!(a.lock_keys(1, b"x", b"y", 2, SharedMode));
+    assert!(!a.lock_keys(1, b"z", b"z", 2, SharedMode));
+    let b = waits_for(b, b"xx", Exclusive);
+    until_waiting(&manager, 2);
+    assert_eq!(manager.waits(), [(2, 1)]);
+    a.release_all();
+    b.join().unwrap().1.unwrap();
+    drop((a, c));
     assert_empty(&manager);
 }
 
