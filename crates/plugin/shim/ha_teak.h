@@ -251,6 +251,7 @@ class ha_teak final : public handler {
     int note_duplicate(teak_status status, const teak_duplicate& duplicate);
     void raise_counter();
     uint32_t row_flags() const;
+    uint32_t row_flags_of(teak_bytes pk) const;
 
     /* What lasts as long as the handler is open. */
     THR_LOCK_DATA lock_;

@@ -430,6 +430,7 @@ int ha_teak::reset() {
 }
 
 void ha_teak::unlock_row() {
-    if (held_.session && !open_.cursors.empty() && open_.cursors[0] && held_.rows != RowLock::None)
+    if (held_.session && held_.session->unlocks && !open_.cursors.empty() && open_.cursors[0] &&
+        held_.rows != RowLock::None)
         teak_cursor_unlock_row(session(), open_.cursors[0]);
 }

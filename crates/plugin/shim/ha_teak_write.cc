@@ -36,6 +36,14 @@ uint32_t ha_teak::row_flags() const {
     return flags;
 }
 
+/* The same for a change of a row that stays at its place. */
+uint32_t ha_teak::row_flags_of(teak_bytes pk) const {
+    const teak_window* window = open_.windows.empty() ? nullptr : open_.windows[0];
+    const bool passed = window && window->opened && window->step == 1 && window->moment == *held_.session->moment &&
+                        pk.len == current_pk_length_ && !memcmp(pk.data, current_pk_.data(), pk.len);
+    return row_flags() | (passed ? TEAK_ROW_PASSED : 0);
+}
+
 int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate) {
     if (status != TEAK_DUPLICATE) return fail(status);
     statement_.duplicate_index = errkey = duplicate.tree ? index_of(duplicate.tree) : table->s->primary_key;
@@ -119,8 +127,9 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
         entries++;
     }
     teak_duplicate duplicate{};
-    teak_status status = teak_update(session(), open_.table, old_pk, new_pk, row, old_entries_.data(),
-                                     new_entries_.data(), entries, row_flags(), &duplicate);
+    teak_status status =
+        teak_update(session(), open_.table, old_pk, new_pk, row, old_entries_.data(), new_entries_.data(), entries,
+                    moved ? row_flags() : row_flags_of(old_pk), &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
     if (moved || entries) note_changed_keys();
     if (table->found_next_number_field && new_record == table->record[0] &&
@@ -141,7 +150,7 @@ int ha_teak::delete_row(const uchar* buf) {
             return HA_ERR_OUT_OF_MEM;
     }
     note_changed_keys();
-    return fail(teak_delete(session(), open_.table, pk, old_entries_.data(), entries, row_flags()));
+    return fail(teak_delete(session(), open_.table, pk, old_entries_.data(), entries, row_flags_of(pk)));
 }
 
 void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,

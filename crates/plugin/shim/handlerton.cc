@@ -290,7 +290,9 @@ int begin_statement(THD* thd, Session* session) {
     if (session->statement_open) return 0;
     teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
     set_wait_limits(thd, session);
-    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), 0);
+    const uint32_t isolation = isolation_of(thd);
+    session->unlocks = isolation == TEAK_READ_COMMITTED;
+    teak_status status = teak_txn_begin(session->handle, isolation, 0);
     if (status == TEAK_OK) status = teak_statement_begin(session->handle);
     if (status != TEAK_OK) return error_code(status, thd);
     session->statement_open = true;

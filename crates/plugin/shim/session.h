@@ -29,6 +29,7 @@ struct Session {
     /* The statement that the limits of waits are of; within one that is open it may be another, of a function. */
     const LEX* waits_of = nullptr;
     bool fails_at_once = false; /* NOWAIT */
+    bool unlocks = false;       /* rows that do not match: READ COMMITTED */
 
     /* The statement that is making tables, and which; what it writes to them is how they begin. */
     query_id_t making = 0;

@@ -23,6 +23,7 @@ use crate::bounds::{Direction, Start};
 use crate::outcome::{Result, Stop};
 use crate::scan::{Busy, Ranges, Read, Sight, TableCursor};
 use crate::session::Session;
+use teak_core::server::Window;
 
 /// A scan locks ahead one entry for so many that it has passed, at least one.
 const PASSED_PER_AHEAD: usize = 8;
@@ -76,6 +77,7 @@ impl TableCursor {
         let tree = self.tree().clone();
         loop {
             let ahead = (self.passed / PASSED_PER_AHEAD).clamp(1, MAX_AHEAD);
+            self.ahead = 0;
             let mut candidates = 0;
             let mut more = self.place(session)? && self.inside();
             let leaf = self.leaf_ahead(ahead).filter(|_| more);
@@ -83,6 +85,7 @@ impl TableCursor {
                 let Some(from) = self.from.bound() else { return Ok(false) };
                 session.lock_range(&tree, from, Bound::Excluded(&beyond))?;
                 self.passed += keys;
+                self.lock_rows_below(session, &beyond)?;
                 let found = self.place(session)? && self.inside();
                 self.from.set_start(Start::AtOrAfter, &beyond);
                 if found && !self.is_ahead() {
@@ -119,6 +122,51 @@ impl TableCursor {
         }
     }
 
+    /// Locks all rows from `self.from` on and below `beyond`, whose gaps it has just locked, at once, if nobody else has
+    /// locked any row of the table: then the scan need not ask for each. They are those with keys as long as the one
+    /// that it stands on.
+    fn lock_rows_below(&mut self, session: &mut Session, beyond: &[u8]) -> Result<()> {
+        let Sight::Locking(mode) = self.read.sight else { return Ok(()) };
+        if !self.is_rows() || self.read.busy == Busy::Skip {
+            return Ok(());
+        }
+        let behind;
+        let from = match self.from.bound() {
+            Some(Bound::Included(key)) => key,
+            Some(Bound::Excluded(key)) => {
+                behind = [key, &[0]].concat();
+                &behind
+            }
+            Some(Bound::Unbounded) => &[],
+            None => return Ok(()),
+        };
+        let length = self.core.key().len();
+        if session.lock_keys(self.table.tree(0), from, beyond, length, mode)? {
+            self.ahead = length;
+        }
+        Ok(())
+    }
+
+    /// What comes next and was locked at once, as a window.
+    pub(crate) fn locked_window(
+        &mut self,
+        session: &mut Session,
+        mode: LockMode,
+    ) -> Result<Option<Window<'_>>> {
+        if self.ahead == 0 || self.direction != Direction::Up || session.may_conflict() {
+            return Ok(None);
+        }
+        let (Some(end), Some(Bound::Included(locked_below))) = (self.end.bound(), self.from.bound()) else {
+            return Ok(None);
+        };
+        let txn = session.txn()?;
+        if mode == LockMode::Exclusive {
+            txn.aim(&self.core);
+        }
+        let found = self.core.window(txn).filter(|window| window.key_bytes() == Some(self.ahead));
+        Ok(found.and_then(|w| w.before(end)).and_then(|w| w.before(Bound::Excluded(locked_below))))
+    }
+
     /// The rest of the leaf that a scan up has come to, if it may lock so many keys ahead and ends behind them: how
     /// many there are at most, and the key that they are below. They need not be visited before they are locked.
     fn leaf_ahead(&self, ahead: usize) -> Option<(usize, Vec<u8>)> {
@@ -144,6 +192,13 @@ impl TableCursor {
     /// Locks the row the cursor stands on and reads it again.
     fn take_row(&mut self, session: &mut Session, mode: LockMode) -> Result<Candidate> {
         let tree = self.table.tree(0);
+        if self.ahead != 0 && self.ahead == self.core.key().len() {
+            // Read since it was locked.
+            self.locked = false;
+            session.check_unchanged(tree, self.core.key())?;
+            self.note_taken(session, mode)?;
+            return Ok(Candidate::Ours);
+        }
         self.locked = match session.lock(tree, self.core.key(), mode, self.read.busy.policy()) {
             Ok(new) => new,
             Err(Stop::Core(Error::WouldBlock)) if self.read.busy == Busy::Skip => {
@@ -154,16 +209,22 @@ impl TableCursor {
         session.check_unchanged(tree, self.core.key())?;
         let (txn, view) = (session.txn()?, self.read.view());
         if self.core.is_current(txn, view)? || self.core.refresh(txn, view)? {
-            if mode == LockMode::Exclusive {
-                session.note_taken(tree, self.core.key());
-                session.txn()?.aim(&self.core);
-            }
+            self.note_taken(session, mode)?;
             return Ok(Candidate::Ours);
         }
         if std::mem::take(&mut self.locked) {
             session.unlock(tree, self.core.key());
         }
         Ok(Candidate::Gone)
+    }
+
+    /// What the cursor stands on is locked and there: a change of it need not look again.
+    fn note_taken(&self, session: &mut Session, mode: LockMode) -> Result<()> {
+        if mode == LockMode::Exclusive {
+            session.note_taken(self.table.tree(0), self.core.key());
+            session.txn()?.aim(&self.core);
+        }
+        Ok(())
     }
 
     /// The entry with exactly this key. One that is missing is kept missing, where the level locks ranges.

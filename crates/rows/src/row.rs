@@ -253,6 +253,9 @@ impl Session {
         if manner.no_locks || self.has_taken(rows, pk) {
             return Ok(());
         }
+        if self.has_locked(rows, pk) {
+            return self.check_unchanged(rows, pk);
+        }
         // A row that was read with a lock, as the server does before a change, is there; any other may have gone
         // meanwhile.
         let new = self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait)?;

@@ -108,6 +108,8 @@ pub struct TableCursor {
     pub(crate) reach: Vec<u8>,
     /// Primary key of the row that is fetched for an index's entry.
     pub(crate) named: Vec<u8>,
+    /// The length of the keys all of which, up to `from`, the scan has locked at once; 0: none.
+    pub(crate) ahead: usize,
     /// Whether the last read took the lock of the row it returned.
     pub(crate) locked: bool,
     /// The scan cannot return anything.
@@ -134,6 +136,7 @@ impl TableCursor {
             passed: 0,
             reach: Vec::new(),
             named: Vec::new(),
+            ahead: 0,
             locked: false,
             nothing: true,
         })
@@ -199,6 +202,7 @@ impl TableCursor {
         self.direction = direction;
         self.ranges = if ranges { Ranges::AsItGoes } else { Ranges::None };
         self.passed = 0;
+        self.ahead = 0;
         self.locked = false;
         self.nothing = false;
     }
@@ -230,6 +234,7 @@ impl TableCursor {
     /// Goes the other way from here: the end no longer counts.
     fn turn(&mut self, direction: Direction) {
         self.direction = direction;
+        self.ahead = 0;
         self.end.set_open();
         if self.ranges != Ranges::None {
             // What was locked so far lies behind; ahead, ranges are locked anew.
@@ -252,8 +257,13 @@ impl TableCursor {
 
     /// What comes next in the scan's direction, to be walked over without further calls; see [`Cursor::window`].
     pub fn window(&mut self, session: &mut Session) -> Result<Option<Window<'_>>> {
-        if self.nothing || self.read.sight != Sight::Snapshot {
+        if self.nothing {
             return Ok(None);
+        }
+        match self.read.sight {
+            Sight::Snapshot => {}
+            Sight::Locking(mode) => return self.locked_window(session, mode),
+            Sight::Latest => return Ok(None),
         }
         let Some(end) = self.end.bound() else { return Ok(None) };
         let found = self.core.window(session.txn()?);

@@ -79,6 +79,15 @@ struct Appended {
     last: Vec<u8>,
 }
 
+/// All keys of one length from one key on and below another.
+#[derive(Default)]
+struct Stretch {
+    tree: TreeId,
+    from: Vec<u8>,
+    below: Vec<u8>,
+    length: usize,
+}
+
 /// A connection.
 pub struct Session {
     number: u64,
@@ -100,6 +109,8 @@ pub struct Session {
     /// The row that was last locked exclusively and then found, by the statement: its tree and key.
     taken: Option<TreeId>,
     taken_key: Vec<u8>,
+    /// Rows that were locked exclusively all at once, last.
+    stretch: Option<Stretch>,
     /// Primary key of the row that the last duplicate collided with.
     pub duplicate_pk: Vec<u8>,
 }
@@ -124,6 +135,7 @@ impl Session {
             probes: Vec::new(),
             taken: None,
             taken_key: Vec::new(),
+            stretch: None,
             duplicate_pk: Vec::new(),
         }
     }
@@ -334,10 +346,12 @@ impl Session {
         let outer_id = self.waits.tag.txn.swap(own.id(), Ordering::SeqCst);
         let outer = self.txn.replace(own);
         let rows_written = std::mem::take(&mut self.rows_written);
+        let stretch = self.stretch.take();
         self.taken = None;
         let result = operation(self);
         self.taken = None;
         self.rows_written = rows_written;
+        self.stretch = stretch;
         let own = std::mem::replace(&mut self.txn, outer);
         self.waits.tag.txn.store(outer_id, Ordering::SeqCst);
         let Some(own) = own else { return Err(Stop::Misuse("the transaction ended within an operation")) };
@@ -359,6 +373,7 @@ impl Session {
         self.statement = None;
         self.appended = None;
         self.taken = None;
+        self.stretch = None;
         self.rows_written = 0;
         self.savepoints.clear();
         self.probes.clear();
@@ -452,6 +467,37 @@ impl Session {
     ) -> Result<bool> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         self.waits.run(policy, |wait| txn.lock(tree, key, mode, wait))
+    }
+
+    /// Locks all keys of `length` bytes from `from` on and below `below` at once, if nobody else has locked any row of
+    /// the tree; `false`: none of them. To the end of the transaction.
+    pub(crate) fn lock_keys(
+        &mut self,
+        tree: &Arc<Tree>,
+        from: &[u8],
+        below: &[u8],
+        length: usize,
+        mode: LockMode,
+    ) -> Result<bool> {
+        let locked = self.txn()?.lock_keys(tree, from, below, length, mode)?;
+        if locked && mode == LockMode::Exclusive {
+            let mut stretch = self.stretch.take().unwrap_or_default();
+            (stretch.tree, stretch.length) = (tree.id(), length);
+            stretch.from.clear();
+            stretch.from.extend_from_slice(from);
+            stretch.below.clear();
+            stretch.below.extend_from_slice(below);
+            self.stretch = Some(stretch);
+        }
+        Ok(locked)
+    }
+
+    /// Whether the row was locked by the last [`Session::lock_keys`] that locked anything exclusively.
+    pub(crate) fn has_locked(&self, tree: &Arc<Tree>, key: &[u8]) -> bool {
+        self.stretch.as_ref().is_some_and(|stretch| {
+            let inside = *stretch.from <= *key && *key < *stretch.below;
+            stretch.tree == tree.id() && stretch.length == key.len() && inside
+        })
     }
 
     /// Keeps other transactions from inserting into a range. Ranges do not exclude each other: those who read and lock
@@ -561,15 +607,23 @@ impl Session {
     /// First committer wins: an error if the key was committed after this transaction's snapshot and the level is
     /// strict.
     pub(crate) fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
-        let strict = match self.isolation() {
-            Some(Isolation::Repeatable) => true,
-            Some(Isolation::Serializable) => self.strict,
-            _ => false,
-        };
-        if strict && self.txn()?.changed_since_snapshot(tree, key)? {
+        if self.is_strict() && self.txn()?.changed_since_snapshot(tree, key)? {
             return Err(Stop::Core(Error::SnapshotConflict));
         }
         Ok(())
+    }
+
+    fn is_strict(&self) -> bool {
+        match self.isolation() {
+            Some(Isolation::Repeatable) => true,
+            Some(Isolation::Serializable) => self.strict,
+            _ => false,
+        }
+    }
+
+    /// Whether [`Session::check_unchanged`] has anything to compare with.
+    pub(crate) fn may_conflict(&self) -> bool {
+        self.is_strict() && self.txn.as_ref().is_some_and(Transaction::has_snapshot)
     }
 
     // ---- looking for keys ----

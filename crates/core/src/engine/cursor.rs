@@ -113,13 +113,12 @@ impl Cursor {
     }
 
     /// The entries that come next in the direction of the last move, for somebody who walks over them without further
-    /// calls, see [`Window`]: as long as the transaction itself writes nothing to the tree and takes nothing back. Only
-    /// a snapshot stays the same for as long. `None` also if the next move has to look closer.
+    /// calls, see [`Window`]: as long as the transaction itself writes nothing to them and takes nothing back. A
+    /// snapshot stays the same for as long; of what is committed now, that is so for keys that the transaction has
+    /// locked since before it came here, and the caller has to leave out all others. `None` also if the next move has
+    /// to look closer.
     pub fn window(&mut self, txn: &mut Transaction) -> Option<Window<'_>> {
-        match self.view {
-            View::Snapshot => self.inner.window(&txn.reader(View::Snapshot)),
-            View::Pending | View::Latest => None,
-        }
+        self.inner.window(&txn.reader(self.view))
     }
 
     /// To be called before anything else if somebody has walked over `passed` entries of the window: he stands on entry

@@ -64,6 +64,11 @@ impl Transaction {
         self.work.as_ref().and_then(|work| work.snapshot.as_ref()).map(|snapshot| snapshot.timestamp())
     }
 
+    /// Whether it reads as of a snapshot that it has taken.
+    pub fn has_snapshot(&self) -> bool {
+        self.snapshot().is_some()
+    }
+
     /// Gives the snapshot back; the next read takes another (READ COMMITTED: at the end of each statement).
     pub fn close_snapshot(&mut self) {
         if let Some(work) = &mut self.work {
@@ -236,6 +241,21 @@ impl Transaction {
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
         let outcome = work.locks(&self.shared).lock(tree.id(), key, mode, wait)?;
         Ok(outcome == LockOutcome::New)
+    }
+
+    /// Locks all keys of `length` bytes from `from` on and below `below` at once, also those that no row has, and says
+    /// so; `false`: none, they have to be locked one by one, since somebody else may have locked some. Never waits.
+    /// They stay locked to the end: [`Transaction::unlock`] does not give them back.
+    pub fn lock_keys(
+        &mut self,
+        tree: &Arc<Tree>,
+        from: &[u8],
+        below: &[u8],
+        length: usize,
+        mode: LockMode,
+    ) -> Result<bool> {
+        let work = self.work.as_deref_mut().ok_or(ENDED)?;
+        Ok(work.locks(&self.shared).lock_keys(tree.id(), from, below, length, mode))
     }
 
     /// Locks a range of keys.

@@ -24,6 +24,8 @@ pub const TEAK_ROW_APPEND: u32 = 0x08;
 pub const TEAK_ROW_SORT: u32 = 0x10;
 /// In a transaction of its own, committed when the call returns: stays if the session's is rolled back.
 pub const TEAK_ROW_APART: u32 = 0x20;
+/// The row stays where it is, which the scan that has a window on the table's rows has left behind.
+pub const TEAK_ROW_PASSED: u32 = 0x40;
 
 /// An index entry of a row.
 #[repr(C)]
@@ -78,12 +80,16 @@ unsafe fn with_row(
     session: *const SessionHandle,
     table: *const TableHandle,
     out: *mut RawDuplicate,
+    flags: u32,
     body: impl FnOnce(&mut Session, &TableHandle, &mut u32) -> Result<()>,
 ) -> Status {
     // SAFETY: by the contract of this function.
     unsafe {
         if let (Some(session), Some(table)) = (session.as_ref(), table.as_ref()) {
-            session.windows.end_of(&table.table);
+            match flags & TEAK_ROW_PASSED {
+                0 => session.windows.end_of(&table.table),
+                _ => session.windows.end_others(&table.table),
+            }
         }
         with_reader(session, |session| {
             let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
@@ -115,7 +121,7 @@ pub unsafe extern "C" fn teak_insert(
     // SAFETY: the handles are open, the arrays and what they point to readable, the result writable or NULL.
     unsafe {
         let entries = array(entries, n_entries).iter().filter_map(|raw| entry(raw));
-        with_row(session, table, duplicate, |session, t, tree| {
+        with_row(session, table, duplicate, flags, |session, t, tree| {
             session.insert(&t.table, pk.slice(), row.slice(), entries, manner(flags), tree)
         })
     }
@@ -146,7 +152,7 @@ pub unsafe extern "C" fn teak_update(
         let old = array(old_entries, n_entries).iter();
         let new = array(new_entries, n_entries).iter();
         let pairs = old.zip(new).map(|(old, new)| (entry(old), entry(new)));
-        with_row(session, table, duplicate, |session, t, tree| {
+        with_row(session, table, duplicate, flags, |session, t, tree| {
             let (old_pk, new_pk, row) = (old_pk.slice(), new_pk.slice(), row.slice());
             session.update(&t.table, old_pk, new_pk, row, pairs, manner(flags), tree)
         })
@@ -166,7 +172,7 @@ pub unsafe extern "C" fn teak_delete(
     // SAFETY: as above.
     unsafe {
         let entries = array(entries, n_entries).iter().filter_map(|raw| entry(raw));
-        with_row(session, table, std::ptr::null_mut(), |session, t, _| {
+        with_row(session, table, std::ptr::null_mut(), flags, |session, t, _| {
             session.delete(&t.table, pk.slice(), entries, manner(flags))
         })
     }

@@ -173,7 +173,7 @@ impl CursorHandle {
         match self.cursor.window(session)? {
             Some(window) if window.entries().len() >= FEW_ENTRIES => {
                 self.window.open(&window, &mut self.pace.key, direction, windows.now());
-                windows.note(self.cursor.table());
+                windows.note(self.cursor.table(), &self.window);
             }
             _ => self.pace.rest = REST,
         }
@@ -185,8 +185,8 @@ impl CursorHandle {
 #[derive(Default)]
 pub struct Windows {
     moment: AtomicU64,
-    /// Tables with windows of this moment.
-    tables: UnsafeCell<Vec<*const Table>>,
+    /// Tables with windows of this moment; NULL: with several.
+    tables: UnsafeCell<Vec<(*const Table, *const RawWindow)>>,
 }
 
 impl Windows {
@@ -214,16 +214,27 @@ impl Windows {
     /// It changes rows of a table: windows into that one end.
     pub fn end_of(&self, table: &Arc<Table>) {
         // SAFETY: as in `end_all`.
-        if unsafe { &*self.tables.get() }.contains(&Arc::as_ptr(table)) {
+        if unsafe { &*self.tables.get() }.iter().any(|(of, _)| *of == Arc::as_ptr(table)) {
             self.end_all();
         }
     }
 
-    fn note(&self, table: &Arc<Table>) {
+    /// It changes, of a table with a window, a row that the scan of this window has left behind: it need not end.
+    pub fn end_others(&self, table: &Arc<Table>) {
+        // SAFETY: as in `end_all`.
+        let tables = unsafe { &*self.tables.get() };
+        if tables.iter().any(|(of, window)| *of == Arc::as_ptr(table) && window.is_null()) {
+            self.end_all();
+        }
+    }
+
+    fn note(&self, table: &Arc<Table>, window: &RawWindow) {
         // SAFETY: as in `end_all`.
         let tables = unsafe { &mut *self.tables.get() };
-        if !tables.contains(&Arc::as_ptr(table)) {
-            tables.push(Arc::as_ptr(table));
+        match tables.iter_mut().find(|(of, _)| *of == Arc::as_ptr(table)) {
+            Some((_, only)) if !ptr::eq(*only, window) => *only = ptr::null(),
+            Some(_) => {}
+            None => tables.push((Arc::as_ptr(table), window)),
         }
     }
 }

@@ -22,6 +22,12 @@ impl<'a> Window<'a> {
         self.entries.clone()
     }
 
+    /// How many bytes each key has, if all have as many.
+    pub fn key_bytes(&self) -> Option<usize> {
+        let suffixes = self.suffixes();
+        suffixes.starts.is_none().then(|| self.prefix().len() + suffixes.length)
+    }
+
     /// What the keys begin with.
     pub fn prefix(&self) -> &'a [u8] {
         self.block.prefix()
