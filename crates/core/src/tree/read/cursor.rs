@@ -217,9 +217,16 @@ impl TreeCursor {
     /// For a scan that goes up: not less than the keys that the pinned leaf has left for it, and the key that they are
     /// below. `None` if it is the last leaf, or if nobody knows.
     pub fn rest_of_leaf(&self) -> Option<(usize, &[u8])> {
-        let pin = self.pin.as_ref().filter(|_| self.ready == Ready::Forward)?;
+        let pin = self.pin.as_ref()?;
+        let passed = match (self.ready, self.item) {
+            (Ready::Forward, _) => self.base_at,
+            // It was placed at a key that is there.
+            (Ready::No, Item::Base(at)) => at,
+            (Ready::No, Item::Version(_) | Item::Past(_)) => 0,
+            (Ready::No, Item::None) | (Ready::Backward, _) => return None,
+        };
         let high = pin.view.high.as_deref()?;
-        Some((pin.base.len().saturating_sub(self.base_at) + 1 + pin.delta.len(), high))
+        Some((pin.base.len().saturating_sub(passed) + 1 + pin.delta.len(), high))
     }
 
     /// Reads the current key again, as `reader` sees it now; false if it is gone. The position stays.
