@@ -122,9 +122,9 @@ impl TableCursor {
         }
     }
 
-    /// Locks all rows from `self.from` on and below `beyond`, whose gaps it has just locked, at once, if nobody else has
-    /// locked any row of the table: then the scan need not ask for each. They are those with keys as long as the one
-    /// that it stands on.
+    /// Locks all rows from `self.from` on and below `beyond`, whose gaps it has just locked, at once, if nobody else
+    /// has locked any row of the table: then the scan need not ask for each. They are those with keys as long as the
+    /// one that it stands on.
     fn lock_rows_below(&mut self, session: &mut Session, beyond: &[u8]) -> Result<()> {
         let Sight::Locking(mode) = self.read.sight else { return Ok(()) };
         if !self.is_rows() || self.read.busy == Busy::Skip {

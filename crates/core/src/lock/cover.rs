@@ -265,8 +265,8 @@ impl CoverTable {
         true
     }
 
-    /// Publishes a certain cover if `alone` says, once whoever is about to ask for a row can see that there is one, that
-    /// nobody else has locked any row of the tree, nor asked for one. Who asks meanwhile waits for this.
+    /// Publishes a certain cover if `alone` says, once whoever is about to ask for a row can see that there is one,
+    /// that nobody else has locked any row of the tree, nor asked for one. Who asks meanwhile waits for this.
     pub(super) fn publish_if(
         &self,
         tree: TreeId,
