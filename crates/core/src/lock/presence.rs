@@ -4,10 +4,9 @@
 //! share places, so "alone" may be denied without reason, and never said without. A place is counted in several cells,
 //! so that short transactions of one table do not all write to the same cache line.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use crossbeam_utils::CachePadded;
 
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{TreeId, TxnId};
 
 const PLACES: usize = 256;
