@@ -35,7 +35,8 @@ const FLOORS: &[&[&str]] = &[
     &["check", "check_image"],
 ];
 
-/// What a path in the source begins with, from the crate's root: `crate::tree::leaf::Leaf` gives `tree`, `leaf`, `Leaf`.
+/// What a path in the source begins with, from the crate's root: `crate::tree::leaf::Leaf` gives `tree`, `leaf`,
+/// `Leaf`.
 type Names = Vec<String>;
 
 #[test]

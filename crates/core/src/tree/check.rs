@@ -142,9 +142,8 @@ impl Tree {
         findings.expect(all_occupied || !occupied, || {
             self.finding("a leaf has content, and readers pass by a node above it").of_key(&low)
         });
-        let stored = [&state.pending, &state.early].into_iter().flatten().map(|written| &written.image);
-        let images = state.image.iter().chain(stored).cloned().collect();
-        let twin = state.image_of(&view.base).cloned();
+        let images = state.copies.images().cloned().collect();
+        let twin = state.copies.copy_of(&view.base).cloned();
         drop(state);
         Ok(Place::Leaf(Found { node: node.clone(), view, images, twin, high }))
     }
@@ -254,9 +253,9 @@ impl Tree {
             let Some(leaf) = node.leaf() else { break };
             leaves += 1;
             let state = leaf.latch();
-            let newest = state.pending.as_ref().map(|pending| &pending.image).or(state.image.as_ref());
+            let newest = state.copies.newest();
             let sizes = newest.map_or((0, 0), |image| image.sizes());
-            let (image, listed) = (state.image.clone(), state.listed);
+            let (image, listed) = (state.copies.durable().cloned(), state.listed);
             let waits = state.waits_for_removal;
             drop(state);
             stored_bytes += sizes.0;

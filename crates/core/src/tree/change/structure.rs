@@ -7,8 +7,9 @@ use crate::sync::MutexGuard;
 use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::lifecycle::LooseImages;
 use crate::tree::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
-use crate::tree::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
+use crate::tree::leaf::{Archive, Base, Latched, Leaf, LeafView};
 use crate::tree::versions::birth::Fate;
 use crate::tree::versions::visibility::Content;
 use crate::Result;
@@ -21,25 +22,10 @@ pub(crate) struct Structure {
     /// A checkpoint is writing this tree: leaves that a structure change touches must be written again.
     pub checkpointing: bool,
     pub reimage: Vec<Arc<Node>>,
-    /// Images of removed leaves, superseded by the next checkpoint.
-    pub removed: Vec<Arc<Image>>,
-    /// Those that the running checkpoint supersedes, or one that was abandoned.
-    pub removing: Vec<Arc<Image>>,
-    /// Images that a load wrote and no checkpoint has named yet.
-    pub loaded: Vec<Arc<Image>>,
+    /// Images that no leaf has any more, or that no checkpoint has named yet.
+    pub loose: LooseImages,
     /// Empty leaves that have to stay for now.
     pub vacant: VecDeque<Arc<Node>>,
-}
-
-impl Structure {
-    /// The leaf with this image is gone; the next checkpoint supersedes the image.
-    pub(in crate::tree) fn retire(&mut self, image: Option<Arc<Image>>) {
-        if let Some(image) = image {
-            // No eviction would come by them any more.
-            image.forget_blobs();
-            self.removed.push(image);
-        }
-    }
 }
 
 /// Places that a page of an append-only tree keeps free.
@@ -291,8 +277,7 @@ fn publish_piece(
     horizon: u64,
 ) {
     if piece.base.is_some() {
-        state.clean = None;
-        state.early = None;
+        state.copies.changed();
     }
     state.deletions = 0;
     state.fold_again_at = piece.delta.memory() * 2;

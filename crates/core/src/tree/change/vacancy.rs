@@ -303,7 +303,11 @@ impl Trunk {
             Some((last, at)) => children(last).is_some_and(|view| Arc::ptr_eq(&view.children[*at], node)),
             None => Arc::ptr_eq(&parent_view.children[at], node),
         };
-        if !is_found || structure.checkpointing || state.pending.is_some() || !chain.iter().all(settled) {
+        if !is_found
+            || structure.checkpointing
+            || state.copies.pending().is_some()
+            || !chain.iter().all(settled)
+        {
             return Ok(false);
         }
         let heir = parent_view.children[if at > 0 { at - 1 } else { 1 }].clone();
@@ -330,11 +334,11 @@ impl Trunk {
         inner.publish(InnerView::new(&entries));
         mark_dirty(&path);
         leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
-        self.shared.size.count_image(state.image.as_ref(), None);
-        structure.retire(state.image.take());
+        self.shared.size.count_image(state.copies.durable(), None);
+        structure.loose.retire(state.copies.retire());
         for (node, _) in &chain {
             if let Node::Inner(inner) = &**node {
-                structure.removed.extend(inner.image.lock().durable.take().map(Image::new));
+                structure.loose.retire(inner.image.lock().durable.take().map(Image::new));
             }
         }
         self.shared.size.remove_leaf();

@@ -187,8 +187,8 @@ impl Vocabulary {
 }
 
 impl Encoding {
-    /// How to store a leaf's block, and the large values it names. May train the dictionary. `tree_bytes`: about what the
-    /// tree takes in memory.
+    /// How to store a leaf's block, and the large values it names. May train the dictionary. `tree_bytes`: about what
+    /// the tree takes in memory.
     pub(in crate::tree) fn packer(&self, tree_bytes: u64, block: &[u8]) -> Result<Packer> {
         let packing = self.packing();
         if packing.compression != Compression::Zstd {

@@ -91,8 +91,7 @@ fn void_bytes(delta: &Changes) -> usize {
 impl LeafState {
     /// Large values that only images name leave memory; how many bytes they were.
     fn forget_blobs(&self) -> usize {
-        let written = [&self.pending, &self.early].into_iter().flatten().map(|written| &written.image);
-        self.image.iter().chain(written).map(|image| image.forget_blobs()).sum()
+        self.copies.images().map(|image| image.forget_blobs()).sum()
     }
 }
 
@@ -102,7 +101,7 @@ fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Optio
     if block.is_empty() {
         return Ok(None);
     }
-    if let Some(image) = state.image_of(&view.base) {
+    if let Some(image) = state.copies.copy_of(&view.base) {
         return Ok(Some(Base::Stored(image.clone())));
     }
     let extent = leaf.shared.context.spill.write_compressed(block.bytes())?;

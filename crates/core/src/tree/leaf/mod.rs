@@ -13,12 +13,14 @@
 
 pub(super) mod changes;
 pub(super) mod evict;
+pub(super) mod lifecycle;
 pub(super) mod node;
 pub(super) mod shared;
 pub(super) mod spill;
 pub(super) mod vacancy;
 
 use self::changes::{Backing, Changes};
+use self::lifecycle::Copies;
 use self::node::Node;
 use self::shared::{Resources, Shared};
 use self::spill::SpilledHistory;
@@ -228,25 +230,11 @@ impl LeafView {
     }
 }
 
-/// What a checkpoint in progress has written of a leaf, or what was written ahead of it (see
-/// [`super::storing::early`]).
-#[derive(Clone)]
-pub(crate) struct PendingImage {
-    pub image: Arc<Image>,
-    /// The block that was written as it was, so that the base is clean once the checkpoint is durable.
-    pub written: Option<Weak<Block>>,
-}
-
 /// What the latch protects besides the view's replacement.
 #[derive(Default)]
 pub(crate) struct LeafState {
-    /// What the last durable checkpoint names.
-    pub image: Option<Arc<Image>>,
-    pub pending: Option<PendingImage>,
-    /// Written ahead of the next checkpoint.
-    pub early: Option<PendingImage>,
-    /// The block in memory that equals `image`.
-    pub clean: Option<Weak<Block>>,
+    /// What the file has of the leaf.
+    pub copies: Copies,
     /// In the tree's list of dirty leaves.
     pub listed: bool,
     /// Bytes charged to the cache.
@@ -336,7 +324,7 @@ impl Leaf {
             birth: None,
             dead: false,
         };
-        Leaf::with(shared, view, LeafState { image: Some(image), ..LeafState::default() })
+        Leaf::with(shared, view, LeafState { copies: Copies::stored(image), ..LeafState::default() })
     }
 
     #[inline]
@@ -476,14 +464,10 @@ impl Leaf {
         if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
             let now = self.view.load_full();
             if now.base.same_place(place) {
-                if let (Base::Stored(image), Some(newest)) = (place, &state.image) {
+                if let Base::Stored(image) = place {
                     // An older image may still be the base: what changed since is then in the delta, and in the newer
                     // image.
-                    state.clean = Arc::ptr_eq(image, newest).then(|| Arc::downgrade(&block));
-                }
-                let LeafState { early, pending, .. } = &mut *state;
-                for written in [early, pending].into_iter().flatten().filter(|written| written.is_of(place)) {
-                    written.written = Some(Arc::downgrade(&block));
+                    state.copies.read_back(image, &block);
                 }
                 self.publish(&mut state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
                 self.register(&mut state, node);

@@ -1,5 +1,6 @@
 //! What leaves share: those of one tree, and those of all trees of an engine.
 
+use super::lifecycle::FileCopy;
 use super::Image;
 use crate::cache::Cache;
 use crate::mvcc::Clock;
@@ -110,9 +111,16 @@ impl Size {
 }
 
 impl Shared {
-    /// A leaf's block, compressed, with an extent to be written to: see [`Encoding::prepare`].
-    pub(in crate::tree) fn prepare(&self, lifetime: Lifetime, block: &Block) -> Result<PreparedBlock> {
+    /// A leaf's block, compressed, with an extent to be written to (see [`Encoding::prepare`]); and what is to be said
+    /// of it once it is written. All that come to disk by themselves go this way.
+    pub(in crate::tree) fn prepare(
+        &self,
+        lifetime: Lifetime,
+        block: &Arc<Block>,
+    ) -> Result<(FileCopy, PreparedBlock)> {
         let tree_bytes = self.size.leaves().saturating_mul(u64::from(self.spec.block_bytes));
-        self.encoding.prepare(lifetime, tree_bytes, block)
+        let prepared = self.encoding.prepare(lifetime, tree_bytes, block)?;
+        let image = Image::with_blobs(prepared.extent().clone(), block.blobs());
+        Ok((FileCopy::of(image, block), prepared))
     }
 }

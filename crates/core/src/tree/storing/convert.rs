@@ -37,8 +37,8 @@ impl Tree {
                 // A split came between; the next descent finds the leaf.
                 continue;
             }
-            if state.image.is_some() {
-                state.early = None;
+            if state.copies.durable().is_some() {
+                state.copies.forget_ahead();
                 self.list_dirty(&mut state, &node);
             }
             match &view.high {

@@ -87,8 +87,7 @@ impl Tree {
         let home = match room {
             Room::All => {
                 self.occupy_all(leaf, &view.low)?;
-                state.clean = None;
-                state.early = None;
+                state.copies.changed();
                 leaf.publish(&mut state, born(view.low.clone(), view.horizon));
                 self.list_dirty(&mut state, &node);
                 leaf.register(&mut state, &node);

@@ -13,11 +13,11 @@ use crate::tree::block::Block;
 use crate::tree::change::finished::Finished;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::shared::Shared;
-use crate::tree::leaf::{Base, Image, Leaf, LeafState, LeafView, PendingImage};
+use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::tree::versions::visibility::Reader;
 use crate::types::Timestamp;
 use crate::Result;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// How often a leaf whose rows are undecided is looked at.
 const LOOKS: u8 = 8;
@@ -55,7 +55,7 @@ impl Tree {
         let Base::Loaded(block) = &view.base else { return Ok(Look::Done) };
         let wanted = {
             let state = leaf.latch();
-            state.listed && state.pending.is_none() && !state.is_written(&view.base)
+            state.listed && state.copies.pending().is_none() && state.copies.copy_of(&view.base).is_none()
         };
         if !wanted || view.dead || block.is_empty() || !block.blobs().is_empty() || !view.history.is_empty() {
             return Ok(Look::Done);
@@ -64,22 +64,17 @@ impl Tree {
         Ok(Look::Done)
     }
 
-    /// The leaf's early image, if that is what the checkpoint at `at` would write; from now on it belongs to
-    /// `generation`.
-    pub(in crate::tree) fn take_early(
-        &self,
-        leaf: &Leaf,
-        view: &LeafView,
-        at: Timestamp,
-        generation: u64,
-    ) -> Option<PendingImage> {
+    /// Makes the leaf's early image that of the checkpoint `generation`, if it is what the checkpoint at `at` would
+    /// write.
+    pub(super) fn take_early(&self, leaf: &Leaf, view: &LeafView, at: Timestamp, generation: u64) -> bool {
         if view.has_changes() || view.horizon > at || !view.shows_base(&Reader::at(at)) {
-            return None;
+            return false;
         }
-        let state = leaf.latch();
-        let early = state.early.as_ref().filter(|early| early.is_of(&view.base))?;
-        early.image.extent.join(generation);
-        Some(early.clone())
+        let mut state = leaf.latch();
+        let Some((image, before)) = state.copies.join(&view.base) else { return false };
+        image.extent.join(generation);
+        self.shared.size.count_image(before.as_ref(), Some(&image));
+        true
     }
 }
 
@@ -87,47 +82,12 @@ impl Shared {
     /// Writes `block`, which names no large values, to a private extent: the leaf's early image, if it is still the
     /// leaf's base then.
     pub(in crate::tree) fn write_ahead(&self, leaf: &Leaf, block: &Arc<Block>) -> Result<Arc<Extent>> {
-        let prepared = self.prepare(Lifetime::Private, block)?;
+        let (copy, prepared) = self.prepare(Lifetime::Private, block)?;
         self.space.write(&prepared)?;
-        let extent = prepared.extent().clone();
-        let image = Image::with_blobs(extent.clone(), &[]);
         let mut state = leaf.latch();
         if leaf.view().base.is_block(block) {
-            state.early = Some(PendingImage { image, written: Some(Arc::downgrade(block)) });
+            state.copies.written_ahead(copy);
         }
-        Ok(extent)
-    }
-}
-
-/// Whether what was written is this block; one that is gone has an address that no other has while the reference to it
-/// is there.
-fn is_this(written: &Option<Weak<Block>>, block: &Arc<Block>) -> bool {
-    written.as_ref().is_some_and(|written| std::ptr::eq(written.as_ptr(), Arc::as_ptr(block)))
-}
-
-impl PendingImage {
-    /// Whether `base` is what was written.
-    pub(in crate::tree) fn is_of(&self, base: &Base) -> bool {
-        match base {
-            Base::Loaded(block) => is_this(&self.written, block),
-            Base::Stored(image) => Arc::ptr_eq(image, &self.image),
-            Base::Spilled(_) => false,
-        }
-    }
-}
-
-impl LeafState {
-    /// Whether `base` is in the file already, by the last checkpoint or early.
-    fn is_written(&self, base: &Base) -> bool {
-        self.image_of(base).is_some()
-    }
-
-    /// The image that `base` can be read back from.
-    pub(in crate::tree) fn image_of(&self, base: &Base) -> Option<&Arc<Image>> {
-        let Base::Loaded(block) = base else { return None };
-        match &self.image {
-            Some(image) if is_this(&self.clean, block) => Some(image),
-            _ => self.early.as_ref().filter(|early| early.is_of(base)).map(|early| &early.image),
-        }
+        Ok(prepared.extent().clone())
     }
 }

@@ -16,8 +16,9 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Block;
 use crate::tree::change::structure::{mark_dirty, Structure};
+use crate::tree::leaf::lifecycle::FileCopy;
 use crate::tree::leaf::node::{Inner, InnerView, Node};
-use crate::tree::leaf::{Base, Image, Leaf, LeafView, PendingImage};
+use crate::tree::leaf::{Base, Image, Leaf, LeafView};
 use crate::tree::versions::materialise::materialise;
 use crate::tree::versions::visibility::{Content, Reader};
 use crate::types::Timestamp;
@@ -125,8 +126,7 @@ impl Tree {
         let mut structure = self.structure.lock();
         structure.checkpointing = true;
         structure.reimage.clear();
-        let removed = std::mem::take(&mut structure.removed);
-        structure.removing.extend(removed);
+        structure.loose.checkpoint_begins();
         self.is_dirty.store(false, Ordering::SeqCst);
         let dirty = std::mem::take(&mut *self.dirty.lock());
         for node in &dirty {
@@ -163,8 +163,8 @@ impl Tree {
         if view.dead {
             return Ok(());
         }
-        if let Some(early) = self.take_early(leaf, &view, at, generation) {
-            self.note_image(node, leaf, early, generation);
+        if self.take_early(leaf, &view, at, generation) {
+            self.imaged(node);
             return Ok(());
         }
         let (image, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
@@ -191,12 +191,11 @@ impl Tree {
         view: &LeafView,
         at: Timestamp,
         generation: u64,
-    ) -> Result<(PendingImage, PreparedBlock)> {
+    ) -> Result<(FileCopy, PreparedBlock)> {
         let made = self.leaf_image(node, leaf, view, at)?;
-        let block = self.shared.prepare(Lifetime::Checkpoint(generation), &made.block)?;
+        let (copy, block) = self.shared.prepare(Lifetime::Checkpoint(generation), &made.block)?;
         made.block.blobs().iter().for_each(|blob| blob.join(generation));
-        let image = Image::with_blobs(block.extent().clone(), made.block.blobs());
-        Ok((PendingImage { image, written: made.clean.then(|| Arc::downgrade(&made.block)) }, block))
+        Ok((if made.clean { copy } else { copy.without_twin() }, block))
     }
 
     fn leaf_image(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
@@ -216,19 +215,14 @@ impl Tree {
         Ok(LeafImage { block, clean: false })
     }
 
-    fn note_image(&self, node: &Arc<Node>, leaf: &Leaf, made: PendingImage, generation: u64) {
+    fn note_image(&self, node: &Arc<Node>, leaf: &Leaf, made: FileCopy, generation: u64) {
         let mut state = leaf.latch();
-        let replaced = state.pending.take();
-        if let Some(replaced) = &replaced {
+        self.shared.size.count_image(state.copies.newest(), Some(&made.image));
+        let clean = made.has_twin();
+        if let Some(replaced) = state.copies.checkpointed(made) {
             // Its blobs are in the images that replace it: the leaf's, or its new neighbours'.
-            replaced.image.extent.supersede(generation);
-            // It may have been written early; no later image is to name it again.
-            state.early = state.early.take().filter(|early| !Arc::ptr_eq(&early.image, &replaced.image));
+            replaced.extent.supersede(generation);
         }
-        let before = replaced.as_ref().map(|replaced| &replaced.image).or(state.image.as_ref());
-        self.shared.size.count_image(before, Some(&made.image));
-        let clean = made.written.is_some();
-        state.pending = Some(made);
         if !clean {
             self.list_dirty(&mut state, node);
         }
@@ -264,11 +258,7 @@ impl Tree {
             let Some(low) = node.leaf().map(|leaf| leaf.view().low.clone()) else { continue };
             mark_dirty(&self.path_to(&low)?);
         }
-        // The first image that names what was loaded.
-        for image in structure.loaded.drain(..) {
-            image.extent.publish();
-            image.blobs().iter().for_each(|blob| blob.publish());
-        }
+        structure.loose.publish_loaded();
         let root = self.root.load_full();
         let address = self.write_node(&root, None, generation, &mut blocks)?;
         let height = match &*root {
@@ -297,8 +287,11 @@ impl Tree {
         let inner = match &**node {
             Node::Leaf(leaf) => {
                 let state = leaf.latch();
-                let image = state.pending.as_ref().map(|pending| &pending.image).or(state.image.as_ref());
-                return image.map(|image| *image.extent.address()).ok_or_else(|| self.no_image());
+                return state
+                    .copies
+                    .newest()
+                    .map(|image| *image.extent.address())
+                    .ok_or_else(|| self.no_image());
             }
             Node::Inner(inner) => inner,
         };
@@ -362,15 +355,15 @@ impl Tree {
     /// Supersedes the images that this one replaces, and the blobs that no leaf of it names any more. (A blob may have
     /// moved to another leaf by a split; both were written then.)
     fn supersede_replaced(&self, generation: u64) {
-        let mut replaced: Vec<Arc<Image>> = self.structure.lock().removing.clone();
+        let mut replaced: Vec<Arc<Image>> = self.structure.lock().loose.superseded().to_vec();
         let mut kept: HashSet<*const Blob> = HashSet::new();
         for node in self.imaged.lock().iter() {
             match &**node {
                 Node::Leaf(leaf) => {
                     let state = leaf.latch();
-                    if let Some(pending) = &state.pending {
-                        kept.extend(pending.image.blobs().iter().map(Arc::as_ptr));
-                        replaced.extend(state.image.clone());
+                    if let Some(pending) = state.copies.pending() {
+                        kept.extend(pending.blobs().iter().map(Arc::as_ptr));
+                        replaced.extend(state.copies.durable().cloned());
                     }
                 }
                 Node::Inner(inner) => {
@@ -390,19 +383,12 @@ impl Tree {
 
     /// The superblock that names this image is durable: it is now what evicted leaves are read from.
     pub(crate) fn checkpoint_durable(&self) {
-        self.structure.lock().removing.clear();
+        self.structure.lock().loose.checkpoint_durable();
         self.shared.encoding.checkpoint_durable();
         self.release_direct();
         for node in std::mem::take(&mut *self.imaged.lock()) {
             match &*node {
-                Node::Leaf(leaf) => {
-                    let mut state = leaf.latch();
-                    if let Some(PendingImage { image, written }) = state.pending.take() {
-                        state.early = state.early.take().filter(|early| !Arc::ptr_eq(&early.image, &image));
-                        state.image = Some(image);
-                        state.clean = written;
-                    }
-                }
+                Node::Leaf(leaf) => leaf.latch().copies.checkpoint_durable(),
                 Node::Inner(inner) => {
                     let mut image = inner.image.lock();
                     if let Some(extent) = image.pending.take() {
@@ -417,7 +403,7 @@ impl Tree {
     /// Reads all blocks that may name large values.
     pub(crate) fn supersede_all(&self, generation: u64) -> Result<()> {
         let structure = self.structure.lock();
-        for image in structure.removed.iter().chain(&structure.removing) {
+        for image in structure.loose.gone() {
             image.extent.supersede(generation);
             let blobs = image.blobs().iter().filter_map(|blob| blob.extent());
             blobs.for_each(|extent| extent.supersede(generation));
@@ -430,7 +416,7 @@ impl Tree {
     fn supersede_node(&self, node: &Arc<Node>, generation: u64) -> Result<()> {
         match &**node {
             Node::Leaf(leaf) => {
-                let image = leaf.latch().image.clone();
+                let image = leaf.latch().copies.durable().cloned();
                 let Some(image) = image else { return Ok(()) };
                 if let Some(block) = unless_damaged(leaf.read_base(&Base::Stored(image.clone())))? {
                     let extents = block.blobs().iter().filter_map(|blob| blob.extent());
@@ -461,8 +447,8 @@ impl Tree {
             match &**node {
                 Node::Leaf(leaf) => {
                     let mut state = leaf.latch();
-                    if let Some(void) = state.pending.take() {
-                        self.shared.size.count_image(Some(&void.image), state.image.as_ref());
+                    if let Some(void) = state.copies.checkpoint_abandoned() {
+                        self.shared.size.count_image(Some(&void), state.copies.durable());
                     }
                 }
                 Node::Inner(inner) => {

@@ -77,14 +77,13 @@ impl TreeLoader {
 
     /// Writes what the builder has; the leaf after it begins with `next`.
     fn write_block(&mut self, next: Vec<u8>) -> Result<()> {
-        let block = self.builder.finish();
-        let prepared = self.tree.shared.prepare(Lifetime::Private, &block)?;
+        let block = Arc::new(self.builder.finish());
+        let (copy, prepared) = self.tree.shared.prepare(Lifetime::Private, &block)?;
         self.tree.shared.space.write(&prepared)?;
         block.blobs().iter().for_each(|blob| {
             blob.forget_bytes();
         });
-        let image = Image::with_blobs(prepared.extent().clone(), block.blobs());
-        self.written.push((std::mem::replace(&mut self.low, next), image));
+        self.written.push((std::mem::replace(&mut self.low, next), copy.image));
         Ok(())
     }
 
@@ -174,7 +173,7 @@ impl Tree {
                 return Err(Error::corrupt(self.space().path(), 0, "a load into a tree that is not empty"));
             };
             let mut state = leaf.latch();
-            if structure.checkpointing || state.pending.is_some() {
+            if structure.checkpointing || state.copies.pending().is_some() {
                 // A checkpoint is writing the empty tree: its image has to be settled first.
                 drop((state, structure));
                 std::thread::sleep(WAIT);
@@ -182,7 +181,7 @@ impl Tree {
             }
             let view = leaf.view().clone();
             leaf.publish(&mut state, LeafView { dead: true, ..(*view).clone() });
-            structure.retire(state.image.take());
+            structure.loose.retire(state.copies.retire());
             self.take_over(&mut structure, root, leaves, images);
             return Ok(());
         }
@@ -197,7 +196,7 @@ impl Tree {
     fn take_over(&self, structure: &mut Structure, root: &Arc<Node>, leaves: u64, images: Vec<Arc<Image>>) {
         self.shared.size.become_images(leaves, &images);
         self.hide_from_older_snapshots();
-        structure.loaded.extend(images);
+        structure.loose.load(images);
         self.root.store(root.clone());
         self.is_dirty.store(true, Ordering::SeqCst);
     }

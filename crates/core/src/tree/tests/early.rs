@@ -50,7 +50,7 @@ fn an_early_image_that_a_checkpoint_had_to_replace_is_not_named_by_the_next() {
     let (status, is_done) = (TxnStatus::new(2), AtomicBool::new(false));
     let loader = status.clone();
     let meanwhile = Arc::new(Meanwhile(move || {
-        let is_written = last.leaf().unwrap().latch().pending.is_some();
+        let is_written = last.leaf().unwrap().latch().copies.pending().is_some();
         if is_written && !is_done.swap(true, Ordering::SeqCst) {
             let mut builder = BlockBuilder::new();
             (2000..2010).for_each(|n| builder.push(&key(n), Value::Inline(b"loaded")));

@@ -1,0 +1,295 @@
+//! Where a leaf's bytes are in its file: one life, without I/O.
+//!
+//! Four write blocks of leaves: a checkpoint; whoever writes finished leaves ahead of it; a load that attaches blocks,
+//! which are written beside; a rebuild. All of them say so here. What the *durable* copy is, the last checkpoint has
+//! said; what comes after it is in [`Next`]:
+//!
+//! ```text
+//! Nothing ── written_ahead ──> Ahead ── join ──> Joined ── durable ──> Nothing, beside the new durable copy
+//!    └──────────────── checkpointed ───────────> Pending ── durable ─────┘
+//!
+//!            written_ahead   join     checkpointed   changed   checkpoint_durable   checkpoint_abandoned
+//! Nothing    Ahead                    Pending        Nothing   Nothing              Nothing
+//! Ahead      Ahead           Joined   Both           Nothing   Ahead                Ahead
+//! Joined     Both                     Pending        Pending   Nothing              Ahead
+//! Pending    Both                     Pending        Pending   Nothing              Nothing
+//! Both       Both                     Both           Pending   Ahead                Ahead
+//! ```
+//!
+//! Whether the extents themselves may be reused is another life, that of `store/lifecycle.rs`: `Ahead` is private
+//! there, `Joined` and `Pending` belong to the running checkpoint.
+//!
+//! What of the content is in memory is no part of this: it says only which block in memory equals a copy, so that an
+//! eviction has not to write it again.
+
+use super::{Base, Image};
+use crate::tree::block::Block;
+use std::sync::{Arc, Weak};
+
+/// A block in the file.
+#[derive(Clone)]
+pub(crate) struct FileCopy {
+    pub image: Arc<Image>,
+    /// The block in memory that equals it, if there is or was one. One that is gone has an address that no other has
+    /// while the reference to it is there.
+    twin: Option<Weak<Block>>,
+}
+
+impl FileCopy {
+    /// `image` was made of `block` as it is.
+    pub(in crate::tree) fn of(image: Arc<Image>, block: &Arc<Block>) -> FileCopy {
+        FileCopy { image, twin: Some(Arc::downgrade(block)) }
+    }
+
+    /// Likewise; but the block is not what the leaf has in memory, or not all that it has.
+    pub(in crate::tree) fn without_twin(self) -> FileCopy {
+        FileCopy { twin: None, ..self }
+    }
+
+    /// Whether the leaf needs no other copy than this.
+    pub(in crate::tree) fn has_twin(&self) -> bool {
+        self.twin.is_some()
+    }
+
+    fn equals(&self, block: &Arc<Block>) -> bool {
+        self.twin.as_ref().is_some_and(|twin| std::ptr::eq(twin.as_ptr(), Arc::as_ptr(block)))
+    }
+
+    /// Whether `base` is what was written.
+    fn is_of(&self, base: &Base) -> bool {
+        match base {
+            Base::Loaded(block) => self.equals(block),
+            Base::Stored(image) => Arc::ptr_eq(image, &self.image),
+            Base::Spilled(_) => false,
+        }
+    }
+}
+
+/// What was written of a leaf since its durable copy.
+#[derive(Default)]
+enum Next {
+    #[default]
+    Nothing,
+    /// Ahead of the next checkpoint, of the leaf's base; nothing names it.
+    Ahead(FileCopy),
+    /// Ahead of the running checkpoint, which has made it its own; of the leaf's base still.
+    Joined(FileCopy),
+    /// By the running checkpoint.
+    Pending(FileCopy),
+    /// By the running checkpoint; then the leaf has got another base, which was written ahead of the next one.
+    Both { pending: FileCopy, ahead: FileCopy },
+}
+
+/// The copies of a leaf. The leaf's latch protects them.
+#[derive(Default)]
+pub(crate) struct Copies {
+    /// What the last durable checkpoint names.
+    durable: Option<FileCopy>,
+    next: Next,
+}
+
+impl Copies {
+    /// Of a leaf that a durable checkpoint, or a load, has left on disk.
+    pub(in crate::tree) fn stored(image: Arc<Image>) -> Copies {
+        Copies { durable: Some(FileCopy { image, twin: None }), next: Next::Nothing }
+    }
+
+    /// What the last durable checkpoint names.
+    pub(crate) fn durable(&self) -> Option<&Arc<Image>> {
+        self.durable.as_ref().map(|copy| &copy.image)
+    }
+
+    /// What the running checkpoint has written.
+    pub(in crate::tree) fn pending(&self) -> Option<&Arc<Image>> {
+        match &self.next {
+            Next::Joined(copy) | Next::Pending(copy) | Next::Both { pending: copy, .. } => Some(&copy.image),
+            Next::Nothing | Next::Ahead(_) => None,
+        }
+    }
+
+    /// What was written of the leaf's base ahead of a checkpoint.
+    fn ahead(&self) -> Option<&FileCopy> {
+        match &self.next {
+            Next::Ahead(copy) | Next::Joined(copy) | Next::Both { ahead: copy, .. } => Some(copy),
+            Next::Nothing | Next::Pending(_) => None,
+        }
+    }
+
+    /// What the page above the leaf is to name, if a checkpoint writes it now.
+    pub(in crate::tree) fn newest(&self) -> Option<&Arc<Image>> {
+        self.pending().or(self.durable())
+    }
+
+    /// All of them.
+    pub(in crate::tree) fn images(&self) -> impl Iterator<Item = &Arc<Image>> {
+        let ahead = match &self.next {
+            Next::Ahead(copy) | Next::Both { ahead: copy, .. } => Some(&copy.image),
+            Next::Nothing | Next::Joined(_) | Next::Pending(_) => None,
+        };
+        self.durable().into_iter().chain(self.pending()).chain(ahead)
+    }
+
+    /// What `base`, which is in memory, can be read back from. What only a running checkpoint has is none of that: it
+    /// shows what that checkpoint may see.
+    pub(in crate::tree) fn copy_of(&self, base: &Base) -> Option<&Arc<Image>> {
+        let Base::Loaded(block) = base else { return None };
+        let copies = self.durable.iter().chain(self.ahead());
+        copies.into_iter().find(|copy| copy.equals(block)).map(|copy| &copy.image)
+    }
+
+    /// `image` was read: `block` equals it.
+    pub(in crate::tree) fn read_back(&mut self, image: &Arc<Image>, block: &Arc<Block>) {
+        let (next, other) = match &mut self.next {
+            Next::Nothing => (None, None),
+            Next::Ahead(copy) | Next::Joined(copy) | Next::Pending(copy) => (Some(copy), None),
+            Next::Both { pending, ahead } => (Some(pending), Some(ahead)),
+        };
+        for copy in self.durable.as_mut().into_iter().chain(next).chain(other) {
+            if Arc::ptr_eq(&copy.image, image) {
+                copy.twin = Some(Arc::downgrade(block));
+            }
+        }
+    }
+
+    /// The leaf gets another base.
+    pub(in crate::tree) fn changed(&mut self) {
+        if let Some(durable) = &mut self.durable {
+            durable.twin = None;
+        }
+        self.forget_ahead();
+    }
+
+    /// The leaf is to be written anew, whether it changes or not.
+    pub(in crate::tree) fn forget_ahead(&mut self) {
+        self.next = match std::mem::take(&mut self.next) {
+            Next::Ahead(_) => Next::Nothing,
+            Next::Joined(pending) | Next::Both { pending, .. } => Next::Pending(pending),
+            next @ (Next::Nothing | Next::Pending(_)) => next,
+        };
+    }
+
+    /// The leaf's base is in the file, in a private extent.
+    pub(in crate::tree) fn written_ahead(&mut self, copy: FileCopy) {
+        debug_assert!(copy.has_twin(), "a copy ahead of a checkpoint that does not equal the leaf's base");
+        self.next = match std::mem::take(&mut self.next) {
+            Next::Nothing | Next::Ahead(_) => Next::Ahead(copy),
+            Next::Joined(pending) | Next::Pending(pending) | Next::Both { pending, .. } => {
+                Next::Both { pending, ahead: copy }
+            }
+        };
+    }
+
+    /// The running checkpoint takes what was written of `base` ahead of it: that image, and the one which it replaces.
+    pub(in crate::tree) fn join(&mut self, base: &Base) -> Option<(Arc<Image>, Option<Arc<Image>>)> {
+        debug_assert!(self.pending().is_none(), "a leaf that the running checkpoint has written already");
+        let before = self.newest().cloned();
+        match std::mem::take(&mut self.next) {
+            Next::Ahead(copy) if copy.is_of(base) => {
+                let image = copy.image.clone();
+                self.next = Next::Joined(copy);
+                Some((image, before))
+            }
+            next => {
+                self.next = next;
+                None
+            }
+        }
+    }
+
+    /// The running checkpoint has written the leaf. The image that it had written before, if it has done so twice.
+    pub(in crate::tree) fn checkpointed(&mut self, copy: FileCopy) -> Option<Arc<Image>> {
+        let (replaced, next) = match std::mem::take(&mut self.next) {
+            Next::Nothing => (None, Next::Pending(copy)),
+            // It belongs to the checkpoint, which does not name it: no later one is to name it again.
+            Next::Joined(replaced) | Next::Pending(replaced) => (Some(replaced), Next::Pending(copy)),
+            Next::Ahead(ahead) => (None, Next::Both { pending: copy, ahead }),
+            Next::Both { pending, ahead } => (Some(pending), Next::Both { pending: copy, ahead }),
+        };
+        self.next = next;
+        replaced.map(|replaced| replaced.image)
+    }
+
+    /// The running checkpoint is durable.
+    pub(in crate::tree) fn checkpoint_durable(&mut self) {
+        match std::mem::take(&mut self.next) {
+            Next::Joined(copy) | Next::Pending(copy) => self.durable = Some(copy),
+            Next::Both { pending, ahead } => {
+                self.durable = Some(pending);
+                self.next = Next::Ahead(ahead);
+            }
+            next @ (Next::Nothing | Next::Ahead(_)) => self.next = next,
+        }
+        debug_assert!(self.pending().is_none());
+    }
+
+    /// The running checkpoint was abandoned: its image, which is void.
+    pub(in crate::tree) fn checkpoint_abandoned(&mut self) -> Option<Arc<Image>> {
+        let void = self.pending().cloned();
+        self.next = match std::mem::take(&mut self.next) {
+            Next::Joined(ahead) | Next::Ahead(ahead) | Next::Both { ahead, .. } => Next::Ahead(ahead),
+            Next::Nothing | Next::Pending(_) => Next::Nothing,
+        };
+        void
+    }
+
+    /// The leaf leaves the tree: its durable image, which the next checkpoint is not going to name.
+    pub(in crate::tree) fn retire(&mut self) -> Option<Arc<Image>> {
+        debug_assert!(self.pending().is_none(), "a leaf goes that the running checkpoint has written");
+        self.durable.take().map(|copy| copy.image)
+    }
+}
+
+/// Images that no leaf has, or none that is durable. The structure latch protects them.
+#[derive(Default)]
+pub(crate) struct LooseImages {
+    /// Of leaves that left the tree; superseded by the next checkpoint.
+    removed: Vec<Arc<Image>>,
+    /// Those that the running checkpoint supersedes, or one that was abandoned.
+    removing: Vec<Arc<Image>>,
+    /// A load has written them, and no checkpoint has named them yet.
+    loaded: Vec<Arc<Image>>,
+}
+
+impl LooseImages {
+    /// The leaf, or the page, with this image is gone.
+    pub(in crate::tree) fn retire(&mut self, image: Option<Arc<Image>>) {
+        if let Some(image) = image {
+            // No eviction would come by them any more.
+            image.forget_blobs();
+            self.removed.push(image);
+        }
+    }
+
+    /// A load has put leaves with these images into the tree.
+    pub(in crate::tree) fn load(&mut self, images: Vec<Arc<Image>>) {
+        self.loaded.extend(images);
+    }
+
+    /// A checkpoint begins, which does not name what was removed.
+    pub(in crate::tree) fn checkpoint_begins(&mut self) {
+        self.removing.append(&mut self.removed);
+    }
+
+    /// What the running checkpoint is the first to name.
+    pub(in crate::tree) fn publish_loaded(&mut self) {
+        for image in self.loaded.drain(..) {
+            image.extent.publish();
+            image.blobs().iter().for_each(|blob| blob.publish());
+        }
+    }
+
+    /// What the running checkpoint supersedes.
+    pub(in crate::tree) fn superseded(&self) -> &[Arc<Image>] {
+        &self.removing
+    }
+
+    /// The running checkpoint is durable.
+    pub(in crate::tree) fn checkpoint_durable(&mut self) {
+        self.removing.clear();
+    }
+
+    /// All that no image of later checkpoints names.
+    pub(in crate::tree) fn gone(&self) -> impl Iterator<Item = &Arc<Image>> {
+        self.removed.iter().chain(&self.removing)
+    }
+}
