@@ -96,6 +96,16 @@ impl From<Error> for Failure {
     }
 }
 
+/// What is known of the superblock.
+struct Durable {
+    /// Number of the newest durable checkpoint. Each attempt has the number of its successor, as generation in the
+    /// spaces and in the superblock: spaces remember their newest generation in their maps, and the next start knows
+    /// only superblocks.
+    checkpoint: u64,
+    /// The superblock of the one after that was written in vain, or perhaps not: there is no other.
+    undecided: Option<Error>,
+}
+
 /// Writes checkpoints, one at a time.
 pub struct Checkpointer {
     /// The superblocks' file, open: a checkpoint that is complete but for them must not wait for a descriptor.
@@ -104,10 +114,7 @@ pub struct Checkpointer {
     clock: Arc<Clock>,
     system: Arc<SystemTrees>,
     engine_id: [u8; 16],
-    /// Number of the newest durable checkpoint. Each attempt has the number of its successor, as generation in the
-    /// spaces and in the superblock: spaces remember their newest generation in their maps, and the next start knows
-    /// only superblocks.
-    durable: Mutex<u64>,
+    durable: Mutex<Durable>,
 }
 
 /// What one attempt has touched so far and has to finish or to abandon.
@@ -153,7 +160,7 @@ impl Checkpointer {
         system: Arc<SystemTrees>,
         newest: &Superblock,
     ) -> Checkpointer {
-        let durable = Mutex::new(newest.checkpoint);
+        let durable = Mutex::new(Durable { checkpoint: newest.checkpoint, undecided: None });
         Checkpointer { superblock, log, clock, system, engine_id: newest.engine_id, durable }
     }
 
@@ -179,8 +186,16 @@ impl Checkpointer {
         body()
     }
 
-    fn write(&self, durable: &mut u64, capture: &Capture, pace: &Pace<'_>) -> Result<Option<Error>, Failure> {
-        let generation = *durable + 1;
+    fn write(
+        &self,
+        durable: &mut Durable,
+        capture: &Capture,
+        pace: &Pace<'_>,
+    ) -> Result<Option<Error>, Failure> {
+        if let Some(error) = &durable.undecided {
+            return Err(Failure::fatal(error.clone()));
+        }
+        let generation = durable.checkpoint + 1;
         debug_assert!(capture.replay_from <= capture.log_end, "replay would begin behind what is contained");
         debug_assert!(capture.counted_at <= capture.snapshot.timestamp(), "a commit after T is counted");
         let mut touched = Touched::default();
@@ -192,8 +207,12 @@ impl Checkpointer {
                 return Err(failure);
             }
         };
-        superblock.write(&*self.superblock).map_err(Failure::fatal)?;
-        *durable = generation;
+        if let Err(error) = superblock.write(&*self.superblock) {
+            // Whether it is there nobody knows: what it names must stay, and so must what the one before it names.
+            durable.undecided = Some(error.clone());
+            return Err(Failure::fatal(error));
+        }
+        durable.checkpoint = generation;
         // Before anything is overwritten that only older images have, and before anybody commits what relies on this
         // one.
         let noted = self.log.append_decision(LogRecord::Checkpoint { number: generation }.encode());
