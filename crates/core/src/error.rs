@@ -119,6 +119,9 @@ pub enum Error {
         /// The identifier its coordinator knows it by.
         xid: Vec<u8>,
     },
+    /// A checkpoint is needed, and somebody who copies the engine's files holds them back.
+    #[error("checkpoints are paused, as the files are being copied (teak_pause_checkpoints, FLUSH TABLES ... DISABLE CHECKPOINT); try again when that has ended")]
+    CheckpointsPaused,
     /// A table of that name exists.
     #[error("table '{0}' already exists")]
     TableExists(String),

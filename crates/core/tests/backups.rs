@@ -232,6 +232,30 @@ fn damage_is_left_to_the_next_round_until_there_is_none_and_then_named() {
 }
 
 #[test]
+fn who_needs_a_checkpoint_while_they_are_paused_is_told_so() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = with_blocks(&fs);
+    let table = engine.open_table("t").unwrap();
+    let pauses = [engine.pause_checkpoints(), engine.pause_checkpoints()];
+    assert!(matches!(engine.checkpoint(), Err(Error::CheckpointsPaused)));
+    let before = engine.statistics().checkpoints;
+    // As much log as would be several checkpoints.
+    engine.settings().set_checkpoint_log_bytes(64 << 10);
+    for round in 0..20u32 {
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        for i in 0..200u32 {
+            let value = [round as u8; 200];
+            txn.write(table.tree(0), &i.to_be_bytes(), teak_core::WriteOp::Update(&value)).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+    assert_eq!(engine.statistics().checkpoints, before);
+    drop(pauses);
+    engine.checkpoint().unwrap();
+    assert!(engine.statistics().checkpoints > before);
+}
+
+#[test]
 fn a_pacer_ends_a_backup() {
     let fs = SimulatedFileSystem::new(1);
     let _engine = with_blocks(&fs);

@@ -58,6 +58,7 @@ int error_code(teak_status status, THD* thd) {
         warn_with_text(thd, HA_ERR_LOCK_WAIT_TIMEOUT, Sql_condition::WARN_LEVEL_NOTE);
         return HA_ERR_LOCK_WAIT_TIMEOUT;
     case TEAK_UNDECIDED:
+    case TEAK_CHECKPOINTS_PAUSED:
         warn_with_text(thd, HA_ERR_LOCK_WAIT_TIMEOUT, Sql_condition::WARN_LEVEL_NOTE);
         return HA_ERR_LOCK_WAIT_TIMEOUT;
     case TEAK_READ_ONLY:

@@ -55,6 +55,7 @@ bool unpack_xid(const teak_xid& from, XID* xid) {
 int close_connection(handlerton* hton, THD* thd) {
     if (Session* session = existing_session(thd)) {
         thd_set_ha_data(thd, hton, nullptr);
+        teak_checkpoints_resume(plugin.engine, session->pause);
         teak_session_free(session->handle);
         delete session;
     }
@@ -204,6 +205,16 @@ bool flush_logs(handlerton*) {
     return true;
 }
 
+/* FLUSH TABLES WITH READ LOCK AND DISABLE CHECKPOINT, and its end: one connection at a time can have the read lock. */
+int checkpoint_state(handlerton*, bool disabled) {
+    static teak_pause* pause = nullptr;
+    teak_checkpoints_resume(plugin.engine, pause);
+    pause = nullptr;
+    if (!disabled || teak_checkpoints_pause(plugin.engine, &pause) == TEAK_OK) return 0;
+    log_last_error("pausing checkpoints");
+    return 1;
+}
+
 bool show_status(handlerton*, THD* thd, stat_print_fn* print, enum ha_stat_type stat) {
     if (stat != HA_ENGINE_STATUS) return false;
     teak_buffer text{};
@@ -323,6 +334,7 @@ int init_handlerton(handlerton* hton) {
     hton->start_consistent_snapshot = start_consistent_snapshot;
     hton->commit_checkpoint_request = commit_checkpoint_request;
     hton->flush_logs = flush_logs;
+    hton->checkpoint_state = checkpoint_state;
     hton->show_status = show_status;
     hton->kill_query = kill_query;
     hton->drop_table = drop_table_by_path;

@@ -73,6 +73,20 @@ int run_checkpoint(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* valu
     return is_on(value) && teak::raise_error(teak_engine_checkpoint(plugin.engine), thd);
 }
 
+/* Waits for a checkpoint, so it is done while the value is checked, as above. */
+int pause_checkpoints(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* value) {
+    bool on = is_on(value);
+    *static_cast<char*>(save) = on;
+    if (check_global_access(thd, RELOAD_ACL)) return 1;
+    teak::Session* session = teak::session_of(thd);
+    if (!session) return 1;
+    if (on == (session->pause != nullptr)) return 0;
+    if (on) return teak::raise_error(teak_checkpoints_pause(plugin.engine, &session->pause), thd);
+    teak_checkpoints_resume(plugin.engine, session->pause);
+    session->pause = nullptr;
+    return 0;
+}
+
 MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
                        "Memory for blocks, changes and old versions, in bytes", nullptr, set_cache_size, 128ULL << 20,
                        8ULL << 20, LLONG_MAX, 1 << 20);
@@ -138,6 +152,10 @@ MYSQL_THDVAR_ENUM(foreign_keys, PLUGIN_VAR_RQCMDARG,
                   nullptr, nullptr, 0, &foreign_keys_typelib);
 MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now",
                   run_checkpoint, nullptr, FALSE);
+MYSQL_THDVAR_BOOL(pause_checkpoints, PLUGIN_VAR_NOCMDOPT,
+                  "ON: there are no checkpoints until it is OFF, or this connection ends; for backups, which copy the "
+                  "engine's files. Needs the RELOAD privilege",
+                  pause_checkpoints, nullptr, FALSE);
 MYSQL_SYSVAR_ULONGLONG(
     disk_reserve, disk_reserve, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
     "Space kept in the engine's directory, so that a full disk can be emptied by DELETE, TRUNCATE and "
@@ -162,6 +180,7 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(rollback_on_timeout),
                                         MYSQL_SYSVAR(foreign_keys),
                                         MYSQL_SYSVAR(checkpoint_now),
+                                        MYSQL_SYSVAR(pause_checkpoints),
                                         MYSQL_SYSVAR(disk_reserve),
                                         nullptr};
 

@@ -11,6 +11,7 @@
 #include <mysql/plugin.h>
 #include "sql_class.h"
 #include "set_var.h"
+#include "sql_parse.h"
 #include "sql_table.h"
 #include "sql_partition.h"
 #include "handler.h"

@@ -28,8 +28,9 @@ struct Session {
     bool statement_open = false;      /* teak_statement_begin was called and no end yet */
     /* The statement that the limits of waits are of; within one that is open it may be another, of a function. */
     const LEX* waits_of = nullptr;
-    bool fails_at_once = false; /* NOWAIT */
-    bool unlocks = false;       /* rows that do not match: READ COMMITTED */
+    bool fails_at_once = false;  /* NOWAIT */
+    bool unlocks = false;        /* rows that do not match: READ COMMITTED */
+    teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
 
     /* The statement that is making tables, and which; what it writes to them is how they begin. */
     query_id_t making = 0;

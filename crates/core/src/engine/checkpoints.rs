@@ -148,14 +148,6 @@ impl Progress {
         self.pauses.any() && !self.state.lock().stopped
     }
 
-    /// Waits until nothing holds checkpoints back.
-    fn wait_for_pauses(&self) {
-        let mut state = self.state.lock();
-        while self.pauses.any() && !state.stopped {
-            self.changed.wait(&mut state);
-        }
-    }
-
     /// For periodic work: waits that long. `false`: the engine goes.
     pub(super) fn pause(&self, duration: Duration) -> bool {
         let until = Instant::now() + duration;
@@ -301,14 +293,12 @@ impl Shared {
     }
 
     /// Makes a checkpoint. After an error that leaves the engine writable everything is as before. During a pause there
-    /// is none: whoever awaits it waits for the end of the pause, others go on without. An engine that is being closed
-    /// knows no pause.
+    /// is none, which is an error for who awaits it: he may be the one who pauses them, and a backup may take hours. An
+    /// engine that is being closed knows no pause.
     pub(super) fn checkpoint(&self, clean: bool, urgency: Urgency) -> Result<()> {
-        loop {
-            if self.unless_paused(clean, urgency)? || urgency == Urgency::Background {
-                return Ok(());
-            }
-            self.progress.wait_for_pauses();
+        match self.unless_paused(clean, urgency)? {
+            false if urgency == Urgency::Awaited => Err(Error::CheckpointsPaused),
+            _ => Ok(()),
         }
     }
 

@@ -308,6 +308,7 @@ impl Shared {
             last_commit: self.clock.last_committed(),
             log_bytes: log_end.saturating_sub(self.log_start),
             log_bytes_since_checkpoint: log_end.saturating_sub(self.progress.began()),
+            log_synced: self.log.synced(),
             log_pinned_bytes: self.log_pinned_bytes(),
             log_copied_bytes: self.counted.log_copied.get(),
             direct_bytes: self.progress.direct_bytes(),

@@ -26,6 +26,8 @@ pub struct Statistics {
     pub log_bytes: u64,
     /// Log written since the last checkpoint began, in bytes.
     pub log_bytes_since_checkpoint: u64,
+    /// Everything in the log before this is durable. A position in bytes, where a record begins.
+    pub log_synced: u64,
     /// Bytes of the log kept because open or prepared transactions have records in it.
     pub log_pinned_bytes: u64,
     /// Log that was written to copy forward what such transactions have in it, in bytes.

@@ -480,7 +480,8 @@ impl<'a> Session<'a> {
 
     fn checkpoint(&mut self) -> Step {
         if self.backup.as_ref().is_some_and(Backup::pauses) {
-            // It would wait for the end of the backup.
+            let refused = self.engine.checkpoint();
+            assert!(matches!(refused, Err(Error::CheckpointsPaused)), "{refused:?}");
             return Step::Done;
         }
         // Left to chance, a fault would seldom hit the few operations of a checkpoint.

@@ -48,6 +48,7 @@ pub mod cursor;
 pub mod engine;
 pub mod feed;
 pub mod guard;
+pub mod pause;
 pub mod row;
 pub mod session;
 pub mod status;

@@ -65,6 +65,8 @@ pub enum Status {
     LockMemory = 27,
     /// Too many open files (EMFILE); it may be tried again.
     NoDescriptor = 28,
+    /// A checkpoint is needed, and they are paused (HA_ERR_LOCK_WAIT_TIMEOUT).
+    CheckpointsPaused = 29,
 }
 
 impl Status {
@@ -99,6 +101,7 @@ fn of_error(error: &Error) -> Status {
         Error::HistoryFull { .. } => Status::HistoryFull,
         Error::TableChanged => Status::TableChanged,
         Error::Undecided { .. } => Status::Undecided,
+        Error::CheckpointsPaused => Status::CheckpointsPaused,
         Error::NoDescriptor { .. } => Status::NoDescriptor,
         Error::TableExists(_) => Status::Exists,
         Error::NoSuchTable(_) => Status::NoTable,
