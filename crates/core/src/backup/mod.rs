@@ -136,8 +136,8 @@ impl BackupCopy {
         Ok(tally.round(&superblock, image_bytes))
     }
 
-    /// The last round. Checkpoints are paused, and stay so until [`BackupCopy::finish`] has returned. What cannot be read is
-    /// an error, which names it.
+    /// The last round. Checkpoints are paused, and stay so until [`BackupCopy::finish`] has returned. What cannot be
+    /// read is an error, which names it.
     pub fn settle(&mut self, pacer: Pacer<'_>) -> Result<Round> {
         let tally = Tally::default();
         let (superblock, contained, image_bytes) = self.copy_image(&tally, pacer)?;
