@@ -2,8 +2,8 @@
 //!
 //! As long as a [`CheckpointPause`] lives, the newest superblock stays the newest: nothing that it leads to is
 //! overwritten, nothing of the log that it needs is released, and the log gets no record of a later checkpoint. Work
-//! goes on. Whoever needs a checkpoint (an index build, for one) gets an error; the log grows meanwhile, and writers wait
-//! when there is [`PATIENCE`] times as much of it as they usually wait for.
+//! goes on. Whoever needs a checkpoint (an index build, for one) gets an error; the log grows meanwhile, and writers
+//! wait when there is [`PATIENCE`] times as much of it as they usually wait for.
 
 use super::shared::Shared;
 use super::Engine;

@@ -63,10 +63,9 @@ fn hammer(manager: &LockManager, txns: &AtomicU64, keys: &[Guarded], seed: u64) 
         if run > 0 && random.below(2) == 0 {
             let end = next + run as usize;
             if owner.lock_keys(1, &[next as u8], &[end as u8], 1, run_mode) {
-                for i in std::mem::replace(&mut next, end)..end {
-                    keys[i].enter(LockOutcome::New, run_mode);
-                    held.push((i, run_mode == Exclusive));
-                }
+                let locked = std::mem::replace(&mut next, end)..end;
+                keys[locked.clone()].iter().for_each(|key| key.enter(LockOutcome::New, run_mode));
+                held.extend(locked.map(|i| (i, run_mode == Exclusive)));
                 run = 0;
             }
         }

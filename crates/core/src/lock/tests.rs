@@ -101,6 +101,7 @@ fn the_queue_is_first_come_first_served() {
         thread.join().unwrap();
     }
     assert_eq!(order.try_iter().collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7]);
+    drop(late);
     assert_empty(&manager);
 }
 
