@@ -97,6 +97,14 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
         if (!known[part.fieldnr]) note(part);
     key_.finish();
     const uint parts = static_cast<uint>(key_.parts().size());
+    /* A unique key ends with its row's if one of its columns is NULL. */
+    size_t behind = unique_ ? kUnknown : primary_->hidden() ? kRowIdBytes : 0;
+    behind_.assign(parts, kUnknown);
+    for (uint i = parts; i-- > 0 && behind != kUnknown;) {
+        const KeyPartCodec& part = key_.parts()[i];
+        behind_[i] = behind;
+        behind = part.fixed_size && !part.null_mask ? behind + part.fixed_size : kUnknown;
+    }
     for (size_t i = 0; i < images_.size() && i < kGuessedImages; i++)
         for (uint j = 0; j < parts && images_[i].part == UINT_MAX; j++)
             if (key_.parts()[j].fieldnr == images_[i].column.fieldnr && !key_.parts()[j].prefix) {
@@ -223,7 +231,8 @@ bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
     if (parts > MAX_REF_PARTS * 2) return false;
     for (size_t i = 0; i < parts; i++) {
         starts[i] = p;
-        p = KeyCodec::decode_part(key_.parts()[i], p, end, record);
+        const uchar* behind = behind_[i] <= entry.key.len ? end - behind_[i] : nullptr;
+        p = KeyCodec::decode_part(key_.parts()[i], p, end, record, behind);
         if (!p) return false;
     }
     const uchar* v = entry.value.data;

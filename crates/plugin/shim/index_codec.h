@@ -94,10 +94,13 @@ class IndexCodec {
     bool restore_images(const uchar* v, const uchar* v_end, const uchar* const* starts, const uchar* end,
                         uchar* record) const;
 
+    static constexpr size_t kUnknown = SIZE_MAX;
+
     const PrimaryCodec* primary_ = nullptr;
     KeyCodec key_;
     std::vector<Image> images_;
     std::vector<Source> pk_sources_;
+    std::vector<size_t> behind_; /* for each part: bytes of the key behind it; kUnknown if that differs */
     uint32_t tree_ = 0;
     uint user_parts_ = 0;
     size_t tail_size_ = 0;    /* primary key as the fixed-size end of the key; 0 = look for its parts */

@@ -416,7 +416,8 @@ const uchar* KeyCodec::skip_part(const KeyPartCodec& part, const uchar* from, co
     return from;
 }
 
-const uchar* KeyCodec::decode_part(const KeyPartCodec& part, const uchar* from, const uchar* end, uchar* record) {
+const uchar* KeyCodec::decode_part(const KeyPartCodec& part, const uchar* from, const uchar* end, uchar* record,
+                                   const uchar* behind) {
     const uchar flip = part.descending ? 0xff : 0;
     if (part.null_mask) {
         if (from >= end) return nullptr;
@@ -426,7 +427,7 @@ const uchar* KeyCodec::decode_part(const KeyPartCodec& part, const uchar* from, 
         }
         record[part.null_offset] &= static_cast<uchar>(~part.null_mask);
     }
-    if (!part.restorable) return skip_part(part, from, end);
+    if (!part.restorable) return behind && behind > from ? behind : skip_part(part, from, end);
     if (part.null_mask) from++;
     uchar* to = record + part.offset;
     if (part.kind == PartKind::Binary) {

@@ -109,9 +109,12 @@ class KeyCodec {
 
     /* Behind the part that begins at `from`; nullptr if the bytes are not an encoded part. */
     static const uchar* skip_part(const KeyPartCodec& part, const uchar* from, const uchar* end);
-    /* Restores one part into the record: its NULL bit, and its value if it is restorable. Returns behind it, nullptr if
-       malformed. */
-    static const uchar* decode_part(const KeyPartCodec& part, const uchar* from, const uchar* end, uchar* record);
+    /*
+      Restores one part into the record: its NULL bit, and its value if it is restorable. Returns behind it, nullptr if
+      malformed. `behind`: where the part ends unless it is NULL, if that is known: then it need not be looked for.
+    */
+    static const uchar* decode_part(const KeyPartCodec& part, const uchar* from, const uchar* end, uchar* record,
+                                    const uchar* behind = nullptr);
 
   private:
     uchar* encode_body(const KeyPartCodec& part, uchar* to, const uchar* data, size_t length) const;

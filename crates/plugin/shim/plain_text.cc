@@ -1,4 +1,5 @@
 #include "plain_text.h"
+#include "copy_few.h"
 
 namespace teak {
 namespace {
@@ -27,6 +28,8 @@ PlainText::PlainText(const KeyPartCodec& part) : part_(part) {
     memcpy(capital_, guess_, sizeof capital_);
     for (uint c = 'A'; c <= 'Z'; c++)
         capital_[weights[c]] = static_cast<uchar>(c);
+    for (uint weight = 0; weight < 256; weight++)
+        upper_[guess_[weight]] = capital_[weight];
     for (uint c = 0; c < kAscii; c++) {
         const uchar weight = weights[c];
         forms_[c] = guess_[weight] == c ? Form::Guessed : capital_[weight] == c ? Form::Capitals : Form::Other;
@@ -72,40 +75,70 @@ uchar* PlainText::pack_capitals(uchar* to, const uchar* record) const {
     return to + bytes;
 }
 
-bool PlainText::restore(const uchar* from, const uchar* end, const uchar** capitals, const uchar* capitals_end,
-                        uchar* record) const {
-    if (!guessable_) return false;
-    const uchar* bits = *capitals;
-    auto is_capital = [&](size_t i) {
-        return bits && i / 8 < static_cast<size_t>(capitals_end - bits) && (bits[i / 8] >> (i % 8) & 1);
-    };
+const uchar* PlainText::guess(const uchar* from, const uchar* end, uchar* text, size_t* n) const {
     const uchar flip = part_.descending ? 0xff : 0;
     const uint u = part_.unit;
     const uchar stop = part_.pad_space ? kEndSpaces : kEndZero;
     const uchar special = part_.pad_space ? part_.level[0].special[u - 1] : 0;
-    uchar* to = record + part_.offset;
-    uchar* text = to + part_.length_bytes;
-    if (part_.null_mask) from++;
-    size_t n = 0;
-    while (from <= end && static_cast<size_t>(end - from) >= u + 1) {
-        if (u == 2 && (from[0] ^ flip) != 0) return false;
-        const uchar weight = from[u - 1] ^ flip;
-        from += u;
+    uchar* to = text;
+    uchar* const to_end = text + part_.length;
+    uchar high = 0; /* of weights of two bytes, which is zero */
+    while (static_cast<size_t>(end - from) >= u + 1) {
+        if (u == 2) high |= *from++ ^ flip;
+        const uchar weight = *from++ ^ flip;
         if (weight == special && (*from++ ^ flip) == stop) {
-            if (part_.length_bytes == 0) memset(text + n, ' ', part_.length - n);
-            for (uint i = 0; i < part_.length_bytes; i++)
-                to[i] = static_cast<uchar>(n >> (8 * i));
-            if (!bits) return true;
-            const size_t bytes = capitals_size(record);
-            if (bytes > static_cast<size_t>(capitals_end - bits)) return false;
-            *capitals = bits + bytes;
-            return true;
+            *n = static_cast<size_t>(to - text);
+            return high ? nullptr : from;
         }
-        if (n >= part_.length) return false;
-        text[n] = is_capital(n) ? capital_[weight] : guess_[weight];
-        n++;
+        if (to == to_end) return nullptr;
+        *to++ = guess_[weight];
     }
-    return false;
+    return nullptr;
+}
+
+bool PlainText::is_remembered(const uchar* from, const uchar* end, const uchar* capitals,
+                              const uchar* capitals_end) const {
+    const size_t n = last_.part.size();
+    if (!n || static_cast<size_t>(end - from) < n || memcmp(from, last_.part.data(), n) != 0) return false;
+    if (!capitals) return last_.capitals.empty();
+    const size_t bytes = (last_.length + 7) / 8;
+    return bytes == last_.capitals.size() && static_cast<size_t>(capitals_end - capitals) >= bytes &&
+           memcmp(capitals, last_.capitals.data(), bytes) == 0;
+}
+
+bool PlainText::restore(const uchar* from, const uchar* end, const uchar** capitals, const uchar* capitals_end,
+                        uchar* record) const {
+    if (!guessable_ || (part_.null_mask && from++ == end)) return false;
+    uchar* const to = record + part_.offset;
+    if (is_remembered(from, end, *capitals, capitals_end)) {
+        copy_few(to, last_.column.data(), last_.column.size());
+        if (*capitals) *capitals += last_.capitals.size();
+        return true;
+    }
+    last_.part.clear();
+    uchar* const text = to + part_.length_bytes;
+    size_t n;
+    const uchar* const behind = guess(from, end, text, &n);
+    if (!behind) return false;
+    size_t shown = n;
+    while (shown && text[shown - 1] == ' ')
+        shown--;
+    const size_t bytes = *capitals ? (shown + 7) / 8 : 0;
+    if (*capitals && bytes > static_cast<size_t>(capitals_end - *capitals)) return false;
+    for (size_t i = 0; i < bytes; i++)
+        for (uint bits = (*capitals)[i]; bits; bits &= bits - 1) {
+            const size_t at = 8 * i + static_cast<size_t>(__builtin_ctz(bits));
+            if (at < shown) text[at] = upper_[text[at]];
+        }
+    if (part_.length_bytes == 0) memset(text + n, ' ', part_.length - n);
+    for (uint i = 0; i < part_.length_bytes; i++)
+        to[i] = static_cast<uchar>(n >> (8 * i));
+    last_.part.assign(from, behind);
+    last_.capitals.assign(*capitals, *capitals + bytes);
+    last_.column.assign(to, text + (part_.length_bytes ? n : part_.length));
+    last_.length = shown;
+    if (*capitals) *capitals += bytes;
+    return true;
 }
 
 } // namespace teak

@@ -42,14 +42,25 @@ class PlainText {
                  uchar* record) const;
 
   private:
+    /* What was restored last: entries that follow each other in an index often have the same text. */
+    struct Memory {
+        std::vector<uchar> part, capitals, column;
+        size_t length = 0; /* of the text without spaces at its end */
+    };
+
     /* The column's text without spaces at its end. */
     const uchar* trimmed(const uchar* record, size_t* n) const;
+    bool is_remembered(const uchar* from, const uchar* end, const uchar* capitals, const uchar* capitals_end) const;
+    /* Writes the text of the part whose body begins at `from`, in small letters; nullptr if malformed, else the end. */
+    const uchar* guess(const uchar* from, const uchar* end, uchar* text, size_t* n) const;
 
     bool guessable_ = false;
     KeyPartCodec part_{};
     Form forms_[256] = {};    /* of each byte of text */
     uchar guess_[256] = {};   /* by the last byte of the weight */
     uchar capital_[256] = {}; /* likewise; what is guessed, where there is no capital */
+    uchar upper_[256] = {};   /* of each byte that is guessed, the capital */
+    mutable Memory last_;     /* a codec belongs to one handler */
 };
 
 } // namespace teak
