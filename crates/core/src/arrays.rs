@@ -1,4 +1,5 @@
-//! A slice seen as arrays: what `slice::as_chunks` is from Rust 1.88 on. The workspace builds with 1.85, Debian 12's.
+//! Slices as the processor sees them: as arrays (what `slice::as_chunks` is from Rust 1.88 on; the workspace builds with
+//! 1.85, Debian 12's), and as cache lines.
 
 /// The items of `slice`, `N` at a time; those at the end that do not fill an array are left out.
 #[inline]
@@ -7,6 +8,23 @@ pub fn whole_arrays<T, const N: usize>(slice: &[T]) -> &[[T; N]] {
     // SAFETY: `[T; N]` has the alignment of `T` and N times its size, without padding, so that `len / N` of them lie
     // within the `len` items that `slice` borrows for as long as the result.
     unsafe { std::slice::from_raw_parts(slice.as_ptr().cast::<[T; N]>(), slice.len() / N) }
+}
+
+/// Bytes of a cache line, and how many lines of a slice are fetched: what follows comes by itself when it is read.
+const LINE_BYTES: usize = 64;
+const FETCHED_LINES: usize = 3;
+
+/// Has the processor fetch what `items` begins with while it does something else.
+#[inline]
+pub fn prefetch<T>(items: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..size_of_val(items).min(FETCHED_LINES * LINE_BYTES)).step_by(LINE_BYTES) {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        // SAFETY: a hint, which reads nothing; the address is within `items`.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().cast::<i8>().add(at)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (items, LINE_BYTES, FETCHED_LINES);
 }
 
 #[cfg(test)]

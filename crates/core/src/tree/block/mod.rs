@@ -32,6 +32,7 @@ pub mod blob;
 pub(super) mod bound;
 pub mod builder;
 pub(super) mod columns;
+mod heads;
 #[cfg(feature = "rooms")]
 pub(crate) mod hostile;
 
@@ -40,7 +41,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use self::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
-use crate::arrays::whole_arrays;
+pub(in crate::tree) use self::heads::narrow_head;
+pub use self::heads::wide_head;
+use self::heads::{big_endian, first_at_or_after};
+use crate::arrays::{prefetch, whole_arrays};
 use crate::store::{Packer, Space};
 use crate::Result;
 
@@ -360,6 +364,15 @@ impl Block {
         Value::Blob(&self.blobs[index as usize])
     }
 
+    /// Has the processor fetch what the value of entry `i` begins with, for whoever reads it soon.
+    #[inline]
+    pub fn fetch_value(&self, i: usize) {
+        let (start, end) = self.value_span(i);
+        if start & BLOB_BIT as usize == 0 {
+            prefetch(&self.bytes[self.layout.values + start..self.layout.values + end]);
+        }
+    }
+
     /// Compares the key of entry `i` with `key`.
     #[inline]
     pub fn compare(&self, i: usize, key: &[u8]) -> Ordering {
@@ -399,6 +412,22 @@ impl Block {
         }
     }
 
+    /// [`Block::search`] for a key behind which all entries from `to` on are: for keys in descending order.
+    #[inline]
+    pub fn search_before(&self, to: usize, key: &[u8]) -> Result<usize, usize> {
+        for i in (to.saturating_sub(NEAR)..to).rev() {
+            match self.compare(i, key) {
+                Ordering::Less => return Err(i + 1),
+                Ordering::Equal => return Ok(i),
+                Ordering::Greater => {}
+            }
+        }
+        match to > NEAR {
+            true => self.search(key),
+            false => Err(0),
+        }
+    }
+
     /// The first entry at or after `key`; [`Block::len`] if there is none.
     #[inline]
     pub fn lower_bound(&self, key: &[u8]) -> usize {
@@ -420,7 +449,7 @@ impl Block {
         head: [u8; W],
         rest: &[u8],
     ) -> Result<usize, usize> {
-        let first = heads.partition_point(|h| big_endian(*h) < big_endian(head));
+        let first = first_at_or_after(heads, big_endian(head));
         let equal = &heads[first..];
         if equal.first() != Some(&head) {
             return Err(first);
@@ -584,36 +613,6 @@ fn strip_prefix<'k>(prefix: &[u8], key: &'k [u8]) -> Result<&'k [u8], Ordering> 
 /// How many bytes at their beginnings are the same.
 pub(crate) fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-/// The first eight bytes as a big-endian number, padded with zeros: orders as the bytes do, except that a difference
-/// only in trailing zeros or beyond eight bytes is not seen.
-#[inline]
-pub fn wide_head(bytes: &[u8]) -> u64 {
-    if let Some(head) = bytes.first_chunk::<8>() {
-        return u64::from_be_bytes(*head);
-    }
-    // Short ones without a copy of variable length, which would be a call.
-    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        (Some(first), Some(last)) => {
-            let rest = u64::from(u32::from_be_bytes(*last)) << (8 * (8 - bytes.len()));
-            (u64::from(u32::from_be_bytes(*first)) << 32) | (rest & 0xffff_ffff)
-        }
-        _ => (0..).zip(bytes).fold(0, |head, (i, byte)| head | u64::from(*byte) << (56 - 8 * i)),
-    }
-}
-
-/// The first four bytes, likewise.
-#[inline]
-pub(super) fn narrow_head(bytes: &[u8]) -> u32 {
-    (wide_head(bytes) >> 32) as u32
-}
-
-#[inline]
-fn big_endian<const W: usize>(head: [u8; W]) -> u64 {
-    let mut number = [0; 8];
-    number[8 - W..].copy_from_slice(&head);
-    u64::from_be_bytes(number)
 }
 
 #[inline]

@@ -89,6 +89,11 @@ proptest! {
             for from in [0, place.saturating_sub(5), place.saturating_sub(1), place] {
                 prop_assert_eq!(block.search_from(from, &probe), found);
             }
+            for to in [place, place + 1, place + 5, keys.len()].map(|to| to.min(keys.len())) {
+                // All entries from there on are behind the key: with itself it is not.
+                let to = if found.is_ok() { to.max(place + 1) } else { to };
+                prop_assert_eq!(block.search_before(to, &probe), found);
+            }
             prop_assert_eq!(block.lower_bound(&probe), keys.partition_point(|key| **key < probe));
             prop_assert_eq!(block.upper_bound(&probe), keys.partition_point(|key| **key <= probe));
             for (i, key) in keys.iter().enumerate() {
