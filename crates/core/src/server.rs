@@ -29,8 +29,8 @@
 pub use crate::backup::{BackupCopy, Pacer, Round};
 pub use crate::engine::{
     Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, IndexCheck, IndexCount,
-    Items, LockWait, Lost, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction,
-    Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
+    Items, Listed, LockWait, Lost, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck,
+    Transaction, Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
 };
 
 use crate::engine::superblock_path;

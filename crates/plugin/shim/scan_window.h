@@ -28,18 +28,33 @@ inline bool item_of(const teak_items& items, size_t i, teak_bytes* out) {
     return !(start & kLarge);
 }
 
+/* Finds the next entry's value and its key, `whole` or without the prefix; false: the engine has to be asked. */
+inline bool find(const teak_window& window, teak_bytes* key, teak_bytes* value, bool* whole) {
+    constexpr uint32_t kSuffix = 1U << 31;
+    if (!window.listed) {
+        *whole = false;
+        return item_of(window.values, window.next, value) && item_of(window.suffixes, window.next, key);
+    }
+    const teak_listed& entry = window.listed[window.next];
+    *value = {entry.value, entry.value_length};
+    *key = {entry.key, entry.key_length & ~kSuffix};
+    *whole = !(entry.key_length & kSuffix);
+    return true;
+}
+
 /*
   Takes the next entry; false if the engine has to be asked. What it takes is readable until the next call on the cursor
   or the next take.
 */
 inline bool take(teak_window* window, uint64_t moment, ptrdiff_t step, teak_entry_view* out) {
     if (!window->left || window->moment != moment || window->step != step) return false;
-    teak_bytes suffix;
-    if (!item_of(window->values, window->next, &out->value) || !item_of(window->suffixes, window->next, &suffix) ||
-        suffix.len > window->room)
-        return false;
-    copy_few(window->key + window->prefix, suffix.data, suffix.len);
-    out->key = {window->key, window->prefix + suffix.len};
+    bool whole;
+    if (!find(*window, &out->key, &out->value, &whole)) return false;
+    if (!whole) {
+        if (out->key.len > window->room) return false;
+        copy_few(window->key + window->prefix, out->key.data, out->key.len);
+        out->key = {window->key, window->prefix + out->key.len};
+    }
     window->next += static_cast<size_t>(step);
     window->left--;
     return true;

@@ -59,7 +59,7 @@ mod watch;
 mod work;
 
 pub use crate::tree::block::Items;
-pub use crate::tree::{Depth, Held, Lost, Tree, Trunk, Window};
+pub use crate::tree::{Depth, Held, Listed, Lost, Tree, Trunk, Window};
 pub use build::TreeBuild;
 pub use check::{TableCheck, Watcher};
 pub use compare::{Difference, IndexCheck, IndexCount};

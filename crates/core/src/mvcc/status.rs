@@ -1,6 +1,6 @@
 //! The fate of one transaction, shared by all its versions.
 
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::RwLock;
 use crate::types::{Timestamp, TxnId};
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub enum State {
 pub struct TxnStatus {
     id: TxnId,
     state: AtomicU64,
-    has_voids: AtomicBool,
+    /// How often writes were rolled back to a savepoint.
+    voided: AtomicU32,
     /// Sequence ranges (after, through] rolled back to savepoints: ascending, with gaps between them.
     voids: RwLock<Vec<(u32, u32)>>,
 }
@@ -36,7 +37,7 @@ impl TxnStatus {
         Arc::new(TxnStatus {
             id,
             state: AtomicU64::new(ACTIVE),
-            has_voids: AtomicBool::new(false),
+            voided: AtomicU32::new(0),
             voids: RwLock::new(Vec::new()),
         })
     }
@@ -87,14 +88,20 @@ impl TxnStatus {
             voids.windows(2).all(|pair| pair[0].1 < pair[1].0),
             "ranges with gaps, ascending: {voids:?}"
         );
-        // Release: pairs with the Acquire in `is_void`.
-        self.has_voids.store(true, Ordering::Release);
+        // Release: pairs with the Acquire in `voided`; the latch orders the writers.
+        self.voided.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often some of its writes were rolled back to a savepoint.
+    #[inline]
+    pub fn voided(&self) -> u32 {
+        // Acquire: pairs with the Release in `void`.
+        self.voided.load(Ordering::Acquire)
     }
 
     /// Whether the write with this sequence number was rolled back to a savepoint.
     pub fn is_void(&self, sequence: u32) -> bool {
-        // Acquire: pairs with the Release in `void`.
-        if !self.has_voids.load(Ordering::Acquire) {
+        if self.voided() == 0 {
             return false;
         }
         let voids = self.voids.read();

@@ -34,6 +34,7 @@ pub use check::Depth;
 pub use check_image::{check_image, each_row, ImageVisitor};
 pub(crate) use leaf::node::Node;
 pub use read::cursor::TreeCursor;
+pub use read::listing::Listed;
 pub use read::window::Window;
 pub use storing::direct::DirectJob;
 pub use storing::image::Moment;

@@ -26,6 +26,7 @@ mod refusals;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod spilled;
+mod windows;
 
 struct Bench {
     _dir: tempdir::Dir,

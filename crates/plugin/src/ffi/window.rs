@@ -1,9 +1,9 @@
 //! Windows: entries that the shim walks over without a call for each.
 //!
-//! After some moves in one direction a cursor that reads a snapshot opens its window, if many entries that follow lie
-//! side by side as the reader sees them ([`teak_core::server::Window`]). The shim takes them out of the block by
-//! itself; before the next call on the cursor does anything, [`CursorHandle::settle`] lets it catch up. A window ends
-//! when the session changes anything that it might show: its moment is then no longer the session's.
+//! After some moves in one direction a cursor that reads a snapshot opens its window: entries that follow, in a block
+//! or in a listing ([`teak_core::server::Window`]). The shim takes them from there by itself; before the next call on
+//! the cursor does anything, [`CursorHandle::settle`] lets it catch up. A window ends when the session changes anything
+//! that it might show: its moment is then no longer the session's.
 
 use std::cell::UnsafeCell;
 use std::ptr;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::border::{CursorHandle, SessionHandle};
-use teak_core::server::{Items, Table, Window};
+use teak_core::server::{Items, Listed, Table, Window};
 use teak_rows::bounds::Direction;
 use teak_rows::outcome::Result;
 use teak_rows::session::Session;
@@ -46,7 +46,20 @@ impl RawItems {
     }
 }
 
-/// Entries that a scan takes out of the engine's block without a call for each.
+/// An entry wherever it is; never a large value.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawListed {
+    pub key: *const u8,
+    pub value: *const u8,
+    /// Of all of the key; with bit 31, of what follows the window's prefix.
+    pub key_length: u32,
+    pub value_length: u32,
+}
+
+const _: () = assert!(size_of::<RawListed>() == size_of::<Listed>(), "which is what it points to");
+
+/// Entries that a scan takes out of the engine's leaf without a call for each.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawWindow {
@@ -64,6 +77,8 @@ pub struct RawWindow {
     pub room: usize,
     pub suffixes: RawItems,
     pub values: RawItems,
+    /// NULL: the entries are in `suffixes` and `values`.
+    pub listed: *const RawListed,
     /// The engine's.
     pub opened: usize,
 }
@@ -81,6 +96,7 @@ impl RawWindow {
             room: 0,
             suffixes: RawItems::NONE,
             values: RawItems::NONE,
+            listed: ptr::null(),
             opened: 0,
         }
     }
@@ -100,6 +116,7 @@ impl RawWindow {
         };
         self.suffixes = RawItems::of(window.suffixes());
         self.values = RawItems::of(window.values());
+        self.listed = window.listed().map_or(ptr::null(), |listed| listed.as_ptr().cast());
         self.moment = moment;
         self.opened = entries.len();
         self.left = entries.len();

@@ -11,6 +11,7 @@ use crate::mvcc::State;
 use crate::tree::block::{Block, Value};
 use crate::tree::change::vacancy::Towards;
 use crate::tree::leaf::node::Node;
+use crate::tree::read::listing::Listing;
 use crate::tree::storing::tree::Tree;
 use crate::tree::versions::delta::{Delta, EntryRef, Version};
 use crate::tree::versions::visibility::{seen, visible, Reader, Seen};
@@ -34,6 +35,8 @@ pub(in crate::tree) enum Item {
     Version(*const Version),
     /// A value of the past, in the pinned view's history: (index of the entry).
     Past(usize),
+    /// An entry of the listing, of the pinned base or delta.
+    Listed(usize),
 }
 
 /// Where a scan goes on, relative to the key.
@@ -54,17 +57,23 @@ pub struct TreeCursor {
     /// key after it.
     pub(in crate::tree) settled: bool,
     /// Versions of the pinned delta, from before it was read last.
-    versions: usize,
+    pub(in crate::tree) versions: usize,
     pub(in crate::tree) blob: OnceLock<Arc<[u8]>>,
     pub(in crate::tree) ready: Ready,
     /// Forward: next base entry; backward: one past the next.
     pub(in crate::tree) base_at: usize,
+    /// Though it stands nowhere, `base_at` is behind the key: the pinned base was just searched for it.
+    placed: bool,
     /// Forward only: the next entry of the pinned delta.
     pub(in crate::tree) delta_at: Option<EntryRef<'static>>,
     /// Rows returned from the pinned leaf.
     pub(in crate::tree) yielded: usize,
     /// Entries of the pinned leaf's delta that were merged, weighted by what each cost.
-    merged: u32,
+    pub(in crate::tree) merged: u32,
+    /// What windows show where the delta is dense.
+    pub(in crate::tree) listing: Listing,
+    /// Whether the last window showed that.
+    pub(in crate::tree) is_listed: bool,
     /// What cannot be read of a leaf is noted and taken for empty: see `pass_over`.
     pub(in crate::tree) lenient: bool,
     /// Leaves that were pinned so far.
@@ -72,8 +81,8 @@ pub struct TreeCursor {
     pub(in crate::tree) pinned: usize,
 }
 
-// SAFETY: the raw pointers (`item`, `delta_at`) point into `pin.delta`, which the cursor owns by an Arc and which is
-// Send and Sync.
+// SAFETY: the raw pointers (`item`, `delta_at`, `listing`) point into `pin.base` and `pin.delta`, which the cursor owns
+// by Arcs and which are Send and Sync.
 unsafe impl Send for TreeCursor {}
 
 impl TreeCursor {
@@ -89,9 +98,12 @@ impl TreeCursor {
             blob: OnceLock::new(),
             ready: Ready::No,
             base_at: 0,
+            placed: false,
             delta_at: None,
             yielded: 0,
             merged: 0,
+            listing: Listing::default(),
+            is_listed: false,
             lenient: false,
             #[cfg(test)]
             pinned: 0,
@@ -115,6 +127,7 @@ impl TreeCursor {
         self.blob.take();
         self.ready = Ready::No;
         self.delta_at = None;
+        self.placed = false;
     }
 
     /// The current key; after a move that returned true.
@@ -148,6 +161,8 @@ impl TreeCursor {
                 _ => None,
             },
             Item::Past(at) => pin.history.as_ref().and_then(|h| h.entry(at).past),
+            // SAFETY: `item` is set anew before anything else is listed, and when the pin goes.
+            Item::Listed(at) => Some(Value::Inline(unsafe { self.listing.rows(&pin.base) }.value(at))),
         }
     }
 
@@ -161,6 +176,7 @@ impl TreeCursor {
             self.key.clear();
             self.key.extend_from_slice(key);
         }
+        self.listing.restart();
         self.item = self.look_up(reader)?;
         if self.pin.as_ref().is_some_and(|pin| !pin.delta.is_empty()) {
             self.merged += LOOK_UP_COST;
@@ -196,7 +212,12 @@ impl TreeCursor {
                 }
             }
         }
-        Ok(pin.base.search(&self.key).map_or(Item::None, Item::Base))
+        let found = pin.base.search(&self.key);
+        (self.base_at, self.placed) = (found.map_or_else(|at| at, |at| at + 1), true);
+        if let Some(at) = found.ok().or(found.err().filter(|at| *at < pin.base.len())) {
+            pin.base.fetch_value(at);
+        }
+        Ok(found.map_or(Item::None, Item::Base))
     }
 
     /// The leaf that is pinned.
@@ -222,7 +243,7 @@ impl TreeCursor {
             (Ready::Forward, _) => self.base_at,
             // It was placed at a key that is there.
             (Ready::No, Item::Base(at)) => at,
-            (Ready::No, Item::Version(_) | Item::Past(_)) => 0,
+            (Ready::No, Item::Version(_) | Item::Past(_) | Item::Listed(_)) => 0,
             (Ready::No, Item::None) | (Ready::Backward, _) => return None,
         };
         let high = pin.view.high.as_deref()?;
@@ -264,6 +285,7 @@ impl TreeCursor {
     pub(in crate::tree) fn stand_between(&mut self, key: &[u8]) {
         self.forget();
         self.pin = None;
+        self.listing.restart();
         self.key.clear();
         self.key.extend_from_slice(key);
     }
@@ -276,6 +298,7 @@ impl TreeCursor {
     /// Goes to the last key.
     pub fn last(&mut self, reader: &Reader<'_>) -> Result<bool> {
         self.pin_last(reader)?;
+        self.listing.restart();
         self.prepare_backward(reader, None)?;
         self.step_backward(reader)
     }
@@ -294,7 +317,9 @@ impl TreeCursor {
     pub(in crate::tree) fn next_readable(&mut self, reader: &Reader<'_>) -> Result<bool> {
         if self.ready != Ready::Forward || !self.is_fresh(reader) {
             let key = std::mem::take(&mut self.key);
-            let pinned = if self.is_fresh(reader) { Ok(()) } else { self.pin_for(reader, &key) };
+            // A cursor that has come to an end may have left the leaf of its key.
+            let is_here = self.pin.as_ref().is_some_and(|pin| pin.view.holds(&key)) && self.is_fresh(reader);
+            let pinned = if is_here { Ok(()) } else { self.pin_for(reader, &key) };
             self.key = key;
             pinned?;
             self.prepare_forward(reader, true)?;
@@ -337,16 +362,17 @@ impl TreeCursor {
 
     /// Sets the forward position after `key` (or at its first key, when the leaf was entered from its left).
     fn prepare_forward(&mut self, reader: &Reader<'_>, after_key: bool) -> Result<()> {
+        let placed = self.placed;
         self.forget();
-        self.adapt(reader)?;
+        let adapted = self.adapt(reader)?;
         let Some(pin) = &self.pin else { return Ok(()) };
         self.versions = pin.delta.versions();
-        let (base_at, delta_at) = if after_key {
-            (pin.base.upper_bound(&self.key), pin.delta.first_after(&self.key))
-        } else {
-            (0, pin.delta.first())
-        };
-        self.base_at = base_at;
+        let delta_at = if after_key { pin.delta.first_after(&self.key) } else { pin.delta.first() };
+        if !after_key {
+            self.base_at = 0;
+        } else if !placed || adapted {
+            self.base_at = pin.base.upper_bound(&self.key);
+        }
         // SAFETY: the entry lives in `pin.delta`; `delta_at` is cleared before the pin is replaced (`forget`,
         // `pin_leaf`).
         self.delta_at =

@@ -2,6 +2,7 @@
 
 pub(super) mod cursor;
 pub(super) mod estimate;
+pub(super) mod listing;
 pub(super) mod partition;
 pub(super) mod pass_over;
 pub(super) mod window;

@@ -1,18 +1,29 @@
 //! Runs of entries that a scan takes from a leaf without a call for each.
 //!
-//! A window shows entries of the pinned base that lie side by side and that the reader sees as they are there: it ends
-//! before the next key that the delta knows. Whoever has it walks over it by himself and tells the cursor where he is,
-//! with [`TreeCursor::arrive`], before he calls it again. What others write meanwhile a snapshot does not see; after a
-//! write or a rollback of the reader's own transaction the window is no longer to be used.
+//! A window shows entries of the pinned leaf as the reader sees them: those of its base that lie side by side up to the
+//! next key that the delta knows, or, if that is near, a listing of base and delta merged ([`super::listing`]). Whoever
+//! has it walks over it by himself and tells the cursor where he is, with [`TreeCursor::arrive`], before he calls it
+//! again. What others write meanwhile a snapshot does not see; after a write or a rollback of the reader's own
+//! transaction the window is no longer to be used.
 
 use super::cursor::{Item, Ready, TreeCursor};
 use crate::tree::block::{Block, Items};
+use crate::tree::read::listing::{Listed, Rows, Source};
+use crate::tree::versions::delta::EntryRef;
 use crate::tree::versions::visibility::Reader;
+use crate::types::Timestamp;
+use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 
-/// Entries of a block, all of which one reader sees.
+/// Where the delta has a key among so many entries that follow, these are listed.
+const SPARSE: usize = 24;
+/// So many entries of a delta that are listed cost a leaf as much as one that is merged by a step.
+const LISTED_TO_MERGED: usize = 4;
+
+/// Entries of a leaf, all of which one reader sees.
 pub struct Window<'a> {
     block: &'a Block,
+    rows: Option<Rows<'a>>,
     entries: Range<usize>,
 }
 
@@ -22,13 +33,19 @@ impl<'a> Window<'a> {
         self.entries.clone()
     }
 
-    /// How many bytes each key has, if all have as many.
-    pub fn key_bytes(&self) -> Option<usize> {
-        let suffixes = self.suffixes();
-        suffixes.starts.is_none().then(|| self.prefix().len() + suffixes.length)
+    /// If the entries are not those of the block: all of the listing that they are numbers in.
+    pub fn listed(&self) -> Option<&'a [Listed]> {
+        self.rows.map(|rows| rows.listed)
     }
 
-    /// What the keys begin with.
+    /// How many bytes each key has, if all have as many; of a listing nobody knows.
+    pub fn key_bytes(&self) -> Option<usize> {
+        let suffixes = self.suffixes();
+        let alike = self.rows.is_none() && suffixes.starts.is_none();
+        alike.then(|| self.prefix().len() + suffixes.length)
+    }
+
+    /// What the keys of the block begin with.
     pub fn prefix(&self) -> &'a [u8] {
         self.block.prefix()
     }
@@ -54,8 +71,31 @@ impl<'a> Window<'a> {
                 &items.bytes[number(starts, at) as usize..(number(starts, at + 1) & !(1 << 31)) as usize],
             ),
         };
+        if let Some(rows) = self.rows {
+            let mut key = Vec::new();
+            return self
+                .entries()
+                .map(|at| {
+                    rows.key_into(at, &mut key);
+                    (at, key.clone(), Some(rows.value(at).to_vec()))
+                })
+                .collect();
+        }
         let key = |at| [self.prefix(), item(self.suffixes(), at).unwrap_or_default()].concat();
         self.entries().map(|at| (at, key(at), item(self.values(), at).map(<[u8]>::to_vec))).collect()
+    }
+
+    fn compare(&self, at: usize, key: &[u8]) -> Ordering {
+        self.rows.map_or_else(|| self.block.compare(at, key), |rows| rows.compare(at, key))
+    }
+
+    /// How many of the entries that the numbers count are before `key`; `with`: or have it.
+    fn count_before(&self, key: &[u8], with: bool) -> usize {
+        match self.rows {
+            Some(rows) => rows.before(key, with),
+            None if with => self.block.upper_bound(key),
+            None => self.block.lower_bound(key),
+        }
     }
 
     /// Without what lies past the end of a scan; `None`: nothing is left.
@@ -63,11 +103,11 @@ impl<'a> Window<'a> {
         let Range { start, end: mut stop } = self.entries;
         stop = match end {
             Bound::Unbounded => stop,
-            Bound::Included(key) if self.block.compare(stop - 1, key).is_gt() => {
-                self.block.upper_bound(key).min(stop)
+            Bound::Included(key) if self.compare(stop - 1, key).is_gt() => {
+                self.count_before(key, true).min(stop)
             }
-            Bound::Excluded(key) if self.block.compare(stop - 1, key).is_ge() => {
-                self.block.lower_bound(key).min(stop)
+            Bound::Excluded(key) if self.compare(stop - 1, key).is_ge() => {
+                self.count_before(key, false).min(stop)
             }
             _ => stop,
         };
@@ -79,11 +119,11 @@ impl<'a> Window<'a> {
         let Range { mut start, end: stop } = self.entries;
         start = match end {
             Bound::Unbounded => start,
-            Bound::Included(key) if self.block.compare(start, key).is_lt() => {
-                self.block.lower_bound(key).max(start)
+            Bound::Included(key) if self.compare(start, key).is_lt() => {
+                self.count_before(key, false).max(start)
             }
-            Bound::Excluded(key) if self.block.compare(start, key).is_le() => {
-                self.block.upper_bound(key).max(start)
+            Bound::Excluded(key) if self.compare(start, key).is_le() => {
+                self.count_before(key, true).max(start)
             }
             _ => start,
         };
@@ -93,33 +133,85 @@ impl<'a> Window<'a> {
 
 impl TreeCursor {
     /// The entries that come next in the direction of the last move, which found something.
-    pub fn window(&self, reader: &Reader<'_>) -> Option<Window<'_>> {
-        let pin = self.pin.as_ref()?;
+    pub fn window(&mut self, reader: &Reader<'_>) -> Option<Window<'_>> {
         if !self.is_fresh(reader) || self.tree.is_salvaged() {
             return None;
         }
-        let entries = match self.ready {
-            Ready::No => return None,
+        let (entries, met) = self.run_of_base()?;
+        // Who reads what is committed now takes keys that he has locked, which a listing does not tell apart.
+        if met && entries.len() < SPARSE && reader.snapshot < Timestamp::MAX {
+            return self.list(reader);
+        }
+        self.is_listed = false;
+        let block = &self.pin.as_ref()?.base;
+        (!entries.is_empty()).then_some(Window { block, rows: None, entries })
+    }
+
+    /// The entries of the base up to the next key of the delta, and whether there is one.
+    fn run_of_base(&self) -> Option<(Range<usize>, bool)> {
+        let pin = self.pin.as_ref()?;
+        match self.ready {
+            Ready::No => None,
             Ready::Forward => {
                 let met = self.delta_at.map(|entry| pin.base.search_from(self.base_at, entry.key()));
-                self.base_at..met.map_or(pin.base.len(), |at| at.unwrap_or_else(|at| at))
+                Some((
+                    self.base_at..met.map_or(pin.base.len(), |at| at.unwrap_or_else(|at| at)),
+                    met.is_some(),
+                ))
             }
             Ready::Backward => {
                 let met = (!pin.delta.is_empty()).then(|| pin.delta.last_before(&self.key)).flatten();
-                met.map_or(0, |entry| pin.base.upper_bound(entry.key()))..self.base_at
+                let start = met.map_or(0, |entry| pin.base.upper_bound(entry.key()));
+                Some((start..self.base_at, met.is_some()))
             }
+        }
+    }
+
+    /// Merges what comes next of the base and a delta that changes much of it.
+    fn list(&mut self, reader: &Reader<'_>) -> Option<Window<'_>> {
+        let pin = self.pin.as_ref()?;
+        let source = Source { base: &pin.base, delta: &pin.delta, reader };
+        let met = match self.ready {
+            Ready::No => return None,
+            Ready::Forward => self.listing.forward(&source, self.base_at, self.delta_at),
+            Ready::Backward => self.listing.backward(&source, self.base_at, &self.key),
         };
-        (!entries.is_empty()).then_some(Window { block: &pin.base, entries })
+        self.merged += (met / LISTED_TO_MERGED) as u32;
+        self.is_listed = true;
+        // SAFETY: just listed of this pin, which has base and delta both; it stays as long as the window borrows from
+        // the cursor.
+        let rows = unsafe { self.listing.rows(&pin.base) };
+        let entries = 0..rows.listed.len();
+        (!entries.is_empty()).then_some(Window { block: &pin.base, rows: Some(rows), entries })
     }
 
     /// Somebody who has walked over `passed` entries of the window stands on entry `at`, which is one of them.
     pub fn arrive(&mut self, at: usize, passed: usize) {
         let Some(pin) = &self.pin else { return };
-        debug_assert!(at < pin.base.len() && self.ready != Ready::No, "a window that was not given");
-        self.base_at = if self.ready == Ready::Forward { at + 1 } else { at };
-        (self.item, self.settled) = (Item::Base(at), false);
+        debug_assert!(self.ready != Ready::No, "a window that was not given");
+        self.settled = false;
         self.blob.take();
         self.yielded += passed;
-        pin.base.key_into(at, &mut self.key);
+        if !self.is_listed {
+            self.base_at = if self.ready == Ready::Forward { at + 1 } else { at };
+            self.item = Item::Base(at);
+            return pin.base.key_into(at, &mut self.key);
+        }
+        // SAFETY: the pin is the one that the window was listed of: nothing else was asked of the cursor since.
+        let rows = unsafe { self.listing.rows(&pin.base) };
+        rows.key_into(at, &mut self.key);
+        self.item = Item::Listed(at);
+        self.base_at = match self.ready {
+            Ready::Backward => pin.base.lower_bound(&self.key),
+            Ready::Forward | Ready::No => pin.base.upper_bound(&self.key),
+        };
+        if self.ready == Ready::Forward {
+            self.versions = pin.delta.versions();
+            // SAFETY: as in `prepare_forward`.
+            self.delta_at = pin
+                .delta
+                .first_after(&self.key)
+                .map(|entry| unsafe { std::mem::transmute::<EntryRef<'_>, EntryRef<'static>>(entry) });
+        }
     }
 }

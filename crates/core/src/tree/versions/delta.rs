@@ -26,12 +26,19 @@ use std::cell::UnsafeCell;
 use std::ptr::{addr_of, null_mut};
 use std::sync::Arc;
 
+use crate::arrays::prefetch;
 use crate::mvcc::TxnStatus;
 use crate::tree::block::blob::Blob;
 use arena::Arena;
 pub use entry::{EntryRef, Version, VersionOp};
 use entry::{Node, NodeRef};
 use index::{Found, Index, Place};
+
+/// How many entries are looked at together.
+pub const SOME: usize = 32;
+
+/// A key with its newest version.
+pub type Newest<'a> = (EntryRef<'a>, Option<&'a Version>);
 
 /// The keys and versions of a leaf since its base was made.
 pub struct Delta {
@@ -215,6 +222,31 @@ impl Delta {
         self.locate(key, false).before.map(EntryRef)
     }
 
+    /// Replaces `out` by `first` and some that follow it, each with its newest version.
+    pub fn some_from<'a>(&'a self, first: EntryRef<'a>, out: &mut Vec<Newest<'a>>) {
+        out.clear();
+        // By the list: statements with many rows push in the order of keys, so that nodes lie as they follow.
+        let entries = std::iter::successors(Some(first), |entry| entry.next()).take(SOME);
+        out.extend(entries.map(|entry| (entry, entry.newest())));
+        fetch(out);
+    }
+
+    /// Replaces `out` by some entries before `key`, the greatest first; if it is empty there are none.
+    pub fn some_before<'a>(&'a self, key: &[u8], out: &mut Vec<Newest<'a>>) {
+        out.clear();
+        match self.index.around(key, false) {
+            Ok(around) => {
+                let nodes = around.nodes[..around.before].iter().rev().filter_map(|node| node.map(EntryRef));
+                out.extend(nodes.map(|entry| (entry, entry.newest())));
+            }
+            Err(_) => {
+                let before = self.walk(key, false).before.map(EntryRef);
+                out.extend(before.map(|entry| (entry, entry.newest())));
+            }
+        }
+        fetch(out);
+    }
+
     /// The entry with the least key.
     #[inline]
     pub fn first(&self) -> Option<EntryRef<'_>> {
@@ -230,12 +262,18 @@ impl Delta {
         Some(EntryRef(last))
     }
 
+    /// Whether the transaction has written any of its versions. O(versions).
+    pub fn has_of(&self, transaction: &TxnStatus) -> bool {
+        self.all_versions().any(|version| std::ptr::eq(&*version.status, transaction))
+    }
+
+    fn all_versions(&self) -> impl Iterator<Item = &Version> {
+        self.iter().flat_map(|entry| std::iter::successors(entry.newest(), |version| version.older()))
+    }
+
     /// All large values with the versions that have them.
     pub fn blobs(&self) -> impl Iterator<Item = (&Version, &Arc<Blob>)> {
-        fn versions(entry: EntryRef<'_>) -> impl Iterator<Item = &Version> {
-            std::iter::successors(entry.newest(), |version| version.older())
-        }
-        self.iter().flat_map(versions).filter_map(|version| match version.op() {
+        self.all_versions().filter_map(|version| match version.op() {
             VersionOp::Blob(blob) => Some((version, blob)),
             VersionOp::Put(_) | VersionOp::Delete => None,
         })
@@ -244,6 +282,15 @@ impl Delta {
     /// All entries in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = EntryRef<'_>> {
         std::iter::successors(self.first(), |entry| entry.next())
+    }
+}
+
+/// Has the processor fetch the versions, and what their values begin with, at the same time.
+fn fetch(entries: &[Newest<'_>]) {
+    for version in entries.iter().filter_map(|(_, newest)| *newest) {
+        if let VersionOp::Put(value) = version.op() {
+            prefetch(value);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a cursor owns of a leaf between two calls, and how it comes by it.
 
 use super::{TreeCursor, MOST_MERGED};
+use crate::mvcc::TxnStatus;
 use crate::tree::block::Block;
 use crate::tree::change::vacancy::{is_spent, Towards};
 use crate::tree::leaf::changes::Changes;
@@ -24,9 +25,27 @@ pub(in crate::tree) struct Pin {
     /// In the life of the tree's structure.
     pub(super) moment: u64,
     /// `base` was made for one old snapshot and contains everything; `delta` is empty.
-    pub(super) ephemeral: bool,
+    pub(super) ephemeral: Option<Ephemeral>,
     /// Whether `base` has the rows of the leaf's base: not if the reader did not see them.
     pub(super) shown: bool,
+}
+
+/// What a block for an old snapshot was made of, besides what others have committed.
+pub(in crate::tree) struct Ephemeral {
+    delta: Arc<Delta>,
+    /// Versions in `delta`, from before the block was made.
+    versions: usize,
+    /// How often the reader's own transaction had taken something back.
+    voided: u32,
+}
+
+impl Ephemeral {
+    /// Whether the block would be the same if it were made now: the reader's own writes are what might differ.
+    fn is_as_of_now(&self, reader: &Reader<'_>) -> bool {
+        reader.own.is_none_or(|own| {
+            own.voided() == self.voided && (self.delta.versions() == self.versions || !self.delta.has_of(own))
+        })
+    }
 }
 
 impl TreeCursor {
@@ -75,7 +94,7 @@ impl TreeCursor {
             self.pinned += 1;
         }
         self.pin =
-            Some(Pin { view, base, delta, history: None, changes, moment, ephemeral: false, shown, node });
+            Some(Pin { view, base, delta, history: None, changes, moment, ephemeral: None, shown, node });
         Ok(true)
     }
 
@@ -95,7 +114,7 @@ impl TreeCursor {
     /// responsible then, and nothing has changed in that since the pin.
     pub(super) fn is_at_home(&self, reader: &Reader<'_>, key: &[u8]) -> bool {
         self.pin.as_ref().is_some_and(|pin| {
-            pin.view.holds(key) && !pin.ephemeral && self.tree.changes.is_still(pin.moment)
+            pin.view.holds(key) && pin.ephemeral.is_none() && self.tree.changes.is_still(pin.moment)
         }) && self.is_fresh(reader)
     }
 
@@ -162,20 +181,24 @@ impl TreeCursor {
     pub(in crate::tree) fn is_fresh(&self, reader: &Reader<'_>) -> bool {
         self.pin.as_ref().is_some_and(|pin| {
             let newest = pin.node.leaf().is_some_and(|leaf| leaf.changes() == pin.changes);
-            newest && (pin.view.birth.is_none() || pin.view.shows_base(reader) == pin.shown)
+            newest
+                && (pin.view.birth.is_none() || pin.view.shows_base(reader) == pin.shown)
+                && pin.ephemeral.as_ref().is_none_or(|made| made.is_as_of_now(reader))
         })
     }
 
-    /// Replaces the pinned content by a block as of the reader's snapshot, if only history knows that.
-    pub(super) fn adapt(&mut self, reader: &Reader<'_>) -> Result<()> {
-        let Some(pin) = &mut self.pin else { return Ok(()) };
-        if !pin.ephemeral && reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
-            let Some(leaf) = pin.node.leaf() else { return Ok(()) };
+    /// Replaces the pinned content by a block as of the reader's snapshot, if only history knows that; tells whether.
+    pub(super) fn adapt(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        let Some(pin) = &mut self.pin else { return Ok(false) };
+        if pin.ephemeral.is_none() && reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
+            let (versions, voided) = (pin.delta.versions(), reader.own.map_or(0, TxnStatus::voided));
+            let Some(leaf) = pin.node.leaf() else { return Ok(false) };
             pin.base = Arc::new(leaf.materialise(&pin.node, &pin.view, reader)?);
-            pin.delta = Arc::new(Delta::new());
-            pin.ephemeral = true;
+            let delta = std::mem::replace(&mut pin.delta, Arc::new(Delta::new()));
+            pin.ephemeral = Some(Ephemeral { delta, versions, voided });
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// What stands in for the rows of a base that cannot be read.
@@ -193,7 +216,7 @@ impl TreeCursor {
     /// A leaf that had content but nothing to see wastes everybody's time: have it consolidated.
     pub(super) fn tidy_up(&mut self) {
         let Some(pin) = &self.pin else { return };
-        if self.yielded > 0 || pin.ephemeral {
+        if self.yielded > 0 || pin.ephemeral.is_some() {
             return;
         }
         let is_live = matches!(pin.view.delta, Changes::Live(_));

@@ -74,6 +74,14 @@ pub(super) struct Found<'a> {
     pub at: Option<NodeRef<'a>>,
 }
 
+/// A chunk's nodes, as they were at one moment.
+pub(super) struct Around<'a> {
+    /// In ascending order, then none.
+    pub nodes: [Option<NodeRef<'a>>; FULL],
+    /// How many of them are before the key.
+    pub before: usize,
+}
+
 /// The same for the writer.
 pub(super) struct Place<'a> {
     inner: Option<ChunkRef<'a>>,
@@ -353,8 +361,38 @@ impl Index {
     /// Where `key` is or belongs (behind it, if `past`).
     #[inline]
     pub(super) fn find(&self, key: &[u8], past: bool) -> Result<Found<'_>, Busy> {
+        self.read(key, past, |chunk, count, at| {
+            Ok(Found {
+                before: if at > 0 { Some(chunk.node(at - 1)?) } else { None },
+                at: if at < count { Some(chunk.node(at)?) } else { None },
+            })
+        })
+        .map(|found| found.unwrap_or(Found { before: None, at: None }))
+    }
+
+    /// The nodes of the chunk in which `key` is or belongs (behind it, if `past`), and how many of them are before.
+    pub(super) fn around(&self, key: &[u8], past: bool) -> Result<Around<'_>, Busy> {
+        self.read(key, past, |chunk, count, at| {
+            let mut around = Around { nodes: [None; FULL], before: at };
+            for (to, from) in around.nodes.iter_mut().zip(0..count) {
+                *to = Some(chunk.node(from)?);
+            }
+            Ok(around)
+        })
+        .map(|found| found.unwrap_or(Around { nodes: [None; FULL], before: 0 }))
+    }
+
+    /// What `look` says of the chunk in which `key` is or belongs, of the number of its entries, and of how many of
+    /// them are before `key` (behind it, if `past`); `None` in an index without nodes. `look` may be called again.
+    #[inline]
+    fn read<'a, T>(
+        &'a self,
+        key: &[u8],
+        past: bool,
+        look: impl Fn(ChunkRef<'a>, usize, usize) -> Result<T, Changed>,
+    ) -> Result<Option<T>, Busy> {
         for _ in 0..TRIES {
-            if let Ok(found) = self.try_find(key, past) {
+            if let Ok(found) = self.try_read(key, past, &look) {
                 return Ok(found);
             }
             std::hint::spin_loop();
@@ -363,8 +401,13 @@ impl Index {
     }
 
     #[inline]
-    fn try_find(&self, key: &[u8], past: bool) -> Result<Found<'_>, Changed> {
-        let Some(top) = self.top() else { return Ok(Found { before: None, at: None }) };
+    fn try_read<'a, T>(
+        &'a self,
+        key: &[u8],
+        past: bool,
+        look: impl Fn(ChunkRef<'a>, usize, usize) -> Result<T, Changed>,
+    ) -> Result<Option<T>, Changed> {
+        let Some(top) = self.top() else { return Ok(None) };
         let of_top = top.begin()?;
         let (chunk, of_chunk) = match top.get().inner {
             true => {
@@ -374,18 +417,14 @@ impl Index {
             false => (top, of_top),
         };
         let count = chunk.count();
-        let at = chunk.position(count, key, past)?;
-        let found = Found {
-            before: if at > 0 { Some(chunk.node(at - 1)?) } else { None },
-            at: if at < count { Some(chunk.node(at)?) } else { None },
-        };
+        let found = look(chunk, count, chunk.position(count, key, past)?)?;
         // What is read below is not older than what was read above.
         fence(Ordering::Acquire);
         // Relaxed: ordered by the fence.
         let still = chunk.is_still(of_chunk)
             && top.is_still(of_top)
             && self.top.load(Ordering::Relaxed) == top.chunk.as_ptr();
-        still.then_some(found).ok_or(Changed)
+        still.then_some(Some(found)).ok_or(Changed)
     }
 
     /// The last node; `None` if there is none, or if the writer is at it.
