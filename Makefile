@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-cold limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -83,6 +83,9 @@ bench-side-by-side: ## LinkBench on two servers at once, Teak beside InnoDB: pro
 
 bench-engine: ## scans, look-ups, changes of many rows inside the server; all engines; ENGINE="--rows 100000 --plugin before=/path/ha_teak.so"
 	@benches/engine.sh $(ENGINE)
+
+bench-cold: ## statements over tables that nobody has in memory; COLD="--side before=/path/to/plugins --rows 300000"
+	@/usr/bin/python3 benches/cold.py $(COLD)
 
 limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
 	@tests/limits/soak.sh

@@ -148,6 +148,8 @@ pub struct Options {
     /// When all locks take more memory than this, in bytes, transactions that lock many rows of a tree lock everything
     /// between the least and the greatest of them instead; 0: a quarter of the cache. Dynamic.
     pub lock_max_bytes: u64,
+    /// Blocks that are read ahead of a scan which finds nothing in memory, at most; 0: none. Dynamic.
+    pub read_ahead_blocks: u32,
     /// Table files that are open at a time, as a rule. By default a quarter of the
     /// process's limit of descriptors, but at least 8.
     pub open_files: usize,
@@ -185,6 +187,7 @@ impl Options {
             history_full: HistoryFull::FailOldest,
             snapshot_warn_age: Duration::from_secs(3600),
             lock_max_bytes: 0,
+            read_ahead_blocks: 32,
             open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(8),
             disk_reserve_bytes: 0,
             dictionary_sample_bytes: 12 << 20,

@@ -239,6 +239,9 @@ class ha_teak final : public handler {
     teak_status step(uint32_t tree, Direction direction, teak_entry_view* entry);
     int move(uchar* buf, Direction direction);
     bool range_end(teak_bound* out);
+    void expect(std::vector<uchar>* keys, uint32_t tree);
+    void note_wanted(const key_range& range);
+    friend struct WantedRanges; /* ha_teak_mrr.cc */
     bool on_primary() const { return active_index == table->s->primary_key; }
     void remember(teak_bytes pk) {
         teak::copy_few(current_pk_.data(), pk.data, pk.len);
@@ -319,6 +322,19 @@ class ha_teak final : public handler {
         size_t exact_key_length = 0;
     };
     Scan scan_;
+
+    /* Sorted reads of many ranges (ha_teak_mrr.cc): begun anew by each multi_range_read_init. */
+    struct SortedRanges {
+        RANGE_SEQ_IF server{}; /* the server's ranges, which are passed on by ours */
+        void* server_arg = nullptr;
+        range_seq_t server_at = nullptr;
+        uint index = MAX_KEY;
+        bool makes_reader = false; /* a clone that is made now reads the index */
+        /* What is going to be looked up in the index, and of rows: each key behind two bytes of length. */
+        std::vector<uchar> coming_entries, coming_rows;
+    };
+    SortedRanges wanted_;
+    ha_teak* rows_reader_ = nullptr; /* this one reads the index, that one the rows */
 
     /* Memory that is used again. */
     std::vector<uchar> current_pk_; /* key of the row delivered last, also by a scan that has ended */

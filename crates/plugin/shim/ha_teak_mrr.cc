@@ -23,10 +23,75 @@ ha_rows ha_teak::multi_range_read_info(uint index, uint ranges, uint rows, uint 
     return sorted_ranges_.dsmrr_info(index, ranges, rows, parts, buffer_bytes, flags, cost);
 }
 
+/* The server's ranges, with an eye on what is taken of them: keys that are sorted are looked up once all that there is room for are there. */
+struct WantedRanges {
+    static range_seq_t init(void* arg, uint count, uint flags) {
+        auto* reader = static_cast<ha_teak*>(arg);
+        reader->wanted_.server_at = reader->wanted_.server.init(reader->wanted_.server_arg, count, flags);
+        return reader;
+    }
+    static void key_info(void* arg, uint* length, key_part_map* parts) {
+        auto* reader = static_cast<ha_teak*>(arg);
+        reader->wanted_.server.get_key_info(reader->wanted_.server_arg, length, parts);
+    }
+    static bool next(range_seq_t at, KEY_MULTI_RANGE* range) {
+        auto* reader = static_cast<ha_teak*>(at);
+        if (reader->wanted_.server.next(reader->wanted_.server_at, range)) return true;
+        reader->note_wanted(range->start_key);
+        return false;
+    }
+    static bool skip_record(range_seq_t at, range_id_t range, uchar* row) {
+        auto* reader = static_cast<ha_teak*>(at);
+        return reader->wanted_.server.skip_record(reader->wanted_.server_at, range, row);
+    }
+    static bool skip_tuple(range_seq_t at, range_id_t range) {
+        auto* reader = static_cast<ha_teak*>(at);
+        return reader->wanted_.server.skip_index_tuple(reader->wanted_.server_at, range);
+    }
+};
+
 int ha_teak::multi_range_read_init(RANGE_SEQ_IF* ranges, void* ranges_arg, uint count, uint mode,
                                    HANDLER_BUFFER* buffer) {
     sorted_ranges_.init(this, table);
-    return sorted_ranges_.dsmrr_init(this, ranges, ranges_arg, count, mode, buffer);
+    if (active_index < MAX_KEY) wanted_.index = active_index;
+    wanted_.coming_entries.clear();
+    wanted_.coming_rows.clear();
+    wanted_.makes_reader = true;
+    int error;
+    if ((mode & HA_MRR_SINGLE_POINT) && !(mode & (HA_MRR_USE_DEFAULT_IMPL | HA_MRR_SORTED)) &&
+        (ha_thd()->variables.optimizer_switch & OPTIMIZER_SWITCH_MRR_SORT_KEYS)) {
+        wanted_.server = *ranges;
+        wanted_.server_arg = ranges_arg;
+        RANGE_SEQ_IF seen{WantedRanges::key_info, WantedRanges::init, WantedRanges::next,
+                          ranges->skip_record ? WantedRanges::skip_record : nullptr,
+                          ranges->skip_index_tuple ? WantedRanges::skip_tuple : nullptr};
+        error = sorted_ranges_.dsmrr_init(this, &seen, this, count, mode, buffer);
+    } else
+        error = sorted_ranges_.dsmrr_init(this, ranges, ranges_arg, count, mode, buffer);
+    wanted_.makes_reader = false;
+    return error;
+}
+
+/* A range that begins with this key is going to be read, together with others. */
+void ha_teak::note_wanted(const key_range& range) {
+    if (!range.key || wanted_.index == MAX_KEY) return;
+    const KeyCodec& codec = key_codec(wanted_.index);
+    const size_t before = wanted_.coming_entries.size();
+    wanted_.coming_entries.resize(before + 2 + codec.max_size());
+    uchar* to = wanted_.coming_entries.data() + before + 2;
+    uint done;
+    bool has_null;
+    const size_t length = static_cast<size_t>(codec.encode_tuple(to, range.key, range.length, &done, &has_null) - to);
+    int2store(wanted_.coming_entries.data() + before, length);
+    wanted_.coming_entries.resize(before + 2 + length);
+}
+
+/* Tells the tree's cursor which keys it is going to be asked for; one alone is the one that it is asked for now. */
+void ha_teak::expect(std::vector<uchar>* keys, uint32_t tree) {
+    if (keys->empty()) return;
+    teak_cursor* cursor = keys->size() > 2U + uint2korr(keys->data()) ? cursor_of(tree) : nullptr;
+    if (cursor) teak_cursor_expect(cursor, bytes_of(keys->data(), keys->size()));
+    keys->clear();
 }
 
 int ha_teak::multi_range_read_next(range_id_t* range) { return sorted_ranges_.dsmrr_next(range); }

@@ -220,6 +220,7 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
             return index_last(buf);
         return index_first(buf);
     }
+    expect(&(rows_reader_ ? rows_reader_ : this)->wanted_.coming_entries, tree_of(active_index));
     const KeyCodec& codec = key_codec(active_index);
     uchar* to = seek_key_.room(codec.max_size());
     if (!to) return HA_ERR_OUT_OF_MEM;
@@ -377,6 +378,7 @@ int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
     if (int error = ready()) return error;
     teak_cursor* cursor = cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;
+    expect(&wanted_.coming_rows, 0);
     teak_entry_view row;
     teak_status status = teak_cursor_get(session(), cursor, bytes_of(pos + 2, uint2korr(pos)), read_mode(), &row);
     return status == TEAK_OK ? deliver_row(buf, row) : fail(status);
@@ -395,6 +397,10 @@ void ha_teak::position(const uchar* record) {
     else
         length = primary_.encode(ref + 2, record);
     int2store(ref, length);
+    if (rows_reader_) {
+        std::vector<uchar>& coming = rows_reader_->wanted_.coming_rows;
+        coming.insert(coming.end(), ref, ref + 2 + length);
+    }
 }
 
 int ha_teak::cmp_ref(const uchar* a, const uchar* b) {

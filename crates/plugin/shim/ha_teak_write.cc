@@ -319,6 +319,7 @@ int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {
 handler* ha_teak::clone(const char*, MEM_ROOT* root) {
     auto* copy = static_cast<ha_teak*>(handler::clone(name_.c_str(), root));
     if (copy) {
+        if (wanted_.makes_reader) copy->rows_reader_ = this;
         copy->held_ = held_;
     }
     return copy;

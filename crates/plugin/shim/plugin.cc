@@ -20,7 +20,7 @@ constexpr unsigned long kReadOnlyForce = 2, kMostForce = 3;
 
 unsigned long long cache_size, checkpoint_log_size, disk_reserve, log_segment_size, history_max_size, lock_max_size;
 unsigned long long spill_max_size;
-unsigned long flush_log_at_trx_commit, force_recovery, history_full, snapshot_warn_age;
+unsigned long flush_log_at_trx_commit, force_recovery, history_full, read_ahead, snapshot_warn_age;
 char* data_home_dir;
 char* tmp_dir;
 char rolls_back_on_timeout;
@@ -44,6 +44,9 @@ void set_history_max_size(THD*, st_mysql_sys_var*, void* variable, const void* v
 }
 void set_lock_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_lock_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+}
+void set_read_ahead(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_read_ahead(plugin.engine, assign<unsigned long>(variable, value));
 }
 void set_history_full(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_history_full(plugin.engine, static_cast<uint32_t>(assign<unsigned long>(variable, value)));
@@ -136,6 +139,10 @@ MYSQL_SYSVAR_ULONGLONG(
     "When row locks take more memory than this, in bytes, transactions that lock many rows of a table "
     "lock all between the first and the last of them; 0: a quarter of teak_cache_size",
     nullptr, set_lock_max_size, 0, 0, LLONG_MAX, 1 << 20);
+MYSQL_SYSVAR_ULONG(
+    read_ahead, read_ahead, PLUGIN_VAR_RQCMDARG,
+    "Blocks that are read ahead of a scan which finds one after the other not in memory, at most; 0: none", nullptr,
+    set_read_ahead, 32, 0, 1024, 0);
 MYSQL_SYSVAR_STR(data_home_dir, data_home_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                  "Directory of the engine's files; default #teak in the data directory", nullptr, nullptr, nullptr);
 MYSQL_SYSVAR_STR(tmpdir, tmp_dir, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
@@ -175,6 +182,7 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(snapshot_warn_age),
                                         MYSQL_SYSVAR(spill_max_size),
                                         MYSQL_SYSVAR(lock_max_size),
+                                        MYSQL_SYSVAR(read_ahead),
                                         MYSQL_SYSVAR(data_home_dir),
                                         MYSQL_SYSVAR(tmpdir),
                                         MYSQL_SYSVAR(rollback_on_timeout),
@@ -282,6 +290,7 @@ int start(void* p) {
     options.history_full = static_cast<uint32_t>(history_full);
     options.snapshot_warn_seconds = snapshot_warn_age;
     options.lock_max_bytes = lock_max_size;
+    options.read_ahead_blocks = read_ahead;
     options.commit_flush = static_cast<uint32_t>(flush_log_at_trx_commit);
     options.force_recovery = static_cast<uint32_t>(force_recovery);
     teak_status status = teak_engine_open(&options, &callbacks, &plugin.engine);

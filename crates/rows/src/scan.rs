@@ -283,6 +283,11 @@ impl TableCursor {
         &self.table
     }
 
+    /// Look-ups of these keys come; see [`Cursor::expect`].
+    pub fn expect(&mut self, keys: &[u8]) {
+        self.core.expect(keys.to_vec());
+    }
+
     /// Which way it goes.
     pub fn direction(&self) -> Direction {
         self.direction
@@ -296,10 +301,16 @@ impl TableCursor {
     /// Moves to the neighbour in the present direction.
     pub(crate) fn advance(&mut self, session: &mut Session) -> Result<bool> {
         let txn = session.txn()?;
-        Ok(match self.direction {
+        let found = match self.direction {
             Direction::Up => self.core.next(txn)?,
             Direction::Down => self.core.prev(txn)?,
-        })
+        };
+        if self.core.wants_ahead() {
+            if let Some(end) = self.end.bound() {
+                self.core.read_ahead(end);
+            }
+        }
+        Ok(found)
     }
 
     /// Places the cursor on the first candidate from `self.from` on.

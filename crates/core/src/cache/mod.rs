@@ -146,6 +146,16 @@ impl Cache {
         self.make_room_slowly()
     }
 
+    /// Whether there is room for what nobody has asked for yet: not above the budget. Above 95 % of it the evictor
+    /// begins to work.
+    pub fn has_room(&self) -> bool {
+        let used = self.state.usage.approximate();
+        if used > self.state.threshold() {
+            self.evictor.wake();
+        }
+        used <= self.state.budget()
+    }
+
     /// Like [`Cache::make_room`], and never refused: for checkpoints, which clean what could not be evicted, and for
     /// reads, which take what can be dropped or put back where it was. Failures were told to the observer.
     #[inline]

@@ -15,7 +15,7 @@ const LOG_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old snapshots are looked at when nothing asks for it.
 const HISTORY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Starts `teak-checkpoint`, `teak-log-sync`, `teak-history` and `teak-block-*`.
+/// Starts `teak-checkpoint`, `teak-log-sync`, `teak-history`, `teak-block-*` and `teak-ahead-*`.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     let (progress, syncs) = (shared.progress.clone(), shared.progress.clone());
     let bell = shared.context.past.bell().clone();
@@ -28,9 +28,12 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     ];
     for number in 0..block_writers() {
         let blocks = shared.context.blocks.clone();
-        let body = move || while catch_unwind(AssertUnwindSafe(|| blocks.work())).is_err() {};
-        let thread = std::thread::Builder::new().name(format!("teak-block-{number}")).spawn(body);
-        threads.push(thread.map_err(|_| Error::OutOfMemory("no thread for background work"))?);
+        threads.push(spawn_worker(format!("teak-block-{number}"), move || blocks.work())?);
+    }
+    shared.context.ahead.serve();
+    for number in 0..readers_ahead() {
+        let ahead = shared.context.ahead.clone();
+        threads.push(spawn_worker(format!("teak-ahead-{number}"), move || ahead.work())?);
     }
     shared.threads.lock().extend(threads);
     Ok(())
@@ -55,6 +58,18 @@ fn spawn(
     };
     let thread = std::thread::Builder::new().name(name.to_string()).spawn(body);
     thread.map_err(|_| Error::OutOfMemory("no thread for background work"))
+}
+
+/// A thread that works until it is told to end, also if some of the work panics.
+fn spawn_worker(name: String, work: impl Fn() + Send + 'static) -> Result<JoinHandle<()>> {
+    let body = move || while catch_unwind(AssertUnwindSafe(&work)).is_err() {};
+    let thread = std::thread::Builder::new().name(name).spawn(body);
+    thread.map_err(|_| Error::OutOfMemory("no thread for background work"))
+}
+
+/// Threads that read ahead: also where there are few processors some, since they wait for the disk.
+fn readers_ahead() -> usize {
+    std::thread::available_parallelism().map_or(4, |n| n.get()).clamp(4, 32)
 }
 
 /// Threads that write blocks of loads. Those who load write, too, when they have to wait.

@@ -4,6 +4,7 @@ use super::transaction::Transaction;
 use crate::tree::{Node, Reader, Tree, TreeCursor, Window};
 use crate::types::{Seek, View};
 use crate::{Error, Result};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A position in a tree. Owns a view of one leaf and no borrow of the transaction; buffers are reused. After a call
@@ -110,6 +111,26 @@ impl Cursor {
     /// they are below. `None` if it is the last leaf, or if nobody knows.
     pub fn rest_of_leaf(&self) -> Option<(usize, &[u8])> {
         self.inner.rest_of_leaf()
+    }
+
+    /// Whether the scan comes to one leaf after another that is not in memory: then [`Cursor::read_ahead`] is worth a
+    /// call.
+    #[inline]
+    pub fn wants_ahead(&self) -> bool {
+        self.inner.wants_ahead()
+    }
+
+    /// The cursor is going to be asked for these keys, or what begins with them, in ascending order: once one of them
+    /// is not in memory other threads read the blocks of the next. Of `keys` each is behind its length, two bytes,
+    /// little-endian; in any order. Holds until the cursor is reset.
+    pub fn expect(&mut self, keys: Vec<u8>) {
+        self.inner.expect(keys);
+    }
+
+    /// Has blocks read by other threads that the scan comes to if it goes on to `end`; what they meet is for who comes
+    /// to the block. Does not wait.
+    pub fn read_ahead(&mut self, end: Bound<&[u8]>) {
+        self.inner.read_ahead(end);
     }
 
     /// The entries that come next in the direction of the last move, for somebody who walks over them without further

@@ -17,6 +17,7 @@ use crate::sync::Mutex;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Seek, View};
 use crate::Result;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -165,6 +166,9 @@ impl<'a> Scan<'a> {
                     return Ok(());
                 }
                 found = cursor.next(&self.reader)?;
+                if cursor.wants_ahead() {
+                    cursor.read_ahead(high.map_or(Bound::Unbounded, |high| Bound::Excluded(&high[..])));
+                }
             }
         }
     }

@@ -260,6 +260,7 @@ impl Shared {
         self.progress.stop();
         self.context.past.bell().stop();
         self.context.blocks.stop();
+        self.context.ahead.stop();
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
             if thread.join().is_err() {
@@ -298,6 +299,7 @@ impl Shared {
         let held = self.context.past.holders().into_values().fold(Held::default(), Held::plus);
         let log_end = self.log.end();
         let (spill_written_bytes, spill_read_bytes) = self.context.spill.moved_bytes();
+        let (read_ahead, read_ahead_used) = self.context.ahead.counts();
         Statistics {
             reads: self.counted.reads.get(),
             writes: self.counted.writes.get(),
@@ -320,6 +322,8 @@ impl Shared {
             spilled_bytes: self.context.spill.used_bytes(),
             spill_written_bytes,
             spill_read_bytes,
+            read_ahead,
+            read_ahead_used,
             history: held,
             snapshots_too_old: self.counted.snapshots_too_old.get(),
             history_waits: self.counted.history_waits.get(),

@@ -33,6 +33,7 @@ impl Settings {
         let (cache, spill) = (context.cache.clone(), context.spill.clone());
         context.past.set_maximum(options.history_max_bytes);
         locks.set_memory_limit(options.lock_max_bytes);
+        context.ahead.set_most_blocks(options.read_ahead_blocks);
         Settings {
             commit_flush: AtomicU8::new(options.commit_flush as u8),
             checkpoint_log_bytes: AtomicU64::new(options.checkpoint_log_bytes),
@@ -118,6 +119,11 @@ impl Settings {
     /// Sets the memory from which owners of many locks make fewer of them, in bytes; 0: a quarter of the budget.
     pub fn set_lock_max_bytes(&self, bytes: u64) {
         self.locks.set_memory_limit(bytes);
+    }
+
+    /// Sets how many blocks are read ahead of a scan that finds nothing in memory, at most; 0: none.
+    pub fn set_read_ahead_blocks(&self, blocks: u32) {
+        self.context.ahead.set_most_blocks(blocks);
     }
 
     /// Memory budget, in bytes.

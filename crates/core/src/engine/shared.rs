@@ -212,5 +212,6 @@ impl Drop for Shared {
         self.progress.stop();
         self.context.past.bell().stop();
         self.context.blocks.stop();
+        self.context.ahead.stop();
     }
 }

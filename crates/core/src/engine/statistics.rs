@@ -50,6 +50,10 @@ pub struct Statistics {
     pub spill_written_bytes: u64,
     /// Bytes of it that were read back.
     pub spill_read_bytes: u64,
+    /// Blocks that were read ahead of scans.
+    pub read_ahead: u64,
+    /// How many of these were used.
+    pub read_ahead_used: u64,
     /// What is kept for old snapshots only.
     pub history: Held,
     /// Snapshots that had to give way.

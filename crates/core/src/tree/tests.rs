@@ -17,6 +17,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+mod ahead;
 mod check;
 mod crafted_pages;
 mod early;

@@ -155,6 +155,17 @@ pub unsafe extern "C" fn teak_cursor_free(cursor: *mut CursorHandle) {
     }
 }
 
+/// Keys that the cursor is going to be asked for, or whose beginnings, in ascending order; each behind its length (two
+/// bytes, little-endian), in any order. They are a hint, and forgotten with the next reset.
+#[no_mangle]
+pub unsafe extern "C" fn teak_cursor_expect(cursor: *mut CursorHandle, keys: RawBytes) {
+    // SAFETY: the handle is open or NULL, and used by this thread; the keys are readable during the call.
+    if let (Some(handle), keys) = unsafe { (cursor.as_mut(), keys.slice()) } {
+        let engine = handle.engine.clone();
+        value(Some(&engine), (), || handle.cursor.expect(keys));
+    }
+}
+
 /// Lets go of the pinned block and the position (index_end, reset, end of statement).
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_reset(cursor: *mut CursorHandle) {

@@ -43,6 +43,8 @@ pub struct RawOptions {
     pub snapshot_warn_seconds: u64,
     /// 0: a quarter of the cache.
     pub lock_max_bytes: u64,
+    /// Of one scan, at most; 0: none.
+    pub read_ahead_blocks: u64,
     /// Kept on the disk so that a full one can be emptied; 0: none.
     pub disk_reserve_bytes: u64,
     /// 0, 1, 2 as innodb_flush_log_at_trx_commit.
@@ -163,6 +165,7 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
         history_max_bytes: defaults.history_max_bytes,
         snapshot_warn_seconds: defaults.snapshot_warn_age.as_secs(),
         lock_max_bytes: defaults.lock_max_bytes,
+        read_ahead_blocks: u64::from(defaults.read_ahead_blocks),
         disk_reserve_bytes: defaults.disk_reserve_bytes,
         commit_flush: defaults.commit_flush as u32,
         recovery_threads: 0,
@@ -201,6 +204,7 @@ pub unsafe extern "C" fn teak_engine_open(
         options.history_max_bytes = raw.history_max_bytes;
         options.history_full = history_full(raw.history_full);
         options.lock_max_bytes = raw.lock_max_bytes;
+        options.read_ahead_blocks = u32::try_from(raw.read_ahead_blocks).unwrap_or(u32::MAX);
         options.snapshot_warn_age = Duration::from_secs(raw.snapshot_warn_seconds);
         options.commit_flush = commit_flush(raw.commit_flush);
         options.force_recovery = force_recovery(raw.force_recovery);
@@ -296,6 +300,18 @@ pub unsafe extern "C" fn teak_engine_set_lock_max_bytes(handle: *const EngineHan
     let _ = unsafe {
         with_engine(handle, |engine| {
             engine.core.settings().set_lock_max_bytes(bytes);
+            Ok(())
+        })
+    };
+}
+
+/// Of one scan, at most; 0: none.
+#[no_mangle]
+pub unsafe extern "C" fn teak_engine_set_read_ahead(handle: *const EngineHandle, blocks: u64) {
+    // SAFETY: as above.
+    let _ = unsafe {
+        with_engine(handle, |engine| {
+            engine.core.settings().set_read_ahead_blocks(u32::try_from(blocks).unwrap_or(u32::MAX));
             Ok(())
         })
     };

@@ -43,6 +43,9 @@ impl Evictable for Node {
             return Ok(values);
         }
         let before = leaf.charged(&state);
+        if base.is_some() {
+            leaf.end_guess();
+        }
         let evicted = LeafView {
             base: base.unwrap_or_else(|| view.base.clone()),
             delta: delta.unwrap_or_else(|| view.delta.clone()),

@@ -11,6 +11,7 @@
 //! publish another view. A leaf that was narrowed by a split or removed says so in its view; whoever came by a stale
 //! path starts again.
 
+pub(super) mod ahead;
 pub(super) mod changes;
 pub(super) mod evict;
 pub(super) mod lifecycle;
@@ -259,6 +260,8 @@ pub(crate) struct Leaf {
     view: ArcSwap<LeafView>,
     latch: Mutex<LeafState>,
     touched: AtomicBool,
+    /// Of its base.
+    ahead: ahead::Mark,
     /// What merging the delta has cost readers since the last consolidation, in entries looked at.
     merge_cost: AtomicU32,
     /// Rises with each published view: lets a cursor see cheaply that its view is stale.
@@ -280,6 +283,7 @@ impl Leaf {
             view: ArcSwap::from_pointee(view),
             latch: Mutex::new(state),
             touched: AtomicBool::new(false),
+            ahead: ahead::Mark::default(),
             merge_cost: AtomicU32::new(0),
             changes: AtomicU64::new(0),
             vacancy: Vacancy::default(),
@@ -332,12 +336,15 @@ impl Leaf {
         self.view.load()
     }
 
+    /// It is used; its view was loaded before. `true` if the base in that was read ahead, and this is its first use.
     #[inline]
-    pub(crate) fn touch(&self) {
+    pub(crate) fn touch(&self) -> bool {
         // Relaxed: a hint to the eviction clock; tested first so that hot leaves do not bounce the line.
-        if !self.touched.load(Ordering::Relaxed) {
+        let is_first = !self.touched.load(Ordering::Relaxed);
+        if is_first {
             self.touched.store(true, Ordering::Relaxed);
         }
+        is_first && self.note_used()
     }
 
     pub(crate) fn take_touched(&self) -> bool {
@@ -457,23 +464,30 @@ impl Leaf {
 
     #[cold]
     fn load_base(&self, node: &Arc<Node>, place: &Base) -> Result<Arc<Block>> {
+        if let Some(block) = self.await_ahead() {
+            return Ok(block);
+        }
         let room = self.shared.context.cache.make_room();
         let block = self.read_base(place)?;
         // Where memory cannot be freed, for example since the disk is full, reading goes on: then what was read is not
         // kept.
         if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
-            let now = self.view.load_full();
-            if now.base.same_place(place) {
-                if let Base::Stored(image) = place {
-                    // An older image may still be the base: what changed since is then in the delta, and in the newer
-                    // image.
-                    state.copies.read_back(image, &block);
-                }
-                self.publish(&mut state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
-                self.register(&mut state, node);
+            if self.view().base.same_place(place) {
+                self.keep_base(&mut state, node, place, &block);
             }
         }
         Ok(block)
+    }
+
+    /// The base is still at `place`, from where `block` was read: that stays in memory.
+    fn keep_base(&self, state: &mut LeafState, node: &Arc<Node>, place: &Base, block: &Arc<Block>) {
+        let now = self.view.load_full();
+        if let Base::Stored(image) = place {
+            // An older image may still be the base: what changed since is then in the delta, and in the newer image.
+            state.copies.read_back(image, block);
+        }
+        self.publish(state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
+        self.register(state, node);
     }
 
     /// The base as `reader` sees it: without rows if it was born by a transaction that the reader does not see.
@@ -590,6 +604,7 @@ impl Leaf {
 
 impl Drop for Leaf {
     fn drop(&mut self) {
+        self.end_guess();
         let state = self.latch.get_mut();
         self.shared.context.cache.discharge(state.charged as usize);
         self.shared.context.past.replace(state.counted.as_ref(), None);

@@ -1,5 +1,6 @@
 //! What leaves share: those of one tree, and those of all trees of an engine.
 
+use super::ahead::ReadAhead;
 use super::lifecycle::FileCopy;
 use super::Image;
 use crate::cache::Cache;
@@ -25,6 +26,8 @@ pub struct Resources {
     pub spill: Arc<SpillFile>,
     /// What is kept for old snapshots.
     pub past: PastUsage,
+    /// Blocks on their way to memory that nobody has asked for yet.
+    pub ahead: Arc<ReadAhead>,
 }
 
 /// What the leaves of one tree share.

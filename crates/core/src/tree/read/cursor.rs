@@ -7,6 +7,8 @@
 
 mod pin;
 
+use super::expected::Expected;
+use super::run::Run;
 use crate::mvcc::State;
 use crate::tree::block::{Block, Value};
 use crate::tree::change::vacancy::Towards;
@@ -76,6 +78,10 @@ pub struct TreeCursor {
     pub(in crate::tree) is_listed: bool,
     /// What cannot be read of a leaf is noted and taken for empty: see `pass_over`.
     pub(in crate::tree) lenient: bool,
+    /// The base of the leaf that was pinned last was not in memory, or would not have been.
+    pub(super) was_cold: bool,
+    pub(super) run: Run,
+    pub(super) expected: Option<Box<Expected>>,
     /// Leaves that were pinned so far.
     #[cfg(test)]
     pub(in crate::tree) pinned: usize,
@@ -105,6 +111,9 @@ impl TreeCursor {
             listing: Listing::default(),
             is_listed: false,
             lenient: false,
+            was_cold: false,
+            run: Run::default(),
+            expected: None,
             #[cfg(test)]
             pinned: 0,
         }
@@ -119,6 +128,8 @@ impl TreeCursor {
     pub fn reset(&mut self) {
         self.forget();
         self.pin = None;
+        self.run.stop();
+        self.expected = None;
     }
 
     fn forget(&mut self) {
@@ -170,8 +181,17 @@ impl TreeCursor {
     pub fn get(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
         match self.is_at_home(reader, key) {
             true => self.stay(reader)?,
-            false => self.pin_for(reader, key)?,
+            false => {
+                self.pin_for(reader, key)?;
+                self.run.jump(self.was_cold);
+                self.came_to(key);
+            }
         }
+        self.get_pinned(reader, key)
+    }
+
+    /// `key` in the leaf that is pinned.
+    fn get_pinned(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
         if self.key.as_ptr() != key.as_ptr() {
             self.key.clear();
             self.key.extend_from_slice(key);
@@ -253,7 +273,12 @@ impl TreeCursor {
     /// Reads the current key again, as `reader` sees it now; false if it is gone. The position stays.
     pub fn refresh(&mut self, reader: &Reader<'_>) -> Result<bool> {
         let key = std::mem::take(&mut self.key);
-        let found = self.get(reader, &key);
+        let pinned = match self.is_at_home(reader, &key) {
+            true => self.stay(reader),
+            // The scan goes on from here.
+            false => self.pin_for(reader, &key),
+        };
+        let found = pinned.and_then(|()| self.get_pinned(reader, &key));
         self.key = key;
         found
     }
@@ -269,6 +294,7 @@ impl TreeCursor {
                 found => found?,
             },
             Seek::After | Seek::Before => {
+                self.run.jump(false);
                 self.stand_between(key);
                 false
             }
@@ -299,6 +325,7 @@ impl TreeCursor {
     pub fn last(&mut self, reader: &Reader<'_>) -> Result<bool> {
         self.pin_last(reader)?;
         self.listing.restart();
+        self.run.jump(self.was_cold);
         self.prepare_backward(reader, None)?;
         self.step_backward(reader)
     }

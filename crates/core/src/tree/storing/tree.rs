@@ -42,7 +42,13 @@ impl TreeContext {
         dictionary_sample_bytes: usize,
     ) -> TreeContext {
         TreeContext {
-            resources: Arc::new(Resources { cache, clock, spill, past: PastUsage::new() }),
+            resources: Arc::new(Resources {
+                cache,
+                clock,
+                spill,
+                past: PastUsage::new(),
+                ahead: Arc::default(),
+            }),
             attention: Arc::default(),
             dictionary_sample_bytes,
             blocks: Arc::default(),

@@ -6,7 +6,7 @@ use crate::tree::block::Block;
 use crate::tree::change::vacancy::{is_spent, Towards};
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
-use crate::tree::leaf::{Leaf, LeafView};
+use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
 use crate::tree::versions::visibility::Reader;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A leaf's content, kept alive for the cursor.
 pub(in crate::tree) struct Pin {
     pub(super) node: Arc<Node>,
-    pub(super) view: Arc<LeafView>,
+    pub(in crate::tree) view: Arc<LeafView>,
     pub(in crate::tree) base: Arc<Block>,
     pub(in crate::tree) delta: Arc<Delta>,
     /// Read when a reader older than the view's horizon comes.
@@ -74,19 +74,29 @@ impl TreeCursor {
         self.forget();
         let Node::Leaf(leaf) = &*node else { return Ok(false) };
         // The numbers are read first: a view published in between makes the pin look stale, never fresh.
-        let (moment, changes) = (self.tree.changes.now(), leaf.changes());
-        let view = leaf.view();
+        let (mut moment, mut changes) = (self.tree.changes.now(), leaf.changes());
+        let mut view = leaf.view();
         if !holds(&view) {
             return Ok(false);
         }
         reader.check()?;
-        leaf.touch();
+        let was_guessed = leaf.touch();
         let shown = view.shows_base(reader);
+        let is_cold = shown && !matches!(view.base, Base::Loaded(_));
+        self.was_cold = is_cold || was_guessed;
         self.yielded = 0;
         let base = match shown {
             true => leaf.base(&node, &view).or_else(|error| self.without_base(leaf, &view, error))?,
             false => leaf.shared.no_rows.clone(),
         };
+        if is_cold {
+            // That has published another view, as a rule: with this one the leaf need not be looked for again.
+            let numbers = (self.tree.changes.now(), leaf.changes());
+            let now = leaf.view();
+            if now.base.is_block(&base) && holds(&now) && now.shows_base(reader) {
+                ((moment, changes), view) = (numbers, now);
+            }
+        }
         let delta = leaf.delta(&view)?;
         let view = crate::sync::Guard::into_inner(view);
         #[cfg(test)]
@@ -154,6 +164,7 @@ impl TreeCursor {
         if let Some(found) = self.tree.occupied_leaf(before, towards, bound, reader.snapshot)? {
             let Some(node) = found else { return Ok(false) };
             if self.pin_leaf(reader, node, |view| !view.dead)? && self.tree.changes.now() == before {
+                self.run.step(towards, self.was_cold, self.tree.shared.context.ahead.most_blocks());
                 return Ok(true);
             }
         }
@@ -162,6 +173,7 @@ impl TreeCursor {
             Towards::Greater => self.pin_for(reader, bound)?,
             Towards::Lesser => self.pin_before(reader, bound)?,
         }
+        self.run.step(towards, self.was_cold, self.tree.shared.context.ahead.most_blocks());
         Ok(true)
     }
 
