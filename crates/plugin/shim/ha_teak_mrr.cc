@@ -23,7 +23,8 @@ ha_rows ha_teak::multi_range_read_info(uint index, uint ranges, uint rows, uint 
     return sorted_ranges_.dsmrr_info(index, ranges, rows, parts, buffer_bytes, flags, cost);
 }
 
-/* The server's ranges, with an eye on what is taken of them: keys that are sorted are looked up once all that there is room for are there. */
+/* The server's ranges, with an eye on what is taken of them: keys that are sorted are looked up once all that there is
+   room for are there. */
 struct WantedRanges {
     static range_seq_t init(void* arg, uint count, uint flags) {
         auto* reader = static_cast<ha_teak*>(arg);

@@ -169,28 +169,17 @@ MYSQL_SYSVAR_ULONGLONG(
     "DROP TABLE, in bytes; 0: none",
     nullptr, nullptr, 16ULL << 20, 0, LLONG_MAX, 0);
 
-st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
-                                        MYSQL_SYSVAR(flush_log_at_trx_commit),
-                                        MYSQL_SYSVAR(force_recovery),
-                                        MYSQL_SYSVAR(lock_wait_timeout),
-                                        MYSQL_SYSVAR(snapshot_isolation),
-                                        MYSQL_SYSVAR(sort_buffer_size),
-                                        MYSQL_SYSVAR(checkpoint_log_size),
-                                        MYSQL_SYSVAR(log_segment_size),
-                                        MYSQL_SYSVAR(history_max_size),
-                                        MYSQL_SYSVAR(history_full),
-                                        MYSQL_SYSVAR(snapshot_warn_age),
-                                        MYSQL_SYSVAR(spill_max_size),
-                                        MYSQL_SYSVAR(lock_max_size),
-                                        MYSQL_SYSVAR(read_ahead),
-                                        MYSQL_SYSVAR(data_home_dir),
-                                        MYSQL_SYSVAR(tmpdir),
-                                        MYSQL_SYSVAR(rollback_on_timeout),
-                                        MYSQL_SYSVAR(foreign_keys),
-                                        MYSQL_SYSVAR(checkpoint_now),
-                                        MYSQL_SYSVAR(pause_checkpoints),
-                                        MYSQL_SYSVAR(disk_reserve),
-                                        nullptr};
+st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),          MYSQL_SYSVAR(flush_log_at_trx_commit),
+                                        MYSQL_SYSVAR(force_recovery),      MYSQL_SYSVAR(lock_wait_timeout),
+                                        MYSQL_SYSVAR(snapshot_isolation),  MYSQL_SYSVAR(sort_buffer_size),
+                                        MYSQL_SYSVAR(checkpoint_log_size), MYSQL_SYSVAR(log_segment_size),
+                                        MYSQL_SYSVAR(history_max_size),    MYSQL_SYSVAR(history_full),
+                                        MYSQL_SYSVAR(snapshot_warn_age),   MYSQL_SYSVAR(spill_max_size),
+                                        MYSQL_SYSVAR(lock_max_size),       MYSQL_SYSVAR(read_ahead),
+                                        MYSQL_SYSVAR(data_home_dir),       MYSQL_SYSVAR(tmpdir),
+                                        MYSQL_SYSVAR(rollback_on_timeout), MYSQL_SYSVAR(foreign_keys),
+                                        MYSQL_SYSVAR(checkpoint_now),      MYSQL_SYSVAR(pause_checkpoints),
+                                        MYSQL_SYSVAR(disk_reserve),        nullptr};
 
 /* ---- status ----------------------------------------------------------------------------------- */
 
