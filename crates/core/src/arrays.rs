@@ -1,5 +1,5 @@
-//! Slices as the processor sees them: as arrays (what `slice::as_chunks` is from Rust 1.88 on; the workspace builds with
-//! 1.85, Debian 12's), and as cache lines.
+//! Slices as the processor sees them: as arrays (what `slice::as_chunks` is from Rust 1.88 on; the workspace builds
+//! with 1.85, Debian 12's), and as cache lines.
 
 /// The items of `slice`, `N` at a time; those at the end that do not fill an array are left out.
 #[inline]

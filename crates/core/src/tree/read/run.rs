@@ -1,9 +1,9 @@
 //! Which way a cursor goes, and what it has read ahead there.
 //!
 //! A scan that finds one leaf after another out of memory has the following ones read by the engine's threads (see
-//! [`crate::tree::leaf::ahead`]) while it delivers: from the third in a row on, first two, then twice as many each time,
-//! up to the engine's limit; never past the end of its range, which the caller knows. A cursor that jumps from key to
-//! key has none, unless it was told the keys that come: see [`TreeCursor::expect`].
+//! [`crate::tree::leaf::ahead`]) while it delivers: from the third in a row on, first two, then twice as many each
+//! time, up to the engine's limit; never past the end of its range, which the caller knows. A cursor that jumps from
+//! key to key has none, unless it was told the keys that come: see [`TreeCursor::expect`].
 
 use super::cursor::TreeCursor;
 use crate::tree::block::bound::Bound;
