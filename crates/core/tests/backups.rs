@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::Arc;
 
-use teak_core::file::{FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
+use teak_core::file::{Fault, FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
 use teak_core::server::{BackupCopy, Engine, Table, Transaction};
 use teak_core::{CommitFlush, Error, Isolation, LockMode, Options, Result, TreeSpec, View, WaitRequest};
 
@@ -253,6 +253,31 @@ fn who_needs_a_checkpoint_while_they_are_paused_is_told_so() {
     drop(pauses);
     engine.checkpoint().unwrap();
     assert!(engine.statistics().checkpoints > before);
+}
+
+#[test]
+fn a_log_that_ends_with_what_found_no_space_can_be_copied() {
+    for after in 0..12 {
+        let fs = SimulatedFileSystem::new(1);
+        let engine = with_blocks(&fs);
+        let table = engine.open_table("t").unwrap();
+        fs.fail_from(after, Fault::Enospc);
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        for i in 0..500u32 {
+            let key = (100_000 + i).to_be_bytes();
+            let written = txn.write(table.tree(0), &key, teak_core::WriteOp::Insert(&[i as u8; 200]));
+            assert!(written.is_ok() || matches!(written, Err(Error::DiskFull { .. })), "{written:?}");
+        }
+        let committed = txn.commit();
+        fs.heal();
+        // A part of the log is void, and its bytes were never written.
+        let mut copy = simulated_copy(&fs);
+        let pause = engine.pause_checkpoints();
+        copy.settle(&|_| Ok(())).unwrap();
+        let end = engine.durable_log_end().unwrap();
+        copy.finish(end, &|_| Ok(())).unwrap_or_else(|error| panic!("{after}, {committed:?}: {error}"));
+        drop(pause);
+    }
 }
 
 #[test]
