@@ -122,6 +122,9 @@ pub enum Error {
     /// A checkpoint is needed, and somebody who copies the engine's files holds them back.
     #[error("checkpoints are paused, as the files are being copied (teak_pause_checkpoints, FLUSH TABLES ... DISABLE CHECKPOINT); try again when that has ended")]
     CheckpointsPaused,
+    /// A file has another table than the one that it is to be imported into.
+    #[error("the file has another table: {0}")]
+    OtherDefinition(String),
     /// A table of that name exists.
     #[error("table '{0}' already exists")]
     TableExists(String),

@@ -88,6 +88,13 @@ impl Findings {
         }
     }
 
+    /// All that another check has found, behind what this one has.
+    pub fn append(&mut self, others: Findings) {
+        self.count += others.count;
+        self.kept.extend(others.kept);
+        self.kept.truncate(KEPT);
+    }
+
     /// One more, unless `holds`.
     pub fn expect(&mut self, holds: bool, finding: impl FnOnce() -> Finding) {
         if !holds {

@@ -65,6 +65,7 @@ mod catalog;
 mod checkpoint;
 mod engine;
 mod error;
+mod exports;
 pub mod file;
 mod finding;
 mod lock;
@@ -82,6 +83,7 @@ mod stop;
 mod store;
 mod sync;
 mod threads;
+mod time;
 mod tree;
 mod types;
 
@@ -92,6 +94,7 @@ pub use options::{
     CommitFlush, Compression, ForceRecovery, HistoryFull, LogLevel, Observer, Options, Packing,
     SilentObserver, TreeSpec,
 };
+pub use time::Time;
 pub use types::{
     Isolation, LockMode, Seek, Timestamp, TreeId, TxnId, View, WaitPolicy, WaitRequest, WriteOp,
 };

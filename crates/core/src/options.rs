@@ -1,5 +1,6 @@
 //! How an engine is opened.
 
+use crate::Time;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,6 +167,8 @@ pub struct Options {
     pub force_recovery: ForceRecovery,
     /// Processors that a recovery uses; with 1 it happens on the caller's thread alone, in the same order each time.
     pub recovery_threads: usize,
+    /// What the engine goes by; the simulator steps its own.
+    pub time: Time,
     /// Receives messages.
     pub observer: Arc<dyn Observer>,
 }
@@ -194,6 +197,7 @@ impl Options {
             background: true,
             force_recovery: ForceRecovery::Off,
             recovery_threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
+            time: Time::REAL,
             observer: Arc::new(SilentObserver),
         }
     }

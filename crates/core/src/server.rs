@@ -6,7 +6,7 @@
 //! and shows its users what the engine does. So here are the steps that `teak_core::Transaction` takes as one:
 //!
 //! - a row is locked ([`Transaction::lock`]), looked for ([`Cursor::get`] with [`View::Latest`](crate::View::Latest)),
-//!   compared with the snapshot ([`Transaction::changed_since_snapshot`]) and only then written
+//!   compared with the snapshot ([`Transaction::check_unchanged`]) and only then written
 //!   ([`Transaction::write`], as what it is: an insert, an update or a delete);
 //! - what is inserted must not lie in a range that another transaction has locked: [`Transaction::check_insert`] before
 //!   the write and after it;
@@ -24,13 +24,14 @@
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
 //! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`], [`Lost`] |
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
-//! | backups | [`BackupCopy`], [`Engine::pause_checkpoints`], [`Engine::durable_log_end`] |
+//! | single tables | [`Engine::export_table`], [`Engine::import_table`] with [`Incoming`] and [`Admission`] |
+//! | backups | [`BackupCopy`], [`Engine::pause_checkpoints`], [`Engine::durable_log_end`]; [`Chain`], [`ExtentList`] |
 
-pub use crate::backup::{BackupCopy, Pacer, Round};
+pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round};
 pub use crate::engine::{
-    Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, IndexCheck, IndexCount,
-    Items, Listed, LockWait, Lost, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck,
-    Transaction, Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
+    Admission, Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, Incoming,
+    IndexCheck, IndexCount, Items, Listed, LockWait, Lost, Savepoint, Settings, SnapshotInfo, Statistics,
+    Table, TableCheck, Transaction, Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
 };
 
 use crate::engine::superblock_path;

@@ -1,5 +1,6 @@
 //! Work that several threads take from one place.
 
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::{Error, Result};
 
 /// Runs `work`, which ends when nothing is left to do, on this thread and on up to `threads - 1` more, called `name`
@@ -21,5 +22,22 @@ pub(crate) fn share(threads: usize, name: &str, work: impl Fn() -> Result<()> + 
             result = result.and(outcome.unwrap_or(Err(Error::OutOfMemory("a background thread has died"))));
         }
         result
+    })
+}
+
+/// Does `work` for each of `items`, as [`share`] does; after an error some are left out.
+pub(crate) fn share_out<T: Sync>(
+    items: &[T],
+    threads: usize,
+    name: &str,
+    work: impl Fn(&T) -> Result<()> + Sync,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    share(threads.min(items.len()), name, || {
+        // Relaxed: each number goes to one thread, and the items were there before.
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(item)?;
+        }
+        Ok(())
     })
 }

@@ -18,8 +18,22 @@ pub enum Isolation {
     Repeatable,
     /// A snapshot per transaction, writes read the newest committed version instead of failing.
     RepeatableLenient,
-    /// Every read locks.
+    /// Every read locks; a write to a row committed after a snapshot that was taken all the same is a conflict.
     Serializable,
+    /// Every read locks; nothing is a conflict.
+    SerializableLenient,
+}
+
+impl Isolation {
+    /// Whether every read locks.
+    pub fn is_serializable(self) -> bool {
+        matches!(self, Isolation::Serializable | Isolation::SerializableLenient)
+    }
+
+    /// First committer wins: whether a write to a row that was committed after the snapshot is a conflict.
+    pub fn is_strict(self) -> bool {
+        matches!(self, Isolation::Repeatable | Isolation::Serializable)
+    }
 }
 
 /// Which version of a key a read returns. A transaction always sees its own writes.

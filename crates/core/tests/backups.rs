@@ -1,35 +1,20 @@
 //! Backups of an engine with all its threads, while others write to it.
 
-use std::path::{Path, PathBuf};
+mod scratch;
+
+use scratch::Scratch;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::Arc;
 
 use teak_core::file::{Fault, FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
-use teak_core::server::{BackupCopy, Engine, Table, Transaction};
+use teak_core::server::{BackupCopy, Chain, Engine, ExtentList, Table, Transaction};
 use teak_core::{CommitFlush, Error, Isolation, LockMode, Options, Result, TreeSpec, View, WaitRequest};
 
 const WRITERS: u64 = 3;
 const ACCOUNTS: u64 = 400;
 const OPENING_BALANCE: u64 = 1000;
 const BACKUPS: usize = 4;
-
-/// A directory that goes with its owner.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Directory {
-        let path = std::env::temp_dir().join(format!("teak-backups-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Directory(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn open(dir: &Path) -> Engine {
     let options = Options {
@@ -106,7 +91,7 @@ fn look(dir: &Path) -> (u64, Vec<u64>) {
 
 #[test]
 fn a_backup_has_all_that_was_committed_before_its_end_and_nothing_by_half() {
-    let home = Directory::new("transfers");
+    let home = Scratch::new("backups");
     let engine = open(&home.0.join("engine"));
     let tables = ["accounts", "writers"].map(|name| {
         engine.create_table(name, &[TreeSpec::default()], b"", None).unwrap();
@@ -124,6 +109,7 @@ fn a_backup_has_all_that_was_committed_before_its_end_and_nothing_by_half() {
     }
     txn.commit().unwrap();
     let (stop, done) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; WRITERS as usize]);
+    let mut below: Option<ExtentList> = None;
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (engine, tables, stop, done) = (&engine, &tables, &stop, &done[writer as usize]);
@@ -142,6 +128,8 @@ fn a_backup_has_all_that_was_committed_before_its_end_and_nothing_by_half() {
         for i in 0..BACKUPS {
             let to = home.0.join(format!("backup{i}"));
             let mut copy = copy_to(&home.0.join("engine"), &to, 1 + i % 3);
+            // Each but the first is on top of the one before.
+            copy = below.iter().fold(copy, |copy, list| copy.on_top_of(list));
             for _ in 0..i {
                 engine.checkpoint().unwrap();
                 copy.round(&|_| Ok(())).unwrap();
@@ -152,9 +140,19 @@ fn a_backup_has_all_that_was_committed_before_its_end_and_nothing_by_half() {
             let before: Vec<u64> = done.iter().map(|done| done.load(SeqCst)).collect();
             let end = engine.durable_log_end().unwrap();
             let after: Vec<u64> = done.iter().map(|done| done.load(SeqCst)).collect();
-            copy.finish(end, &|_| Ok(())).unwrap();
+            let (list, _) = copy.finish(end, &|_| Ok(())).unwrap();
             drop(pause);
-            let (sum, transfers) = look(&to);
+            let path = to.join("extents");
+            std::fs::write(&path, list.encode()).unwrap();
+            assert_eq!(ExtentList::read(&RealFileSystem, &path).unwrap(), list);
+            let dirs = (0..=i).map(|i| home.0.join(format!("backup{i}"))).collect();
+            let fs: Arc<dyn FileSystem> = Arc::new(RealFileSystem);
+            let chain = Chain::new(fs.clone(), dirs, list.clone()).unwrap();
+            let restored = home.0.join(format!("restored{i}"));
+            chain.verify(2, &|_| Ok(())).unwrap();
+            chain.restore(&fs, &restored, 2, &|_| Ok(())).unwrap();
+            below = Some(list);
+            let (sum, transfers) = look(&restored);
             assert_eq!(sum, ACCOUNTS * OPENING_BALANCE, "backup {i}");
             for writer in 0..WRITERS as usize {
                 // One more may have been committed, and not counted yet.
@@ -207,6 +205,26 @@ fn a_second_round_copies_what_has_changed() {
     let second = copy.round(&|_| Ok(())).unwrap();
     assert_eq!(second.checkpoint, first.checkpoint + 1);
     assert!(second.copied_bytes < first.copied_bytes / 10, "{second:?} after {first:?}");
+}
+
+#[test]
+fn a_backup_on_top_of_another_has_what_has_changed() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = with_blocks(&fs);
+    let settled = |mut copy: BackupCopy| {
+        let _pause = engine.pause_checkpoints();
+        copy.settle(&|_| Ok(())).unwrap();
+        copy.finish(engine.durable_log_end().unwrap(), &|_| Ok(())).unwrap().0
+    };
+    let full = settled(simulated_copy(&fs));
+    let table = engine.open_table("t").unwrap();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    txn.write(table.tree(0), &7u32.to_be_bytes(), teak_core::WriteOp::Update(b"new")).unwrap();
+    txn.commit().unwrap();
+    engine.checkpoint().unwrap();
+    let next = settled(simulated_copy(&fs).on_top_of(&full));
+    assert!(next.own_bytes() < full.own_bytes() / 10 && next.bytes() >= full.bytes());
+    assert_eq!((full.backup, next.backup, full.engine_id), (0, 1, next.engine_id));
 }
 
 #[test]
@@ -278,6 +296,43 @@ fn a_log_that_ends_with_what_found_no_space_can_be_copied() {
         copy.finish(end, &|_| Ok(())).unwrap_or_else(|error| panic!("{after}, {committed:?}: {error}"));
         drop(pause);
     }
+}
+
+#[test]
+fn what_is_dropped_and_created_behind_the_end_makes_no_difference() {
+    let (fs, target) = (SimulatedFileSystem::new(1), SimulatedFileSystem::new(2));
+    let engine = with_blocks(&fs);
+    let mut copy = BackupCopy::new(
+        (Arc::new(fs.clone()), Path::new("/teak")),
+        (Arc::new(target.clone()), Path::new("/copy")),
+        1,
+    );
+    let pause = engine.pause_checkpoints();
+    copy.settle(&|_| Ok(())).unwrap();
+    // The log alone has it, and it has its file.
+    engine.create_table("made", &[TreeSpec::default()], b"", None).unwrap();
+    let table = engine.open_table("made").unwrap();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    txn.write(table.tree(0), b"key", teak_core::WriteOp::Insert(b"value")).unwrap();
+    txn.commit().unwrap();
+    drop(table);
+    let end = engine.durable_log_end().unwrap();
+    engine.drop_table("made").unwrap();
+    // A table is being created: its file is there, and nothing is in it yet.
+    fs.open(Path::new("/teak/s99.teak"), OpenMode::Create).unwrap();
+    copy.finish(end, &|_| Ok(())).unwrap();
+    assert!(fs.exists(Path::new("/teak/s2.teak")).unwrap());
+    drop(pause);
+    assert!(!fs.exists(Path::new("/teak/s2.teak")).unwrap(), "the file of a dropped table stays");
+
+    let options = Options { background: false, ..Options::new("/copy") };
+    let restored = Engine::open(Arc::new(target), options).unwrap();
+    assert!(restored.lost().is_empty(), "{:?}", restored.lost());
+    let table = restored.open_table("made").unwrap();
+    let mut txn = restored.begin(Isolation::ReadCommitted);
+    let mut cursor = teak_core::server::Cursor::new(table.tree(0).clone());
+    assert!(cursor.get(&mut txn, View::Latest, b"key").unwrap());
+    txn.rollback();
 }
 
 #[test]

@@ -23,7 +23,7 @@ use seeds::{for_each_seed, Random};
 use session::Session;
 use std::sync::Arc;
 use teak_core::file::{Fault, SimulatedFileSystem};
-use teak_core::{CommitFlush, Error, Options};
+use teak_core::{CommitFlush, Error, Options, Time};
 
 /// How an engine's life ends; what follows later in this list may lose more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,6 +134,7 @@ fn options(random: &mut Random, small: bool) -> Options {
         open_files: random.pick(&[1, 2, 100]),
         dictionary_sample_bytes: random.pick(&[0, 16 << 10, 60 << 10]),
         background: false,
+        time: Time::simulated(),
         recovery_threads: 1,
         ..Options::new("/teak")
     };
@@ -250,7 +251,7 @@ fn history(seed: u64) {
             ending = ending.max(next);
             continue;
         };
-        let session = Session::new(&engine, &fs, &mut expected, options.commit_flush, fault, small, random);
+        let session = Session::new(&engine, &fs, &mut expected, &options, fault, small, random);
         let (unharmed, open) = session.run();
         fs.heal();
         ending = match random.below(3) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// From the ground up. Those of one line do not know each other.
 const ROOMS: &[&[&str]] = &[
-    &["arrays", "numbers", "stop", "threads", "types"],
+    &["arrays", "numbers", "stop", "threads", "time", "types"],
     &["error", "finding"],
     &["file"],
     &["options"],
@@ -18,7 +18,7 @@ const ROOMS: &[&[&str]] = &[
     &["tree"],
     &["sort"],
     &["catalog"],
-    &["checkpoint"],
+    &["checkpoint", "exports"],
     &["engine"],
     &["server"],
     &["api"],

@@ -8,6 +8,9 @@
 #[path = "fixtures/write.rs"]
 mod write;
 
+mod scratch;
+
+use scratch::Scratch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use teak_core::file::RealFileSystem;
@@ -17,24 +20,6 @@ use teak_core::{Engine, Result};
 /// Of superblocks, and with them of all files.
 const OLDEST: u32 = 2;
 const NEWEST: u32 = 4;
-
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Directory {
-        let path = std::env::temp_dir().join(format!("teak-old-files-{name}-{}", std::process::id()));
-        // Of a process with this number that was killed.
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a directory for the fixture");
-        Directory(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn archive(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version-{version}.tar.gz"))
@@ -96,7 +81,7 @@ fn open(dir: &Path) -> server::Engine {
 #[test]
 fn files_of_every_version_open_and_have_what_they_had() {
     for version in OLDEST..=NEWEST {
-        let unpacked = Directory::new(&format!("version-{version}"));
+        let unpacked = Scratch::new(&format!("old-files-version-{version}"));
         tar(&["-xzf"], &archive(version), &unpacked.0);
         for name in ["closed", "crashed"] {
             let (dir, what) = (unpacked.0.join(name), format!("version {version}, {name}"));
@@ -125,7 +110,7 @@ fn files_of_every_version_open_and_have_what_they_had() {
 #[test]
 #[ignore = "writes the archive of today's format"]
 fn write_the_archive_of_today() {
-    let (archive, made) = (archive(NEWEST), Directory::new("made"));
+    let (archive, made) = (archive(NEWEST), Scratch::new("old-files-made"));
     assert!(!archive.exists(), "{} is there: it stays as it is", archive.display());
     write::write(&made.0.join("closed"), true).unwrap();
     write::write(&made.0.join("crashed"), false).unwrap();

@@ -112,7 +112,7 @@ impl Engine {
                 )
             });
             let Some(checked) = findings.absorb(None, checked)? else { continue };
-            checked.findings.iter().for_each(|finding| findings.add(finding.clone()));
+            findings.append(checked.findings);
         }
         Ok(findings)
     }

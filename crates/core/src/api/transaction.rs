@@ -159,7 +159,7 @@ impl Transaction {
     // ---- as the level has it ----
 
     fn locks_reads(&self) -> bool {
-        self.inner.isolation() == Isolation::Serializable
+        self.inner.isolation().is_serializable()
     }
 
     fn read_begins(&mut self) {

@@ -25,6 +25,9 @@
 //! - **Everything is checked** on its way: the checksum of each block, the bounds and sums of each tree
 //!   ([`crate::tree::check_image`]), and each record of the log.
 //! - **The superblock is written last**, when all else is durable: a copy that was not finished is no engine.
+//! - **Incremental**: with the list of what an older backup has ([`ExtentList`]) a copy begins where that one ended,
+//!   and its files have what is new only. A restore takes each extent from the backup that has it ([`Chain`]).
+//! - **The target is only written to**, so that it may be a stream.
 //!
 //! Why not hold one image and take the log from its checkpoint to the end, as engines do that copy pages: the log would
 //! have the later checkpoints, and what they rely on (trees that were built, blocks that were rewritten) is in no log.
@@ -32,10 +35,15 @@
 //! Knows `checkpoint`, `catalog`, `tree`, `store` and `log`, and no engine.
 
 mod extents;
+mod list;
+mod restore;
 mod space;
 mod tail;
 
-use extents::Extents;
+pub use list::ExtentList;
+pub use restore::Chain;
+
+use extents::{Extents, Mark, FIRST_ROUND};
 use space::SpaceCopy;
 
 use crate::catalog::directory::StoredDictionary;
@@ -50,9 +58,9 @@ use crate::sync::Mutex;
 use crate::tree::each_row;
 use crate::types::TreeId;
 use crate::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// Descriptors of the engine's files.
@@ -82,8 +90,10 @@ pub struct BackupCopy {
     target: Arc<dyn FileSystem>,
     to: PathBuf,
     threads: usize,
-    round: u32,
+    mark: Mark,
     extents: BTreeMap<u32, Arc<Mutex<Extents>>>,
+    /// The files that the target has, with their headers.
+    begun: Mutex<BTreeSet<u32>>,
     settled: Option<Settled>,
 }
 
@@ -125,61 +135,80 @@ impl BackupCopy {
     ) -> BackupCopy {
         let source: Arc<dyn FileSystem> = Arc::new(ReadOnlyFileSystem(source));
         let (from, to) = (from.to_path_buf(), to.to_path_buf());
-        BackupCopy { source, from, target, to, threads, round: 0, extents: BTreeMap::new(), settled: None }
+        let mark = Mark { round: FIRST_ROUND - 1, origin: 0 };
+        let (extents, begun) = Default::default();
+        BackupCopy { source, from, target, to, threads, mark, extents, begun, settled: None }
+    }
+
+    /// What `older` has, also in the backups below it, is not copied: the copy is worth nothing without them.
+    pub fn on_top_of(mut self, older: &ExtentList) -> BackupCopy {
+        let extents =
+            |(space, listed): (&u32, &Vec<_>)| (*space, Arc::new(Mutex::new(Extents::of_list(listed))));
+        self.extents = older.spaces.iter().map(extents).collect();
+        self.mark.origin = older.backup.saturating_add(1);
+        self
     }
 
     /// Copies what the newest image has and the target has not. The engine may make checkpoints meanwhile.
     pub fn round(&mut self, pacer: Pacer<'_>) -> Result<Round> {
-        let tally = Tally::default();
-        let (superblock, _, image_bytes) = self.copy_image(&tally, pacer)?;
-        self.settled = None;
-        Ok(tally.round(&superblock, image_bytes))
+        self.copy_image(&Tally::default(), pacer).map(|(_, round)| round)
     }
 
     /// The last round. Checkpoints are paused, and stay so until [`BackupCopy::finish`] has returned. What cannot be
     /// read is an error, which names it.
     pub fn settle(&mut self, pacer: Pacer<'_>) -> Result<Round> {
         let tally = Tally::default();
-        let (superblock, contained, image_bytes) = self.copy_image(&tally, pacer)?;
+        let (settled, round) = self.copy_image(&tally, pacer)?;
         if let Some(first) = tally.findings.lock().iter().next() {
             return Err(Error::corrupt(&first.path, first.offset.unwrap_or(0), first.to_string()));
         }
-        self.settled = Some(Settled { superblock, contained });
-        Ok(tally.round(&superblock, image_bytes))
+        self.settled = Some(settled);
+        Ok(round)
     }
 
     /// Adds the log up to `end`, which is durable
     /// ([`Engine::durable_log_end`](crate::server::Engine::durable_log_end)), and what it names, and makes the copy one
-    /// that can be opened: it has what was committed when `end` was the end. Bytes that were written.
-    pub fn finish(self, end: Lsn, pacer: Pacer<'_>) -> Result<u64> {
-        let Some(settled) = &self.settled else {
+    /// that can be opened: it has what was committed when `end` was the end. The list of all extents, for a backup on
+    /// top of this one, and the bytes that were written.
+    pub fn finish(mut self, end: Lsn, pacer: Pacer<'_>) -> Result<(ExtentList, u64)> {
+        let Some(settled) = self.settled.take() else {
             return Err(Error::corrupt(&self.from, 0, "the copy has no image that is whole"));
         };
         let tally = Tally::default();
-        tail::copy(&self, settled, end, &tally, pacer)?;
-        let path = superblock_path(&self.to);
-        let unnamed = path.with_extension("new");
-        let file = self.target.open(&unnamed, OpenMode::Create)?;
-        let source = self.source.open(&superblock_path(&self.from), OpenMode::ReadOnly)?;
+        let created = tail::copy(&self, &settled, end, &tally, pacer)?;
+        self.extents.extend(created);
+        let source_path = superblock_path(&self.from);
+        let source = self.source.open(&source_path, OpenMode::ReadOnly)?;
         let mut bytes = vec![0; source.len()? as usize];
         source.read_exact_at(0, &mut bytes)?;
-        file.write_at(0, &bytes)?;
-        file.sync()?;
-        self.target.sync_dir(&self.to)?;
-        self.target.rename(&unnamed, &path)?;
-        self.target.sync_dir(&self.to)?;
-        self.target.sync_dir(parent(&self.to))?;
-        // Checked as a start would: nobody has made a checkpoint.
-        match Superblock::read_newest(&*self.target, &path)? {
-            Some(copied) if copied.checkpoint == settled.superblock.checkpoint => {}
-            _ => return Err(Error::corrupt(&path, 0, "there was a checkpoint while the copy was finished")),
+        // Read again, after those bytes: a checkpoint would have changed it.
+        match Superblock::read_newest(&*self.source, &source_path)? {
+            Some(newest) if newest.checkpoint == settled.superblock.checkpoint => {}
+            _ => {
+                let detail = "there was a checkpoint while the copy was finished";
+                return Err(Error::corrupt(&superblock_path(&self.to), 0, detail));
+            }
         }
-        // Relaxed: the threads that added to it have ended.
-        Ok(tally.copied_bytes.load(Ordering::Relaxed))
+        make_engine(&*self.target, &self.to, &bytes)?;
+        self.target.sync_dir(parent(&self.to))?;
+        Ok((self.list(settled.superblock.engine_id), tally.copied_bytes()))
     }
 
-    fn copy_image(&mut self, tally: &Tally, pacer: Pacer<'_>) -> Result<(Superblock, Contained, u64)> {
-        self.round += 1;
+    fn list(&self, engine_id: [u8; 16]) -> ExtentList {
+        let listed = |(space, extents): (&u32, &Arc<Mutex<Extents>>)| {
+            (*space, extents.lock().to_list(self.mark.round))
+        };
+        // Others are of tables that were dropped since the image: the log says so.
+        let begun = self.begun.lock();
+        let spaces = self.extents.iter().filter(|(space, _)| begun.contains(space)).map(listed).collect();
+        ExtentList { engine_id, backup: self.mark.origin, spaces }
+    }
+
+    /// One round; what the target has if nothing was found.
+    fn copy_image(&mut self, tally: &Tally, pacer: Pacer<'_>) -> Result<(Settled, Round)> {
+        // Whatever the target had whole is being changed.
+        self.settled = None;
+        self.mark.round += 1;
         let path = superblock_path(&self.from);
         let superblock = Superblock::read_newest(&*self.source, &path)?
             .ok_or_else(|| Error::corrupt(&path, 0, "there is no engine in this directory"))?;
@@ -190,15 +219,16 @@ impl BackupCopy {
         let contained = directory.contained(superblock.replay_from);
         let images = space_images(directory, catalog);
         self.keep_files(&images)?;
-        let next = AtomicUsize::new(0);
-        crate::threads::share(self.threads.min(images.len()), "teak-copy", || {
-            // Relaxed: numbers are handed out.
-            while let Some(image) = images.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.copy_space(&files, image, tally, pacer)?;
-            }
-            Ok(())
+        crate::threads::share_out(&images, self.threads, "teak-copy", |image| {
+            self.copy_space(&files, image, tally, pacer)
         })?;
-        Ok((superblock, contained, image_bytes))
+        let round = Round {
+            checkpoint: superblock.checkpoint,
+            copied_bytes: tally.copied_bytes(),
+            image_bytes,
+            missed: tally.findings.lock().count(),
+        };
+        Ok((Settled { superblock, contained }, round))
     }
 
     /// The target is to have the files of these, and no others: tables may have been dropped since the last round.
@@ -207,11 +237,9 @@ impl BackupCopy {
         for space in images.iter().map(|image| image.space).chain([SYSTEM_SPACE]) {
             self.extents.insert(space, before.remove(&space).unwrap_or_default());
         }
-        for space in before.into_keys() {
-            let path = self.to.join(space_file_name(space));
-            if self.target.exists(&path)? {
-                self.target.remove(&path)?;
-            }
+        let begun = &mut *self.begun.lock();
+        for space in before.into_keys().filter(|space| begun.remove(space)) {
+            self.target.remove(&self.to.join(space_file_name(space)))?;
         }
         Ok(())
     }
@@ -229,7 +257,7 @@ impl BackupCopy {
         let space = Space::open_twice(files, &path, SYSTEM_SPACE, superblock.system_map)?;
         let (mut rows, mut names, mut odd) = (Directory::default(), Catalog::default(), Vec::new());
         let target = self.target_file(SYSTEM_SPACE, &path)?;
-        let mut copy = SpaceCopy::new(&space, &*target, (&extents, self.round), tally, pacer);
+        let mut copy = SpaceCopy::new(&space, &*target, (&extents, self.mark), tally, pacer);
         // All of them are read in each round: they say where everything else is.
         if let Some(root) = &superblock.directory {
             copy.tree_with(DIRECTORY_TREE, root, &mut |block| {
@@ -264,7 +292,7 @@ impl BackupCopy {
             opened => opened?,
         };
         let target = self.target_file(image.space, &path)?;
-        let mut copy = SpaceCopy::new(&space, &*target, (extents, self.round), tally, pacer);
+        let mut copy = SpaceCopy::new(&space, &*target, (extents, self.mark), tally, pacer);
         // Before any block that needs one of them.
         for (number, address) in image.trees.iter().filter_map(|tree| tree.dictionary) {
             space.know_dictionary(number, address, None);
@@ -283,7 +311,7 @@ impl BackupCopy {
     /// The file of the target that is as the engine's `path`, with its header.
     fn target_file(&self, space: u32, path: &Path) -> Result<Arc<dyn crate::file::File>> {
         let file = self.target.open(&self.to.join(space_file_name(space)), OpenMode::Create)?;
-        if file.len()? == 0 {
+        if self.begun.lock().insert(space) {
             let mut header = vec![0; Space::HEADER_BYTES as usize];
             self.source.open(path, OpenMode::ReadOnly)?.read_exact_at(0, &mut header)?;
             file.write_at(0, &header)?;
@@ -295,6 +323,18 @@ impl BackupCopy {
     fn log_dirs(&self) -> (PathBuf, PathBuf) {
         (log_dir(&self.from), log_dir(&self.to))
     }
+}
+
+/// Makes a directory, in which all else is durable, an engine's: `superblock` is the content of that file.
+fn make_engine(fs: &dyn FileSystem, dir: &Path, superblock: &[u8]) -> Result<()> {
+    let path = superblock_path(dir);
+    let unnamed = path.with_extension("new");
+    let file = fs.open(&unnamed, OpenMode::Create)?;
+    file.write_at(0, superblock)?;
+    file.sync()?;
+    fs.sync_dir(dir)?;
+    fs.rename(&unnamed, &path)?;
+    fs.sync_dir(dir)
 }
 
 fn parent(dir: &Path) -> &Path {
@@ -320,13 +360,9 @@ impl Tally {
         self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    fn round(&self, superblock: &Superblock, image_bytes: u64) -> Round {
-        Round {
-            checkpoint: superblock.checkpoint,
-            // Relaxed: the threads that added to it have ended.
-            copied_bytes: self.copied_bytes.load(Ordering::Relaxed),
-            image_bytes,
-            missed: self.findings.lock().count(),
-        }
+    /// When the threads that add to it have ended.
+    fn copied_bytes(&self) -> u64 {
+        // Relaxed: as above.
+        self.copied_bytes.load(Ordering::Relaxed)
     }
 }

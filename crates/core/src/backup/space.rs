@@ -1,6 +1,6 @@
 //! Copies what an image has in one file.
 
-use super::extents::Extents;
+use super::extents::{Extents, Mark};
 use super::{Pacer, Tally};
 use crate::file::File;
 use crate::finding::Findings;
@@ -16,7 +16,7 @@ pub(super) struct SpaceCopy<'a> {
     space: &'a Arc<Space>,
     target: &'a dyn File,
     extents: &'a Mutex<Extents>,
-    round: u32,
+    mark: Mark,
     tally: &'a Tally,
     pacer: Pacer<'a>,
     written_bytes: u64,
@@ -35,11 +35,11 @@ impl<'a> SpaceCopy<'a> {
     pub fn new(
         space: &'a Arc<Space>,
         target: &'a dyn File,
-        (extents, round): (&'a Mutex<Extents>, u32),
+        (extents, mark): (&'a Mutex<Extents>, Mark),
         tally: &'a Tally,
         pacer: Pacer<'a>,
     ) -> SpaceCopy<'a> {
-        SpaceCopy { space, target, extents, round, tally, pacer, written_bytes: 0 }
+        SpaceCopy { space, target, extents, mark, tally, pacer, written_bytes: 0 }
     }
 
     /// Copies what a tree has.
@@ -56,7 +56,7 @@ impl<'a> SpaceCopy<'a> {
         let (space, tally) = (self.space, self.tally);
         let mut findings = Findings::default();
         let walked = check_image(space, tree, root, &mut findings, &mut Walk { copy: self, rows });
-        findings.iter().for_each(|finding| tally.findings.lock().add(finding.clone()));
+        tally.findings.lock().append(findings);
         walked
     }
 
@@ -72,13 +72,13 @@ impl<'a> SpaceCopy<'a> {
 
     /// Copies an extent that leads nowhere, unless the target has it. Whether it was as it should be.
     fn take(&mut self, at: &BlockAddress) -> Result<bool> {
-        if self.extents.lock().know(at, self.round) {
+        if self.extents.lock().know(at, self.mark.round) {
             return Ok(true);
         }
         let copied = self.copy(at);
         let copied = self.tally.findings.lock().absorb(None, copied)?;
         if copied.is_some() {
-            self.extents.lock().insert(at, self.round, false);
+            self.extents.lock().insert(at, self.mark, false);
         }
         Ok(copied.is_some())
     }
@@ -95,6 +95,10 @@ impl<'a> SpaceCopy<'a> {
 
 impl ImageVisitor for Walk<'_, '_, '_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
+        // What it leads to is looked at all the same.
+        if self.copy.extents.lock().origin(at).is_some() {
+            return Ok(());
+        }
         match self.copy.copy(at) {
             // It is read next, and found.
             Err(error) if error.is_damage_of(self.copy.space.path()) => Ok(()),
@@ -107,11 +111,13 @@ impl ImageVisitor for Walk<'_, '_, '_> {
     }
 
     fn knows(&mut self, at: &BlockAddress) -> bool {
-        self.rows.is_none() && self.copy.extents.lock().know(at, self.copy.round)
+        self.rows.is_none() && self.copy.extents.lock().know(at, self.copy.mark.round)
     }
 
     fn whole(&mut self, at: &BlockAddress, leads_on: bool) {
-        self.copy.extents.lock().insert(at, self.copy.round, leads_on);
+        let mut extents = self.copy.extents.lock();
+        let origin = extents.origin(at).unwrap_or(self.copy.mark.origin);
+        extents.insert(at, Mark { origin, ..self.copy.mark }, leads_on);
     }
 
     fn rows(&mut self, block: &Block) -> Result<()> {

@@ -1,13 +1,19 @@
 //! The end of a copy: the log since the image's checkpoint, and what it names.
 
+use super::extents::{Extents, Mark};
 use super::{BackupCopy, Pacer, Settled, Tally};
 use crate::catalog::{space_file_name, space_of_file_name};
 use crate::checkpoint::direct::{DirectBlock, Inspection};
 use crate::file::{File, OpenMode};
 use crate::log::{copy_segments, LogRecord, Lsn, Ops, Segments};
+use crate::store::{BlockAddress, Space};
+use crate::sync::Mutex;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// So many files have blocks that the log names before those are synced and closed that came first.
+const OPEN_FILES: usize = 64;
 
 /// The engine's file, and the target's.
 type Pair = (Arc<dyn File>, Arc<dyn File>);
@@ -17,18 +23,24 @@ struct Tail<'a> {
     copy: &'a BackupCopy,
     tally: &'a Tally,
     pacer: Pacer<'a>,
-    /// `None`: the engine's is gone, and its table with it.
+    /// `None`: the engine's is gone, and its table with it, or there is no table yet.
     files: BTreeMap<u32, Option<Pair>>,
+    /// What the target has in the files of tables that were created since the checkpoint.
+    created: Created,
 }
 
-/// Copies the log of the image in `settled` up to `end`, and makes everything durable.
+/// The extents of spaces that no image has.
+pub(super) type Created = BTreeMap<u32, Arc<Mutex<Extents>>>;
+
+/// Copies the log of the image in `settled` up to `end`, and makes everything durable. What was copied of tables that
+/// are not in the image.
 pub(super) fn copy(
     copy: &BackupCopy,
     settled: &Settled,
     end: Lsn,
     tally: &Tally,
     pacer: Pacer<'_>,
-) -> Result<()> {
+) -> Result<Created> {
     let (source, target) = (&*copy.source, &*copy.target);
     let (from_log, to_log) = copy.log_dirs();
     let range = settled.superblock.replay_from..end;
@@ -38,15 +50,15 @@ pub(super) fn copy(
         pacer(bytes)
     })?;
     target.sync_dir(&to_log)?;
-    let mut tail = Tail { copy, tally, pacer, files: BTreeMap::new() };
+    let mut tail = Tail { copy, tally, pacer, files: BTreeMap::new(), created: Created::new() };
     // Tables that were created since the checkpoint: the log has their names, and not their files.
     for space in source.list(&copy.from)?.iter().filter_map(|name| space_of_file_name(name)) {
-        if !copy.extents.contains_key(&space) {
-            tail.files_of(space)?;
+        if !copy.extents.contains_key(&space) && tail.files_of(space)?.is_some() {
+            tail.created.insert(space, Arc::default());
         }
     }
     let inspection = Inspection::new(source, copy.from.clone(), &settled.contained, copy.threads);
-    Segments::list(target, &to_log, range.start)?.read(range, &mut |lsn, record| {
+    Segments::list(source, &from_log, range.start)?.read(range, &mut |lsn, record| {
         let Some(ops) = ops_of(&record).filter(|ops| ops.may_name_extents()) else { return Ok(()) };
         if !inspection.is_intact(lsn, &record)? {
             let detail = format!("the log names blocks at LSN {lsn} that are not in their files");
@@ -54,7 +66,9 @@ pub(super) fn copy(
         }
         tail.blocks(&ops)
     })?;
-    tail.sync()
+    tail.sync_files()?;
+    target.sync_dir(&copy.to)?;
+    Ok(tail.created)
 }
 
 fn ops_of<'a>(record: &LogRecord<'a>) -> Option<Ops<'a>> {
@@ -74,9 +88,11 @@ impl Tail<'_> {
         for block in ops.iter().filter_map(|op| DirectBlock::of(&op)) {
             let (tally, pacer) = (self.tally, self.pacer);
             let Some((source, target)) = self.files_of(block.space)? else { continue };
+            let (source, target) = (source.clone(), target.clone());
             for address in [Some(block.address), block.dictionary].into_iter().flatten() {
-                if let Some(stored) = address.stored_in(&**source)? {
+                if let Some(stored) = address.stored_in(&*source)? {
                     target.write_at(address.offset, &stored)?;
+                    self.note(block.space, &address);
                     tally.wrote(stored.len() as u64);
                     pacer(stored.len() as u64)?;
                 }
@@ -85,11 +101,25 @@ impl Tail<'_> {
         Ok(())
     }
 
+    /// The target has this. What it leads to is not known.
+    fn note(&self, space: u32, at: &BlockAddress) {
+        if let Some(extents) = self.copy.extents.get(&space).or_else(|| self.created.get(&space)) {
+            let mut extents = extents.lock();
+            extents.overwrite(at);
+            extents.insert(at, Mark { round: 0, ..self.copy.mark }, true);
+        }
+    }
+
     fn files_of(&mut self, space: u32) -> Result<&Option<Pair>> {
         if !self.files.contains_key(&space) {
+            if self.files.len() >= OPEN_FILES {
+                self.sync_files()?;
+            }
             let path = self.copy.from.join(space_file_name(space));
             let files = match self.copy.source.open(&path, OpenMode::ReadOnly) {
                 Err(_) if !self.copy.source.exists(&path)? => None,
+                // Of a table that is being created, behind the end: its header is durable before the log has it.
+                Ok(file) if file.len()? < Space::HEADER_BYTES => None,
                 opened => Some((opened?, self.copy.target_file(space, &path)?)),
             };
             self.files.insert(space, files);
@@ -97,8 +127,8 @@ impl Tail<'_> {
         Ok(&self.files[&space])
     }
 
-    fn sync(self) -> Result<()> {
-        self.files.values().flatten().try_for_each(|(_, target)| target.sync())?;
-        self.copy.target.sync_dir(&self.copy.to)
+    /// Makes durable what was copied into the files that are open, and closes them.
+    fn sync_files(&mut self) -> Result<()> {
+        std::mem::take(&mut self.files).into_values().flatten().try_for_each(|(_, target)| target.sync())
     }
 }

@@ -11,6 +11,9 @@
 //!   having it.
 //! - **Nothing durable is overwritten.** Images go to new extents; what they replace is reused only after the new
 //!   superblock is durable.
+//! - **The next one has what this one lacks.** A tree that has more than its image, or another count than stands beside
+//!   it, is entered for the next checkpoint before that can be captured: its replay begins behind all that was
+//!   published by then.
 //!
 //! ```text
 //!  capture T ──> trees as of T ──> free maps, sync ──> directory ──> its map, sync ──> superblock ──> reuse, release log
@@ -29,4 +32,4 @@ mod writer;
 
 pub use counter::PersistedCounter;
 pub use images::Pace;
-pub use writer::{Capture, Checkpointer, Dropped, TreeImage};
+pub use writer::{Arrival, ArrivedTree, Capture, Checkpointer, Dropped, Outcome, TreeImage};

@@ -1,12 +1,12 @@
 //! Writing a checkpoint.
 
 use super::images::{write_trees, Pace, Written};
-use crate::catalog::directory;
+use crate::catalog::directory::{self, StoredDictionary};
 use crate::catalog::{Contained, SystemTrees};
 use crate::file::File;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
-use crate::store::{Space, Superblock};
+use crate::store::{BlockAddress, Space, Superblock, TreeRoot};
 use crate::sync::Mutex;
 use crate::tree::{Moment, Tree};
 use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
@@ -40,6 +40,32 @@ impl Dropped {
     }
 }
 
+/// A table's file that was filled from outside, and is synced: what the directory is to say of it.
+#[derive(Clone)]
+pub struct Arrival {
+    /// The file.
+    pub space: u32,
+    /// Its free map.
+    pub map: BlockAddress,
+    /// Its trees, in the table's order.
+    pub trees: Vec<ArrivedTree>,
+    /// The table's counter.
+    pub counter: u64,
+    /// What the caller knows of its content; empty: nothing.
+    pub digest: Vec<u8>,
+}
+
+/// One of its trees.
+#[derive(Clone, Copy)]
+pub struct ArrivedTree {
+    /// Its number here.
+    pub tree: TreeId,
+    /// `None`: it is empty.
+    pub root: Option<TreeRoot>,
+    /// What its blocks are encoded with.
+    pub dictionary: Option<StoredDictionary>,
+}
+
 /// What a checkpoint contains, as captured by the engine in one moment without DDL.
 pub struct Capture {
     /// T, registered so that versions of that time are kept.
@@ -61,6 +87,8 @@ pub struct Capture {
     pub counters: BTreeMap<TreeId, u64>,
     /// What callers have found out about tables since the last checkpoint, by the first tree of their table.
     pub digests: BTreeMap<TreeId, Arc<[u8]>>,
+    /// Files that came from outside since the last checkpoint.
+    pub arrivals: Vec<Arrival>,
     /// What was dropped since the last checkpoint.
     pub dropped: Vec<Dropped>,
     /// Spaces whose files are of no table and could not be removed.
@@ -73,6 +101,15 @@ pub struct Capture {
     pub next_space: u32,
     /// The engine is being closed.
     pub clean: bool,
+}
+
+/// What has become of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is there.
+    Durable,
+    /// It is not, or nobody knows and there is no other.
+    Failed,
 }
 
 /// A checkpoint that did not come about.
@@ -166,17 +203,23 @@ impl Checkpointer {
 
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt
     /// may succeed. The mutex is held over I/O on purpose: it is what makes checkpoints follow each other, nobody else
-    /// takes it. `Ok(Some(..))` is an error after the checkpoint was durable: some space could not be given back.
+    /// takes it. An error beside the capture came after the checkpoint was durable: some space could not be given back.
     /// Without a capture there is no checkpoint.
+    ///
+    /// `leave` is called before anybody can capture the next one, which has to find what this one does not have: its
+    /// replay begins behind all that was published before it, in whatever image that is.
     pub fn run(
         &self,
         pace: &Pace<'_>,
         capture: impl FnOnce() -> Option<Capture>,
-    ) -> Option<(Capture, Result<Option<Error>, Failure>)> {
+        leave: impl FnOnce(&mut Capture, Outcome),
+    ) -> Option<Result<(Capture, Option<Error>), Failure>> {
         let mut durable = self.durable.lock();
-        let capture = capture()?;
-        let result = self.write(&mut durable, &capture, pace);
-        Some((capture, result))
+        let mut capture = capture()?;
+        let written = self.write(&mut durable, &capture, pace);
+        let outcome = if written.is_ok() { Outcome::Durable } else { Outcome::Failed };
+        leave(&mut capture, outcome);
+        Some(written.map(|leftover| (capture, leftover)))
     }
 
     /// Runs `body` while no checkpoint is under way or begins: the durable image stays what it is, and nothing of it is
@@ -207,6 +250,17 @@ impl Checkpointer {
                 return Err(failure);
             }
         };
+        // In release as well: what an image has beyond the durable log, a crash would leave half there.
+        assert!(
+            self.log.synced() >= capture.log_end,
+            "an image up to {} with a log up to {}",
+            capture.log_end,
+            self.log.synced()
+        );
+        debug_assert!(
+            superblock.timestamp >= capture.snapshot.timestamp(),
+            "an image of before its snapshot"
+        );
         if let Err(error) = superblock.write(&*self.superblock) {
             // Whether it is there nobody knows: what it names must stay, and so must what the one before it names.
             durable.undecided = Some(error.clone());
@@ -291,6 +345,7 @@ struct Batch<'a> {
 impl Batch<'_> {
     /// `apart` are the spaces that had a row of their own of what they contain.
     fn rows(&mut self, capture: &Capture, written: &Written, apart: impl Iterator<Item = u32>) -> Result<()> {
+        capture.arrivals.iter().try_for_each(|arrival| self.arrival(arrival))?;
         for (tree, root) in &written.roots {
             self.put(&directory::root_key(*tree), &directory::encode_root(root))?;
         }
@@ -325,6 +380,24 @@ impl Batch<'_> {
             self.put(&directory::counted_apart_key(*space), &directory::encode_counted(counted))?;
         }
         self.put(directory::COUNTED_KEY, &directory::encode_counted(&capture.counted.common))
+    }
+
+    fn arrival(&mut self, arrival: &Arrival) -> Result<()> {
+        for ArrivedTree { tree, root, dictionary } in &arrival.trees {
+            if let Some(root) = root {
+                self.put(&directory::root_key(*tree), &directory::encode_root(root))?;
+            }
+            if let Some(dictionary) = dictionary {
+                self.put(&directory::dictionary_key(*tree), &directory::encode_dictionary(dictionary))?;
+            }
+        }
+        self.put(&directory::map_key(arrival.space), &directory::encode_map(&arrival.map))?;
+        let Some(first) = arrival.trees.first() else { return Ok(()) };
+        self.put(&directory::counter_key(first.tree), &directory::encode_number(arrival.counter))?;
+        match arrival.digest.is_empty() {
+            true => Ok(()),
+            false => self.put(&directory::digest_key(first.tree), &directory::encode_digest(&arrival.digest)),
+        }
     }
 
     /// What the directory has of files that are left over becomes `now`.

@@ -3,11 +3,12 @@
 
 use super::checkpoints::Urgency;
 use super::shared::Shared;
-use crate::{Error, Result};
+use crate::sync::Mutex;
+use crate::{Error, Result, Time};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a commit that does not wait for the log may be lost.
 const LOG_SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -37,6 +38,43 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     }
     shared.threads.lock().extend(threads);
     Ok(())
+}
+
+/// When an engine without threads had its last rounds.
+pub(super) struct Rounds(Mutex<Round>);
+
+struct Round {
+    log: Instant,
+    history: Instant,
+}
+
+impl Rounds {
+    pub(super) fn new(time: &Time) -> Rounds {
+        Rounds(Mutex::new(Round { log: time.now(), history: time.now() }))
+    }
+}
+
+impl Shared {
+    /// See [`super::Engine::do_what_is_due`].
+    pub(super) fn do_what_is_due(&self) {
+        let now = self.time.now();
+        let is_due = |last: &mut Instant, interval: Duration| {
+            let is_due = now.saturating_duration_since(*last) >= interval;
+            *last = if is_due { now } else { *last };
+            is_due
+        };
+        let (log, history) = {
+            let mut round = self.rounds.0.lock();
+            (is_due(&mut round.log, LOG_SYNC_INTERVAL), is_due(&mut round.history, HISTORY_INTERVAL))
+        };
+        if log {
+            sync_log(self);
+        }
+        if history {
+            self.look_after_history();
+        }
+        checkpoints(self);
+    }
 }
 
 /// A thread that does `run` each time `wait` returns, until that says that the engine goes.

@@ -8,7 +8,7 @@ use super::pause::{Pauses, PATIENCE};
 use super::shared::Shared;
 use super::tables::{Table, LOOKS_AT_ONCE};
 use crate::catalog::{Contained, Counted};
-use crate::checkpoint::{Capture, Dropped, Pace, TreeImage};
+use crate::checkpoint::{Capture, Dropped, Outcome, Pace, TreeImage};
 use crate::file::DiskReserve;
 use crate::log::Lsn;
 use crate::options::LogLevel;
@@ -141,6 +141,11 @@ impl Progress {
         }
         self.asked.store(false, Ordering::SeqCst);
         !state.stopped
+    }
+
+    /// Whether the engine is not being closed.
+    pub(super) fn is_running(&self) -> bool {
+        !self.state.lock().stopped
     }
 
     /// Whether checkpoints are held back; the last one, of an engine that is being closed, is not.
@@ -331,10 +336,11 @@ impl Shared {
     pub(super) fn try_checkpoint(&self, clean: bool, pace: &Pace<'_>) -> Result<bool> {
         self.health.check()?;
         let capture = || (!self.progress.is_paused()).then(|| self.capture(clean));
-        let Some((capture, result)) = self.checkpointer.run(pace, capture) else { return Ok(false) };
+        let leave = |capture: &mut Capture, outcome| self.leave_to_the_next(capture, outcome);
+        let Some(result) = self.checkpointer.run(pace, capture, leave) else { return Ok(false) };
         self.tell_remarks();
         match result {
-            Ok(leftover) => {
+            Ok((capture, leftover)) => {
                 if let Some(error) = leftover {
                     let text = format!("after a checkpoint space could not be given back: {error}");
                     self.observer.message(LogLevel::Warning, &text);
@@ -345,7 +351,6 @@ impl Shared {
             }
             Err(failure) => {
                 self.counted.failed_checkpoints.add(1);
-                self.put_back(capture);
                 if failure.fatal || matches!(failure.error, Error::ReadOnly(_)) {
                     self.fail(&format!("a checkpoint failed: {}", failure.error));
                 } else if !self.progress.is_failing() {
@@ -395,6 +400,7 @@ impl Shared {
             trees,
             counters,
             digests: self.digests.captured(),
+            arrivals: std::mem::take(&mut *self.arrivals.lock()),
             dropped: std::mem::take(&mut *self.dropped.lock()),
             orphans: self.orphans.lock().keys().copied().collect(),
             // Relaxed: identifiers are given out under `ddl`, or (transactions) only need to be above those in the log
@@ -443,18 +449,27 @@ impl Shared {
         }
     }
 
-    /// The checkpoint failed: what it should have contained is for the next one.
-    fn put_back(&self, capture: Capture) {
-        self.mark_dirty(capture.trees.iter().map(|image| &image.tree));
-        self.dropped.lock().extend(capture.dropped);
+    /// What a checkpoint does not contain is for the next one: all that was captured if it failed; else the trees that
+    /// have more than their images, or other counts than stand beside these: what is published between the look at the
+    /// counts and T is in the one and not in the other, and the next replay begins behind it.
+    pub(super) fn leave_to_the_next(&self, capture: &mut Capture, outcome: Outcome) {
+        for image in capture.trees.iter().filter(|image| image.entries != image.tree.entries()) {
+            image.tree.note_miscounted();
+        }
+        let trees = capture.trees.iter().map(|image| &image.tree);
+        match outcome {
+            Outcome::Durable => self.mark_dirty(trees.filter(|tree| tree.awaits_checkpoint())),
+            Outcome::Failed => {
+                self.mark_dirty(trees);
+                self.arrivals.lock().append(&mut capture.arrivals);
+                self.dropped.lock().append(&mut capture.dropped);
+            }
+        }
     }
 
     pub(super) fn checkpoint_done(&self, capture: Capture) {
         self.progress.began.fetch_max(capture.counted.common.before, Ordering::SeqCst);
         self.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
-        self.mark_dirty(
-            capture.trees.iter().map(|image| &image.tree).filter(|tree| tree.awaits_checkpoint()),
-        );
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
         self.digests.stored(&capture.digests);

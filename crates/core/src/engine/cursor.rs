@@ -142,6 +142,12 @@ impl Cursor {
         self.inner.window(&txn.reader(self.view))
     }
 
+    /// After [`Cursor::get`] has found its key: the entries that follow it, as [`Cursor::window`] has them of a scan
+    /// that goes up, for somebody who looks neighbours up one after the other.
+    pub fn window_behind(&mut self, txn: &mut Transaction) -> Option<Window<'_>> {
+        self.inner.window_behind(&txn.reader(self.view))
+    }
+
     /// To be called before anything else if somebody has walked over `passed` entries of the window: he stands on entry
     /// `at`, which is one of them.
     pub fn arrive(&mut self, at: usize, passed: usize) {

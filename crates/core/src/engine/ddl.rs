@@ -48,25 +48,30 @@ pub struct Alteration<'a> {
 
 /// Rows of the catalog to be changed together.
 #[derive(Default)]
-struct Changes(Vec<(Vec<u8>, Option<Vec<u8>>, bool)>);
+pub(super) struct Changes(Vec<(Vec<u8>, Option<Vec<u8>>, bool)>);
 
 impl Changes {
-    fn remove(&mut self, name: &str, record: &TableRecord) {
+    pub(super) fn remove(&mut self, name: &str, record: &TableRecord) {
         self.0.push((name_key(name), None, false));
         for (tree, _) in &record.trees {
             self.0.push((tree_key(*tree).to_vec(), None, false));
         }
     }
 
-    fn add(&mut self, name: &str, record: &TableRecord) {
+    pub(super) fn add(&mut self, name: &str, record: &TableRecord) {
         self.0.push((name_key(name), Some(record.encode()), true));
         for (tree, _) in &record.trees {
             self.0.push((tree_key(*tree).to_vec(), Some(name.as_bytes().to_vec()), true));
         }
     }
 
+    /// The table has the same trees as before.
+    pub(super) fn update(&mut self, name: &str, record: &TableRecord) {
+        self.0.push((name_key(name), Some(record.encode()), false));
+    }
+
     /// One transaction, durable when it returns.
-    fn commit(&self, shared: &Shared) -> Result<()> {
+    pub(super) fn commit(&self, shared: &Shared) -> Result<()> {
         let catalog = &shared.system.catalog;
         let mut work = Box::new(Work::new(shared.ids.next_txn()));
         shared.counted.active.add(1);
@@ -87,7 +92,7 @@ impl Changes {
 }
 
 impl Shared {
-    fn record(&self, name: &str) -> Result<TableRecord> {
+    pub(super) fn record(&self, name: &str) -> Result<TableRecord> {
         self.system.table(name)?.ok_or_else(|| Error::NoSuchTable(name.to_string()))
     }
 
@@ -212,20 +217,27 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn truncate_table(&self, name: &str) -> Result<()> {
+    /// The metadata stays as it is if none is given.
+    pub(super) fn truncate_table(&self, name: &str, meta: Option<&[u8]>) -> Result<()> {
         let _turn = self.names.take(&[name]);
+        let old = self.record(name)?;
+        let specs: Vec<TreeSpec> = old.trees.iter().map(|(_, spec)| *spec).collect();
+        self.replace_trees(name, &specs, meta.unwrap_or(&old.meta)).map(drop)
+    }
+
+    /// New and empty trees in place of all that the table has, for who has its name.
+    pub(super) fn replace_trees(&self, name: &str, specs: &[TreeSpec], meta: &[u8]) -> Result<TableRecord> {
         let _ddl = self.ddl.read();
         self.health.check()?;
         let old = self.record(name)?;
         self.check_decided(&old)?;
-        let specs: Vec<TreeSpec> = old.trees.iter().map(|(_, spec)| *spec).collect();
-        let record = self.new_record(&specs, &old.meta)?;
+        let record = self.new_record(specs, meta)?;
         let mut changes = Changes::default();
         changes.remove(name, &old);
         changes.add(name, &record);
         self.commit_new(&changes, &record)?;
         self.discard(name, &old);
-        Ok(())
+        Ok(record)
     }
 
     /// All of `alterations` in one transaction.
@@ -277,7 +289,7 @@ impl Shared {
         for (id, _) in old.trees.iter().filter(|(id, _)| new.trees.iter().all(|(kept, _)| kept != id)) {
             changes.0.push((tree_key(*id).to_vec(), None, false));
         }
-        changes.0.push((name_key(name), Some(new.encode()), false));
+        changes.update(name, &new);
         Ok(new)
     }
 

@@ -12,6 +12,7 @@ use crate::log::Lsn;
 use crate::options::LogLevel;
 use crate::sync::Mutex;
 use crate::types::TxnId;
+use crate::Time;
 use crossbeam_utils::CachePadded;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -88,7 +89,7 @@ impl Holds {
 
     /// What whoever reads the error log should know of the log up to `end` that is kept, if it was not said yet: who
     /// has written most of what is copied, and so has all the others keep more as well.
-    fn complaint(&self, end: Lsn, limit: u64, name: &dyn Fn(&[u8]) -> String) -> Option<String> {
+    fn complaint(&self, end: Lsn, limit: u64, time: &Time, name: &dyn Fn(&[u8]) -> String) -> Option<String> {
         let kept = end.saturating_sub(self.first()?);
         if kept < limit.saturating_mul(2) {
             return None;
@@ -105,7 +106,7 @@ impl Holds {
             let mut shard = self.shard(txn).lock();
             let hold = shard.get_mut(&txn).filter(|hold| kept >= hold.told.saturating_mul(2))?;
             hold.told = kept;
-            (hold.trail.clone(), hold.label, hold.since.elapsed().as_secs())
+            (hold.trail.clone(), hold.label, time.since(hold.since).as_secs())
         };
         let (who, what) = match trail.xid() {
             Some(xid) => (format!("prepared transaction {}", name(&xid)), "commit it or roll it back"),
@@ -131,7 +132,7 @@ impl Shared {
     /// The same for a recovered transaction, whose first record is at `first`.
     pub(super) fn hold_log_from(&self, work: &Work, from: Lsn, trail: Trail) -> Arc<Trail> {
         let trail = Arc::new(trail);
-        let hold = Hold { from, trail: trail.clone(), since: Instant::now(), label: work.label, told: 0 };
+        let hold = Hold { from, trail: trail.clone(), since: self.time.now(), label: work.label, told: 0 };
         self.holds.shard(work.id).lock().insert(work.id, hold);
         trail
     }
@@ -151,7 +152,7 @@ impl Shared {
     pub(super) fn mind_pinned_log(&self) {
         let limit = self.settings.checkpoint_log_bytes();
         let name = |xid: &[u8]| self.observer.xid(xid);
-        let complaint = self.holds.complaint(self.log.end(), limit, &name);
+        let complaint = self.holds.complaint(self.log.end(), limit, &self.time, &name);
         if let Some(text) = complaint {
             self.observer.message(LogLevel::Warning, &text);
         }

@@ -14,6 +14,7 @@
 //! | `dirty.rs` | which trees a checkpoint has to write |
 //! | `digests.rs` | what the caller knows of the content of tables |
 //! | `build.rs` | filling trees from unsorted entries |
+//! | `exports.rs` | single tables as files, and back |
 //! | `checkpoints.rs`, `pause.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
 //! | `open.rs` | a new directory, or recovery |
 //! | `snapshots.rs` | what old snapshots hold, and when they give way |
@@ -35,6 +36,7 @@ mod ddl;
 mod deferred;
 mod digests;
 mod dirty;
+mod exports;
 mod feed;
 mod holds;
 mod log_copy;
@@ -65,6 +67,7 @@ pub use check::{TableCheck, Watcher};
 pub use compare::{Difference, IndexCheck, IndexCount};
 pub use cursor::Cursor;
 pub use ddl::{Alteration, TreeSource};
+pub use exports::{Admission, Incoming};
 pub use feed::Feed;
 pub(crate) use open::{log_dir, superblock_path};
 pub use pause::CheckpointPause;
@@ -149,7 +152,12 @@ impl Engine {
     /// [`Table::is_current`]. [`Error::Undecided`](crate::Error::Undecided) if a prepared transaction has written to
     /// it.
     pub fn truncate_table(&self, name: &str) -> Result<()> {
-        self.shared.truncate_table(name)
+        self.shared.truncate_table(name, None)
+    }
+
+    /// The same, and gives it other metadata in the same step.
+    pub fn empty_table(&self, name: &str, meta: &[u8]) -> Result<()> {
+        self.shared.truncate_table(name, Some(meta))
     }
 
     /// Gives the table other trees, and other metadata, in one step. Nobody may write to it meanwhile; handles opened
@@ -211,6 +219,18 @@ impl Engine {
     /// transactions.
     pub fn checkpoint(&self) -> Result<()> {
         self.shared.checkpoint(false, Urgency::Awaited)
+    }
+
+    /// For an engine without threads ([`Options::background`]): does what they would have done by now
+    /// ([`Options::time`]). A simulation calls it when time has passed. Of what fails the observer is told, as by
+    /// threads.
+    pub fn do_what_is_due(&self) {
+        self.shared.do_what_is_due();
+    }
+
+    /// How far the log is durable, and how far it goes, in bytes.
+    pub fn log_positions(&self) -> (u64, u64) {
+        (self.shared.log.synced(), self.shared.log.end())
     }
 
     /// Returns when everything committed so far is durable.

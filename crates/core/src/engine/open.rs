@@ -1,6 +1,6 @@
 //! Opening an engine: making its directory, or recovering what is there.
 
-use super::background;
+use super::background::{self, Rounds};
 use super::checkpoints::Progress;
 use super::names::Names;
 use super::settings::Settings;
@@ -17,7 +17,7 @@ use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, CatalogChange, Plan, Replayed, Survey, SurveyPart};
 use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
 use crate::file::{DiskReserve, File, FileSystem, OpenMode, ReadOnlyFileSystem, SparingFileSystem};
-use crate::lock::LockManager;
+use crate::lock::{Intents, LockManager};
 use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{ForceRecovery, LogLevel, Options, TreeSpec};
@@ -45,6 +45,23 @@ pub(crate) fn superblock_path(dir: &Path) -> PathBuf {
     dir.join(SUPERBLOCK)
 }
 
+/// Catalog and directory as `superblock` has them.
+fn open_system(
+    files: &Arc<OpenFiles>,
+    options: &Options,
+    superblock: &Superblock,
+    context: &Arc<TreeContext>,
+) -> Result<SystemTrees> {
+    let path = options.dir.join(space_file_name(SYSTEM_SPACE));
+    let space = Space::open_twice(files, &path, SYSTEM_SPACE, superblock.system_map)?;
+    SystemTrees::open(space, superblock.directory, context)
+}
+
+fn disk_reserve(fs: &Arc<dyn FileSystem>, options: &Options) -> Arc<DiskReserve> {
+    let path = options.dir.join(RESERVE);
+    Arc::new(DiskReserve::new(fs.clone(), &path, options.disk_reserve_bytes))
+}
+
 /// Opens the engine in `options.dir`.
 pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shared>> {
     let sparing = Arc::new(SparingFileSystem::new(fs));
@@ -66,13 +83,11 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     if options.background {
         cache.start()?;
     }
-    let clock = Clock::new(superblock.timestamp);
-    let locks = LockManager::new(Some(cache.clone()));
+    let clock = Clock::with_time(superblock.timestamp, options.time.clone());
+    let locks = LockManager::with_time(Some(cache.clone()), options.time.clone());
     let context = tree_context(cache, &clock, spill, &options);
     let settings = Settings::new(&options, context.clone(), locks.clone());
-    let space_path = options.dir.join(space_file_name(SYSTEM_SPACE));
-    let space = Space::open_twice(&files, &space_path, SYSTEM_SPACE, superblock.system_map)?;
-    let system = Arc::new(SystemTrees::open(space, superblock.directory, &context)?);
+    let system = Arc::new(open_system(&files, &options, &superblock, &context)?);
 
     // Without checkpoint there is no image.
     let common = system.counted()?.unwrap_or_else(|| Counted::nothing(superblock.replay_from));
@@ -82,8 +97,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         false => recover_log(&fs, &options, &superblock, &counted)?,
     };
     let log = Arc::new(log);
-    let reserve =
-        Arc::new(DiskReserve::new(fs.clone(), &options.dir.join(RESERVE), options.disk_reserve_bytes));
+    let reserve = disk_reserve(&fs, &options);
     log.set_reserve(reserve.clone());
     let superblocks = open_superblocks(&*fs, &superblock_path, &superblock)?;
     let checkpointer =
@@ -97,6 +111,8 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         observer: options.observer.clone(),
         settings,
         redo_bytes: options.redo_bytes,
+        rounds: Rounds::new(&options.time),
+        time: options.time.clone(),
         clock,
         locks,
         log_start: log.end(),
@@ -115,11 +131,12 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         dirty: Default::default(),
         counters: Mutex::default(),
         digests: Default::default(),
+        arrivals: Mutex::default(),
         dropped: Mutex::default(),
         orphans: Mutex::default(),
         holds: Default::default(),
         prepared: Default::default(),
-        intents: Arc::default(),
+        intents: Arc::new(Intents::new(options.time.clone())),
         damaged: Mutex::new(Damaged::none(counted.clone(), superblock.replay_from)),
         directory_lock: Mutex::new(Some(directory_lock)),
         threads: Mutex::default(),

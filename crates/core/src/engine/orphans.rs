@@ -1,5 +1,5 @@
 //! Table files that no record of the catalog names, and that could not be removed: since the device failed at that
-//! moment, or somebody has protected them.
+//! moment, somebody has protected them, or the engine's files are being copied ([`super::pause`]).
 //!
 //! It is tried again after each checkpoint and at each start. As the log forgets the DDL that they are left over from,
 //! checkpoints write their numbers to the directory: a start looks at what is left over, not at all tables.
@@ -14,9 +14,15 @@ use std::sync::Arc;
 
 impl Shared {
     /// Removes the file of a space that no record names. `table` is the table that it was, if that is open: old
-    /// snapshots may still read it. What cannot be removed is said, and tried again.
+    /// snapshots may still read it. What cannot be removed is said, and tried again. That nobody names it is in the
+    /// log.
     pub(super) fn remove_file(&self, space: u32, table: Option<&Table>) {
         let open = table.map(|table| table.space().clone());
+        // Somebody copies the files: his copy may end before the record of this in the log, and needs the file.
+        if self.progress.pauses.any() {
+            self.orphans.lock().insert(space, open);
+            return;
+        }
         if let Err(error) = self.try_to_remove(space, open.as_ref()) {
             self.leave(space, open, &error);
         }

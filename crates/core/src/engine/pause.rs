@@ -2,8 +2,9 @@
 //!
 //! As long as a [`CheckpointPause`] lives, the newest superblock stays the newest: nothing that it leads to is
 //! overwritten, nothing of the log that it needs is released, and the log gets no record of a later checkpoint. Work
-//! goes on. Whoever needs a checkpoint (an index build, for one) gets an error; the log grows meanwhile, and writers
-//! wait when there is [`PATIENCE`] times as much of it as they usually wait for.
+//! goes on, but files of tables that are dropped stay to the end of the pause. Whoever needs a checkpoint (an index
+//! build, for one) gets an error; the log grows meanwhile, and writers wait when there is [`PATIENCE`] times as much of
+//! it as they usually wait for.
 
 use super::shared::Shared;
 use super::Engine;
@@ -55,5 +56,8 @@ impl Drop for CheckpointPause {
         debug_assert!(before > 0, "a pause ends twice");
         // Whoever waits for a checkpoint looks again, and the thread whether one is due.
         self.shared.progress.ask();
+        if before == 1 && self.shared.progress.is_running() {
+            self.shared.remove_left_over();
+        }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Mutexes, in the order in which they may be taken together: that of who copies log (in `holds`, only tried), the
 //! checkpointer's > `names` > `ddl` > `tables` > (those inside `dirty`, `digests`, `holds` and `prepared`; `counters`,
-//! `dropped`, `orphans`, `damaged`). Only the first four are held over I/O: a name by DDL on it and by the first
-//! opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for the moment in which it
-//! captures its state.
+//! `arrivals`, `dropped`, `orphans`, `damaged`). Only the first four are held over I/O: a name by DDL on it and by the
+//! first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for the moment in
+//! which it captures its state.
 
+use super::background::Rounds;
 use super::checkpoints::Progress;
 use super::digests::Digests;
 use super::dirty::DirtyTrees;
@@ -16,7 +17,7 @@ use super::settings::Settings;
 use super::statistics::Counters;
 use super::tables::OpenTables;
 use crate::catalog::{space_file_name, Contained, Counted, SystemTrees, TableRecord};
-use crate::checkpoint::{Checkpointer, Dropped, PersistedCounter};
+use crate::checkpoint::{Arrival, Checkpointer, Dropped, PersistedCounter};
 use crate::file::{DiskReserve, FileSystem};
 use crate::lock::{Intents, LockManager};
 use crate::log::{Log, Lsn};
@@ -26,7 +27,7 @@ use crate::store::{OpenFiles, Space};
 use crate::sync::{Mutex, RwLock};
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, TxnId};
-use crate::{Error, Result};
+use crate::{Error, Result, Time};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -44,6 +45,9 @@ pub(crate) struct Shared {
     pub settings: Settings,
     /// See [`crate::Options::redo_bytes`].
     pub redo_bytes: usize,
+    pub time: Time,
+    /// Of an engine without threads.
+    pub rounds: Rounds,
     pub clock: Arc<Clock>,
     pub locks: LockManager,
     pub log: Arc<Log>,
@@ -67,6 +71,8 @@ pub(crate) struct Shared {
     pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
     /// What callers have found out about tables, as far as no checkpoint has it.
     pub digests: Digests,
+    /// Files that were filled from outside, which the next checkpoint makes those of their tables.
+    pub arrivals: Mutex<Vec<Arrival>>,
     /// Whose directory rows the next checkpoint removes.
     pub dropped: Mutex<Vec<Dropped>>,
     /// Files of no table that could not be removed, by space; with what may still be read of it.

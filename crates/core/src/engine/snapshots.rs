@@ -12,7 +12,7 @@ use crate::mvcc::SnapshotInfo as Open;
 use crate::options::{HistoryFull, LogLevel};
 use crate::types::WaitRequest;
 use crate::{Error, Result};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often a writer that waits for room looks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(100);
@@ -142,7 +142,7 @@ impl Shared {
         if !self.history_is_full() {
             return Ok(());
         }
-        let (past, begin) = (&self.context.past, Instant::now());
+        let (past, begin) = (&self.context.past, self.time.now());
         self.counted.history_waits.add(1);
         (wait.before_wait)();
         while self.history_is_full() {
@@ -150,11 +150,13 @@ impl Shared {
             if (wait.interrupted)() {
                 return Err(Error::Interrupted);
             }
-            let left = wait.timeout.saturating_sub(begin.elapsed());
+            let left = wait.timeout.saturating_sub(self.time.since(begin));
             if left.is_zero() {
                 return Err(Error::HistoryFull { maximum: past.maximum() });
             }
-            if !past.bell().wait_for_room(left.min(LOOK)) {
+            let (look, mut goes_on) = (left.min(LOOK), true);
+            self.time.wait_until(self.time.now() + look, || goes_on = past.bell().wait_for_room(look));
+            if !goes_on {
                 break;
             }
         }

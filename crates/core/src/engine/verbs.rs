@@ -184,10 +184,10 @@ impl Transaction {
         Ok(cursor.get(self, View::Latest, key)?.then_some(cursor))
     }
 
-    /// First committer wins, at the levels that promise so.
-    pub(crate) fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
-        let strict = matches!(self.isolation(), Isolation::Repeatable | Isolation::Serializable);
-        match strict && self.changed_since_snapshot(tree, key)? {
+    /// First committer wins: [`Error::SnapshotConflict`] if the key was committed after this transaction's snapshot and
+    /// the level [is strict](Isolation::is_strict).
+    pub fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        match Isolation::is_strict(self.isolation()) && self.changed_since_snapshot(tree, key)? {
             true => Err(Error::SnapshotConflict),
             false => Ok(()),
         }

@@ -17,12 +17,12 @@
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::sync::{Condvar, Mutex};
 use crossbeam_utils::CachePadded;
 
-use crate::{Error, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
+use crate::{Error, Result, Time, TreeId, TxnId, WaitPolicy, WaitRequest};
 
 const SHARDS: usize = 16;
 /// A waiter asks this often whether it was interrupted.
@@ -38,6 +38,7 @@ type Shard = Mutex<HashMap<TxnId, Entry>>;
 /// What prepared transactions have written to.
 #[derive(Default)]
 pub struct Intents {
+    time: Time,
     shards: [CachePadded<Shard>; SHARDS],
     waiting: AtomicUsize,
     bell: Mutex<()>,
@@ -61,6 +62,11 @@ impl Drop for Intent {
 }
 
 impl Intents {
+    /// Nobody is prepared; waits go by `time`.
+    pub fn new(time: Time) -> Intents {
+        Intents { time, ..Intents::default() }
+    }
+
     fn shard(&self, txn: TxnId) -> &Shard {
         &self.shards[txn as usize % SHARDS]
     }
@@ -107,7 +113,7 @@ impl Intents {
 
     fn sleep(&self, trees: &[TreeId], wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {
         // A time-out too far away to be represented is none.
-        let deadline = Instant::now().checked_add(wait.timeout);
+        let deadline = self.time.now().checked_add(wait.timeout);
         let Some((holder, xid)) = self.holder(trees) else { return Ok(()) };
         // No latch is held while a callback runs.
         told(&xid);
@@ -120,12 +126,15 @@ impl Intents {
             }
             let mut bell = self.bell.lock();
             let Some((_, xid)) = self.holder(trees) else { return Ok(()) };
-            let now = Instant::now();
+            let now = self.time.now();
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(Error::Undecided { xid: xid.to_vec() });
             }
             let round = now + LOOK_AROUND;
-            self.rung.wait_until(&mut bell, deadline.map_or(round, |deadline| deadline.min(round)));
+            let until = deadline.map_or(round, |deadline| deadline.min(round));
+            self.time.wait_until(until, || {
+                self.rung.wait_until(&mut bell, until);
+            });
         }
     }
 
@@ -143,6 +152,17 @@ mod tests {
     use crate::sync::atomic::AtomicBool;
 
     const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_wait_goes_by_the_time_of_the_engine() {
+        let time = Time::simulated();
+        let intents = Arc::new(Intents::new(time.clone()));
+        let _intent = intents.enter(7, b"x", vec![1]);
+        let begin = time.now();
+        let result = intents.wait(&[1], &WaitRequest::waiting(LONG), &|_| ());
+        assert!(matches!(result, Err(Error::Undecided { .. })), "{result:?}");
+        assert_eq!(time.since(begin), LONG);
+    }
 
     #[test]
     fn only_trees_that_were_written_to_are_waited_for() {

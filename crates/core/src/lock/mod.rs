@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::cache::Cache;
-use crate::{TreeId, TxnId};
+use crate::{Time, TreeId, TxnId};
 use account::Account;
 use cover::CoverTable;
 use graph::WaitGraph;
@@ -104,6 +104,7 @@ struct Counters {
 }
 
 struct Shared {
+    time: Time,
     account: Arc<Account>,
     rows: RowTable,
     covers: CoverTable,
@@ -155,9 +156,15 @@ impl Default for LockManager {
 impl LockManager {
     /// No locks. Their memory is charged to `cache`.
     pub(crate) fn new(cache: Option<Arc<Cache>>) -> LockManager {
+        LockManager::with_time(cache, Time::REAL)
+    }
+
+    /// The same; waits for locks go by `time`.
+    pub(crate) fn with_time(cache: Option<Arc<Cache>>, time: Time) -> LockManager {
         let account = Arc::new(Account::new(cache));
         LockManager {
             shared: Arc::new(Shared {
+                time,
                 rows: RowTable::new(account.clone()),
                 covers: CoverTable::new(account.clone()),
                 presence: Presence::new(),

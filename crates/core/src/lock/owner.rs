@@ -265,7 +265,7 @@ impl LockOwner {
     /// Waits for a request that is queued; afterwards it is granted or taken back.
     fn wait(&mut self, target: Target, wait: &WaitRequest<'_>) -> Result<()> {
         let shared = &*self.shared;
-        let start = Instant::now();
+        let start = shared.time.now();
         let ended = self.sleep(target, wait, start);
         shared.graph.leave(self.txn());
         // A grant that came meanwhile is kept: the lock is held, whatever else happened.
@@ -280,7 +280,7 @@ impl LockOwner {
         // Relaxed: statistics.
         let counters = &shared.counters;
         counters.waits.fetch_add(1, Ordering::Relaxed);
-        counters.wait_nanoseconds.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        counters.wait_nanoseconds.fetch_add(shared.time.since(start).as_nanos() as u64, Ordering::Relaxed);
         match &result {
             Err(Error::LockTimeout) => counters.timeouts.fetch_add(1, Ordering::Relaxed),
             Err(Error::Deadlock) => counters.deadlocks.fetch_add(1, Ordering::Relaxed),
@@ -298,15 +298,15 @@ impl LockOwner {
         let mut round = start + PATIENCE;
         let mut rounds = 0u32;
         loop {
-            match self.party.sleep(deadline.map_or(round, |d| d.min(round))) {
+            match self.party.sleep(deadline.map_or(round, |d| d.min(round)), &shared.time) {
                 Woken::Granted => return Ok(()),
                 Woken::Victim => return Err(Error::Deadlock),
                 Woken::Interrupted => {}
-                Woken::Late if deadline.is_some_and(|d| Instant::now() >= d) => {
+                Woken::Late if deadline.is_some_and(|d| shared.time.now() >= d) => {
                     return Err(Error::LockTimeout)
                 }
                 Woken::Late => {
-                    round = Instant::now() + LOOK_AROUND;
+                    round = shared.time.now() + LOOK_AROUND;
                     rounds += 1;
                     match rounds {
                         1 => shared.graph.enter(shared, &self.party, target)?,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::sync::{Condvar, Mutex};
 
 use super::row::RowId;
-use crate::TxnId;
+use crate::{Time, TxnId};
 
 /// How a wait stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,7 @@ impl Party {
     fn settle(&self, standing: Standing) -> bool {
         let mut wait = self.wait.lock();
         let open = wait.standing == Standing::Waiting;
+        debug_assert!(standing != Standing::Waiting, "a wait ends as one that goes on");
         if open {
             wait.standing = standing;
             self.woken.notify_one();
@@ -143,7 +144,7 @@ impl Party {
     }
 
     /// Sleeps until the wait ends, an interrupt, or `until`.
-    pub(super) fn sleep(&self, until: Instant) -> Woken {
+    pub(super) fn sleep(&self, until: Instant, time: &Time) -> Woken {
         let mut wait = self.wait.lock();
         loop {
             match wait.standing {
@@ -154,10 +155,12 @@ impl Party {
             if std::mem::replace(&mut wait.interrupted, false) {
                 return Woken::Interrupted;
             }
-            if Instant::now() >= until {
+            if time.now() >= until {
                 return Woken::Late;
             }
-            self.woken.wait_until(&mut wait, until);
+            time.wait_until(until, || {
+                self.woken.wait_until(&mut wait, until);
+            });
         }
     }
 }

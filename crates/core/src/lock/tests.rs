@@ -533,3 +533,17 @@ fn two_owners_of_many_scattered_rows_cannot_take_all_memory() {
     drop((a, b, c));
     assert_empty(&manager);
 }
+
+#[test]
+fn a_wait_goes_by_the_time_of_the_engine() {
+    let time = crate::Time::simulated();
+    let manager = LockManager::with_time(None, time.clone());
+    let mut holder = manager.open(1, Arc::new(AtomicU64::new(0)), 0);
+    let mut waiter = manager.open(2, Arc::new(AtomicU64::new(0)), 0);
+    holder.lock(1, b"a", LockMode::Exclusive, &WaitRequest::no_wait()).unwrap();
+    let begin = time.now();
+    let wait = WaitRequest::waiting(Duration::from_secs(50));
+    let result = waiter.lock(1, b"a", LockMode::Exclusive, &wait);
+    assert!(matches!(result, Err(Error::LockTimeout)), "{result:?}");
+    assert_eq!(time.since(begin), Duration::from_secs(50));
+}

@@ -111,13 +111,22 @@ impl Writer {
             Some(segment) => segment,
             None => directory.start_segment(first.lsn)?,
         };
+        // In release as well: frames behind a gap would be lost with the next recovery.
+        assert!(
+            segment.start <= first.lsn,
+            "a frame at {} before its segment at {}",
+            first.lsn,
+            segment.start
+        );
         let fitting = entries.iter().take_while(|entry| entry.end() <= room_until(&segment)).count().max(1);
         let outcome = self.write_frames(&segment, &entries[..fitting]);
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_BYTES);
         let outcome = match outcome {
             Ok(()) => {
-                self.position = entries[fitting - 1].end();
+                let end = entries[fitting - 1].end();
+                debug_assert!(end > self.position, "the log goes back from {} to {end}", self.position);
+                self.position = end;
                 Ok(fitting)
             }
             Err(error) => Err(self.cut_back(&segment, error)),

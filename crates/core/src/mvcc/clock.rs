@@ -6,6 +6,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::ArcSwapOption;
 use crate::sync::Mutex;
 use crate::types::Timestamp;
+use crate::Time;
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ pub struct Clock {
     latch: CachePadded<Mutex<()>>,
     last: CachePadded<AtomicU64>,
     registry: Registry,
+    time: Time,
     /// The last list of active snapshots, if it was long.
     recent: ArcSwapOption<Recent>,
 }
@@ -32,12 +34,19 @@ struct Recent {
 }
 
 impl Clock {
-    /// A clock whose last commit had the timestamp `last`.
+    /// [`Clock::with_time`] with that of the machine.
+    #[cfg(test)]
     pub fn new(last: Timestamp) -> Arc<Clock> {
+        Clock::with_time(last, Time::REAL)
+    }
+
+    /// A clock whose last commit had the timestamp `last`; snapshots age by `time`.
+    pub fn with_time(last: Timestamp, time: Time) -> Arc<Clock> {
         Arc::new(Clock {
             latch: CachePadded::new(Mutex::new(())),
             last: CachePadded::new(AtomicU64::new(last)),
-            registry: Registry::new(),
+            registry: Registry::new(time.clone()),
+            time,
             recent: ArcSwapOption::empty(),
         })
     }
@@ -49,6 +58,8 @@ impl Clock {
         let timestamp = self.last.load(Ordering::Relaxed) + 1;
         debug_assert_eq!(status.state(), State::Active, "transaction {} is decided once", status.id());
         status.set_committed(timestamp);
+        // Relaxed: as above.
+        debug_assert_eq!(self.last.load(Ordering::Relaxed) + 1, timestamp, "two commits with one timestamp");
         // Release: a snapshot that reads this timestamp sees the status set above.
         self.last.store(timestamp, Ordering::Release);
         timestamp
@@ -80,14 +91,14 @@ impl Clock {
     /// those who ask.
     pub fn active_snapshots(&self) -> Arc<ActiveSnapshots> {
         if let Some(recent) = &*self.recent.load() {
-            if recent.made.elapsed() < recent.cost * REUSE {
+            if self.time.since(recent.made) < recent.cost * REUSE {
                 return recent.active.clone();
             }
         }
-        let before = Instant::now();
+        let before = self.time.now();
         let active = Arc::new(self.newest_active_snapshots());
         let recent = (active.count() > FEW).then(|| {
-            let made = Instant::now();
+            let made = self.time.now();
             Arc::new(Recent { active: active.clone(), made, cost: made - before })
         });
         if recent.is_some() || self.recent.load().is_some() {
@@ -106,6 +117,7 @@ impl Clock {
     /// Makes an open snapshot give way: its readers get [`crate::Error::SnapshotTooOld`] from now on, which names
     /// `maximum`, and nothing is kept for it. `false`: it had done so before.
     pub fn give_way(&self, snapshot: &SnapshotInfo, maximum: u64) -> bool {
+        debug_assert!(!snapshot.internal, "a snapshot of the engine itself gives way");
         let first = snapshot.fate.give_way(maximum);
         self.recent.store(None);
         first

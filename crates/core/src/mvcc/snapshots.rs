@@ -11,7 +11,7 @@ use super::Clock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::Mutex;
 use crate::types::Timestamp;
-use crate::{Error, Result};
+use crate::{Error, Result, Time};
 use crossbeam_utils::CachePadded;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ const SHARDS: usize = 16;
 /// What became of a snapshot, shared by its owner and the registry.
 #[derive(Debug)]
 pub struct Fate {
+    time: Time,
     since: Instant,
     gave_way: AtomicBool,
     /// How old it was then, and the bytes of history that were allowed.
@@ -30,9 +31,9 @@ pub struct Fate {
 }
 
 impl Fate {
-    fn new() -> Arc<Fate> {
+    fn new(time: &Time) -> Arc<Fate> {
         let (gave_way, warned) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Fate { since: Instant::now(), gave_way, end: OnceLock::new(), warned })
+        Arc::new(Fate { time: time.clone(), since: time.now(), gave_way, end: OnceLock::new(), warned })
     }
 
     /// [`Error::SnapshotTooOld`] if it had to give way. To be asked *after* the view to be read was got hold of.
@@ -59,7 +60,7 @@ impl Fate {
 
     /// How long ago it was taken.
     pub fn age(&self) -> Duration {
-        self.since.elapsed()
+        self.time.since(self.since)
     }
 
     /// `true` for the first who asks.
@@ -96,13 +97,15 @@ struct Shard {
 
 /// Sharded, so that sessions on many cores do not meet in one latch.
 pub(super) struct Registry {
+    time: Time,
     next: AtomicU64,
     shards: Vec<CachePadded<Shard>>,
 }
 
 impl Registry {
-    pub(super) fn new() -> Registry {
+    pub(super) fn new(time: Time) -> Registry {
         Registry {
+            time,
             next: AtomicU64::new(1),
             shards: (0..SHARDS).map(|_| CachePadded::new(Shard::default())).collect(),
         }
@@ -129,7 +132,8 @@ impl Registry {
         // The count rises before the time is read: who sees 0 has read a floor that this snapshot cannot undercut.
         shard.count.store(snapshots.len() + 1, Ordering::SeqCst);
         let timestamp = now();
-        let info = SnapshotInfo { timestamp, label, internal, fate: Fate::new(), id };
+        let info = SnapshotInfo { timestamp, label, internal, fate: Fate::new(&self.time), id };
+        debug_assert!(snapshots.iter().all(|other| other.id != id), "two snapshots are {id}");
         snapshots.push(info.clone());
         (info, (shard_number, id))
     }

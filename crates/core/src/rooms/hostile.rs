@@ -54,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("stored_block", stored_block),
     Target::new("large_value", large_value),
     Target::new("free_map", free_map),
+    Target::new("export", crate::exports::hostile::description),
 ];
 
 /// Runs one of [`TARGETS`]: for `fuzz/`, which watches memory by itself.
@@ -355,6 +356,11 @@ fn sample_rows(samples: &mut Samples) {
     samples.push(("catalog_record", "name", crate::catalog::name_key("db/table")));
     samples.push(("superblock", "newest", store::sample_superblock(root, sample_address())));
     samples.push(("free_map", "ranges", store::sample_free_map()));
+    samples.push((
+        "export",
+        "description",
+        crate::exports::hostile::sample_description(root, sample_address()),
+    ));
 }
 
 fn sample_stored(samples: &mut Samples) {

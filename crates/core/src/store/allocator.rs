@@ -153,6 +153,7 @@ impl Allocator {
     fn remove(&mut self, offset: u64, bytes: u64) {
         let known = self.by_offset.remove(&offset) == Some(bytes) && self.by_size.remove(&(bytes, offset));
         debug_assert!(known, "the indexes disagree about {bytes} bytes at {offset}");
+        debug_assert!(self.free_bytes >= bytes, "{bytes} of {} free bytes are taken", self.free_bytes);
         self.free_bytes -= bytes;
     }
 }

@@ -34,10 +34,20 @@ pub(super) fn encode(space: u32, map: &FreeMap) -> Vec<u8> {
     out.extend_from_slice(&(map.ranges.len() as u64).to_le_bytes());
     let mut position = 0;
     for &(offset, bytes) in &map.ranges {
+        // In release as well: what overlaps would be given out twice after the next start.
+        assert!(
+            offset >= position && bytes > 0,
+            "{bytes} free bytes at {offset}, after what ends at {position}"
+        );
+        debug_assert!(
+            (offset | bytes) % ALLOCATION_UNIT == 0,
+            "{bytes} free bytes at {offset} are no whole units"
+        );
         push_varint(&mut out, (offset - position) / ALLOCATION_UNIT);
         push_varint(&mut out, bytes / ALLOCATION_UNIT);
         position = offset + bytes;
     }
+    debug_assert!(position <= map.end, "free up to {position} in a space that ends at {}", map.end);
     out
 }
 

@@ -17,6 +17,7 @@
 //! | `space.rs`, `extent.rs` | one table file and its extents |
 //! | `twin.rs` | the second copy of the system space |
 //! | `open_files.rs` | which table files have a descriptor |
+//! | `arrival.rs` | filling a file with the extents of another one |
 //! | `check.rs` | whether each byte is in use or free |
 //! | `superblock.rs` | the root of a durable image |
 //! | `spill.rs` | temporary data of one process |
@@ -25,6 +26,7 @@
 
 mod address;
 mod allocator;
+mod arrival;
 mod check;
 mod compression;
 mod dictionary;
@@ -60,7 +62,7 @@ fn occupied(bytes: u64) -> u64 {
 }
 
 /// The checksum of everything in this room.
-fn checksum(bytes: &[u8]) -> u64 {
+pub fn checksum(bytes: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(bytes)
 }
 

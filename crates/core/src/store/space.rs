@@ -549,7 +549,7 @@ impl Space {
         self.loaded_books().ok()?.usage().map(|(end, _)| end)
     }
 
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+    pub(super) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         // Before the write: one that fails may have grown the file as well. Relaxed: see `read`.
         self.length.fetch_max(offset + bytes.len() as u64, Ordering::Relaxed);
         self.file.write_at(offset, bytes)?;

@@ -1,15 +1,20 @@
 //! Random work on one engine between two restarts, and what it lets one expect of the next.
 
+#[path = "exports.rs"]
+mod exports;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::subject;
 use teak_core::file::{Fault, SimulatedFileSystem};
 use teak_core::{
-    CommitFlush, Compression, Error, Isolation, LockMode, Result, TreeSpec, View, WaitRequest, WriteOp,
+    CommitFlush, Compression, Error, Isolation, LockMode, Options, Result, Time, TreeSpec, View, WaitRequest,
+    WriteOp,
 };
 
-use crate::backups::{assert_restored, Backup, Progress};
+use crate::backups::{assert_restored, Backup, Finished, Progress};
 use crate::durable::{rows_differ, rows_in, Change, Durable, Found, Table};
 use crate::seeds::{key, value, Random};
 use crate::sound::assert_sound;
@@ -67,6 +72,7 @@ macro_rules! attempt {
 pub struct Session<'a> {
     engine: &'a subject::Engine,
     fs: &'a SimulatedFileSystem,
+    time: Time,
     expected: &'a mut Expectation,
     flush: CommitFlush,
     fault: Option<Fault>,
@@ -80,6 +86,8 @@ pub struct Session<'a> {
     snapshots: Vec<(subject::Transaction, Durable)>,
     /// A backup that is being made.
     backup: Option<Backup>,
+    /// The last that was finished.
+    finished: Option<Finished>,
     errors: usize,
     /// So many steps between two looks at all structures.
     check_every: usize,
@@ -92,7 +100,7 @@ impl<'a> Session<'a> {
         engine: &'a subject::Engine,
         fs: &'a SimulatedFileSystem,
         expected: &'a mut Expectation,
-        flush: CommitFlush,
+        options: &Options,
         fault: Option<Fault>,
         undecided: bool,
         random: &'a mut Random,
@@ -102,8 +110,9 @@ impl<'a> Session<'a> {
         Session {
             engine,
             fs,
+            time: options.time.clone(),
             expected,
-            flush,
+            flush: options.commit_flush,
             fault,
             had_no_space: fault == Some(Fault::Enospc),
             ended_met_full_disk: false,
@@ -111,6 +120,7 @@ impl<'a> Session<'a> {
             open: Vec::new(),
             snapshots: Vec::new(),
             backup: None,
+            finished: None,
             errors: 0,
             check_every,
             few_ends,
@@ -186,6 +196,9 @@ impl<'a> Session<'a> {
         if self.few_ends.is_some() && self.random.percent(OTHERS) {
             return self.others();
         }
+        if self.random.percent(3) {
+            return self.time_passes();
+        }
         let ends = self.few_ends.unwrap_or(100);
         match self.random.below(100) {
             51..=68 | 71..=73 | 78..=80 if !self.random.percent(ends) => self.write(chosen),
@@ -205,6 +218,23 @@ impl<'a> Session<'a> {
             98 => self.backup(),
             _ => self.compare(),
         }
+    }
+
+    /// What the engine's threads would do meanwhile is done: after a second everything is durable, unless that failed.
+    fn time_passes(&mut self) -> Step {
+        let milliseconds = self.random.pick(&[10, 400, 1000, 3000, 7_200_000]);
+        self.time.pass(Duration::from_millis(milliseconds));
+        let (_, end) = self.engine.log_positions();
+        self.engine.do_what_is_due();
+        let (synced, _) = self.engine.log_positions();
+        if milliseconds >= 1000 && synced >= end {
+            let current = self.expected.current.clone();
+            self.expected.durable(current);
+        }
+        if milliseconds >= 1000 && self.errors == 0 && self.fault.is_none() {
+            assert!(synced >= end, "a second has passed, and what was committed is not durable");
+        }
+        Step::Done
     }
 
     /// All structures are whole. After an I/O error nothing more is asked than correct restarts.
@@ -465,13 +495,14 @@ impl<'a> Session<'a> {
         if self.errors > 0 && self.fault.is_some() {
             return Step::Done;
         }
-        let backup = backup.unwrap_or_else(|| Backup::begin(self.fs, self.random));
+        let backup = backup.unwrap_or_else(|| Backup::begin(self.fs, self.finished.take(), self.random));
         match attempt!(backup.step(self.engine, self.random)) {
             Progress::GoesOn(backup) => {
                 self.backup = Some(*backup);
                 Step::Done
             }
-            Progress::Restored(engine) => {
+            Progress::Restored(engine, finished) => {
+                self.finished = Some(finished);
                 assert_restored(&engine, &self.expected.current);
                 self.everything_durable(|_| Ok(()))
             }
@@ -554,7 +585,7 @@ impl<'a> Session<'a> {
         }
         let mut next = current.clone();
         let table = next.tables.remove(&name).expect("it is there");
-        match self.random.below(5) {
+        match self.random.below(6) {
             0 => {
                 let dropped = self.engine.drop_table(&name);
                 self.ddl(dropped, next)
@@ -574,9 +605,14 @@ impl<'a> Session<'a> {
                 let renamed = self.engine.rename_table(&name, to);
                 self.ddl(renamed, next)
             }
-            _ => {
+            4 => {
                 let to = NAMES.into_iter().find(|n| !current.tables.contains_key(*n)).unwrap_or(&name);
                 self.create(to, Some(&name))
+            }
+            _ => {
+                let to = &idle[self.random.below(idle.len())];
+                let is_decided = current.prepared.values().flatten().all(|change| change.table != *to);
+                self.move_table(&name, if is_decided { to } else { &name })
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Checks of a table's files and of its indexes, and what becomes of damaged trees.
 
 use super::*;
-use crate::checkpoint::Pace;
+use crate::checkpoint::{Capture, Pace};
 use crate::file::{FileSystem, OpenMode};
 
 fn key(n: u32) -> Vec<u8> {
@@ -113,15 +113,18 @@ fn a_tree_that_goes_while_a_checkpoint_writes_it_leaves_no_space_behind() {
         change(0);
         // A checkpoint under way, which has the tree, but not what is committed from now on.
         let shared = &engine.shared;
-        let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, || {
+        let capture = || {
             let capture = shared.capture(false);
             change(50);
             let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
             engine.alter_table("t", &layout[..1 + usize::from(replaced)], b"meta").unwrap();
             Some(capture)
+        };
+        let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, |capture, outcome| {
+            shared.leave_to_the_next(capture, outcome)
         });
-        let (capture, result) = run.unwrap();
-        assert!(matches!(result, Ok(None)));
+        let (capture, leftover) = run.unwrap().unwrap();
+        assert!(leftover.is_none());
         shared.checkpoint_done(capture);
         for _ in 0..2 {
             engine.checkpoint().unwrap();
@@ -129,6 +132,57 @@ fn a_tree_that_goes_while_a_checkpoint_writes_it_leaves_no_space_behind() {
             assert!(findings.is_empty(), "{findings}");
         }
     }
+}
+
+#[test]
+fn what_was_published_while_a_checkpoint_ran_is_in_the_next_however_soon_that_begins() {
+    let (fs, engine, table) = with_table(5);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    let shared = &engine.shared;
+    let capture = || {
+        let capture = shared.capture(false);
+        put(&engine, table.tree(0), &[("b", "2")]);
+        // As if the commit had found the mark that the capture was just taking.
+        assert_eq!(shared.dirty.take().len(), 1);
+        Some(capture)
+    };
+    let pace = Pace { writers: &|| 1, files: 1 };
+    let run = shared.checkpointer.run(&pace, capture, |capture, outcome| {
+        shared.leave_to_the_next(capture, outcome);
+    });
+    // The next one, before whoever made the first has put anything in order.
+    engine.checkpoint().unwrap();
+    drop(run);
+    drop(table);
+    let (_, engine) = crash(&fs, engine);
+    let table = engine.open_table("t").unwrap();
+    assert_eq!(all(&engine, table.tree(0)).len(), 2);
+    assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty());
+}
+
+#[test]
+fn a_count_that_lacks_what_its_image_has_is_written_again_by_the_next_checkpoint() {
+    let (fs, engine, table) = with_table(6);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    engine.checkpoint().unwrap();
+    let (shared, before) = (&engine.shared, engine.shared.log.end());
+    put(&engine, table.tree(0), &[("b", "2")]);
+    // As if the commit were published between the look at the counts and T.
+    let capture = || {
+        let mut capture = shared.capture(false);
+        capture.trees.iter_mut().for_each(|image| image.entries -= 1);
+        (capture.replay_from, capture.counted.common.before) = (before, before);
+        Some(capture)
+    };
+    let leave = |capture: &mut Capture, outcome| shared.leave_to_the_next(capture, outcome);
+    let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, leave);
+    assert!(run.is_some_and(|run| run.is_ok()));
+    engine.checkpoint().unwrap();
+    assert!(!table.tree(0).awaits_checkpoint());
+    drop(table);
+    let (_, engine) = crash(&fs, engine);
+    assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty());
+    assert_eq!(engine.open_table("t").unwrap().tree(0).entries(), 2);
 }
 
 #[test]
@@ -140,13 +194,16 @@ fn a_table_stays_open_until_a_tree_that_it_lost_has_given_back_its_space() {
     // The tree goes while a checkpoint runs, at the end of which nobody uses the table.
     let shared = &engine.shared;
     put(&engine, engine.open_table("t").unwrap().tree(0), &[("a", "1")]);
-    let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, || {
+    let capture = || {
         let capture = shared.capture(false);
         engine.alter_table("t", &[TreeSource::Keep(0)], b"meta").unwrap();
         Some(capture)
+    };
+    let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, |capture, outcome| {
+        shared.leave_to_the_next(capture, outcome)
     });
-    let (capture, result) = run.unwrap();
-    assert!(matches!(result, Ok(None)));
+    let (capture, leftover) = run.unwrap().unwrap();
+    assert!(leftover.is_none());
     shared.checkpoint_done(capture);
     put(&engine, engine.open_table("t").unwrap().tree(0), &[("b", "2")]);
     engine.checkpoint().unwrap();

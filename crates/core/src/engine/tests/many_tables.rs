@@ -384,7 +384,8 @@ fn a_power_cut_in_the_middle_of_much_ddl_leaves_each_table_as_it_was_or_is_to_be
         no_orphans(&fs, &engine);
         Crowd { engine: &engine, known, next }.compare(&engine);
         engine.checkpoint().unwrap();
-        assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty(), "seed {seed}");
+        let found = engine.check_everything(&mut |_| Ok(())).unwrap();
+        assert!(found.is_empty(), "seed {seed}: {found:?}");
     }
 }
 

@@ -10,6 +10,7 @@ mod deferred;
 mod definitions;
 mod descriptors;
 mod dictionary;
+mod exports;
 mod full_disk;
 mod holes;
 mod log_copy;

@@ -5,8 +5,13 @@ use crate::{LockMode, WaitRequest};
 use std::ops::Bound;
 use std::time::Duration;
 
-const LEVELS: [Isolation; 4] =
-    [Isolation::ReadCommitted, Isolation::Repeatable, Isolation::RepeatableLenient, Isolation::Serializable];
+const LEVELS: [Isolation; 5] = [
+    Isolation::ReadCommitted,
+    Isolation::Repeatable,
+    Isolation::RepeatableLenient,
+    Isolation::Serializable,
+    Isolation::SerializableLenient,
+];
 
 fn now() -> WaitRequest<'static> {
     WaitRequest::no_wait()
@@ -54,7 +59,7 @@ fn a_row_that_is_visible_newer_or_its_own_is_a_duplicate_and_stays() {
     let (_fs, engine, table) = with_table(2);
     let tree = table.tree(0);
     alone(&engine, |txn| txn.insert(tree, b"old", b"1", &now()).unwrap());
-    for (level, newer) in LEVELS.into_iter().zip([b"a", b"b", b"c", b"d"]) {
+    for (level, newer) in LEVELS.into_iter().zip([b"a", b"b", b"c", b"d", b"e"]) {
         let mut txn = engine.begin(level);
         txn.open_snapshot();
         alone(&engine, |txn| txn.insert(tree, newer, b"2", &now()).unwrap());

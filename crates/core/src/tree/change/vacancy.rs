@@ -84,6 +84,32 @@ pub(in crate::tree) enum Towards {
     Lesser,
 }
 
+/// The children at or beyond `bound`, in the order in which a scan comes to them; with the first the bound, which none
+/// of the others lie on.
+#[inline]
+pub(in crate::tree) fn children_towards<'a>(
+    view: &'a InnerView,
+    towards: Towards,
+    bound: Option<&'a [u8]>,
+) -> impl Iterator<Item = (&'a Arc<Node>, Option<&'a [u8]>)> {
+    let last = view.children.len() - 1;
+    let from = match (towards, bound) {
+        (Towards::Greater, Some(bound)) => view.child_for(bound),
+        (Towards::Greater, None) => 0,
+        (Towards::Lesser, Some(bound)) => view.child_before(bound),
+        (Towards::Lesser, None) => last,
+    };
+    let mut next = Some(from);
+    std::iter::from_fn(move || {
+        let at = next?;
+        next = match towards {
+            Towards::Greater => (at < last).then_some(at + 1),
+            Towards::Lesser => at.checked_sub(1),
+        };
+        Some((&view.children[at], bound.filter(|_| at == from)))
+    })
+}
+
 impl Trunk {
     /// The next leaf, at or beyond `bound`, in which a reader of `snapshot` may find something, or that there is none:
     /// as long as the structure is as at `moment` (see [`Changes::now`]). `None`: it is changing.
@@ -112,28 +138,14 @@ impl Trunk {
         let Node::Inner(inner) = &**node else { return Ok(Some(node.clone())) };
         let view = inner.view(&self.shared)?;
         let Some(view) = view.as_ref() else { return Ok(None) };
-        let last = view.children.len() - 1;
-        let from = match (towards, bound) {
-            (Towards::Greater, Some(bound)) => view.child_for(bound),
-            (Towards::Greater, None) => 0,
-            (Towards::Lesser, Some(bound)) => view.child_before(bound),
-            (Towards::Lesser, None) => last,
-        };
-        let mut at = from;
-        loop {
-            let child = &view.children[at];
+        for (child, bound) in children_towards(view, towards, bound) {
             if !child.vacancy().is_vacant_for(snapshot) {
-                let bound = bound.filter(|_| at == from);
                 if let Some(found) = self.search(child, towards, bound, snapshot)? {
                     return Ok(Some(found));
                 }
             }
-            at = match towards {
-                Towards::Greater if at < last => at + 1,
-                Towards::Lesser if at > 0 => at - 1,
-                _ => return Ok(None),
-            };
         }
+        Ok(None)
     }
 
     /// Somebody is about to push to a vacant leaf.

@@ -9,10 +9,9 @@
 //! ```
 //!
 //! What is read ahead is a guess. So an error is forgotten: who comes to the leaf reads it again and gets the error for
-//! himself. Nothing is read once the cursor that asked has gone elsewhere (so
-//! nothing of a table that is dropped), or memory is short. A
-//! base that nobody has used yet counts as not touched: eviction takes it first. All guesses of an engine together,
-//! from the listing to the first use, are a sixteenth of the memory budget at most.
+//! himself. Nothing is read once the cursor that asked has gone elsewhere (so nothing of a table that is dropped), or
+//! memory is short. A base that nobody has used yet counts as not touched: eviction takes it first. All guesses of an
+//! engine together, from the listing to the first use, are a sixteenth of the memory budget at most.
 //!
 //! Invariants: a leaf is on its way once at most, whoever asks; its bytes count as guessed exactly while its mark is
 //! not `Idle`. A thread takes the leaf's latch last and waits for nothing else while it has it; who waits for a thread

@@ -65,7 +65,7 @@ pub struct TreeCursor {
     /// Forward: next base entry; backward: one past the next.
     pub(in crate::tree) base_at: usize,
     /// Though it stands nowhere, `base_at` is behind the key: the pinned base was just searched for it.
-    placed: bool,
+    pub(super) placed: bool,
     /// Forward only: the next entry of the pinned delta.
     pub(in crate::tree) delta_at: Option<EntryRef<'static>>,
     /// Rows returned from the pinned leaf.
@@ -179,25 +179,26 @@ impl TreeCursor {
 
     /// Looks `key` up. If it is absent, the cursor stands between its neighbours, and `next` and `prev` go there.
     pub fn get(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
-        match self.is_at_home(reader, key) {
-            true => self.stay(reader)?,
-            false => {
+        let near = self.is_at_home(reader, key).then_some(self.base_at);
+        match near {
+            Some(_) => self.stay(reader)?,
+            None => {
                 self.pin_for(reader, key)?;
                 self.run.jump(self.was_cold);
                 self.came_to(key);
             }
         }
-        self.get_pinned(reader, key)
+        self.get_pinned(reader, key, near)
     }
 
-    /// `key` in the leaf that is pinned.
-    fn get_pinned(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
+    /// `key` in the leaf that is pinned; `near`: perhaps its entry in the base.
+    fn get_pinned(&mut self, reader: &Reader<'_>, key: &[u8], near: Option<usize>) -> Result<bool> {
         if self.key.as_ptr() != key.as_ptr() {
             self.key.clear();
             self.key.extend_from_slice(key);
         }
         self.listing.restart();
-        self.item = self.look_up(reader)?;
+        self.item = self.look_up(reader, near)?;
         if self.pin.as_ref().is_some_and(|pin| !pin.delta.is_empty()) {
             self.merged += LOOK_UP_COST;
         }
@@ -206,7 +207,7 @@ impl TreeCursor {
         Ok(found)
     }
 
-    fn look_up(&mut self, reader: &Reader<'_>) -> Result<Item> {
+    fn look_up(&mut self, reader: &Reader<'_>, near: Option<usize>) -> Result<Item> {
         let Some(pin) = &mut self.pin else { return Ok(Item::None) };
         self.versions = pin.delta.versions();
         self.settled = true;
@@ -232,7 +233,11 @@ impl TreeCursor {
                 }
             }
         }
-        let found = pin.base.search(&self.key);
+        // Of look-ups in the order of the keys each is the neighbour of the one before.
+        let found = match near.filter(|at| *at < pin.base.len() && pin.base.compare(*at, &self.key).is_eq()) {
+            Some(at) => Ok(at),
+            None => pin.base.search(&self.key),
+        };
         (self.base_at, self.placed) = (found.map_or_else(|at| at, |at| at + 1), true);
         if let Some(at) = found.ok().or(found.err().filter(|at| *at < pin.base.len())) {
             pin.base.fetch_value(at);
@@ -278,7 +283,7 @@ impl TreeCursor {
             // The scan goes on from here.
             false => self.pin_for(reader, &key),
         };
-        let found = pinned.and_then(|()| self.get_pinned(reader, &key));
+        let found = pinned.and_then(|()| self.get_pinned(reader, &key, None));
         self.key = key;
         found
     }
@@ -434,29 +439,23 @@ impl TreeCursor {
         loop {
             let Some(pin) = &self.pin else { return Ok(false) };
             let in_base = self.base_at < pin.base.len();
-            let Some(entry) = self.delta_at else {
-                if in_base {
-                    self.item = Item::Base(self.base_at);
-                    self.settled = true;
-                    pin.base.key_into(self.base_at, &mut self.key);
-                    self.base_at += 1;
-                    self.yielded += 1;
-                    return Ok(true);
-                }
-                if !self.enter_next_leaf(reader)? {
-                    return Ok(false);
-                }
-                continue;
+            let order = match self.delta_at {
+                Some(entry) if in_base => pin.base.compare(self.base_at, entry.key()),
+                Some(_) => Ordering::Greater,
+                None if in_base => Ordering::Less,
+                None => match self.enter_next_leaf(reader)? {
+                    true => continue,
+                    false => return Ok(false),
+                },
             };
-            let order = if in_base { pin.base.compare(self.base_at, entry.key()) } else { Ordering::Greater };
-            if order == Ordering::Less {
+            let Some(entry) = self.delta_at.filter(|_| order != Ordering::Less) else {
                 self.item = Item::Base(self.base_at);
                 self.settled = true;
                 pin.base.key_into(self.base_at, &mut self.key);
                 self.base_at += 1;
                 self.yielded += 1;
                 return Ok(true);
-            }
+            };
             self.merged += 1;
             let base_at = (order == Ordering::Equal).then_some(self.base_at);
             self.base_at += usize::from(base_at.is_some());

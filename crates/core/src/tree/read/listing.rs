@@ -171,6 +171,16 @@ impl<'a> Rows<'a> {
         (if key_bytes & SUFFIX == 0 { &[] } else { self.base.prefix() }, bytes)
     }
 
+    /// How many bytes each key has, if all have as many.
+    pub fn key_bytes(&self) -> Option<usize> {
+        let bytes = |listed: &Listed| {
+            let prefix = if listed.key_bytes & SUFFIX == 0 { 0 } else { self.base.prefix().len() };
+            prefix + (listed.key_bytes & !SUFFIX) as usize
+        };
+        let first = self.listed.first().map(bytes)?;
+        self.listed.iter().all(|listed| bytes(listed) == first).then_some(first)
+    }
+
     /// The value of entry `at`.
     pub fn value(&self, at: usize) -> &'a [u8] {
         let Listed { value, value_bytes, .. } = self.listed[at];

@@ -8,7 +8,7 @@
 use super::cursor::TreeCursor;
 use crate::tree::block::bound::Bound;
 use crate::tree::change::trunk::Trunk;
-use crate::tree::change::vacancy::Towards;
+use crate::tree::change::vacancy::{children_towards, Towards};
 use crate::tree::leaf::ahead::{list_page, Ticket};
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::LeafView;
@@ -176,24 +176,6 @@ fn show(
 ) -> bool {
     let Node::Inner(inner) = &**node else { return visit(node) };
     let Some(view) = inner.loaded() else { return visit(node) };
-    let last = view.children.len() - 1;
-    let from = match (way, bound) {
-        (Towards::Greater, Some(bound)) => view.child_for(bound),
-        (Towards::Greater, None) => 0,
-        (Towards::Lesser, Some(bound)) => view.child_before(bound),
-        (Towards::Lesser, None) => last,
-    };
-    let mut at = from;
-    loop {
-        let child = &view.children[at];
-        let bound = bound.filter(|_| at == from);
-        if child.vacancy().is_occupied() && !show(child, way, bound, visit) {
-            return false;
-        }
-        at = match way {
-            Towards::Greater if at < last => at + 1,
-            Towards::Lesser if at > 0 => at - 1,
-            _ => return true,
-        };
-    }
+    let mut children = children_towards(&view, way, bound);
+    children.all(|(child, bound)| !child.vacancy().is_occupied() || show(child, way, bound, visit))
 }

@@ -11,7 +11,6 @@ use crate::tree::block::{Block, Items};
 use crate::tree::read::listing::{Listed, Rows, Source};
 use crate::tree::versions::delta::EntryRef;
 use crate::tree::versions::visibility::Reader;
-use crate::types::Timestamp;
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 
@@ -38,11 +37,13 @@ impl<'a> Window<'a> {
         self.rows.map(|rows| rows.listed)
     }
 
-    /// How many bytes each key has, if all have as many; of a listing nobody knows.
+    /// How many bytes each key has, if all have as many.
     pub fn key_bytes(&self) -> Option<usize> {
+        if let Some(rows) = self.rows {
+            return rows.key_bytes();
+        }
         let suffixes = self.suffixes();
-        let alike = self.rows.is_none() && suffixes.starts.is_none();
-        alike.then(|| self.prefix().len() + suffixes.length)
+        suffixes.starts.is_none().then(|| self.prefix().len() + suffixes.length)
     }
 
     /// What the keys of the block begin with.
@@ -138,13 +139,32 @@ impl TreeCursor {
             return None;
         }
         let (entries, met) = self.run_of_base()?;
-        // Who reads what is committed now takes keys that he has locked, which a listing does not tell apart.
-        if met && entries.len() < SPARSE && reader.snapshot < Timestamp::MAX {
+        if met && entries.len() < SPARSE {
             return self.list(reader);
         }
         self.is_listed = false;
         let block = &self.pin.as_ref()?.base;
         (!entries.is_empty()).then_some(Window { block, rows: None, entries })
+    }
+
+    /// After a look-up that has found its key: the entries that follow, as if a scan had come there. The item stays.
+    pub fn window_behind(&mut self, reader: &Reader<'_>) -> Option<Window<'_>> {
+        let pin = self.pin.as_ref()?;
+        let has_past = reader.snapshot < pin.view.horizon && !pin.view.history.is_empty();
+        if matches!(self.item, Item::None) || self.ready != Ready::No || has_past || pin.ephemeral.is_some() {
+            return None;
+        }
+        if !std::mem::take(&mut self.placed) {
+            self.base_at = pin.base.upper_bound(&self.key);
+        }
+        self.versions = pin.delta.versions();
+        // SAFETY: the entry lives in `pin.delta`; `delta_at` is cleared before the pin is replaced.
+        self.delta_at = pin
+            .delta
+            .first_after(&self.key)
+            .map(|entry| unsafe { std::mem::transmute::<EntryRef<'_>, EntryRef<'static>>(entry) });
+        self.ready = Ready::Forward;
+        self.window(reader)
     }
 
     /// The entries of the base up to the next key of the delta, and whether there is one.

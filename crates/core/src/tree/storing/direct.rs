@@ -147,7 +147,7 @@ impl Tree {
     /// Whether a checkpoint has something to write, or the log names blocks whose rows no durable image is known to
     /// have: those stay allocated until one has, and as long as the tree is open.
     pub(crate) fn awaits_checkpoint(&self) -> bool {
-        self.is_dirty() || !self.direct.lock().is_empty()
+        self.is_dirty() || self.is_miscounted() || !self.direct.lock().is_empty()
     }
 
     /// The image is complete. Once it is durable the log's blocks of what was committed up to `counted_at` are not

@@ -12,7 +12,7 @@
 
 use super::tree::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::Ordering;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Block;
 use crate::tree::change::structure::{mark_dirty, Structure};
@@ -38,15 +38,7 @@ const LEAVES_PER_WRITER: usize = 32;
 
 /// Does `work` for each of `nodes`, on up to `writers` threads. After an error some are left out.
 fn each(nodes: &[Arc<Node>], writers: usize, work: &(dyn Fn(&Arc<Node>) -> Result<()> + Sync)) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let run = || -> Result<()> {
-        // Relaxed: each index goes to one thread, and the nodes were there before.
-        while let Some(node) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(node)?;
-        }
-        Ok(())
-    };
-    crate::threads::share(writers.min(Tree::useful_writers(nodes.len())), "teak-write", run)
+    crate::threads::share_out(nodes, writers.min(Tree::useful_writers(nodes.len())), "teak-write", work)
 }
 
 /// The moment that an image shows.
@@ -96,8 +88,9 @@ impl Tree {
         })?;
         drop(listed);
         self.remove_vacant()?;
-        let dirty = self.begin_image();
-        if dirty.is_empty() && !self.root_needs_image() {
+        let recount = self.is_miscounted.swap(false, Ordering::SeqCst) && self.root_has_image();
+        let dirty = self.begin_image(recount);
+        if dirty.is_empty() && !self.root_needs_image() && !recount {
             // The durable image has all that was committed.
             self.settle_direct(moment.counted_at);
             return Ok(None);
@@ -121,8 +114,9 @@ impl Tree {
         Ok(Some(root))
     }
 
-    /// Takes the list of dirty leaves; from here on structure changes note what they touch.
-    fn begin_image(&self) -> Vec<Arc<Node>> {
+    /// Takes the list of dirty leaves; from here on structure changes note what they touch. `recount`: there is an
+    /// image to write also if none is dirty.
+    fn begin_image(&self, recount: bool) -> Vec<Arc<Node>> {
         let mut structure = self.structure.lock();
         structure.checkpointing = true;
         structure.reimage.clear();
@@ -135,7 +129,7 @@ impl Tree {
             }
         }
         if dirty.is_empty() {
-            structure.checkpointing = self.root_needs_image();
+            structure.checkpointing = recount || self.root_needs_image();
         }
         dirty
     }
@@ -144,6 +138,16 @@ impl Tree {
         match &**self.root.load() {
             Node::Inner(inner) => inner.dirty.load(Ordering::SeqCst),
             Node::Leaf(_) => false,
+        }
+    }
+
+    fn root_has_image(&self) -> bool {
+        match &**self.root.load() {
+            Node::Inner(inner) => {
+                let image = inner.image.lock();
+                image.pending.is_some() || image.durable.is_some()
+            }
+            Node::Leaf(leaf) => leaf.latch().copies.newest().is_some(),
         }
     }
 
@@ -459,6 +463,8 @@ impl Tree {
         }
         self.list_again(&nodes);
         self.is_dirty.store(true, Ordering::SeqCst);
+        // Perhaps it was written for its count alone.
+        self.note_miscounted();
     }
 }
 

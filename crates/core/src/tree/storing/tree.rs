@@ -91,6 +91,8 @@ pub struct Tree {
     entered: AtomicBool,
     /// See [`Tree::is_dropped`].
     is_dropped: AtomicBool,
+    /// See [`Tree::note_miscounted`].
+    pub(super) is_miscounted: AtomicBool,
 }
 
 /// A tree is read and written in memory as its trunk is; what is added here is how it comes to disk.
@@ -139,6 +141,7 @@ impl Tree {
             written_at: AtomicU64::new(0),
             entered: AtomicBool::new(false),
             is_dropped: AtomicBool::new(false),
+            is_miscounted: AtomicBool::new(false),
         })
     }
 
@@ -175,6 +178,16 @@ impl Tree {
     #[inline]
     pub(crate) fn is_entered(&self) -> bool {
         self.entered.load(Ordering::SeqCst)
+    }
+
+    /// The newest image stands beside a count of other commits than it has: the next checkpoint writes its root again,
+    /// also if nothing else has changed.
+    pub(crate) fn note_miscounted(&self) {
+        self.is_miscounted.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_miscounted(&self) -> bool {
+        self.is_miscounted.load(Ordering::SeqCst)
     }
 
     /// Under the mutex of that list.

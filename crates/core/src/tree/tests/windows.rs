@@ -62,6 +62,32 @@ fn walk(
     }
 }
 
+/// Takes some of what is behind the key that was looked up, and looks some of it up again.
+fn look_behind(cursor: &mut TreeCursor, reader: &Reader<'_>, seen: &Model, random: &mut Random) {
+    let here = cursor.key().to_vec();
+    let mut rows = cursor.window_behind(reader).map_or_else(Vec::new, |window| window.rows());
+    assert_eq!(cursor.value().unwrap(), seen[&here], "the item stays");
+    rows.truncate(random.below(rows.len() as u64 + 1) as usize);
+    let expected = seen.range((Bound::Excluded(here), Bound::Unbounded));
+    let mut passed = None;
+    for ((at, key, value), expected) in rows.into_iter().zip(expected) {
+        let Some(value) = value else { break };
+        assert_eq!((&key, &value), expected);
+        passed = Some((at, passed.map_or(1, |(_, number)| number + 1)));
+    }
+    let Some((at, number)) = passed else { return };
+    cursor.arrive(at, number);
+    let (last, value) = (cursor.key().to_vec(), cursor.value().unwrap().to_vec());
+    assert_eq!(Some(&value), seen.get(&last));
+    for key in [
+        &last,
+        seen.range((Bound::Excluded(last.clone()), Bound::Unbounded)).next().map_or(&last, |(key, _)| key),
+    ] {
+        assert!(cursor.get(reader, key).unwrap());
+        assert_eq!(cursor.value().unwrap(), seen[key]);
+    }
+}
+
 /// Three kinds of writers, each of whom has keys of his own, as by locks.
 struct Writers {
     bench: Bench,
@@ -147,6 +173,9 @@ fn transaction(writers: &mut Writers, model: &mut Model, random: &mut Random, me
             let target = key(random.below(1000));
             let found = cursor.get(&reader, &target).unwrap().then(|| cursor.value().unwrap().to_vec());
             assert_eq!(found.as_ref(), seen.get(&target));
+            if found.is_some() {
+                look_behind(&mut cursor, &reader, &seen, random);
+            }
         }
         let way = (random.below(2) == 0, random.below(400));
         walk(&mut cursor, &reader, &seen, way, (random, met));
@@ -166,6 +195,38 @@ fn windows_over_dense_deltas_show_what_the_model_says_whoever_writes() {
             transaction(&mut writers, &mut model, &mut random, &mut met);
             writers.decide(false, &mut model);
         }
+    }
+    assert!(met.iter().all(|met| *met > 100), "windows of each kind were met: {met:?}");
+}
+
+#[test]
+fn windows_over_dense_deltas_show_what_is_committed_now_to_who_asks_for_that() {
+    let mut met = [0; 3];
+    for seed in 0..8 {
+        let mut random = Random(seed);
+        let writers = Writers { bench: Bench::new(64 << 20), undecided: None };
+        let (mut seen, mut sequence) = (Model::new(), 0);
+        for _ in 0..12 {
+            writers.commit(&mut random, 0..7, &mut seen);
+        }
+        let own = TxnStatus::new(3);
+        let reader = Reader { own: Some(&own), ..Reader::at(Timestamp::MAX) };
+        let mut cursor = TreeCursor::new(writers.bench.tree.clone());
+        cursor.seek(&reader, Seek::Before, &key(500)).unwrap();
+        for _ in 0..60 {
+            match random.below(4) {
+                0 => writers.commit(&mut random, 1..4, &mut seen),
+                1 => {
+                    let writes = Writers::writes(&mut random, 4..7);
+                    writers.push(&own, &mut sequence, &writes);
+                    apply(&mut seen, writes);
+                }
+                _ => {}
+            }
+            let way = (random.below(2) == 0, random.below(400));
+            walk(&mut cursor, &reader, &seen, way, (&mut random, &mut met));
+        }
+        own.abort();
     }
     assert!(met.iter().all(|met| *met > 100), "windows of each kind were met: {met:?}");
 }

@@ -25,7 +25,7 @@ pub(in crate::tree) struct Pin {
     /// In the life of the tree's structure.
     pub(super) moment: u64,
     /// `base` was made for one old snapshot and contains everything; `delta` is empty.
-    pub(super) ephemeral: Option<Ephemeral>,
+    pub(in crate::tree) ephemeral: Option<Ephemeral>,
     /// Whether `base` has the rows of the leaf's base: not if the reader did not see them.
     pub(super) shown: bool,
 }

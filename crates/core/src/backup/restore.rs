@@ -1,0 +1,177 @@
+//! An engine's directory from a backup, or from a full one and the incremental ones on top of it.
+//!
+//! Each extent is written once, from the backup that has it, with its checksum compared on the way. The log and the
+//! superblock are those of the last backup; the superblock is written last, as when a backup is made, so that a restore
+//! that was not finished leaves no engine.
+
+use super::list::{ExtentList, ListedExtent};
+use super::Pacer;
+use crate::catalog::space_file_name;
+use crate::engine::{log_dir, superblock_path};
+use crate::file::{File, FileSystem, OpenMode, ReadOnlyFileSystem};
+use crate::store::{checksum, Space, Superblock};
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Extents that lie side by side are read and written together, up to so many bytes.
+const RUN_BYTES: u64 = 1 << 20;
+/// Also if no more lies between them than this.
+const GAP_BYTES: u64 = 4096;
+/// The log's files are copied in pieces.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The backups that a restore reads: the full one first.
+pub struct Chain {
+    fs: Arc<dyn FileSystem>,
+    dirs: Vec<PathBuf>,
+    list: ExtentList,
+}
+
+impl Chain {
+    /// `list` is that of the last backup, `dirs` the engine's directories in all of them.
+    pub fn new(fs: Arc<dyn FileSystem>, dirs: Vec<PathBuf>, list: ExtentList) -> Result<Chain> {
+        match dirs.last() {
+            Some(last) if dirs.len() != usize::from(list.backup) + 1 => {
+                let detail = format!(
+                    "the backup is number {} of its chain, and {} were given",
+                    list.backup + 1,
+                    dirs.len()
+                );
+                Err(Error::corrupt(last, 0, detail))
+            }
+            _ => Ok(Chain { fs: Arc::new(ReadOnlyFileSystem(fs)), dirs, list }),
+        }
+    }
+
+    /// Reads what the last backup itself has, and compares all checksums.
+    pub fn verify(&self, threads: usize, pacer: Pacer<'_>) -> Result<()> {
+        let own = |extent: &ListedExtent| extent.origin == self.list.backup;
+        self.each_space(threads, &|space, extents| {
+            let extents: Vec<_> = extents.iter().copied().filter(own).collect();
+            self.header(space)?;
+            self.each_run(space, &extents, &mut |_, bytes| pacer(bytes.len() as u64))
+        })?;
+        self.superblock().map(drop)
+    }
+
+    /// Makes an engine's directory of them: `to`, which is empty or missing.
+    pub fn restore(
+        &self,
+        target: &Arc<dyn FileSystem>,
+        to: &Path,
+        threads: usize,
+        pacer: Pacer<'_>,
+    ) -> Result<()> {
+        target.create_dir(to)?;
+        self.each_space(threads, &|space, extents| {
+            let file = target.open(&to.join(space_file_name(space)), OpenMode::Create)?;
+            file.write_at(0, &self.header(space)?)?;
+            self.each_run(space, extents, &mut |offset, bytes| {
+                file.write_at(offset, bytes)?;
+                pacer(bytes.len() as u64)
+            })?;
+            file.sync()
+        })?;
+        self.restore_log(&**target, to, pacer)?;
+        super::make_engine(&**target, to, &self.superblock()?)
+    }
+
+    fn last(&self) -> &Path {
+        self.dirs.last().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    fn each_space(
+        &self,
+        threads: usize,
+        work: &(dyn Fn(u32, &[ListedExtent]) -> Result<()> + Sync),
+    ) -> Result<()> {
+        let spaces: Vec<_> = self.list.spaces.iter().collect();
+        crate::threads::share_out(&spaces, threads, "teak-restore", |(space, extents)| work(**space, extents))
+    }
+
+    fn header(&self, space: u32) -> Result<Vec<u8>> {
+        let file = self.fs.open(&self.last().join(space_file_name(space)), OpenMode::ReadOnly)?;
+        let mut header = vec![0; Space::HEADER_BYTES as usize];
+        file.read_exact_at(0, &mut header)?;
+        Ok(header)
+    }
+
+    /// The superblock's file, and that it is one.
+    fn superblock(&self) -> Result<Vec<u8>> {
+        let path = superblock_path(self.last());
+        let superblock = Superblock::read_newest(&*self.fs, &path)?
+            .ok_or_else(|| Error::corrupt(&path, 0, "the backup has no superblock"))?;
+        if superblock.engine_id != self.list.engine_id {
+            return Err(Error::corrupt(&path, 0, "the backup's superblock is that of another engine"));
+        }
+        let file = self.fs.open(&path, OpenMode::ReadOnly)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Shows the bytes of extents, several at a time, with the offset of the first.
+    fn each_run(
+        &self,
+        space: u32,
+        extents: &[ListedExtent],
+        show: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut files: Vec<Option<Arc<dyn File>>> = vec![None; self.dirs.len()];
+        let mut rest = extents;
+        let mut bytes = Vec::new();
+        while let Some(first) = rest.first() {
+            let run = rest.windows(2).take_while(|pair| {
+                pair[0].origin == pair[1].origin
+                    && pair[1].offset - pair[0].end() <= GAP_BYTES
+                    && pair[1].end() - first.offset <= RUN_BYTES
+            });
+            let (run, after) = rest.split_at(run.count() + 1);
+            rest = after;
+            let file = match &mut files[usize::from(first.origin)] {
+                Some(file) => file,
+                none => {
+                    let path = self.dirs[usize::from(first.origin)].join(space_file_name(space));
+                    none.insert(self.fs.open(&path, OpenMode::ReadOnly)?)
+                }
+            };
+            bytes.clear();
+            bytes.resize((run[run.len() - 1].end() - first.offset) as usize, 0);
+            file.read_exact_at(first.offset, &mut bytes)?;
+            for extent in run {
+                let at = (extent.offset - first.offset) as usize;
+                if checksum(&bytes[at..at + extent.stored_bytes as usize]) != extent.checksum {
+                    return Err(Error::corrupt(
+                        file.path(),
+                        extent.offset,
+                        "the checksum of a block is wrong",
+                    ));
+                }
+            }
+            show(first.offset, &bytes)?;
+        }
+        Ok(())
+    }
+
+    fn restore_log(&self, target: &dyn FileSystem, to: &Path, pacer: Pacer<'_>) -> Result<()> {
+        let (from_log, to_log) = (log_dir(self.last()), log_dir(to));
+        target.create_dir(&to_log)?;
+        for name in self.fs.list(&from_log)? {
+            let from = self.fs.open(&from_log.join(&name), OpenMode::ReadOnly)?;
+            let file = target.open(&to_log.join(&name), OpenMode::Create)?;
+            let (mut at, mut piece) = (0, vec![0; PIECE_BYTES]);
+            loop {
+                let read = from.read_at(at, &mut piece)?;
+                if read == 0 {
+                    break;
+                }
+                file.write_at(at, &piece[..read])?;
+                pacer(read as u64)?;
+                at += read as u64;
+            }
+            file.sync()?;
+        }
+        target.sync_dir(&to_log)
+    }
+}

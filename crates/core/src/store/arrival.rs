@@ -1,0 +1,49 @@
+//! Filling a file with the extents of another one, each where it was there: what an import does. Nobody else has the
+//! file meanwhile, and no image names anything in it; its books are made when it is opened with the map that is written
+//! at the end.
+
+use super::free_map::{self, FreeMap};
+use super::space::HEADER_BYTES;
+use super::{checksum, occupied, BlockAddress, Space};
+use crate::{Compression, Error, Result};
+
+impl Space {
+    /// Writes the stored bytes of the extent at `at`.
+    pub fn place(&self, at: &BlockAddress, stored: &[u8]) -> Result<()> {
+        self.write_at(at.offset, stored)
+    }
+
+    /// Writes the map of what is free beside the extents (offset, bytes), which `next` gives by ascending offset,
+    /// behind the last of them. An error if two overlap, or one lies where none can be. Does not sync.
+    pub fn write_map_around(
+        &self,
+        next: &mut dyn FnMut() -> Result<Option<(u64, u64)>>,
+    ) -> Result<BlockAddress> {
+        let (mut end, mut ranges) = (HEADER_BYTES, Vec::new());
+        while let Some((offset, bytes)) = next()? {
+            if offset < end {
+                return Err(Error::corrupt(self.path(), offset, "an extent overlaps another"));
+            }
+            if offset > end {
+                ranges.push((end, offset - end));
+            }
+            end = offset + bytes;
+        }
+        let mut map = FreeMap { generation: 0, end, ranges };
+        // The end's number has the same size whatever it is.
+        let bytes = occupied(free_map::encode(self.id(), &map).len() as u64);
+        map.end = end + bytes;
+        let mut content = free_map::encode(self.id(), &map);
+        content.resize(bytes as usize, 0);
+        self.write_at(end, &content)?;
+        let stored_bytes = u32::try_from(bytes).map_err(|_| Error::OutOfMemory("free-space map"))?;
+        Ok(BlockAddress {
+            offset: end,
+            stored_bytes,
+            raw_bytes: stored_bytes,
+            checksum: checksum(&content),
+            compression: Compression::None,
+            dictionary: 0,
+        })
+    }
+}
