@@ -55,8 +55,7 @@ int error_code(teak_status status, THD* thd) {
         return kSnapshotTooOld;
     case TEAK_HISTORY_FULL:
         if (thd) thd->mark_transaction_to_rollback(rollback_on_timeout());
-        warn_with_text(thd, HA_ERR_LOCK_WAIT_TIMEOUT, Sql_condition::WARN_LEVEL_NOTE);
-        return HA_ERR_LOCK_WAIT_TIMEOUT;
+        [[fallthrough]];
     case TEAK_UNDECIDED:
     case TEAK_CHECKPOINTS_PAUSED:
         warn_with_text(thd, HA_ERR_LOCK_WAIT_TIMEOUT, Sql_condition::WARN_LEVEL_NOTE);
@@ -92,6 +91,7 @@ int error_code(teak_status status, THD* thd) {
         code = HA_ERR_GENERIC;
         log_text();
         break;
+    case TEAK_OTHER_DEFINITION:
     case TEAK_NO_XID:
     case TEAK_IN_USE:
     case TEAK_UNKNOWN_VERSION:

@@ -8,6 +8,7 @@
   ha_teak_statistics.cc  what the optimizer asks        ha_teak_keys.cc    disabled indexes, building indexes
   ha_teak_read.cc        scans and look-ups             ha_teak_alter.cc   ALTER in place
   ha_teak_mrr.cc         many ranges, sorted            ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
+  ha_teak_exports.cc     single tables, out and in
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -24,6 +25,10 @@ namespace teak {
 
 /* The trees of a table with these options (nullptr: none). */
 teak_tree_spec tree_spec(const ha_table_option_struct* options);
+
+/* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table, and whether it is this statement. */
+std::string export_path(const std::string& name);
+bool is_export(THD* thd);
 
 class CheckReport;  /* ha_teak_check.cc */
 struct EntryTarget; /* row_scan.h */
@@ -72,6 +77,7 @@ class ha_teak final : public handler {
     int delete_table(const char* name) override;
     int rename_table(const char* from, const char* to) override;
     int truncate() override;
+    int discard_or_import_tablespace(my_bool discard) override;
     int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
     int info(uint flag) override;
     int analyze(THD* thd, HA_CHECK_OPT* options) override;
@@ -158,6 +164,12 @@ class ha_teak final : public handler {
     int open_table();
     int open_core_table();
     bool has_cut_keys() const;
+    int check_discarded(THD* thd);
+    int export_table(THD* thd);
+    void end_export();
+    int discard_rows(THD* thd);
+    int import_rows(THD* thd);
+    int empty_table(const teak::TableMeta& meta);
     int make_codecs();
     void close_table();
     /* Session, transaction, statement and table handle are there; to be called at the start of each statement. */
@@ -237,6 +249,7 @@ class ha_teak final : public handler {
     bool primary_of(const teak_entry_view& entry, teak_bytes* pk);
     int check_committed(const teak::IndexCodec& codec, teak_cursor* cursor, bool* matches);
     teak_status step(uint32_t tree, Direction direction, teak_entry_view* entry);
+    teak_status look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_entry_view* entry);
     int move(uchar* buf, Direction direction);
     bool range_end(teak_bound* out);
     void expect(std::vector<uchar>* keys, uint32_t tree);
@@ -289,6 +302,7 @@ class ha_teak final : public handler {
         RowLock rows_of_all = RowLock::None; /* for any of them */
         bool skips_locked = false;
         bool by_server = false; /* external_lock was called, not only store_lock */
+        bool exported = false;  /* its export goes with the lock */
     };
     Held held_;
 

@@ -186,6 +186,10 @@ int ha_teak::check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t*
 }
 
 int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
+    if (open_.meta.discarded) {
+        my_error(ER_TABLESPACE_DISCARDED, MYF(0), table->s->table_name.str);
+        return HA_ADMIN_CORRUPT;
+    }
     const bool quick = options->flags & T_QUICK;
     const bool extended = !quick && options->flags & T_EXTEND;
     CheckReport report(thd, table);

@@ -83,6 +83,9 @@ int drop_table_by_path(handlerton*, const char* path) {
         status = teak_table_drop(plugin.engine, name);
     }
     if (status == TEAK_NO_TABLE) return ENOENT;
+    /* An export that a crash has left, or that was not imported, goes with its table, as its database may. */
+    if (status == TEAK_OK && !is_temporary(path))
+        my_delete(export_path({reinterpret_cast<const char*>(name.data), name.len}).c_str(), MYF(0));
     return error_code(status, thd);
 }
 
@@ -123,7 +126,8 @@ handler::Table_flags ha_teak::table_flags() const {
                         HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER |
                         HA_BINLOG_ROW_CAPABLE | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_GEOMETRY |
                         HA_CAN_VIRTUAL_COLUMNS | HA_CAN_ONLINE_BACKUPS | HA_CRASH_SAFE | HA_ONLINE_ANALYZE |
-                        HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK;
+                        HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK |
+                        HA_CAN_EXPORT;
     THD* thd = ha_thd();
     if (thd && thd_tx_isolation(thd) > ISO_READ_COMMITTED) flags |= HA_BINLOG_STMT_CAPABLE;
     return flags;
@@ -308,6 +312,14 @@ int ha_teak::rename_table(const char* from, const char* to) {
 }
 
 int ha_teak::truncate() {
+    if (open_.meta.discarded) {
+        /* As with InnoDB it may be used again. */
+        push_warning_printf(ha_thd(), Sql_condition::WARN_LEVEL_WARN, ER_TABLESPACE_DISCARDED,
+                            ER_THD(ha_thd(), ER_TABLESPACE_DISCARDED), table->s->table_name.str);
+        TableMeta meta = open_.meta;
+        meta.discarded = false;
+        return empty_table(meta);
+    }
     const teak_bytes name = bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size());
     if (int error = wait_for_prepared(ha_thd(), name)) return error;
     close_table();

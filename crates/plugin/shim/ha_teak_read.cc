@@ -182,6 +182,13 @@ teak_status ha_teak::step(uint32_t tree, Direction direction, teak_entry_view* e
                    : teak_cursor_prev(session(), open_.cursors[tree], entry);
 }
 
+/* Looks a key up with the cursor of a tree, which there is. */
+teak_status ha_teak::look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_entry_view* entry) {
+    if (mode == TEAK_READ_SNAPSHOT && take_equal(open_.windows[tree], *held_.session->moment, key, entry))
+        return TEAK_OK;
+    return teak_cursor_get(session(), open_.cursors[tree], key, mode, entry);
+}
+
 int ha_teak::seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end) {
     if (int error = ready()) return error;
     teak_cursor* cursor = cursor_of(tree_of(active_index));
@@ -248,7 +255,7 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
         Found found;
         do {
             teak_entry_view entry;
-            teak_status status = teak_cursor_get(session(), cursor, encoded, read_mode(), &entry);
+            teak_status status = look_up(tree_of(active_index), encoded, read_mode(), &entry);
             if (status != TEAK_OK) return fail(status);
             if (on_primary()) return deliver_row(buf, entry);
             if (int error = deliver_entry(buf, cursor, entry, &found)) return error;
@@ -380,7 +387,7 @@ int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     expect(&wanted_.coming_rows, 0);
     teak_entry_view row;
-    teak_status status = teak_cursor_get(session(), cursor, bytes_of(pos + 2, uint2korr(pos)), read_mode(), &row);
+    teak_status status = look_up(0, bytes_of(pos + 2, uint2korr(pos)), read_mode(), &row);
     return status == TEAK_OK ? deliver_row(buf, row) : fail(status);
 }
 

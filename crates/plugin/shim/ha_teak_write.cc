@@ -259,6 +259,9 @@ THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_
 /* The server calls it once it keeps writers out: whatever the statement does to the table, it needs all its rows. */
 int ha_teak::prepare_change(THD* thd) {
     switch (thd_sql_command(thd)) {
+    case SQLCOM_FLUSH:
+        if (!is_export(thd)) return 0;
+        [[fallthrough]];
     case SQLCOM_ALTER_TABLE:
     case SQLCOM_CREATE_INDEX:
     case SQLCOM_DROP_INDEX:
@@ -280,12 +283,14 @@ int ha_teak::prepare_statement(THD* thd) {
         close_table();
         if (int error = open_table()) return error;
     }
+    if (int error = check_discarded(thd)) return error;
     if (int error = begin_statement(thd, held_.session)) return error;
     return held_.session->has_made(thd->query_id, name_) ? fail(teak_txn_founds(session(), open_.table)) : 0;
 }
 
 int ha_teak::external_lock(THD* thd, int lock_type) {
     if (lock_type == F_UNLCK) {
+        end_export();
         held_ = {};
         return 0;
     }
@@ -297,7 +302,7 @@ int ha_teak::external_lock(THD* thd, int lock_type) {
              thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) && thd_sql_command(thd) != SQLCOM_ALTER_TABLE)
         held_.rows = RowLock::Shared;
     held_.rows_of_all = held_.rows;
-    return 0;
+    return lock_type == F_RDLCK && is_export(thd) ? export_table(thd) : 0;
 }
 
 int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {

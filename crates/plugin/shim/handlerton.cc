@@ -233,12 +233,22 @@ void drop_database(handlerton*, char* path) {
     if (teak_tables_drop_prefix(plugin.engine, table_name(path)) != TEAK_OK) log_last_error("dropping a database");
 }
 
-/* BACKUP STAGE START, with which mariadb-backup begins. */
+/* BACKUP STAGE START, with which mariadb-backup begins. teak backup has it run and copies Teak's tables itself. */
 void prepare_for_backup() {
+    THD* thd = current_thd;
+    if (thd && !warns_of_backups(thd)) return;
+    uint64_t tables = 0;
+    if (teak_tables_count(plugin.engine, &tables) == TEAK_OK && tables == 0) return;
     sql_print_warning(
-        "Teak: a backup begins (BACKUP STAGE START). mariadb-backup does NOT copy Teak's files, so there will be "
-        "no table of Teak in it. Back them up with mariadb-dump --single-transaction, or a snapshot of "
-        "the file system.");
+        "Teak: connection %llu begins a backup (BACKUP STAGE START). mariadb-backup does NOT copy Teak's tables, of "
+        "which there are %llu, and reports success all the same. Use teak backup, which runs mariadb-backup and copies "
+        "Teak's tables as of the same moment; or a snapshot of the file system, or mariadb-dump --single-transaction.",
+        thd ? thd_get_thread_id(thd) : 0ULL, static_cast<unsigned long long>(tables));
+    if (thd)
+        push_warning_printf(
+            thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG,
+            "Teak: mariadb-backup does not copy Teak's tables, of which there are %llu; use teak backup",
+            static_cast<unsigned long long>(tables));
 }
 
 uint partition_flags() { return 0; }

@@ -30,7 +30,7 @@ bool PrimaryCodec::init(const TABLE* table, KeyEncoding encoding) {
     return true;
 }
 
-bool PrimaryCodec::decode(teak_bytes pk, uchar* record) const {
+bool PrimaryCodec::decode_parts(teak_bytes pk, uchar* record) const {
     if (!decodes_) return true;
     const uchar* p = pk.data;
     const uchar* end = p + pk.len;

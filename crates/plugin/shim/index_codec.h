@@ -39,11 +39,14 @@ class PrimaryCodec {
     }
     uint parts() const { return static_cast<uint>(key_.parts().size()); }
     /* Fills the columns that the key restores; false if malformed. */
-    bool decode(teak_bytes pk, uchar* record) const;
+    bool decode(teak_bytes pk, uchar* record) const {
+        return key_.is_int() ? key_.decode_int(pk, record) : decode_parts(pk, record);
+    }
     const std::vector<bool>& restored_columns() const { return restored_; }
     bool changed(const uchar* old_record, const uchar* new_record) const;
 
   private:
+    bool decode_parts(teak_bytes pk, uchar* record) const;
     KeyCodec key_;
     std::vector<bool> restored_;
     KeyEncoding encoding_ = KeyEncoding::AllWeights;

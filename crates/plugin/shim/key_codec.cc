@@ -287,15 +287,24 @@ void KeyCodec::finish() {
         scratch = std::max<size_t>(scratch, part.level_size);
     }
     if (!fixed) fixed_size_ = 0;
+    const KeyPartCodec* only = parts_.size() == 1 ? parts_.data() : nullptr;
+    if (only && only->kind == PartKind::Integer && only->length == 4 && !only->null_mask && !only->descending)
+        one_int_ = {true, only->is_signed ? 0x80000000U : 0, only->offset};
     weights_.resize(scratch);
 }
 
 uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* data, size_t length) const {
     switch (part.kind) {
     case PartKind::Integer: {
-        uint n = part.length;
-        for (uint i = 0; i < n; i++)
-            to[i] = data[n - 1 - i];
+        const uint n = part.length;
+        if (n == 4) {
+            /* The most frequent by far. */
+            int4store(to, __builtin_bswap32(uint4korr(data)));
+        } else if (n == 8) {
+            int8store(to, __builtin_bswap64(uint8korr(data)));
+        } else
+            for (uint i = 0; i < n; i++)
+                to[i] = data[n - 1 - i];
         if (part.is_signed) to[0] ^= 0x80;
         return to + n;
     }
@@ -351,7 +360,7 @@ uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* d
     return to;
 }
 
-uchar* KeyCodec::encode_record(uchar* to, const uchar* record, uint count) const {
+uchar* KeyCodec::encode_columns(uchar* to, const uchar* record, uint count) const {
     for (uint i = 0; i < count; i++) {
         const KeyPartCodec& part = parts_[i];
         uchar* start = to;
@@ -373,8 +382,8 @@ bool KeyCodec::has_null(const uchar* record, uint count) const {
     return false;
 }
 
-uchar* KeyCodec::encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done,
-                              bool* has_null) const {
+uchar* KeyCodec::encode_values(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done,
+                               bool* has_null) const {
     *has_null = false;
     const uchar* tuple_end = tuple + tuple_length;
     uint done = 0;

@@ -31,6 +31,7 @@
 #define TEAK_KEY_CODEC_H
 
 #include "server.h"
+#include "teak_ffi.h"
 #include <vector>
 
 namespace teak {
@@ -100,12 +101,27 @@ class KeyCodec {
     size_t fixed_size() const { return fixed_size_; }
 
     /* The first `count` parts of the record's key; `to` has room for max_size(). Returns the end. */
-    uchar* encode_record(uchar* to, const uchar* record, uint count) const;
+    uchar* encode_record(uchar* to, const uchar* record, uint count) const {
+        return one_int_.is_it && count ? put_int(to, record + one_int_.offset) : encode_columns(to, record, count);
+    }
     /* True if one of the first `count` columns is NULL. */
     bool has_null(const uchar* record, uint count) const;
     /* The key from the server's tuple of `tuple_length` bytes; `parts_done` counts the parts, `has_null` tells of a
        NULL among them. */
-    uchar* encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done, bool* has_null) const;
+    uchar* encode_tuple(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done, bool* has_null) const {
+        if (!one_int_.is_it || tuple_length < 4) return encode_values(to, tuple, tuple_length, parts_done, has_null);
+        *parts_done = 1;
+        *has_null = false;
+        return put_int(to, tuple);
+    }
+
+    /* Whether the key is one INT, which `decode_int` restores. */
+    bool is_int() const { return one_int_.is_it; }
+    bool decode_int(teak_bytes key, uchar* record) const {
+        if (key.len < 4) return false;
+        int4store(record + one_int_.offset, __builtin_bswap32(uint4korr(key.data)) ^ one_int_.flip);
+        return true;
+    }
 
     /* Behind the part that begins at `from`; nullptr if the bytes are not an encoded part. */
     static const uchar* skip_part(const KeyPartCodec& part, const uchar* from, const uchar* end);
@@ -118,11 +134,24 @@ class KeyCodec {
 
   private:
     uchar* encode_body(const KeyPartCodec& part, uchar* to, const uchar* data, size_t length) const;
+    uchar* encode_columns(uchar* to, const uchar* record, uint count) const;
+    uchar* encode_values(uchar* to, const uchar* tuple, uint tuple_length, uint* parts_done, bool* has_null) const;
+    uchar* put_int(uchar* to, const uchar* value) const {
+        int4store(to, __builtin_bswap32(uint4korr(value) ^ one_int_.flip));
+        return to + 4;
+    }
 
     std::vector<KeyPartCodec> parts_;
     mutable std::vector<uchar> weights_; /* scratch: a codec belongs to one handler */
     size_t max_size_ = 0;
     size_t fixed_size_ = 0;
+    /* The most frequent key by far: one INT that is never NULL, ascending. */
+    struct OneInt {
+        bool is_it = false;
+        uint32_t flip = 0; /* the sign's bit, if it has one */
+        uint offset = 0;   /* in a record */
+    };
+    OneInt one_int_;
 };
 
 } // namespace teak

@@ -163,23 +163,40 @@ MYSQL_THDVAR_BOOL(pause_checkpoints, PLUGIN_VAR_NOCMDOPT,
                   "ON: there are no checkpoints until it is OFF, or this connection ends; for backups, which copy the "
                   "engine's files. Needs the RELOAD privilege",
                   pause_checkpoints, nullptr, FALSE);
+MYSQL_THDVAR_BOOL(
+    backup_warning, PLUGIN_VAR_OPCMDARG,
+    "ON: BACKUP STAGE START, with which mariadb-backup begins, warns in the error log and the connection "
+    "when there are tables of Teak, which mariadb-backup does not copy. teak backup, which does, sets it OFF",
+    nullptr, nullptr, TRUE);
 MYSQL_SYSVAR_ULONGLONG(
     disk_reserve, disk_reserve, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
     "Space kept in the engine's directory, so that a full disk can be emptied by DELETE, TRUNCATE and "
     "DROP TABLE, in bytes; 0: none",
     nullptr, nullptr, 16ULL << 20, 0, LLONG_MAX, 0);
 
-st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),          MYSQL_SYSVAR(flush_log_at_trx_commit),
-                                        MYSQL_SYSVAR(force_recovery),      MYSQL_SYSVAR(lock_wait_timeout),
-                                        MYSQL_SYSVAR(snapshot_isolation),  MYSQL_SYSVAR(sort_buffer_size),
-                                        MYSQL_SYSVAR(checkpoint_log_size), MYSQL_SYSVAR(log_segment_size),
-                                        MYSQL_SYSVAR(history_max_size),    MYSQL_SYSVAR(history_full),
-                                        MYSQL_SYSVAR(snapshot_warn_age),   MYSQL_SYSVAR(spill_max_size),
-                                        MYSQL_SYSVAR(lock_max_size),       MYSQL_SYSVAR(read_ahead),
-                                        MYSQL_SYSVAR(data_home_dir),       MYSQL_SYSVAR(tmpdir),
-                                        MYSQL_SYSVAR(rollback_on_timeout), MYSQL_SYSVAR(foreign_keys),
-                                        MYSQL_SYSVAR(checkpoint_now),      MYSQL_SYSVAR(pause_checkpoints),
-                                        MYSQL_SYSVAR(disk_reserve),        nullptr};
+st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
+                                        MYSQL_SYSVAR(flush_log_at_trx_commit),
+                                        MYSQL_SYSVAR(force_recovery),
+                                        MYSQL_SYSVAR(lock_wait_timeout),
+                                        MYSQL_SYSVAR(snapshot_isolation),
+                                        MYSQL_SYSVAR(sort_buffer_size),
+                                        MYSQL_SYSVAR(checkpoint_log_size),
+                                        MYSQL_SYSVAR(log_segment_size),
+                                        MYSQL_SYSVAR(history_max_size),
+                                        MYSQL_SYSVAR(history_full),
+                                        MYSQL_SYSVAR(snapshot_warn_age),
+                                        MYSQL_SYSVAR(spill_max_size),
+                                        MYSQL_SYSVAR(lock_max_size),
+                                        MYSQL_SYSVAR(read_ahead),
+                                        MYSQL_SYSVAR(data_home_dir),
+                                        MYSQL_SYSVAR(tmpdir),
+                                        MYSQL_SYSVAR(rollback_on_timeout),
+                                        MYSQL_SYSVAR(foreign_keys),
+                                        MYSQL_SYSVAR(checkpoint_now),
+                                        MYSQL_SYSVAR(pause_checkpoints),
+                                        MYSQL_SYSVAR(backup_warning),
+                                        MYSQL_SYSVAR(disk_reserve),
+                                        nullptr};
 
 /* ---- status ----------------------------------------------------------------------------------- */
 
@@ -296,10 +313,7 @@ int start(void* p) {
     }
     plugin.hton = hton;
     if (force_recovery >= kReadOnlyForce) return teak::init_handlerton(hton);
-    /* Temporary tables of a server that was killed. */
-    std::string leftovers = std::string(opt_mysql_tmpdir ? opt_mysql_tmpdir : "/tmp") + "/#sql";
-    if (teak_tables_drop_prefix(plugin.engine, teak::bytes_of(leftovers.c_str())) != TEAK_OK)
-        teak::log_last_error("dropping old temporary tables");
+    if (teak_tables_drop_temporary(plugin.engine) != TEAK_OK) teak::log_last_error("dropping old temporary tables");
     return teak::init_handlerton(hton);
 }
 
@@ -321,6 +335,7 @@ bool snapshot_isolation(THD* thd) { return THDVAR(thd, snapshot_isolation); }
 uint64_t sort_buffer_bytes(THD* thd) { return THDVAR(thd, sort_buffer_size); }
 uint64_t lock_wait_timeout_ms(THD* thd) { return static_cast<uint64_t>(THDVAR(thd, lock_wait_timeout)) * 1000; }
 bool refuses_foreign_keys(THD* thd) { return THDVAR(thd, foreign_keys) == kForeignKeysRefused && !thd->slave_thread; }
+bool warns_of_backups(THD* thd) { return THDVAR(thd, backup_warning); }
 bool rollback_on_timeout() { return rolls_back_on_timeout; }
 
 ha_create_table_option table_options[] = {HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),

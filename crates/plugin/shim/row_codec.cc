@@ -6,7 +6,8 @@ namespace {
 constexpr uchar kVersion = 1;
 constexpr size_t kHeader = 3;
 
-size_t read_length(const uchar* p, uint bytes) {
+inline size_t read_length(const uchar* p, uint bytes) {
+    if (bytes == 2) return uint2korr(p);
     size_t n = 0;
     for (uint i = 0; i < bytes; i++)
         n |= static_cast<size_t>(p[i]) << (8 * i);
@@ -81,7 +82,7 @@ uchar* ColumnCodec::pack(uchar* to, const uchar* record) const {
     return to;
 }
 
-const uchar* ColumnCodec::skip(const uchar* from, const uchar* end) const {
+inline const uchar* ColumnCodec::skip(const uchar* from, const uchar* end) const {
     size_t left = static_cast<size_t>(end - from);
     size_t n = bytes;
     if (kind != Fixed) {

@@ -67,6 +67,9 @@ bool rollback_on_timeout();
 /* Whether FOREIGN KEY is an error. Never for one who applies what another server has accepted. */
 bool refuses_foreign_keys(THD* thd);
 
+/* Whether BACKUP STAGE START warns that Teak's tables are not in what is copied then. */
+bool warns_of_backups(THD* thd);
+
 /* handlerton.cc */
 int init_handlerton(handlerton* hton);
 

@@ -6,6 +6,7 @@ namespace {
 
 constexpr uchar kName[] = {'T', 'e', 'a', 'k'};
 constexpr uchar kVersion = 3;
+constexpr uchar kVersionOfDiscarded = 4;
 constexpr uchar kVersionWithoutDefinition = 2;
 constexpr size_t kHeadBytes = sizeof kName + 1;
 constexpr size_t kIndexBytes = 9;
@@ -51,7 +52,8 @@ bool TableMeta::parse(teak_bytes bytes) {
     const uchar* const end = bytes.data + bytes.len;
     memset(definition, 0, sizeof definition);
     encoding = KeyEncoding::CutWeights;
-    if (version == kVersion) {
+    discarded = version == kVersionOfDiscarded;
+    if (version == kVersion || discarded) {
         if (static_cast<size_t>(end - at) < sizeof definition + 1) return false;
         memcpy(definition, at, sizeof definition);
         at += sizeof definition;
@@ -68,7 +70,7 @@ bool TableMeta::parse(teak_bytes bytes) {
 
 std::vector<uchar> TableMeta::encode() const {
     std::vector<uchar> bytes(kName, kName + sizeof kName);
-    bytes.push_back(kVersion);
+    bytes.push_back(discarded ? kVersionOfDiscarded : kVersion);
     bytes.insert(bytes.end(), definition, definition + sizeof definition);
     bytes.push_back(static_cast<uchar>(encoding));
     for (const Index& index : indexes) {

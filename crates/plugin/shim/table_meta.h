@@ -5,9 +5,10 @@
     "Teak", version 3 (5 bytes) | the definition's version (16) | the KeyEncoding (1) | for each tree but the first,
     which has the rows: hash of the index's name (8, little-endian) | flags (1)
 
-  Version 2 had neither the definition's version nor the encoding, which is CutWeights there. The definition's version
-  is the server's (TABLE_SHARE::tabledef_version), new with each CREATE and ALTER; zeros where none is known. By it the
-  server's DDL recovery learns whether an ALTER in place was committed (check_version).
+  Version 4 is that of a table whose tablespace was discarded: the same otherwise. Version 2 had neither the
+  definition's version nor the encoding, which is CutWeights there. The definition's version is the server's
+  (TABLE_SHARE::tabledef_version), new with each CREATE and ALTER; zeros where none is known. By it the server's DDL
+  recovery learns whether an ALTER in place was committed (check_version).
 
   Indexes are known by name, not by place: after a crash in the middle of an ALTER the server may have the definition
   from before it while the engine has trees for what was to come, and the server orders its keys anew with each ALTER.
@@ -46,6 +47,7 @@ class TableMeta {
     std::vector<Index> indexes; /* of the trees from 1 on */
     uchar definition[MY_UUID_SIZE] = {};
     KeyEncoding encoding = KeyEncoding::AllWeights;
+    bool discarded = false; /* DISCARD TABLESPACE, or an import that has not come to its end */
 };
 
 } // namespace teak

@@ -273,6 +273,15 @@ impl TableCursor {
         })
     }
 
+    /// After [`TableCursor::get`] has found its key in a snapshot: what follows, as [`TableCursor::window`] has it of a
+    /// scan.
+    pub fn window_behind(&mut self, session: &mut Session) -> Result<Option<Window<'_>>> {
+        match self.read.sight {
+            Sight::Snapshot => Ok(self.core.window_behind(session.txn()?)),
+            Sight::Latest | Sight::Locking(_) => Ok(None),
+        }
+    }
+
     /// Somebody has walked over `passed` entries of the window, to entry `at`.
     pub fn arrive(&mut self, at: usize, passed: usize) {
         self.core.arrive(at, passed);

@@ -1,9 +1,10 @@
 //! Building indexes.
 
 use super::border::{array, put, RawBytes, TableHandle};
-use super::feed::{report, Context, WatchFunction};
+use super::feed::{place_of, report, Context, WatchFunction};
 use super::guard::{run, value};
 use super::status::Status;
+use super::table::places;
 use std::os::raw::c_void;
 use std::sync::Arc;
 use teak_core::server::{Table, TreeBuild};
@@ -38,10 +39,7 @@ pub unsafe extern "C" fn teak_build_new(
     let (table, trees) = unsafe { (handle.as_ref(), array(trees, n_trees)) };
     run(table.map(|t| &*t.engine), || {
         let t = table.ok_or(Stop::Misuse("no table"))?;
-        let places: Vec<usize> = trees.iter().map(|&place| place as usize).collect();
-        if places.iter().any(|&place| place >= t.table.trees()) {
-            return Err(Stop::Misuse("no such tree"));
-        }
+        let places = places(t, trees)?;
         let build = t.engine.core.build_trees(&t.table, &places, sort_bytes)?;
         let build = BuildHandle {
             engine: t.engine.clone(),
@@ -67,9 +65,9 @@ pub unsafe extern "C" fn teak_build_add(
     // SAFETY: the handle is open or NULL and used by one thread, key and value are readable.
     let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
     let Some(BuildHandle { engine, parts, build, .. }) = handle else { return Status::Misuse };
-    run(Some(engine), || match build {
-        Some(build) if (part as usize) < *parts => Ok(build.add(part as usize, key, value)?),
-        _ => Err(Stop::Misuse("no such part of a build")),
+    run(Some(engine), || {
+        let build = build.as_mut().ok_or(Stop::Misuse("a build that is finished"))?;
+        Ok(build.add(place_of(part, *parts)?, key, value)?)
     })
 }
 

@@ -1,10 +1,11 @@
 //! CHECK TABLE: the structures of a table, and its indexes against its rows.
 
 use super::border::{array, put, RawBytes, SessionHandle, TableHandle};
-use super::feed::{report, Context, RawRowReader, RowSource, WatchFunction};
+use super::feed::{place_of, report, Context, RawRowReader, RowSource, WatchFunction};
 use super::guard::{run, value};
 use super::session::with_session;
 use super::status::Status;
+use super::table::places;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 use teak_core::server::{Depth, Difference, Feed, IndexCheck, Table};
@@ -132,10 +133,7 @@ pub unsafe extern "C" fn teak_check_new(
     let (table, trees) = unsafe { (handle.as_ref(), array(trees, n_trees)) };
     run(table.map(|t| &*t.engine), || {
         let t = table.ok_or(Stop::Misuse("no table"))?;
-        let places: Vec<usize> = trees.iter().map(|&place| place as usize).collect();
-        if places.iter().any(|&place| place >= t.table.trees()) {
-            return Err(Stop::Misuse("no such tree"));
-        }
+        let places = places(t, trees)?;
         let sort_bytes = (sort_bytes > 0).then_some(sort_bytes);
         let check = Some(t.engine.core.compare_trees(&t.table, &places, sort_bytes));
         let check =
@@ -157,9 +155,9 @@ pub unsafe extern "C" fn teak_check_add(
     // SAFETY: the handle is open or NULL and used by one thread, key and value are readable.
     let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
     let Some(CheckHandle { engine, parts, check, .. }) = handle else { return Status::Misuse };
-    run(Some(engine), || match check {
-        Some(check) if (part as usize) < *parts => Ok(check.add(part as usize, key, value)?),
-        _ => Err(Stop::Misuse("no such part of a check")),
+    run(Some(engine), || {
+        let check = check.as_mut().ok_or(Stop::Misuse("a check that is over"))?;
+        Ok(check.add(place_of(part, *parts)?, key, value)?)
     })
 }
 

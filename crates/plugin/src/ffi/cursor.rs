@@ -234,7 +234,8 @@ pub unsafe extern "C" fn teak_cursor_prev(
 }
 
 /// The entry with exactly this key (rnd_pos, primary key or unique key given whole): only that row, or that one missing
-/// key, is locked. The cursor can be moved from there by next/prev.
+/// key, is locked. The cursor can be moved from there by next/prev. Of keys that a snapshot is asked for in ascending
+/// order the shim finds most in the window.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_get(
     session: *const SessionHandle,
@@ -245,7 +246,16 @@ pub unsafe extern "C" fn teak_cursor_get(
 ) -> Status {
     // SAFETY: the handles are open, the key readable, the result writable.
     unsafe {
-        with_cursor(session, cursor, out, |session, cursor| cursor.get(session, key.slice(), read(flags)?))
+        with_reader(session, |state| {
+            let handle = cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?;
+            handle.settle_for(state);
+            handle.placed();
+            let (key, read) = (key.slice(), read(flags)?);
+            let ascends = read.sight == Sight::Snapshot && handle.cursor.key() < key;
+            handle.cursor.get(state, key, read)?;
+            put(out, RawEntryView::of(&handle.cursor)?);
+            windows_of(session).map_or(Ok(()), |windows| handle.looked_up(ascends, state, windows))
+        })
     }
 }
 

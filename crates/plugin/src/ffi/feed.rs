@@ -9,7 +9,7 @@ use std::os::raw::{c_int, c_void};
 use teak_core::server::{Feed, Table};
 use teak_core::Error;
 use teak_rows::engine::EngineHandle;
-use teak_rows::outcome::Stop;
+use teak_rows::outcome::{Result, Stop};
 use teak_rows::session::Session;
 
 /// `TEAK_OK` and `TEAK_CORRUPT`, as the shim returns them.
@@ -79,6 +79,12 @@ impl RawRowReader {
     }
 }
 
+/// The place of a part among so many.
+pub(super) fn place_of(part: u32, parts: usize) -> Result<usize> {
+    let place = part as usize;
+    (place < parts).then_some(place).ok_or(Stop::Misuse("no such part of a build or check"))
+}
+
 /// Calls the shim's function, on the thread that the shim came on.
 pub(super) fn report(watch: WatchFunction, context: Context, done: u64) -> teak_core::Result<()> {
     // SAFETY: the shim promised a function that takes its context.
@@ -127,9 +133,9 @@ pub unsafe extern "C" fn teak_feed_add(
     // SAFETY: the handle is that of the row under way, on this thread; key and value are readable.
     let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
     let Some(FeedHandle { engine, feed, error }) = handle else { return Status::Misuse };
-    run(Some(engine), || match (part as usize) < feed.parts() {
-        true => Ok(feed.add(part as usize, key, value).inspect_err(|why| *error = Some(why.clone()))?),
-        false => Err(Stop::Misuse("no such part of a build")),
+    run(Some(engine), || {
+        let place = place_of(part, feed.parts())?;
+        Ok(feed.add(place, key, value).inspect_err(|why| *error = Some(why.clone()))?)
     })
 }
 

@@ -46,6 +46,7 @@ pub mod callbacks;
 pub mod check;
 pub mod cursor;
 pub mod engine;
+pub mod exports;
 pub mod feed;
 pub mod guard;
 pub mod pause;

@@ -67,6 +67,8 @@ pub enum Status {
     NoDescriptor = 28,
     /// A checkpoint is needed, and they are paused (HA_ERR_LOCK_WAIT_TIMEOUT).
     CheckpointsPaused = 29,
+    /// ER_TABLE_SCHEMA_MISMATCH.
+    OtherDefinition = 30,
 }
 
 impl Status {
@@ -102,6 +104,7 @@ fn of_error(error: &Error) -> Status {
         Error::TableChanged => Status::TableChanged,
         Error::Undecided { .. } => Status::Undecided,
         Error::CheckpointsPaused => Status::CheckpointsPaused,
+        Error::OtherDefinition(_) => Status::OtherDefinition,
         Error::NoDescriptor { .. } => Status::NoDescriptor,
         Error::TableExists(_) => Status::Exists,
         Error::NoSuchTable(_) => Status::NoTable,

@@ -9,7 +9,7 @@ use super::engine::{share, with_engine};
 use super::guard::{run, value};
 use super::session::{with_reader, with_session};
 use super::status::Status;
-use teak_core::server::Tree;
+use teak_core::server::{Engine, Tree};
 use teak_rows::bounds::{Direction, Edge};
 use teak_rows::counter;
 use teak_rows::engine::EngineHandle;
@@ -142,6 +142,15 @@ unsafe fn with_table(handle: *const TableHandle, body: impl FnOnce(&TableHandle)
     run(table.map(|t| &*t.engine), || body(table.ok_or(Stop::Misuse("no table"))?))
 }
 
+/// Numbers of trees that the table has.
+pub(super) fn places(handle: &TableHandle, numbers: &[u32]) -> Result<Vec<usize>> {
+    let places: Vec<usize> = numbers.iter().map(|&number| number as usize).collect();
+    match places.iter().all(|&place| place < handle.table.trees()) {
+        true => Ok(places),
+        false => Err(Stop::Misuse("no such tree")),
+    }
+}
+
 fn tree(handle: &TableHandle, number: u32) -> Result<&Tree> {
     if number as usize >= handle.table.trees() {
         return Err(Stop::Misuse("no such tree"));
@@ -207,13 +216,55 @@ pub unsafe extern "C" fn teak_table_truncate(handle: *const EngineHandle, name: 
 pub unsafe extern "C" fn teak_tables_drop_prefix(handle: *const EngineHandle, prefix: RawBytes) -> Status {
     // SAFETY: the handle is open, the name readable.
     unsafe {
+        with_engine(handle, |engine| drop_tables(&engine.core, engine.core.table_names(prefix.name()?)?))
+    }
+}
+
+/// Drops the temporary tables that a server has left which was killed, or copied while it ran: in whatever directory it
+/// had them.
+#[no_mangle]
+pub unsafe extern "C" fn teak_tables_drop_temporary(handle: *const EngineHandle) -> Status {
+    // SAFETY: the handle is open.
+    unsafe {
         with_engine(handle, |engine| {
-            for name in engine.core.table_names(prefix.name()?)? {
-                match engine.core.drop_table(&name) {
-                    Ok(()) | Err(Error::NoSuchTable(_)) => (),
-                    Err(error) => return Err(error.into()),
-                }
-            }
+            let names = engine.core.table_names("")?;
+            drop_tables(&engine.core, names.into_iter().filter(|name| is_temporary(name)))
+        })
+    }
+}
+
+fn drop_tables(engine: &Engine, names: impl IntoIterator<Item = String>) -> Result<()> {
+    for name in names {
+        match engine.drop_table(&name) {
+            Ok(()) | Err(Error::NoSuchTable(_)) => (),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Made by CREATE TEMPORARY TABLE, or by an ALTER of one: they lie in the server's tmpdir. Names of other tables are
+/// encoded and have no '#' of their own.
+fn is_temporary(name: &str) -> bool {
+    let last = last_part(name);
+    last.starts_with("#sql-temptable-") || (name.starts_with('/') && last.starts_with("#sql"))
+}
+
+/// Of "db/table", the table.
+fn last_part(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// How many tables there are, partitions counted one by one, without temporary ones and what an ALTER is making.
+#[no_mangle]
+pub unsafe extern "C" fn teak_tables_count(handle: *const EngineHandle, out: *mut u64) -> Status {
+    // SAFETY: the handle is open, the result writable.
+    unsafe {
+        with_engine(handle, |engine| {
+            let names = engine.core.table_names("")?;
+            let lasts =
+                names.iter().filter(|name| !name.rsplit('/').next().unwrap_or(name).starts_with("#sql"));
+            put(out, lasts.count() as u64);
             Ok(())
         })
     }

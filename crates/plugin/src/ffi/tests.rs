@@ -238,6 +238,16 @@ fn ddl_finds_and_loses_tables() {
         assert_eq!(teak_table_rename(engine, raw(b"db/u"), raw(b"db/v")), Status::Ok);
         assert_eq!(teak_table_exists(engine, raw(b"db/u")), 0);
         assert_eq!(teak_table_exists(engine, raw(b"db/v")), 1);
+        assert_eq!(
+            teak_table_create(engine, raw(b"/tmp/#sql-temptable-1"), &spec, 1, RawBytes::NONE),
+            Status::Ok
+        );
+        let mut tables = 0;
+        assert_eq!(teak_tables_count(engine, &mut tables), Status::Ok);
+        assert_eq!(tables, 2, "temporary ones do not count");
+        assert_eq!(teak_tables_drop_temporary(engine), Status::Ok);
+        assert_eq!(teak_table_exists(engine, raw(b"/tmp/#sql-temptable-1")), 0);
+        assert_eq!(teak_table_exists(engine, raw(b"db/v")), 1);
         assert_eq!(teak_table_truncate(engine, raw(b"db/v")), Status::Ok);
         assert_eq!(teak_table_drop(engine, raw(b"db/u")), Status::NoTable);
         assert_eq!(teak_table_drop(engine, raw(b"\xFF")), Status::Misuse);
@@ -393,6 +403,122 @@ fn a_window_ends_when_its_session_writes_to_the_table_or_takes_something_back() 
             Status::Ok
         );
         assert_eq!(out.value.slice(), b"old");
+        teak_cursor_free(cursor);
+        teak_session_free(session);
+    }
+}
+
+#[test]
+fn look_ups_in_key_order_open_a_window_that_ends_as_that_of_a_scan_does() {
+    let opened = Opened::new("look-ups");
+    let session = opened.session();
+    let mut cursor = null_mut();
+    let mut out = nothing();
+    let pk = |n: u32| n.to_be_bytes();
+    // SAFETY: handles are open, pointers are to locals.
+    unsafe {
+        for n in 0..200 {
+            let status =
+                teak_insert(session, opened.table, raw(&pk(n)), raw(b"old"), null(), 0, 0, null_mut());
+            assert_eq!(status, Status::Ok);
+        }
+        assert_eq!(teak_commit(session), Status::Ok);
+        assert_eq!(teak_engine_checkpoint(opened.engine), Status::Ok);
+        assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
+        assert_eq!(teak_cursor_new(opened.table, 0, 0, &mut cursor), Status::Ok);
+        let (window, moment) = (teak_cursor_window(cursor), teak_session_moment(session));
+        let open = || (*window).left > 0 && (*window).moment == *moment && (*window).looks_up != 0;
+        let mut get = |n: u32, value: &[u8]| {
+            let status = teak_cursor_get(session, cursor, raw(&pk(n)), TEAK_READ_SNAPSHOT, &mut out);
+            assert_eq!((status, out.key.slice(), out.value.slice()), (Status::Ok, &pk(n)[..], value));
+        };
+        for n in [70, 9, 50, 8, 40, 7] {
+            get(n, b"old");
+            assert!(!open(), "not of look-ups in no order");
+        }
+        let mut n = 9;
+        while !open() {
+            n += 1;
+            get(n, b"old");
+        }
+        assert!(n < 20, "neighbours open it soon");
+        assert_eq!(teak_statement_begin(session), Status::Ok);
+        let (next, table) = (pk(n + 1), opened.table);
+        let changed = teak_update(
+            session,
+            table,
+            raw(&next),
+            raw(&next),
+            raw(b"new"),
+            null(),
+            null(),
+            0,
+            0,
+            null_mut(),
+        );
+        assert_eq!(changed, Status::Ok);
+        assert!(!open(), "a write to the table ends it");
+        get(n + 1, b"new");
+        get(n + 2, b"old");
+        assert_eq!(teak_statement_rollback(session), Status::Ok);
+        assert!(!open(), "a rollback ends it");
+        get(n + 1, b"old");
+        // Keys that are far from each other, whose windows are of no use.
+        let (mut opened_for_nothing, mut windows) = (0, 0);
+        for n in (0..200).step_by(5) {
+            get(n, b"old");
+            windows += usize::from(open());
+            opened_for_nothing += usize::from(open() && (*window).left < 4);
+        }
+        assert!(windows <= 3 && opened_for_nothing == 0, "{windows}");
+        teak_cursor_free(cursor);
+        teak_session_free(session);
+    }
+}
+
+#[test]
+fn a_long_locking_scan_has_windows_where_every_row_was_changed() {
+    let opened = Opened::new("locked");
+    let session = opened.session();
+    let mut cursor = null_mut();
+    let mut out = nothing();
+    const ROWS: u32 = 12_000;
+    // SAFETY: handles are open, pointers are to locals.
+    unsafe {
+        let table = opened.table;
+        for n in 0..ROWS {
+            let pk = n.to_be_bytes();
+            let status = teak_insert(session, table, raw(&pk), raw(&[1; 100]), null(), 0, 0, null_mut());
+            assert_eq!(status, Status::Ok);
+        }
+        assert_eq!(teak_commit(session), Status::Ok);
+        assert_eq!(teak_engine_checkpoint(opened.engine), Status::Ok);
+        assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
+        for n in (0..ROWS).filter(|n| n % 3 != 0) {
+            let pk = n.to_be_bytes();
+            let (old, new) = (raw(&pk), raw(&pk));
+            let status =
+                teak_update(session, table, old, new, raw(&[2; 8]), null(), null(), 0, 0, null_mut());
+            assert_eq!(status, Status::Ok);
+        }
+        assert_eq!(teak_commit(session), Status::Ok);
+        assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
+        assert_eq!(teak_cursor_new(table, 0, 0, &mut cursor), Status::Ok);
+        let window = teak_cursor_window(cursor);
+        let end = RawBound { key: RawBytes::NONE, kind: TEAK_BOUND_NONE };
+        let first = TEAK_SEEK_FIRST;
+        let mut status =
+            teak_cursor_seek(session, cursor, first, RawBytes::NONE, &end, TEAK_READ_EXCLUSIVE, &mut out);
+        let (mut n, mut listed) = (0u32, 0);
+        while status == Status::Ok {
+            let value: &[u8] = if n % 3 == 0 { &[1; 100] } else { &[2; 8] };
+            assert_eq!((out.key.slice(), out.value.slice()), (&n.to_be_bytes()[..], value));
+            listed += usize::from((*window).left > 0 && !(*window).listed.is_null());
+            status = teak_cursor_next(session, cursor, &mut out);
+            n += 1;
+        }
+        assert_eq!((status, n), (Status::End, ROWS));
+        assert!(listed > 100, "{listed}");
         teak_cursor_free(cursor);
         teak_session_free(session);
     }

@@ -4,6 +4,9 @@
 //! or in a listing ([`teak_core::server::Window`]). The shim takes them from there by itself; before the next call on
 //! the cursor does anything, [`CursorHandle::settle`] lets it catch up. A window ends when the session changes anything
 //! that it might show: its moment is then no longer the session's.
+//!
+//! Likewise a cursor that is asked for one key after the other in ascending order opens a window of what follows, where
+//! the shim finds the next keys; if they are not near, it does so ever less often.
 
 use std::cell::UnsafeCell;
 use std::ptr;
@@ -22,6 +25,10 @@ const FEW_MOVES: u32 = 2;
 const FEW_ENTRIES: usize = 4;
 /// So many moves are made one by one after a window that would have been too small.
 const REST: u32 = 16;
+/// So many look-ups in ascending order open a window.
+const FEW_LOOK_UPS: u32 = 3;
+/// So many look-ups go without one, at most, when windows were of no use.
+const MOST_REST: u32 = 4096;
 /// Room for what follows the prefix in a key; longer keys come one by one.
 const SUFFIX_ROOM: usize = 1024;
 
@@ -79,6 +86,8 @@ pub struct RawWindow {
     pub values: RawItems,
     /// NULL: the entries are in `suffixes` and `values`.
     pub listed: *const RawListed,
+    /// Not 0: it was opened for look-ups in a snapshot, which find their keys here.
+    pub looks_up: usize,
     /// The engine's.
     pub opened: usize,
 }
@@ -97,6 +106,7 @@ impl RawWindow {
             suffixes: RawItems::NONE,
             values: RawItems::NONE,
             listed: ptr::null(),
+            looks_up: 0,
             opened: 0,
         }
     }
@@ -117,6 +127,7 @@ impl RawWindow {
         self.suffixes = RawItems::of(window.suffixes());
         self.values = RawItems::of(window.values());
         self.listed = window.listed().map_or(ptr::null(), |listed| listed.as_ptr().cast());
+        self.looks_up = 0;
         self.moment = moment;
         self.opened = entries.len();
         self.left = entries.len();
@@ -134,6 +145,11 @@ impl RawWindow {
 pub struct Pace {
     moves: u32,
     rest: u32,
+    /// Look-ups in ascending order, up to now.
+    look_ups: u32,
+    /// How many go without a window, and how many after the next that is of no use.
+    look_up_rest: u32,
+    next_rest: u32,
     uncounted: u64,
     /// Owns what the window's `key` points to.
     key: Vec<u8>,
@@ -145,13 +161,23 @@ impl CursorHandle {
         if self.window.opened == 0 {
             return;
         }
-        match self.window.close() {
+        let passed = match self.window.close() {
             Some((at, passed)) => {
                 self.cursor.arrive(at, passed);
                 self.pace.uncounted += passed as u64;
+                passed
             }
-            // The next one would be of no more use.
-            None => self.pace.rest = REST,
+            None => 0,
+        };
+        // The next one would be of no more use.
+        match self.window.looks_up {
+            0 if passed == 0 => self.pace.rest = REST,
+            0 => {}
+            _ if passed < FEW_ENTRIES => {
+                self.pace.next_rest = (2 * self.pace.next_rest).clamp(REST, MOST_REST);
+                self.pace.look_up_rest = self.pace.next_rest;
+            }
+            _ => self.pace.next_rest = 0,
         }
     }
 
@@ -174,6 +200,33 @@ impl CursorHandle {
     pub fn placed(&mut self) {
         self.pace.moves = 0;
         self.pace.rest = 0;
+    }
+
+    /// The cursor has found a key that it was asked for, which is greater than the one before, or not; opens the window
+    /// if it seems that neighbours are going to be asked for.
+    #[inline]
+    pub fn looked_up(&mut self, ascends: bool, session: &mut Session, windows: &Windows) -> Result<()> {
+        if !ascends {
+            self.pace.look_ups = 0;
+            return Ok(());
+        }
+        self.pace.look_ups = self.pace.look_ups.saturating_add(1);
+        if self.pace.look_ups < FEW_LOOK_UPS {
+            return Ok(());
+        }
+        if self.pace.look_up_rest > 0 {
+            self.pace.look_up_rest -= 1;
+            return Ok(());
+        }
+        if let Some(window) = self.cursor.window_behind(session)? {
+            // Else the leaf ends here.
+            if window.entries().len() >= FEW_ENTRIES {
+                self.window.open(&window, &mut self.pace.key, Direction::Up, windows.now());
+                self.window.looks_up = 1;
+                windows.note(self.cursor.table(), &self.window);
+            }
+        }
+        Ok(())
     }
 
     /// The cursor was moved; opens the window if that seems worth it.

@@ -1,0 +1,184 @@
+/*
+  Single tables, as users of InnoDB know it:
+
+    FLUSH TABLES t FOR EXPORT             writes db/t.teak, which has all of the table; UNLOCK TABLES removes it
+    ALTER TABLE t DISCARD TABLESPACE      the table has no rows any more, and may not be used
+    ALTER TABLE t IMPORT TABLESPACE       takes what is in db/t.teak, which goes with it
+
+  The file is the engine's ([docs/format.md]); what is decided here is whether its table fits (table_definition.cc), and
+  what a statement may do with a table that was discarded.
+*/
+#include "ha_teak.h"
+#include "table_definition.h"
+#include <sys/stat.h>
+
+using namespace teak;
+
+namespace {
+
+constexpr mode_t kExportMode = 0640;
+
+teak_bytes bytes_of_text(const std::string& text) {
+    return bytes_of(reinterpret_cast<const uchar*>(text.data()), text.size());
+}
+
+int is_killed(void* thd, uint64_t) { return thd_killed(static_cast<THD*>(thd)); }
+
+/* How a file fits the table that it is to be imported into. */
+struct Admission {
+    THD* thd;
+    const TABLE* table;
+    KeyEncoding encoding; /* that the table's codecs are made for */
+    std::string refusal;
+    std::vector<uchar> pending, complete;
+
+    static int watch(void* admission, uint64_t bytes) {
+        return is_killed(static_cast<Admission*>(admission)->thd, bytes);
+    }
+
+    static int admit(void* context, teak_bytes definition, teak_bytes bytes, uint64_t trees, teak_admission* answer) {
+        auto* admission = static_cast<Admission*>(context);
+        const bool fits = admission->look(definition, bytes, trees);
+        answer->pending = bytes_of(admission->pending.data(), admission->pending.size());
+        answer->meta = bytes_of(admission->complete.data(), admission->complete.size());
+        answer->spec = tree_spec(admission->table->s->option_struct);
+        answer->refusal = bytes_of_text(admission->refusal);
+        return !fits;
+    }
+
+    bool look(teak_bytes definition, teak_bytes bytes, uint64_t trees) {
+        const std::string theirs(reinterpret_cast<const char*>(definition.data), definition.len);
+        refusal = definition_difference(definition_text(table), theirs);
+        if (!refusal.empty()) return false;
+        TableMeta meta;
+        if (!meta.parse(bytes) || trees != 1 + meta.indexes.size())
+            refusal = "the file has metadata that this version does not know";
+        for (uint i = 0; refusal.empty() && i < table->s->keys; i++)
+            if (i != table->s->primary_key && !meta.tree_of(table->key_info[i]))
+                refusal = "the file has no tree for key " + std::string(table->key_info[i].name.str);
+        if (refusal.empty() && meta.encoding != encoding)
+            refusal =
+                "the file has keys of an earlier format: ALTER TABLE ... FORCE where it comes from makes them anew";
+        if (!refusal.empty()) return false;
+        /* By which definition rows are read is known here. */
+        meta.set_definition(table);
+        meta.discarded = true;
+        pending = meta.encode();
+        meta.discarded = false;
+        complete = meta.encode();
+        return true;
+    }
+};
+
+} // namespace
+
+namespace teak {
+
+std::string export_path(const std::string& name) { return "./" + name + ".teak"; }
+
+bool is_export(THD* thd) { return thd_sql_command(thd) == SQLCOM_FLUSH && (thd->lex->type & REFRESH_FOR_EXPORT); }
+
+} // namespace teak
+
+/* What may be done with a table that was discarded; the rest is told so. */
+int ha_teak::check_discarded(THD* thd) {
+    if (!open_.meta.discarded || thd_tablespace_op(thd)) return 0;
+    switch (thd_sql_command(thd)) {
+    case SQLCOM_LOCK_TABLES:
+    case SQLCOM_TRUNCATE:
+    case SQLCOM_CHECK:
+        return 0;
+    default:
+        my_error(ER_TABLESPACE_DISCARDED, MYF(0), table->s->table_name.str);
+        return HA_ERR_TABLESPACE_MISSING;
+    }
+}
+
+/* The server keeps writers out, and the table has no undecided rows. */
+int ha_teak::export_table(THD* thd) {
+    const std::string path = export_path(name_);
+    const char* before = thd_proc_info(thd, "Exporting the table");
+    const teak_status status =
+        teak_table_export(plugin.engine, bytes_of_text(name_), bytes_of_text(definition_text(table)),
+                          bytes_of_text(path), is_killed, thd);
+    thd_proc_info(thd, before);
+    if (status == TEAK_CORRUPT || status == TEAK_IO || status == TEAK_DISK_FULL) return raise_error(status, thd);
+    if (status != TEAK_OK) return fail(status);
+    held_.exported = true;
+    /* For who copies it; the engine's own files are nobody's. */
+    if (chmod(path.c_str(), kExportMode)) sql_print_warning("Teak: the mode of %s could not be set", path.c_str());
+    return 0;
+}
+
+void ha_teak::end_export() {
+    if (held_.exported) my_delete(export_path(name_).c_str(), MYF(0));
+    held_.exported = false;
+}
+
+int ha_teak::discard_or_import_tablespace(my_bool discard) {
+    THD* thd = ha_thd();
+    if (temporary_) {
+        my_error(ER_CANNOT_DISCARD_TEMPORARY_TABLE, MYF(0));
+        return HA_ERR_TABLE_NEEDS_UPGRADE;
+    }
+    if (int error = ready()) return error;
+    if (discard) return discard_rows(thd);
+    if (!open_.meta.discarded) {
+        my_error(ER_TABLESPACE_EXISTS, MYF(0), name_.c_str());
+        return HA_ERR_TABLE_EXIST;
+    }
+    return import_rows(thd);
+}
+
+int ha_teak::discard_rows(THD* thd) {
+    if (open_.meta.discarded)
+        push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_TABLESPACE_MISSING,
+                            ER_THD(thd, ER_TABLESPACE_MISSING), name_.c_str());
+    TableMeta meta = open_.meta;
+    meta.discarded = true;
+    return empty_table(meta);
+}
+
+/* New trees without rows, under this metadata. */
+int ha_teak::empty_table(const TableMeta& meta) {
+    const std::vector<uchar> bytes = meta.encode();
+    close_table();
+    const int error = fail(teak_table_empty(plugin.engine, bytes_of_text(name_), bytes_of(bytes.data(), bytes.size())));
+    share_->generation++;
+    const int reopened = open_table();
+    return error ? error : reopened;
+}
+
+int ha_teak::import_rows(THD* thd) {
+    const std::string path = export_path(name_);
+    if (access(path.c_str(), F_OK)) {
+        my_error(ER_TABLESPACE_MISSING, MYF(0), name_.c_str());
+        return HA_ERR_TABLESPACE_MISSING;
+    }
+    Admission admission{thd, table, open_.meta.encoding, {}, {}, {}};
+    close_table();
+    const char* before = thd_proc_info(thd, "Importing the table");
+    const teak_status status = teak_table_import(plugin.engine, bytes_of_text(name_), bytes_of_text(path),
+                                                 Admission::admit, Admission::watch, &admission);
+    thd_proc_info(thd, before);
+    int error = 0;
+    if (status == TEAK_OTHER_DEFINITION) {
+        my_error(ER_TABLE_SCHEMA_MISMATCH, MYF(0), admission.refusal.c_str());
+        error = HA_ERR_GENERIC;
+    } else if (status == TEAK_CORRUPT || status == TEAK_UNKNOWN_VERSION || status == TEAK_IO) {
+        char text[MYSQL_ERRMSG_SIZE];
+        teak_last_error(text, sizeof text);
+        my_printf_error(ER_INTERNAL_ERROR, "Cannot import table %s: %s", MYF(0), name_.c_str(), text);
+        error = HA_ERR_GENERIC;
+    } else
+        error = status == TEAK_DISK_FULL ? raise_error(status, thd) : fail(status);
+    share_->generation++;
+    const int reopened = open_table();
+    if (error || reopened) return error ? error : reopened;
+    /* It is a second copy of what the table has now. */
+    if (my_delete(path.c_str(), MYF(0)))
+        push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_CANT_DELETE_FILE, ER_THD(thd, ER_CANT_DELETE_FILE),
+                            path.c_str(), my_errno);
+    info(HA_STATUS_TIME | HA_STATUS_CONST | HA_STATUS_VARIABLE | HA_STATUS_AUTO);
+    return 0;
+}

@@ -1,0 +1,210 @@
+//! What reading, locking and writing rows asks of the transaction: locks and conflicts, what was appended or gathered
+//! and is not checked yet, and cursors that look for keys.
+//!
+//! Invariant: when [`Session::finish_writes`] has returned without an error, all rows that were written so far are
+//! where others meet them, and none lies in a range that somebody else has locked.
+
+use super::{Appended, Session, MAX_PROBES};
+use crate::outcome::{Result, Stop};
+use std::ops::Bound;
+use std::sync::Arc;
+use teak_core::server::{Cursor, Tree};
+use teak_core::{Error, LockMode, View, WaitPolicy};
+
+/// A statement with no more rows writes their index entries at once.
+const FEW_ROWS: u32 = 32;
+
+impl Session {
+    /// Locks a row; `true` if the lock is new.
+    pub(crate) fn lock(
+        &mut self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        mode: LockMode,
+        policy: WaitPolicy,
+    ) -> Result<bool> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        self.waits.run(policy, |wait| txn.lock(tree, key, mode, wait))
+    }
+
+    /// Locks all keys of `length` bytes from `from` on and below `below` at once, if nobody else has locked any row of
+    /// the tree; `false`: none of them. To the end of the transaction.
+    pub(crate) fn lock_keys(
+        &mut self,
+        tree: &Arc<Tree>,
+        from: &[u8],
+        below: &[u8],
+        length: usize,
+        mode: LockMode,
+    ) -> Result<bool> {
+        let locked = self.txn()?.lock_keys(tree, from, below, length, mode)?;
+        if locked && mode == LockMode::Exclusive {
+            let mut stretch = self.stretch.take().unwrap_or_default();
+            (stretch.tree, stretch.length) = (tree.id(), length);
+            stretch.from.clear();
+            stretch.from.extend_from_slice(from);
+            stretch.below.clear();
+            stretch.below.extend_from_slice(below);
+            self.stretch = Some(stretch);
+        }
+        Ok(locked)
+    }
+
+    /// Whether the row was locked by the last [`Session::lock_keys`] that locked anything exclusively.
+    pub(crate) fn has_locked(&self, tree: &Arc<Tree>, key: &[u8]) -> bool {
+        self.stretch.as_ref().is_some_and(|stretch| {
+            let inside = *stretch.from <= *key && *key < *stretch.below;
+            stretch.tree == tree.id() && stretch.length == key.len() && inside
+        })
+    }
+
+    /// Keeps other transactions from inserting into a range. Ranges do not exclude each other: those who read and lock
+    /// rows in the same gap do not wait for each other, as in InnoDB.
+    pub(crate) fn lock_range(
+        &mut self,
+        tree: &Arc<Tree>,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> Result<()> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        self.waits.run(WaitPolicy::Wait, |wait| txn.lock_range(tree, from, to, LockMode::Shared, wait))
+    }
+
+    /// Waits while another transaction's range lock covers the key.
+    pub(crate) fn check_insert(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        self.waits.run(WaitPolicy::Wait, |wait| txn.check_insert(tree, key, wait))
+    }
+
+    /// Whether no other transaction's range lock covers the key now.
+    pub(crate) fn may_insert(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        match self.waits.run(WaitPolicy::NoWait, |wait| txn.check_insert(tree, key, wait)) {
+            Err(Stop::Core(Error::WouldBlock)) => Ok(false),
+            result => result.map(|()| true),
+        }
+    }
+
+    /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_writes`] tells then if
+    /// its key is taken.
+    pub(crate) fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        let bytes = self.sort_bytes;
+        Ok(self.txn()?.sorts(tree, key, bytes)?)
+    }
+
+    /// `key` was appended to `tree`.
+    pub(crate) fn note_appended(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        let sorting = self.txn()?.is_sorting(tree);
+        match &mut self.appended {
+            Some(appended) if sorting && Arc::ptr_eq(&appended.tree, tree) => {
+                if *key < *appended.first {
+                    appended.first = key.to_vec();
+                } else if *key > *appended.last {
+                    appended.last = key.to_vec();
+                }
+            }
+            Some(appended) if Arc::ptr_eq(&appended.tree, tree) && *key > *appended.last => {
+                appended.last.clear();
+                appended.last.extend_from_slice(key);
+            }
+            earlier => {
+                if earlier.is_some() {
+                    self.finish_writes()?;
+                }
+                self.appended =
+                    Some(Appended { tree: tree.clone(), first: key.to_vec(), last: key.to_vec() });
+            }
+        }
+        Ok(())
+    }
+
+    /// What was appended is where others meet it; waits for those who have locked ranges that it lies in: they looked
+    /// when it was not there yet.
+    pub fn finish_writes(&mut self) -> Result<()> {
+        let Some(txn) = &mut self.txn else { return Ok(()) };
+        if let Err(error) = txn.finish_writes() {
+            if let Error::DuplicateRow { key } = &error {
+                self.duplicate_pk.clone_from(key);
+            }
+            return Err(error.into());
+        }
+        if txn.is_unchecked() {
+            self.waits.run(WaitPolicy::Wait, |wait| txn.check_finished(wait))?;
+        }
+        let Some(Appended { tree, first, last }) = self.appended.take() else { return Ok(()) };
+        self.waits.run(WaitPolicy::Wait, |wait| txn.check_inserts(&tree, &first, &last, wait))
+    }
+
+    /// The next row of the statement is written. Whether its entries in indexes may wait for those of others: a
+    /// statement with few rows would only pay for that.
+    pub(crate) fn gathers_entries(&mut self) -> bool {
+        self.rows_written = self.rows_written.saturating_add(1);
+        self.rows_written > FEW_ROWS
+    }
+
+    /// The row is locked exclusively, was found under that lock, and has not changed since the snapshot.
+    pub(crate) fn note_taken(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+        self.taken = Some(tree.id());
+        self.taken_key.clear();
+        self.taken_key.extend_from_slice(key);
+    }
+
+    /// Whether [`Session::note_taken`] was said of the row, and of no other since.
+    pub(crate) fn has_taken(&self, tree: &Arc<Tree>, key: &[u8]) -> bool {
+        self.taken == Some(tree.id()) && self.taken_key == key
+    }
+
+    /// Gives a row lock back.
+    pub(crate) fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+        self.taken = None;
+        if let Some(txn) = &mut self.txn {
+            txn.unlock(tree, key);
+        }
+    }
+
+    /// First committer wins: an error if the key was committed after this transaction's snapshot and the level is
+    /// strict.
+    pub(crate) fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        Ok(self.txn()?.check_unchanged(tree, key)?)
+    }
+
+    /// Whether [`Session::check_unchanged`] has anything to compare with.
+    pub(crate) fn may_conflict(&self) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.isolation().is_strict() && txn.has_snapshot())
+    }
+
+    // ---- looking for keys ----
+
+    /// Whether the newest committed version of `key` (or this transaction's own) exists; [`Session::probed`] is its
+    /// value.
+    pub(crate) fn probe(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        let position = match self.probes.iter().position(|(of, _)| Arc::ptr_eq(of, tree)) {
+            Some(position) => position,
+            None => {
+                if self.probes.len() == MAX_PROBES {
+                    self.probes.remove(0);
+                }
+                self.probes.push((tree.clone(), Cursor::new(tree.clone())));
+                self.probes.len() - 1
+            }
+        };
+        Ok(self.probes[position].1.get(txn, View::Latest, key)?)
+    }
+
+    /// What is written to `tree` next is likely to be the key that [`Session::probe`] looked for last.
+    pub(crate) fn aim_at_probed(&mut self, tree: &Arc<Tree>) {
+        let probe = self.probes.iter().find(|(of, _)| Arc::ptr_eq(of, tree));
+        if let (Some(txn), Some((_, cursor))) = (&mut self.txn, probe) {
+            txn.aim(cursor);
+        }
+    }
+
+    /// Value of the key that [`Session::probe`] found in `tree`.
+    pub(crate) fn probed(&self, tree: &Arc<Tree>) -> Result<&[u8]> {
+        match self.probes.iter().find(|(of, _)| Arc::ptr_eq(of, tree)) {
+            Some((_, cursor)) => Ok(cursor.value()?),
+            None => Err(Stop::NotFound),
+        }
+    }
+}
