@@ -9,11 +9,15 @@ use teak_core::{Error, Findings, Isolation};
 /// Looks at every structure of every table, in memory as the log's replay leaves it and in the files. Prints what is
 /// wrong and a sum; `verbose`: a line for each table.
 pub fn run(dir: &Path, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
-    let engine = directory::open(dir)?;
+    check(&directory::open(dir)?, verbose, out)
+}
+
+/// The same, of an engine that is open.
+pub fn check(engine: &Engine, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
     let (mut tables, mut damaged) = (0, 0);
     for name in engine.table_names("")? {
         tables += 1;
-        let found = check_table(&engine, &name)?;
+        let found = check_table(engine, &name)?;
         damaged += usize::from(!found.is_empty());
         if !found.is_empty() {
             writeln!(out, "{name}: damaged\n{found}")?;

@@ -8,13 +8,18 @@ use teak_core::server::{is_engine, Checkpoint, Engine};
 use teak_core::{ForceRecovery, LogLevel, Observer, Options};
 
 /// Where a server's data directory has the engine's.
-const IN_DATADIR: &str = "#teak";
+pub const IN_DATADIR: &str = "#teak";
 
-/// Prints messages of the engine.
-struct Messages;
+/// Prints messages of the engine: all, or errors only.
+struct Messages {
+    errors_only: bool,
+}
 
 impl Observer for Messages {
     fn message(&self, level: LogLevel, text: &str) {
+        if self.errors_only && level != LogLevel::Error {
+            return;
+        }
         let level = match level {
             LogLevel::Note => "note",
             LogLevel::Warning => "warning",
@@ -47,8 +52,23 @@ pub fn open(dir: &Path) -> Result<Engine, Failure> {
 
 /// The same, with what is done about damage.
 pub fn open_with(dir: &Path, force_recovery: ForceRecovery) -> Result<Engine, Failure> {
+    open_and_tell(dir, force_recovery, false)
+}
+
+/// The same, and nothing in the directory changes. Damage is passed over where that is possible, and told of.
+pub fn open_unchanged(dir: &Path) -> Result<Engine, Failure> {
+    open_and_tell(dir, ForceRecovery::ReadOnly, true)
+}
+
+fn open_and_tell(dir: &Path, force_recovery: ForceRecovery, errors_only: bool) -> Result<Engine, Failure> {
     let dir = engine_directory(dir)?;
-    let options =
-        Options { background: false, force_recovery, observer: Arc::new(Messages), ..Options::new(dir) };
+    let observer = Arc::new(Messages { errors_only });
+    let options = Options { background: false, force_recovery, observer, ..Options::new(dir) };
     Ok(Engine::open(Arc::new(RealFileSystem), options)?)
+}
+
+/// Recovers the engine in `dir`, and leaves it as one that was shut down.
+pub fn recover(dir: &Path) -> Result<(), Failure> {
+    let options = Options { observer: Arc::new(Messages { errors_only: true }), ..Options::new(dir) };
+    Ok(Engine::open(Arc::new(RealFileSystem), options)?.close()?)
 }

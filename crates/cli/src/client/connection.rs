@@ -23,6 +23,9 @@ pub struct Completed {
 /// Rows of a result; a value is its text, or `None` for NULL.
 pub type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
+/// Is shown what the server sends.
+type Show<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Error>;
+
 /// A connection to a server. Dropped, it says good-bye.
 pub struct Connection {
     packets: Packets,
@@ -64,16 +67,41 @@ impl Connection {
         Ok(first.map(|value| String::from_utf8_lossy(&value).into_owned()))
     }
 
+    /// Passes a command of somebody else on; the payloads of the answer, which may be an error of the server. Only of
+    /// commands whose answer looks like that of a statement.
+    pub(super) fn relay(&mut self, command: &[u8], answer: &mut Vec<Vec<u8>>) -> Result<(), Error> {
+        self.packets.restart();
+        self.packets.send(command, b"")?;
+        let received = self.receive_and(None, &mut |payload| {
+            answer.push(payload.to_vec());
+            Ok(())
+        });
+        match received {
+            Err(Error::Server { .. }) | Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn send(&mut self, statement: &[u8]) -> Result<(), Error> {
         self.packets.restart();
         self.packets.send(&[COM_QUERY], statement)
     }
 
+    fn next(&mut self, show: Show<'_>) -> Result<(), Error> {
+        self.packets.receive(&mut self.payload)?;
+        show(&self.payload)
+    }
+
     /// Reads all results of a statement; the rows of the first that has any go to `rows`.
-    fn receive(&mut self, mut rows: Option<&mut Rows>) -> Result<Completed, Error> {
+    fn receive(&mut self, rows: Option<&mut Rows>) -> Result<Completed, Error> {
+        self.receive_and(rows, &mut |_| Ok(()))
+    }
+
+    /// The same; each payload is shown.
+    fn receive_and(&mut self, mut rows: Option<&mut Rows>, show: Show<'_>) -> Result<Completed, Error> {
         let mut total = Completed::default();
         loop {
-            self.packets.receive(&mut self.payload)?;
+            self.next(show)?;
             let status = match self.payload.first().copied() {
                 Some(0) => {
                     let completed = completed(&self.payload)?;
@@ -83,7 +111,7 @@ impl Connection {
                 }
                 Some(0xff) => return Err(server_error(&self.payload)),
                 Some(0xfb) => return Err(self.refuse_file()?),
-                Some(_) => self.result_set(rows.take())?,
+                Some(_) => self.result_set(rows.take(), show)?,
                 None => return Err(Error::Protocol("an empty answer".into())),
             };
             total.status = status;
@@ -102,17 +130,17 @@ impl Connection {
     }
 
     /// Reads columns and rows, and returns the status after them.
-    fn result_set(&mut self, mut rows: Option<&mut Rows>) -> Result<u16, Error> {
+    fn result_set(&mut self, mut rows: Option<&mut Rows>, show: Show<'_>) -> Result<u16, Error> {
         let columns = Fields(&self.payload)
             .number()?
             .ok_or_else(|| Error::Protocol("a result without columns".into()))?;
         for _ in 0..columns {
-            self.packets.receive(&mut self.payload)?;
+            self.next(show)?;
         }
-        self.packets.receive(&mut self.payload)?;
+        self.next(show)?;
         end_of_rows(&self.payload)?.ok_or_else(|| Error::Protocol("more columns than announced".into()))?;
         loop {
-            self.packets.receive(&mut self.payload)?;
+            self.next(show)?;
             if let Some(status) = end_of_rows(&self.payload)? {
                 return Ok(status);
             }

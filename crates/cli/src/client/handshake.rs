@@ -26,6 +26,12 @@ const PLUGIN_AUTH: u32 = 1 << 19;
 const COLLATION: u8 = 45;
 const LONGEST_PACKET: u32 = 1 << 30;
 
+/// What every connection of this program agrees on.
+const ABILITIES: u32 =
+    LONG_PASSWORD | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | MULTI_RESULTS | PLUGIN_AUTH;
+/// The last packet of a login that succeeded.
+pub(super) const ADMITTED: &[u8] = &[0, 0, 0, 2, 0, 0, 0];
+
 struct Greeting {
     version: String,
     capabilities: u32,
@@ -38,8 +44,7 @@ pub fn perform(mut packets: Packets, settings: &Settings) -> Result<Connection, 
     let mut payload = Vec::new();
     packets.receive(&mut payload)?;
     let greeting = greeting(&payload)?;
-    let mut flags =
-        LONG_PASSWORD | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | MULTI_RESULTS | PLUGIN_AUTH;
+    let mut flags = ABILITIES;
     if settings.database.is_some() {
         flags |= CONNECT_WITH_DB;
     }
@@ -122,8 +127,26 @@ fn greeting(payload: &[u8]) -> Result<Greeting, Error> {
     Ok(Greeting { version, capabilities, plugin, nonce })
 }
 
+/// The greeting of a server of this version which takes any password, for a client on whose behalf a connection of this
+/// program works.
+pub(super) fn invitation(version: &str) -> Vec<u8> {
+    let (low, high) = (ABILITIES as u16, (ABILITIES >> 16) as u16);
+    let nonce = [b'.'; 20];
+    // Clients take what begins so for MariaDB's.
+    let mut packet = [&[10][..], b"5.5.5-", version.as_bytes(), b"\0", &[0; 4], &nonce[..8], &[0]].concat();
+    packet.extend_from_slice(&low.to_le_bytes());
+    packet.push(COLLATION);
+    packet.extend_from_slice(&2u16.to_le_bytes());
+    packet.extend_from_slice(&high.to_le_bytes());
+    packet.push(nonce.len() as u8 + 1);
+    packet.extend_from_slice(&[0; 10]);
+    packet.extend_from_slice(&nonce[8..]);
+    packet.extend_from_slice(b"\0mysql_native_password\0");
+    packet
+}
+
 /// The plugin and the nonce of a greeting.
-#[cfg(test)]
+#[cfg(any(test, feature = "hostile"))]
 pub(super) fn asked(payload: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Error> {
     greeting(payload).map(|greeting| (greeting.plugin, greeting.nonce))
 }

@@ -2,15 +2,49 @@
 
 use super::connection::Connection;
 use super::packet::{Packets, Socket};
-use super::{authentication, handshake};
-use std::io::{Read, Write};
+use super::settings::{Address, Tls, TlsPolicy};
+use super::{authentication, handshake, Settings};
+use std::io::Write;
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
-/// The answer to a statement. Each packet of the input begins with its length in two bytes; one of 0xffff bytes means
-/// that the rest comes as it is, headers and all.
+/// The answer to a statement, in packets as [`sent`] has them.
 pub fn answer(bytes: &[u8]) {
-    let (Ok((client, server)), mut rest) = (UnixStream::pair(), bytes) else { return };
-    let (mut stream, mut sequence) = (Vec::new(), 1u8);
+    let Some((client, _server)) = sent(bytes, 1, |_| 1) else { return };
+    let mut connection = Connection::new(Packets::new(Socket::Unix(client)), String::new());
+    // With and without taking the rows; the second finds the end of the stream, or what the first has left.
+    let _ = connection.query("x").map(drop);
+    let _ = connection.execute("x").map(drop);
+}
+
+/// All that a server says until a connection stands, in packets as [`sent`] has them, and then the answer to a
+/// statement.
+pub fn handshake(bytes: &[u8]) {
+    // To what says that the password was right there is no answer.
+    let between = |packet: &[u8]| if packet == [1, 3] { 1 } else { 2 };
+    let Some((client, _server)) = sent(bytes, 0, between) else { return };
+    let settings = Settings {
+        address: Address::Socket(PathBuf::new()),
+        user: "user".into(),
+        password: "password".into(),
+        database: Some("database".into()),
+        character_set: "utf8mb4".into(),
+        connect_timeout: None,
+        several_statements: true,
+        tls: Tls { policy: TlsPolicy::Never, ..Tls::default() },
+    };
+    if let Ok(mut connection) = handshake::perform(Packets::new(Socket::Unix(client)), &settings) {
+        let _ = connection.query("x").map(drop);
+    }
+}
+
+/// A socket from which `bytes` can be read, and its other end. Each packet of the input begins with its length in two
+/// bytes; one of 0xffff bytes means that the rest comes as it is, headers and all. Packets are counted from `sequence`,
+/// and on by what `step` says of each.
+fn sent(bytes: &[u8], mut sequence: u8, step: impl Fn(&[u8]) -> u8) -> Option<(UnixStream, UnixStream)> {
+    let (Ok((client, server)), mut rest) = (UnixStream::pair(), bytes) else { return None };
+    let mut stream = Vec::new();
     while let Some((length, packet)) = rest.split_first_chunk::<2>() {
         let length = usize::from(u16::from_le_bytes(*length));
         if length == 0xffff {
@@ -21,20 +55,17 @@ pub fn answer(bytes: &[u8]) {
         stream.extend_from_slice(&(packet.len() as u32).to_le_bytes()[..3]);
         stream.push(sequence);
         stream.extend_from_slice(packet);
-        sequence = sequence.wrapping_add(1);
+        sequence = sequence.wrapping_add(step(packet));
         rest = behind;
     }
-    // It fits into the socket's buffer, so nobody has to read while this writes.
-    let sent = (&server).write_all(&stream[..stream.len().min(64 << 10)]);
-    if sent.and_then(|()| server.shutdown(std::net::Shutdown::Write)).is_err() {
-        return;
-    }
-    let mut connection = Connection::new(Packets::new(Socket::Unix(client)), String::new());
-    // With and without taking the rows; the second finds the end of the stream, or what the first has left.
-    let _ = connection.query("x").map(drop);
-    let _ = connection.execute("x").map(drop);
-    drop(connection);
-    let _ = (&server).read(&mut [0; 64]);
+    // It fits into the socket's buffer, so nobody has to read while this writes; nor does anybody read what the client
+    // writes, which is told so once that buffer is full.
+    let written = (&server).write_all(&stream[..stream.len().min(64 << 10)]);
+    written
+        .and_then(|()| server.shutdown(Shutdown::Write))
+        .and_then(|()| client.set_nonblocking(true))
+        .ok()?;
+    Some((client, server))
 }
 
 /// The first packet of a connection, and the answer to what it asks for.

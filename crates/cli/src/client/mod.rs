@@ -9,23 +9,27 @@
 //!                                handshake, authentication, tls
 //! ```
 //!
+//! [`Guest`] is the other side: a client of somebody else, whose statements go to a server over a connection of ours.
+//!
 //! Statements are bytes and not strings, since a dump may be in any character set.
 
 mod arguments;
 mod authentication;
 mod connection;
 mod handshake;
-#[cfg(test)]
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod option_file;
 mod packet;
 mod process_list;
+mod proxy;
 mod settings;
 mod tls;
 
 pub use arguments::{split_short_password, Arguments};
 pub use connection::{Connection, Rows};
 pub use process_list::hide_passwords;
+pub use proxy::{Answered, Guest};
 pub use settings::Settings;
 
 /// Why the server could not be asked, or did not do what it was asked.

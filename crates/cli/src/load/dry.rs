@@ -2,11 +2,12 @@
 
 use super::error::LoadError;
 use super::input::{self, Source};
-use super::report::{bytes, Report};
+use super::report::Report;
 use super::rows;
 use super::session::Session;
 use super::splitter::{Splitter, LONGEST};
 use super::statement::{classify, Kind};
+use crate::amounts::bytes;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::Ordering;

@@ -7,6 +7,7 @@ use super::charset::Dialect;
 use super::error::{LoadError, Place};
 use super::input::{self, Source};
 use super::progress::{cannot_resume, Verdict};
+use super::queue::Work;
 use super::rows::Rows;
 use super::server::Server;
 use super::session::Session;
@@ -16,8 +17,8 @@ use super::statement::{classify, classify_complex_insert, Insert, Kind, TableNam
 use super::task::{Action, Facts, Origin, Piece, Table, Task, Unit};
 use super::verify::{self, Checker};
 use super::worker::{is_conflict, says_it_is_done};
-use super::{queue::Work, signals};
 use crate::client::{Connection, Error};
+use crate::signals;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;

@@ -17,7 +17,7 @@ mod deferred;
 mod dry;
 mod durability;
 mod error;
-#[cfg(test)]
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod input;
 mod loader;
@@ -30,7 +30,7 @@ mod scan;
 mod server;
 mod session;
 mod shared;
-mod signals;
+
 mod splitter;
 mod statement;
 mod task;
@@ -40,6 +40,7 @@ mod verify;
 mod worker;
 
 use crate::client::{self, Settings};
+use crate::signals;
 use clap::Args;
 use deferred::{DeferIndexes, Deferred};
 pub use error::LoadError;

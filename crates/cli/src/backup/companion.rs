@@ -1,0 +1,290 @@
+//! `mariadb-backup`, which copies the rest of the server: it runs below this program and talks to the server through
+//! it.
+//!
+//! ```text
+//! mariadb-backup ── statements ──> socket here ──> a connection of ours each ──> server
+//!               └── stream of files ──> Files
+//! ```
+//! So it is known when commits are about to be blocked, and when they are (`Stages`).
+
+use super::files::{Files, Received};
+use super::source::Places;
+use super::BackupError;
+use crate::client::{Answered, Guest, Settings};
+use crate::signals;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Between two looks at whether it has ended.
+const POLL: Duration = Duration::from_millis(20);
+/// Before each backup in a session: the warning that the engine's tables are not in it is not for us.
+const ANNOUNCE: &str = "SET SESSION teak_backup_warning = OFF";
+
+/// What is done around the statement that blocks commits.
+pub trait Stages: Send {
+    /// Commits are about to be blocked: the server waits.
+    fn before_block(&mut self) -> Result<(), BackupError>;
+    /// Commits are blocked, and are until this returns.
+    fn blocked(&mut self) -> Result<(), BackupError>;
+}
+
+/// How `mariadb-backup` is called.
+pub struct Call<'a> {
+    pub program: &'a Path,
+    pub parallel: usize,
+    /// Only what has changed since.
+    pub incremental_lsn: Option<String>,
+    /// Options of the user.
+    pub options: &'a [String],
+    /// Where its messages go.
+    pub log: &'a Path,
+}
+
+/// The socket through which it connects, in a directory that only this user reaches.
+struct Door {
+    dir: PathBuf,
+    listener: UnixListener,
+}
+
+impl Door {
+    fn open() -> Result<Door, BackupError> {
+        let mut random = [0; 8];
+        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut random)
+            .map_err(|_| BackupError::Usage("the system has no random numbers".into()))?;
+        let dir = std::env::temp_dir().join(format!("teak-backup-{}", super::files::hex(&random)));
+        let created = std::fs::DirBuilder::new().mode(0o700).create(&dir);
+        created.map_err(BackupError::io("cannot create", &dir))?;
+        let path = dir.join("s");
+        let listener = UnixListener::bind(&path).map_err(BackupError::io("cannot listen on", &path));
+        if listener.is_err() {
+            let _ = std::fs::remove_dir(&dir);
+        }
+        Ok(Door { listener: listener?, dir })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join("s")
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // Nobody minds what is left in the directory of temporary files.
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Runs it to its end. The files that it sent.
+pub fn run(
+    call: &Call<'_>,
+    settings: &Settings,
+    places: &Places,
+    stages: &mut dyn Stages,
+    files: Files<'_>,
+) -> Result<Received, BackupError> {
+    let door = Door::open()?;
+    let mut child = spawn(call, places, &door)?;
+    let output = child.stdout.take();
+    let failure = Failure::default();
+    let stages = Mutex::new(stages);
+    std::thread::scope(|scope| {
+        let files = scope.spawn(|| receive(output, files));
+        let (door, listening) = (&door, &failure);
+        let stages = &stages;
+        scope.spawn(move || {
+            for stream in door.listener.incoming() {
+                let Ok(stream) = stream else { break };
+                if listening.has_ended() {
+                    break;
+                }
+                scope.spawn(move || {
+                    if let Err(error) = serve(stream, settings, stages) {
+                        listening.note(error);
+                    }
+                });
+            }
+        });
+        let status = wait(&mut child, &failure);
+        failure.end();
+        // The listener notices the end when somebody comes.
+        let _ = UnixStream::connect(door.path());
+        let files = files.join().map_err(|_| BackupError::Stopped);
+        if let Some(first) = failure.take() {
+            return Err(first);
+        }
+        let status = status?;
+        match status.success() {
+            true => files?,
+            false => match files {
+                // Its own end is the reason of whatever was found in the stream; but not of a full disk here.
+                Ok(Err(error @ (BackupError::Io { .. } | BackupError::Interrupted))) if !is_cut(&error) => {
+                    Err(error)
+                }
+                _ => Err(BackupError::companion_failed(status, call.log)),
+            },
+        }
+    })
+}
+
+/// The stream ended too early.
+fn is_cut(error: &BackupError) -> bool {
+    matches!(error, BackupError::Io { error, .. } if error.kind() == std::io::ErrorKind::UnexpectedEof)
+}
+
+fn spawn(call: &Call<'_>, places: &Places, door: &Door) -> Result<Child, BackupError> {
+    let log = super::layout::create_file(call.log)?;
+    let path_option = |name: &str, path: &Path| {
+        let mut option = std::ffi::OsString::from(format!("--{name}="));
+        option.push(path);
+        option
+    };
+    let mut command = Command::new(call.program);
+    command
+        .args(["--no-defaults", "--backup", "--stream=mbstream", "--protocol=socket"])
+        .args(["--host=localhost", "--user=teak", "--password=unused"])
+        .arg(path_option("socket", &door.path()))
+        .arg(path_option("datadir", &places.datadir))
+        .arg(path_option("plugin-dir", &places.plugin_dir))
+        .arg(path_option("aria-log-dir-path", &places.aria_log_dir))
+        .arg(path_option("target-dir", &door.dir.join("target")))
+        .arg(format!("--parallel={}", call.parallel))
+        .args(call.incremental_lsn.iter().map(|lsn| format!("--incremental-lsn={lsn}")))
+        .args(call.options)
+        .env_remove("MYSQL_PWD")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log);
+    command.spawn().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => BackupError::Usage(format!(
+            "{} is not there: install the package mariadb-backup of the server's version, or name the program with \
+             --mariadb-backup=FILE",
+            call.program.display()
+        )),
+        _ => BackupError::io("cannot run", call.program)(error),
+    })
+}
+
+fn receive(output: Option<ChildStdout>, files: Files<'_>) -> Result<Received, BackupError> {
+    let output = output.ok_or(BackupError::Stopped)?;
+    // If this fails, its pipe closes, and it ends.
+    files.receive(std::io::BufReader::with_capacity(1 << 16, output))
+}
+
+/// Until it ends, or has to.
+fn wait(child: &mut Child, failure: &Failure) -> Result<std::process::ExitStatus, BackupError> {
+    let unknown = |error| BackupError::Io { what: "cannot wait for mariadb-backup".into(), error };
+    loop {
+        if let Some(status) = child.try_wait().map_err(unknown)? {
+            return Ok(status);
+        }
+        if signals::interrupted() {
+            failure.note(BackupError::Interrupted);
+        }
+        if failure.is_there() {
+            // It may have ended by itself just now.
+            let _ = child.kill();
+            return child.wait().map_err(unknown);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// One connection of it.
+fn serve(
+    stream: UnixStream,
+    settings: &Settings,
+    stages: &Mutex<&mut dyn Stages>,
+) -> Result<(), BackupError> {
+    let mut server = settings.connect()?;
+    let Ok(mut guest) = Guest::welcome(stream, &server) else { return Ok(()) };
+    let failed = Mutex::new(None);
+    let staged = |work: &mut dyn FnMut(&mut dyn Stages) -> Result<(), BackupError>| {
+        let mut stages = stages.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut **stages).map_err(|error| {
+            let message = error.to_string();
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            message
+        })
+    };
+    loop {
+        let answered = guest.serve(
+            &mut server,
+            &mut |statement, server| match stage(statement) {
+                Some("START") => server.execute(ANNOUNCE).map(drop).map_err(|error| error.to_string()),
+                Some("BLOCK_COMMIT") => staged(&mut |stages| stages.before_block()),
+                _ => Ok(()),
+            },
+            &mut |statement| match stage(statement) {
+                Some("BLOCK_COMMIT") => staged(&mut |stages| stages.blocked()),
+                _ => Ok(()),
+            },
+        );
+        if let Some(error) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error);
+        }
+        match answered {
+            Ok(Answered::Yes) => {}
+            // What has become of it, its exit status says.
+            Ok(Answered::Gone) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The stage that a statement begins.
+fn stage(statement: &str) -> Option<&'static str> {
+    let words: Vec<_> = statement.split_whitespace().map(str::to_ascii_uppercase).collect();
+    match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["BACKUP", "STAGE", "START"] => Some("START"),
+        ["BACKUP", "STAGE", "BLOCK_COMMIT"] => Some("BLOCK_COMMIT"),
+        _ => None,
+    }
+}
+
+/// The first thing that went wrong, and whether it is all over.
+#[derive(Default)]
+struct Failure(Mutex<(Option<BackupError>, bool)>);
+
+impl Failure {
+    fn lock(&self) -> std::sync::MutexGuard<'_, (Option<BackupError>, bool)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, error: BackupError) {
+        self.lock().0.get_or_insert(error);
+    }
+
+    fn is_there(&self) -> bool {
+        self.lock().0.is_some()
+    }
+
+    fn take(&self) -> Option<BackupError> {
+        self.lock().0.take()
+    }
+
+    fn end(&self) {
+        self.lock().1 = true;
+    }
+
+    fn has_ended(&self) -> bool {
+        self.lock().1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_recognised_however_they_are_written() {
+        assert_eq!(stage("BACKUP STAGE BLOCK_COMMIT"), Some("BLOCK_COMMIT"));
+        assert_eq!(stage(" backup  stage\nblock_commit "), Some("BLOCK_COMMIT"));
+        assert_eq!(stage("BACKUP STAGE START"), Some("START"));
+        assert_eq!(stage("BACKUP STAGE END"), None);
+        assert_eq!(stage("SELECT 'BACKUP STAGE START'"), None);
+    }
+}

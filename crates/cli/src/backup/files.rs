@@ -1,0 +1,271 @@
+//! The files of the rest of the server, as they come from `mariadb-backup`'s stream: compressed if that is wanted, with
+//! a digest of each as it is stored.
+
+use super::mbstream::{Chunk, Reader};
+use super::pace::Pace;
+use super::target::Place;
+use super::BackupError;
+use ring::digest::{Context, SHA256};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use zstd::stream::write::Encoder;
+
+/// What compressed files have behind their names, and how hard zstd tries.
+const COMPRESSED: &str = ".zst";
+const LEVEL: i32 = 1;
+/// In which mariadb-backup says how far it came, by its versions.
+const CHECKPOINTS: &[&str] = &["xtrabackup_checkpoints", "mariadb_backup_checkpoints"];
+const LONGEST_TEXT: usize = 4096;
+/// Zeros of a hole, for its digest.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A file that has come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digested {
+    pub bytes: u64,
+    /// SHA-256, in hex.
+    pub digest: String,
+}
+
+/// Files that arrive in pieces, and go to a place.
+pub struct Files<'a> {
+    place: Box<dyn Place>,
+    /// They are compressed on the way.
+    compress: bool,
+    pace: &'a Pace,
+    open: BTreeMap<String, Open>,
+    received: Received,
+}
+
+/// What has arrived.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// By their paths, as they are stored.
+    pub files: BTreeMap<String, Digested>,
+    /// Where InnoDB's changes end that are in the backup: an incremental one begins there.
+    pub innodb_lsn: Option<String>,
+}
+
+struct Open {
+    /// Of what is stored.
+    digest: Context,
+    /// Bytes that have arrived, and bytes that were stored.
+    at: u64,
+    stored: u64,
+    encoder: Option<Encoder<'static, Vec<u8>>>,
+    /// Whose content is of interest.
+    text: Option<Vec<u8>>,
+}
+
+impl<'a> Files<'a> {
+    pub fn new(place: Box<dyn Place>, compress: bool, pace: &'a Pace) -> Files<'a> {
+        Files { place, compress, pace, open: BTreeMap::new(), received: Received::default() }
+    }
+
+    /// Takes a whole stream.
+    pub fn receive(mut self, input: impl Read) -> Result<Received, BackupError> {
+        let mut reader = Reader::new(input);
+        loop {
+            let next = reader.next().map_err(|error| BackupError::Io {
+                what: "cannot read what mariadb-backup sends".into(),
+                error,
+            })?;
+            match next {
+                None => break,
+                Some(Chunk::Piece { path, offset, anew }) => {
+                    self.piece(&path, offset, anew, reader.piece())?
+                }
+                Some(Chunk::Seek { path, offset }) => self.seek(&path, offset)?,
+                Some(Chunk::End { path }) => self.end(&path)?,
+                Some(Chunk::Rename { path, to }) => self.rename(&path, &to)?,
+                Some(Chunk::Remove { path }) => self.remove(&path)?,
+            }
+        }
+        match self.open.keys().next() {
+            None => Ok(self.received),
+            Some(path) => Err(BackupError::damaged(Path::new(path), "the stream ends within this file")),
+        }
+    }
+
+    fn stored_name(&self, path: &str) -> String {
+        if self.compress {
+            format!("{path}{COMPRESSED}")
+        } else {
+            path.to_string()
+        }
+    }
+
+    fn opened(&mut self, path: &str) -> Result<&mut Open, BackupError> {
+        if !self.open.contains_key(path) {
+            let encoder = self.compress.then(|| Encoder::new(Vec::new(), LEVEL)).transpose();
+            let open = Open {
+                digest: Context::new(&SHA256),
+                at: 0,
+                stored: 0,
+                encoder: encoder.map_err(compressing(path))?,
+                text: CHECKPOINTS.contains(&path).then(Vec::new),
+            };
+            self.open.insert(path.to_string(), open);
+        }
+        self.open.get_mut(path).ok_or(BackupError::Stopped)
+    }
+
+    fn piece(&mut self, path: &str, offset: u64, anew: bool, bytes: &[u8]) -> Result<(), BackupError> {
+        let stored = self.stored_name(path);
+        let anew = anew && self.received.files.remove(&stored).is_some();
+        let open = self.opened(path)?;
+        if open.at != offset {
+            let detail = format!("a piece at {offset} where {} is due", open.at);
+            return Err(BackupError::damaged(Path::new(path), detail));
+        }
+        open.at += bytes.len() as u64;
+        if let Some(text) = open.text.as_mut().filter(|text| text.len() < LONGEST_TEXT) {
+            text.extend_from_slice(bytes);
+        }
+        match &mut open.encoder {
+            None => self.store(path, anew, bytes)?,
+            Some(encoder) => {
+                encoder.write_all(bytes).map_err(compressing(path))?;
+                let packed = std::mem::take(encoder.get_mut());
+                self.store(path, anew, &packed)?;
+            }
+        }
+        Ok(self.pace.wrote(bytes.len() as u64)?)
+    }
+
+    /// Bytes as they are to be read again.
+    fn store(&mut self, path: &str, anew: bool, bytes: &[u8]) -> Result<(), BackupError> {
+        if bytes.is_empty() && !anew {
+            return Ok(());
+        }
+        let name = self.stored_name(path);
+        let Some(open) = self.open.get_mut(path) else { return Err(BackupError::Stopped) };
+        open.digest.update(bytes);
+        let offset = open.stored;
+        open.stored += bytes.len() as u64;
+        self.place.write(&name, offset, anew, bytes)
+    }
+
+    /// What lies between is a hole.
+    fn seek(&mut self, path: &str, offset: u64) -> Result<(), BackupError> {
+        let stored = self.stored_name(path);
+        let open = self.opened(path)?;
+        let Some(mut hole) = offset.checked_sub(open.at) else {
+            let detail = format!("back from {} to {offset}", open.at);
+            return Err(BackupError::damaged(Path::new(path), detail));
+        };
+        open.at = offset;
+        while hole > 0 {
+            let zeros = &ZEROS[..hole.min(ZEROS.len() as u64) as usize];
+            match &mut open.encoder {
+                None => open.digest.update(zeros),
+                Some(encoder) => encoder.write_all(zeros).map_err(compressing(path))?,
+            }
+            hole -= zeros.len() as u64;
+        }
+        match open.encoder {
+            None => {
+                open.stored = offset;
+                self.place.hole(&stored, offset)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn end(&mut self, path: &str) -> Result<(), BackupError> {
+        // A file without bytes has no piece.
+        if let Some(encoder) = self.opened(path)?.encoder.take() {
+            let packed = encoder.finish().map_err(compressing(path))?;
+            self.store(path, false, &packed)?;
+        }
+        let name = self.stored_name(path);
+        self.place.end(&name)?;
+        let Some(open) = self.open.remove(path) else { return Ok(()) };
+        if let Some(text) = open.text {
+            let text = String::from_utf8_lossy(&text);
+            let lsn = text.lines().find_map(|line| line.strip_prefix("to_lsn = "));
+            self.received.innodb_lsn = lsn.map(|lsn| lsn.trim().to_string());
+        }
+        let digested = Digested { bytes: open.stored, digest: hex(open.digest.finish().as_ref()) };
+        self.received.files.insert(name, digested);
+        Ok(())
+    }
+
+    fn rename(&mut self, path: &str, to: &str) -> Result<(), BackupError> {
+        let (stored, stored_to) = (self.stored_name(path), self.stored_name(to));
+        self.place.rename(&stored, &stored_to)?;
+        if let Some(file) = self.received.files.remove(&stored) {
+            self.received.files.insert(stored_to, file);
+        }
+        if let Some(open) = self.open.remove(path) {
+            self.open.insert(to.to_string(), open);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &str) -> Result<(), BackupError> {
+        let stored = self.stored_name(path);
+        self.open.remove(path);
+        self.received.files.remove(&stored);
+        self.place.remove(&stored)
+    }
+}
+
+fn compressing(path: &str) -> impl FnOnce(std::io::Error) -> BackupError {
+    BackupError::io("cannot compress", Path::new(path))
+}
+
+/// The text of `sha256sum` for files below `dir`.
+pub fn checksums(dir: &str, files: &BTreeMap<String, Digested>) -> String {
+    files.iter().map(|(path, file)| format!("{}  {dir}/{path}\n", file.digest)).collect()
+}
+
+/// Reads the text back: digests and paths. A line that is none is an error, which is its number.
+pub fn parse_checksums(text: &str) -> Result<Vec<(String, PathBuf)>, usize> {
+    let parse = |(i, line): (usize, &str)| match line.split_once("  ") {
+        Some((digest, path)) if digest.len() == 64 && !path.is_empty() => {
+            Ok((digest.to_string(), path.into()))
+        }
+        _ => Err(i + 1),
+    };
+    text.lines().enumerate().map(parse).collect()
+}
+
+/// The name of a file that is stored as `stored`, and whether it is compressed.
+pub fn original_name(stored: &str) -> (&str, bool) {
+    stored.strip_suffix(COMPRESSED).map_or((stored, false), |name| (name, true))
+}
+
+/// Reads a file as it is stored and returns its digest; its bytes go to `to`, without compression.
+pub fn digest(from: &Path, to: Option<&mut File>, pace: &Pace) -> Result<String, BackupError> {
+    let mut file = File::open(from).map_err(BackupError::io("cannot open", from))?;
+    let compressed = original_name(&from.to_string_lossy()).1;
+    let decoder =
+        |to| zstd::stream::write::Decoder::new(to).map(|decoder| Box::new(decoder) as Box<dyn Write>);
+    let mut to: Option<Box<dyn Write>> = match to {
+        Some(to) if compressed => Some(decoder(to).map_err(BackupError::io("cannot read", from))?),
+        Some(to) => Some(Box::new(to)),
+        None => None,
+    };
+    let mut digest = Context::new(&SHA256);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let read = file.read(&mut buffer).map_err(BackupError::io("cannot read", from))?;
+        if read == 0 {
+            break;
+        }
+        digest.update(&buffer[..read]);
+        if let Some(to) = &mut to {
+            to.write_all(&buffer[..read]).map_err(BackupError::io("cannot write a copy of", from))?;
+        }
+        pace.wrote(read as u64)?;
+    }
+    to.map_or(Ok(()), |mut to| to.flush()).map_err(BackupError::io("cannot write a copy of", from))?;
+    Ok(hex(digest.finish().as_ref()))
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

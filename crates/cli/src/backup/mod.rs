@@ -1,0 +1,330 @@
+//! `teak backup`: a backup of a running server, of Teak's tables and all others, without stopping its writers.
+//!
+//! ```text
+//!                       rounds ...                    last round        tail
+//! engine's files  ────────────────────────────────────────┬───────────────┬──> DIR/teak
+//! mariadb-backup          └─ InnoDB, Aria, .frm ... ──────┤ BLOCK_COMMIT ─┴──> DIR/server
+//!                                                         end: LSN, binary log, GTID
+//! ```
+//!
+//! The copy of the engine is `teak_core`'s ([`BackupCopy`]); `companion` runs `mariadb-backup` for the rest and notices
+//! when it blocks commits; `source` asks the server; `layout` says what lies where. The design is in
+//! docs/design/backup.md, the use in docs/backup.md.
+
+mod companion;
+mod error;
+pub mod files;
+pub mod layout;
+mod mbstream;
+pub mod pace;
+mod source;
+mod stream;
+mod target;
+pub mod unpack;
+mod verify;
+
+pub use error::BackupError;
+
+use crate::amounts::bytes;
+use crate::client::{self, Settings};
+use crate::signals;
+use clap::{Args, Subcommand};
+use companion::{Call, Stages};
+use files::Files;
+use layout::{Base, Description};
+use pace::Pace;
+use source::{End, Source};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+use target::Target;
+use teak_core::file::RealFileSystem;
+use teak_core::server::{BackupCopy, ExtentList};
+
+/// Rounds end when one copies less than this, or not clearly less than the one before.
+const SMALL_ROUND: u64 = 16 << 20;
+const MOST_ROUNDS: usize = 12;
+
+/// Options of `teak backup`.
+#[derive(Args, Debug)]
+#[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    client: client::Arguments,
+    /// Where the backup goes: a directory that is empty or does not exist; - is standard output, for `teak restore -`
+    /// or `teak backup unpack` on another machine
+    #[arg(value_name = "DIR", required = true)]
+    dir: Option<PathBuf>,
+    /// Only what has changed since this backup, which a restore needs, too
+    #[arg(long, value_name = "OLDDIR", alias = "incremental-basedir")]
+    incremental_from: Option<PathBuf>,
+    /// Compress the other engines' files with zstd; Teak's blocks are compressed as they are
+    #[arg(long)]
+    compress: bool,
+    /// Leave here what an incremental backup on top of this one needs, if the backup itself goes elsewhere
+    #[arg(long, value_name = "NEWDIR")]
+    extra_lsndir: Option<PathBuf>,
+    /// Threads that copy
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    parallel: usize,
+    /// Write at most so many MB a second
+    #[arg(long, value_name = "MB")]
+    throttle: Option<u64>,
+    /// The program that copies the other engines' tables
+    #[arg(long, value_name = "FILE", default_value = "mariadb-backup")]
+    mariadb_backup: PathBuf,
+    /// An option for that program; can be given several times
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    mariadb_backup_option: Vec<String>,
+    /// Show no progress and no summary
+    #[arg(long, short = 'q')]
+    quiet: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Read a backup again and compare all checksums; of a full one, also recover it in memory and check every table
+    Verify {
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// Make the directory of a backup of its stream, which is read from standard input
+    Unpack {
+        /// Empty, or does not exist
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// Show no progress
+        #[arg(long, short = 'q')]
+        quiet: bool,
+    },
+}
+
+/// Makes a backup, or verifies one.
+pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
+    match (&arguments.command, &arguments.dir) {
+        (Some(Command::Verify { dir }), _) => verify::run(dir, out),
+        (Some(Command::Unpack { dir, quiet }), _) => unpack::run(dir, *quiet),
+        (None, Some(dir)) => make(arguments, dir, out),
+        (None, None) => Err(BackupError::Usage("no directory for the backup was given".into())),
+    }
+}
+
+fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), BackupError> {
+    let settings = Settings::read(&arguments.client)?;
+    let below = arguments.incremental_from.as_deref().map(Below::read).transpose()?;
+    signals::catch();
+    let mut source = Source::connect(&settings)?;
+    let target = Target::of(dir)?;
+    let extra = arguments.extra_lsndir.clone().map(|dir| Target::of(&dir)).transpose()?;
+    let began = now();
+    let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, arguments.quiet);
+    pace.expect(if below.is_some() { 0 } else { source.places.bytes() });
+
+    let (fs, to) = target.engine();
+    let copy = BackupCopy::new(
+        (Arc::new(RealFileSystem), &source.places.engine),
+        (fs, &to),
+        arguments.parallel.clamp(1, 64),
+    );
+    let copy = below.iter().fold(copy, |copy, below| copy.on_top_of(&below.list));
+    let places = source.places.clone();
+    let mut engine = EngineCopy { copy, source: &mut source, pace: &pace, end: None };
+    pace.phase("Teak");
+    engine.rounds()?;
+
+    pace.phase("other engines");
+    let messages = Messages::of(&target)?;
+    let call = Call {
+        program: &arguments.mariadb_backup,
+        parallel: arguments.parallel,
+        incremental_lsn: below.as_ref().and_then(|below| below.description.innodb_lsn.clone()),
+        options: &arguments.mariadb_backup_option,
+        log: &messages.path,
+    };
+    let files = Files::new(target.server()?, arguments.compress, &pace);
+    let received = companion::run(&call, &settings, &places, &mut engine, files);
+    let received = received.inspect_err(|_| pace.clear())?;
+
+    pace.phase("log");
+    let EngineCopy { copy, end, .. } = engine;
+    let end = end.ok_or_else(|| BackupError::Usage("mariadb-backup did not block commits".into()))?;
+    let (list, _) = copy.finish(end.lsn, &|bytes| pace.wrote(bytes))?;
+    source.resume()?;
+    let checksums = files::checksums(layout::SERVER, &received.files);
+    target.write_file(layout::CHECKSUMS, checksums.as_bytes())?;
+    let description = Description {
+        format: Description::FORMAT,
+        teak: env!("CARGO_PKG_VERSION").into(),
+        id: new_id()?,
+        base: below.map(|below| below.base(dir)).transpose()?,
+        began,
+        ended: now(),
+        server: source.server,
+        position: end.position,
+        log_end: end.lsn,
+        engine_bytes: list.bytes(),
+        own_engine_bytes: list.own_bytes(),
+        server_bytes: received.files.values().map(|file| file.bytes).sum(),
+        innodb_lsn: received.innodb_lsn,
+        checksums_sha256: layout::digest(checksums.as_bytes()),
+        sha256: String::new(),
+    };
+    for target in [Some(target), extra].iter().flatten() {
+        target.finish(&list, &description)?;
+    }
+    pace.clear();
+    match arguments.quiet {
+        true => Ok(()),
+        false => summary(&description, dir, &pace, out),
+    }
+}
+
+/// Where mariadb-backup's messages go: into the backup, or, if that is a stream, into a file until the end.
+struct Messages {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Messages {
+    fn of(target: &Target) -> Result<Messages, BackupError> {
+        Ok(match target {
+            Target::Directory(dir) => Messages { path: dir.join(layout::MESSAGES), temporary: false },
+            Target::Stream(_) => {
+                let path = std::env::temp_dir().join(format!("teak-backup-{}.log", new_id()?));
+                Messages { path, temporary: true }
+            }
+        })
+    }
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        // It was shown if it was of interest.
+        if self.temporary {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The copy of the engine, which goes on when `mariadb-backup` blocks commits.
+struct EngineCopy<'a> {
+    copy: BackupCopy,
+    source: &'a mut Source,
+    pace: &'a Pace,
+    end: Option<End>,
+}
+
+impl EngineCopy<'_> {
+    /// Rounds, until what is left is little or does not become less.
+    fn rounds(&mut self) -> Result<(), BackupError> {
+        let mut before = u64::MAX;
+        for _ in 0..MOST_ROUNDS {
+            self.source.checkpoint()?;
+            let pace = self.pace;
+            let copied = self.copy.round(&|bytes| pace.wrote(bytes))?.copied_bytes;
+            if copied < SMALL_ROUND || copied > before / 2 {
+                break;
+            }
+            before = copied;
+        }
+        Ok(())
+    }
+}
+
+impl Stages for EngineCopy<'_> {
+    fn before_block(&mut self) -> Result<(), BackupError> {
+        self.rounds()?;
+        self.source.checkpoint()?;
+        self.source.pause_checkpoints()?;
+        let pace = self.pace;
+        self.copy.settle(&|bytes| pace.wrote(bytes))?;
+        Ok(())
+    }
+
+    fn blocked(&mut self) -> Result<(), BackupError> {
+        self.end = Some(self.source.end()?);
+        Ok(())
+    }
+}
+
+/// The backup that an incremental one stands on.
+struct Below {
+    dir: PathBuf,
+    description: Description,
+    list: ExtentList,
+}
+
+impl Below {
+    fn read(dir: &Path) -> Result<Below, BackupError> {
+        let description = Description::read(dir)?;
+        let list = ExtentList::read(&RealFileSystem, &dir.join(layout::EXTENTS))?;
+        if description.innodb_lsn.is_none() {
+            let detail = "it does not say where InnoDB's changes end: no incremental backup can stand on it";
+            return Err(BackupError::damaged(dir, detail));
+        }
+        Ok(Below { dir: dir.to_path_buf(), description, list })
+    }
+
+    /// How the backup in `dir` finds it.
+    fn base(self, dir: &Path) -> Result<Base, BackupError> {
+        let absolute = |path: &Path| path.canonicalize().map_err(BackupError::io("cannot find", path));
+        let below = absolute(&self.dir)?;
+        let beside = dir.canonicalize().is_ok_and(|above| above.parent() == below.parent());
+        let relative = below.file_name().filter(|_| beside).map(|name| Path::new("..").join(name));
+        Ok(Base { id: self.description.id, relative, absolute: below })
+    }
+}
+
+fn summary(
+    description: &Description,
+    dir: &Path,
+    pace: &Pace,
+    out: &mut dyn Write,
+) -> Result<(), BackupError> {
+    let Description { position, .. } = description;
+    let kind = if description.base.is_some() { "incremental backup" } else { "backup" };
+    let place = if dir == Path::new("-") { "the stream".into() } else { dir.display().to_string() };
+    let mut text = format!(
+        "{kind} in {place}: Teak {}, other engines {}, in {:.1} s\n",
+        bytes(description.own_engine_bytes as f64),
+        bytes(description.server_bytes as f64),
+        pace.seconds()
+    );
+    if let (Some(file), Some(at)) = (&position.binlog_file, position.binlog_position) {
+        text += &format!("binary log: {file}, position {at}\n");
+    }
+    if !position.gtid_current_pos.is_empty() {
+        text += &format!("GTID: {}\n", position.gtid_current_pos);
+    }
+    // Standard output has the stream.
+    let written = match dir == Path::new("-") {
+        true => std::io::stderr().write_all(text.as_bytes()),
+        false => out.write_all(text.as_bytes()),
+    };
+    written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
+}
+
+/// Makes the names in a directory and those below it durable.
+pub fn sync_dirs(dir: &Path) -> Result<(), BackupError> {
+    for entry in std::fs::read_dir(dir).map_err(BackupError::io("cannot read", dir))?.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            sync_dirs(&entry.path())?;
+        }
+    }
+    layout::sync_dir(dir)
+}
+
+fn new_id() -> Result<String, BackupError> {
+    let mut id = [0; 16];
+    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut id)
+        .map_err(|_| BackupError::Usage("the system has no random numbers".into()))?;
+    Ok(files::hex(&id))
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

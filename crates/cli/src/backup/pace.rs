@@ -1,0 +1,112 @@
+//! How fast a backup or a restore goes: what was done, what may be done, and whether to go on.
+
+use crate::amounts::{bytes, clock};
+use crate::signals;
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time between two lines of progress, on a terminal and elsewhere.
+const ON_TERMINAL: Duration = Duration::from_millis(500);
+const ELSEWHERE: Duration = Duration::from_secs(10);
+
+/// Counts bytes, shows them, and makes those wait who are too fast.
+pub struct Pace {
+    began: Instant,
+    done: AtomicU64,
+    /// What is going to be done, as far as that is known.
+    expected: AtomicU64,
+    /// Bytes a second; 0: any number.
+    most: u64,
+    shown: Mutex<Shown>,
+    interval: Option<Duration>,
+}
+
+struct Shown {
+    at: Instant,
+    phase: &'static str,
+}
+
+impl Pace {
+    /// `quiet`: nothing is shown. Else there is a line on a terminal twice a second, and one every ten elsewhere.
+    pub fn new(most: u64, quiet: bool) -> Pace {
+        let now = Instant::now();
+        let interval = if std::io::stderr().is_terminal() { ON_TERMINAL } else { ELSEWHERE };
+        Pace {
+            began: now,
+            done: AtomicU64::new(0),
+            expected: AtomicU64::new(0),
+            most,
+            shown: Mutex::new(Shown { at: now, phase: "" }),
+            interval: (!quiet).then_some(interval),
+        }
+    }
+
+    /// What is going to be done in all, in bytes: an estimate.
+    pub fn expect(&self, bytes: u64) {
+        // Relaxed: synchronises with nothing; a number that is shown.
+        self.expected.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What is being done now.
+    pub fn phase(&self, phase: &'static str) {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).phase = phase;
+    }
+
+    /// So many bytes were written. Waits if that was too fast; an error if the user wants an end.
+    pub fn wrote(&self, bytes: u64) -> teak_core::Result<()> {
+        // Relaxed: synchronises with nothing; a number that is shown, and that the pace goes by.
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if signals::interrupted() {
+            return Err(teak_core::Error::Interrupted);
+        }
+        self.show(done);
+        if self.most > 0 {
+            let due = Duration::from_secs_f64(done as f64 / self.most as f64);
+            if let Some(early) = due.checked_sub(self.began.elapsed()) {
+                std::thread::sleep(early);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn done(&self) -> u64 {
+        // Relaxed: synchronises with nothing; whoever wants the sum has joined the writers.
+        self.done.load(Ordering::Relaxed)
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn show(&self, done: u64) {
+        let Some(interval) = self.interval else { return };
+        // Who finds it taken leaves it to the other.
+        let Ok(mut shown) = self.shown.try_lock() else { return };
+        if shown.at.elapsed() < interval {
+            return;
+        }
+        shown.at = Instant::now();
+        let seconds = self.seconds().max(0.001);
+        // Relaxed: as where it is stored.
+        let expected = self.expected.load(Ordering::Relaxed).max(done);
+        let left = seconds / done.max(1) as f64 * (expected - done) as f64;
+        let (begin, end) = if interval == ON_TERMINAL { ("\r\x1b[K", "") } else { ("", "\n") };
+        eprint!(
+            "{begin}{}: {} of about {}, {}/s, about {} left{end}",
+            shown.phase,
+            bytes(done as f64),
+            bytes(expected as f64),
+            bytes(done as f64 / seconds),
+            clock(Duration::from_secs_f64(left.min(1e7))),
+        );
+    }
+
+    /// Takes the line of progress off the terminal.
+    pub fn clear(&self) {
+        if self.interval == Some(ON_TERMINAL) {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The server that is backed up: where its files are, its checkpoints, and where a backup ends.
+
+use super::layout::{Position, Server};
+use super::BackupError;
+use crate::client::{Connection, Rows, Settings};
+use std::path::{Path, PathBuf};
+use teak_core::file::RealFileSystem;
+use teak_core::server::Checkpoint;
+
+/// Unknown system variable: the engine is not there.
+const UNKNOWN_VARIABLE: u16 = 1193;
+
+/// A server, and a connection to it that makes checkpoints and pauses them.
+pub struct Source {
+    connection: Connection,
+    pub server: Server,
+    pub places: Places,
+}
+
+/// Where the server has its files.
+#[derive(Debug, Clone)]
+pub struct Places {
+    pub datadir: PathBuf,
+    pub engine: PathBuf,
+    pub plugin_dir: PathBuf,
+    pub aria_log_dir: PathBuf,
+    /// Beginning of the names of binary logs, which are in no backup.
+    binlogs: Option<PathBuf>,
+}
+
+/// Where a backup ends.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// Of the engine's log.
+    pub lsn: u64,
+    pub position: Position,
+}
+
+impl Source {
+    /// Connects, and makes sure that the server's files are those that this process sees.
+    pub fn connect(settings: &Settings) -> Result<Source, BackupError> {
+        let mut connection = settings.connect()?;
+        // It is idle while files are copied, and the pause of checkpoints ends with it.
+        connection.execute("SET SESSION wait_timeout = 31536000")?;
+        let home = connection.value("SELECT @@teak_data_home_dir").map_err(|error| match error.code() {
+            Some(UNKNOWN_VARIABLE) => BackupError::Usage(
+                "the server has no engine Teak: mariadb-backup alone makes a backup of it".into(),
+            ),
+            _ => error.into(),
+        })?;
+        let mut text = |what: &str| -> Result<String, BackupError> {
+            Ok(connection.value(format!("SELECT {what}"))?.unwrap_or_default())
+        };
+        let datadir = PathBuf::from(text("@@datadir")?);
+        let server = Server {
+            version: text("@@version")?,
+            host: text("@@hostname")?,
+            port: text("@@port")?.parse().unwrap_or(0),
+            server_id: text("@@server_id")?.parse().unwrap_or(0),
+        };
+        let (plugin_dir, aria) = (text("@@plugin_dir")?, text("@@aria_log_dir_path")?);
+        let binlogs = Some(text("@@log_bin_basename")?).filter(|name| !name.is_empty());
+        let home = home.filter(|home| !home.is_empty()).unwrap_or_else(|| "#teak".into());
+        let places = Places {
+            engine: datadir.join(home),
+            aria_log_dir: datadir.join(aria),
+            plugin_dir: plugin_dir.into(),
+            binlogs: binlogs.map(PathBuf::from),
+            datadir,
+        };
+        let mut source = Source { connection, server, places };
+        source.make_sure_of_files()?;
+        Ok(source)
+    }
+
+    /// Another server may have files of that name on this machine.
+    fn make_sure_of_files(&mut self) -> Result<(), BackupError> {
+        let before = self.newest_checkpoint()?;
+        self.checkpoint()?;
+        let after = self.newest_checkpoint()?;
+        if before.number == after.number {
+            return Err(BackupError::Usage(format!(
+                "{} is not written by the server on {}: run this on the server's machine, as a user who may read its files",
+                self.places.engine.display(),
+                self.server.host
+            )));
+        }
+        Ok(())
+    }
+
+    fn newest_checkpoint(&self) -> Result<Checkpoint, BackupError> {
+        let newest = Checkpoint::newest(&RealFileSystem, &self.places.engine);
+        let missing = || {
+            let detail = format!(
+                "there is no engine of the server on {}: run this on the server's machine, as a user who may read its files",
+                self.server.host
+            );
+            BackupError::damaged(&self.places.engine, detail)
+        };
+        match newest {
+            Ok(newest) => newest.ok_or_else(missing),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Has the server write a checkpoint.
+    pub fn checkpoint(&mut self) -> Result<(), BackupError> {
+        self.connection.execute("SET GLOBAL teak_checkpoint_now = ON")?;
+        Ok(())
+    }
+
+    /// From now on there are no checkpoints, until `resume` or the end of this process.
+    pub fn pause_checkpoints(&mut self) -> Result<(), BackupError> {
+        self.connection.execute("SET SESSION teak_pause_checkpoints = ON")?;
+        Ok(())
+    }
+
+    /// Ends the pause.
+    pub fn resume(&mut self) -> Result<(), BackupError> {
+        self.connection.execute("SET SESSION teak_pause_checkpoints = OFF")?;
+        Ok(())
+    }
+
+    /// The end of a backup, while nothing commits.
+    pub fn end(&mut self) -> Result<End, BackupError> {
+        self.connection.execute("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")?;
+        let status = self.connection.query("SHOW GLOBAL STATUS LIKE 'Teak_lsn_flushed'")?;
+        let lsn = cell(&status, 1).and_then(|text| text.parse().ok());
+        let lsn =
+            lsn.ok_or_else(|| BackupError::Usage("the server does not tell where its log ends".into()))?;
+        let binlog = self.connection.query("SHOW MASTER STATUS")?;
+        let gtids = self
+            .connection
+            .query("SELECT @@global.gtid_binlog_pos, @@global.gtid_slave_pos, @@global.gtid_current_pos")?;
+        let gtid = |column| cell(&gtids, column).unwrap_or_default();
+        let position = Position {
+            binlog_file: cell(&binlog, 0),
+            binlog_position: cell(&binlog, 1).and_then(|text| text.parse().ok()),
+            gtid_binlog_pos: gtid(0),
+            gtid_slave_pos: gtid(1),
+            gtid_current_pos: gtid(2),
+        };
+        Ok(End { lsn, position })
+    }
+}
+
+impl Places {
+    /// Bytes on disk of what a backup copies, about: for its estimate.
+    pub fn bytes(&self) -> u64 {
+        let apart = (!self.engine.starts_with(&self.datadir)).then(|| allocated(&self.engine, None));
+        allocated(&self.datadir, self.binlogs.as_deref()) + apart.unwrap_or(0)
+    }
+}
+
+fn cell(rows: &Rows, column: usize) -> Option<String> {
+    let value = rows.first()?.get(column)?.as_ref()?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+/// What the files below `dir` take, but those whose path begins with `except`. What cannot be read is not counted.
+fn allocated(dir: &Path, except: Option<&Path>) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let is_counted = |path: &Path| {
+        except.is_none_or(|except| {
+            !path.as_os_str().as_encoded_bytes().starts_with(except.as_os_str().as_encoded_bytes())
+        })
+    };
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => allocated(&entry.path(), except),
+            Ok(metadata) if is_counted(&entry.path()) => metadata.blocks() * 512,
+            _ => 0,
+        })
+        .sum()
+}

@@ -1,0 +1,251 @@
+//! `teak restore`: a data directory from a backup, or from a full one and the incremental ones on top of it.
+//!
+//! ```text
+//! DIR/server ── copy, compare ──> D/#restore/server ── mariadb-backup --prepare ──┐
+//! DIR/teak   ── by extents ─────> D/#restore/teak   ── recovery ──────────────────┴── rename ──> D
+//! ```
+//! Everything is made in a directory of its own within the new data directory, and moved in the end, the tables of
+//! privileges last: a server cannot be started on what a restore left that was interrupted, and the next restore begins
+//! anew.
+
+mod backups;
+mod prepare;
+
+pub use backups::Backups;
+
+use crate::amounts::bytes;
+use crate::backup::files::{digest, original_name};
+use crate::backup::layout::{self, Description};
+use crate::backup::pace::Pace;
+use crate::backup::{sync_dirs, unpack, BackupError};
+use crate::{directory, signals};
+use clap::Args;
+use prepare::Prepare;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use teak_core::file::{FileSystem, RealFileSystem};
+
+/// Where everything is made, in the new data directory.
+const WORK: &str = "#restore";
+/// A server does not start without it, so it comes last.
+const PRIVILEGES: &str = "mysql";
+
+/// Options of `teak restore`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The backup; of incremental ones the last, which knows those below it. - is the stream of a backup, on standard
+    /// input
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// The new data directory: empty, or does not exist
+    #[arg(long, value_name = "D")]
+    datadir: PathBuf,
+    /// Where a backup is on which DIR stands, if it was moved; can be given several times
+    #[arg(long, value_name = "DIR")]
+    base: Vec<PathBuf>,
+    /// Threads that copy
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    parallel: usize,
+    /// Write at most so many MB a second
+    #[arg(long, value_name = "MB")]
+    throttle: Option<u64>,
+    /// Memory for the recovery of InnoDB tables, as mariadb-backup takes it
+    #[arg(long, value_name = "BYTES")]
+    use_memory: Option<String>,
+    /// The program that prepares the other engines' tables
+    #[arg(long, value_name = "FILE", default_value = "mariadb-backup")]
+    mariadb_backup: PathBuf,
+    /// Show no progress and no summary
+    #[arg(long, short = 'q')]
+    quiet: bool,
+}
+
+/// Makes the data directory.
+pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
+    let streamed = arguments.dir == Path::new("-");
+    if !streamed {
+        // Before anything is done.
+        Backups::find(&arguments.dir, &arguments.base)?;
+    }
+    signals::catch();
+    let datadir = &arguments.datadir;
+    let owner = begin(datadir)?;
+    let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, arguments.quiet);
+    let work = datadir.join(WORK);
+    layout::create_empty_dir(&work)?;
+    let dir = match streamed {
+        true => receive(&work, &pace)?,
+        false => arguments.dir.clone(),
+    };
+    let backups = Backups::find(&dir, &arguments.base)?;
+    pace.expect(pace.done() + backups.bytes());
+
+    pace.phase("Teak");
+    let engine = work.join(layout::ENGINE);
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFileSystem);
+    let threads = arguments.parallel.clamp(1, 64);
+    let chain = backups.chain()?;
+    match streamed && backups.last().base.is_none() {
+        // It is ours, and on this file system.
+        true => {
+            chain.verify(threads, &|_| Ok(()))?;
+            let from = dir.join(layout::ENGINE);
+            std::fs::rename(&from, &engine).map_err(BackupError::io("cannot rename", &from))?;
+        }
+        false => chain.restore(&fs, &engine, threads, &|bytes| pace.wrote(bytes))?,
+    }
+
+    pace.phase("other engines");
+    let server = work.join(layout::SERVER);
+    let prepare = Prepare {
+        program: &arguments.mariadb_backup,
+        use_memory: arguments.use_memory.as_deref(),
+        log: &work.join(layout::MESSAGES),
+    };
+    for (i, dir) in backups.dirs().enumerate() {
+        let to = if i == 0 { server.clone() } else { work.join("incremental") };
+        copy_files(dir, &to, &pace)?;
+        pace.clear();
+        prepare.run(&server, (i > 0).then_some(&to))?;
+        if i > 0 {
+            std::fs::remove_dir_all(&to).map_err(BackupError::io("cannot remove", &to))?;
+        }
+    }
+
+    // Recovery writes as a server does that was killed, and is repeated if this is.
+    directory::recover(&engine).map_err(|failure| BackupError::damaged(&engine, failure.to_string()))?;
+    sync_dirs(&server)?;
+    if let Some((user, group)) = owner {
+        chown(&work, user, group)?;
+    }
+    move_in(datadir, &work)?;
+    if !arguments.quiet {
+        let text = summary(backups.last(), datadir, pace.seconds(), owner.is_some(), pace.done());
+        let written = out.write_all(text.as_bytes());
+        written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })?;
+    }
+    Ok(())
+}
+
+/// Unpacks the stream of a backup from standard input.
+fn receive(work: &Path, pace: &Pace) -> Result<PathBuf, BackupError> {
+    let dir = work.join("backup");
+    layout::create_empty_dir(&dir)?;
+    pace.phase("receive");
+    unpack::unpack(std::io::stdin().lock(), &dir, pace)?;
+    Ok(dir)
+}
+
+/// The new data directory is empty, but for what an interrupted restore left, which goes. Who is to own the files, if
+/// that is somebody else: the one whose directory it is.
+fn begin(datadir: &Path) -> Result<Option<(u32, u32)>, BackupError> {
+    let work = datadir.join(WORK);
+    if work.exists() {
+        let names = std::fs::read_dir(datadir).map_err(BackupError::io("cannot read", datadir))?;
+        if names.count() > 1 {
+            return Err(BackupError::Usage(format!(
+                "{} is not empty, and has {WORK} of a restore that was interrupted in its last step: remove all that \
+                 is in it and restore again",
+                datadir.display()
+            )));
+        }
+        std::fs::remove_dir_all(&work).map_err(BackupError::io("cannot remove", &work))?;
+    }
+    layout::create_empty_dir(datadir)?;
+    let metadata = std::fs::metadata(datadir).map_err(BackupError::io("cannot look at", datadir))?;
+    // SAFETY: geteuid has no arguments and cannot fail.
+    let caller = unsafe { libc::geteuid() };
+    Ok((caller == 0 && metadata.uid() != 0).then_some((metadata.uid(), metadata.gid())))
+}
+
+/// Copies the files of the other engines, and compares them with their digests.
+fn copy_files(backup: &Path, to: &Path, pace: &Pace) -> Result<(), BackupError> {
+    layout::create_dirs(to)?;
+    for (expected, path) in layout::checksums(backup)? {
+        let from = backup.join(&path);
+        let below = path.strip_prefix(layout::SERVER).ok().filter(|below| is_below(below));
+        let below = below
+            .ok_or_else(|| BackupError::damaged(backup, format!("{} lies elsewhere", path.display())))?;
+        let target = to.join(original_name(&below.to_string_lossy()).0);
+        target.parent().map_or(Ok(()), layout::create_dirs)?;
+        let mut file = layout::create_file(&target)?;
+        if digest(&from, Some(&mut file), pace)? != expected {
+            return Err(BackupError::damaged(&from, "the file has changed since the backup was made"));
+        }
+        file.sync_all().map_err(BackupError::io("cannot sync", &target))?;
+    }
+    Ok(())
+}
+
+/// Whether a path goes down only.
+fn is_below(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, std::path::Component::Normal(_)))
+}
+
+fn chown(path: &Path, user: u32, group: u32) -> Result<(), BackupError> {
+    std::os::unix::fs::lchown(path, Some(user), Some(group))
+        .map_err(BackupError::io("cannot give away", path))?;
+    if path.is_dir() && !path.is_symlink() {
+        for entry in std::fs::read_dir(path).map_err(BackupError::io("cannot read", path))?.flatten() {
+            chown(&entry.path(), user, group)?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves everything to where a server expects it.
+fn move_in(datadir: &Path, work: &Path) -> Result<(), BackupError> {
+    let server = work.join(layout::SERVER);
+    let rename =
+        |from: &Path, to: &Path| std::fs::rename(from, to).map_err(BackupError::io("cannot rename", from));
+    for entry in std::fs::read_dir(&server).map_err(BackupError::io("cannot read", &server))?.flatten() {
+        let name = entry.file_name();
+        if name != PRIVILEGES && !is_of_backup(&name.to_string_lossy()) {
+            rename(&entry.path(), &datadir.join(&name))?;
+        }
+    }
+    rename(&work.join(layout::ENGINE), &datadir.join(directory::IN_DATADIR))?;
+    layout::sync_dir(datadir)?;
+    if server.join(PRIVILEGES).exists() {
+        rename(&server.join(PRIVILEGES), &datadir.join(PRIVILEGES))?;
+    }
+    std::fs::remove_dir_all(work).map_err(BackupError::io("cannot remove", work))?;
+    layout::sync_dir(datadir)
+}
+
+/// What mariadb-backup keeps for itself.
+fn is_of_backup(name: &str) -> bool {
+    name == "backup-my.cnf" || name.starts_with("xtrabackup_") || name.starts_with("mariadb_backup_")
+}
+
+fn summary(backup: &Description, datadir: &Path, seconds: f64, given: bool, written: u64) -> String {
+    let Description { position, server, .. } = backup;
+    let mut text =
+        format!("restored to {}: {} in {seconds:.1} s\n", datadir.display(), bytes(written as f64));
+    if !given {
+        text += "the files belong to who ran this: a server that runs as another user needs chown -R\n";
+    }
+    let (Some(file), Some(at)) = (&position.binlog_file, position.binlog_position) else {
+        return text + "the server that was backed up had no binary log\n";
+    };
+    text += &format!("position in the binary log: {file}, {at}\n");
+    // 0: it does not listen for now.
+    let port = if server.port == 0 { 3306 } else { server.port };
+    let host = format!("MASTER_HOST = '{}', MASTER_PORT = {port}", server.host);
+    let user = "MASTER_USER = '...', MASTER_PASSWORD = '...'";
+    text += "to make a replica of it:\n";
+    match position.gtid_current_pos.replace(['\n', ' '], "") {
+        gtid if gtid.is_empty() => {
+            text += &format!(
+                "  CHANGE MASTER TO {host}, {user}, MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {at};\n"
+            );
+        }
+        gtid => {
+            text += &format!("  SET GLOBAL gtid_slave_pos = '{gtid}';\n");
+            text += &format!("  CHANGE MASTER TO {host}, {user}, MASTER_USE_GTID = slave_pos;\n");
+        }
+    }
+    text + "  START SLAVE;\n"
+}
