@@ -83,7 +83,9 @@ main() {
         version=$(mariadb_choose)
     fi
     if [ "$(mariadb_installed)" != "$version" ]; then
-        for name in "${mariadb_packages[@]}"; do packages+=("$name=$version"); done
+        for name in "${mariadb_packages[@]}" mariadb-backup; do packages+=("$name=$version"); done
+    elif [ "$for_tests" = yes ] && [ "$(installed_version mariadb-backup)" != "$version" ]; then
+        packages+=("mariadb-backup=$version")
     fi
     if [ "$for_tests" = yes ] && [ "$(installed_version mariadb-test)" != "$version" ]; then
         refuse_foreign_server

@@ -6,6 +6,8 @@
 
 MARIADB_SERIES=10.11
 # The server comes from mariadb-server-core: the same mariadbd, but no service, no /var/lib/mysql, no user.
+# mariadb-backup, which teak backup runs, is installed with them but not needed here: where it is missing and the
+# archive has only a newer one by now, a server that is set up works on without it.
 mariadb_packages=(
     mariadb-common mariadb-server-core mariadb-client mariadb-client-core
     libmariadb3 libmariadb-dev libmariadbd19 libmariadbd-dev

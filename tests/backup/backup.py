@@ -1,0 +1,420 @@
+#!/usr/bin/python3
+"""`teak backup`, `teak backup verify` and `teak restore` beside clients that change everything.
+
+usage: backup.py DIRECTORY PLUGIN_DIR TEAK [--seed N] [--rounds N] [NAME...]
+
+Prints 'N passed, N failed', a test each.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pymysql
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "replication")]
+from server import Server  # noqa: E402
+from bank import Workload, make_tables, rows  # noqa: E402
+from replication import free_port, let_replicate, wait_until  # noqa: E402
+
+OPTIONS = ["--teak-flush-log-at-trx-commit=1", "--teak-cache-size=8M", "--teak-checkpoint-log-size=2M",
+           "--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=0", "--gtid-domain-id=3"]
+# Of a server started on a restored directory.
+RESTORED = ["--teak-cache-size=8M", "--log-bin=binlog", "--binlog-format=ROW", "--server-id=2", "--gtid-domain-id=3"]
+
+
+class Test:
+    """A server, where its backups go, and a server for what is restored from them."""
+
+    def __init__(self, arguments):
+        self.directory, self.teak, self.rounds = arguments.directory, arguments.teak, arguments.rounds
+        self.random = random.Random(arguments.seed)
+        self.port = free_port()
+        self.server = Server(os.path.join(self.directory, "server"), arguments.plugin_dir, self.port)
+        self.restored = Server(os.path.join(self.directory, "restored"), arguments.plugin_dir)
+        self.backups = 0
+
+    def start(self):
+        """A server with the clients' tables."""
+        self.server.install()
+        self.server.start(OPTIONS)
+        make_tables(self.server)
+
+    def new_dir(self):
+        self.backups += 1
+        return os.path.join(self.directory, f"backup-{self.backups}")
+
+    def backup_command(self, directory, *options, user=("--user=root",)):
+        return [self.teak, "backup", "--no-defaults", "--quiet", f"--socket={self.server.socket}", *user, *options, directory]
+
+    def backup(self, *options):
+        """Makes a backup that has to be whole, and the directory it is in."""
+        directory = self.new_dir()
+        run(self.backup_command(directory, *options))
+        return directory
+
+    def restore(self, directory):
+        """Verifies a backup and makes the restored server's data directory of it, which is not started. What it tells."""
+        self.restored.kill()
+        shutil.rmtree(self.restored.directory, ignore_errors=True)
+        os.makedirs(os.path.join(self.restored.directory, "tmp"))
+        run([self.teak, "backup", "verify", directory])
+        return run([self.teak, "restore", directory, f"--datadir={self.restored.data}"])
+
+    def check(self, directory, workload, before, after):
+        """A backup that was made between two states of the clients has what was acknowledged, and no half of anything."""
+        self.restore(directory)
+        self.restored.start(RESTORED)
+        workload.check(self.restored, before, after)
+        self.restored.stop()
+        run([self.teak, "check", self.restored.data])
+
+    def unharmed(self):
+        """The server is as if there had never been a backup: checkpoints go on, nothing is locked, no process is left."""
+        for _ in range(2):
+            self.server.query("SET GLOBAL teak_checkpoint_now = ON")
+        self.server.query("CREATE OR REPLACE TABLE unharmed (id INT PRIMARY KEY) ENGINE=InnoDB")
+        self.server.query("SET STATEMENT max_statement_time = 20, lock_wait_timeout = 20 FOR INSERT INTO unharmed VALUES (1)")
+        limit = time.monotonic() + 20
+        while left := subprocess.run(["pgrep", "-f", f"mariadb-backup.*{self.server.data}"], capture_output=True, text=True, check=False).stdout.split():
+            if time.monotonic() > limit:
+                raise AssertionError(f"mariadb-backup is still running: {left}")
+            time.sleep(0.05)
+
+    def forget(self, *directories):
+        for directory in directories:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def end(self):
+        for server in (self.server, self.restored):
+            server.kill()
+
+
+def run(command, **settings):
+    """The output of a command that has to succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **settings)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command[1:])} ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def refused(command, *words, **settings):
+    """A command has to fail, and to say why: each of the words is in what it tells, however written."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **settings)
+    told = done.stdout + done.stderr
+    if done.returncode == 0 or any(word.lower() not in told.lower() for word in words):
+        raise AssertionError(f"{' '.join(command[1:])} ended with {done.returncode} and should say {words}: {told[-4000:]}")
+    return told
+
+
+def under_load(test):
+    """Backups at random moments."""
+    test.start()
+    workload = Workload(test.server, test.random.random())
+    for number in range(test.rounds):
+        workload.wait_for_commits()
+        time.sleep(test.random.random() / 2)
+        before = workload.state()
+        directory = test.backup()
+        after = workload.state()
+        test.check(directory, workload, before, after)
+        print(f"  backup {number}: {sum(after[client.number] for client in workload.clients)} transactions", flush=True)
+        test.forget(directory)
+    workload.stop()
+    test.unharmed()
+    with open(test.server.error_log, encoding="utf-8") as log:
+        assert "BACKUP STAGE START" not in log.read(), "teak backup was warned of itself"
+
+
+def incremental(test):
+    """Backups on top of each other, each restored."""
+    test.start()
+    workload = Workload(test.server, test.random.random())
+    made = []
+    for _ in range(3):
+        workload.wait_for_commits()
+        before = workload.state()
+        made.append((test.backup(*([f"--incremental-from={made[-1][0]}"] if made else [])), before, workload.state()))
+    for directory, before, after in made:
+        test.check(directory, workload, before, after)
+    workload.stop()
+    test.forget(*(directory for directory, _, _ in made))
+
+
+def killed(test):
+    """A backup that is killed leaves the server as it was, and no backup."""
+    test.start()
+    workload = Workload(test.server, test.random.random())
+    interrupted = 0
+    rounds = max(3, test.rounds // 2)
+    for number in range(rounds):
+        workload.wait_for_commits(5)
+        directory = test.new_dir()
+        with subprocess.Popen(test.backup_command(directory), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            time.sleep(test.random.random() * 2)
+            process.send_signal((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)[number % 3])
+            told = process.communicate(timeout=30)[1].decode()
+        if process.returncode != 0:
+            interrupted += 1
+            refused([test.teak, "backup", "verify", directory], directory)
+            refused([test.teak, "restore", directory, f"--datadir={test.directory}/nothing"], directory)
+            assert "panicked" not in told, told
+        test.unharmed()
+        test.forget(directory, f"{test.directory}/nothing")
+    print(f"  {interrupted} of {rounds} were interrupted", flush=True)
+    before = workload.state()
+    directory = test.backup()
+    test.check(directory, workload, before, workload.state())
+    workload.stop()
+
+
+def target_full(test):
+    """A full disk, and a limit of the size of files, are told; the server does not mind."""
+    test.start()
+    workload = Workload(test.server, test.random.random())
+    workload.wait_for_commits()
+    disk = os.path.join(test.directory, "small")
+    os.makedirs(disk)
+    for mebibytes in (1, 8, 20):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", disk], check=True)
+        try:
+            refused(test.backup_command(os.path.join(disk, "b")), "no space left")
+        finally:
+            subprocess.run(["umount", "-l", disk], check=True)
+        test.unharmed()
+    directory = test.new_dir()
+    refused(test.backup_command(directory), "too large", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+    test.unharmed()
+    directory = test.backup()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], check=True)
+    try:
+        refused([test.teak, "restore", directory, f"--datadir={disk}/d"], "no space left")
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+    workload.stop()
+
+
+def files_below(directory):
+    return sorted(os.path.join(parent, name) for parent, _, names in os.walk(directory) for name in names)
+
+
+def flip(path, at):
+    """Another byte at a place in a file; what was there."""
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte[0] ^ 0x55]))
+    return byte
+
+
+def cut_last_line(path):
+    with open(path, "r+b") as file:
+        file.truncate(file.read().rstrip(b"\n").rindex(b"\n") + 1)
+
+
+def damaged(test):
+    """A backup that has changed is found out, in each of its files; so is damage in what is backed up."""
+    test.start()
+    test.server.query("INSERT INTO loaded (client, number, body) SELECT 1, 1, REPEAT(MD5(seq), 6) FROM seq_1_to_20000")
+    refused(test.backup_command(test.server.data), "not empty")
+    directory = test.backup()
+    refused(test.backup_command(directory), "not empty")
+    refused([test.teak, "restore", directory, f"--datadir={test.server.data}"], "not empty")
+    run([test.teak, "backup", "verify", directory])
+    pristine = os.path.join(test.directory, "pristine")
+    shutil.copytree(directory, pristine)
+    files = [path for path in files_below(directory) if os.path.getsize(path) and not path.endswith("mariadb-backup.log")]
+    engine = [path for path in files if f"{directory}/teak/" in path]
+    others = [path for path in files if path not in engine]
+    def found_out(path, damage):
+        damage(path)
+        done = subprocess.run([test.teak, "backup", "verify", directory], capture_output=True, text=True, check=False)
+        if done.returncode == 0 or directory not in done.stderr:
+            raise AssertionError(f"damage of {path} is not found: {done.stdout}{done.stderr}")
+        shutil.copyfile(os.path.join(pristine, os.path.relpath(path, directory)), path)
+
+    for path in others if len(others) < 12 else {*test.random.sample(others, 12), *(path for path in others if "/server/" not in path)}:
+        found_out(path, lambda path: flip(path, test.random.randrange(os.path.getsize(path))))
+        found_out(path, os.remove)
+    # A file that the list does not have is missed by nobody who goes by the list.
+    found_out(os.path.join(directory, "server.sha256"), cut_last_line)
+    for path in engine:
+        # Of the two superblocks, either may be the newer one, and the older one is of no use here.
+        found_out(path, lambda path: os.truncate(path, os.path.getsize(path) // (2 if not path.endswith("teak.super") else 5)))
+        found_out(path, os.remove)
+    # The largest table's file: bytes in the middle of a block.
+    path = max((path for path in files_below(os.path.join(test.server.data, "#teak")) if "/log/" not in path and "reserve" not in path),
+               key=lambda path: os.stat(path).st_blocks)
+    for at in range(100_000, os.path.getsize(path), 100_000):
+        flip(path, at)
+    refused(test.backup_command(test.new_dir()), os.path.basename(path))
+    for at in range(100_000, os.path.getsize(path), 100_000):
+        flip(path, at)
+    test.backup()
+
+
+def checksums(server):
+    """Of all tables."""
+    tables = ", ".join(row[0] for row in server.query("SHOW TABLES"))
+    return server.query(f"CHECKSUM TABLE {tables}")
+
+
+def point_in_time(test):
+    """The binary logs from the backup's position on, until a position and until a time, make of a restored backup what the server was then."""
+    test.start()
+    # The statements of a binary log go through one connection, which cannot prepare one transaction and begin another.
+    workload = Workload(test.server, test.random.random(), pledged=())
+    workload.wait_for_commits()
+    directory = test.backup()
+    connection = test.server.connect(autocommit=True)
+    expected, ends = [], []
+    for _ in range(2):
+        workload.wait_for_commits()
+        rows(connection, "FLUSH TABLES WITH READ LOCK")
+        (file, position, *_), = rows(connection, "SHOW MASTER STATUS")
+        # The next second: nothing has been logged in it, and what was is from before.
+        second = int(time.time()) + 1
+        time.sleep(second + 0.01 - time.time())
+        expected.append(checksums(test.server))
+        ends.append((file, position, second))
+        time.sleep(1)
+        rows(connection, "UNLOCK TABLES")
+    workload.wait_for_commits()
+    workload.stop()
+    rows(connection, "DROP TABLE journal_Teak, appended")
+    connection.close()
+    limits = [f"--stop-position={ends[0][1]}", "--stop-datetime=" + time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ends[1][2]))]
+    for limit, state, end in zip(limits, expected, ends):
+        test.restore(directory)
+        test.restored.start(RESTORED)
+        replay(test, directory, end[0], limit)
+        found = checksums(test.restored)
+        if found != state:
+            raise AssertionError(f"{limit}: {sorted(set(found) ^ set(state))}")
+    test.forget(directory)
+
+
+def replay(test, directory, last, limit):
+    """The binary logs from the position of a backup to a limit in the last, as docs/backup.md says."""
+    with open(os.path.join(directory, "backup.json"), encoding="utf-8") as text:
+        position = json.load(text)["position"]
+    with open(os.path.join(test.server.data, "binlog.index"), encoding="utf-8") as index:
+        logs = [os.path.join(test.server.data, os.path.basename(line.strip())) for line in index]
+    names = [os.path.basename(log) for log in logs]
+    logs = logs[names.index(position["binlog_file"]):names.index(last) + 1]
+    with subprocess.Popen(["mariadb-binlog", "--no-defaults", f"--start-position={position['binlog_position']}", limit, *logs],
+                          stdout=subprocess.PIPE) as statements:
+        run(["mariadb", "--no-defaults", f"--socket={test.restored.socket}", "--user=root"], stdin=statements.stdout)
+    assert statements.returncode == 0, f"mariadb-binlog ended with {statements.returncode}"
+
+
+def replica(test):
+    """A server that starts from a backup made under load follows the one that it was made of, with the statements that the restore prints."""
+    test.start()
+    connection = test.server.connect(autocommit=True)
+    let_replicate(connection)
+    connection.close()
+    workload = Workload(test.server, test.random.random())
+    for _ in range(2):
+        workload.wait_for_commits()
+        directory = test.backup()
+        told = test.restore(directory)
+        test.restored.start([*RESTORED, "--gtid-pos-auto-engines=teak", "--slave-parallel-threads=4"])
+        statements = [line.strip() for line in told.splitlines() if line.startswith("  ")]
+        connection = test.restored.connect(autocommit=True)
+        for statement in statements:
+            statement = statement.replace("MASTER_USER = '...', MASTER_PASSWORD = '...'", "MASTER_USER = 'repl', MASTER_PASSWORD = 'repl'")
+            host = statement.partition("MASTER_HOST = '")[2].partition("'")[0]
+            rows(connection, statement.replace(f"MASTER_HOST = '{host}'", "MASTER_HOST = '127.0.0.1'"))
+        workload.wait_for_commits()
+        # The clients stand still; what they have committed is to come to the replica.
+        lock = test.server.connect(autocommit=True)
+        rows(lock, "FLUSH TABLES WITH READ LOCK")
+        position = test.server.query("SELECT @@global.gtid_binlog_pos")[0][0]
+        wait_until(connection, lambda: rows(connection, "SELECT @@global.gtid_slave_pos")[0][0] == position, f"the replica at {position}")
+        expected, found = checksums(test.server), checksums(test.restored)
+        rows(lock, "UNLOCK TABLES")
+        lock.close()
+        if found != expected:
+            raise AssertionError(f"the replica differs: {sorted(set(found) ^ set(expected))}")
+        rows(connection, "STOP SLAVE")
+        connection.close()
+        test.forget(directory)
+    workload.stop()
+
+
+def impatient(test):
+    """A server that ends connections which are idle for a second does not end a backup that takes longer."""
+    test.start()
+    test.server.query("INSERT INTO loaded (client, number, body) SELECT 1, 1, REPEAT(MD5(RAND()), 6) FROM seq_1_to_40000")
+    test.server.query("SET GLOBAL wait_timeout = 1")
+    began = time.monotonic()
+    directory = test.backup("--throttle=4")
+    assert time.monotonic() - began > 3, "the throttle does nothing"
+    run([test.teak, "backup", "verify", directory])
+    test.forget(directory)
+
+
+def least_privileges(test):
+    """The privileges that docs/backup.md names are enough, and without one of them an error says so, and there is no backup."""
+    test.start()
+    test.server.query("CREATE USER backup@localhost IDENTIFIED BY 'secret'")
+    # BINLOG MONITOR is not among those that are left out: SUPER has it, too.
+    needed = ["RELOAD", "PROCESS", "SUPER"]
+    user = ("--user=backup", "--password=secret")
+    for missing in needed:
+        test.server.query(f"GRANT BINLOG MONITOR, {', '.join(one for one in needed if one != missing)} ON *.* TO backup@localhost")
+        directory = test.new_dir()
+        refused(test.backup_command(directory, user=user), missing)
+        refused([test.teak, "backup", "verify", directory], "backup.json")
+        test.server.query("REVOKE ALL, GRANT OPTION FROM backup@localhost")
+    test.server.query(f"GRANT BINLOG MONITOR, {', '.join(needed)} ON *.* TO backup@localhost")
+    directory = test.new_dir()
+    run(test.backup_command(directory, user=user))
+    run([test.teak, "backup", "verify", directory])
+
+
+TESTS = [under_load, incremental, killed, target_full, damaged, point_in_time, replica, impatient, least_privileges]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory")
+    parser.add_argument("plugin_dir")
+    parser.add_argument("teak")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=10)
+    arguments = parser.parse_intermixed_args()
+    passed = failed = 0
+    for case in TESTS:
+        if arguments.names and case.__name__ not in arguments.names:
+            continue
+        test = Test(arguments)
+        began = time.monotonic()
+        print(f"{case.__name__}, seed {arguments.seed}", flush=True)
+        try:
+            case(test)
+            passed += 1
+        except (AssertionError, RuntimeError, pymysql.err.MySQLError, subprocess.SubprocessError) as error:
+            failed += 1
+            print(f"FAILED {case.__name__}: {error!r}\n{error}\nthe server:\n{test.server.log_end()}\nrestored:\n{test.restored.log_end()}")
+        finally:
+            test.end()
+            shutil.rmtree(arguments.directory, ignore_errors=True)
+        print(f"  {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

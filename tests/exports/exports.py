@@ -1,0 +1,358 @@
+#!/usr/bin/python3
+"""Single tables from one server to another, as users do it: FLUSH TABLES ... FOR EXPORT, a copy of the file, DISCARD and IMPORT TABLESPACE.
+
+usage: exports.py DIRECTORY PLUGIN_DIR STOPPER [NAME...]
+"""
+
+import glob
+import os
+import random
+import stat
+import sys
+
+import pymysql
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ddl"))
+from ddl import Stops  # noqa: E402
+from server import Server  # noqa: E402
+
+LOCK_WAIT_TIMEOUT, READ_ONLY_LOCK, NOT_LOCKED = 1205, 1099, 1100
+SCHEMA_MISMATCH, MISSING, EXISTS, DISCARDED, BROKEN = 1808, 1812, 1813, 1814, 1815
+ROWS = 20000
+KILLS = 15
+
+TABLES = {
+    "plain": "(a int auto_increment primary key, b varchar(50), key (b))",
+    "many_keys": "(a varchar(40) collate utf8mb4_german2_ci, b decimal(12,3), c datetime(6), d bigint unsigned, e char(9) collate latin1_bin, "
+            "primary key (a, d), unique key (b desc, c), key (e(4), a), key (c))",
+    "hidden": "(a int, b text, c blob, key (a), key (b(30)))",
+    "large": "(a int primary key, b longtext, c varchar(3000)) block_size = 16384 compression = lz4",
+    "made": "(a int primary key, b int as (a * 2) stored, c int as (a % 97) virtual, d enum('x','y','z'), e set('p','q'), f bit(12), key (c), key (b))",
+}
+FILL = {
+    "plain": "(b) select md5(seq) from seq_1_to_{rows}",
+    "many_keys": "select concat('ä', md5(seq)), seq / 7, '2020-01-01' + interval seq * 1.37 second, seq, concat('k', seq % 100) from seq_1_to_{rows}",
+    "hidden": "select if(seq % 5, seq, null), repeat(md5(seq), seq % 30), unhex(md5(seq)) from seq_1_to_{rows}",
+    "large": "select seq, repeat(md5(seq), if(seq % 400, 5, 4000)), repeat('wort ', seq % 500) from seq_1_to_{rows}",
+    "made": "(a, d, e, f) select seq, 1 + seq % 3, seq % 4, seq % 4096 from seq_1_to_{rows}",
+}
+
+
+def error_of(server, statement):
+    """The number of the error that a statement ends with; None if there is none."""
+    try:
+        server.query(statement)
+    except pymysql.err.MySQLError as error:
+        return error.args[0]
+    return None
+
+
+def equal(found, wanted, what=""):
+    if found != wanted:
+        raise AssertionError(f"{what}: {found!r} instead of {wanted!r}")
+
+
+def path_of(server, table):
+    return os.path.join(server.data, "test", table + ".teak")
+
+
+def create(server, name, kind=None, rows=0, definition=None):
+    """A table of one of the TABLES, or with another definition."""
+    server.query(f"drop table if exists {name}")
+    server.query(f"create table {name} {definition or TABLES[kind or name]} engine = Teak")
+    if rows:
+        server.query(f"insert into {name} " + FILL[kind or name].format(rows=rows))
+
+
+def export(server, *names):
+    """The files of exported tables."""
+    connection = server.connect(autocommit=True)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"flush tables {', '.join(names)} for export")
+            files = []
+            for name in names:
+                equal(stat.S_IMODE(os.stat(path_of(server, name)).st_mode), 0o640, "mode")
+                with open(path_of(server, name), "rb") as file:
+                    files.append(file.read())
+            cursor.execute("unlock tables")
+        for name in names:
+            equal(os.path.exists(path_of(server, name)), False, "after UNLOCK TABLES")
+        return files
+    finally:
+        connection.close()
+
+
+def put(server, table, content):
+    with open(path_of(server, table), "wb") as file:
+        file.write(content)
+
+
+def bring(server, table, content):
+    server.query(f"alter table {table} discard tablespace")
+    put(server, table, content)
+    server.query(f"alter table {table} import tablespace")
+
+
+def sound(server, *names):
+    for name in names:
+        equal([row[3] for row in server.query(f"check table {name} extended")], ["OK"], f"CHECK TABLE {name}")
+
+
+def state(server, table):
+    status = server.query(f"show table status like '{table}'")[0]
+    return server.query(f"checksum table {table}")[0][1], server.query(f"select count(*) from {table}")[0][0], status[10]
+
+
+class Exports:
+    """The tests: each public method is one."""
+
+    def __init__(self, directory, plugin_dir, stopper):
+        self.source = Server(os.path.join(directory, "source"), plugin_dir)
+        self.target = Server(os.path.join(directory, "target"), plugin_dir)
+        for server in (self.source, self.target):
+            server.install()
+        self.stops = Stops(os.path.join(directory, "stops"), stopper)
+        self.source.start()
+        self.start_target()
+        # Other numbers of spaces and trees.
+        for number in range(5):
+            self.target.query(f"create table other_{number} (a int primary key, b int, key (b)) engine = Teak")
+        self.random = random.Random(int(os.environ.get("TEAK_SEED") or 1))
+
+    def start_target(self):
+        self.stops.arm(0)
+        os.environ.update(self.stops.environment)
+        try:
+            self.target.start()
+        finally:
+            for name in self.stops.environment:
+                del os.environ[name]
+
+    def stop(self):
+        self.source.kill()
+        self.target.kill()
+
+    def every_kind_of_table(self):
+        for name in TABLES:
+            create(self.source, name, rows=ROWS)
+            create(self.target, name, rows=10)
+        files = dict(zip(TABLES, export(self.source, *TABLES)))
+        for name, content in files.items():
+            bring(self.target, name, content)
+            equal(os.path.exists(path_of(self.target, name)), False, "after IMPORT")
+            equal(state(self.target, name), state(self.source, name), name)
+            plan = "select table_rows from information_schema.tables where table_schema = 'test' and table_name = %r"
+            equal(self.target.query(plan % name), self.source.query(plan % name), "rows as the optimizer has them")
+        sound(self.target, *TABLES)
+        # They go on as tables like any other, here as there.
+        for server in (self.source, self.target):
+            server.query("insert into plain (b) values ('next')")
+            server.query("delete from many_keys where d % 3 = 0")
+            server.query("update hidden set b = 'changed' where a < 1000")
+            server.query("insert into hidden values (1, 'one', 'two')")
+            server.query("update made set d = 'z' where c = 5")
+        self.target.kill()
+        self.start_target()
+        for name in TABLES:
+            equal(state(self.target, name), state(self.source, name), name)
+        sound(self.target, *TABLES)
+        # And back.
+        bring(self.source, "plain", export(self.target, "plain")[0])
+        equal(state(self.target, "plain"), state(self.source, "plain"))
+
+    def names_as_files(self):
+        for server in (self.source, self.target):
+            server.query("create database if not exists `da-ta`")
+            server.query("create table if not exists `da-ta`.`ta ble$` (a int primary key) engine = Teak", database="da-ta")
+        self.source.query("insert into `ta ble$` select seq from seq_1_to_100", database="da-ta")
+        connection = self.source.connect(database="da-ta")
+        with connection.cursor() as cursor:
+            cursor.execute("flush tables `ta ble$` for export")
+            path, = glob.glob(os.path.join(self.source.data, "da@002dta", "*.teak"))
+            with open(path, "rb") as file:
+                content = file.read()
+            equal(os.path.exists(path.replace(".teak", ".frm")), True, "beside its definition")
+        # The connection goes, and so does its lock, and the file.
+        connection.close()
+        self.source.query("lock tables `ta ble$` write", database="da-ta")
+        equal(os.path.exists(path), False, "after the connection")
+        self.target.query("alter table `ta ble$` discard tablespace", database="da-ta")
+        with open(path.replace(self.source.data, self.target.data), "wb") as file:
+            file.write(content)
+        self.target.query("alter table `ta ble$` import tablespace", database="da-ta")
+        equal(self.target.query("select count(*), sum(a) from `ta ble$`", database="da-ta"), ((100, 5050),))
+        with open(path.replace(self.source.data, self.target.data), "wb") as file:
+            file.write(content)
+        self.target.query("drop database `da-ta`", database=None)
+
+    def wrong_definitions(self):
+        base = "(a int primary key, b varchar(20) collate utf8mb4_general_ci, c int, key (b), unique key u (c))"
+        create(self.source, "w", definition=base)
+        self.source.query("insert into w select seq, left(md5(seq), 20), seq from seq_1_to_100")
+        content, = export(self.source, "w")
+        others = {
+            "column `a`": base.replace("a int", "a bigint"),
+            "varchar(21)": base.replace("(20)", "(21)"),
+            "utf8mb4_bin": base.replace("utf8mb4_general_ci", "utf8mb4_bin"),
+            "not null": base.replace("c int", "c int not null"),
+            "column `d`": base.replace("key (b)", "d int, key (b)"),
+            "nothing more": base.replace(", unique key u (c)", ""),
+            "key `u`": base.replace("unique key u", "key u"),
+            "`b`(40)": base.replace("key (b)", "key (b(10))"),
+            "desc": base.replace("key (b)", "key (b desc)"),
+            "block_size 8192": base + " block_size = 8192",
+            "signed": base.replace("a int", "a int unsigned"),
+        }
+        for told, definition in others.items():
+            create(self.target, "w", definition=definition)
+            self.target.query("alter table w discard tablespace")
+            put(self.target, "w", content)
+            try:
+                self.target.query("alter table w import tablespace")
+                raise AssertionError(f"{told} was imported")
+            except pymysql.err.MySQLError as error:
+                equal(error.args[0], SCHEMA_MISMATCH)
+                equal(told in error.args[1], True, error.args[1])
+            equal(os.path.exists(path_of(self.target, "w")), True, "a file that was refused stays")
+            equal(error_of(self.target, "select * from w"), DISCARDED)
+        # How blocks are compressed from now on is another matter; so are names of constraints, comments and defaults.
+        create(self.target, "w", definition=base.replace("c int", "c int default 5 comment 'text'") + " compression = none")
+        bring(self.target, "w", content)
+        equal(state(self.target, "w")[:2], state(self.source, "w")[:2])
+        sound(self.target, "w")
+
+    def damaged_files(self):
+        create(self.source, "plain", rows=5000)
+        create(self.target, "plain")
+        content, = export(self.source, "plain")
+        self.target.query("alter table plain discard tablespace")
+        equal(error_of(self.target, "alter table plain import tablespace"), MISSING)
+        broken = [b"", b"x", content[:40], content[:len(content) // 2], content[:-1], content + b"x", bytes(len(content))]
+        for _ in range(12):
+            changed = bytearray(content)
+            changed[self.random.randrange(len(content))] ^= 1 << self.random.randrange(8)
+            broken.append(bytes(changed))
+        for damaged in broken:
+            put(self.target, "plain", damaged)
+            equal(error_of(self.target, "alter table plain import tablespace"), BROKEN, f"{len(damaged)} bytes")
+            equal(error_of(self.target, "select * from plain"), DISCARDED)
+        put(self.target, "plain", content)
+        self.target.query("alter table plain import tablespace")
+        sound(self.target, "plain")
+        equal(error_of(self.target, "alter table plain import tablespace"), EXISTS)
+
+    def undecided_rows(self):
+        create(self.source, "plain", rows=10)
+        connection = self.source.connect()
+        with connection.cursor() as cursor:
+            for statement in ("xa start 'x'", "insert into plain (b) values ('prepared')", "xa end 'x'", "xa prepare 'x'"):
+                cursor.execute(statement)
+        connection.close()
+        equal(error_of(self.source, "set statement teak_lock_wait_timeout = 1 for flush tables plain for export"), LOCK_WAIT_TIMEOUT)
+        self.source.kill()
+        self.source.start()
+        equal(error_of(self.source, "set statement teak_lock_wait_timeout = 1 for flush tables plain for export"), LOCK_WAIT_TIMEOUT)
+        equal(glob.glob(os.path.join(self.source.data, "test", "*.teak")), [])
+        self.source.query("xa commit 'x'")
+        create(self.target, "plain")
+        bring(self.target, "plain", export(self.source, "plain")[0])
+        equal(self.target.query("select count(*) from plain"), ((11,),))
+
+    def partitions(self):
+        """Each partition of an exported table is a table by itself."""
+        columns = "(a int primary key, b int, key (b)) engine = Teak"
+        self.source.query(f"create table parts {columns} partition by range (a) (partition p0 values less than (100), partition p1 values less than (maxvalue))")
+        self.source.query("insert into parts select seq, seq from seq_1_to_1000")
+        create(self.target, "part", definition="(a int primary key, b int, key (b))")
+        bring(self.target, "part", self.partition_file("parts", "p1"))
+        equal(self.target.query("select count(*), min(a) from part"), ((901, 100),))
+        sound(self.target, "part")
+        self.target.query(f"create table parts {columns} partition by range (a) (partition p0 values less than (100), partition p1 values less than (maxvalue))")
+        self.target.query("alter table parts exchange partition p1 with table part")
+        equal(self.target.query("select count(*), min(a) from parts"), ((901, 100),))
+        sound(self.target, "parts")
+
+    def partition_file(self, table, partition):
+        connection = self.source.connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(f"flush tables {table} for export")
+                with open(path_of(self.source, f"{table}#P#{partition}"), "rb") as file:
+                    return file.read()
+        finally:
+            connection.close()
+
+    def killed_anywhere(self):
+        """The server is killed before a change of a file, of those that DISCARD and IMPORT make."""
+        create(self.source, "plain", rows=ROWS)
+        content, = export(self.source, "plain")
+        wanted = None
+        outcomes = {"whole": 0, "discarded": 0, "before": 0}
+        for kill in range(KILLS):
+            create(self.target, "plain", rows=5)
+            steps = ["alter table plain discard tablespace", "alter table plain import tablespace"]
+            if kill % 3:
+                self.target.query(steps.pop(0))
+                put(self.target, "plain", content)
+            self.stops.arm(Stops.NEVER)
+            if kill < 3:
+                # How many changes there are.
+                wanted = wanted or {}
+                self.target.query(steps[0])
+                wanted[len(steps)] = self.stops.changed()
+                continue
+            # Half of them near the end, where it is decided.
+            changes = wanted[len(steps)]
+            self.stops.arm(changes - self.random.randrange(6) if kill % 2 else 1 + self.random.randrange(changes))
+            died = error_of(self.target, steps[0])
+            if died is None:
+                # What others do to files was counted, too.
+                self.target.process.kill()
+            else:
+                equal(died, 2013, f"kill {kill}")
+            self.target.process.wait()
+            self.target.process = None
+            self.start_target()
+            seen = error_of(self.target, "select * from plain")
+            if seen == DISCARDED:
+                outcomes["discarded"] += 1
+                put(self.target, "plain", content)
+                self.target.query("alter table plain import tablespace")
+            elif len(steps) == 2 and self.target.query("select count(*) from plain") == ((5,),):
+                outcomes["before"] += 1
+                bring(self.target, "plain", content)
+            else:
+                outcomes["whole"] += 1
+            equal(state(self.target, "plain"), state(self.source, "plain"), f"kill {kill}")
+            sound(self.target, "plain")
+        print("   ", outcomes)
+
+
+def main():
+    directory, plugin_dir, stopper, *names = sys.argv[1:]
+    tests = Exports(directory, plugin_dir, stopper)
+    every = [name for name, value in vars(Exports).items() if callable(value) and not name.startswith("_")
+             and name not in ("start_target", "stop", "partition_file")]
+    failed = 0
+    try:
+        for name in names or every:
+            try:
+                getattr(tests, name)()
+                print(f"ok      {name}", flush=True)
+            except Exception as error:  # pylint: disable=broad-except
+                failed += 1
+                print(f"FAILED  {name}: {error!r}", flush=True)
+                for server in (tests.source, tests.target):
+                    if not server.is_running():
+                        server.process = None
+                        server.start()
+    finally:
+        tests.stop()
+    print(f"{len(names or every) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
