@@ -186,7 +186,7 @@ impl BackupCopy {
             Some(newest) if newest.checkpoint == settled.superblock.checkpoint => {}
             _ => {
                 let detail = "there was a checkpoint while the copy was finished";
-                return Err(Error::corrupt(&superblock_path(&self.to), 0, detail));
+                return Err(Error::corrupt(superblock_path(&self.to), 0, detail));
             }
         }
         make_engine(&*self.target, &self.to, &bytes)?;
