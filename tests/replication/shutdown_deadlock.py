@@ -17,7 +17,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows, value, wait_until
+from replication import (BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows, slave_status,
+                         value, wait_until)
 from server import Server
 
 # Far above what the rollbacks take, far below one lock wait timeout.
@@ -30,7 +31,9 @@ def catch_up(writer, control):
     """Waits for the replica to have all that the primary has."""
     last = value(writer, "SELECT @@gtid_binlog_pos")
     if value(control, f"SELECT MASTER_GTID_WAIT('{last}', {LIMIT})") != 0:
-        raise AssertionError(f"the replica is not at {last} within {LIMIT} s")
+        status = slave_status(control)
+        told = status["Last_SQL_Error"] or status["Last_IO_Error"] or status["Slave_SQL_Running_State"]
+        raise AssertionError(f"the replica is at {status['Gtid_Slave_Pos']} and not at {last} within {LIMIT} s: {told}")
 
 
 def waiting_to_commit(control):
