@@ -149,6 +149,45 @@ def incremental(test):
     test.forget(*(directory for directory, _, _ in made))
 
 
+def little_changed(test):
+    """An incremental backup has log in place of blocks while there is little of it; one on top of another server's backup is refused."""
+    test.start()
+    test.server.query("CREATE TABLE test.scattered (id INT PRIMARY KEY, v INT, filler VARCHAR(200)) ENGINE=Teak")
+    test.server.query("INSERT INTO test.scattered SELECT seq, 0, CONCAT(MD5(seq), MD5(-seq), MD5(seq * 0.5), MD5(seq * 1.5), MD5(seq * 2.5), MD5(seq * 3.5)) FROM seq_1_to_30000")
+    made = [test.backup()]
+    for changes in range(1, 4):
+        test.server.query(f"UPDATE test.scattered SET v = {changes} WHERE id % 100 = {changes}")
+        if changes == 2:
+            test.server.query("SET GLOBAL teak_checkpoint_now = ON")
+        made.append(test.backup(f"--incremental-from={made[-1]}"))
+    sizes = [engine_bytes(directory) for directory in made]
+    print(f"  {sizes} bytes", flush=True)
+    # The second has blocks: there was a checkpoint.
+    if max(sizes[1], sizes[3]) * 10 > sizes[0]:
+        raise AssertionError(f"incremental backups with {sizes[1:]} bytes on top of {sizes[0]}")
+    for changes, directory in enumerate(made):
+        test.restore(directory)
+        test.restored.start(RESTORED)
+        found = rows(test.restored.connect(autocommit=True), "SELECT MAX(v), COUNT(*), SUM(v > 0) FROM test.scattered")[0]
+        if [int(value) for value in found] != [changes, 30000, 300 * changes]:
+            raise AssertionError(f"after {changes} changes: {found}")
+        if changes == 0:
+            test.restored.query("SET GLOBAL teak_checkpoint_now = ON")
+        test.restored.stop()
+    test.restored.kill()
+    shutil.rmtree(test.restored.directory)
+    test.restored.install()
+    test.restored.start(RESTORED)
+    command = [test.teak, "backup", "--no-defaults", f"--socket={test.restored.socket}", "--user=root"]
+    refused([*command, f"--incremental-from={made[0]}", test.new_dir()], made[0], "another server", "full one")
+    test.forget(*made)
+
+
+def engine_bytes(directory):
+    """What the files of the engine take on the disk in a backup; they have holes."""
+    return sum(512 * os.stat(os.path.join(at, name)).st_blocks for at, _, names in os.walk(os.path.join(directory, "teak")) for name in names)
+
+
 def killed(test):
     """A backup that is killed leaves the server as it was, and no backup."""
     test.start()
@@ -383,7 +422,7 @@ def least_privileges(test):
     run([test.teak, "backup", "verify", directory])
 
 
-TESTS = [under_load, incremental, killed, target_full, damaged, point_in_time, replica, impatient, least_privileges]
+TESTS = [under_load, incremental, little_changed, killed, target_full, damaged, point_in_time, replica, impatient, least_privileges]
 
 
 def main():

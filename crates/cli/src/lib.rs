@@ -13,6 +13,7 @@ mod directory;
 pub mod hostile;
 mod inspect;
 mod load;
+mod priority;
 mod restore;
 mod salvage;
 mod signals;

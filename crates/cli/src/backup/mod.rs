@@ -27,6 +27,7 @@ pub use error::BackupError;
 
 use crate::amounts::bytes;
 use crate::client::{self, Settings};
+use crate::priority::nicely;
 use crate::signals;
 use clap::{Args, Subcommand};
 use companion::{Call, Stages};
@@ -73,6 +74,9 @@ pub struct Arguments {
     /// Write at most so many MB a second
     #[arg(long, value_name = "MB")]
     throttle: Option<u64>,
+    /// Leave the processor to the server while blocks are copied, by so much niceness: 0 (none) to 19
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=19))]
+    nice: u8,
     /// The program that copies the other engines' tables
     #[arg(long, value_name = "FILE", default_value = "mariadb-backup")]
     mariadb_backup: PathBuf,
@@ -117,6 +121,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     let below = arguments.incremental_from.as_deref().map(Below::read).transpose()?;
     signals::catch();
     let mut source = Source::connect(&settings)?;
+    below.iter().try_for_each(|below| source.make_sure_of_base(&below.dir, &below.list))?;
     let target = Target::of(dir)?;
     let extra = arguments.extra_lsndir.clone().map(|dir| Target::of(&dir)).transpose()?;
     let began = now();
@@ -131,8 +136,12 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     );
     let copy = below.iter().fold(copy, |copy, below| copy.on_top_of(&below.list));
     let places = source.places.clone();
-    let mut engine = EngineCopy { copy, source: &mut source, pace: &pace, end: None };
+    let mut engine = EngineCopy { copy, source: &mut source, pace: &pace, nice: arguments.nice, end: None };
     pace.phase("Teak");
+    // A full backup reads all blocks, and its log is to be short; an incremental one is small if fewer are written.
+    if below.is_none() {
+        engine.source.checkpoint()?;
+    }
     engine.rounds()?;
 
     pace.phase("other engines");
@@ -214,6 +223,9 @@ struct EngineCopy<'a> {
     copy: BackupCopy,
     source: &'a mut Source,
     pace: &'a Pace,
+    /// Of the rounds. What has to keep up with the server's writers is not nice: mariadb-backup, which follows InnoDB's
+    /// log, and all that is done while checkpoints are paused or commits wait.
+    nice: u8,
     end: Option<End>,
 }
 
@@ -222,9 +234,9 @@ impl EngineCopy<'_> {
     fn rounds(&mut self) -> Result<(), BackupError> {
         let mut before = u64::MAX;
         for _ in 0..MOST_ROUNDS {
-            self.source.checkpoint()?;
-            let pace = self.pace;
-            let copied = self.copy.round(&|bytes| pace.wrote(bytes))?.copied_bytes;
+            self.source.checkpoint_if_due()?;
+            let (pace, copy) = (self.pace, &mut self.copy);
+            let copied = nicely(self.nice, || copy.round(&|bytes| pace.wrote(bytes)))?.copied_bytes;
             if copied < SMALL_ROUND || copied > before / 2 {
                 break;
             }
@@ -237,7 +249,7 @@ impl EngineCopy<'_> {
 impl Stages for EngineCopy<'_> {
     fn before_block(&mut self) -> Result<(), BackupError> {
         self.rounds()?;
-        self.source.checkpoint()?;
+        self.source.checkpoint_if_due()?;
         self.source.pause_checkpoints()?;
         let pace = self.pace;
         self.copy.settle(&|bytes| pace.wrote(bytes))?;

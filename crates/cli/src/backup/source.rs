@@ -2,13 +2,17 @@
 
 use super::layout::{Position, Server};
 use super::BackupError;
-use crate::client::{Connection, Rows, Settings};
+use crate::client::{Address, Connection, Rows, Settings};
 use std::path::{Path, PathBuf};
 use teak_core::file::RealFileSystem;
-use teak_core::server::Checkpoint;
+use teak_core::server::{Checkpoint, ExtentList};
 
 /// Unknown system variable: the engine is not there.
 const UNKNOWN_VARIABLE: u16 = 1193;
+
+/// So much log since the newest checkpoint a backup takes as it is: a restore replays it in a second or two, while a
+/// checkpoint would write each block with a change in it, and the backup would copy them all.
+const LITTLE_LOG: u64 = 64 << 20;
 
 /// A server, and a connection to it that makes checkpoints and pauses them.
 pub struct Source {
@@ -69,16 +73,26 @@ impl Source {
             datadir,
         };
         let mut source = Source { connection, server, places };
-        source.make_sure_of_files()?;
+        source.make_sure_of_files(&settings.address)?;
         Ok(source)
     }
 
-    /// Another server may have files of that name on this machine.
-    fn make_sure_of_files(&mut self) -> Result<(), BackupError> {
-        let before = self.newest_checkpoint()?;
-        self.checkpoint()?;
-        let after = self.newest_checkpoint()?;
-        if before.number == after.number {
+    /// Another server may have files of that name on this machine. Who is asked through a socket is not on another
+    /// machine, and his newest checkpoint is the one in the files; of others a new checkpoint is asked for, and found.
+    fn make_sure_of_files(&mut self, address: &Address) -> Result<(), BackupError> {
+        let before = self.newest_checkpoint()?.number;
+        let is_there = match address {
+            Address::Socket(_) => {
+                let named = self.status("Teak_checkpoint_newest")?;
+                // The server says so a moment after it is in the file.
+                (before.saturating_sub(1)..=self.newest_checkpoint()?.number).contains(&named)
+            }
+            Address::Tcp { .. } => {
+                self.checkpoint()?;
+                before < self.newest_checkpoint()?.number
+            }
+        };
+        if !is_there {
             return Err(BackupError::Usage(format!(
                 "{} is not written by the server on {}: run this on the server's machine, as a user who may read its files",
                 self.places.engine.display(),
@@ -103,10 +117,37 @@ impl Source {
         }
     }
 
+    /// An incremental backup can stand on one of this engine only, or of what a backup of it was restored to.
+    pub fn make_sure_of_base(&self, dir: &Path, list: &ExtentList) -> Result<(), BackupError> {
+        if self.newest_checkpoint()?.engine_id == list.engine_id {
+            return Ok(());
+        }
+        Err(BackupError::Usage(format!(
+            "the backup in {} is of another server than the one on {}: make a full one",
+            dir.display(),
+            self.server.host
+        )))
+    }
+
     /// Has the server write a checkpoint.
     pub fn checkpoint(&mut self) -> Result<(), BackupError> {
         self.connection.execute("SET GLOBAL teak_checkpoint_now = ON")?;
         Ok(())
+    }
+
+    /// Has it write one if there is much log since the newest.
+    pub fn checkpoint_if_due(&mut self) -> Result<(), BackupError> {
+        match self.status("Teak_log_bytes_since_checkpoint")? > LITTLE_LOG {
+            true => self.checkpoint(),
+            false => Ok(()),
+        }
+    }
+
+    /// A status variable that is a number.
+    fn status(&mut self, name: &str) -> Result<u64, BackupError> {
+        let rows = self.connection.query(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+        let value = cell(&rows, 1).and_then(|text| text.parse().ok());
+        value.ok_or_else(|| BackupError::Usage(format!("the server does not tell its {name}")))
     }
 
     /// From now on there are no checkpoints, until `resume` or the end of this process.
@@ -124,10 +165,7 @@ impl Source {
     /// The end of a backup, while nothing commits.
     pub fn end(&mut self) -> Result<End, BackupError> {
         self.connection.execute("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")?;
-        let status = self.connection.query("SHOW GLOBAL STATUS LIKE 'Teak_lsn_flushed'")?;
-        let lsn = cell(&status, 1).and_then(|text| text.parse().ok());
-        let lsn =
-            lsn.ok_or_else(|| BackupError::Usage("the server does not tell where its log ends".into()))?;
+        let lsn = self.status("Teak_lsn_flushed")?;
         let binlog = self.connection.query("SHOW MASTER STATUS")?;
         let gtids = self
             .connection

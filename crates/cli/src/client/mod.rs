@@ -30,7 +30,7 @@ pub use arguments::{split_short_password, Arguments};
 pub use connection::{Connection, Rows};
 pub use process_list::hide_passwords;
 pub use proxy::{Answered, Guest};
-pub use settings::Settings;
+pub use settings::{Address, Settings};
 
 /// Why the server could not be asked, or did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

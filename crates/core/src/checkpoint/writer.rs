@@ -12,6 +12,7 @@ use crate::tree::{Moment, Tree};
 use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// A tree to be written, and its row count as of the capture.
@@ -152,6 +153,8 @@ pub struct Checkpointer {
     system: Arc<SystemTrees>,
     engine_id: [u8; 16],
     durable: Mutex<Durable>,
+    /// Number of the newest durable checkpoint, for who only wants to know it and must not wait for the mutex.
+    newest: AtomicU64,
 }
 
 /// What one attempt has touched so far and has to finish or to abandon.
@@ -198,7 +201,8 @@ impl Checkpointer {
         newest: &Superblock,
     ) -> Checkpointer {
         let durable = Mutex::new(Durable { checkpoint: newest.checkpoint, undecided: None });
-        Checkpointer { superblock, log, clock, system, engine_id: newest.engine_id, durable }
+        let (engine_id, newest) = (newest.engine_id, AtomicU64::new(newest.checkpoint));
+        Checkpointer { superblock, log, clock, system, engine_id, durable, newest }
     }
 
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt
@@ -220,6 +224,11 @@ impl Checkpointer {
         let outcome = if written.is_ok() { Outcome::Durable } else { Outcome::Failed };
         leave(&mut capture, outcome);
         Some(written.map(|leftover| (capture, leftover)))
+    }
+
+    /// Number of the newest durable checkpoint.
+    pub fn newest(&self) -> u64 {
+        self.newest.load(Ordering::SeqCst)
     }
 
     /// Runs `body` while no checkpoint is under way or begins: the durable image stays what it is, and nothing of it is
@@ -267,6 +276,7 @@ impl Checkpointer {
             return Err(Failure::fatal(error));
         }
         durable.checkpoint = generation;
+        self.newest.store(generation, Ordering::SeqCst);
         // Before anything is overwritten that only older images have, and before anybody commits what relies on this
         // one.
         let noted = self.log.append_decision(LogRecord::Checkpoint { number: generation }.encode());

@@ -335,6 +335,7 @@ impl Shared {
             log_copied_bytes: self.counted.log_copied.get(),
             direct_bytes: self.progress.direct_bytes(),
             checkpoints: self.counted.checkpoints.get(),
+            newest_checkpoint: self.checkpointer.newest(),
             failed_checkpoints: self.counted.failed_checkpoints.get(),
             checkpoint_waits: self.counted.checkpoint_waits.get(),
             cache_used_bytes: self.context.cache.used(),

@@ -36,6 +36,8 @@ pub struct Statistics {
     pub direct_bytes: u64,
     /// Checkpoints that became durable.
     pub checkpoints: u64,
+    /// Number of the newest one, as its superblock has it. They are counted since the directory was made.
+    pub newest_checkpoint: u64,
     /// Checkpoints that failed and were tried again later.
     pub failed_checkpoints: u64,
     /// Times a write waited because checkpoints were behind.
