@@ -165,6 +165,9 @@ pub struct Options {
     /// What is done about damage. From [`ForceRecovery::ReadOnly`] on, `temp_dir` may be one that cannot be written to:
     /// then the system's directory for temporary files is used.
     pub force_recovery: ForceRecovery,
+    /// The directory was made of a copy with some of the tables ([`crate::server::BackupCopy::only`]): a table without
+    /// its file was left out, and is dropped, durably if the directory is written to. Otherwise it is damaged.
+    pub partial: bool,
     /// Processors that a recovery uses; with 1 it happens on the caller's thread alone, in the same order each time.
     pub recovery_threads: usize,
     /// What the engine goes by; the simulator steps its own.
@@ -196,6 +199,7 @@ impl Options {
             dictionary_sample_bytes: 12 << 20,
             background: true,
             force_recovery: ForceRecovery::Off,
+            partial: false,
             recovery_threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
             time: Time::REAL,
             observer: Arc::new(SilentObserver),

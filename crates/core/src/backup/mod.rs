@@ -27,6 +27,7 @@
 //! - **The superblock is written last**, when all else is durable: a copy that was not finished is no engine.
 //! - **Incremental**: with the list of what an older backup has ([`ExtentList`]) a copy begins where that one ended,
 //!   and its files have what is new only. A restore takes each extent from the backup that has it ([`Chain`]).
+//! - **Partial**: some of the tables only, by their names ([`BackupCopy::only`], [`partial`]).
 //! - **The target is only written to**, so that it may be a stream.
 //!
 //! Why not hold one image and take the log from its checkpoint to the end, as engines do that copy pages: the log would
@@ -36,14 +37,17 @@
 
 mod extents;
 mod list;
+mod partial;
 mod restore;
 mod space;
 mod tail;
 
 pub use list::ExtentList;
+pub use partial::Wanted;
 pub use restore::Chain;
 
 use extents::{Extents, Mark, FIRST_ROUND};
+use partial::Choice;
 use space::SpaceCopy;
 
 use crate::catalog::directory::StoredDictionary;
@@ -95,16 +99,24 @@ pub struct BackupCopy {
     /// The files that the target has, with their headers.
     begun: Mutex<BTreeSet<u32>>,
     settled: Option<Settled>,
+    /// `None`: all tables.
+    wanted: Option<Wanted>,
+    /// The spaces of those tables that the copy has when it ends; `None` before, or if it has all.
+    chosen: Option<BTreeSet<u32>>,
 }
 
 /// The image that the copy has, whole.
 struct Settled {
     superblock: Superblock,
     contained: Contained,
+    /// Of a copy with some of the tables.
+    choice: Option<Choice>,
 }
 
 /// What an image has in one file.
 struct SpaceImage {
+    /// Of the table.
+    name: String,
     space: u32,
     map: Option<BlockAddress>,
     trees: Vec<TreeImage>,
@@ -136,8 +148,8 @@ impl BackupCopy {
         let source: Arc<dyn FileSystem> = Arc::new(ReadOnlyFileSystem(source));
         let (from, to) = (from.to_path_buf(), to.to_path_buf());
         let mark = Mark { round: FIRST_ROUND - 1, origin: 0 };
-        let (extents, begun) = Default::default();
-        BackupCopy { source, from, target, to, threads, mark, extents, begun, settled: None }
+        let (extents, begun, settled, wanted, chosen) = Default::default();
+        BackupCopy { source, from, target, to, threads, mark, extents, begun, settled, wanted, chosen }
     }
 
     /// What `older` has, also in the backups below it, is not copied: the copy is worth nothing without them.
@@ -159,9 +171,7 @@ impl BackupCopy {
     pub fn settle(&mut self, pacer: Pacer<'_>) -> Result<Round> {
         let tally = Tally::default();
         let (settled, round) = self.copy_image(&tally, pacer)?;
-        if let Some(first) = tally.findings.lock().iter().next() {
-            return Err(Error::corrupt(&first.path, first.offset.unwrap_or(0), first.to_string()));
-        }
+        tally.faultless()?;
         self.settled = Some(settled);
         Ok(round)
     }
@@ -175,8 +185,10 @@ impl BackupCopy {
             return Err(Error::corrupt(&self.from, 0, "the copy has no image that is whole"));
         };
         let tally = Tally::default();
+        self.choose_at_end(&settled, end, &tally, pacer)?;
         let created = tail::copy(&self, &settled, end, &tally, pacer)?;
         self.extents.extend(created);
+        self.has_all_chosen()?;
         let source_path = superblock_path(&self.from);
         let source = self.source.open(&source_path, OpenMode::ReadOnly)?;
         let mut bytes = vec![0; source.len()? as usize];
@@ -217,8 +229,8 @@ impl BackupCopy {
         let (directory, catalog) = self.copy_system(&files, &superblock, tally, pacer)?;
         let image_bytes = directory.roots.values().map(|root| root.stored_bytes).sum();
         let contained = directory.contained(superblock.replay_from);
-        let images = space_images(directory, catalog);
-        self.keep_files(&images)?;
+        let (images, choice) = self.choose(space_images(directory, catalog));
+        self.keep_files(images.iter().map(|image| image.space))?;
         crate::threads::share_out(&images, self.threads, "teak-copy", |image| {
             self.copy_space(&files, image, tally, pacer)
         })?;
@@ -228,13 +240,13 @@ impl BackupCopy {
             image_bytes,
             missed: tally.findings.lock().count(),
         };
-        Ok((Settled { superblock, contained }, round))
+        Ok((Settled { superblock, contained, choice }, round))
     }
 
-    /// The target is to have the files of these, and no others: tables may have been dropped since the last round.
-    fn keep_files(&mut self, images: &[SpaceImage]) -> Result<()> {
+    /// The target is to have these files, and no others: tables may have been dropped since the last round.
+    fn keep_files(&mut self, spaces: impl Iterator<Item = u32>) -> Result<()> {
         let mut before = std::mem::take(&mut self.extents);
-        for space in images.iter().map(|image| image.space).chain([SYSTEM_SPACE]) {
+        for space in spaces.chain([SYSTEM_SPACE]) {
             self.extents.insert(space, before.remove(&space).unwrap_or_default());
         }
         let begun = &mut *self.begun.lock();
@@ -342,22 +354,30 @@ fn parent(dir: &Path) -> &Path {
 }
 
 fn space_images(mut rows: Directory, names: Catalog) -> Vec<SpaceImage> {
-    let mut image = |record: TableRecord| {
+    let mut image = |(name, record): (String, TableRecord)| {
         let mut take = |tree: TreeId| TreeImage {
             tree,
             root: rows.roots.remove(&tree),
             dictionary: rows.dictionaries.remove(&tree),
         };
         let trees = record.trees.iter().map(|(tree, _)| take(*tree)).collect();
-        SpaceImage { space: record.space, map: rows.maps.remove(&record.space), trees }
+        SpaceImage { name, space: record.space, map: rows.maps.remove(&record.space), trees }
     };
-    names.records.into_values().map(&mut image).collect()
+    names.records.into_iter().map(&mut image).collect()
 }
 
 impl Tally {
     fn wrote(&self, bytes: u64) {
         // Relaxed: a sum that is read when the threads have ended.
         self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The first of what could not be read, as an error.
+    fn faultless(&self) -> Result<()> {
+        match self.findings.lock().iter().next() {
+            Some(first) => Err(Error::corrupt(&first.path, first.offset.unwrap_or(0), first.to_string())),
+            None => Ok(()),
+        }
     }
 
     /// When the threads that add to it have ended.

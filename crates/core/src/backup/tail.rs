@@ -53,11 +53,12 @@ pub(super) fn copy(
     let mut tail = Tail { copy, tally, pacer, files: BTreeMap::new(), created: Created::new() };
     // Tables that were created since the checkpoint: the log has their names, and not their files.
     for space in source.list(&copy.from)?.iter().filter_map(|name| space_of_file_name(name)) {
-        if !copy.extents.contains_key(&space) && tail.files_of(space)?.is_some() {
+        if !copy.extents.contains_key(&space) && copy.takes(space) && tail.files_of(space)?.is_some() {
             tail.created.insert(space, Arc::default());
         }
     }
-    let inspection = Inspection::new(source, copy.from.clone(), &settled.contained, copy.threads);
+    let needless = copy.needless(settled)?;
+    let inspection = Inspection::new(source, copy.from.clone(), &needless, copy.threads);
     Segments::list(source, &from_log, range.start)?.read(range, &mut |lsn, record| {
         let Some(ops) = ops_of(&record).filter(|ops| ops.may_name_extents()) else { return Ok(()) };
         if !inspection.is_intact(lsn, &record)? {
@@ -86,6 +87,9 @@ impl Tail<'_> {
     /// transaction that was rolled back, may have been overwritten.
     fn blocks(&mut self, ops: &Ops<'_>) -> Result<()> {
         for block in ops.iter().filter_map(|op| DirectBlock::of(&op)) {
+            if !self.copy.takes(block.space) {
+                continue;
+            }
             let (tally, pacer) = (self.tally, self.pacer);
             let Some((source, target)) = self.files_of(block.space)? else { continue };
             let (source, target) = (source.clone(), target.clone());

@@ -14,7 +14,7 @@ use super::work::Work;
 use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::file::DiskReserve;
-use crate::mvcc::SnapshotInfo;
+use crate::mvcc::{SnapshotInfo, TxnStatus};
 use crate::options::{CommitFlush, Packing, TreeSpec};
 use crate::store::{Space, TreeRoot};
 use crate::tree::Tree;
@@ -88,6 +88,17 @@ impl Changes {
             }
         }
         work.commit(shared, CommitFlush::Sync).map_err(|(error, _)| error)
+    }
+
+    /// Changes what an engine shows that is only read. Nobody has read the catalog before.
+    pub(super) fn show(&self, shared: &Shared) -> Result<()> {
+        let status = TxnStatus::new(0);
+        shared.clock.publish(&status);
+        for (key, value, _) in &self.0 {
+            let op = value.as_deref().map_or(WriteOp::Delete, WriteOp::Update);
+            shared.system.catalog.write(key, op, &status, 1)?;
+        }
+        Ok(())
     }
 }
 

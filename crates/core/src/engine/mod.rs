@@ -39,6 +39,7 @@ mod dirty;
 mod exports;
 mod feed;
 mod holds;
+mod left_out;
 mod log_copy;
 mod names;
 mod open;

@@ -361,6 +361,9 @@ fn recover(
     shared.clock.publish(&committed);
     let catalog = survey.take_catalog();
     let spaces = Spaces::replay(shared, &catalog, &committed)?;
+    if options.partial {
+        shared.drop_left_out()?;
+    }
     spaces.remove_orphans(shared, superblock.next_space)?;
     for (&table, &counter) in &survey.counters {
         if shared.system.table_of(table)?.is_some() {

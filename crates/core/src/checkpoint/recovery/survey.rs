@@ -21,6 +21,13 @@ pub struct CatalogChange {
     pub value: Vec<u8>,
 }
 
+impl CatalogChange {
+    /// Where the record is in the log that has it.
+    pub fn at(&self) -> Lsn {
+        self.at
+    }
+}
+
 /// Which kind of record of its transaction something is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {

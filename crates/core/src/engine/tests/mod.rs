@@ -13,6 +13,7 @@ mod dictionary;
 mod exports;
 mod full_disk;
 mod holes;
+mod left_out;
 mod log_copy;
 mod many_tables;
 mod replay;

@@ -1,0 +1,127 @@
+//! A copy with some of the tables: those whose names are wanted when it ends.
+//!
+//! ```text
+//!  round 1   copies what has a wanted name in its image
+//!  round 2   the same; files of tables that have lost their wanted name leave the target
+//!  finish    image + log = the names at the end: what has got a wanted one since the image is copied now
+//! ```
+//!
+//! Checkpoints are paused until the copy is finished, so the image still has what was left out of it.
+//!
+//! The system trees and the log are copied whole: they name tables whose files are not in the copy. A start that is
+//! told so ([`crate::Options::partial`]) drops them before it replays the log.
+
+use super::{BackupCopy, Pacer, Settled, SpaceImage, Tally, OPEN_FILES};
+use crate::catalog::{name_of_key, space_file_name, space_of_file_name, Contained, Counted, TableRecord};
+use crate::checkpoint::recovery::Survey;
+use crate::log::{Lsn, Segments};
+use crate::store::OpenFiles;
+use crate::types::WriteOp;
+use crate::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Whether a copy is to have the table of this name. Asked again as names change.
+pub type Wanted = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// What an image has of which a copy takes some.
+pub(super) struct Choice {
+    /// The spaces of all tables, by their names.
+    tables: BTreeMap<String, u32>,
+    /// What was not copied.
+    left_out: Vec<SpaceImage>,
+}
+
+impl BackupCopy {
+    /// Only tables with wanted names are copied. What is made of the copy is opened with [`crate::Options::partial`].
+    pub fn only(mut self, wanted: Wanted) -> BackupCopy {
+        self.wanted = Some(wanted);
+        self
+    }
+
+    /// What a round copies of an image.
+    pub(super) fn choose(&self, images: Vec<SpaceImage>) -> (Vec<SpaceImage>, Option<Choice>) {
+        let Some(wanted) = &self.wanted else { return (images, None) };
+        let tables = images.iter().map(|image| (image.name.clone(), image.space)).collect();
+        let (chosen, left_out) = images.into_iter().partition(|image| wanted(&image.name));
+        (chosen, Some(Choice { tables, left_out }))
+    }
+
+    /// Has what the image has of the tables whose names are wanted at `end`, and nothing else of tables.
+    pub(super) fn choose_at_end(
+        &mut self,
+        settled: &Settled,
+        end: Lsn,
+        tally: &Tally,
+        pacer: Pacer<'_>,
+    ) -> Result<()> {
+        let (Some(wanted), Some(choice)) = (self.wanted.clone(), &settled.choice) else { return Ok(()) };
+        let names = self.names_at(end, settled, &choice.tables)?;
+        let chosen: BTreeSet<u32> =
+            names.into_iter().filter(|(name, _)| wanted(name)).map(|(_, space)| space).collect();
+        self.keep_files(choice.tables.values().copied().filter(|space| chosen.contains(space)))?;
+        let late: Vec<_> = choice.left_out.iter().filter(|image| chosen.contains(&image.space)).collect();
+        let files = OpenFiles::new(self.source.clone(), OPEN_FILES);
+        crate::threads::share_out(&late, self.threads, "teak-copy", |image| {
+            self.copy_space(&files, image, tally, pacer)
+        })?;
+        self.chosen = Some(chosen);
+        tally.faultless()
+    }
+
+    /// The spaces of all tables at `end`, by their names; `tables` are those of the image.
+    fn names_at(
+        &self,
+        end: Lsn,
+        settled: &Settled,
+        tables: &BTreeMap<String, u32>,
+    ) -> Result<BTreeMap<String, u32>> {
+        let (from_log, _) = self.log_dirs();
+        let range = settled.superblock.replay_from..end;
+        let mut survey = Survey::default();
+        Segments::list(&*self.source, &from_log, range.start)?.read(range, &mut |lsn, record| {
+            survey.visit(lsn, record);
+            Ok(())
+        })?;
+        let mut names = tables.clone();
+        for change in survey.take_catalog() {
+            let Some(name) = name_of_key(&change.key) else { continue };
+            match change.kind.write(&change.value) {
+                WriteOp::Delete => names.remove(name),
+                WriteOp::Insert(value) | WriteOp::Update(value) => {
+                    let record = TableRecord::decode(value);
+                    let record = record.map_err(|detail| Error::corrupt(&from_log, change.at(), detail))?;
+                    names.insert(name.to_string(), record.space)
+                }
+            };
+        }
+        Ok(names)
+    }
+
+    /// Whether the copy has tables in this space when it ends.
+    pub(super) fn takes(&self, space: u32) -> bool {
+        self.chosen.as_ref().is_none_or(|chosen| chosen.contains(&space))
+    }
+
+    /// What need not be there of what the log names: what the image has, and all of tables that are left out.
+    pub(super) fn needless(&self, settled: &Settled) -> Result<Contained> {
+        let mut contained = settled.contained.clone();
+        let files = self.source.list(&self.from)?;
+        let left_out =
+            files.iter().filter_map(|name| space_of_file_name(name)).filter(|space| !self.takes(*space));
+        contained.apart.extend(left_out.map(|space| (space, Counted::nothing(Lsn::MAX))));
+        Ok(contained)
+    }
+
+    /// A table that was chosen has its file in the target: without one, it would pass for left out.
+    pub(super) fn has_all_chosen(&self) -> Result<()> {
+        let begun = self.begun.lock();
+        match self.chosen.iter().flatten().find(|space| !begun.contains(space)) {
+            None => Ok(()),
+            Some(space) => {
+                let path = self.from.join(space_file_name(*space));
+                Err(Error::corrupt(path, 0, "the file of a table is missing"))
+            }
+        }
+    }
+}
