@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::durable::{Durable, Found};
 use crate::seeds::Random;
 use crate::sound::assert_sound;
-use crate::subject::{self, BackupCopy, Chain, CheckpointPause, ExtentList};
+use crate::subject::{self, BackupCopy, Chain, CheckpointPause, ExtentList, Wanted};
 use teak_core::file::{FileSystem, SimulatedFileSystem};
 use teak_core::{Options, Result};
 
@@ -14,6 +14,8 @@ const FROM: &str = "/teak";
 const TO: &str = "/restored";
 /// A full backup begins a new chain after so many incremental ones.
 const LONGEST_CHAIN: usize = 4;
+/// So many percent are of some tables only.
+const PARTIAL: usize = 40;
 
 /// A backup under way. Work goes on between its steps.
 pub struct Backup {
@@ -21,6 +23,8 @@ pub struct Backup {
     target: SimulatedFileSystem,
     /// Those below it, and its own last.
     dirs: Vec<PathBuf>,
+    /// `None`: all tables.
+    wanted: Option<Wanted>,
     /// Since the last round, which was without fault.
     pause: Option<CheckpointPause>,
 }
@@ -35,12 +39,12 @@ pub struct Finished {
 /// What a step of a backup came to.
 pub enum Progress {
     GoesOn(Box<Backup>),
-    /// It is complete: an engine that was made of it.
-    Restored(subject::Engine, Finished),
+    /// It is complete: an engine that was made of it, and which tables that has.
+    Restored(subject::Engine, Finished, Option<Wanted>),
 }
 
 impl Backup {
-    /// A full one, or one on top of `older`.
+    /// A full one, or one on top of `older`, whichever tables that has.
     pub fn begin(fs: &SimulatedFileSystem, older: Option<Finished>, random: &mut Random) -> Backup {
         let older = older.filter(|older| older.dirs.len() < LONGEST_CHAIN && random.percent(70));
         let (target, mut dirs, list) = match older {
@@ -53,7 +57,9 @@ impl Backup {
         let copy = BackupCopy::new((from, Path::new(FROM)), (to, &dir), 1);
         dirs.push(dir);
         let copy = list.iter().fold(copy, |copy, list| copy.on_top_of(list));
-        Backup { copy, target, dirs, pause: None }
+        let wanted = random.percent(PARTIAL).then(|| some_names(random.next()));
+        let copy = wanted.iter().fold(copy, |copy, wanted| copy.only(wanted.clone()));
+        Backup { copy, target, dirs, wanted, pause: None }
     }
 
     /// Whether checkpoints are paused for it.
@@ -83,7 +89,7 @@ impl Backup {
         let end = engine.durable_log_end()?;
         let (list, _) = self.copy.finish(end, &|_| Ok(()))?;
         // What it says is durable is: also if the power goes now.
-        let target = if random.percent(50) { self.target.crash() } else { self.target };
+        let mut target = if random.percent(50) { self.target.crash() } else { self.target };
         let (fs, to): (Arc<dyn FileSystem>, _) = (Arc::new(target.clone()), Path::new(TO));
         remove(&*fs, to).and_then(|()| fs.create_dir(to)).unwrap_or_else(|error| panic!("{error}"));
         Chain::new(fs.clone(), self.dirs.clone(), list.clone())
@@ -92,11 +98,30 @@ impl Backup {
                 chain.restore(&fs, to, 1, &|_| Ok(()))
             })
             .unwrap_or_else(|error| panic!("restoring a backup: {error}"));
-        let options =
-            Options { cache_bytes: 512 << 10, background: false, recovery_threads: 1, ..Options::new(TO) };
-        let restored = subject::Engine::open(fs, options).unwrap_or_else(|error| panic!("a backup: {error}"));
-        Ok(Progress::Restored(restored, Finished { target, dirs: self.dirs, list }))
+        let open = |fs, partial| {
+            let options = Options {
+                cache_bytes: 512 << 10,
+                background: false,
+                recovery_threads: 1,
+                ..Options::new(TO)
+            };
+            let opened = subject::Engine::open(fs, Options { partial, ..options });
+            opened.unwrap_or_else(|error| panic!("a backup: {error}"))
+        };
+        let mut restored = open(fs, self.wanted.is_some());
+        if self.wanted.is_some() && random.percent(50) {
+            // What was left out stays gone.
+            drop(restored);
+            target = target.crash();
+            restored = open(Arc::new(target.clone()), false);
+        }
+        Ok(Progress::Restored(restored, Finished { target, dirs: self.dirs, list }, self.wanted))
     }
+}
+
+/// Those names whose first letter has its bit in `mask`.
+fn some_names(mask: u64) -> Wanted {
+    Arc::new(move |name| name.bytes().next().is_some_and(|first| mask >> (first % 64) & 1 == 1))
 }
 
 /// Removes the files below a directory, if there is one.
@@ -114,8 +139,10 @@ fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A restored engine shows what was committed when the backup ended, and is as good as any.
-pub fn assert_restored(engine: &subject::Engine, expected: &Durable) {
+/// A restored engine shows what was committed when the backup ended, in the tables that it has, and is as good as any.
+pub fn assert_restored(engine: &subject::Engine, expected: &Durable, wanted: Option<Wanted>) {
+    let mut expected = expected.clone();
+    expected.tables.retain(|name, _| wanted.as_ref().is_none_or(|wanted| wanted(name)));
     let found = Found::read(engine).unwrap_or_else(|error| panic!("reading a backup: {error}"));
     if let Some(difference) = expected.difference(&found) {
         panic!("a backup: {difference}");

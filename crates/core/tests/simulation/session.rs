@@ -501,9 +501,9 @@ impl<'a> Session<'a> {
                 self.backup = Some(*backup);
                 Step::Done
             }
-            Progress::Restored(engine, finished) => {
+            Progress::Restored(engine, finished, wanted) => {
                 self.finished = Some(finished);
-                assert_restored(&engine, &self.expected.current);
+                assert_restored(&engine, &self.expected.current, wanted);
                 self.everything_durable(|_| Ok(()))
             }
         }
