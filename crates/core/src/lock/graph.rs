@@ -10,8 +10,10 @@
 //! search costs the edges of those it comes by; the requests ahead in the queue of one row are one edge, to what they
 //! wait for.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::sync::Mutex;
 
@@ -22,6 +24,16 @@ use crate::{Error, Result, TxnId};
 struct Waiter {
     party: Arc<Party>,
     target: Target,
+    since: Instant,
+}
+
+impl Waiter {
+    /// Orders the members of a cycle: the greatest is its victim. Among equals it is who began to wait last and so
+    /// closed the circle, as in InnoDB: a program that runs into it alone knows which of its sessions gets the error.
+    fn fitness(&self) -> (i32, Reverse<u64>, Instant, TxnId) {
+        let (preference, weight) = self.party.cost();
+        (preference, Reverse(weight), self.since, self.party.txn())
+    }
 }
 
 /// One step of a path: `txn`, in its wait `number`, waits for `next`, perhaps behind `via`.
@@ -45,10 +57,17 @@ impl WaitGraph {
         WaitGraph { waiters: Mutex::new(HashMap::new()) }
     }
 
-    /// Enters a waiter that is queued, and resolves the deadlocks it closes; an error if it is itself the victim.
-    pub(super) fn enter(&self, shared: &Shared, party: &Arc<Party>, target: Target) -> Result<()> {
+    /// Enters a waiter that is queued `since` then, and resolves the deadlocks it closes; an error if it is itself the
+    /// victim.
+    pub(super) fn enter(
+        &self,
+        shared: &Shared,
+        party: &Arc<Party>,
+        target: Target,
+        since: Instant,
+    ) -> Result<()> {
         let mut waiters = self.waiters.lock();
-        waiters.insert(party.txn(), Waiter { party: party.clone(), target });
+        waiters.insert(party.txn(), Waiter { party: party.clone(), target, since });
         resolve(&waiters, shared, party.txn())
     }
 
@@ -94,7 +113,7 @@ fn resolve(waiters: &Waiters, shared: &Shared, start: TxnId) -> Result<()> {
         let members = cycle.iter().flat_map(|step| [Some(step.txn), step.via]).flatten();
         let victim = members
             .filter_map(|txn| waiters.get(&txn))
-            .filter_map(|waiter| Some((waiter.party.fitness(), waiter.party.waiting()?, &waiter.party)))
+            .filter_map(|waiter| Some((waiter.fitness(), waiter.party.waiting()?, &waiter.party)))
             .max_by_key(|(fitness, _, _)| *fitness);
         match victim {
             Some((_, _, party)) if party.txn() == start => return Err(Error::Deadlock),

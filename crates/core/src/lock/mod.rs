@@ -188,7 +188,7 @@ impl LockManager {
     }
 
     /// Opens an owner. The victim of a deadlock is the waiter in it with the highest `victim_preference`, among those
-    /// the one with the smallest `weight` (rows written), among those the youngest.
+    /// the one with the smallest `weight` (rows written), among those the one that began to wait last.
     pub fn open(&self, txn: TxnId, weight: Arc<AtomicU64>, victim_preference: i32) -> LockOwner {
         LockOwner::new(self.shared.clone(), Party::new(txn, weight, victim_preference))
     }

@@ -309,7 +309,7 @@ impl LockOwner {
                     round = shared.time.now() + LOOK_AROUND;
                     rounds += 1;
                     match rounds {
-                        1 => shared.graph.enter(shared, &self.party, target)?,
+                        1 => shared.graph.enter(shared, &self.party, target, start)?,
                         // Whoever closes a cycle searches; this is for edges that came between two who waited already.
                         _ if rounds.is_power_of_two() => shared.graph.search_again(shared, self.txn())?,
                         _ => {}

@@ -83,11 +83,10 @@ impl Party {
         self.preference.store(preference, Ordering::Relaxed);
     }
 
-    /// Orders candidates: the greatest is the best victim.
-    pub(super) fn fitness(&self) -> (i32, std::cmp::Reverse<u64>, TxnId) {
+    /// What its end as the victim of a deadlock would cost: its preference for that, and the rows it has written.
+    pub(super) fn cost(&self) -> (i32, u64) {
         // Relaxed: the party waits, so its own thread changes neither; the wait's mutex has published both.
-        let weight = self.weight.load(Ordering::Relaxed);
-        (self.preference.load(Ordering::Relaxed), std::cmp::Reverse(weight), self.txn)
+        (self.preference.load(Ordering::Relaxed), self.weight.load(Ordering::Relaxed))
     }
 
     /// Begins a wait; to be called before the request can be found in a queue.

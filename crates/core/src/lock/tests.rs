@@ -172,6 +172,22 @@ fn the_cheapest_of_a_deadlock_of_three_is_the_victim_wherever_it_waits() {
 }
 
 #[test]
+fn among_equals_the_one_who_closes_the_circle_is_the_victim() {
+    // Whichever of the two is older.
+    for (first, second) in [(1, 2), (2, 1)] {
+        let manager = LockManager::new(None);
+        let (mut a, mut b) = (owner(&manager, first), owner(&manager, second));
+        try_lock(&mut a, b"a", Exclusive).unwrap();
+        try_lock(&mut b, b"b", Exclusive).unwrap();
+        let a = waits_for(a, b"b", Exclusive);
+        until_waiting(&manager, first);
+        assert!(matches!(b.lock(1, b"a", Exclusive, &WaitRequest::waiting(LONG)), Err(Error::Deadlock)));
+        drop(b);
+        a.join().unwrap().1.unwrap();
+    }
+}
+
+#[test]
 fn preference_comes_before_weight() {
     let manager = LockManager::new(None);
     let mut heavy = manager.open(1, Arc::new(AtomicU64::new(1000)), 0);
