@@ -50,7 +50,7 @@ class Server:
             MARIADBD, "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}",
             f"--tmpdir={self.directory}/tmp", f"--log-error={self.error_log}", f"--pid-file={self.directory}/pid",
             *self.network, f"--plugin-dir={self.plugin_dir}", "--plugin-load-add=ha_teak",
-            "--default-storage-engine=Teak", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
+            "--default-storage-engine=Teak", "--teak-snapshot-isolation=ON", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
             *options,
         ]
         if os.geteuid() == 0:

@@ -21,7 +21,7 @@ from history import COMMITTED  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 ALLOWED = {"READ COMMITTED": READ_COMMITTED_ALLOWS, "REPEATABLE READ": SNAPSHOT_ALLOWS, "SERIALIZABLE": SERIALIZABLE_ALLOWS}
-OPTIONS = ["--teak-lock-wait-timeout=2", "--innodb-lock-wait-timeout=2", "--lock-wait-timeout=5", "--innodb-print-all-deadlocks=OFF"]
+OPTIONS = ["--teak-snapshot-isolation=ON", "--teak-lock-wait-timeout=2", "--innodb-lock-wait-timeout=2", "--lock-wait-timeout=5", "--innodb-print-all-deadlocks=OFF"]
 # What is left of lists that are read without a lock and overwritten, where that is allowed.
 OVERWRITTEN = READ_COMMITTED_ALLOWS | {"incompatible order", "lost append", "stale read"}
 # More shows nothing new.

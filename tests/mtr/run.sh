@@ -25,7 +25,7 @@ TESTED=${TEAK_MTR_AGAINST:-Teak}
 server_options() {
     case $1 in
         InnoDB) echo --innodb --innodb-snapshot-isolation=ON --innodb-log-file-size=200M ;;
-        Teak) echo --innodb "--plugin-dir=$PLUGIN_DIR" --plugin-load-add=ha_teak ;;
+        Teak) echo --innodb --innodb-snapshot-isolation=ON "--plugin-dir=$PLUGIN_DIR" --plugin-load-add=ha_teak ;;
     esac
     [ "$2" = /trx ] || return 0
     echo "--loose-${1,,}-lock-wait-timeout=1"

@@ -26,7 +26,7 @@ read -r -a more <<<"${TEAK_SERVER_OPTIONS:-}"
 mariadbd "${common[@]}" --socket="$socket" --skip-networking --pid-file="$work/pid" --log-error="$work/error.log" \
     --plugin-dir="$plugin_dir" --plugin-load-add=ha_teak --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
     --innodb-snapshot-isolation=ON --innodb-flush-log-at-trx-commit=2 --teak-flush-log-at-trx-commit=2 \
-    --lock-wait-timeout=20 --innodb-lock-wait-timeout=5 --teak-lock-wait-timeout=5 \
+    --lock-wait-timeout=20 --innodb-lock-wait-timeout=5 \
     "${more[@]}" &
 server=$!
 stop() {

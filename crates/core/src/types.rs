@@ -34,6 +34,11 @@ impl Isolation {
     pub fn is_strict(self) -> bool {
         matches!(self, Isolation::Repeatable | Isolation::Serializable)
     }
+
+    /// Whether a transaction keeps one snapshot and may write over what was committed after it.
+    pub fn is_lenient(self) -> bool {
+        matches!(self, Isolation::RepeatableLenient | Isolation::SerializableLenient)
+    }
 }
 
 /// Which version of a key a read returns. A transaction always sees its own writes.

@@ -245,6 +245,7 @@ class ha_teak final : public handler {
     int deliver_row(uchar* buf, const teak_entry_view& row);
     enum class Found : uint8_t { Delivered, Unwanted, Gone };
     int deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found);
+    int deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found);
     int check_entry(const teak::IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches);
     bool primary_of(const teak_entry_view& entry, teak_bytes* pk);
     int check_committed(const teak::IndexCodec& codec, teak_cursor* cursor, bool* matches);
@@ -264,6 +265,7 @@ class ha_teak final : public handler {
     /* writing */
     teak_bytes primary_key_of(const uchar* record, teak::Buffer* to);
     teak_bytes pack_row(const uchar* record);
+    int note_overtaking(teak_bytes pk, bool* overtakes);
     int note_duplicate(teak_status status, const teak_duplicate& duplicate);
     void raise_counter();
     uint32_t row_flags() const;

@@ -6,6 +6,7 @@
   cursor's window (scan_window.h).
 */
 #include "ha_teak.h"
+#include "row_scan.h"
 
 using namespace teak;
 
@@ -109,16 +110,52 @@ int ha_teak::check_committed(const IndexCodec& codec, teak_cursor* cursor, bool*
     return check_entry(codec, entry, pk, matches);
 }
 
+/*
+  deliver_entry for a transaction that has written over what was committed after its snapshot: the entry may be the
+  snapshot's, while the row that it leads to is the transaction's own by now. Such an entry is passed over; the row has
+  another in this index, which is the transaction's as well. All is judged by the row.
+*/
+int ha_teak::deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found) {
+    const IndexCodec& codec = indexes_[active_index];
+    *found = Found::Unwanted;
+    teak_bytes pk;
+    if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
+    teak_cursor* rows = cursor_of(0);
+    if (!rows) return HA_ERR_OUT_OF_MEM;
+    teak_entry_view row;
+    const teak_status status = teak_fetch_row(session(), cursor, rows, pk, TEAK_READ_SNAPSHOT, &row, nullptr);
+    if (status == TEAK_NOT_FOUND) return 0;
+    if (status != TEAK_OK) return fail(status);
+    EntryBuffers& buffers = *entry_buffers_[active_index];
+    teak_entry made;
+    {
+        WholeRows whole(table, statement_.reads_snapshot);
+        if (int error = deliver_row(buf, row)) return error;
+        for (const KeyPartCodec& part : codec.key().parts()) {
+            Field* field = table->field[part.fieldnr];
+            if (!field->stored_in_db() && buf == table->record[0]) table->update_virtual_field(field, true);
+        }
+        if (!codec.encode(buf, row.key, &buffers.new_key, &buffers.new_value, &made)) return HA_ERR_OUT_OF_MEM;
+    }
+    if (made.key.len != entry.key.len || memcmp(made.key.data, entry.key.data, made.key.len)) return 0;
+    bool matches;
+    if (int error = check_entry(codec, {made.key, made.value}, row.key, &matches)) return error;
+    remember(row.key);
+    if (matches) *found = Found::Delivered;
+    return 0;
+}
+
 /* Brings the row of an entry that the cursor of the active index stands on into `buf`, if it is wanted and can be had.
    */
 int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found) {
     const IndexCodec& codec = indexes_[active_index];
+    const uint32_t mode = read_mode();
+    if (held_.session->overtook && mode == TEAK_READ_SNAPSHOT) return deliver_own_entry(buf, cursor, entry, found);
     teak_bytes pk;
     if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
     bool matches;
     *found = Found::Unwanted;
     if (int error = check_entry(codec, entry, pk, &matches)) return error;
-    const uint32_t mode = read_mode();
     /* A transaction that has not committed may yet take back what does not match: then what it replaced counts. */
     if (!matches && is_locking(mode)) {
         if (int error = check_committed(codec, cursor, &matches)) return error;

@@ -63,6 +63,17 @@ void ha_teak::raise_counter() {
         teak_counter_raise(session(), open_.table, static_cast<uint64_t>(value));
 }
 
+/* Whether a write to the row goes over what was committed after the snapshot; see teak_row_overtakes. */
+int ha_teak::note_overtaking(teak_bytes pk, bool* overtakes) {
+    *overtakes = false;
+    if (!held_.session->lenient || temporary_ || statement_.copies || is_sequence()) return 0;
+    const teak_status status = teak_row_overtakes(session(), open_.table, pk);
+    if (status == TEAK_NOT_FOUND) return 0;
+    if (status != TEAK_OK) return fail(status);
+    *overtakes = held_.session->overtook = true;
+    return 0;
+}
+
 int ha_teak::write_row(const uchar* buf) {
     if (int error = ready()) return error;
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
@@ -96,6 +107,9 @@ int ha_teak::write_row(const uchar* buf) {
     teak_duplicate duplicate{};
     teak_status status = teak_insert(session(), open_.table, pk, row, new_entries_.data(), entries, flags, &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
+    bool overtakes;
+    if (!(flags & TEAK_ROW_FRESH_KEY))
+        if (int error = note_overtaking(pk, &overtakes)) return error;
     remember(pk);
     note_changed_keys();
     /* Also after a generated value: SET INSERT_ID generates without asking the counter. */
@@ -115,11 +129,13 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     teak_bytes new_pk = moved ? primary_key_of(new_record, &new_pk_buffer_) : old_pk;
     teak_bytes row = pack_row(new_record);
     if (!new_pk.data || !row.data) return HA_ERR_OUT_OF_MEM;
+    bool overtakes;
+    if (int error = note_overtaking(old_pk, &overtakes)) return error;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || is_idle(i)) continue;
         const IndexCodec& index = indexes_[i];
-        if (!moved && !index.changed(old_record, new_record)) continue;
+        if (!moved && !overtakes && !index.changed(old_record, new_record)) continue;
         EntryBuffers& buffers = *entry_buffers_[i];
         if (!index.encode(old_record, old_pk, &buffers.old_key, &buffers.old_value, &old_entries_[entries]) ||
             !index.encode(new_record, new_pk, &buffers.new_key, &buffers.new_value, &new_entries_[entries]))
@@ -129,8 +145,10 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     teak_duplicate duplicate{};
     teak_status status =
         teak_update(session(), open_.table, old_pk, new_pk, row, old_entries_.data(), new_entries_.data(), entries,
-                    moved ? row_flags() : row_flags_of(old_pk), &duplicate);
+                    (moved ? row_flags() : row_flags_of(old_pk)) | (overtakes ? TEAK_ROW_REWRITES : 0), &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
+    if (moved)
+        if (int error = note_overtaking(new_pk, &overtakes)) return error;
     if (moved || entries) note_changed_keys();
     if (table->found_next_number_field && new_record == table->record[0] &&
         bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
@@ -142,6 +160,8 @@ int ha_teak::delete_row(const uchar* buf) {
     if (int error = ready()) return error;
     teak_bytes pk = primary_key_of(buf, &pk_buffer_);
     if (!pk.data) return HA_ERR_OUT_OF_MEM;
+    bool overtakes;
+    if (int error = note_overtaking(pk, &overtakes)) return error;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || is_idle(i)) continue;

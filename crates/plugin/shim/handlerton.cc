@@ -6,6 +6,7 @@
 */
 #include "session.h"
 #include "errors.h"
+#include "innodb_settings.h"
 
 #include <mysql/service_thd_wait.h>
 
@@ -98,7 +99,7 @@ int commit(handlerton*, THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
-    session->statement_open = false;
+    session->statement_open = session->overtook = false;
     return end_result(teak_commit(session->handle), thd);
 }
 
@@ -107,7 +108,10 @@ int rollback(handlerton*, THD* thd, bool all) {
     if (!session) return 0;
     bool open = session->statement_open;
     session->statement_open = false;
-    if (all || !in_transaction(thd)) return error_code(teak_rollback(session->handle), thd);
+    if (all || !in_transaction(thd)) {
+        session->overtook = false;
+        return error_code(teak_rollback(session->handle), thd);
+    }
     return open ? error_code(teak_statement_rollback(session->handle), thd) : 0;
 }
 
@@ -115,7 +119,7 @@ int prepare(handlerton*, THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
-    session->statement_open = false;
+    session->statement_open = session->overtook = false;
     XID xid;
     thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
     uchar packed[6 + XIDDATASIZE];
@@ -285,6 +289,7 @@ void set_wait_limits(THD* thd, Session* session) {
 
 Session* session_of(THD* thd) {
     if (Session* session = existing_session(thd)) return session;
+    find_innodb_settings();
     auto* session = new (std::nothrow) Session;
     if (!session) return nullptr;
     if (teak_session_new(plugin.engine, thd, thd_get_thread_id(thd), &session->handle) != TEAK_OK) {
@@ -309,9 +314,11 @@ int begin_statement(THD* thd, Session* session) {
     trans_register_ha(thd, false, plugin.hton, 0);
     if (in_transaction(thd)) trans_register_ha(thd, true, plugin.hton, 0);
     if (session->statement_open) return 0;
-    teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
+    const bool strict = snapshot_isolation(thd);
+    teak_session_set_snapshot_isolation(session->handle, strict);
     set_wait_limits(thd, session);
     const uint32_t isolation = isolation_of(thd);
+    session->lenient = !strict && isolation != TEAK_READ_COMMITTED;
     session->unlocks = isolation == TEAK_READ_COMMITTED;
     teak_status status = teak_txn_begin(session->handle, isolation, 0);
     if (status == TEAK_OK) status = teak_statement_begin(session->handle);

@@ -2,6 +2,7 @@
   The plugin's declaration: start and stop, system variables, status variables.
 */
 #include "i_s_tables.h"
+#include "innodb_settings.h"
 #include "session.h"
 #include "errors.h"
 #include "snapshots_table.h"
@@ -97,11 +98,19 @@ MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_
                    "0: the log is written and synced about once a second; 1: written and synced at each commit; "
                    "2: written at each commit, synced about once a second",
                    nullptr, set_flush, 1, 0, 2, 0);
-MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds to wait for a row lock before error 1205", nullptr,
-                   nullptr, 50, 0, 100000000, 0);
-MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
-                  "At REPEATABLE READ and above, writing or locking a row committed after the snapshot is error 1020",
-                  nullptr, nullptr, TRUE);
+MYSQL_THDVAR_LONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
+                  "Seconds to wait for a row lock before error 1205; -1: as innodb_lock_wait_timeout says", nullptr,
+                  nullptr, -1, -1, 100000000, 0);
+/* The first two are numbered as a boolean is. */
+enum SnapshotIsolation : unsigned long { SNAPSHOT_ISOLATION_OFF, SNAPSHOT_ISOLATION_ON, SNAPSHOT_ISOLATION_INNODB };
+const char* snapshot_isolation_names[] = {"OFF", "ON", "INNODB", NullS};
+TYPELIB snapshot_isolation_typelib = {array_elements(snapshot_isolation_names) - 1, "", snapshot_isolation_names,
+                                      nullptr};
+MYSQL_THDVAR_ENUM(
+    snapshot_isolation, PLUGIN_VAR_OPCMDARG,
+    "At REPEATABLE READ and above, writing or locking a row committed after the snapshot: ON: is error 1020; "
+    "OFF: goes on with the newest row, so that updates may be lost; INNODB: as innodb_snapshot_isolation says",
+    nullptr, nullptr, SNAPSHOT_ISOLATION_INNODB, &snapshot_isolation_typelib);
 MYSQL_THDVAR_ULONGLONG(sort_buffer_size, PLUGIN_VAR_RQCMDARG,
                        "Memory for sorting when indexes are built, in bytes; what is more goes to temporary files",
                        nullptr, nullptr, 128ULL << 20, 1ULL << 20, LLONG_MAX, 1 << 20);
@@ -321,6 +330,7 @@ int stop(void*) {
     if (!plugin.engine) return 0;
     teak_status status = teak_engine_close(plugin.engine);
     plugin.engine = nullptr;
+    teak::forget_innodb_settings();
     if (status != TEAK_OK) teak::log_last_error("closing");
     return 0;
 }
@@ -331,9 +341,15 @@ st_mysql_storage_engine descriptor = {MYSQL_HANDLERTON_INTERFACE_VERSION};
 
 namespace teak {
 
-bool snapshot_isolation(THD* thd) { return THDVAR(thd, snapshot_isolation); }
+bool snapshot_isolation(THD* thd) {
+    const unsigned long value = THDVAR(thd, snapshot_isolation);
+    return value == SNAPSHOT_ISOLATION_INNODB ? innodb_snapshot_isolation(thd) : value == SNAPSHOT_ISOLATION_ON;
+}
 uint64_t sort_buffer_bytes(THD* thd) { return THDVAR(thd, sort_buffer_size); }
-uint64_t lock_wait_timeout_ms(THD* thd) { return static_cast<uint64_t>(THDVAR(thd, lock_wait_timeout)) * 1000; }
+uint64_t lock_wait_timeout_ms(THD* thd) {
+    const long seconds = THDVAR(thd, lock_wait_timeout);
+    return (seconds < 0 ? innodb_lock_wait_timeout(thd) : static_cast<uint64_t>(seconds)) * 1000;
+}
 bool refuses_foreign_keys(THD* thd) { return THDVAR(thd, foreign_keys) == kForeignKeysRefused && !thd->slave_thread; }
 bool warns_of_backups(THD* thd) { return THDVAR(thd, backup_warning); }
 bool rollback_on_timeout() { return rolls_back_on_timeout; }

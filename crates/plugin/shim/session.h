@@ -30,6 +30,8 @@ struct Session {
     const LEX* waits_of = nullptr;
     bool fails_at_once = false;  /* NOWAIT */
     bool unlocks = false;        /* rows that do not match: READ COMMITTED */
+    bool lenient = false;        /* writes may go over what was committed after the snapshot */
+    bool overtook = false;       /* one did, in this transaction: its snapshot's entries are compared with their rows */
     teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
 
     /* The statement that is making tables, and which; what it writes to them is how they begin. */

@@ -272,6 +272,8 @@ impl TableCursor {
                 return Ok(());
             }
             return match read.sight {
+                // Its own delete, of a newer version than the snapshot's.
+                Sight::Snapshot if session.may_overtake() => Err(Stop::NotFound),
                 Sight::Snapshot => Err(Stop::Inconsistent { table: self.table.name(), tree: index.number }),
                 _ => Err(Stop::NotFound),
             };

@@ -41,6 +41,8 @@ pub struct Manner {
     pub sorts: bool,
     /// In a transaction of its own (see [`Session::apart`]).
     pub apart: bool,
+    /// Entries that stay as they are are written all the same (see [`Session::overtakes`]).
+    pub rewrites: bool,
 }
 
 impl Default for Manner {
@@ -52,6 +54,7 @@ impl Default for Manner {
             append: false,
             sorts: false,
             apart: false,
+            rewrites: false,
         }
     }
 }
@@ -192,7 +195,7 @@ impl Session {
             for pair in pairs.clone() {
                 match pair {
                     (Some(old), Some(new)) if old.key == new.key => {
-                        if old.value != new.value {
+                        if manner.rewrites || old.value != new.value {
                             put(txn, table, &new, WriteOp::Update(new.value), gathers)?;
                         }
                     }

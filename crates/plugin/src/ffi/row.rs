@@ -27,6 +27,9 @@ pub const TEAK_ROW_APART: u32 = 0x20;
 /// The row stays where it is, which the scan that has a window on the table's rows has left behind.
 pub const TEAK_ROW_PASSED: u32 = 0x40;
 
+/// Entries that stay as they are are written all the same: see teak_row_overtakes.
+pub const TEAK_ROW_REWRITES: u32 = 0x80;
+
 /// An index entry of a row.
 #[repr(C)]
 #[allow(missing_docs)]
@@ -69,6 +72,7 @@ fn manner(flags: u32) -> Manner {
         append: flags & TEAK_ROW_APPEND != 0,
         sorts: flags & TEAK_ROW_SORT != 0,
         apart: flags & TEAK_ROW_APART != 0,
+        rewrites: flags & TEAK_ROW_REWRITES != 0,
     }
 }
 
@@ -99,6 +103,28 @@ unsafe fn with_row(
                 put(out, RawDuplicate { tree, pk: RawBytes::of(&session.duplicate_pk) });
             }
             result
+        })
+    }
+}
+
+/// Whether a write to the row goes over what was committed after the snapshot, as REPEATABLE READ without snapshot
+/// isolation lets it: TEAK_OK or TEAK_NOT_FOUND. To be asked before a change of a row that is locked, which then
+/// has all its entries written (TEAK_ROW_REWRITES), and after an insert. From then on the entries that a snapshot's
+/// read of an index finds are to be compared with their rows.
+#[no_mangle]
+pub unsafe extern "C" fn teak_row_overtakes(
+    session: *const SessionHandle,
+    table: *const TableHandle,
+    pk: RawBytes,
+) -> Status {
+    // SAFETY: the handles are open, the key readable.
+    unsafe {
+        with_reader(session, |session| {
+            let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
+            match session.overtakes(&table.table, pk.slice())? {
+                true => Ok(()),
+                false => Err(Stop::NotFound),
+            }
         })
     }
 }

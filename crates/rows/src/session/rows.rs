@@ -8,7 +8,7 @@ use super::{Appended, Session, MAX_PROBES};
 use crate::outcome::{Result, Stop};
 use std::ops::Bound;
 use std::sync::Arc;
-use teak_core::server::{Cursor, Tree};
+use teak_core::server::{Cursor, Table, Tree};
 use teak_core::{Error, LockMode, View, WaitPolicy};
 
 /// A statement with no more rows writes their index entries at once.
@@ -166,6 +166,23 @@ impl Session {
     /// strict.
     pub(crate) fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
         Ok(self.txn()?.check_unchanged(tree, key)?)
+    }
+
+    /// Whether a write to the row goes over what was committed after the transaction's snapshot, as a lenient level
+    /// lets it. From then on an index of the table may show two entries of the row, one as of the snapshot and one of
+    /// its own, and the first is to be passed over; and entries that the write leaves as they are have to be written,
+    /// too ([`Manner::rewrites`](crate::row::Manner::rewrites)), or the snapshot may not show them. To be asked before
+    /// a change of a row that is locked, and after an insert.
+    pub fn overtakes(&mut self, table: &Table, pk: &[u8]) -> Result<bool> {
+        if !self.may_overtake() {
+            return Ok(false);
+        }
+        Ok(self.txn()?.changed_since_snapshot(table.tree(0), pk)?)
+    }
+
+    /// Whether [`Session::overtakes`] can be true of any row.
+    pub(crate) fn may_overtake(&self) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.isolation().is_lenient() && txn.has_snapshot())
     }
 
     /// Whether [`Session::check_unchanged`] has anything to compare with.

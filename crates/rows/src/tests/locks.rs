@@ -356,6 +356,41 @@ fn without_a_snapshot_or_strictness_there_is_no_conflict() {
 }
 
 #[test]
+fn a_lenient_write_over_what_its_snapshot_does_not_see_is_told() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut lenient = bench.repeatable();
+    lenient.set_strict(false);
+    lenient.set_level(Level::RepeatableRead).unwrap();
+    let mut early = bench.repeatable();
+    bench.update(&mut early, row("1", "u1", "p"), row("1", "u1", "q")).unwrap();
+    early.commit().unwrap();
+    assert!(!lenient.overtakes(&bench.table, b"1").unwrap(), "there is no snapshot");
+    bench.get(&mut lenient, "1", Read::SNAPSHOT).unwrap();
+    let mut early = bench.repeatable();
+    bench.update(&mut early, row("3", "u3", "p"), row("3", "u3", "q")).unwrap();
+    bench.delete(&mut early, row("5", "u5", "p")).unwrap();
+    early.commit().unwrap();
+    assert!(!lenient.overtakes(&bench.table, b"1").unwrap());
+    assert!(lenient.overtakes(&bench.table, b"3").unwrap());
+    bench.insert(&mut lenient, row("5", "u5", "r")).unwrap();
+    assert!(lenient.overtakes(&bench.table, b"5").unwrap(), "also below its own version");
+    // With the entries that stay written, too, its snapshot's reads of an index show them.
+    let (old, new) = (row("3", "u3", "q").image(), row("3", "u3", "q").image());
+    let (before, after) = (old.entries(), new.entries());
+    let pairs = before.iter().zip(after.iter()).map(|(old, new)| (Some(*old), Some(*new)));
+    let manner = Manner { rewrites: true, ..Manner::default() };
+    assert!(!bench.keys(&mut lenient, 2, Read::SNAPSHOT).unwrap().contains(&"q\x003".to_string()));
+    lenient.update(&bench.table, &old.pk, &new.pk, &new.row, pairs, manner, &mut 0).unwrap();
+    assert!(bench.keys(&mut lenient, 2, Read::SNAPSHOT).unwrap().contains(&"q\x003".to_string()));
+    // Of a row that it has taken out only the snapshot's entry is left, which leads to nothing.
+    bench.delete(&mut lenient, row("5", "u5", "r")).unwrap();
+    let (mut index, mut rows) = (bench.cursor(2), bench.cursor(0));
+    index.get(&mut lenient, b"p\x005", Read::SNAPSHOT).unwrap();
+    assert!(matches!(rows.fetch(&mut lenient, &mut index, b"5", Read::SNAPSHOT), Err(Stop::NotFound)));
+}
+
+#[test]
 fn a_duplicate_is_locked_as_strongly_as_asked() {
     let bench = Bench::new();
     three(&bench);
