@@ -12,6 +12,7 @@ use super::source::Places;
 use super::BackupError;
 use crate::client::{Answered, Guest, Settings};
 use crate::signals;
+use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -137,11 +138,6 @@ fn is_cut(error: &BackupError) -> bool {
 
 fn spawn(call: &Call<'_>, places: &Places, door: &Door) -> Result<Child, BackupError> {
     let log = super::layout::create_file(call.log)?;
-    let path_option = |name: &str, path: &Path| {
-        let mut option = std::ffi::OsString::from(format!("--{name}="));
-        option.push(path);
-        option
-    };
     let mut command = Command::new(call.program);
     command
         .args(["--no-defaults", "--backup", "--stream=mbstream", "--protocol=socket"])
@@ -166,6 +162,13 @@ fn spawn(call: &Call<'_>, places: &Places, door: &Door) -> Result<Child, BackupE
         )),
         _ => BackupError::io("cannot run", call.program)(error),
     })
+}
+
+/// An option of `mariadb-backup` whose value is a path, which need not be a text.
+pub fn path_option(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(format!("--{name}="));
+    option.push(path);
+    option
 }
 
 fn receive(output: Option<ChildStdout>, files: Files<'_>) -> Result<Received, BackupError> {

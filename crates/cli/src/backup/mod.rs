@@ -11,7 +11,7 @@
 //! when it blocks commits; `source` asks the server; `layout` says what lies where. The design is in
 //! docs/design/backup.md, the use in docs/backup.md.
 
-mod companion;
+pub mod companion;
 mod error;
 pub mod files;
 pub mod layout;

@@ -1,5 +1,6 @@
 //! `mariadb-backup --prepare`: makes the other engines' files what a server leaves that was shut down.
 
+use crate::backup::companion::path_option;
 use crate::backup::{layout, BackupError};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,11 +18,6 @@ impl Prepare<'_> {
     pub fn run(&self, target: &Path, incremental: Option<&impl AsRef<Path>>) -> Result<(), BackupError> {
         let _ = std::fs::remove_file(self.log);
         let log = layout::create_file(self.log)?;
-        let path_option = |name: &str, path: &Path| {
-            let mut option = std::ffi::OsString::from(format!("--{name}="));
-            option.push(path);
-            option
-        };
         let mut command = Command::new(self.program);
         command
             .args(["--no-defaults", "--prepare"])
