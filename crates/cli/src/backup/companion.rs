@@ -53,10 +53,7 @@ struct Door {
 
 impl Door {
     fn open() -> Result<Door, BackupError> {
-        let mut random = [0; 8];
-        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut random)
-            .map_err(|_| BackupError::Usage("the system has no random numbers".into()))?;
-        let dir = std::env::temp_dir().join(format!("teak-backup-{}", super::files::hex(&random)));
+        let dir = std::env::temp_dir().join(format!("teak-backup-{}", super::new_id()?));
         let created = std::fs::DirBuilder::new().mode(0o700).create(&dir);
         created.map_err(BackupError::io("cannot create", &dir))?;
         let path = dir.join("s");

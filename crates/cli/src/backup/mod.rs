@@ -329,6 +329,7 @@ pub fn sync_dirs(dir: &Path) -> Result<(), BackupError> {
     layout::sync_dir(dir)
 }
 
+/// Random.
 fn new_id() -> Result<String, BackupError> {
     let mut id = [0; 16];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut id)
