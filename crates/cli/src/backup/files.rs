@@ -99,6 +99,9 @@ impl<'a> Files<'a> {
 
     fn opened(&mut self, path: &str) -> Result<&mut Open, BackupError> {
         if !self.open.contains_key(path) {
+            if self.received.files.contains_key(&self.stored_name(path)) {
+                return Err(BackupError::damaged(Path::new(path), "the stream has this file twice"));
+            }
             let encoder = self.compress.then(|| Encoder::new(Vec::new(), LEVEL)).transpose();
             let open = Open {
                 digest: Context::new(&SHA256),
@@ -268,4 +271,45 @@ pub fn digest(from: &Path, to: Option<&mut File>, pace: &Pace) -> Result<String,
 
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mbstream;
+    use super::super::target::FilesBelow;
+    use super::*;
+
+    fn received(name: &str, chunks: &[(Chunk, &[u8])]) -> Result<(Received, String), BackupError> {
+        let dir = std::env::temp_dir().join(format!("teak-files-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut stream = Vec::new();
+        chunks.iter().for_each(|(chunk, bytes)| mbstream::write(&mut stream, chunk, bytes).unwrap());
+        let pace = Pace::new(0, true);
+        let files = Files::new(Box::new(FilesBelow::new(dir.clone())), false, &pace);
+        let received = files.receive(&stream[..]);
+        let content = std::fs::read_to_string(dir.join("a"));
+        std::fs::remove_dir_all(&dir).unwrap();
+        received.map(|received| (received, content.unwrap()))
+    }
+
+    fn piece(offset: u64, anew: bool) -> Chunk {
+        Chunk::Piece { path: "a".into(), offset, anew }
+    }
+
+    fn end() -> (Chunk, &'static [u8]) {
+        (Chunk::End { path: "a".into() }, b"")
+    }
+
+    #[test]
+    fn a_file_that_has_ended_comes_again_only_if_it_begins_anew() {
+        let first = [(piece(0, false), &b"first "[..]), (piece(6, false), b"time"), end()];
+        let (files, content) = received("once", &first).unwrap();
+        assert_eq!((files.files["a"].bytes, &*content), (10, "first time"));
+        let again = [first.to_vec(), vec![(piece(0, false), b"again"), end()]].concat();
+        assert!(received("twice", &again).unwrap_err().to_string().contains("twice"));
+        let anew = [first.to_vec(), vec![(piece(0, true), b"anew"), end()]].concat();
+        let (files, content) = received("anew", &anew).unwrap();
+        assert_eq!((files.files["a"].bytes, &*content), (4, "anew"));
+        assert_eq!(files.files["a"].digest, super::super::layout::digest(b"anew"));
+    }
 }

@@ -20,7 +20,7 @@ const LONGEST_PATH: usize = 512;
 const LONGEST_PIECE: usize = 1 << 30;
 
 /// What stands next in a stream.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Chunk {
     /// The bytes are in the reader's buffer.
     Piece {
@@ -57,7 +57,7 @@ impl<R: Read> Reader<R> {
         Reader { input, at: 0, bytes: Vec::new() }
     }
 
-    /// The bytes of the last piece.
+    /// The bytes of the piece that came last; none if something else did.
     pub fn piece(&self) -> &[u8] {
         &self.bytes
     }
@@ -65,6 +65,7 @@ impl<R: Read> Reader<R> {
     /// The next chunk; `None` where the stream ends.
     pub fn next(&mut self) -> std::io::Result<Option<Chunk>> {
         loop {
+            self.bytes.clear();
             let Some(header) = self.header()? else { return Ok(None) };
             let [flags, kind] = [header[8], header[9]];
             let path = self.path([header[10], header[11], header[12], header[13]])?;

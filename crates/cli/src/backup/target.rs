@@ -1,16 +1,19 @@
 //! Where a backup goes: a directory, or a stream.
 
-use super::layout::{self, create_dirs, create_file, Description};
+use super::layout::{self, create_dirs, Description};
 use super::mbstream::Chunk;
 use super::stream::{Stream, StreamFileSystem};
 use super::BackupError;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use teak_core::file::{FileSystem, RealFileSystem};
 use teak_core::server::ExtentList;
+
+/// Files that are open at a time; the others are closed, and durable.
+const OPEN_FILES: usize = 128;
 
 /// A directory, or a stream.
 #[derive(Clone)]
@@ -47,7 +50,7 @@ impl Target {
             Target::Directory(dir) => {
                 let dir = dir.join(layout::SERVER);
                 create_dirs(&dir)?;
-                Ok(Box::new(Below { dir, open: BTreeMap::new() }))
+                Ok(Box::new(FilesBelow::new(dir)))
             }
             Target::Stream(stream) => Ok(Box::new(stream.clone())),
         }
@@ -85,68 +88,95 @@ fn to_stream(error: std::io::Error) -> BackupError {
     BackupError::Io { what: "cannot write to the stream".into(), error }
 }
 
-/// Where files are written from their beginning to their end.
+/// Where files are written.
 pub trait Place: Send {
-    /// The next bytes of a file; `offset` is where they go. `anew`: what it had goes first.
+    /// Bytes of a file, which begin at `offset`. `anew`: what it had goes first.
     fn write(&mut self, path: &str, offset: u64, anew: bool, bytes: &[u8]) -> Result<(), BackupError>;
-    /// There are zeros up to `offset`.
+    /// It is so long at least: where nothing was written are zeros.
     fn hole(&mut self, path: &str, offset: u64) -> Result<(), BackupError>;
-    /// It is complete.
+    /// It is complete, perhaps without any bytes.
     fn end(&mut self, path: &str) -> Result<(), BackupError>;
     fn rename(&mut self, path: &str, to: &str) -> Result<(), BackupError>;
     fn remove(&mut self, path: &str) -> Result<(), BackupError>;
 }
 
-/// Files below a directory; each is durable at its end.
-struct Below {
+/// Files below a directory, written at any place in any order. Each is durable when it is closed: at its end, or before
+/// that, to be opened again.
+pub struct FilesBelow {
     dir: PathBuf,
     open: BTreeMap<String, File>,
 }
 
-impl Below {
-    fn opened(&mut self, path: &str, anew: bool) -> Result<&mut File, BackupError> {
+impl FilesBelow {
+    /// `dir` is there, and empty.
+    pub fn new(dir: PathBuf) -> FilesBelow {
+        FilesBelow { dir, open: BTreeMap::new() }
+    }
+
+    /// Makes all files durable, their names not.
+    pub fn close_all(&mut self) -> Result<(), BackupError> {
+        while let Some(path) = self.open.keys().next().cloned() {
+            self.close(&path)?;
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, path: &str) -> Result<&File, BackupError> {
         if !self.open.contains_key(path) {
+            if self.open.len() >= OPEN_FILES {
+                // The one in the middle: those at both ends are no likelier to be needed again than any other.
+                let key = self.open.keys().nth(OPEN_FILES / 2).cloned().unwrap_or_default();
+                self.close(&key)?;
+            }
             let on_disk = self.dir.join(path);
             on_disk.parent().map_or(Ok(()), create_dirs)?;
-            if anew && on_disk.exists() {
-                std::fs::remove_file(&on_disk).map_err(BackupError::io("cannot remove", &on_disk))?;
-            }
-            self.open.insert(path.to_string(), create_file(&on_disk)?);
+            let mut options = File::options();
+            options.write(true).create(true).truncate(false).mode(0o600);
+            let file = options.open(&on_disk).map_err(BackupError::io("cannot open", &on_disk))?;
+            self.open.insert(path.to_string(), file);
         }
-        self.open.get_mut(path).ok_or(BackupError::Stopped)
-    }
-}
-
-impl Place for Below {
-    fn write(&mut self, path: &str, _: u64, anew: bool, bytes: &[u8]) -> Result<(), BackupError> {
-        let on_disk = self.dir.join(path);
-        self.opened(path, anew)?.write_all(bytes).map_err(BackupError::io("cannot write", &on_disk))
+        self.open.get(path).ok_or(BackupError::Stopped)
     }
 
-    fn hole(&mut self, path: &str, offset: u64) -> Result<(), BackupError> {
-        let on_disk = self.dir.join(path);
-        let file = self.opened(path, false)?;
-        let sought = file.set_len(offset).and_then(|()| file.seek(SeekFrom::Start(offset)));
-        sought.map(drop).map_err(BackupError::io("cannot write", &on_disk))
-    }
-
-    fn end(&mut self, path: &str) -> Result<(), BackupError> {
-        // A file without bytes was not opened yet.
-        self.opened(path, false)?;
+    fn close(&mut self, path: &str) -> Result<(), BackupError> {
         match self.open.remove(path) {
             Some(file) => file.sync_all().map_err(BackupError::io("cannot sync", &self.dir.join(path))),
             None => Ok(()),
         }
     }
+}
+
+impl Place for FilesBelow {
+    fn write(&mut self, path: &str, offset: u64, anew: bool, bytes: &[u8]) -> Result<(), BackupError> {
+        let on_disk = self.dir.join(path);
+        let file = self.opened(path)?;
+        let emptied = if anew { file.set_len(0) } else { Ok(()) };
+        let written = emptied.and_then(|()| file.write_all_at(bytes, offset));
+        written.map_err(BackupError::io("cannot write", &on_disk))
+    }
+
+    fn hole(&mut self, path: &str, offset: u64) -> Result<(), BackupError> {
+        let on_disk = self.dir.join(path);
+        let file = self.opened(path)?;
+        let lengthened = file.metadata().and_then(|metadata| match metadata.len() < offset {
+            true => file.set_len(offset),
+            false => Ok(()),
+        });
+        lengthened.map_err(BackupError::io("cannot write", &on_disk))
+    }
+
+    fn end(&mut self, path: &str) -> Result<(), BackupError> {
+        // One without bytes is not there yet.
+        self.opened(path)?;
+        self.close(path)
+    }
 
     fn rename(&mut self, path: &str, to: &str) -> Result<(), BackupError> {
+        self.close(path)?;
+        self.close(to)?;
         let (from_disk, to_disk) = (self.dir.join(path), self.dir.join(to));
         to_disk.parent().map_or(Ok(()), create_dirs)?;
-        std::fs::rename(&from_disk, &to_disk).map_err(BackupError::io("cannot rename", &from_disk))?;
-        if let Some(file) = self.open.remove(path) {
-            self.open.insert(to.to_string(), file);
-        }
-        Ok(())
+        std::fs::rename(&from_disk, &to_disk).map_err(BackupError::io("cannot rename", &from_disk))
     }
 
     fn remove(&mut self, path: &str) -> Result<(), BackupError> {
