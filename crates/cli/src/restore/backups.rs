@@ -35,6 +35,11 @@ impl Backups {
         Ok(Backups { backups, last })
     }
 
+    /// Where the last of them is.
+    pub fn dir(&self) -> &Path {
+        &self.last.0
+    }
+
     /// What the last of them is.
     pub fn last(&self) -> &Description {
         &self.last.1

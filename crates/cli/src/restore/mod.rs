@@ -65,21 +65,18 @@ pub struct Arguments {
 /// Makes the data directory.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
     let streamed = arguments.dir == Path::new("-");
-    if !streamed {
-        // Before anything is done.
-        Backups::find(&arguments.dir, &arguments.base)?;
-    }
+    // Before anything is done.
+    let given = (!streamed).then(|| Backups::find(&arguments.dir, &arguments.base)).transpose()?;
     signals::catch();
     let datadir = &arguments.datadir;
     let owner = begin(datadir)?;
     let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, arguments.quiet);
     let work = datadir.join(WORK);
     layout::create_empty_dir(&work)?;
-    let dir = match streamed {
-        true => receive(&work, &pace)?,
-        false => arguments.dir.clone(),
+    let backups = match given {
+        Some(given) => given,
+        None => Backups::find(&receive(&work, &pace)?, &arguments.base)?,
     };
-    let backups = Backups::find(&dir, &arguments.base)?;
     pace.expect(pace.done() + backups.bytes());
 
     pace.phase("Teak");
@@ -91,7 +88,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
         // It is ours, and on this file system.
         true => {
             chain.verify(threads, &|_| Ok(()))?;
-            let from = dir.join(layout::ENGINE);
+            let from = backups.dir().join(layout::ENGINE);
             std::fs::rename(&from, &engine).map_err(BackupError::io("cannot rename", &from))?;
         }
         false => chain.restore(&fs, &engine, threads, &|bytes| pace.wrote(bytes))?,
