@@ -144,11 +144,12 @@ pub fn digest(bytes: &[u8]) -> String {
     super::files::hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
 
-/// Digests and paths, seen from `dir`, of the files in a backup that are not the engine's.
-pub fn checksums(dir: &Path) -> Result<Vec<(String, PathBuf)>, BackupError> {
+/// Digests and paths, seen from `dir`, of the files in a backup that are not the engine's. `description` is that of the
+/// backup.
+pub fn checksums(dir: &Path, description: &Description) -> Result<Vec<(String, PathBuf)>, BackupError> {
     let path = dir.join(CHECKSUMS);
     let text = std::fs::read_to_string(&path).map_err(BackupError::io("cannot read", &path))?;
-    if digest(text.as_bytes()) != Description::read(dir)?.checksums_sha256 {
+    if digest(text.as_bytes()) != description.checksums_sha256 {
         return Err(BackupError::damaged(&path, "the file has changed since the backup was made"));
     }
     super::files::parse_checksums(&text)

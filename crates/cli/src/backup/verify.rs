@@ -17,7 +17,7 @@ pub fn run(dir: &Path, out: &mut dyn Write) -> Result<(), BackupError> {
     let pace = Pace::new(0, false);
     pace.expect(backups.last().own_engine_bytes + backups.last().server_bytes);
     pace.phase("verify");
-    server_files(dir, &pace)?;
+    server_files(dir, backups.last(), &pace)?;
     backups.chain()?.verify(2, &|bytes| pace.wrote(bytes))?;
     pace.clear();
     let told = |error| BackupError::Io { what: "cannot write the output".into(), error };
@@ -36,8 +36,8 @@ pub fn run(dir: &Path, out: &mut dyn Write) -> Result<(), BackupError> {
 }
 
 /// The files of the rest of the server are what they were when they were written.
-fn server_files(dir: &Path, pace: &Pace) -> Result<(), BackupError> {
-    for (digest, path) in layout::checksums(dir)? {
+fn server_files(dir: &Path, description: &Description, pace: &Pace) -> Result<(), BackupError> {
+    for (digest, path) in layout::checksums(dir, description)? {
         let path = dir.join(path);
         if files::digest(&path, None, pace)? != digest {
             return Err(BackupError::damaged(&path, "the file has changed since the backup was made"));

@@ -46,20 +46,19 @@ impl Backups {
     }
 
     /// All of them, the full one first.
-    pub fn dirs(&self) -> impl Iterator<Item = &Path> {
-        self.backups.iter().chain([&self.last]).map(|(dir, _)| dir.as_path())
+    pub fn all(&self) -> impl Iterator<Item = (&Path, &Description)> {
+        self.backups.iter().chain([&self.last]).map(|(dir, description)| (dir.as_path(), description))
     }
 
     /// Bytes that a restore writes, about.
     pub fn bytes(&self) -> u64 {
-        let all = self.backups.iter().chain([&self.last]);
-        all.map(|(_, description)| description.server_bytes).sum::<u64>() + self.last.1.engine_bytes
+        self.all().map(|(_, description)| description.server_bytes).sum::<u64>() + self.last.1.engine_bytes
     }
 
     /// The engine's part of them.
     pub fn chain(&self) -> Result<Chain, BackupError> {
         let list = ExtentList::read(&RealFileSystem, &self.last.0.join(layout::EXTENTS))?;
-        let dirs = self.dirs().map(|dir| dir.join(layout::ENGINE)).collect();
+        let dirs = self.all().map(|(dir, _)| dir.join(layout::ENGINE)).collect();
         Ok(Chain::new(Arc::new(RealFileSystem), dirs, list)?)
     }
 }

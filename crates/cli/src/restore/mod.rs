@@ -101,9 +101,9 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
         use_memory: arguments.use_memory.as_deref(),
         log: &work.join(layout::MESSAGES),
     };
-    for (i, dir) in backups.dirs().enumerate() {
+    for (i, (dir, description)) in backups.all().enumerate() {
         let to = if i == 0 { server.clone() } else { work.join("incremental") };
-        copy_files(dir, &to, &pace)?;
+        copy_files((dir, description), &to, &pace)?;
         pace.clear();
         prepare.run(&server, (i > 0).then_some(&to))?;
         if i > 0 {
@@ -158,9 +158,13 @@ fn begin(datadir: &Path) -> Result<Option<(u32, u32)>, BackupError> {
 }
 
 /// Copies the files of the other engines, and compares them with their digests.
-fn copy_files(backup: &Path, to: &Path, pace: &Pace) -> Result<(), BackupError> {
+fn copy_files(
+    (backup, description): (&Path, &Description),
+    to: &Path,
+    pace: &Pace,
+) -> Result<(), BackupError> {
     layout::create_dirs(to)?;
-    for (expected, path) in layout::checksums(backup)? {
+    for (expected, path) in layout::checksums(backup, description)? {
         let from = backup.join(&path);
         let below = path.strip_prefix(layout::SERVER).ok().filter(|below| is_below(below));
         let below = below
