@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use teak_rows::engine::EngineHandle;
 
 use super::border::{
-    RawBound, RawBuffer, RawBytes, RawEntryView, SessionHandle, TableHandle, TEAK_BOUND_INCLUDE,
-    TEAK_BOUND_NONE,
+    CursorHandle, RawBound, RawBuffer, RawBytes, RawEntryView, SessionHandle, TableHandle,
+    TEAK_BOUND_INCLUDE, TEAK_BOUND_NONE,
 };
 use super::callbacks::Callbacks;
 use super::check::{teak_check_feed, teak_check_free};
@@ -74,6 +74,25 @@ impl Opened {
             assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
         }
         session
+    }
+
+    /// A cursor of a new transaction over so many rows, which are in a block: keys are their numbers, values "old".
+    fn cursor_over_rows(&self, session: *mut SessionHandle, rows: u32) -> *mut CursorHandle {
+        let mut cursor = null_mut();
+        // SAFETY: handles are open, pointers are to locals.
+        unsafe {
+            for n in 0..rows {
+                let pk = n.to_be_bytes();
+                let status =
+                    teak_insert(session, self.table, raw(&pk), raw(b"old"), null(), 0, 0, null_mut());
+                assert_eq!(status, Status::Ok);
+            }
+            assert_eq!(teak_commit(session), Status::Ok);
+            assert_eq!(teak_engine_checkpoint(self.engine), Status::Ok);
+            assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
+            assert_eq!(teak_cursor_new(self.table, 0, 0, &mut cursor), Status::Ok);
+        }
+        cursor
     }
 }
 
@@ -340,21 +359,11 @@ fn a_sample_is_grouped_by_leaves() {
 fn a_window_ends_when_its_session_writes_to_the_table_or_takes_something_back() {
     let opened = Opened::new("windows");
     let session = opened.session();
-    let mut cursor = null_mut();
+    let cursor = opened.cursor_over_rows(session, 200);
     let mut out = nothing();
     let pk = |n: u32| n.to_be_bytes();
     // SAFETY: handles are open, pointers are to locals.
     unsafe {
-        for n in 0..200 {
-            let status =
-                teak_insert(session, opened.table, raw(&pk(n)), raw(b"old"), null(), 0, 0, null_mut());
-            assert_eq!(status, Status::Ok);
-        }
-        assert_eq!(teak_commit(session), Status::Ok);
-        // The rows are in a block from here on.
-        assert_eq!(teak_engine_checkpoint(opened.engine), Status::Ok);
-        assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
-        assert_eq!(teak_cursor_new(opened.table, 0, 0, &mut cursor), Status::Ok);
         let (window, moment) = (teak_cursor_window(cursor), teak_session_moment(session));
         let open = || (*window).left > 0 && (*window).moment == *moment;
         let end = RawBound { key: RawBytes::NONE, kind: TEAK_BOUND_NONE };
@@ -412,20 +421,11 @@ fn a_window_ends_when_its_session_writes_to_the_table_or_takes_something_back() 
 fn look_ups_in_key_order_open_a_window_that_ends_as_that_of_a_scan_does() {
     let opened = Opened::new("look-ups");
     let session = opened.session();
-    let mut cursor = null_mut();
+    let cursor = opened.cursor_over_rows(session, 200);
     let mut out = nothing();
     let pk = |n: u32| n.to_be_bytes();
     // SAFETY: handles are open, pointers are to locals.
     unsafe {
-        for n in 0..200 {
-            let status =
-                teak_insert(session, opened.table, raw(&pk(n)), raw(b"old"), null(), 0, 0, null_mut());
-            assert_eq!(status, Status::Ok);
-        }
-        assert_eq!(teak_commit(session), Status::Ok);
-        assert_eq!(teak_engine_checkpoint(opened.engine), Status::Ok);
-        assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
-        assert_eq!(teak_cursor_new(opened.table, 0, 0, &mut cursor), Status::Ok);
         let (window, moment) = (teak_cursor_window(cursor), teak_session_moment(session));
         let open = || (*window).left > 0 && (*window).moment == *moment && (*window).looks_up != 0;
         let mut get = |n: u32, value: &[u8]| {
