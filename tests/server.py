@@ -21,6 +21,24 @@ def conflicted(connection, error):
     return True
 
 
+def attempt(connection, statements, source):
+    """One transaction of statements and their values; False if it was rolled back, by a lock conflict or on purpose: one of twenty is, as the random
+    numbers of `source` come."""
+    try:
+        with connection.cursor() as cursor:
+            for statement, values in statements:
+                cursor.execute(statement, values)
+        if source.random() < 0.05:
+            connection.rollback()
+            return False
+        connection.commit()
+        return True
+    except pymysql.err.OperationalError as error:
+        if not conflicted(connection, error):
+            raise
+        return False
+
+
 class Server:
     """Starts, kills and connects to one server under `directory`. With a `port` it listens on 127.0.0.1 too."""
 

@@ -11,7 +11,7 @@ import time
 
 import pymysql
 
-from server import conflicted
+from server import attempt, conflicted
 
 ACCOUNTS = 100
 START_BALANCE = 1000
@@ -77,21 +77,6 @@ class Client(threading.Thread):
         except Exception as error:  # pylint: disable=broad-except
             self.failure = error
 
-    def attempt(self, statements, cursor):
-        """One transaction; False if it was rolled back, by a lock conflict or on purpose."""
-        try:
-            for statement, values in statements:
-                cursor.execute(statement, values)
-            if self.random.random() < 0.05:
-                self.connection.rollback()
-                return False
-            self.connection.commit()
-            return True
-        except pymysql.err.OperationalError as error:
-            if not conflicted(self.connection, error):
-                raise
-            return False
-
 
 class Banker(Client):
     """Moves money and writes it down, the same in each of its engines."""
@@ -111,7 +96,7 @@ class Banker(Client):
                 (f"INSERT INTO journal_{engine} VALUES (%s, %s, %s, %s, %s)", (self.number, number, source, target, amount)),
                 (change, (amount, target)),
             ]
-        return self.attempt(statements, cursor)
+        return attempt(self.connection, statements, self.random)
 
 
 class Writer(Client):
@@ -120,7 +105,7 @@ class Writer(Client):
     def step(self, cursor, number):
         body = "x" * (self.random.randint(20_000, 90_000) if self.random.random() < 0.05 else self.random.randint(0, 300))
         write = "INSERT INTO appended (client, number, note, body) VALUES (%s, %s, %s, %s)"
-        return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], cursor)
+        return attempt(self.connection, [(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], self.random)
 
 
 class Loader(Client):
@@ -130,8 +115,8 @@ class Loader(Client):
         body = "".join(self.random.choices(string.ascii_lowercase, k=200))
         values = ",".join(f"({self.number},{number},'{row} {body}')" for row in range(LOADED_ROWS))
         old = "DELETE FROM loaded WHERE client = %s AND number <= %s"
-        return self.attempt(
-            [(f"INSERT INTO loaded (client, number, body) VALUES {values}", None), (old, (self.number, number - KEPT_LOADS))], cursor)
+        statements = [(f"INSERT INTO loaded (client, number, body) VALUES {values}", None), (old, (self.number, number - KEPT_LOADS))]
+        return attempt(self.connection, statements, self.random)
 
 
 class Pledger(Client):
@@ -166,7 +151,7 @@ class Alterer(Client):
             if error.args[0] != CHECKPOINTS_PAUSED and not conflicted(self.connection, error):
                 raise
         write = "INSERT INTO altered (client, number, note) VALUES (%s, %s, %s)"
-        return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}"))], cursor)
+        return attempt(self.connection, [(write, (self.number, number, f"note {self.random.randint(0, 999)}"))], self.random)
 
     def alter(self, cursor, _):
         cursor.execute("ALTER TABLE altered " + self.random.choice([

@@ -17,7 +17,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from server import Server, conflicted  # pylint: disable=wrong-import-position
+from server import Server, attempt  # pylint: disable=wrong-import-position
 
 ACCOUNTS = 200
 START_BALANCE = 1000
@@ -75,21 +75,6 @@ class Client(threading.Thread):
         except Exception as error:  # pylint: disable=broad-except
             self.failure = error
 
-    def attempt(self, statements, cursor):
-        """One transaction; False if a lock conflict rolled it back."""
-        try:
-            for statement, values in statements:
-                cursor.execute(statement, values)
-            if self.random.random() < 0.05:
-                self.connection.rollback()
-                return False
-            self.connection.commit()
-            return True
-        except pymysql.err.OperationalError as error:
-            if not conflicted(self.connection, error):
-                raise
-            return False
-
 
 class Banker(Client):
     """Moves money and writes it down."""
@@ -99,10 +84,8 @@ class Banker(Client):
         amount = self.random.randint(1, 50)
         change = "UPDATE accounts SET balance = balance + %s, changed = changed + 1 WHERE id = %s"
         write = "INSERT INTO journal VALUES (%s, %s, %s, %s, %s)"
-        return self.attempt(
-            [(change, (-amount, source)), (write, (self.number, number, source, target, amount)), (change, (amount, target))],
-            cursor,
-        )
+        statements = [(change, (-amount, source)), (write, (self.number, number, source, target, amount)), (change, (amount, target))]
+        return attempt(self.connection, statements, self.random)
 
 
 class Writer(Client):
@@ -111,7 +94,7 @@ class Writer(Client):
     def step(self, cursor, number):
         body = "x" * (self.random.randint(20_000, 90_000) if self.random.random() < 0.05 else self.random.randint(0, 300))
         write = "INSERT INTO appended (client, number, note, body) VALUES (%s, %s, %s, %s)"
-        return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], cursor)
+        return attempt(self.connection, [(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], self.random)
 
 
 class Loader(Client):
@@ -125,7 +108,7 @@ class Loader(Client):
             statements.append(("DELETE FROM loaded WHERE client = %s AND number <= %s", (self.number, number - KEPT_LOADS)))
         if self.random.random() < 0.3:
             statements.append(("UPDATE loaded SET body = CONCAT(body, ' changed') WHERE client = %s AND number = %s", (self.number, number)))
-        return self.attempt(statements, cursor)
+        return attempt(self.connection, statements, self.random)
 
 
 class Alterer(Client):
@@ -140,7 +123,7 @@ class Alterer(Client):
         if self.random.random() < 0.2:
             cursor.execute(f"ALTER TABLE altered {self.random.choice(self.CHANGES)}" if self.random.random() < 0.8 else self.SHUFFLE)
         write = "INSERT INTO altered (client, number, note) VALUES (%s, %s, %s)"
-        return self.attempt([(write, (self.number, number, f"note {self.random.randint(0, 999)}"))], cursor)
+        return attempt(self.connection, [(write, (self.number, number, f"note {self.random.randint(0, 999)}"))], self.random)
 
 
 def rows(connection, query):

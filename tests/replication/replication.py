@@ -20,7 +20,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from server import Server, conflicted  # pylint: disable=wrong-import-position
+from server import Server, attempt  # pylint: disable=wrong-import-position
 
 # Few, so that transactions meet each other and optimistic replication has to undo some.
 ACCOUNTS = 20
@@ -91,7 +91,7 @@ class Client(threading.Thread):
     def run(self):
         try:
             while self.quota.take():
-                while not self.attempt(self.transaction(self.committed + 1)):
+                while not attempt(self.connection, self.transaction(self.committed + 1), self.random):
                     pass
                 self.committed += 1
         except Exception as error:  # pylint: disable=broad-except
@@ -114,22 +114,6 @@ class Client(threading.Thread):
             statements.append(
                 ("DELETE FROM items WHERE client = %s AND number = %s", (self.number, number - self.random.randint(1, 40))))
         return statements
-
-    def attempt(self, statements):
-        """One transaction; False if it was rolled back, by a lock conflict or on purpose."""
-        try:
-            with self.connection.cursor() as cursor:
-                for statement, values in statements:
-                    cursor.execute(statement, values)
-            if self.random.random() < 0.05:
-                self.connection.rollback()
-                return False
-            self.connection.commit()
-            return True
-        except pymysql.err.OperationalError as error:
-            if not conflicted(self.connection, error):
-                raise
-            return False
 
 
 def rows(connection, query):
