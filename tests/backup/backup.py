@@ -6,7 +6,6 @@ usage: backup.py DIRECTORY PLUGIN_DIR TEAK [--seed N] [--rounds N] [NAME...]
 Prints 'N passed, N failed', a test each.
 """
 
-import argparse
 import json
 import os
 import random
@@ -24,6 +23,7 @@ sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "replication"
 from server import Server  # noqa: E402
 from bank import Workload, make_tables, rows  # noqa: E402
 from replication import free_port, let_replicate, wait_until  # noqa: E402
+from runner import main  # noqa: E402
 
 OPTIONS = ["--teak-flush-log-at-trx-commit=1", "--teak-cache-size=8M", "--teak-checkpoint-log-size=2M",
            "--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=0", "--gtid-domain-id=3"]
@@ -40,6 +40,7 @@ class Test:
         self.port = free_port()
         self.server = Server(os.path.join(self.directory, "server"), arguments.plugin_dir, self.port)
         self.restored = Server(os.path.join(self.directory, "restored"), arguments.plugin_dir)
+        self.servers = {"the server": self.server, "restored": self.restored}
         self.backups = 0
 
     def start(self):
@@ -92,10 +93,6 @@ class Test:
     def forget(self, *directories):
         for directory in directories:
             shutil.rmtree(directory, ignore_errors=True)
-
-    def end(self):
-        for server in (self.server, self.restored):
-            server.kill()
 
 
 def run(command, **settings):
@@ -425,35 +422,5 @@ def least_privileges(test):
 TESTS = [under_load, incremental, little_changed, killed, target_full, damaged, point_in_time, replica, impatient, least_privileges]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory")
-    parser.add_argument("plugin_dir")
-    parser.add_argument("teak")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=10)
-    arguments = parser.parse_intermixed_args()
-    passed = failed = 0
-    for case in TESTS:
-        if arguments.names and case.__name__ not in arguments.names:
-            continue
-        test = Test(arguments)
-        began = time.monotonic()
-        print(f"{case.__name__}, seed {arguments.seed}", flush=True)
-        try:
-            case(test)
-            passed += 1
-        except (AssertionError, RuntimeError, pymysql.err.MySQLError, subprocess.SubprocessError) as error:
-            failed += 1
-            print(f"FAILED {case.__name__}: {error!r}\n{error}\nthe server:\n{test.server.log_end()}\nrestored:\n{test.restored.log_end()}")
-        finally:
-            test.end()
-            shutil.rmtree(arguments.directory, ignore_errors=True)
-        print(f"  {time.monotonic() - began:.0f} s", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(__doc__, TESTS, Test, rounds=10)

@@ -6,7 +6,6 @@ usage: frozen.py DIRECTORY PLUGIN_DIR TEAK [--seed N] [--rounds N] [NAME...]
 A snapshot is atomic: here, the server is stopped as it stands (SIGSTOP) while its directory is copied. Prints 'N passed, N failed'.
 """
 
-import argparse
 import os
 import random
 import shutil
@@ -21,9 +20,31 @@ import pymysql
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from server import Server  # noqa: E402
 from bank import Workload, make_tables, rows  # noqa: E402
+from runner import main  # noqa: E402
 
 OPTIONS = ["--teak-flush-log-at-trx-commit=1", "--teak-cache-size=8M", "--teak-checkpoint-log-size=2M"]
 BINLOG = ["--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=1"]
+
+
+class Test:
+    """A server, and another that starts on copies of its files."""
+
+    def __init__(self, arguments):
+        self.teak, self.rounds, self.random = arguments.teak, arguments.rounds, random.Random(arguments.seed)
+        self.server = Server(os.path.join(arguments.directory, "server"), arguments.plugin_dir)
+        self.copy = Server(os.path.join(arguments.directory, "copy"), arguments.plugin_dir)
+        self.servers = {"the server": self.server, "the copy": self.copy}
+
+    def start_copy(self, options, check):
+        """Starts the copy, lets `check` look at it, and has all of its files checked as they are then."""
+        self.copy.start(options)
+        try:
+            check(self.copy)
+        finally:
+            self.copy.kill()
+        found = subprocess.run([self.teak, "check", self.copy.data], capture_output=True, text=True, check=False)
+        if found.returncode != 0:
+            raise AssertionError(f"teak check: {found.stdout}{found.stderr}")
 
 
 def freeze(server):
@@ -51,50 +72,39 @@ def copy_at_once(source, target):
     subprocess.run(["cp", "-a", "--sparse=always", source.data, target.data], check=True)
 
 
-def start_and_check(copy, teak, options, check):
-    """Starts the copy, lets `check` look at it, and has all of its files checked as they are then."""
-    copy.start(options)
-    try:
-        check(copy)
-    finally:
-        copy.kill()
-    found = subprocess.run([teak, "check", copy.data], capture_output=True, text=True, check=False)
-    if found.returncode != 0:
-        raise AssertionError(f"teak check: {found.stdout}{found.stderr}")
-
-
-def snapshots(server, copy, teak, source, rounds, options, **settings):
+def snapshots(test, options, **settings):
     """Atomic copies at moments of a load over Teak and InnoDB."""
+    server = test.server
     server.install()
     server.start(options)
     make_tables(server)
-    workload = Workload(server, source.random(), **settings)
-    for number in range(rounds):
+    workload = Workload(server, test.random.random(), **settings)
+    for number in range(test.rounds):
         workload.wait_for_commits()
-        time.sleep(source.random() / 2)
+        time.sleep(test.random.random() / 2)
         before = workload.state()
         freeze(server)
         try:
-            copy_at_once(server, copy)
+            copy_at_once(server, test.copy)
             # What it has answered has arrived by then.
             time.sleep(0.05)
             after = workload.state()
         finally:
             thaw(server)
-        start_and_check(copy, teak, options, lambda copied: workload.check(copied, before, after))
+        test.start_copy(options, lambda copied: workload.check(copied, before, after))
         print(f"  copy {number}: {sum(after[client.number] for client in workload.clients)} transactions", flush=True)
     workload.stop()
 
 
-def with_binlog(server, copy, teak, source, rounds):
+def with_binlog(test):
     """Transactions over both engines; the binary log decides on what was prepared."""
-    snapshots(server, copy, teak, source, rounds, OPTIONS + BINLOG)
+    snapshots(test, OPTIONS + BINLOG)
 
 
-def without_binlog(server, copy, teak, source, rounds):
+def without_binlog(test):
     """Transactions over one engine. MariaDB's other coordinator (tc.log) forgets decisions when the server is killed, with any two engines: so those
     over both are in no test, but for XA transactions of users."""
-    snapshots(server, copy, teak, source, rounds, OPTIONS, engines=(("Teak",), ("Teak",), ("InnoDB",)))
+    snapshots(test, OPTIONS, engines=(("Teak",), ("Teak",), ("InnoDB",)))
 
 
 def copy_slowly(source, target, order, seconds):
@@ -139,16 +149,17 @@ class Others(threading.Thread):
             self.connection.close()
 
 
-def locked(server, copy, teak, source, rounds):
+def locked(test):
     """Copies file by file while FLUSH TABLES WITH READ LOCK AND DISABLE CHECKPOINT is held. Teak alone: InnoDB promises nothing of the kind."""
+    server = test.server
     # Checkpoints are paused for seconds, in which nobody is to wait for one: writers do from 32 times this on.
     options = OPTIONS + BINLOG + ["--teak-log-segment-size=1M", "--teak-checkpoint-log-size=32M"]
     server.install()
     server.start(options)
     make_tables(server, ["CREATE TABLE undone (id INT PRIMARY KEY, t VARCHAR(300), KEY (t(9))) ENGINE=Teak"])
     connection = server.connect(autocommit=True)
-    workload = Workload(server, source.random(), engines=(("Teak",),) * 3, pledged=("Teak",))
-    for number in range(rounds):
+    workload = Workload(server, test.random.random(), engines=(("Teak",),) * 3, pledged=("Teak",))
+    for number in range(test.rounds):
         # Two that are old by the time of the lock: one has read, one has written more than stays in memory.
         reader, writer = server.connect(), server.connect()
         rows(reader, "SELECT COUNT(*) FROM appended")
@@ -160,7 +171,7 @@ def locked(server, copy, teak, source, rounds):
         others.start()
         ending = threading.Timer(1.0, lambda: (writer.close(), reader.close()))
         ending.start()
-        copy_slowly(server, copy, source, 3.0)
+        copy_slowly(server, test.copy, test.random, 3.0)
         ending.join()
         others.stopping = True
         others.join()
@@ -174,7 +185,7 @@ def locked(server, copy, teak, source, rounds):
             undone = copied.query("SELECT COUNT(*) FROM undone")
             assert undone == ((0,),), f"{undone} rows of a transaction that was open"
 
-        start_and_check(copy, teak, options, check)
+        test.start_copy(options, check)
         print(f"  copy {number}: {sum(after[client.number] for client in workload.clients)} transactions", flush=True)
     workload.stop()
     connection.close()
@@ -183,34 +194,5 @@ def locked(server, copy, teak, source, rounds):
 TESTS = [with_binlog, without_binlog, locked]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory")
-    parser.add_argument("plugin_dir")
-    parser.add_argument("teak")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_intermixed_args()
-    passed = failed = 0
-    for test in TESTS:
-        if arguments.names and test.__name__ not in arguments.names:
-            continue
-        server = Server(os.path.join(arguments.directory, "server"), arguments.plugin_dir)
-        copy = Server(os.path.join(arguments.directory, "copy"), arguments.plugin_dir)
-        print(f"{test.__name__}, seed {arguments.seed}", flush=True)
-        try:
-            test(server, copy, arguments.teak, random.Random(arguments.seed), arguments.rounds)
-            passed += 1
-        except (AssertionError, RuntimeError, pymysql.err.MySQLError) as error:
-            failed += 1
-            print(f"FAILED {test.__name__}: {error}\nthe server:\n{server.log_end()}\nthe copy:\n{copy.log_end()}")
-        finally:
-            for one in (server, copy):
-                one.kill()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(__doc__, TESTS, Test, rounds=5)
