@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use teak_core::file::{Fault, FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
 use teak_core::server::{BackupCopy, Chain, Engine, ExtentList, Table, Transaction};
-use teak_core::{CommitFlush, Error, Isolation, LockMode, Options, Result, TreeSpec, View, WaitRequest};
+use teak_core::{
+    CommitFlush, Error, ForceRecovery, Isolation, LockMode, Options, Result, TreeSpec, View, WaitRequest,
+};
 
 const WRITERS: u64 = 3;
 const ACCOUNTS: u64 = 400;
@@ -70,8 +72,7 @@ fn copy_to(dir: &Path, to: &Path, threads: usize) -> BackupCopy {
 }
 
 /// What a restored engine has: the balances' sum, and the transfers of each writer.
-fn look(dir: &Path) -> (u64, Vec<u64>) {
-    let engine = open(dir);
+fn look(engine: &Engine) -> (u64, Vec<u64>) {
     for name in engine.table_names("").unwrap() {
         engine.check_table(&engine.open_table(&name).unwrap()).unwrap();
     }
@@ -85,8 +86,24 @@ fn look(dir: &Path) -> (u64, Vec<u64>) {
     let sum = (0..ACCOUNTS).map(|number| get("accounts", &account(number))).sum();
     let transfers = (0..WRITERS).map(|writer| get("writers", &writer_key(writer))).collect();
     txn.rollback();
-    engine.close().unwrap();
     (sum, transfers)
+}
+
+/// The same of a chain: of what is restored of it, and of the chain itself.
+fn look_restored(chain: Chain, to: &Path, fs: &Arc<dyn FileSystem>) -> (u64, Vec<u64>) {
+    chain.restore(fs, to, 2, &|_| Ok(())).unwrap();
+    let engine = open(to);
+    let found = look(&engine);
+    engine.close().unwrap();
+    let options = Options {
+        force_recovery: ForceRecovery::ReadOnly,
+        background: false,
+        temp_dir: to.to_path_buf(),
+        ..Options::new(chain.dir())
+    };
+    let unrestored = Engine::open(chain.files(), options).unwrap();
+    assert!(unrestored.lost().is_empty() && look(&unrestored) == found);
+    found
 }
 
 #[test]
@@ -148,11 +165,10 @@ fn a_backup_has_all_that_was_committed_before_its_end_and_nothing_by_half() {
             let dirs = (0..=i).map(|i| home.0.join(format!("backup{i}"))).collect();
             let fs: Arc<dyn FileSystem> = Arc::new(RealFileSystem);
             let chain = Chain::new(fs.clone(), dirs, list.clone()).unwrap();
-            let restored = home.0.join(format!("restored{i}"));
             chain.verify(2, &|_| Ok(())).unwrap();
-            chain.restore(&fs, &restored, 2, &|_| Ok(())).unwrap();
+            chain.verify_log(end).unwrap();
+            let (sum, transfers) = look_restored(chain, &home.0.join(format!("restored{i}")), &fs);
             below = Some(list);
-            let (sum, transfers) = look(&restored);
             assert_eq!(sum, ACCOUNTS * OPENING_BALANCE, "backup {i}");
             for writer in 0..WRITERS as usize {
                 // One more may have been committed, and not counted yet.
@@ -225,6 +241,64 @@ fn a_backup_on_top_of_another_has_what_has_changed() {
     let next = settled(simulated_copy(&fs).on_top_of(&full));
     assert!(next.own_bytes() < full.own_bytes() / 10 && next.bytes() >= full.bytes());
     assert_eq!((full.backup, next.backup, full.engine_id), (0, 1, next.engine_id));
+}
+
+#[test]
+fn each_damaged_byte_of_a_chain_is_found_wherever_it_lies() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = with_blocks(&fs);
+    let target = SimulatedFileSystem::new(2);
+    let files: Arc<dyn FileSystem> = Arc::new(target.clone());
+    let backup = |to: &str, below: Option<&ExtentList>| {
+        let from: Arc<dyn FileSystem> = Arc::new(fs.clone());
+        let copy = BackupCopy::new((from, Path::new("/teak")), (files.clone(), Path::new(to)), 1);
+        let mut copy = below.into_iter().fold(copy, BackupCopy::on_top_of);
+        let _pause = engine.pause_checkpoints();
+        copy.settle(&|_| Ok(())).unwrap();
+        let end = engine.durable_log_end().unwrap();
+        (copy.finish(end, &|_| Ok(())).unwrap().0, end)
+    };
+    let write = |value: &[u8]| {
+        let table = engine.open_table("t").unwrap();
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        txn.write(table.tree(0), &7u32.to_be_bytes(), teak_core::WriteOp::Update(value)).unwrap();
+        txn.commit().unwrap();
+    };
+    let (full, _) = backup("/full", None);
+    write(b"new");
+    engine.checkpoint().unwrap();
+    write(b"newer, in the log");
+    let (next, end) = backup("/next", Some(&full));
+    let dirs = || ["/full", "/next"].map(Into::into).to_vec();
+    let whole = || Chain::new(files.clone(), dirs(), next.clone()).unwrap();
+    let alone = || Chain::last_alone(files.clone(), "/next".into(), next.clone());
+    let is_sound = |chain: Chain| chain.verify(1, &|_| Ok(())).and_then(|()| chain.verify_log(end)).is_ok();
+    assert!(is_sound(whole()) && is_sound(alone()));
+
+    let flipped = |path: &Path, at: u64| {
+        let file = target.open(path, OpenMode::Existing).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(at, &mut byte).unwrap();
+        file.write_at(at, &[byte[0] ^ 1]).unwrap();
+    };
+    // What the newer one takes from the one below: not all of it.
+    let path = Path::new("/full/s1.teak");
+    let bytes = target.open(path, OpenMode::Existing).unwrap().len().unwrap();
+    let mut found = 0;
+    for at in (0..bytes).step_by(997) {
+        flipped(path, at);
+        found += u64::from(!is_sound(whole()));
+        assert!(is_sound(alone()), "it is not its own");
+        flipped(path, at);
+    }
+    assert!(found * 997 * 10 > bytes * 8, "{found} in {bytes} bytes");
+    // A record of the log, up to the last byte.
+    let name = target.list(Path::new("/next/log")).unwrap().remove(0);
+    let path = Path::new("/next/log").join(name);
+    let last = target.open(&path, OpenMode::Existing).unwrap().len().unwrap() - 1;
+    flipped(&path, last - 8);
+    assert!(!is_sound(whole()) && !is_sound(alone()));
+    assert!(alone().restore(&files, Path::new("/restored"), 1, &|_| Ok(())).is_err());
 }
 
 #[test]

@@ -35,6 +35,7 @@
 //!
 //! Knows `checkpoint`, `catalog`, `tree`, `store` and `log`, and no engine.
 
+mod chain_files;
 mod extents;
 mod list;
 mod partial;

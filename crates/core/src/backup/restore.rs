@@ -8,9 +8,11 @@ use super::list::{ExtentList, ListedExtent};
 use super::Pacer;
 use crate::catalog::space_file_name;
 use crate::engine::{log_dir, superblock_path};
-use crate::file::{File, FileSystem, OpenMode, ReadOnlyFileSystem};
+use crate::file::{File, FileSystem, OpenMode};
+use crate::log::{Lsn, Segments};
 use crate::store::{checksum, Space, Superblock};
 use crate::{Error, Result};
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,38 +23,49 @@ const GAP_BYTES: u64 = 4096;
 /// The log's files are copied in pieces.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The backups that a restore reads: the full one first.
+/// A backup and, unless it is looked at alone, those that it stands on.
 pub struct Chain {
-    fs: Arc<dyn FileSystem>,
-    dirs: Vec<PathBuf>,
-    list: ExtentList,
+    pub(super) fs: Arc<dyn FileSystem>,
+    /// The engine's directory in the last.
+    last: PathBuf,
+    /// Those in the others, the full one first; empty if the last is looked at alone.
+    below: Vec<PathBuf>,
+    pub(super) list: ExtentList,
 }
 
 impl Chain {
     /// `list` is that of the last backup, `dirs` the engine's directories in all of them.
-    pub fn new(fs: Arc<dyn FileSystem>, dirs: Vec<PathBuf>, list: ExtentList) -> Result<Chain> {
-        match dirs.last() {
-            Some(last) if dirs.len() != usize::from(list.backup) + 1 => {
-                let detail = format!(
-                    "the backup is number {} of its chain, and {} were given",
-                    list.backup + 1,
-                    dirs.len()
-                );
-                Err(Error::corrupt(last, 0, detail))
-            }
-            _ => Ok(Chain { fs: Arc::new(ReadOnlyFileSystem(fs)), dirs, list }),
+    pub fn new(fs: Arc<dyn FileSystem>, mut dirs: Vec<PathBuf>, list: ExtentList) -> Result<Chain> {
+        let last = dirs.pop().unwrap_or_default();
+        if dirs.len() != usize::from(list.backup) {
+            let (number, given) = (list.backup + 1, dirs.len() + 1);
+            let detail = format!("the backup is number {number} of its chain, and {given} were given");
+            return Err(Error::corrupt(last, 0, detail));
         }
+        Ok(Chain { fs, last, below: dirs, list })
     }
 
-    /// Reads what the last backup itself has, and compares all checksums.
+    /// The last backup alone, to be verified: what it takes from those below it is not looked at.
+    pub fn last_alone(fs: Arc<dyn FileSystem>, dir: PathBuf, list: ExtentList) -> Chain {
+        Chain { fs, last: dir, below: Vec::new(), list }
+    }
+
+    /// Reads all blocks that a restore takes from these backups, where they lie, and compares their checksums.
     pub fn verify(&self, threads: usize, pacer: Pacer<'_>) -> Result<()> {
-        let own = |extent: &ListedExtent| extent.origin == self.list.backup;
+        let is_here = |extent: &ListedExtent| self.dir_of(extent.origin).is_some();
         self.each_space(threads, &|space, extents| {
-            let extents: Vec<_> = extents.iter().copied().filter(own).collect();
+            let extents: Vec<_> = extents.iter().copied().filter(is_here).collect();
             self.header(space)?;
             self.each_run(space, &extents, &mut |_, bytes| pacer(bytes.len() as u64))
         })?;
         self.superblock().map(drop)
+    }
+
+    /// Reads the log to `end`, where the backup ends. A recovery takes what is damaged there for what a crash has torn:
+    /// what was committed behind it would be missing, and nobody would know.
+    pub fn verify_log(&self, end: Lsn) -> Result<()> {
+        let (dir, range) = (log_dir(&self.last), self.superblock()?.replay_from..end);
+        Segments::list(&*self.fs, &dir, range.start)?.read(range, &mut |_, _| Ok(()))
     }
 
     /// Makes an engine's directory of them: `to`, which is empty or missing.
@@ -74,11 +87,28 @@ impl Chain {
             file.sync()
         })?;
         self.restore_log(&**target, to, pacer)?;
-        super::make_engine(&**target, to, &self.superblock()?)
+        super::make_engine(&**target, to, &self.superblock_bytes()?)
     }
 
-    fn last(&self) -> &Path {
-        self.dirs.last().map_or(Path::new(""), PathBuf::as_path)
+    /// The engine's directory in the last backup.
+    pub fn dir(&self) -> &Path {
+        &self.last
+    }
+
+    /// The engine's directory in the backup that has extents of this origin.
+    pub(super) fn dir_of(&self, origin: u16) -> Option<&Path> {
+        match origin == self.list.backup {
+            true => Some(&self.last),
+            false => self.below.get(usize::from(origin)).map(PathBuf::as_path),
+        }
+    }
+
+    /// A table's file in the backup that has extents of this origin.
+    pub(super) fn file_of(&self, origin: u16, space: u32) -> Result<Arc<dyn File>> {
+        let missing =
+            || Error::corrupt(&self.last, 0, format!("number {} of the chain is missing", origin + 1));
+        let dir = self.dir_of(origin).ok_or_else(missing)?;
+        self.fs.open(&dir.join(space_file_name(space)), OpenMode::ReadOnly)
     }
 
     fn each_space(
@@ -91,21 +121,26 @@ impl Chain {
     }
 
     fn header(&self, space: u32) -> Result<Vec<u8>> {
-        let file = self.fs.open(&self.last().join(space_file_name(space)), OpenMode::ReadOnly)?;
+        let file = self.file_of(self.list.backup, space)?;
         let mut header = vec![0; Space::HEADER_BYTES as usize];
         file.read_exact_at(0, &mut header)?;
         Ok(header)
     }
 
-    /// The superblock's file, and that it is one.
-    fn superblock(&self) -> Result<Vec<u8>> {
-        let path = superblock_path(self.last());
+    fn superblock(&self) -> Result<Superblock> {
+        let path = superblock_path(&self.last);
         let superblock = Superblock::read_newest(&*self.fs, &path)?
             .ok_or_else(|| Error::corrupt(&path, 0, "the backup has no superblock"))?;
-        if superblock.engine_id != self.list.engine_id {
-            return Err(Error::corrupt(&path, 0, "the backup's superblock is that of another engine"));
+        match superblock.engine_id == self.list.engine_id {
+            true => Ok(superblock),
+            false => Err(Error::corrupt(&path, 0, "the backup's superblock is that of another engine")),
         }
-        let file = self.fs.open(&path, OpenMode::ReadOnly)?;
+    }
+
+    /// The superblock's file, which has one.
+    fn superblock_bytes(&self) -> Result<Vec<u8>> {
+        self.superblock()?;
+        let file = self.fs.open(&superblock_path(&self.last), OpenMode::ReadOnly)?;
         let mut bytes = vec![0; file.len()? as usize];
         file.read_exact_at(0, &mut bytes)?;
         Ok(bytes)
@@ -118,7 +153,7 @@ impl Chain {
         extents: &[ListedExtent],
         show: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let mut files: Vec<Option<Arc<dyn File>>> = vec![None; self.dirs.len()];
+        let mut files: BTreeMap<u16, Arc<dyn File>> = BTreeMap::new();
         let mut rest = extents;
         let mut bytes = Vec::new();
         while let Some(first) = rest.first() {
@@ -129,12 +164,9 @@ impl Chain {
             });
             let (run, after) = rest.split_at(run.count() + 1);
             rest = after;
-            let file = match &mut files[usize::from(first.origin)] {
-                Some(file) => file,
-                none => {
-                    let path = self.dirs[usize::from(first.origin)].join(space_file_name(space));
-                    none.insert(self.fs.open(&path, OpenMode::ReadOnly)?)
-                }
+            let file = match files.entry(first.origin) {
+                Entry::Occupied(open) => open.into_mut(),
+                Entry::Vacant(vacant) => vacant.insert(self.file_of(first.origin, space)?),
             };
             bytes.clear();
             bytes.resize((run[run.len() - 1].end() - first.offset) as usize, 0);
@@ -155,7 +187,7 @@ impl Chain {
     }
 
     fn restore_log(&self, target: &dyn FileSystem, to: &Path, pacer: Pacer<'_>) -> Result<()> {
-        let (from_log, to_log) = (log_dir(self.last()), log_dir(to));
+        let (from_log, to_log) = (log_dir(&self.last), log_dir(to));
         target.create_dir(&to_log)?;
         for name in self.fs.list(&from_log)? {
             let from = self.fs.open(&from_log.join(&name), OpenMode::ReadOnly)?;
