@@ -356,6 +356,38 @@ class Tests:
                 except Failure as failure:
                     raise Failure(f"{engine}, round {round_}, killed at over {limit} rows: {failure}\n{resumed}") from failure
 
+    def case_records_of_a_failed_load(self):
+        """A load that failed says how to go on; another one tells of its records; the same one twice at a time is refused."""
+        path = os.path.join(self.files, "fails.sql")
+        with open(path, "wb") as dump:
+            dump.write(b"CREATE TABLE f (id INT PRIMARY KEY);\nINSERT INTO f VALUES (1);\nINSERT INTO f VALUES\n(1), \x1b[2J\xff;\n")
+        other = os.path.join(self.files, "other.sql")
+        with open(other, "wb") as dump:
+            dump.write(b"CREATE TABLE o (id INT PRIMARY KEY);\nINSERT INTO o VALUES (1), (2);\n")
+        self.fresh("parallel")
+        failed = self.teak("parallel", path, expect=1)
+        check("--resume goes on from here" in failed and "teak_load" in failed, failed)
+        check("\x1b" not in failed and "INSERT INTO f VALUES (1), \\u{1b}[2J\\xff" in failed, failed)
+        self.fresh("other")
+        told = self.teak("other", other, "--check")
+        check("the records of another load that did not end" in told, told)
+        check("1 table compared: all equal" in told, told)
+        holder = self.server.connect(autocommit=True)
+        with holder.cursor() as cursor:
+            cursor.execute("SELECT DISTINCT load_id FROM teak_load.steps")
+            cursor.execute(f"SELECT GET_LOCK('teak_load_{cursor.fetchone()[0]}', 0)")
+        check("another teak load" in self.teak("parallel", path, "--resume", expect=1), "twice at a time")
+        holder.close()
+        with open(path, "rb+") as dump:
+            stamp = os.stat(path)
+            dump.seek(dump.read().index(b"(1), \x1b"))
+            dump.write(b"(2)     /**/")
+            dump.flush()
+            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        self.teak("parallel", path, "--resume", "--check")
+        check(self.server.query("SELECT COUNT(*) FROM parallel.f", database=None)[0][0] == 2, "rows after the resume")
+        check(not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None), "records are left")
+
     def case_keys_are_built_after_rows(self):
         """What the server was asked to do: keys are put off before the first row and built after the last, also when the dump says DISABLE KEYS itself."""
         for engine, build in (("InnoDB", "ADD KEY"), ("Teak", "ENABLE KEYS")):

@@ -1,6 +1,7 @@
 //! Less durability while a load runs that can be repeated: commits do not wait for the disk.
 
 use crate::client::{Error, Settings};
+use crate::terminal;
 
 /// What is set, and to what, as far as the server has it.
 const RELAXED: &[(&str, &str)] =
@@ -46,10 +47,10 @@ impl Drop for Relaxed {
         if let Err(error) = self.restore() {
             let settings: Vec<String> =
                 self.before.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-            eprintln!(
+            terminal::message(&format!(
                 "teak: the server's settings could not be restored ({error}); they were: {}",
                 settings.join(", ")
-            );
+            ));
         }
     }
 }

@@ -17,10 +17,28 @@ pub struct Place {
 
 impl Place {
     pub fn new(source: &str, line: u64, text: &[u8]) -> Place {
-        let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
+        let shown = on_one_line(&text[..text.len().min(SHOWN)]);
         let begin = if text.len() > SHOWN { format!("{shown}...") } else { shown };
         Place { source: source.to_string(), line, begin }
     }
+}
+
+/// As text on one line that does nothing to a terminal: bytes of no character, and characters that control something,
+/// are escaped, white space is one blank.
+fn on_one_line(text: &[u8]) -> String {
+    let mut shown = String::new();
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                ' ' | '\t' | '\r' | '\n' if shown.ends_with(' ') => {}
+                '\t' | '\r' | '\n' => shown.push(' '),
+                _ if character.is_control() => shown.extend(character.escape_default()),
+                _ => shown.push(character),
+            }
+        }
+        shown.push_str(&chunk.invalid().escape_ascii().to_string());
+    }
+    shown
 }
 
 impl fmt::Display for Place {
@@ -50,8 +68,10 @@ pub enum LoadError {
     Usage(String),
     #[error("{0} of the dump's statements failed and were skipped")]
     Skipped(u64),
-    #[error("interrupted; --resume goes on from here")]
+    #[error("interrupted")]
     Interrupted,
+    #[error("{0}\n  what was loaded stays; --resume goes on from here (the records for that are in the database teak_load)")]
+    Unfinished(Box<LoadError>),
     #[error("the check found differences in {0} tables")]
     Different(usize),
     #[error("cannot write the output: {0}")]
@@ -59,4 +79,18 @@ pub enum LoadError {
     /// Another thread failed, and tells why.
     #[error("stopped")]
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_of_a_statement_is_one_line_without_control_characters() {
+        let shown = |text: &[u8]| Place::new("d.sql", 1, text).begin;
+        assert_eq!(shown(b"INSERT\n  INTO\tt"), "INSERT INTO t");
+        assert_eq!(shown("\u{1b}[2J\0 ä".as_bytes()), "\\u{1b}[2J\\u{0} ä");
+        assert_eq!(shown(b"x\xff\x1by"), "x\\xff\\u{1b}y");
+        assert_eq!(shown(&[b'a'; 200]), format!("{}...", "a".repeat(SHOWN)));
+    }
 }

@@ -119,7 +119,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
     let _relaxed = arguments.relaxed_durability.then(|| durability::Relaxed::begin(&settings)).transpose()?;
     let progress = match arguments.no_record || arguments.serial {
         true => None,
-        false => open_progress(&mut control, &sources, arguments, &report)?,
+        false => open_progress(&mut control, &sources, settings.database.as_deref(), arguments, &report)?,
     };
     let shared = Shared::new(Beginning {
         settings,
@@ -142,16 +142,27 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
 fn open_progress(
     control: &mut client::Connection,
     sources: &[input::Source],
+    database: Option<&str>,
     arguments: &Arguments,
     report: &Report,
 ) -> Result<Option<Progress>, LoadError> {
-    match Progress::open(control, sources, arguments.resume) {
-        Ok(progress) => Ok(Some(progress)),
-        Err(error @ client::Error::Server { .. }) if !arguments.resume => {
+    match Progress::open(control, sources, database, arguments.resume) {
+        Ok(progress) => {
+            let left = progress.left_by_others(control)?;
+            if left > 0 {
+                let loads = if left == 1 { "another load".into() } else { format!("{left} other loads") };
+                report.warn(&format!(
+                    "the database teak_load has the records of {loads} that did not end: --resume with the same files \
+                     goes on, DROP DATABASE teak_load forgets"
+                ));
+            }
+            Ok(Some(progress))
+        }
+        Err(LoadError::Server(error @ client::Error::Server { .. })) if !arguments.resume => {
             report.warn(&format!("progress is not recorded, so this load cannot be resumed: {error}"));
             Ok(None)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -174,19 +185,24 @@ fn work(
         shared.queue.close();
         shared.report.end();
     });
-    shared.take_failure().map_or(Ok(()), Err)
+    match shared.take_failure() {
+        None => Ok(()),
+        Some(error) if shared.progress.is_some() => Err(LoadError::Unfinished(Box::new(error))),
+        Some(error) => Err(error),
+    }
 }
 
 fn finish(shared: &Shared, loader: &mut Loader<'_>, arguments: &Arguments) -> Result<(), LoadError> {
+    // Relaxed: the threads that count have ended.
     let skipped = shared.counters.skipped.load(std::sync::atomic::Ordering::Relaxed);
     if skipped == 0 {
         loader.remove_records()?;
     }
-    let different = shared.verify.as_ref().map_or(Ok(0), |verify| verify.compare(shared))?;
+    let compared = shared.verify.as_ref().map(|verify| verify.compare(shared)).transpose()?;
     if !arguments.quiet {
-        shared.report.summary();
+        shared.report.summary(compared);
     }
-    match (skipped, different) {
+    match (skipped, compared.map_or(0, |compared| compared.different)) {
         (0, 0) => Ok(()),
         (0, different) => Err(LoadError::Different(different)),
         (skipped, _) => Err(LoadError::Skipped(skipped)),

@@ -8,7 +8,9 @@
 //! deferred        keys that are to be built in the end
 //! ```
 //!
-//! A load is known by its sources: names, sizes and times of change. A statement, by its source and offset.
+//! A load is known by its sources (names, sizes and times of change) and by the database that it goes into unless the
+//! dump says another. While it runs, its connection holds a lock of that name. A statement is known by its source and
+//! offset.
 
 use super::error::LoadError;
 use super::input::Source;
@@ -19,6 +21,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// The database of the records.
 const DATABASE: &str = "`teak_load`";
+/// Seconds until a server has noticed that a load of the same files is gone, which was killed.
+const PATIENCE: u32 = 10;
 /// Held while the database is made or removed.
 const LOCK: &str = "'teak_load'";
 
@@ -56,9 +60,20 @@ const NO_TABLE: &str = "";
 const NO_SOURCE: usize = i32::MAX as usize;
 
 impl Progress {
-    /// Makes the tables if need be. Without `resume` what a former run recorded is forgotten.
-    pub fn open(control: &mut Connection, sources: &[Source], resume: bool) -> Result<Progress, Error> {
-        let id = identity(sources);
+    /// Makes the tables if need be. Without `resume` what a former run recorded is forgotten. The lock by which others
+    /// know of this load ends with the connection.
+    pub fn open(
+        control: &mut Connection,
+        sources: &[Source],
+        database: Option<&str>,
+        resume: bool,
+    ) -> Result<Progress, LoadError> {
+        let id = identity(sources, database);
+        let lock = format!("SELECT GET_LOCK({}, {PATIENCE})", lock_of(&id));
+        if control.value(lock)?.as_deref() != Some("1") {
+            let problem = "these files are being loaded by another teak load";
+            return Err(LoadError::Usage(problem.into()));
+        }
         control.value(format!("SELECT GET_LOCK({LOCK}, 60)"))?;
         control.execute(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
         control.execute(format!(
@@ -90,6 +105,18 @@ impl Progress {
             progress.read(control, table)?;
         }
         Ok(progress)
+    }
+
+    /// How many other loads did not end well, and do not run: their records are still there.
+    pub fn left_by_others(&self, control: &mut Connection) -> Result<usize, Error> {
+        let others = control
+            .query(format!("SELECT DISTINCT load_id FROM {DATABASE}.steps WHERE load_id <> '{}'", self.id))?;
+        let mut left = 0;
+        for id in others.into_iter().filter_map(|row| String::from_utf8(row.into_iter().next()??).ok()) {
+            let is_free = control.value(format!("SELECT IS_FREE_LOCK({})", lock_of(&id)))?;
+            left += usize::from(is_free.as_deref() == Some("1"));
+        }
+        Ok(left)
     }
 
     fn read(&mut self, control: &mut Connection, table: &str) -> Result<(), Error> {
@@ -245,9 +272,15 @@ fn tables(control: &mut Connection) -> Result<Vec<String>, Error> {
     Ok(names.filter(|name| name == "steps" || name == "deferred" || name.starts_with("rows_")).collect())
 }
 
-/// The same for the same files.
-fn identity(sources: &[Source]) -> String {
+/// The name of the lock of a load.
+fn lock_of(id: &str) -> String {
+    format!("'teak_load_{id}'")
+}
+
+/// The same for the same files and database.
+fn identity(sources: &[Source], database: Option<&str>) -> String {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    context.update(format!("{database:?}\n").as_bytes());
     for source in sources {
         let path = source.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
         let changed = path.as_ref().and_then(|path| path.metadata().ok()?.modified().ok());

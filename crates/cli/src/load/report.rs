@@ -1,13 +1,17 @@
 //! What is told while loading and after: a line on a terminal, events as JSON, a summary.
 
+use super::verify::Compared;
 use crate::amounts::{bytes, clock};
-use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::terminal;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time between two signs of progress.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// Columns of the bar: with it and all numbers the line has some 80.
+const BAR: usize = 16;
 
 /// Counts of a load, which its threads add to. Only shown: no ordering between them is needed.
 #[derive(Default)]
@@ -42,7 +46,6 @@ pub struct Report {
     terminal: bool,
     ended: Mutex<bool>,
     wake: Condvar,
-    line_shown: AtomicBool,
 }
 
 impl Report {
@@ -53,10 +56,9 @@ impl Report {
             began: Instant::now(),
             total,
             json,
-            terminal: !json && std::io::stderr().is_terminal(),
+            terminal: !json && terminal::is_there(),
             ended: Mutex::new(false),
             wake: Condvar::new(),
-            line_shown: AtomicBool::new(false),
         }
     }
 
@@ -94,25 +96,23 @@ impl Report {
             );
         }
         let bar = share.map_or(String::new(), |share| {
-            let full = (share * 30.0).round().clamp(0.0, 30.0) as usize;
+            let full = (share * BAR as f64).round().clamp(0.0, BAR as f64) as usize;
             let left = Duration::from_secs_f64((seconds / share.max(1e-6) - seconds).clamp(0.0, 1e7));
             format!(
-                "[{}{}] {:3.0}%  ETA {}  ",
+                "[{}{}] {:3.0}% ETA {} ",
                 "#".repeat(full),
-                " ".repeat(30 - full),
+                " ".repeat(BAR - full),
                 share * 100.0,
                 clock(left)
             )
         });
         let rows = self.counters.rows();
-        eprint!(
-            "\r\x1b[K{bar}{}  {}/s  {rows} rows  {:.0} rows/s  {connections} connections",
+        terminal::show_line(&format!(
+            "{bar}{} {}/s {rows} rows {:.0}/s {connections} conn.",
             bytes(read as f64),
             bytes(read as f64 / seconds),
             rows as f64 / seconds
-        );
-        // Relaxed: it is about what is on the screen, and guards nothing.
-        self.line_shown.store(true, Ordering::Relaxed);
+        ));
     }
 
     /// Writes an event; its fields come from an object.
@@ -131,12 +131,11 @@ impl Report {
     /// A message that does not wait for the end.
     pub fn warn(&self, text: &str) {
         self.event("warning", serde_json::json!({"message": text}));
-        let clear = if self.line_shown.load(Ordering::Relaxed) { "\r\x1b[K" } else { "" };
-        eprintln!("{clear}teak: {text}");
+        terminal::message(&format!("teak: {text}"));
     }
 
-    /// What was done, in the end.
-    pub fn summary(&self) {
+    /// What was done, in the end, and what a comparison came to.
+    pub fn summary(&self, compared: Option<Compared>) {
         let connections = self.counters.connections.load(Ordering::Relaxed);
         let seconds = self.began.elapsed().as_secs_f64().max(0.001);
         let (rows, sql) = (self.counters.rows(), self.counters.sql.load(Ordering::Relaxed));
@@ -151,11 +150,12 @@ impl Report {
         if self.json {
             return;
         }
-        // Relaxed: as in `draw`.
-        let clear = if self.line_shown.load(Ordering::Relaxed) { "\r\x1b[K" } else { "" };
-        eprintln!(
-            "{clear}{rows} rows, {statements} statements, {} of SQL in {seconds:.1} s: {:.0} rows/s, {}/s, {connections} connections",
+        terminal::message(&format!(
+            "{rows} rows, {statements} statements, {} of SQL in {seconds:.1} s: {:.0} rows/s, {}/s, {connections} connections",
             bytes(sql as f64), rows as f64 / seconds, bytes(sql as f64 / seconds)
-        );
+        ));
+        if let Some(compared) = compared {
+            terminal::message(&compared.to_string());
+        }
     }
 }

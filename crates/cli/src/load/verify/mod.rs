@@ -246,16 +246,20 @@ impl Verify {
     }
 
     /// Compares all tables; the number of those that differ, or could not be compared.
-    pub fn compare(&self, shared: &Shared) -> Result<usize, LoadError> {
+    pub fn compare(&self, shared: &Shared) -> Result<Compared, LoadError> {
         let tables = std::mem::take(&mut *self.lock());
         let tables: Vec<Expected> = tables.into_values().collect();
-        let (next, different) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (next, different, unknown) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         let work = || -> Result<(), LoadError> {
             let mut connection = scratch::for_comparison(shared)?;
             while let Some(expected) = tables.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if expected.compare(shared, &mut connection)? == Verdict::Different {
-                    different.fetch_add(1, Ordering::Relaxed);
-                }
+                let count = match expected.compare(shared, &mut connection)? {
+                    Verdict::Equal => continue,
+                    Verdict::Different => &different,
+                    Verdict::Unknown => &unknown,
+                };
+                // Relaxed: a number that is read when the threads have ended.
+                count.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
         };
@@ -269,7 +273,36 @@ impl Verify {
                 thread?.join().map_err(|_| LoadError::Usage("a thread of the check ended by a bug".into()))?
             })
         })?;
-        Ok(different.into_inner())
+        Ok(Compared {
+            tables: tables.len(),
+            different: different.into_inner(),
+            unknown: unknown.into_inner(),
+        })
+    }
+}
+
+/// How many tables were looked at, and what came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compared {
+    pub tables: usize,
+    pub different: usize,
+    /// Those that could not be compared.
+    pub unknown: usize,
+}
+
+impl std::fmt::Display for Compared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Compared { tables, different, unknown } = *self;
+        let compared = tables - unknown;
+        write!(f, "{compared} {} compared: ", if compared == 1 { "table" } else { "tables" })?;
+        match different {
+            0 => write!(f, "all equal")?,
+            _ => write!(f, "{different} different")?,
+        }
+        match unknown {
+            0 => Ok(()),
+            _ => write!(f, "; {unknown} not compared"),
+        }
     }
 }
 
