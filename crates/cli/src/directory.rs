@@ -1,6 +1,6 @@
 //! Opening an engine directory for a look.
 
-use crate::Failure;
+use crate::{terminal, Failure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use teak_core::file::RealFileSystem;
@@ -25,7 +25,7 @@ impl Observer for Messages {
             LogLevel::Warning => "warning",
             LogLevel::Error => "error",
         };
-        eprintln!("{level}: {text}");
+        terminal::message(&format!("{level}: {text}"));
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// Prints the checkpoint, the log and the tables of an engine directory.
 pub fn run(dir: &Path, out: &mut dyn Write) -> Result<(), Failure> {
+    // First, so that nothing is printed of a directory that a server uses.
+    let engine = directory::open(dir)?;
     let checkpoint = directory::checkpoint(dir)?;
     let id: String = checkpoint.engine_id.iter().map(|byte| format!("{byte:02x}")).collect();
     writeln!(out, "engine            {id}")?;
@@ -16,7 +18,6 @@ pub fn run(dir: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "log")?;
     writeln!(out, "  replay from     {}", checkpoint.replay_from)?;
 
-    let engine = directory::open(dir)?;
     let numbers = engine.statistics();
     writeln!(out, "  ends at         {}", checkpoint.replay_from + numbers.log_bytes_since_checkpoint)?;
     writeln!(out, "  replayed        {} operations", numbers.replayed_operations)?;

@@ -17,6 +17,7 @@ mod priority;
 mod restore;
 mod salvage;
 mod signals;
+mod terminal;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -101,7 +102,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("teak: {error}");
+            terminal::message(&format!("teak: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -123,6 +124,9 @@ enum Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Failure::Core(error @ teak_core::Error::InUse { .. }) => {
+                write!(f, "{error}: stop the server, or the other teak command, that uses the directory")
+            }
             Failure::Core(error) => error.fmt(f),
             Failure::Bench(error) => error.fmt(f),
             Failure::Output(error) => write!(f, "cannot write the output: {error}"),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use crate::engine::EngineHandle;
 use teak_core::server::{SnapshotInfo, Statistics};
+use teak_core::{CommitFlush, HistoryFull};
 
 /// Names and values for SHOW STATUS, in a fixed order. Where InnoDB has the same thing it has the same name.
 pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
@@ -81,14 +82,17 @@ fn snapshots(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> s
     let settings = engine.core.settings();
     writeln!(
         out,
-        "\nSNAPSHOTS\nopen {}, gave way so far {}; old versions kept {}: {} bytes in memory, {} spilled, at most {} ({:?}); writes that waited {}",
+        "\nSNAPSHOTS\nopen {}, gave way so far {}; old versions kept {}: {} bytes in memory, {} spilled, at most {} ({}); writes that waited {}",
         open.len(),
         numbers.snapshots_too_old,
         numbers.history.versions,
         numbers.history.memory_bytes,
         numbers.history.spilled_bytes,
         settings.history_max_bytes(),
-        settings.history_full(),
+        match settings.history_full() {
+            HistoryFull::FailOldest => "FAIL_OLDEST",
+            HistoryFull::Wait => "WAIT",
+        },
         numbers.history_waits,
     )?;
     if open.is_empty() {
@@ -155,12 +159,16 @@ fn storage(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std
     )?;
     writeln!(
         out,
-        "\nLOG\nwritten {} bytes, kept for open and prepared transactions {} bytes, copied for them {} bytes, commits flush as {} ({:?})",
+        "\nLOG\nwritten {} bytes, kept for open and prepared transactions {} bytes, copied for them {} bytes, commits flush as {} ({})",
         numbers.log_bytes,
         numbers.log_pinned_bytes,
         numbers.log_copied_bytes,
         settings.commit_flush() as u8,
-        settings.commit_flush(),
+        match settings.commit_flush() {
+            CommitFlush::Lazy => "once a second",
+            CommitFlush::Sync => "to the disk",
+            CommitFlush::Write => "to the operating system, and to the disk once a second",
+        },
     )?;
     writeln!(
         out,

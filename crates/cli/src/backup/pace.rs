@@ -1,8 +1,7 @@
 //! How fast a backup or a restore goes: what was done, what may be done, and whether to go on.
 
 use crate::amounts::{bytes, clock};
-use crate::signals;
-use std::io::IsTerminal;
+use crate::{signals, terminal};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,7 +31,7 @@ impl Pace {
     /// `quiet`: nothing is shown. Else there is a line on a terminal twice a second, and one every ten elsewhere.
     pub fn new(most: u64, quiet: bool) -> Pace {
         let now = Instant::now();
-        let interval = if std::io::stderr().is_terminal() { ON_TERMINAL } else { ELSEWHERE };
+        let interval = if terminal::is_there() { ON_TERMINAL } else { ELSEWHERE };
         Pace {
             began: now,
             done: AtomicU64::new(0),
@@ -92,21 +91,22 @@ impl Pace {
         // Relaxed: as where it is stored.
         let expected = self.expected.load(Ordering::Relaxed).max(done);
         let left = seconds / done.max(1) as f64 * (expected - done) as f64;
-        let (begin, end) = if interval == ON_TERMINAL { ("\r\x1b[K", "") } else { ("", "\n") };
-        eprint!(
-            "{begin}{}: {} of about {}, {}/s, about {} left{end}",
+        let line = format!(
+            "{}: {} of about {}, {}/s, about {} left",
             shown.phase,
             bytes(done as f64),
             bytes(expected as f64),
             bytes(done as f64 / seconds),
             clock(Duration::from_secs_f64(left.min(1e7))),
         );
+        match interval == ON_TERMINAL {
+            true => terminal::show_line(&line),
+            false => terminal::message(&line),
+        }
     }
 
     /// Takes the line of progress off the terminal.
     pub fn clear(&self) {
-        if self.interval == Some(ON_TERMINAL) {
-            eprint!("\r\x1b[K");
-        }
+        terminal::clear_line();
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Error;
 use crate::client::{Arguments, Settings};
+use crate::terminal;
 
 /// Where benchmarks have their tables, unless the command line says otherwise.
 const DATABASE: &str = "linkbench";
@@ -22,7 +23,14 @@ impl Server {
         let mut settings = Settings::read(&self.client)?;
         let database = settings.database.take().unwrap_or_else(|| DATABASE.into());
         let mut connection = settings.connect()?;
-        connection.execute(format!("CREATE DATABASE IF NOT EXISTS `{}`", database.replace('`', "``")))?;
+        let made =
+            connection.execute(format!("CREATE DATABASE IF NOT EXISTS `{}`", database.replace('`', "``")))?;
+        // With a note if it was there.
+        if made.warnings == 0 {
+            terminal::message(&format!(
+                "made the database {database}, which stays: DROP DATABASE removes it"
+            ));
+        }
         settings.database = Some(database);
         // That of the tables, so that the server converts nothing; a COMMIT can be sent with the statement before it.
         settings.character_set = "latin1".into();

@@ -11,6 +11,7 @@
 //! value 0. Within values `\n \t \b \r \s \\` are escapes.
 
 use super::Error;
+use crate::terminal;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -41,10 +42,10 @@ impl OptionFiles {
         match std::fs::metadata(path) {
             Err(_) => Ok(()),
             Ok(data) if data.is_file() && data.permissions().mode() & 0o002 != 0 => {
-                eprintln!(
+                terminal::message(&format!(
                     "teak: warning: the option file {} is writable by everybody and was ignored",
                     path.display()
-                );
+                ));
                 Ok(())
             }
             Ok(_) => self.read(path),

@@ -33,9 +33,9 @@ use super::result::{self, Run};
 use super::server::Server;
 use super::{report, write_file, write_json, Error};
 use crate::client::Settings;
+use crate::terminal;
 use graph::Graph;
 pub use session::is_conflict;
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,23 +198,21 @@ fn describe(options: &Options, rate: f64) -> Run {
 fn load(options: &Options, settings: &Settings, graph: &Graph) -> Result<result::Load, Error> {
     let mut connection = settings.connect()?;
     schema::create(&mut connection, &options.server.engine, options.partitions)?;
-    let is_terminal = std::io::stderr().is_terminal();
+    let is_terminal = terminal::is_there();
     let loaded = loader::load(settings, graph, options.seed, options.loaders, |share, links| {
         if is_terminal && options.progress > 0 {
-            eprint!("\rloading: {:>3.0} %, {links} links", share * 100.0);
-            let _ = std::io::stderr().flush();
+            terminal::show_line(&format!("loading: {:>3.0} %, {links} links", share * 100.0));
         }
     })?;
     connection.execute("ANALYZE TABLE linktable, counttable, nodetable")?;
-    eprintln!(
-        "{}loaded {} nodes and {} links ({:.2} per node) into {} in {:.1} s",
-        if is_terminal { "\r" } else { "" },
+    terminal::message(&format!(
+        "loaded {} nodes and {} links ({:.2} per node) into {} in {:.1} s",
         loaded.nodes,
         loaded.links,
         loaded.links as f64 / loaded.nodes.max(1) as f64,
         options.server.engine,
         loaded.seconds
-    );
+    ));
     Ok(loaded)
 }
 
