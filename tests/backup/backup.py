@@ -287,6 +287,9 @@ def damaged(test):
         # Of the two superblocks, either may be the newer one, and the older one is of no use here.
         found_out(path, lambda path: os.truncate(path, os.path.getsize(path) // (2 if not path.endswith("teak.super") else 5)))
         found_out(path, os.remove)
+        if "/log/" in path:
+            # A recovery takes this for what a crash has torn.
+            found_out(path, lambda path: flip(path, os.path.getsize(path) - 9))
     # The largest table's file: bytes in the middle of a block.
     path = max((path for path in files_below(os.path.join(test.server.data, "#teak")) if "/log/" not in path and "reserve" not in path),
                key=lambda path: os.stat(path).st_blocks)
@@ -296,6 +299,64 @@ def damaged(test):
     for at in range(100_000, os.path.getsize(path), 100_000):
         flip(path, at)
     test.backup()
+
+
+def chains(test):
+    """An incremental backup is verified with all that it stands on, wherever that is; alone, it tells what it does not know."""
+    test.start()
+    test.server.query("INSERT INTO loaded (client, number, body) SELECT 1, 1, REPEAT(MD5(seq), 6) FROM seq_1_to_20000")
+    lsn = test.new_dir()
+    streamed = test.new_dir()
+    with subprocess.Popen(test.backup_command("-", f"--extra-lsndir={lsn}"), stdout=subprocess.PIPE) as stream:
+        run([test.teak, "backup", "unpack", "--quiet", streamed], stdin=stream.stdout)
+    assert stream.returncode == 0, f"teak backup - ended with {stream.returncode}"
+    refused([test.teak, "backup", "verify", lsn], lsn, "--extra-lsndir")
+    refused([test.teak, "restore", lsn, f"--datadir={test.directory}/nothing"], lsn, "--extra-lsndir")
+    made = [streamed]
+    for below in (lsn, None):
+        test.server.query("UPDATE loaded SET body = CONCAT(body, '!') WHERE id % 1000 = 0")
+        made.append(test.backup(f"--incremental-from={below or made[-1]}"))
+    verify, last = [test.teak, "backup", "verify"], made[-1]
+    told = run([*verify, last])
+    assert "not looked at" in told and made[1] in told and "are whole" in told, told
+    # What --extra-lsndir left has the name of a backup, and nothing of it.
+    for command in ([*verify, last, f"--base={made[1]}"], [test.teak, "restore", last, f"--datadir={test.directory}/nothing"]):
+        refused(command, made[1], lsn, "--extra-lsndir", "--base")
+    based = [*verify, last, f"--base={streamed}"]
+    told = run(based)
+    assert "0 damaged" in told and "the 2 that it stands on are whole" in told, told
+    moved = os.path.join(test.directory, "elsewhere")
+    os.rename(made[1], moved)
+    refused(based, made[1], "--base")
+    based.append(f"--base={moved}")
+    run(based)
+    # In each of them, what the last one takes is looked at, and in the last one alone if nothing is said of the others.
+    for directory, alone in ((streamed, True), (moved, True), (last, False)):
+        path = max(files_below(os.path.join(directory, "teak")), key=lambda path: os.stat(path).st_blocks if "/log/" not in path else 0)
+        with open(path, "rb") as file:
+            content = file.read()
+        # Holes are where others have something.
+        own = [at for at in range(4096, len(content), 512) if content[at] != 0]
+        for at in own:
+            flip(path, at)
+        assert own, path
+        refused(based, path)
+        if alone:
+            run([*verify, last])
+        else:
+            refused([*verify, last], path)
+        for at in own:
+            flip(path, at)
+    path = next(path for path in files_below(os.path.join(moved, "server")) if path.endswith("ib_logfile0"))
+    flip(path, 5000)
+    refused(based, path)
+    flip(path, 5000)
+    expected = checksums(test.server)
+    bases = based[len(verify) + 1:]
+    os.makedirs(os.path.join(test.restored.directory, "tmp"))
+    run([test.teak, "restore", last, *bases, f"--datadir={test.restored.data}"])
+    test.restored.start(RESTORED)
+    assert checksums(test.restored) == expected
 
 
 def checksums(server):
@@ -419,7 +480,7 @@ def least_privileges(test):
     run([test.teak, "backup", "verify", directory])
 
 
-TESTS = [under_load, incremental, little_changed, killed, target_full, damaged, point_in_time, replica, impatient, least_privileges]
+TESTS = [under_load, incremental, little_changed, killed, target_full, damaged, chains, point_in_time, replica, impatient, least_privileges]
 
 
 if __name__ == "__main__":

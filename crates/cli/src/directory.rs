@@ -3,7 +3,7 @@
 use crate::{terminal, Failure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use teak_core::file::RealFileSystem;
+use teak_core::file::{FileSystem, RealFileSystem};
 use teak_core::server::{is_engine, Checkpoint, Engine};
 use teak_core::{ForceRecovery, LogLevel, Observer, Options};
 
@@ -52,19 +52,23 @@ pub fn open(dir: &Path) -> Result<Engine, Failure> {
 
 /// The same, with what is done about damage.
 pub fn open_with(dir: &Path, force_recovery: ForceRecovery) -> Result<Engine, Failure> {
-    open_and_tell(dir, force_recovery, false)
-}
-
-/// The same, and nothing in the directory changes. Damage is passed over where that is possible, and told of.
-pub fn open_unchanged(dir: &Path) -> Result<Engine, Failure> {
-    open_and_tell(dir, ForceRecovery::ReadOnly, true)
-}
-
-fn open_and_tell(dir: &Path, force_recovery: ForceRecovery, errors_only: bool) -> Result<Engine, Failure> {
     let dir = engine_directory(dir)?;
-    let observer = Arc::new(Messages { errors_only });
+    let observer = Arc::new(Messages { errors_only: false });
     let options = Options { background: false, force_recovery, observer, ..Options::new(dir) };
     Ok(Engine::open(Arc::new(RealFileSystem), options)?)
+}
+
+/// Opens the engine in `dir` of a file system, in which nothing changes. Damage is passed over where that is possible,
+/// and told of.
+pub fn open_unchanged(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Engine, Failure> {
+    let options = Options {
+        background: false,
+        force_recovery: ForceRecovery::ReadOnly,
+        observer: Arc::new(Messages { errors_only: true }),
+        temp_dir: std::env::temp_dir(),
+        ..Options::new(dir)
+    };
+    Ok(Engine::open(fs, options)?)
 }
 
 /// Recovers the engine in `dir`, and leaves it as one that was shut down.

@@ -90,10 +90,15 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Read a backup again and compare all checksums; of a full one, also recover it in memory and check every table
+    /// Read a backup again and compare all checksums, recover it in memory, and check every table; of an incremental
+    /// one without --base, compare its own checksums
     Verify {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
+        /// Where a backup is on which DIR stands: verify those, too, and what all of them make together; can be given
+        /// several times, and need not be for those that are where they were
+        #[arg(long, value_name = "DIR")]
+        base: Vec<PathBuf>,
     },
     /// Make the directory of a backup of its stream, which is read from standard input
     Unpack {
@@ -109,7 +114,7 @@ enum Command {
 /// Makes a backup, or verifies one.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
     match (&arguments.command, &arguments.dir) {
-        (Some(Command::Verify { dir }), _) => verify::run(dir, out),
+        (Some(Command::Verify { dir, base }), _) => verify::run(dir, base, out),
         (Some(Command::Unpack { dir, quiet }), _) => unpack::run(dir, *quiet),
         (None, Some(dir)) => make(arguments, dir, out),
         (None, None) => Err(BackupError::Usage("no directory for the backup was given".into())),

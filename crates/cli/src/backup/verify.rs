@@ -7,32 +7,55 @@ use super::BackupError;
 use crate::restore::Backups;
 use crate::{check, directory};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use teak_core::server::Chain;
 
-/// Compares all checksums of the backup in `dir`. A full one is also recovered in memory, and its tables are checked;
-/// nothing is written to it.
-pub fn run(dir: &Path, out: &mut dyn Write) -> Result<(), BackupError> {
+/// Compares all checksums of the backup in `dir`, recovers it in memory, and checks its tables; nothing is written to
+/// it. Of an incremental one all that is done to the backups that it stands on, too, if it is said that they are there
+/// (`base`: where those are that were moved); else its own files are looked at alone.
+pub fn run(dir: &Path, base: &[PathBuf], out: &mut dyn Write) -> Result<(), BackupError> {
     crate::signals::catch();
-    let backups = Backups::find(dir, &[])?;
+    let backups = match base {
+        [] => Backups::alone(dir)?,
+        moved => Backups::find(dir, moved)?,
+    };
     let pace = Pace::new(0, false);
-    pace.expect(backups.last().own_engine_bytes + backups.last().server_bytes);
+    pace.expect(backups.bytes());
     pace.phase("verify");
-    server_files(dir, backups.last(), &pace)?;
-    backups.chain()?.verify(2, &|bytes| pace.wrote(bytes))?;
-    pace.clear();
-    let told = |error| BackupError::Io { what: "cannot write the output".into(), error };
-    if backups.last().base.is_none() {
-        let engine = directory::open_unchanged(&dir.join(layout::ENGINE))
-            .map_err(|failure| BackupError::damaged(dir, failure.to_string()))?;
-        if let Some(lost) = engine.lost().first() {
-            return Err(BackupError::damaged(dir, format!("after its recovery: {lost:?}")));
-        }
-        check::check(&engine, false, out)
-            .map_err(|failure| BackupError::damaged(dir, failure.to_string()))?;
+    for (dir, description) in backups.all() {
+        server_files(dir, description, &pace)?;
     }
-    let Description { base, .. } = backups.last();
-    let kind = if base.is_some() { "incremental backup" } else { "backup" };
-    writeln!(out, "{}: the {kind} is whole", dir.display()).map_err(told)
+    let chain = backups.chain()?;
+    chain.verify(2, &|bytes| pace.wrote(bytes))?;
+    chain.verify_log(backups.last().log_end)?;
+    pace.clear();
+    let verdict = match (backups.missing(), backups.all().count() - 1) {
+        (None, below) => {
+            tables(chain, out).map_err(|detail| BackupError::damaged(dir, detail))?;
+            match below {
+                0 => "the backup is whole".into(),
+                1 => "the incremental backup and the one that it stands on are whole".into(),
+                _ => format!("the incremental backup and the {below} that it stands on are whole"),
+            }
+        }
+        (Some(missing), _) => format!(
+            "the incremental backup's own files are whole; the one that it stands on was not looked at, nor were \
+             tables, which need both: --base={} does that",
+            missing.display()
+        ),
+    };
+    writeln!(out, "{}: {verdict}", dir.display())
+        .map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
+}
+
+/// Recovers the engine in memory, and checks each table.
+fn tables(chain: Chain, out: &mut dyn Write) -> Result<(), String> {
+    let dir = chain.dir().to_path_buf();
+    let engine = directory::open_unchanged(chain.files(), &dir).map_err(|failure| failure.to_string())?;
+    match engine.lost().first() {
+        Some(lost) => Err(format!("after its recovery: {lost:?}")),
+        None => check::check(&engine, false, out).map_err(|failure| failure.to_string()),
+    }
 }
 
 /// The files of the rest of the server are what they were when they were written.

@@ -84,6 +84,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     let fs: Arc<dyn FileSystem> = Arc::new(RealFileSystem);
     let threads = arguments.parallel.clamp(1, 64);
     let chain = backups.chain()?;
+    chain.verify_log(backups.last().log_end)?;
     match streamed && backups.last().base.is_none() {
         // It is ours, and on this file system.
         true => {
