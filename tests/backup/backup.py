@@ -212,6 +212,23 @@ def killed(test):
     workload.stop()
 
 
+def leaves_nothing(test):
+    """A backup that is killed when mariadb-backup runs has nothing in the directory of temporary files."""
+    test.start()
+    program, seen, temporary = (os.path.join(test.directory, name) for name in ("program", "seen", "temporary"))
+    os.mkdir(temporary)
+    with open(program, "w", encoding="utf-8") as script:
+        script.write(f"#!/bin/sh\nls -A {temporary} >> {seen}; kill -9 $PPID\n")
+    os.chmod(program, 0o700)
+    for directory in (test.new_dir(), "-"):
+        command = test.backup_command(directory, f"--mariadb-backup={program}")
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False, env={**os.environ, "TMPDIR": temporary})
+        assert done.returncode == -signal.SIGKILL, f"{' '.join(command[1:])} ended with {done.returncode}"
+    with open(seen, encoding="utf-8") as names:
+        assert names.read() == "", "there are temporary files"
+    test.unharmed()
+
+
 def target_full(test):
     """A full disk, and a limit of the size of files, are told; the server does not mind."""
     test.start()
@@ -480,7 +497,8 @@ def least_privileges(test):
     run([test.teak, "backup", "verify", directory])
 
 
-TESTS = [under_load, incremental, little_changed, killed, target_full, damaged, chains, point_in_time, replica, impatient, least_privileges]
+TESTS = [under_load, incremental, little_changed, killed, leaves_nothing, target_full, damaged, chains, point_in_time, replica, impatient,
+         least_privileges]
 
 
 if __name__ == "__main__":

@@ -8,14 +8,15 @@
 //! So it is known when commits are about to be blocked, and when they are (`Stages`).
 
 use super::files::{Files, Received};
+use super::messages::Messages;
 use super::source::Places;
+use super::unnamed::Door;
 use super::BackupError;
 use crate::client::{Answered, Guest, Settings};
 use crate::signals;
 use std::ffi::OsString;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -41,39 +42,7 @@ pub struct Call<'a> {
     pub incremental_lsn: Option<String>,
     /// Options of the user.
     pub options: &'a [String],
-    /// Where its messages go.
-    pub log: &'a Path,
-}
-
-/// The socket through which it connects, in a directory that only this user reaches.
-struct Door {
-    dir: PathBuf,
-    listener: UnixListener,
-}
-
-impl Door {
-    fn open() -> Result<Door, BackupError> {
-        let dir = std::env::temp_dir().join(format!("teak-backup-{}", super::new_id()?));
-        let created = std::fs::DirBuilder::new().mode(0o700).create(&dir);
-        created.map_err(BackupError::io("cannot create", &dir))?;
-        let path = dir.join("s");
-        let listener = UnixListener::bind(&path).map_err(BackupError::io("cannot listen on", &path));
-        if listener.is_err() {
-            let _ = std::fs::remove_dir(&dir);
-        }
-        Ok(Door { listener: listener?, dir })
-    }
-
-    fn path(&self) -> PathBuf {
-        self.dir.join("s")
-    }
-}
-
-impl Drop for Door {
-    fn drop(&mut self) {
-        // Nobody minds what is left in the directory of temporary files.
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
+    pub messages: &'a Messages,
 }
 
 /// Runs it to its end. The files that it sent.
@@ -122,7 +91,7 @@ pub fn run(
                 Ok(Err(error @ (BackupError::Io { .. } | BackupError::Interrupted))) if !is_cut(&error) => {
                     Err(error)
                 }
-                _ => Err(BackupError::companion_failed(status, call.log)),
+                _ => Err(call.messages.failed(status)),
             },
         }
     })
@@ -134,7 +103,6 @@ fn is_cut(error: &BackupError) -> bool {
 }
 
 fn spawn(call: &Call<'_>, places: &Places, door: &Door) -> Result<Child, BackupError> {
-    let log = super::layout::create_file(call.log)?;
     let mut command = Command::new(call.program);
     command
         .args(["--no-defaults", "--backup", "--stream=mbstream", "--protocol=socket"])
@@ -143,14 +111,13 @@ fn spawn(call: &Call<'_>, places: &Places, door: &Door) -> Result<Child, BackupE
         .arg(path_option("datadir", &places.datadir))
         .arg(path_option("plugin-dir", &places.plugin_dir))
         .arg(path_option("aria-log-dir-path", &places.aria_log_dir))
-        .arg(path_option("target-dir", &door.dir.join("target")))
         .arg(format!("--parallel={}", call.parallel))
         .args(call.incremental_lsn.iter().map(|lsn| format!("--incremental-lsn={lsn}")))
         .args(call.options)
         .env_remove("MYSQL_PWD")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(log);
+        .stderr(call.messages.output()?);
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => BackupError::Usage(format!(
             "{} is not there: install the package mariadb-backup of the server's version, or name the program with \

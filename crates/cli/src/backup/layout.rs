@@ -180,10 +180,10 @@ pub fn create_dirs(dir: &Path) -> Result<(), BackupError> {
     created.map_err(BackupError::io("cannot create", dir))
 }
 
-/// A new file of mode 0600.
+/// A new file of mode 0600, to be written and read.
 pub fn create_file(path: &Path) -> Result<std::fs::File, BackupError> {
     let mut options = std::fs::File::options();
-    options.write(true).create_new(true).mode(0o600);
+    options.read(true).write(true).create_new(true).mode(0o600);
     options.open(path).map_err(BackupError::io("cannot create", path))
 }
 

@@ -16,10 +16,12 @@ mod error;
 pub mod files;
 pub mod layout;
 mod mbstream;
+pub mod messages;
 pub mod pace;
 mod source;
 mod stream;
 mod target;
+mod unnamed;
 pub mod unpack;
 mod verify;
 
@@ -150,13 +152,13 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     engine.rounds()?;
 
     pace.phase("other engines");
-    let messages = Messages::of(&target)?;
+    let messages = target.messages()?;
     let call = Call {
         program: &arguments.mariadb_backup,
         parallel: arguments.parallel,
         incremental_lsn: below.as_ref().and_then(|below| below.description.innodb_lsn.clone()),
         options: &arguments.mariadb_backup_option,
-        log: &messages.path,
+        messages: &messages,
     };
     let files = Files::new(target.server()?, arguments.compress, &pace);
     let received = companion::run(&call, &settings, &places, &mut engine, files);
@@ -193,33 +195,6 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     match arguments.quiet {
         true => Ok(()),
         false => summary(&description, dir, &pace, out),
-    }
-}
-
-/// Where mariadb-backup's messages go: into the backup, or, if that is a stream, into a file until the end.
-struct Messages {
-    path: PathBuf,
-    temporary: bool,
-}
-
-impl Messages {
-    fn of(target: &Target) -> Result<Messages, BackupError> {
-        Ok(match target {
-            Target::Directory(dir) => Messages { path: dir.join(layout::MESSAGES), temporary: false },
-            Target::Stream(_) => {
-                let path = std::env::temp_dir().join(format!("teak-backup-{}.log", new_id()?));
-                Messages { path, temporary: true }
-            }
-        })
-    }
-}
-
-impl Drop for Messages {
-    fn drop(&mut self) {
-        // It was shown if it was of interest.
-        if self.temporary {
-            let _ = std::fs::remove_file(&self.path);
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::layout::{self, create_dirs, Description};
 use super::mbstream::Chunk;
+use super::messages::Messages;
 use super::stream::{Stream, StreamFileSystem};
 use super::BackupError;
 use std::collections::BTreeMap;
@@ -53,6 +54,14 @@ impl Target {
                 Ok(Box::new(FilesBelow::new(dir)))
             }
             Target::Stream(stream) => Ok(Box::new(stream.clone())),
+        }
+    }
+
+    /// Where mariadb-backup's messages go: into the backup, unless that is a stream.
+    pub fn messages(&self) -> Result<Messages, BackupError> {
+        match self {
+            Target::Directory(dir) => Messages::at(&dir.join(layout::MESSAGES)),
+            Target::Stream(_) => Messages::unnamed(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! `mariadb-backup --prepare`: makes the other engines' files what a server leaves that was shut down.
 
 use crate::backup::companion::path_option;
-use crate::backup::{layout, BackupError};
+use crate::backup::messages::Messages;
+use crate::backup::BackupError;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -17,7 +18,7 @@ impl Prepare<'_> {
     /// Works on the copy in `target`; with what an incremental backup has in `incremental`.
     pub fn run(&self, target: &Path, incremental: Option<&impl AsRef<Path>>) -> Result<(), BackupError> {
         let _ = std::fs::remove_file(self.log);
-        let log = layout::create_file(self.log)?;
+        let messages = Messages::at(self.log)?;
         let mut command = Command::new(self.program);
         command
             .args(["--no-defaults", "--prepare"])
@@ -26,11 +27,11 @@ impl Prepare<'_> {
             .args(self.use_memory.map(|bytes| format!("--use-memory={bytes}")))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log);
+            .stderr(messages.output()?);
         let status = command.status().map_err(BackupError::io("cannot run", self.program))?;
         match status.success() {
             true => Ok(()),
-            false => Err(BackupError::companion_failed(status, self.log)),
+            false => Err(messages.failed(status)),
         }
     }
 }
