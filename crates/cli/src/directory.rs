@@ -59,11 +59,12 @@ pub fn open_with(dir: &Path, force_recovery: ForceRecovery) -> Result<Engine, Fa
 }
 
 /// Opens the engine in `dir` of a file system, in which nothing changes. Damage is passed over where that is possible,
-/// and told of.
-pub fn open_unchanged(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Engine, Failure> {
+/// and told of. `partial`: of a backup in which tables without files were left out.
+pub fn open_unchanged(fs: Arc<dyn FileSystem>, dir: &Path, partial: bool) -> Result<Engine, Failure> {
     let options = Options {
         background: false,
         force_recovery: ForceRecovery::ReadOnly,
+        partial,
         observer: Arc::new(Messages { errors_only: true }),
         temp_dir: std::env::temp_dir(),
         ..Options::new(dir)
@@ -71,8 +72,9 @@ pub fn open_unchanged(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Engine, Fai
     Ok(Engine::open(fs, options)?)
 }
 
-/// Recovers the engine in `dir`, and leaves it as one that was shut down.
-pub fn recover(dir: &Path) -> Result<(), Failure> {
-    let options = Options { observer: Arc::new(Messages { errors_only: true }), ..Options::new(dir) };
+/// Recovers the engine in `dir`, and leaves it as one that was shut down. `partial`: as above.
+pub fn recover(dir: &Path, partial: bool) -> Result<(), Failure> {
+    let observer = Arc::new(Messages { errors_only: true });
+    let options = Options { partial, observer, ..Options::new(dir) };
     Ok(Engine::open(Arc::new(RealFileSystem), options)?.close()?)
 }

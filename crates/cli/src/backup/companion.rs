@@ -9,6 +9,7 @@
 
 use super::files::{Files, Received};
 use super::messages::Messages;
+use super::selection::Selection;
 use super::source::Places;
 use super::unnamed::Door;
 use super::BackupError;
@@ -40,6 +41,8 @@ pub struct Call<'a> {
     pub parallel: usize,
     /// Only what has changed since.
     pub incremental_lsn: Option<String>,
+    /// Only these tables.
+    pub selection: Option<&'a Selection>,
     /// Options of the user.
     pub options: &'a [String],
     pub messages: &'a Messages,
@@ -113,6 +116,7 @@ fn spawn(call: &Call<'_>, places: &Places, door: &Door) -> Result<Child, BackupE
         .arg(path_option("aria-log-dir-path", &places.aria_log_dir))
         .arg(format!("--parallel={}", call.parallel))
         .args(call.incremental_lsn.iter().map(|lsn| format!("--incremental-lsn={lsn}")))
+        .args(call.selection.iter().flat_map(|selection| selection.options()))
         .args(call.options)
         .env_remove("MYSQL_PWD")
         .stdin(Stdio::null())

@@ -48,6 +48,13 @@ pub struct Received {
     pub innodb_lsn: Option<String>,
 }
 
+impl Received {
+    /// Whether there is a table, of any engine.
+    pub fn has_table(&self) -> bool {
+        self.files.keys().any(|path| original_name(path).0.ends_with(".frm"))
+    }
+}
+
 struct Open {
     /// Of what is stored.
     digest: Context,

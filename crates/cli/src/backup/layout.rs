@@ -9,6 +9,7 @@
 //! DIR/backup.json          what all this is: written last, so that without it there is no backup
 //! ```
 
+use super::selection::Selection;
 use super::BackupError;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -38,6 +39,9 @@ pub struct Description {
     pub began: u64,
     pub ended: u64,
     pub server: Server,
+    /// None: it has all tables.
+    #[serde(default)]
+    pub selection: Option<Selection>,
     pub position: Position,
     /// End of the engine's log in the backup.
     pub log_end: u64,
@@ -86,6 +90,16 @@ pub struct Position {
 impl Description {
     /// The version that this program writes.
     pub const FORMAT: u32 = FORMAT;
+
+    /// What it is called.
+    pub fn kind(&self) -> &'static str {
+        match (&self.base, &self.selection) {
+            (None, None) => "backup",
+            (Some(_), None) => "incremental backup",
+            (None, Some(_)) => "partial backup",
+            (Some(_), Some(_)) => "incremental partial backup",
+        }
+    }
 
     /// Of the backup in `dir`, if there is one that was finished.
     pub fn read(dir: &Path) -> Result<Description, BackupError> {
@@ -217,6 +231,7 @@ mod tests {
             began: 1_700_000_000,
             ended: 1_700_000_100,
             server: Server { version: "10.11".into(), host: "größe".into(), port: 3306, server_id: 1 },
+            selection: Some(Selection { tables: vec!["^größe[.]".into()], ..Selection::default() }),
             position: Position { binlog_file: Some("binlog.000001".into()), ..Position::default() },
             log_end: 4096,
             engine_bytes: 1 << 30,

@@ -18,6 +18,7 @@ pub mod layout;
 mod mbstream;
 pub mod messages;
 pub mod pace;
+pub mod selection;
 mod source;
 mod stream;
 mod target;
@@ -36,6 +37,7 @@ use companion::{Call, Stages};
 use files::Files;
 use layout::{Base, Description};
 use pace::Pace;
+use selection::Selection;
 use source::{End, Source};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -88,6 +90,8 @@ pub struct Arguments {
     /// Show no progress and no summary
     #[arg(long, short = 'q')]
     quiet: bool,
+    #[command(flatten)]
+    selection: selection::Arguments,
 }
 
 #[derive(Subcommand, Debug)]
@@ -129,11 +133,12 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     signals::catch();
     let mut source = Source::connect(&settings)?;
     below.iter().try_for_each(|below| source.make_sure_of_base(&below.dir, &below.list))?;
+    let selection = select(arguments, &mut source, below.as_ref())?;
     let target = Target::of(dir)?;
     let extra = arguments.extra_lsndir.clone().map(|dir| Target::of(&dir)).transpose()?;
     let began = now();
     let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, arguments.quiet);
-    pace.expect(if below.is_some() { 0 } else { source.places.bytes() });
+    pace.expect(if below.is_some() || selection.is_some() { 0 } else { source.places.bytes() });
 
     let (fs, to) = target.engine();
     let copy = BackupCopy::new(
@@ -142,6 +147,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         arguments.parallel.clamp(1, 64),
     );
     let copy = below.iter().fold(copy, |copy, below| copy.on_top_of(&below.list));
+    let copy = selection.iter().try_fold(copy, |copy, selection| selection.narrow(copy))?;
     let places = source.places.clone();
     let mut engine = EngineCopy { copy, source: &mut source, pace: &pace, nice: arguments.nice, end: None };
     pace.phase("Teak");
@@ -157,6 +163,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         program: &arguments.mariadb_backup,
         parallel: arguments.parallel,
         incremental_lsn: below.as_ref().and_then(|below| below.description.innodb_lsn.clone()),
+        selection: selection.as_ref(),
         options: &arguments.mariadb_backup_option,
         messages: &messages,
     };
@@ -164,6 +171,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     let received = companion::run(&call, &settings, &places, &mut engine, files);
     let received = received.inspect_err(|_| pace.clear())?;
 
+    selection.iter().try_for_each(|selection| selection.must_have_matched(&received))?;
     pace.phase("log");
     let EngineCopy { copy, end, .. } = engine;
     let end = end.ok_or_else(|| BackupError::Usage("mariadb-backup did not block commits".into()))?;
@@ -179,6 +187,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         began,
         ended: now(),
         server: source.server,
+        selection,
         position: end.position,
         log_end: end.lsn,
         engine_bytes: list.bytes(),
@@ -195,6 +204,35 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     match arguments.quiet {
         true => Ok(()),
         false => summary(&description, dir, &pace, out),
+    }
+}
+
+/// Which tables are wanted; of an incremental backup those that the one below has.
+fn select(
+    arguments: &Arguments,
+    source: &mut Source,
+    below: Option<&Below>,
+) -> Result<Option<Selection>, BackupError> {
+    if let Some(option) =
+        arguments.mariadb_backup_option.iter().find(|option| selection::is_selecting(option))
+    {
+        let detail = format!("{option} would leave Teak's tables as they are: give it to teak backup itself");
+        return Err(BackupError::Usage(detail));
+    }
+    let selection = Selection::of(&arguments.selection, source)?;
+    match below.map(|below| &below.description.selection) {
+        Some(other) if *other != selection => {
+            let told = |selection: &Option<Selection>| match selection {
+                Some(selection) => selection.to_string(),
+                None => "all tables".into(),
+            };
+            Err(BackupError::Usage(format!(
+                "an incremental backup has the tables that the one below it has: that is of {}, and this would be of {}",
+                told(other),
+                told(&selection)
+            )))
+        }
+        _ => Ok(selection),
     }
 }
 
@@ -277,7 +315,7 @@ fn summary(
     out: &mut dyn Write,
 ) -> Result<(), BackupError> {
     let Description { position, .. } = description;
-    let kind = if description.base.is_some() { "incremental backup" } else { "backup" };
+    let kind = description.kind();
     let place = if dir == Path::new("-") { "the stream".into() } else { dir.display().to_string() };
     let mut text = format!(
         "{kind} in {place}: Teak {}, other engines {}, in {:.1} s\n",

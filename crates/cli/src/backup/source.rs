@@ -129,6 +129,25 @@ impl Source {
         )))
     }
 
+    /// What a file is called that the server names so; as it is, if it can be the name of one already. A dot between
+    /// database and table stays one.
+    pub fn file_name(&mut self, name: &str) -> Result<String, BackupError> {
+        let is_of_file =
+            |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_@#".contains(&byte));
+        let mut parts = Vec::new();
+        for part in name.splitn(2, '.') {
+            parts.push(match is_of_file(part) {
+                true => part.to_string(),
+                false => {
+                    let hex = super::files::hex(part.as_bytes());
+                    let sql = format!("SELECT CAST(CONVERT(_utf8mb4 X'{hex}' USING filename) AS BINARY)");
+                    self.connection.value(sql)?.unwrap_or_default()
+                }
+            });
+        }
+        Ok(parts.join("."))
+    }
+
     /// Has the server write a checkpoint.
     pub fn checkpoint(&mut self) -> Result<(), BackupError> {
         self.connection.execute("SET GLOBAL teak_checkpoint_now = ON")?;

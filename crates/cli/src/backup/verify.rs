@@ -31,16 +31,19 @@ pub fn run(dir: &Path, base: &[PathBuf], out: &mut dyn Write) -> Result<(), Back
     pace.clear();
     let verdict = match (backups.missing(), backups.all().count() - 1) {
         (None, below) => {
-            tables(chain, out).map_err(|detail| BackupError::damaged(dir, detail))?;
+            let partial = backups.last().selection.is_some();
+            tables(chain, partial, out).map_err(|detail| BackupError::damaged(dir, detail))?;
+            let kind = backups.last().kind();
             match below {
-                0 => "the backup is whole".into(),
-                1 => "the incremental backup and the one that it stands on are whole".into(),
-                _ => format!("the incremental backup and the {below} that it stands on are whole"),
+                0 => format!("the {kind} is whole"),
+                1 => format!("the {kind} and the one that it stands on are whole"),
+                _ => format!("the {kind} and the {below} that it stands on are whole"),
             }
         }
         (Some(missing), _) => format!(
-            "the incremental backup's own files are whole; the one that it stands on was not looked at, nor were \
-             tables, which need both: --base={} does that",
+            "the {}'s own files are whole; the one that it stands on was not looked at, nor were tables, which need \
+             both: --base={} does that",
+            backups.last().kind(),
             missing.display()
         ),
     };
@@ -49,9 +52,10 @@ pub fn run(dir: &Path, base: &[PathBuf], out: &mut dyn Write) -> Result<(), Back
 }
 
 /// Recovers the engine in memory, and checks each table.
-fn tables(chain: Chain, out: &mut dyn Write) -> Result<(), String> {
+fn tables(chain: Chain, partial: bool, out: &mut dyn Write) -> Result<(), String> {
     let dir = chain.dir().to_path_buf();
-    let engine = directory::open_unchanged(chain.files(), &dir).map_err(|failure| failure.to_string())?;
+    let engine =
+        directory::open_unchanged(chain.files(), &dir, partial).map_err(|failure| failure.to_string())?;
     match engine.lost().first() {
         Some(lost) => Err(format!("after its recovery: {lost:?}")),
         None => check::check(&engine, false, out).map_err(|failure| failure.to_string()),

@@ -9,6 +9,7 @@
 //! anew.
 
 mod backups;
+mod partial;
 mod prepare;
 
 pub use backups::Backups;
@@ -113,7 +114,9 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     }
 
     // Recovery writes as a server does that was killed, and is repeated if this is.
-    directory::recover(&engine).map_err(|failure| BackupError::damaged(&engine, failure.to_string()))?;
+    let selection = backups.last().selection.as_ref();
+    directory::recover(&engine, selection.is_some())
+        .map_err(|failure| BackupError::damaged(&engine, failure.to_string()))?;
     sync_dirs(&server)?;
     if let Some((user, group)) = owner {
         chown(&work, user, group)?;
@@ -229,10 +232,16 @@ fn summary(backup: &Description, datadir: &Path, seconds: f64, given: bool, writ
     if !given {
         text += "the files belong to who ran this: a server that runs as another user needs chown -R\n";
     }
+    if let Some(selection) = &backup.selection {
+        text += &partial::advice(selection, &datadir.join(PRIVILEGES));
+    }
     let (Some(file), Some(at)) = (&position.binlog_file, position.binlog_position) else {
         return text + "the server that was backed up had no binary log\n";
     };
     text += &format!("position in the binary log: {file}, {at}\n");
+    if backup.selection.is_some() {
+        return text;
+    }
     // 0: it does not listen for now.
     let port = if server.port == 0 { 3306 } else { server.port };
     let host = format!("MASTER_HOST = '{}', MASTER_PORT = {port}", server.host);
