@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Copies of a server that works, started by another: snapshots of its file system, and what teak backup makes.
 #
-# usage: tests/backup/run.sh [NAME...]   names of tests in frozen.py and backup.py; default: all
+# usage: tests/backup/run.sh [NAME...]   names of tests in backup.py, partial.py and frozen.py; default: all
 #        TEAK_SEED to repeat a run's choices, TEAK_BACKUP_ROUNDS for more or fewer copies in each test
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
@@ -21,5 +21,6 @@ tests() {
     unshare --mount /usr/bin/python3 "$ROOT/tests/backup/$1" "$work/files" "$PLUGIN_DIR" "$BUILD/bin/teak" "${@:3}" --seed "$seed" --rounds "$2" || status=1
 }
 tests backup.py "${TEAK_BACKUP_ROUNDS:-10}" "$@"
+tests partial.py "${TEAK_BACKUP_ROUNDS:-3}" "$@"
 tests frozen.py "${TEAK_BACKUP_ROUNDS:-3}" "$@"
 exit "$status"
