@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,12 +17,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 sys.path.insert(0, HERE)
 import dumps  # pylint: disable=wrong-import-position
-from impostor import Impostor  # pylint: disable=wrong-import-position
+from accounts import Accounts  # pylint: disable=wrong-import-position
+from case import ENGINES, OPTIONS, Failure, check  # pylint: disable=wrong-import-position
+from interrupted import Interrupted  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 ROWS = 700
-ENGINES = ("Teak", "InnoDB")
-OPTIONS = ["--max-allowed-packet=16M", "--innodb-buffer-pool-size=128M", "--event-scheduler=off"]
 DUMP_VARIANTS = {
     "default": [],
     "all objects": ["--routines", "--triggers", "--events"],
@@ -35,17 +34,7 @@ DUMP_VARIANTS = {
 }
 
 
-class Failure(Exception):
-    """A case found something wrong."""
-
-
-def check(condition, text):
-    """Fails the case with a text."""
-    if not condition:
-        raise Failure(text)
-
-
-class Tests:
+class Tests(Accounts, Interrupted):
     """One server that all cases use, each with databases of its own."""
 
     def __init__(self, arguments):
@@ -307,87 +296,6 @@ class Tests:
             self.teak("parallel", self.write("noise.sql", self.random.randbytes(5000)), expect=1)
         self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
 
-    def big(self, engine):
-        """A dump that takes a while."""
-        path = os.path.join(self.files, f"big_{engine}.sql")
-        if not os.path.exists(path):
-            with open(path, "w", encoding="ascii") as out:
-                for table in ("one", "two"):
-                    out.write(f"CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(100), KEY (a), KEY (b)) ENGINE={engine};\n")
-                    for i in range(0, 60_000, 40):
-                        rows = ",".join(f"({j + 1},{j * 7919 % 100_003},'{'x' * (j % 80)}')" for j in range(i, i + 40))
-                        out.write(f"INSERT INTO {table} VALUES {rows};\n")
-                    out.write(f"CREATE VIEW v_{table} AS SELECT * FROM {table};\n")
-        return path
-
-    def loaded(self, database):
-        """Rows that are there so far."""
-        try:
-            return sum(self.value(f"SELECT COUNT(*) FROM {table}", database) for table in ("one", "two"))
-        except Exception:  # pylint: disable=broad-exception-caught
-            return 0
-
-    def case_killed_and_resumed(self):
-        """kill -9 of the loader and of the server, then --resume: no row is missing or there twice."""
-        for engine in ENGINES:
-            path = self.big(engine)
-            self.fresh("serial", "parallel")
-            self.mariadb("serial", path)
-            for round_ in range(4):
-                self.fresh("parallel")
-                arguments = ["--defer-indexes=on", "--connections=3"]
-                loader = subprocess.Popen(self.command("parallel", path, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                # Some time within the load; how far it is does not matter for the result.
-                limit = self.random.randrange(100_000)
-                while loader.poll() is None and self.loaded("parallel") <= limit:
-                    time.sleep(0.005)
-                if round_ % 2 == 0:
-                    loader.send_signal(signal.SIGKILL)
-                    loader.wait()
-                else:
-                    self.server.kill()
-                    check(loader.wait(timeout=60) in (0, 1), "the loader must notice that the server is gone")
-                    self.server.start(OPTIONS)
-                # It may have been done before it was killed.
-                done = not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None)
-                resumed = "" if done else self.teak("parallel", path, "--resume", "--check", *arguments)
-                try:
-                    self.compare("serial", "parallel")
-                except Failure as failure:
-                    raise Failure(f"{engine}, round {round_}, killed at over {limit} rows: {failure}\n{resumed}") from failure
-
-    def case_records_of_a_failed_load(self):
-        """A load that failed says how to go on; another one tells of its records; the same one twice at a time is refused."""
-        path = os.path.join(self.files, "fails.sql")
-        with open(path, "wb") as dump:
-            dump.write(b"CREATE TABLE f (id INT PRIMARY KEY);\nINSERT INTO f VALUES (1);\nINSERT INTO f VALUES\n(1), \x1b[2J\xff;\n")
-        other = os.path.join(self.files, "other.sql")
-        with open(other, "wb") as dump:
-            dump.write(b"CREATE TABLE o (id INT PRIMARY KEY);\nINSERT INTO o VALUES (1), (2);\n")
-        self.fresh("parallel")
-        failed = self.teak("parallel", path, expect=1)
-        check("--resume goes on from here" in failed and "teak_load" in failed, failed)
-        check("\x1b" not in failed and "INSERT INTO f VALUES (1), \\u{1b}[2J\\xff" in failed, failed)
-        self.fresh("other")
-        told = self.teak("other", other, "--check")
-        check("the records of another load that did not end" in told, told)
-        check("1 table compared: all equal" in told, told)
-        holder = self.server.connect(autocommit=True)
-        with holder.cursor() as cursor:
-            cursor.execute("SELECT DISTINCT load_id FROM teak_load.steps")
-            cursor.execute(f"SELECT GET_LOCK('teak_load_{cursor.fetchone()[0]}', 0)")
-        check("another teak load" in self.teak("parallel", path, "--resume", expect=1), "twice at a time")
-        holder.close()
-        with open(path, "rb+") as dump:
-            stamp = os.stat(path)
-            dump.seek(dump.read().index(b"(1), \x1b"))
-            dump.write(b"(2)     /**/")
-            dump.flush()
-            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-        self.teak("parallel", path, "--resume", "--check")
-        check(self.server.query("SELECT COUNT(*) FROM parallel.f", database=None)[0][0] == 2, "rows after the resume")
-        check(not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None), "records are left")
-
     def case_keys_are_built_after_rows(self):
         """What the server was asked to do: keys are put off before the first row and built after the last, also when the dump says DISABLE KEYS itself."""
         for engine, build in (("InnoDB", "ADD KEY"), ("Teak", "ENABLE KEYS")):
@@ -563,68 +471,6 @@ class Tests:
             self.fresh("parallel")
             message = self.teak("parallel", self.write("long.sql", f"{head}{text};\n"), expect=1)
             check("max_allowed_packet" in message and f"line {3 if 'VALUES' in text else 2}: " in message, message[:300])
-
-    def case_accounts_and_tls(self):
-        """Passwords of each kind, from option files and the environment; TLS, with and without a check of the certificate."""
-        # Anonymous users come before those of any host.
-        self.server.query("DROP USER IF EXISTS ''@localhost", database=None)
-        shutil.copy("/usr/lib/mysql/plugin/auth_ed25519.so", self.server.plugin_dir)
-        self.server.query("INSTALL SONAME 'auth_ed25519'", database=None)
-        self.fresh("parallel")
-        path = self.write("one.sql", "SELECT 1;\n")
-        for name, rule in (("native", "IDENTIFIED BY 'se;c#ret'"), ("ed", "IDENTIFIED VIA ed25519 USING PASSWORD('se;c#ret')"), ("secure", "IDENTIFIED BY 'se;c#ret' REQUIRE SSL")):
-            self.server.query(f"CREATE OR REPLACE USER {name}@'%' {rule}", database=None)
-            self.server.query(f"GRANT ALL ON *.* TO {name}@'%'", database=None)
-            tcp = [self.arguments.teak, "load", "--host=127.0.0.1", f"--port={self.arguments.port}", f"--user={name}", path]
-            file = self.write("client.cnf", "[client]\npassword='se;c#ret'\n")
-            run = lambda *more, **settings: subprocess.run([*tcp[:2], *more, *tcp[2:]], capture_output=True, check=False, **settings)  # noqa: E731
-            environment = {**os.environ, "MYSQL_PWD": "se;c#ret"}
-            for done in (run(f"--defaults-file={file}"), run("--no-defaults", env=environment), run("--no-defaults", "-pse;c#ret"),
-                         run("--no-defaults", "-pse;c#ret", f"--ssl-ca={self.files}/ca.pem", "--ssl-verify-server-cert")):
-                check(done.returncode == 0, f"{name}: {done.stderr.decode()}")
-            for done in (run("--no-defaults", "-pwrong"), run("--no-defaults", "-pse;c#ret", f"--ssl-ca={self.files}/other.pem")):
-                check(done.returncode == 1, f"{name} got in: {done.args}")
-        done = run("--no-defaults", "-pse;c#ret", "--skip-ssl")
-        check(done.returncode == 1, "REQUIRE SSL without TLS")
-
-    def case_passwords_stay_secret(self):
-        """An impostor that wants the password itself gets it only with a certificate that was checked; a list of processes never shows it."""
-        impostor = Impostor(f"{self.files}/server.pem", f"{self.files}/server.key")
-        impostor.start()
-        path = self.write("one.sql", "SELECT 1;\n")
-        command = [self.arguments.teak, "load", "--no-defaults", "--host=127.0.0.1", f"--port={impostor.port}", "--user=u", "-ps3cret", path]
-        for options, told in (([], False), (["--ssl"], False), ([f"--ssl-ca={self.files}/other.pem"], False), (["--skip-ssl"], False),
-                              ([f"--ssl-ca={self.files}/ca.pem"], True), ([f"--ssl-ca={self.files}/ca.pem", "--ssl-verify-server-cert"], True)):
-            impostor.heard.clear()
-            done = subprocess.run(command + options, capture_output=True, check=False, timeout=60)
-            message = done.stderr.decode()
-            check(done.returncode == 1, f"{options}: {message}")
-            check((b"s3cret\0" in impostor.heard) == told, f"{options}: the impostor heard {impostor.heard}; {message}")
-            check(told or "--ssl-ca" in message or "certificate" in message or "without TLS" in message, f"{options}: {message}")
-        impostor.stop()
-        # A server that accepts and says nothing, so that the client waits.
-        for form in (["-ps3cret"], ["--password=s3cret"]):
-            with socket.create_server(("127.0.0.1", 0)) as silent:
-                client = subprocess.Popen([*command[:4], f"--port={silent.getsockname()[1]}", "--user=u", *form, path], stderr=subprocess.DEVNULL)
-                try:
-                    silent.accept()
-                    with open(f"/proc/{client.pid}/cmdline", "rb") as file:
-                        line = file.read()
-                    check(b"s3cret" not in line and b"--user=u" in line, f"the list of processes shows {line}")
-                finally:
-                    client.kill()
-                    client.wait()
-
-    def certificates(self):
-        """An authority, a certificate of it for the server, and another authority."""
-        def openssl(*arguments):
-            subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=self.files)
-        for name in ("ca", "other"):
-            openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr")
-        self.write("names", "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
-        openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "9", "-extfile", "names", "-out", "server.pem")
-        return [f"--ssl-ca={self.files}/ca.pem", f"--ssl-cert={self.files}/server.pem", f"--ssl-key={self.files}/server.key"]
 
     def run(self, names):
         """All cases, or those named; the number that failed."""

@@ -1,0 +1,119 @@
+"""Loads that do not come to their end, and what is told meanwhile."""
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+from case import ENGINES, OPTIONS, Failure, check
+
+
+class Interrupted:
+    """Cases of loads that are killed, fail, and go on."""
+
+    def big(self, engine):
+        """A dump that takes a while."""
+        path = os.path.join(self.files, f"big_{engine}.sql")
+        if not os.path.exists(path):
+            with open(path, "w", encoding="ascii") as out:
+                for table in ("one", "two"):
+                    out.write(f"CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(100), KEY (a), KEY (b)) ENGINE={engine};\n")
+                    for i in range(0, 60_000, 40):
+                        rows = ",".join(f"({j + 1},{j * 7919 % 100_003},'{'x' * (j % 80)}')" for j in range(i, i + 40))
+                        out.write(f"INSERT INTO {table} VALUES {rows};\n")
+                    out.write(f"CREATE VIEW v_{table} AS SELECT * FROM {table};\n")
+        return path
+
+    def loaded(self, database):
+        """Rows that are there so far."""
+        try:
+            return sum(self.value(f"SELECT COUNT(*) FROM {table}", database) for table in ("one", "two"))
+        except Exception:  # pylint: disable=broad-exception-caught
+            return 0
+
+    def case_killed_and_resumed(self):
+        """kill -9 of the loader and of the server, then --resume: no row is missing or there twice."""
+        for engine in ENGINES:
+            path = self.big(engine)
+            self.fresh("serial", "parallel")
+            self.mariadb("serial", path)
+            for round_ in range(4):
+                self.fresh("parallel")
+                arguments = ["--defer-indexes=on", "--connections=3"]
+                loader = subprocess.Popen(self.command("parallel", path, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                # Some time within the load; how far it is does not matter for the result.
+                limit = self.random.randrange(100_000)
+                while loader.poll() is None and self.loaded("parallel") <= limit:
+                    time.sleep(0.005)
+                if round_ % 2 == 0:
+                    loader.send_signal(signal.SIGKILL)
+                    loader.wait()
+                else:
+                    self.server.kill()
+                    check(loader.wait(timeout=60) in (0, 1), "the loader must notice that the server is gone")
+                    self.server.start(OPTIONS)
+                # It may have been done before it was killed.
+                done = not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None)
+                resumed = "" if done else self.teak("parallel", path, "--resume", "--check", *arguments)
+                try:
+                    self.compare("serial", "parallel")
+                except Failure as failure:
+                    raise Failure(f"{engine}, round {round_}, killed at over {limit} rows: {failure}\n{resumed}") from failure
+
+    def case_records_of_a_failed_load(self):
+        """A load that failed says how to go on; another one tells of its records; the same one twice at a time is refused."""
+        path = os.path.join(self.files, "fails.sql")
+        with open(path, "wb") as dump:
+            dump.write(b"CREATE TABLE f (id INT PRIMARY KEY);\nINSERT INTO f VALUES (1);\nINSERT INTO f VALUES\n(1), \x1b[2J\xff;\n")
+        other = os.path.join(self.files, "other.sql")
+        with open(other, "wb") as dump:
+            dump.write(b"CREATE TABLE o (id INT PRIMARY KEY);\nINSERT INTO o VALUES (1), (2);\n")
+        self.fresh("parallel")
+        self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+        failed = self.teak("parallel", path, expect=1)
+        check("--resume goes on from here" in failed and "teak_load" in failed, failed)
+        check("\x1b" not in failed and "INSERT INTO f VALUES (1), \\u{1b}[2J\\xff" in failed, failed)
+        self.fresh("other")
+        told = self.teak("other", other, "--check")
+        check("the records of another load that did not end" in told, told)
+        check("1 table compared: all equal" in told, told)
+        holder = self.server.connect(autocommit=True)
+        with holder.cursor() as cursor:
+            cursor.execute("SELECT DISTINCT load_id FROM teak_load.steps")
+            cursor.execute(f"SELECT GET_LOCK('teak_load_{cursor.fetchone()[0]}', 0)")
+        check("another teak load" in self.teak("parallel", path, "--resume", expect=1), "twice at a time")
+        holder.close()
+        with open(path, "rb+") as dump:
+            stamp = os.stat(path)
+            dump.seek(dump.read().index(b"(1), \x1b"))
+            dump.write(b"(2)     /**/")
+            dump.flush()
+            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        self.teak("parallel", path, "--resume", "--check")
+        check(self.server.query("SELECT COUNT(*) FROM parallel.f", database=None)[0][0] == 2, "rows after the resume")
+        check(not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None), "records are left")
+
+    def case_progress_on_a_terminal(self):
+        """Lines of progress do not wrap, and are gone when a message comes."""
+        self.fresh("parallel")
+        path = self.write("ends_badly.sql", open(self.big("Teak"), "rb").read() + b"\nINSERT INTO nowhere VALUES (1);\n")
+        primary, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
+        with subprocess.Popen(self.command("parallel", path), stdout=subprocess.DEVNULL, stderr=terminal) as loader:
+            os.close(terminal)
+            shown = b""
+            try:
+                while part := os.read(primary, 65536):
+                    shown += part
+            except OSError:
+                # The other side is closed.
+                pass
+        os.close(primary)
+        check(loader.returncode == 1, f"teak load ended with {loader.returncode}")
+        *lines, message = shown.decode(errors="replace").split("\r\x1b[K")
+        check(lines and all(len(line) < 50 and "\n" not in line for line in lines), lines)
+        check(message.startswith("teak: ") and "nowhere" in message, shown)
