@@ -86,6 +86,11 @@ CASES = [
         "ALTER TABLE t COMMENT = 'a comment'", "ALTER TABLE t RENAME KEY note TO key_of_note", "ALTER TABLE t ALTER INDEX first IGNORED",
         "ALTER TABLE t RENAME COLUMN v TO value", "ALTER TABLE t DROP KEY key_of_note, ADD KEY other (value, note), ADD KEY third (note)",
         "ALTER TABLE t DROP KEY other, DROP KEY third, ADD KEY note (note, w), ALGORITHM=INPLACE", "ALTER TABLE t COMMENT = '', RENAME COLUMN value TO v, ALTER INDEX first NOT IGNORED")),
+    Case("instant", table("t", MANY), steps(
+        "ALTER TABLE t MODIFY note VARCHAR(60) NOT NULL, ALGORITHM=INSTANT", "ALTER TABLE t RENAME KEY first TO note, RENAME KEY note TO first, ALGORITHM=INSTANT",
+        "ALTER TABLE t DEFAULT CHARSET utf8mb4, COMMENT = 'a comment', ALGORITHM=INSTANT", "ALTER TABLE t ADD COLUMN g INT AS (v + 1) VIRTUAL, ADD COLUMN h INT AS (w + 1) VIRTUAL, ALGORITHM=INSTANT",
+        "ALTER TABLE t DROP COLUMN g, ALGORITHM=INSTANT", "ALTER TABLE t DROP COLUMN h, RENAME KEY note TO first, RENAME KEY first TO note, ALGORITHM=INSTANT",
+        "ALTER TABLE t MODIFY note VARCHAR(40) NOT NULL, DEFAULT CHARSET latin1, COMMENT = '', ALGORITHM=COPY")),
     Case("copy", table("t", MANY), steps("ALTER TABLE t FORCE, ALGORITHM=COPY", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (w, id)",
                                          "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id)")),
     Case("compression", table("t", MANY), steps("ALTER TABLE t COMPRESSION=lz4", "ALTER TABLE t COMPRESSION=zstd, COMPRESSION_LEVEL=5, BLOCK_SIZE=8192",
@@ -122,7 +127,8 @@ CASES = [
     Case("hash", partitioned("t", "PARTITION BY HASH (id) PARTITIONS 2"), steps("ALTER TABLE t ADD PARTITION PARTITIONS 2", "ALTER TABLE t COALESCE PARTITION 2"), moves_partitions=True),
     Case("parts", partitioned("t", "PARTITION BY HASH (id) PARTITIONS 3"), steps(
         "ALTER TABLE t RENAME COLUMN v TO value", "ALTER TABLE t COMMENT = 'a comment'", "ALTER TABLE t ADD UNIQUE KEY more (value, id), ADD KEY plain (note)",
-        "ALTER TABLE t DROP KEY more, DROP KEY plain", "ALTER TABLE t RENAME COLUMN value TO v, COMMENT = ''")),
+        "ALTER TABLE t DROP KEY more, DROP KEY plain", "ALTER TABLE t RENAME KEY u TO v, RENAME KEY v TO u, ALGORITHM=INSTANT",
+        "ALTER TABLE t RENAME KEY u TO v, RENAME KEY v TO u, ALGORITHM=INSTANT", "ALTER TABLE t RENAME COLUMN value TO v, COMMENT = ''")),
     Case("packed_parts", partitioned("t", "PARTITION BY HASH (id) PARTITIONS 3"), steps(
         "ALTER TABLE t COMPRESSION=lz4", "ALTER TABLE t COMPRESSION=DEFAULT"), only_teak=True),
 ]

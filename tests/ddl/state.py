@@ -60,7 +60,9 @@ def check_index(connection, database, table, index, lead, of):
 
 def check_unique(connection, database, table, index, unique_columns):
     """No two rows have one key, and none can be written: another row, with the key of one that is there, is refused because of this key."""
-    names = [name for name, _ in columns_of(connection, database, table)]
+    generated = {name for name, in rows(connection, "SELECT column_name FROM information_schema.columns"
+                                        f" WHERE table_schema = '{database}' AND table_name = '{table}' AND generation_expression IS NOT NULL")}
+    names = [name for name, _ in columns_of(connection, database, table) if name not in generated]
     kinds = dict(columns_of(connection, database, table))
     listed = ", ".join(f"`{name}`" for name in unique_columns)
     twice = rows(connection, f"SELECT {listed}, COUNT(*) FROM `{database}`.`{table}` USE INDEX () GROUP BY {listed} HAVING COUNT(*) > 1")
@@ -69,7 +71,7 @@ def check_unique(connection, database, table, index, unique_columns):
     values = [f"`{name}`" if name in unique_columns or kinds[name] == "varchar" else f"`{name}` + {ELSEWHERE}" for name in names]
     try:
         with connection.cursor() as cursor:
-            written = cursor.execute(f"INSERT INTO `{database}`.`{table}` SELECT {', '.join(values)} FROM `{database}`.`{table}` LIMIT 1")
+            written = cursor.execute(f"INSERT INTO `{database}`.`{table}` ({', '.join(f'`{name}`' for name in names)}) SELECT {', '.join(values)} FROM `{database}`.`{table}` LIMIT 1")
         if written:
             raise AssertionError(f"{database}.{table}: unique index {index} took a key twice")
     except pymysql.err.IntegrityError as error:

@@ -164,6 +164,56 @@ def dumps(server):
         print(f"    {dump.__name__}: {DUMPS} dumps, {failed} failed, tables changed {done} times")
 
 
+INSTANT = [
+    "modify s varchar(50)",
+    "modify s varchar(50), rename index v to w, rename index u to v",
+    "auto_increment = 1000",
+    "alter index v ignored",
+    "default charset utf8mb4, comment 'changed'",
+    "add g int as (v + 1) virtual",
+    "add g int as (v + 1) virtual, add h varchar(20) as (concat(s, '!')) virtual",
+    "drop virt",
+    "change v n int default 5",
+    "modify e enum('x', 'y', 'z')",
+]
+
+
+def old_snapshot_and_instant_changes(server):
+    """A change of the definition alone leaves an old snapshot its rows, in a table and in one with partitions; and the same rows as a copy leaves."""
+    columns = "id int auto_increment primary key, s varchar(20), v int, u int, e enum('x', 'y'), virt int as (v * 2) virtual, key v (v), key u (u), key s (s)"
+    for change in INSTANT:
+        for partitions in ("", " partition by hash (id) partitions 3"):
+            fresh(server, f"create table t ({columns}){partitions}",
+                  "insert into t (s, v, u, e) select concat('s', seq), seq % 10, seq, 1 + seq % 2 from seq_1_to_60", "delete from t where id = 50",
+                  "create table c like t", "insert into c (id, s, v, u, e) select id, s, v, u, e from t order by id")
+            old = server.connect()
+            with old.cursor() as cursor:
+                cursor.execute("start transaction with consistent snapshot")
+                server.query("update t set v = v + 100, s = concat(s, 'x') where id <= 20")
+                server.query("delete from t where id = 33")
+                server.query(f"alter table t {change}, algorithm=instant")
+                server.query("update t set u = -id where id <= 10")
+                server.query("insert into t (id, s, u) values (500, 'new', 500)")
+                name = "n" if "change v" in change else "v"
+                cursor.execute(f"select id, s, {name}, u, e from t order by id")
+                seen = cursor.fetchall()
+                cursor.execute(f"select count(*), sum(id) from t where {name} between 0 and 9")
+                by_index = cursor.fetchall()
+            old.close()
+            server.query("update c set v = v + 100, s = concat(s, 'x') where id <= 20")
+            before = server.query("select id, concat('s', id), id % 10, id, if(id % 2, 'y', 'x') from t where id < 500 union select 33, 's33', 3, 33, 'y' order by 1")
+            assert seen == before, (change, partitions, seen, before)
+            assert by_index == ((59, sum(row[0] for row in before)),), (change, partitions, by_index)
+            server.query("delete from c where id = 33")
+            server.query(f"alter table c {change}, algorithm=copy")
+            server.query("update c set u = -id where id <= 10")
+            server.query("insert into c (id, s, u) values (500, 'new', 500)")
+            definitions = [server.query(f"show create table {table}")[0][1].replace(f"`{table}`", "") for table in "tc"]
+            assert definitions[0] == definitions[1], definitions
+            assert server.query("select * from t order by id") == server.query("select * from c order by id"), (change, partitions)
+            assert server.query("check table t extended")[0][3] == "OK", (change, partitions)
+
+
 def old_snapshot_inserts(server):
     """What InnoDB tells by a bare number: writes through an old snapshot that have to read."""
     fresh(server, "create table t (id int primary key, v int)", "insert into t values (1, 1)", "create table other (id int primary key)")
@@ -209,6 +259,10 @@ CHANGES = [
     "alter table t add unique key w (v), algorithm=inplace",
     "create index w on t (v, id)",
     "alter table t drop key v",
+    "alter table t rename key v to u, algorithm=instant",
+    "alter table t comment 'changed', algorithm=instant",
+    "alter table t add g int as (v) virtual, algorithm=instant",
+    "alter table t auto_increment = 7, algorithm=instant",
     "alter table t disable keys",
     "alter table t engine=InnoDB",
     "truncate table t",
@@ -457,7 +511,7 @@ def statistics_outlive_a_restart(server):
 
 
 OPTIONS = ["--teak-cache-size=32M", "--teak-checkpoint-log-size=4M", "--teak-log-segment-size=1M", "--teak-flush-log-at-trx-commit=2"]
-TESTS = [dumps, old_snapshot_inserts, prepared, partitions, waits, killed_after_rollback, killed_after_counter, pinned_log,
+TESTS = [dumps, old_snapshot_inserts, old_snapshot_and_instant_changes, prepared, partitions, waits, killed_after_rollback, killed_after_counter, pinned_log,
          statistics_outlive_a_restart]
 
 

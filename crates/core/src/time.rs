@@ -35,6 +35,15 @@ impl Time {
         }
     }
 
+    /// Seconds since 1970, or since the simulation began: for people to read.
+    pub(crate) fn calendar_seconds(&self) -> u64 {
+        let since_1970 = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        match &self.0 {
+            None => since_1970().map_or(0, |passed| passed.as_secs()),
+            Some(simulated) => simulated.now().duration_since(simulated.origin).as_secs(),
+        }
+    }
+
     /// How long ago `earlier` was.
     pub fn since(&self, earlier: Instant) -> Duration {
         self.now().saturating_duration_since(earlier)

@@ -141,6 +141,9 @@ class ha_teak final : public handler {
     handler* clone(const char* name, MEM_ROOT* root) override;
 
     /* ---- ALTER in place (ha_teak_alter.cc) */
+    bool can_convert_nocopy(const Field& field, const Column_definition& to) const override;
+    Compare_keys compare_key_parts(const Field& field, const Column_definition& to, const KEY_PART_INFO& part,
+                                   const KEY_PART_INFO& new_part) const override;
     enum_alter_inplace_result check_if_supported_inplace_alter(TABLE* altered, Alter_inplace_info* info) override;
     bool prepare_inplace_alter_table(TABLE* altered, Alter_inplace_info* info) override;
     bool inplace_alter_table(TABLE* altered, Alter_inplace_info* info) override;
@@ -200,7 +203,11 @@ class ha_teak final : public handler {
     struct Altered {
         std::vector<uint32_t> layout;
         std::vector<uchar> meta;
+        uint64_t counter;
     };
+    bool stays_readable(const TABLE* altered) const;
+    bool names_are_clear(const Alter_inplace_info* info) const;
+    int wanted_counter(const Alter_inplace_info* info, uint64_t* counter);
     Altered altered_state(const TABLE* altered, const Alter_inplace_info* info) const;
     int commit_altered(const TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
     teak_alteration alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta, teak_tree_spec spec,
@@ -267,6 +274,7 @@ class ha_teak final : public handler {
     teak_bytes pack_row(const uchar* record);
     int note_overtaking(teak_bytes pk, bool* overtakes);
     int note_duplicate(teak_status status, const teak_duplicate& duplicate);
+    uint64_t counted_value() const;
     void raise_counter();
     uint32_t row_flags() const;
     uint32_t row_flags_of(teak_bytes pk) const;

@@ -41,7 +41,8 @@ teak_alteration ha_teak::alteration(const std::vector<uint32_t>& layout, const s
             layout.size(),
             bytes_of(meta.data(), meta.size()),
             spec,
-            repacks};
+            repacks,
+            0};
 }
 
 /* Changes trees and metadata of the table, and opens it again; see teak_tables_alter. */

@@ -76,10 +76,11 @@ std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample&
 int ha_teak::info(uint flag) {
     if (!open_.table) return HA_ERR_NO_SUCH_TABLE;
     if (flag & HA_STATUS_ERRKEY) errkey = statement_.duplicate_index;
-    if (flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO)) {
+    if (flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO | HA_STATUS_TIME)) {
         teak_table_statistics now;
         teak_table_get_statistics(open_.table, &now);
         if (flag & HA_STATUS_AUTO) stats.auto_increment_value = std::max<ulonglong>(now.next_counter, 1);
+        if (flag & HA_STATUS_TIME) stats.update_time = static_cast<my_time_t>(now.changed_at);
         if (flag & HA_STATUS_VARIABLE) {
             stats.records = now.rows;
             stats.deleted = 0;

@@ -55,12 +55,16 @@ int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate)
 }
 
 /* A value past the counter, stored into the AUTO_INCREMENT column, moves it. */
-void ha_teak::raise_counter() {
+/* What the record has in the AUTO_INCREMENT column; 0 if it is nothing that is counted. */
+uint64_t ha_teak::counted_value() const {
     Field* field = table->found_next_number_field;
-    if (!field || field->is_null()) return;
+    if (!field || field->is_null()) return 0;
     longlong value = field->val_int();
-    if (value > 0 || (field->flags & UNSIGNED_FLAG && value != 0))
-        teak_counter_raise(session(), open_.table, static_cast<uint64_t>(value));
+    return value > 0 || field->flags & UNSIGNED_FLAG ? static_cast<uint64_t>(value) : 0;
+}
+
+void ha_teak::raise_counter() {
+    if (uint64_t value = counted_value()) teak_counter_raise(session(), open_.table, value);
 }
 
 /* Whether a write to the row goes over what was committed after the snapshot; see teak_row_overtakes. */

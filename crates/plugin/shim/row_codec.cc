@@ -1,4 +1,5 @@
 #include "row_codec.h"
+#include <algorithm>
 
 namespace teak {
 namespace {
@@ -143,6 +144,12 @@ bool ColumnCodec::same(const uchar* a, const uchar* b) const {
     return n == 0 || p == q || memcmp(p, q, n) == 0;
 }
 
+bool ColumnCodec::reads(const ColumnCodec& other) const {
+    return kind == other.kind && length_bytes == other.length_bytes && fieldnr == other.fieldnr &&
+           null_offset == other.null_offset && null_mask == other.null_mask && charset == other.charset &&
+           (kind == Varchar ? bytes >= other.bytes : bytes == other.bytes);
+}
+
 void RowCodec::init(const TABLE* table, const std::vector<bool>& in_key) {
     const TABLE_SHARE* share = table->s;
     null_bytes_ = share->null_bytes;
@@ -168,6 +175,37 @@ void RowCodec::init(const TABLE* table, const std::vector<bool>& in_key) {
     }
     for (const Run& run : runs_)
         runs_length_ += run.length;
+    find_tail(table);
+}
+
+/* Which columns are the tail, and whether each of them has the one bit in the null bytes that its place says. */
+void RowCodec::find_tail(const TABLE* table) {
+    base_columns_ = columns_;
+    while (base_columns_ > 0 && !table->field[base_columns_ - 1]->stored_in_db())
+        base_columns_--;
+    base_null_bits_ = table->s->db_create_options & HA_OPTION_PACK_RECORD ? 0 : 1;
+    tail_may_change_ = true;
+    uint bits = base_null_bits_;
+    for (uint i = 0; i < columns_; i++) {
+        const Field* field = table->field[i];
+        if (i == base_columns_) base_null_bits_ = bits;
+        if (field->real_maybe_null()) {
+            tail_may_change_ &= field->null_offset() == bits / 8 && field->null_bit == 1 << bits % 8;
+            bits++;
+        } else if (i >= base_columns_)
+            tail_may_change_ = false;
+    }
+    if (base_columns_ == columns_) base_null_bits_ = bits;
+    tail_may_change_ &= null_bytes_ == (bits + 7) / 8;
+}
+
+bool RowCodec::reads(const RowCodec& other) const {
+    const bool same_columns = columns_ == other.columns_ && null_bytes_ == other.null_bytes_;
+    const bool same_base = tail_may_change_ && other.tail_may_change_ && base_columns_ == other.base_columns_ &&
+                           base_null_bits_ == other.base_null_bits_;
+    return (same_columns || same_base) &&
+           std::equal(stored_.begin(), stored_.end(), other.stored_.begin(), other.stored_.end(),
+                      [](const ColumnCodec& a, const ColumnCodec& b) { return a.reads(b); });
 }
 
 size_t RowCodec::packed_size(const uchar* record) const {
@@ -193,14 +231,32 @@ size_t RowCodec::pack(uchar* to, const uchar* record) const {
     return static_cast<size_t>(p - to);
 }
 
+/* The null bytes of a row with another tail; the columns of the tail are NULL until they are computed. Behind them,
+   nullptr if the row is malformed. */
+const uchar* RowCodec::unpack_other_nulls(teak_bytes row, uchar* record) const {
+    const uint columns = uint2korr(row.data + 1);
+    if (!tail_may_change_ || columns < base_columns_) return nullptr;
+    const size_t nulls = (base_null_bits_ + columns - base_columns_ + 7) / 8;
+    if (row.len < kHeader + nulls + runs_length_) return nullptr;
+    memset(record, 0xff, null_bytes_);
+    const size_t base = base_null_bits_ / 8;
+    memcpy(record, row.data + kHeader, base);
+    if (const uint rest = base_null_bits_ % 8)
+        record[base] = row.data[kHeader + base] | static_cast<uchar>(0xff << rest);
+    return row.data + kHeader + nulls;
+}
+
 bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const {
     const uchar* p = row.data;
     const uchar* end = p + row.len;
-    if (row.len < kHeader + null_bytes_ + runs_length_ || p[0] != kVersion || uint2korr(p + 1) != columns_)
+    if (row.len < kHeader || p[0] != kVersion) return false;
+    if (uint2korr(p + 1) == columns_) {
+        if (row.len < kHeader + null_bytes_ + runs_length_) return false;
+        p += kHeader;
+        copy_few(record, p, null_bytes_);
+        p += null_bytes_;
+    } else if (!(p = unpack_other_nulls(row, record)))
         return false;
-    p += kHeader;
-    copy_few(record, p, null_bytes_);
-    p += null_bytes_;
     for (const Run& run : runs_) {
         copy_few(record + run.offset, p, run.length);
         p += run.length;

@@ -15,6 +15,11 @@
     BLOB           the record's own 1 to 4 length bytes, then the bytes
     CHAR(n), multi-byte   2 length bytes (LE), then the text without trailing spaces
   Left out altogether: virtual columns, and columns that the row's key restores.
+
+  The null bytes have a bit for each column that may be NULL, in the table's order, behind the bit that the server keeps
+  for itself in tables of fixed length. Virtual columns behind all others (the tail) come and go without a change of any
+  row: one that has another number of columns than the table has so many bits more or fewer at the end of its null
+  bytes, and those tell nothing.
 */
 #ifndef TEAK_ROW_CODEC_H
 #define TEAK_ROW_CODEC_H
@@ -81,6 +86,8 @@ struct ColumnCodec {
     const uchar* skip(const uchar* from, const uchar* end) const;
     /* Whether two records have the same bytes in the column, which is not NULL. */
     bool same(const uchar* a, const uchar* b) const;
+    /* Whether what `other` has packed can be unpacked. */
+    bool reads(const ColumnCodec& other) const;
 };
 
 class RowCodec {
@@ -93,16 +100,23 @@ class RowCodec {
     bool unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
     /* Whether two records have the same in all columns that are stored in the row. */
     bool same(const uchar* a, const uchar* b) const;
+    /* Whether rows that `other` has packed can be unpacked: ALTER TABLE may leave them as they are. */
+    bool reads(const RowCodec& other) const;
 
   private:
     struct Run {
         uint offset, length;
     };
+    void find_tail(const TABLE* table);
+    const uchar* unpack_other_nulls(teak_bytes row, uchar* record) const;
     std::vector<Run> runs_;
     std::vector<ColumnCodec> variable_;
     std::vector<ColumnCodec> stored_; /* all, in the table's order */
     std::vector<uchar> stored_nulls_; /* of a record's null bytes, what is about them */
     uint null_bytes_ = 0, runs_length_ = 0, columns_ = 0;
+    uint base_columns_ = 0;   /* before the tail */
+    uint base_null_bits_ = 0; /* and the bits of the null bytes that are theirs */
+    bool tail_may_change_ = false;
     bool has_blobs_ = false;
 };
 

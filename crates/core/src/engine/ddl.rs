@@ -14,6 +14,7 @@ use super::work::Work;
 use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::file::DiskReserve;
+use crate::log::CounterChange;
 use crate::mvcc::{SnapshotInfo, TxnStatus};
 use crate::options::{CommitFlush, Packing, TreeSpec};
 use crate::store::{Space, TreeRoot};
@@ -44,30 +45,35 @@ pub struct Alteration<'a> {
     /// How its blocks are written from now on, if not as they were so far. Those that are there are rewritten by the
     /// next checkpoints, while everything goes on.
     pub packing: Option<Packing>,
+    /// Its counter from now on, if not what it is.
+    pub counter: Option<u64>,
 }
 
-/// Rows of the catalog to be changed together.
+/// Rows of the catalog to be changed together, and counters.
 #[derive(Default)]
-pub(super) struct Changes(Vec<(Vec<u8>, Option<Vec<u8>>, bool)>);
+pub(super) struct Changes {
+    rows: Vec<(Vec<u8>, Option<Vec<u8>>, bool)>,
+    counters: Vec<(Arc<Table>, u64)>,
+}
 
 impl Changes {
     pub(super) fn remove(&mut self, name: &str, record: &TableRecord) {
-        self.0.push((name_key(name), None, false));
+        self.rows.push((name_key(name), None, false));
         for (tree, _) in &record.trees {
-            self.0.push((tree_key(*tree).to_vec(), None, false));
+            self.rows.push((tree_key(*tree).to_vec(), None, false));
         }
     }
 
     pub(super) fn add(&mut self, name: &str, record: &TableRecord) {
-        self.0.push((name_key(name), Some(record.encode()), true));
+        self.rows.push((name_key(name), Some(record.encode()), true));
         for (tree, _) in &record.trees {
-            self.0.push((tree_key(*tree).to_vec(), Some(name.as_bytes().to_vec()), true));
+            self.rows.push((tree_key(*tree).to_vec(), Some(name.as_bytes().to_vec()), true));
         }
     }
 
     /// The table has the same trees as before.
     pub(super) fn update(&mut self, name: &str, record: &TableRecord) {
-        self.0.push((name_key(name), Some(record.encode()), false));
+        self.rows.push((name_key(name), Some(record.encode()), false));
     }
 
     /// One transaction, durable when it returns.
@@ -75,7 +81,7 @@ impl Changes {
         let catalog = &shared.system.catalog;
         let mut work = Box::new(Work::new(shared.ids.next_txn()));
         shared.counted.active.add(1);
-        for (key, value, is_new) in &self.0 {
+        for (key, value, is_new) in &self.rows {
             let op = match value {
                 Some(value) if *is_new => WriteOp::Insert(value),
                 Some(value) => WriteOp::Update(value),
@@ -87,14 +93,21 @@ impl Changes {
                 return Err(error);
             }
         }
-        work.commit(shared, CommitFlush::Sync).map_err(|(error, _)| error)
+        for (table, value) in &self.counters {
+            work.note_counter(table, *value, CounterChange::Set);
+        }
+        work.commit(shared, CommitFlush::Sync).map_err(|(error, _)| error)?;
+        for (table, value) in &self.counters {
+            table.counter_cell().store(*value, Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     /// Changes what an engine shows that is only read. Nobody has read the catalog before.
     pub(super) fn show(&self, shared: &Shared) -> Result<()> {
         let status = TxnStatus::new(0);
         shared.clock.publish(&status);
-        for (key, value, _) in &self.0 {
+        for (key, value, _) in &self.rows {
             let op = value.as_deref().map_or(WriteOp::Delete, WriteOp::Update);
             shared.system.catalog.write(key, op, &status, 1)?;
         }
@@ -233,7 +246,12 @@ impl Shared {
         let _turn = self.names.take(&[name]);
         let old = self.record(name)?;
         let specs: Vec<TreeSpec> = old.trees.iter().map(|(_, spec)| *spec).collect();
-        self.replace_trees(name, &specs, meta.unwrap_or(&old.meta)).map(drop)
+        self.replace_trees(name, &specs, meta.unwrap_or(&old.meta))?;
+        // Who has truncated it goes on with it. If it cannot be opened he will be told.
+        if let Ok(table) = self.open_in_turn(name) {
+            table.all_trees().iter().take(1).for_each(|rows| rows.note_change(self.time.calendar_seconds()));
+        }
+        Ok(())
     }
 
     /// New and empty trees in place of all that the table has, for who has its name.
@@ -264,8 +282,9 @@ impl Shared {
         self.health.check()?;
         let mut changes = Changes::default();
         let mut records = Vec::with_capacity(alterations.len());
-        for alteration in alterations {
+        for (alteration, table) in alterations.iter().zip(&open) {
             records.push(self.altered_record(alteration, &mut changes)?);
+            changes.counters.extend(alteration.counter.map(|value| (table.clone(), value)));
         }
         changes.commit(self)?;
         for ((alteration, open), record) in alterations.iter().zip(&open).zip(&records) {
@@ -288,7 +307,7 @@ impl Shared {
                 TreeSource::New(spec) => {
                     // Relaxed: as in `new_record`.
                     let id = self.ids.tree.fetch_add(1, Ordering::Relaxed);
-                    changes.0.push((tree_key(id).to_vec(), Some(name.as_bytes().to_vec()), true));
+                    changes.rows.push((tree_key(id).to_vec(), Some(name.as_bytes().to_vec()), true));
                     (id, spec)
                 }
             };
@@ -298,7 +317,7 @@ impl Shared {
             new.trees.iter_mut().for_each(|(_, spec)| spec.packing = packing);
         }
         for (id, _) in old.trees.iter().filter(|(id, _)| new.trees.iter().all(|(kept, _)| kept != id)) {
-            changes.0.push((tree_key(*id).to_vec(), None, false));
+            changes.rows.push((tree_key(*id).to_vec(), None, false));
         }
         changes.update(name, &new);
         Ok(new)

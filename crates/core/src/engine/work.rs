@@ -479,8 +479,10 @@ fn publish(
     if let Some(status) = status {
         shared.clock.publish(status);
     }
+    let now = shared.time.calendar_seconds();
     for touched in touched.values() {
         touched.tree.add_entries(touched.rows);
+        touched.tree.note_change(now);
     }
     found(founded);
 }

@@ -28,6 +28,8 @@ pub struct RawAlteration {
     /// Not 0: blocks are written as `spec` says (but for its size) from now on, those that are there are rewritten in
     /// the background.
     pub repacks: u64,
+    /// The next AUTO_INCREMENT value from now on; 0: as it is.
+    pub counter: u64,
 }
 
 impl RawAlteration {
@@ -65,7 +67,9 @@ pub unsafe extern "C" fn teak_tables_alter(
             for (one, layout) in raw.iter().zip(&layouts) {
                 let packing =
                     (one.repacks != 0).then(|| one.spec.spec()).transpose()?.map(|spec| spec.packing);
-                parsed.push(Alteration { table: one.name.name()?, layout, meta: one.meta.slice(), packing });
+                let counter = (one.counter != 0).then_some(one.counter);
+                let (table, meta) = (one.name.name()?, one.meta.slice());
+                parsed.push(Alteration { table, layout, meta, packing, counter });
             }
             Ok(engine.core.alter_tables(&parsed)?)
         })

@@ -81,6 +81,8 @@ pub struct RawTableStatistics {
     pub next_counter: u64,
     /// Tree 0 before compression, as of the last checkpoint.
     pub raw_bytes: u64,
+    /// When the last transaction that changed a row was committed, in seconds since 1970; 0: none since the start.
+    pub changed_at: u64,
 }
 
 /// Keys of some leaves of a tree.
@@ -368,8 +370,14 @@ pub unsafe extern "C" fn teak_table_free_bytes(handle: *const TableHandle) -> u6
 /// What could not be found out is 0.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, out: *mut RawTableStatistics) {
-    let mut statistics =
-        RawTableStatistics { rows: 0, data_bytes: 0, index_bytes: 0, next_counter: 1, raw_bytes: 0 };
+    let mut statistics = RawTableStatistics {
+        rows: 0,
+        data_bytes: 0,
+        index_bytes: 0,
+        next_counter: 1,
+        raw_bytes: 0,
+        changed_at: 0,
+    };
     // SAFETY: the handle is open or NULL. Statistics that could not be had stay 0.
     let _ = unsafe {
         with_table(handle, |t| {
@@ -380,6 +388,7 @@ pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, o
                 index_bytes: (1..table.trees()).map(|i| table.tree(i).disk_bytes()).sum(),
                 next_counter: table.counter().max(1),
                 raw_bytes: table.tree(0).raw_bytes(),
+                changed_at: table.tree(0).changed_at(),
             };
             Ok(())
         })

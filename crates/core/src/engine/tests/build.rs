@@ -196,6 +196,30 @@ fn renewed_trees_give_their_space_back() {
 }
 
 #[test]
+fn a_counter_is_set_with_the_definition_also_downwards() {
+    let (fs, engine, table) = with_table(1);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.note_counter(&table, 50);
+    txn.commit().unwrap();
+    let change = |meta, value| Alteration {
+        table: "t",
+        layout: &[TreeSource::Keep(0), TreeSource::Keep(1)],
+        meta,
+        packing: None,
+        counter: Some(value),
+    };
+    engine.alter_tables(&[change(b"up", 70)]).unwrap();
+    assert_eq!(engine.open_table("t").unwrap().counter(), 70);
+    engine.alter_tables(&[change(b"down", 20)]).unwrap();
+    let (fs, engine) = crash(&fs, engine);
+    let table = engine.open_table("t").unwrap();
+    assert_eq!((table.meta(), table.counter()), (&b"down"[..], 20));
+    engine.checkpoint().unwrap();
+    let (_, engine) = crash(&fs, engine);
+    assert_eq!(engine.open_table("t").unwrap().counter(), 20);
+}
+
+#[test]
 fn the_counter_survives_a_change_of_trees_and_a_crash_after_it() {
     let (fs, engine, table) = with_table(1);
     let count = |engine: &Engine, value| {
@@ -311,7 +335,8 @@ fn a_power_cut_leaves_all_tables_of_one_alteration_altered_or_none() {
         drop(table);
         engine.create_table("u", &specs(2), b"meta", None).unwrap();
         fs.fail_after(cut, Fault::PowerCut);
-        let change = |table| Alteration { table, layout: &RENEW, meta: b"new", packing: Some(packing) };
+        let change =
+            |table| Alteration { table, layout: &RENEW, meta: b"new", packing: Some(packing), counter: None };
         let wrong = Alteration { layout: &[TreeSource::Keep(7)], ..change("u") };
         assert!(engine.alter_tables(&[change("t"), wrong]).is_err());
         finished = engine.alter_tables(&[change("t"), change("u")]).is_ok();

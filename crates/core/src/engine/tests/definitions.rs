@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sync::Mutex;
+use crate::time::Time;
 use crate::{CommitFlush, LogLevel, Observer, WaitRequest};
 use std::time::Duration;
 
@@ -287,4 +288,26 @@ fn who_has_most_of_the_log_that_is_kept_is_told_each_time_it_has_doubled() {
     large.commit().unwrap();
     engine.rollback_prepared(b"xid").unwrap();
     assert_eq!(engine.statistics().log_pinned_bytes, 0);
+}
+
+#[test]
+fn a_table_knows_when_it_was_changed_last_until_the_engine_ends() {
+    let (fs, time) = (SimulatedFileSystem::new(1), Time::simulated());
+    let engine = Engine::open(Arc::new(fs.clone()), Options { time: time.clone(), ..options() }).unwrap();
+    engine.create_table("t", &specs(1), b"", None).unwrap();
+    let table = engine.open_table("t").unwrap();
+    let changed_at = |engine: &Engine| engine.open_table("t").unwrap().tree(0).changed_at();
+    assert_eq!(changed_at(&engine), 0);
+    time.pass(Duration::from_secs(100));
+    let mut txn = engine.begin(Isolation::Repeatable);
+    insert(&mut txn, table.tree(0), "a", "1");
+    txn.rollback();
+    assert_eq!(changed_at(&engine), 0);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    assert_eq!(changed_at(&engine), 100);
+    time.pass(Duration::from_secs(100));
+    engine.truncate_table("t").unwrap();
+    assert_eq!(changed_at(&engine), 200);
+    let (_, engine) = crash(&fs, engine);
+    assert_eq!(changed_at(&engine), 0);
 }

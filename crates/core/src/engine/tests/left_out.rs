@@ -214,10 +214,24 @@ fn an_index_that_came_while_the_backup_was_made_leaves_nothing_of_what_is_left_o
     let alter = |name: &str| {
         let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
         engine
-            .alter_tables(&[Alteration { table: name, layout: &layout, meta: b"", packing: None }])
+            .alter_tables(&[Alteration {
+                table: name,
+                layout: &layout,
+                meta: b"",
+                packing: None,
+                counter: None,
+            }])
             .unwrap();
         let back = [TreeSource::Keep(0)];
-        engine.alter_tables(&[Alteration { table: name, layout: &back, meta: b"", packing: None }]).unwrap();
+        engine
+            .alter_tables(&[Alteration {
+                table: name,
+                layout: &back,
+                meta: b"",
+                packing: None,
+                counter: None,
+            }])
+            .unwrap();
     };
     backups.make(|| ["wanted", "other"].into_iter().for_each(alter)).unwrap();
     assert_eq!(tables(&mut backups.restored()), counted([("wanted", 400)]));

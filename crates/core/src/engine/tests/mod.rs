@@ -72,7 +72,13 @@ pub(super) fn repack(engine: &Engine, name: &str, packing: Packing) {
     let layout: Vec<TreeSource> = (0..table.trees()).map(TreeSource::Keep).collect();
     let meta = table.meta();
     engine
-        .alter_tables(&[Alteration { table: name, layout: &layout, meta, packing: Some(packing) }])
+        .alter_tables(&[Alteration {
+            table: name,
+            layout: &layout,
+            meta,
+            packing: Some(packing),
+            counter: None,
+        }])
         .unwrap();
 }
 

@@ -129,6 +129,16 @@ impl Trunk {
         self.shared.size.add_entries(change);
     }
 
+    /// When the last transaction that changed it was committed, in seconds since 1970; 0: none since it was opened.
+    pub fn changed_at(&self) -> u64 {
+        self.shared.size.changed_at()
+    }
+
+    /// A transaction that has changed it is committed.
+    pub(crate) fn note_change(&self, second: u64) {
+        self.shared.size.note_change(second);
+    }
+
     /// Number of leaves.
     pub fn leaves(&self) -> u64 {
         self.shared.size.leaves()

@@ -52,6 +52,7 @@ pub(crate) struct Size {
     leaves: AtomicU64,
     stored_bytes: AtomicI64,
     raw_bytes: AtomicI64,
+    changed_at: AtomicU64,
 }
 
 impl Size {
@@ -62,6 +63,7 @@ impl Size {
             leaves: AtomicU64::new(root.map_or(1, |r| r.leaves)),
             stored_bytes: AtomicI64::new(root.map_or(0, |r| r.stored_bytes as i64)),
             raw_bytes: AtomicI64::new(root.map_or(0, |r| r.raw_bytes as i64)),
+            changed_at: AtomicU64::new(0),
         }
     }
 
@@ -73,6 +75,17 @@ impl Size {
 
     pub(in crate::tree) fn add_entries(&self, change: i64) {
         self.entries.fetch_add(change, Ordering::Relaxed); // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn changed_at(&self) -> u64 {
+        self.changed_at.load(Ordering::Relaxed) // Relaxed: see above
+    }
+
+    /// Written once a second, however many commits there are: all of them would share the cache line otherwise.
+    pub(in crate::tree) fn note_change(&self, second: u64) {
+        if self.changed_at() != second {
+            self.changed_at.store(second, Ordering::Relaxed); // Relaxed: see above
+        }
     }
 
     pub(in crate::tree) fn leaves(&self) -> u64 {
