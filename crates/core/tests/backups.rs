@@ -3,12 +3,14 @@
 mod scratch;
 
 use scratch::Scratch;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use teak_core::file::{Fault, FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
-use teak_core::server::{BackupCopy, Chain, Engine, ExtentList, Table, Transaction};
+use teak_core::server::{BackupCopy, Chain, Engine, ExtentList, Pacer, Table, Transaction};
 use teak_core::{
     CommitFlush, Error, ForceRecovery, Isolation, LockMode, Options, Result, TreeSpec, View, WaitRequest,
 };
@@ -197,20 +199,24 @@ fn with_blocks(fs: &SimulatedFileSystem) -> Engine {
     engine
 }
 
-fn simulated_copy(fs: &SimulatedFileSystem) -> BackupCopy {
+fn simulated_copy(fs: &SimulatedFileSystem, threads: usize) -> BackupCopy {
     let from: Arc<dyn FileSystem> = Arc::new(fs.clone());
     BackupCopy::new(
         (from, Path::new("/teak")),
         (Arc::new(SimulatedFileSystem::new(2)), Path::new("/copy")),
-        1,
+        threads,
     )
 }
 
 #[test]
 fn a_second_round_copies_what_has_changed() {
+    [1, 3].into_iter().for_each(copy_what_has_changed);
+}
+
+fn copy_what_has_changed(threads: usize) {
     let fs = SimulatedFileSystem::new(1);
     let engine = with_blocks(&fs);
-    let mut copy = simulated_copy(&fs);
+    let mut copy = simulated_copy(&fs, threads);
     let first = copy.round(&|_| Ok(())).unwrap();
     assert!(first.copied_bytes > 200_000 && first.missed == 0, "{first:?}");
     let table = engine.open_table("t").unwrap();
@@ -224,6 +230,36 @@ fn a_second_round_copies_what_has_changed() {
 }
 
 #[test]
+fn several_threads_copy_one_table() {
+    const THREADS: usize = 3;
+    let fs = SimulatedFileSystem::new(1);
+    let engine = with_blocks(&fs);
+    let (calls, threads, changed) = (AtomicU64::new(0), Mutex::new(HashSet::new()), Condvar::new());
+    // Each waits for the others; but for the system trees, which come first, and are one thread's work.
+    let pacer = |_| {
+        if calls.fetch_add(1, SeqCst) == 0 {
+            return Ok(());
+        }
+        let mut threads = threads.lock().unwrap();
+        threads.insert(std::thread::current().id());
+        changed.notify_all();
+        let limit = Duration::from_secs(60);
+        let waited = changed.wait_timeout_while(threads, limit, |threads| threads.len() < THREADS);
+        assert!(!waited.unwrap().1.timed_out(), "not so many threads copy a table at a time");
+        Ok(())
+    };
+    let copied = |threads: usize, pacer: Pacer<'_>| {
+        let mut copy = simulated_copy(&fs, threads);
+        let _pause = engine.pause_checkpoints();
+        let round = copy.settle(pacer).unwrap();
+        let (list, _) = copy.finish(engine.durable_log_end().unwrap(), &|_| Ok(())).unwrap();
+        (round, list)
+    };
+    assert_eq!(copied(THREADS, &pacer), copied(1, &|_| Ok(())), "they have copied the same");
+    assert_eq!(threads.into_inner().unwrap().len(), THREADS);
+}
+
+#[test]
 fn a_backup_on_top_of_another_has_what_has_changed() {
     let fs = SimulatedFileSystem::new(1);
     let engine = with_blocks(&fs);
@@ -232,13 +268,13 @@ fn a_backup_on_top_of_another_has_what_has_changed() {
         copy.settle(&|_| Ok(())).unwrap();
         copy.finish(engine.durable_log_end().unwrap(), &|_| Ok(())).unwrap().0
     };
-    let full = settled(simulated_copy(&fs));
+    let full = settled(simulated_copy(&fs, 1));
     let table = engine.open_table("t").unwrap();
     let mut txn = engine.begin(Isolation::ReadCommitted);
     txn.write(table.tree(0), &7u32.to_be_bytes(), teak_core::WriteOp::Update(b"new")).unwrap();
     txn.commit().unwrap();
     engine.checkpoint().unwrap();
-    let next = settled(simulated_copy(&fs).on_top_of(&full));
+    let next = settled(simulated_copy(&fs, 1).on_top_of(&full));
     assert!(next.own_bytes() < full.own_bytes() / 10 && next.bytes() >= full.bytes());
     assert_eq!((full.backup, next.backup, full.engine_id), (0, 1, next.engine_id));
 }
@@ -303,11 +339,15 @@ fn each_damaged_byte_of_a_chain_is_found_wherever_it_lies() {
 
 #[test]
 fn damage_is_left_to_the_next_round_until_there_is_none_and_then_named() {
+    [1, 3].into_iter().for_each(meet_damage);
+}
+
+fn meet_damage(threads: usize) {
     let fs = SimulatedFileSystem::new(1);
     let engine = with_blocks(&fs);
     let damaged = fs.open(Path::new("/teak/s1.teak"), OpenMode::Existing).unwrap();
     damaged.write_at(40_000, &[7; 100]).unwrap();
-    let mut copy = simulated_copy(&fs);
+    let mut copy = simulated_copy(&fs, threads);
     assert!(copy.round(&|_| Ok(())).unwrap().missed > 0);
     let pause = engine.pause_checkpoints();
     match copy.settle(&|_| Ok(())) {
@@ -363,7 +403,7 @@ fn a_log_that_ends_with_what_found_no_space_can_be_copied() {
         let committed = txn.commit();
         fs.heal();
         // A part of the log is void, and its bytes were never written.
-        let mut copy = simulated_copy(&fs);
+        let mut copy = simulated_copy(&fs, 1);
         let pause = engine.pause_checkpoints();
         copy.settle(&|_| Ok(())).unwrap();
         let end = engine.durable_log_end().unwrap();
@@ -413,6 +453,6 @@ fn what_is_dropped_and_created_behind_the_end_makes_no_difference() {
 fn a_pacer_ends_a_backup() {
     let fs = SimulatedFileSystem::new(1);
     let _engine = with_blocks(&fs);
-    let interrupted = simulated_copy(&fs).round(&|_| Err(Error::Interrupted));
+    let interrupted = simulated_copy(&fs, 1).round(&|_| Err(Error::Interrupted));
     assert!(matches!(interrupted, Err(Error::Interrupted)), "{interrupted:?}");
 }

@@ -49,7 +49,7 @@ pub use restore::Chain;
 
 use extents::{Extents, Mark, FIRST_ROUND};
 use partial::Choice;
-use space::SpaceCopy;
+use space::{is_for_several, SpaceCopy};
 
 use crate::catalog::directory::StoredDictionary;
 use crate::catalog::image::{Catalog, Directory};
@@ -232,9 +232,7 @@ impl BackupCopy {
         let contained = directory.contained(superblock.replay_from);
         let (images, choice) = self.choose(space_images(directory, catalog));
         self.keep_files(images.iter().map(|image| image.space))?;
-        crate::threads::share_out(&images, self.threads, "teak-copy", |image| {
-            self.copy_space(&files, image, tally, pacer)
-        })?;
+        self.copy_spaces(&files, &images.iter().collect::<Vec<_>>(), tally, pacer)?;
         let round = Round {
             checkpoint: superblock.checkpoint,
             copied_bytes: tally.copied_bytes(),
@@ -270,19 +268,22 @@ impl BackupCopy {
         let space = Space::open_twice(files, &path, SYSTEM_SPACE, superblock.system_map)?;
         let (mut rows, mut names, mut odd) = (Directory::default(), Catalog::default(), Vec::new());
         let target = self.target_file(SYSTEM_SPACE, &path)?;
-        let mut copy = SpaceCopy::new(&space, &*target, (&extents, self.mark), tally, pacer);
-        // All of them are read in each round: they say where everything else is.
-        if let Some(root) = &superblock.directory {
-            copy.tree_with(DIRECTORY_TREE, root, &mut |block| {
-                each_row(block, &mut |key, value| rows.note(key, value, &mut odd))
-            })?;
-        }
-        if let Some(root) = rows.roots.get(&CATALOG_TREE) {
-            copy.tree_with(CATALOG_TREE, root, &mut |block| {
-                each_row(block, &mut |key, value| names.note(key, value, &mut odd))
-            })?;
-        }
-        superblock.system_map.iter().try_for_each(|map| copy.extent_apart(map))?;
+        extents.lock().change(|known| {
+            let mut copy = SpaceCopy::new(&space, &*target, (known, self.mark), tally, pacer);
+            // All of them are read in each round: they say where everything else is.
+            if let Some(root) = &superblock.directory {
+                copy.tree_with(DIRECTORY_TREE, root, &mut |block| {
+                    each_row(block, &mut |key, value| rows.note(key, value, &mut odd))
+                })?;
+            }
+            if let Some(root) = rows.roots.get(&CATALOG_TREE) {
+                copy.tree_with(CATALOG_TREE, root, &mut |block| {
+                    each_row(block, &mut |key, value| names.note(key, value, &mut odd))
+                })?;
+            }
+            superblock.system_map.iter().try_for_each(|map| copy.extent_apart(map))?;
+            copy.finish()
+        })?;
         target.sync()?;
         match odd.into_iter().next() {
             Some(detail) => Err(Error::corrupt(&path, 0, detail)),
@@ -290,11 +291,33 @@ impl BackupCopy {
         }
     }
 
+    /// The files of tables: of large ones, one after the other, by all threads; then of all others, one a thread.
+    fn copy_spaces(
+        &self,
+        files: &Arc<OpenFiles>,
+        images: &[&SpaceImage],
+        tally: &Tally,
+        pacer: Pacer<'_>,
+    ) -> Result<()> {
+        let is_large = |image: &SpaceImage| {
+            let mut roots = image.trees.iter().filter_map(|tree| tree.root.as_ref());
+            roots.any(|root| is_for_several(root, self.threads))
+        };
+        let (large, others): (Vec<_>, Vec<_>) = images.iter().partition(|image| is_large(image));
+        for image in large {
+            self.copy_space(files, image, self.threads, tally, pacer)?;
+        }
+        crate::threads::share_out(&others, self.threads, "teak-copy", |image| {
+            self.copy_space(files, image, 1, tally, pacer)
+        })
+    }
+
     /// One table's file. It may have been removed meanwhile.
     fn copy_space(
         &self,
         files: &Arc<OpenFiles>,
         image: &SpaceImage,
+        threads: usize,
         tally: &Tally,
         pacer: Pacer<'_>,
     ) -> Result<()> {
@@ -305,17 +328,20 @@ impl BackupCopy {
             opened => opened?,
         };
         let target = self.target_file(image.space, &path)?;
-        let mut copy = SpaceCopy::new(&space, &*target, (extents, self.mark), tally, pacer);
-        // Before any block that needs one of them.
-        for (number, address) in image.trees.iter().filter_map(|tree| tree.dictionary) {
-            space.know_dictionary(number, address, None);
-            copy.extent_apart(&address)?;
-        }
-        for TreeImage { tree, root, .. } in &image.trees {
-            root.iter().try_for_each(|root| copy.tree(*tree, root))?;
-        }
-        image.map.iter().try_for_each(|map| copy.extent_apart(map))?;
-        match copy.has_written() {
+        let has_written = extents.lock().change(|known| {
+            let mut copy = SpaceCopy::new(&space, &*target, (known, self.mark), tally, pacer);
+            // Before any block that needs one of them.
+            for (number, address) in image.trees.iter().filter_map(|tree| tree.dictionary) {
+                space.know_dictionary(number, address, None);
+                copy.extent_apart(&address)?;
+            }
+            for TreeImage { tree, root, .. } in &image.trees {
+                root.iter().try_for_each(|root| copy.tree(*tree, root, threads))?;
+            }
+            image.map.iter().try_for_each(|map| copy.extent_apart(map))?;
+            copy.finish()
+        })?;
+        match has_written {
             true => target.sync(),
             false => Ok(()),
         }

@@ -61,10 +61,7 @@ impl BackupCopy {
             names.into_iter().filter(|(name, _)| wanted(name)).map(|(_, space)| space).collect();
         self.keep_files(choice.tables.values().copied().filter(|space| chosen.contains(space)))?;
         let late: Vec<_> = choice.left_out.iter().filter(|image| chosen.contains(&image.space)).collect();
-        let files = OpenFiles::new(self.source.clone(), OPEN_FILES);
-        crate::threads::share_out(&late, self.threads, "teak-copy", |image| {
-            self.copy_space(&files, image, tally, pacer)
-        })?;
+        self.copy_spaces(&OpenFiles::new(self.source.clone(), OPEN_FILES), &late, tally, pacer)?;
         self.chosen = Some(chosen);
         tally.faultless()
     }

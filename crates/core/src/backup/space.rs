@@ -1,61 +1,73 @@
 //! Copies what an image has in one file.
 
-use super::extents::{Extents, Mark};
+use super::extents::{Changes, Extents, Mark};
 use super::{Pacer, Tally};
 use crate::file::File;
 use crate::finding::Findings;
 use crate::store::{BlockAddress, Space, TreeRoot};
-use crate::sync::Mutex;
-use crate::tree::{block::Block, check_image, ImageVisitor};
+use crate::tree::{block::Block, check_image, check_image_shared, ImageVisitor, SharedVisitor};
 use crate::types::TreeId;
 use crate::Result;
 use std::sync::Arc;
 
-/// A file's copy in one round.
+/// Several threads share a tree that has so many leaves for each: with less, starting them costs more than it saves.
+const LEAVES_A_THREAD: u64 = 64;
+/// The pacer hears of so many bytes at a time from each thread.
+const PACED_BYTES: u64 = 256 << 10;
+
+/// A file's copy in one round, or a part of it: what it changes is its own until it is done.
 pub(super) struct SpaceCopy<'a> {
     space: &'a Arc<Space>,
     target: &'a dyn File,
-    extents: &'a Mutex<Extents>,
+    known: &'a Extents,
     mark: Mark,
     tally: &'a Tally,
     pacer: Pacer<'a>,
-    written_bytes: u64,
+    changes: Changes,
+    /// Written, and not told to the pacer.
+    unpaced_bytes: u64,
 }
 
 /// Is shown the leaves of a tree.
 type Leaves<'r> = dyn FnMut(&Block) -> Result<()> + 'r;
 
-/// Goes over a tree: copies what is not there yet, or, with `rows`, looks at all leaves besides.
-struct Walk<'a, 'b, 'r> {
+/// A copy that looks at all leaves besides.
+struct WithRows<'a, 'b, 'r> {
     copy: &'b mut SpaceCopy<'a>,
-    rows: Option<&'r mut Leaves<'r>>,
+    rows: &'r mut Leaves<'r>,
+}
+
+/// Whether so many threads have enough to do with a tree.
+pub(super) fn is_for_several(root: &TreeRoot, threads: usize) -> bool {
+    threads > 1 && root.leaves / LEAVES_A_THREAD >= threads as u64
 }
 
 impl<'a> SpaceCopy<'a> {
     pub fn new(
         space: &'a Arc<Space>,
         target: &'a dyn File,
-        (extents, mark): (&'a Mutex<Extents>, Mark),
+        (known, mark): (&'a Extents, Mark),
         tally: &'a Tally,
         pacer: Pacer<'a>,
     ) -> SpaceCopy<'a> {
-        SpaceCopy { space, target, extents, mark, tally, pacer, written_bytes: 0 }
+        SpaceCopy { space, target, known, mark, tally, pacer, changes: known.changes(), unpaced_bytes: 0 }
     }
 
-    /// Copies what a tree has.
-    pub fn tree(&mut self, tree: TreeId, root: &TreeRoot) -> Result<()> {
-        self.walk(tree, root, None)
+    /// Copies what a tree has, by so many threads if it is large.
+    pub fn tree(&mut self, tree: TreeId, root: &TreeRoot, threads: usize) -> Result<()> {
+        let (space, mut findings) = (self.space, Findings::default());
+        let walked = match is_for_several(root, threads) {
+            true => check_image_shared(space, (tree, root), (threads, "teak-copy"), &mut findings, self),
+            false => check_image(space, tree, root, &mut findings, self),
+        };
+        self.tally.findings.lock().append(findings);
+        walked
     }
 
-    /// The same, and shows all its leaves.
-    pub fn tree_with(&mut self, tree: TreeId, root: &TreeRoot, rows: &mut Leaves<'_>) -> Result<()> {
-        self.walk(tree, root, Some(rows))
-    }
-
-    fn walk<'r>(&mut self, tree: TreeId, root: &TreeRoot, rows: Option<&'r mut Leaves<'r>>) -> Result<()> {
-        let (space, tally) = (self.space, self.tally);
-        let mut findings = Findings::default();
-        let walked = check_image(space, tree, root, &mut findings, &mut Walk { copy: self, rows });
+    /// Copies what a tree has, and shows all its leaves.
+    pub fn tree_with<'r>(&mut self, tree: TreeId, root: &TreeRoot, rows: &'r mut Leaves<'r>) -> Result<()> {
+        let (space, tally, mut findings) = (self.space, self.tally, Findings::default());
+        let walked = check_image(space, tree, root, &mut findings, &mut WithRows { copy: self, rows });
         tally.findings.lock().append(findings);
         walked
     }
@@ -65,62 +77,102 @@ impl<'a> SpaceCopy<'a> {
         self.take(at).map(drop)
     }
 
-    /// Whether the target's file has to be synced.
-    pub fn has_written(&self) -> bool {
-        self.written_bytes > 0
+    /// What it has done.
+    pub fn finish(mut self) -> Result<Changes> {
+        self.tell_pacer()?;
+        Ok(self.changes)
     }
 
     /// Copies an extent that leads nowhere, unless the target has it. Whether it was as it should be.
     fn take(&mut self, at: &BlockAddress) -> Result<bool> {
-        if self.extents.lock().know(at, self.mark.round) {
+        if self.known.know(at, self.mark.round) {
             return Ok(true);
         }
         let copied = self.copy(at);
-        let copied = self.tally.findings.lock().absorb(None, copied)?;
-        if copied.is_some() {
-            self.extents.lock().insert(at, self.mark, false);
+        if copied.is_ok() {
+            self.changes.insert(at, self.mark, false);
+            return Ok(true);
         }
-        Ok(copied.is_some())
+        self.tally.findings.lock().absorb(None, copied).map(|_| false)
     }
 
     fn copy(&mut self, at: &BlockAddress) -> Result<()> {
         let stored = self.space.stored(at)?;
-        self.extents.lock().overwrite(at);
+        self.changes.overwrite(at);
         self.target.write_at(at.offset, &stored)?;
-        self.written_bytes += stored.len() as u64;
-        self.tally.wrote(stored.len() as u64);
-        (self.pacer)(stored.len() as u64)
+        self.unpaced_bytes += stored.len() as u64;
+        match self.unpaced_bytes < PACED_BYTES {
+            true => Ok(()),
+            false => self.tell_pacer(),
+        }
+    }
+
+    fn tell_pacer(&mut self) -> Result<()> {
+        let bytes = std::mem::take(&mut self.unpaced_bytes);
+        self.tally.wrote(bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        (self.pacer)(bytes)
     }
 }
 
-impl ImageVisitor for Walk<'_, '_, '_> {
+impl ImageVisitor for SpaceCopy<'_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
         // What it leads to is looked at all the same.
-        if self.copy.extents.lock().origin(at).is_some() {
+        if self.known.has(at) {
             return Ok(());
         }
-        match self.copy.copy(at) {
+        match self.copy(at) {
             // It is read next, and found.
-            Err(error) if error.is_damage_of(self.copy.space.path()) => Ok(()),
+            Err(error) if error.is_damage_of(self.space.path()) => Ok(()),
             result => result,
         }
     }
 
     fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
-        self.copy.take(at)
+        self.take(at)
     }
 
     fn knows(&mut self, at: &BlockAddress) -> bool {
-        self.rows.is_none() && self.copy.extents.lock().know(at, self.copy.mark.round)
+        self.known.know(at, self.mark.round)
     }
 
     fn whole(&mut self, at: &BlockAddress, leads_on: bool) {
-        let mut extents = self.copy.extents.lock();
-        let origin = extents.origin(at).unwrap_or(self.copy.mark.origin);
-        extents.insert(at, Mark { origin, ..self.copy.mark }, leads_on);
+        if !self.known.confirm(at, self.mark.round, leads_on) {
+            self.changes.insert(at, self.mark, leads_on);
+        }
+    }
+}
+
+impl SharedVisitor for SpaceCopy<'_> {
+    fn part(&self) -> Self {
+        SpaceCopy { changes: self.known.changes(), unpaced_bytes: 0, ..*self }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.tell_pacer()
+    }
+
+    fn join(&mut self, part: Self) {
+        self.changes.join(part.changes);
+    }
+}
+
+impl ImageVisitor for WithRows<'_, '_, '_> {
+    fn extent(&mut self, at: &BlockAddress) -> Result<()> {
+        self.copy.extent(at)
+    }
+
+    fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
+        self.copy.large_value(at)
+    }
+
+    fn whole(&mut self, at: &BlockAddress, leads_on: bool) {
+        self.copy.whole(at, leads_on);
     }
 
     fn rows(&mut self, block: &Block) -> Result<()> {
-        self.rows.as_mut().map_or(Ok(()), |rows| rows(block))
+        (self.rows)(block)
     }
 }

@@ -27,6 +27,8 @@ struct Tail<'a> {
     files: BTreeMap<u32, Option<Pair>>,
     /// What the target has in the files of tables that were created since the checkpoint.
     created: Created,
+    /// What was copied, by spaces and offsets. None overlaps another.
+    noted: BTreeMap<u32, BTreeMap<u64, BlockAddress>>,
 }
 
 /// The extents of spaces that no image has.
@@ -50,7 +52,8 @@ pub(super) fn copy(
         pacer(bytes)
     })?;
     target.sync_dir(&to_log)?;
-    let mut tail = Tail { copy, tally, pacer, files: BTreeMap::new(), created: Created::new() };
+    let mut tail =
+        Tail { copy, tally, pacer, files: BTreeMap::new(), created: Created::new(), noted: BTreeMap::new() };
     // Tables that were created since the checkpoint: the log has their names, and not their files.
     for space in source.list(&copy.from)?.iter().filter_map(|name| space_of_file_name(name)) {
         if !copy.extents.contains_key(&space) && copy.takes(space) && tail.files_of(space)?.is_some() {
@@ -69,7 +72,7 @@ pub(super) fn copy(
     })?;
     tail.sync_files()?;
     target.sync_dir(&copy.to)?;
-    Ok(tail.created)
+    Ok(tail.end())
 }
 
 fn ops_of<'a>(record: &LogRecord<'a>) -> Option<Ops<'a>> {
@@ -94,6 +97,9 @@ impl Tail<'_> {
             let Some((source, target)) = self.files_of(block.space)? else { continue };
             let (source, target) = (source.clone(), target.clone());
             for address in [Some(block.address), block.dictionary].into_iter().flatten() {
+                if self.has(block.space, &address) {
+                    continue;
+                }
                 if let Some(stored) = address.stored_in(&*source)? {
                     target.write_at(address.offset, &stored)?;
                     self.note(block.space, &address);
@@ -105,13 +111,38 @@ impl Tail<'_> {
         Ok(())
     }
 
-    /// The target has this. What it leads to is not known.
-    fn note(&self, space: u32, at: &BlockAddress) {
-        if let Some(extents) = self.copy.extents.get(&space).or_else(|| self.created.get(&space)) {
-            let mut extents = extents.lock();
-            extents.overwrite(at);
-            extents.insert(at, Mark { round: 0, ..self.copy.mark }, true);
+    /// Whether this was copied: many blocks have one dictionary.
+    fn has(&self, space: u32, at: &BlockAddress) -> bool {
+        self.noted.get(&space).is_some_and(|noted| noted.get(&at.offset) == Some(at))
+    }
+
+    /// The target has this, and nothing else in its place.
+    fn note(&mut self, space: u32, at: &BlockAddress) {
+        let end = |at: &BlockAddress| at.offset.saturating_add(u64::from(at.stored_bytes));
+        let noted = self.noted.entry(space).or_default();
+        while let Some((&offset, _)) =
+            noted.range(..end(at)).next_back().filter(|(_, last)| end(last) > at.offset)
+        {
+            noted.remove(&offset);
         }
+        noted.insert(at.offset, *at);
+    }
+
+    /// The target's extents are what was copied besides. What that leads to is not known.
+    fn end(self) -> Created {
+        for (space, noted) in &self.noted {
+            let Some(extents) = self.copy.extents.get(space).or_else(|| self.created.get(space)) else {
+                continue;
+            };
+            let mut extents = extents.lock();
+            let mut changes = extents.changes();
+            for at in noted.values() {
+                changes.overwrite(at);
+                changes.insert(at, Mark { round: 0, ..self.copy.mark }, true);
+            }
+            extents.apply(changes);
+        }
+        self.created
     }
 
     fn files_of(&mut self, space: u32) -> Result<&Option<Pair>> {

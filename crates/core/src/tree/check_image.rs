@@ -2,7 +2,11 @@
 //! it names.
 //!
 //! Reads the pages from the root down, depth first, and knows nothing of trees in memory: an independent reading of
-//! `docs/format.md`. Memory is bounded by one block a level.
+//! `docs/format.md`. Memory is bounded by one block a level. Several threads can look at one image ([`parts`]).
+
+mod parts;
+
+pub use parts::{check_image_shared, SharedVisitor};
 
 use super::block::blob::Blob;
 use super::block::{Block, Value};
@@ -42,12 +46,21 @@ struct Walk<'a> {
     tree: TreeId,
     findings: &'a mut Findings,
     visitor: &'a mut dyn ImageVisitor,
+    sums: Sums,
+}
+
+/// What was read of an image.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
     leaves: u64,
     stored_bytes: u64,
     raw_bytes: u64,
-    /// Some part of it was not read: sums say nothing.
+    /// Some part of it was not read: the others say nothing.
     partial: bool,
 }
+
+/// The children of an inner page and the least key of each.
+type Children = Vec<(Vec<u8>, BlockAddress)>;
 
 /// Reads the image of `tree` in `space` that `root` leads to: bounds, levels, sums, checksums of pages and leaves.
 /// Large values are named to the visitor, and not read.
@@ -58,31 +71,41 @@ pub fn check_image(
     findings: &mut Findings,
     visitor: &mut dyn ImageVisitor,
 ) -> Result<()> {
-    let mut walk =
-        Walk { space, tree, findings, visitor, leaves: 0, stored_bytes: 0, raw_bytes: 0, partial: false };
-    if root.height > HIGHEST {
-        walk.fault(&root.address, format!("a tree of {} levels", root.height));
-        return Ok(());
-    }
-    walk.node(&root.address, root.height, &[], None)?;
-    if walk.partial {
-        return Ok(());
-    }
-    // Its entries are those of the capture, not of the image: whoever replays the log makes up for it.
-    let sums = [
-        ("leaves", root.leaves, walk.leaves),
-        ("bytes on disk", root.stored_bytes, walk.stored_bytes),
-        ("bytes before compression", root.raw_bytes, walk.raw_bytes),
-    ];
-    for (what, told, found) in sums {
-        if told != found {
-            walk.fault(&root.address, format!("its root tells of {told} {what}, there are {found}"));
-        }
+    let mut walk = Walk { space, tree, findings, visitor, sums: Sums::default() };
+    if walk.is_possible(root) {
+        walk.node(&root.address, root.height, &[], None)?;
+        walk.compare(root);
     }
     Ok(())
 }
 
 impl Walk<'_> {
+    /// Whether the tree is one that can be looked at.
+    fn is_possible(&mut self, root: &TreeRoot) -> bool {
+        if root.height > HIGHEST {
+            self.fault(&root.address, format!("a tree of {} levels", root.height));
+        }
+        root.height <= HIGHEST
+    }
+
+    /// What was read is what the root says.
+    fn compare(&mut self, root: &TreeRoot) {
+        if self.sums.partial {
+            return;
+        }
+        // Its entries are those of the capture, not of the image: whoever replays the log makes up for it.
+        let sums = [
+            ("leaves", root.leaves, self.sums.leaves),
+            ("bytes on disk", root.stored_bytes, self.sums.stored_bytes),
+            ("bytes before compression", root.raw_bytes, self.sums.raw_bytes),
+        ];
+        for (what, told, found) in sums {
+            if told != found {
+                self.fault(&root.address, format!("its root tells of {told} {what}, there are {found}"));
+            }
+        }
+    }
+
     fn fault(&mut self, at: &BlockAddress, detail: impl Into<String>) {
         let finding = Finding::new(self.space.path(), detail).at(at.offset).of_tree(self.tree);
         self.findings.add(finding);
@@ -97,14 +120,14 @@ impl Walk<'_> {
                 .map_err(|detail| crate::Error::corrupt(self.space.path(), at.offset, detail))
         });
         let block = self.findings.absorb(Some(self.tree), parsed)?;
-        self.partial |= block.is_none();
+        self.sums.partial |= block.is_none();
         Ok(block)
     }
 
     /// Whether all was as it should be.
     fn node(&mut self, at: &BlockAddress, height: u32, low: &[u8], high: Option<&[u8]>) -> Result<bool> {
         if self.visitor.knows(at) {
-            self.partial = true;
+            self.sums.partial = true;
             return Ok(true);
         }
         self.visitor.extent(at)?;
@@ -127,7 +150,23 @@ impl Walk<'_> {
         low: &[u8],
         high: Option<&[u8]>,
     ) -> Result<bool> {
-        let mut children: Vec<(Vec<u8>, BlockAddress)> = Vec::with_capacity(page.len().min(MAX_CHILDREN));
+        let Some((children, mut whole)) = self.children(at, page, low, high) else { return Ok(false) };
+        for (i, (low, address)) in children.iter().enumerate() {
+            let high = children.get(i + 1).map(|(key, _)| &key[..]).or(high);
+            whole &= self.node(address, height - 1, low, high)?;
+        }
+        Ok(whole)
+    }
+
+    /// The children of a page, and whether it has the bounds that its parent says; `None` if it is none.
+    fn children(
+        &mut self,
+        at: &BlockAddress,
+        page: &Block,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Option<(Children, bool)> {
+        let mut children = Children::with_capacity(page.len().min(MAX_CHILDREN));
         let mut fence = None;
         for i in 0..page.len() {
             let mut key = Vec::new();
@@ -150,25 +189,21 @@ impl Walk<'_> {
         if fence.as_deref() != high {
             self.fault(at, "an inner page ends elsewhere than its parent says");
         }
-        let mut whole = first == low && fence.as_deref() == high;
-        for (i, (low, address)) in children.iter().enumerate() {
-            let high = children.get(i + 1).map(|(key, _)| &key[..]).or(high);
-            whole &= self.node(address, height - 1, low, high)?;
-        }
-        Ok(whole)
+        let fits = first == low && fence.as_deref() == high;
+        Some((children, fits))
     }
 
-    fn broken(&mut self, at: &BlockAddress, detail: &str) -> Result<bool> {
-        self.partial = true;
+    fn broken<T>(&mut self, at: &BlockAddress, detail: &str) -> Option<T> {
+        self.sums.partial = true;
         self.fault(at, detail);
-        Ok(false)
+        None
     }
 
     fn leaf(&mut self, at: &BlockAddress, block: &Block, low: &[u8], high: Option<&[u8]>) -> Result<bool> {
         let mut whole = true;
-        self.leaves += 1;
-        self.stored_bytes += u64::from(at.stored_bytes);
-        self.raw_bytes += u64::from(at.raw_bytes);
+        self.sums.leaves += 1;
+        self.sums.stored_bytes += u64::from(at.stored_bytes);
+        self.sums.raw_bytes += u64::from(at.raw_bytes);
         if let Some(last) = block.len().checked_sub(1) {
             let (mut first_key, mut last_key) = (Vec::new(), Vec::new());
             block.key_into(0, &mut first_key);
@@ -181,7 +216,7 @@ impl Walk<'_> {
         for blob in block.blobs() {
             match blob.extent() {
                 Some(extent) => whole &= self.visitor.large_value(extent.address())?,
-                None => return self.broken(at, "a large value without an address"),
+                None => return Ok(self.broken(at, "a large value without an address").unwrap_or(false)),
             }
         }
         self.visitor.rows(block)?;

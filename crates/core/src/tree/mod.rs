@@ -31,7 +31,7 @@ mod versions;
 pub use change::trunk::Trunk;
 pub use change::write::{Write, Written, MAX_KEY_BYTES};
 pub use check::Depth;
-pub use check_image::{check_image, each_row, ImageVisitor};
+pub use check_image::{check_image, check_image_shared, each_row, ImageVisitor, SharedVisitor};
 pub(crate) use leaf::node::Node;
 pub use read::cursor::TreeCursor;
 pub use read::listing::Listed;
