@@ -50,25 +50,30 @@ class Rubbish(HalfDone):
 
 
 class Stops:
-    """The number at which the preloaded library (stopper.c) kills the server."""
+    """The number at which the preloaded library (stopper.c) kills the server, or holds a thread of it."""
 
     # More than any statement makes.
     NEVER = 1 << 40
 
     def __init__(self, path, library):
         with open(path, "wb") as file:
-            file.write(bytes(8))
+            file.write(bytes(16))
         with open(path, "r+b") as file:
-            self.number = mmap.mmap(file.fileno(), 8)
+            self.numbers = mmap.mmap(file.fileno(), 16)
         self.environment = {"LD_PRELOAD": library, "TEAK_STOP_FILE": path}
 
-    def arm(self, changes):
-        """The server is to be killed before the change of a file with this number, from now on; 0: not at all."""
-        self.number[:] = struct.pack("<q", changes)
+    def arm(self, changes, hold=False):
+        """The server is to be killed before the change of a file with this number, from now on, or held in it; 0: not at all. What was held goes on."""
+        self.numbers[8:] = struct.pack("<q", hold)
+        self.numbers[:8] = struct.pack("<q", changes)
 
     def changed(self):
         """How many changes there were since `arm(NEVER)`."""
-        return self.NEVER - struct.unpack("<q", self.number[:])[0]
+        return self.NEVER - struct.unpack("<q", self.numbers[:8])[0]
+
+    def is_held(self):
+        """Whether a thread is held."""
+        return struct.unpack("<q", self.numbers[8:])[0] == 2
 
 
 class Cycle:

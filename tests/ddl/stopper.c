@@ -4,6 +4,8 @@
   The file that TEAK_STOP_FILE names holds a number (8 bytes), which the test writes and this maps. 0: nothing is counted. Otherwise each call that changes a file
   or a directory counts it down, and at 0 the process is killed. Writes are seen by other processes at once and survive the kill, so between two such calls
   there is nothing that a kill could leave otherwise; syncs do not count.
+
+  If the second number in the file is 1, the thread that makes the change is held instead, which 2 in its place tells, until there is another number.
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,13 +20,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int64_t* countdown;
+static int64_t* countdown; /* and behind it, whether to hold */
 
 __attribute__((constructor)) static void begin(void) {
     const char* path = getenv("TEAK_STOP_FILE");
     int file = path ? open(path, O_RDWR) : -1;
     if (file < 0) return;
-    void* at = mmap(NULL, sizeof *countdown, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* at = mmap(NULL, 2 * sizeof *countdown, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (at != MAP_FAILED) countdown = at;
 }
@@ -32,6 +34,12 @@ __attribute__((constructor)) static void begin(void) {
 static void step(void) {
     if (!countdown || __atomic_load_n(countdown, __ATOMIC_SEQ_CST) <= 0) return;
     if (__atomic_sub_fetch(countdown, 1, __ATOMIC_SEQ_CST) != 0) return;
+    int64_t hold = 1;
+    if (__atomic_compare_exchange_n(countdown + 1, &hold, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        while (__atomic_load_n(countdown + 1, __ATOMIC_SEQ_CST) == 2)
+            usleep(1000);
+        return;
+    }
     kill(getpid(), SIGKILL);
     for (;;)
         pause();

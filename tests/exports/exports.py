@@ -9,6 +9,8 @@ import os
 import random
 import stat
 import sys
+import threading
+import time
 
 import pymysql
 
@@ -18,9 +20,11 @@ from ddl import Stops  # noqa: E402
 from server import Server  # noqa: E402
 
 LOCK_WAIT_TIMEOUT, READ_ONLY_LOCK, NOT_LOCKED = 1205, 1099, 1100
+INTERRUPTED, NOT_IMPLEMENTED, SYNTAX_ERROR = 1317, 1031, 1064
 SCHEMA_MISMATCH, MISSING, EXISTS, DISCARDED, BROKEN = 1808, 1812, 1813, 1814, 1815
 ROWS = 20000
 KILLS = 15
+KILLED_QUERIES = 20
 
 TABLES = {
     "plain": "(a int auto_increment primary key, b varchar(50), key (b))",
@@ -273,6 +277,12 @@ class Exports:
         self.target.query("alter table parts exchange partition p1 with table part")
         equal(self.target.query("select count(*), min(a) from parts"), ((901, 100),))
         sound(self.target, "parts")
+        # What the server does not have, for no engine.
+        for engine in ("Teak", "InnoDB"):
+            self.target.query(f"create or replace table parts (a int primary key) engine = {engine} partition by hash (a) partitions 2")
+            for what in ("discard", "import"):
+                equal(error_of(self.target, f"alter table parts {what} tablespace"), NOT_IMPLEMENTED, engine)
+                equal(error_of(self.target, f"alter table parts {what} partition p0 tablespace"), SYNTAX_ERROR, engine)
 
     def partition_file(self, table, partition):
         connection = self.source.connect()
@@ -283,6 +293,129 @@ class Exports:
                     return file.read()
         finally:
             connection.close()
+
+    def killed_queries(self):
+        """KILL QUERY in the middle of each statement, before a change of a file: it ends with an error or has done all, and can be repeated."""
+        create(self.target, "plain", rows=ROWS)
+        wanted = state(self.target, "plain")
+        content, = export(self.target, "plain")
+        for name, statement in (("export", "flush tables plain for export"), ("discard", "alter table plain discard tablespace"),
+                                ("import", "alter table plain import tablespace")):
+            ended = {}
+            for at in [None, *range(KILLED_QUERIES)]:
+                if name == "import" and error_of(self.target, "select a from plain limit 1") is None:
+                    self.target.query("alter table plain discard tablespace")
+                if name == "import":
+                    put(self.target, "plain", content)
+                elif name == "discard" and error_of(self.target, "select a from plain limit 1") == DISCARDED:
+                    bring(self.target, "plain", content)
+                if at is None:
+                    # How many changes there are.
+                    self.stops.arm(Stops.NEVER)
+                    self.killed_query(statement, None)
+                    changes = self.stops.changed()
+                    continue
+                end = self.killed_query(statement, 1 + at * changes // KILLED_QUERIES)
+                ended[end] = ended.get(end, 0) + 1
+                equal(os.path.exists(path_of(self.target, "plain")), name == "import" and end is not None, f"the file after {name} ended with {end}")
+                found = error_of(self.target, "select a from plain limit 1")
+                equal(found, DISCARDED if (end is None) == (name == "discard") and name != "export" else None, f"{name} that ended with {end}")
+                equal(error_of(self.target, "lock tables plain write"), None)
+            print("   ", name, f"{changes} changes, ended with", ended)
+            equal(set(ended) <= {None, INTERRUPTED}, True, f"{name}: {ended}")
+            equal(name == "discard" or INTERRUPTED in ended, True, f"{name} was never interrupted")
+        if error_of(self.target, "select a from plain limit 1") == DISCARDED:
+            put(self.target, "plain", content)
+            self.target.query("alter table plain import tablespace")
+        equal(state(self.target, "plain"), wanted)
+        sound(self.target, "plain")
+
+    def killed_query(self, statement, change):
+        """What a statement ends with that is killed before a change of a file; None: with no error."""
+        connection = self.target.connect(autocommit=True)
+        number = connection.thread_id()
+        ended = []
+
+        def execute():
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute(statement)
+                ended.append(None)
+            except pymysql.err.MySQLError as error:
+                ended.append(error.args[0])
+
+        if change:
+            self.stops.arm(change, hold=True)
+        thread = threading.Thread(target=execute)
+        thread.start()
+        while change and thread.is_alive() and not self.stops.is_held():
+            time.sleep(0.001)
+        if change:
+            # If it is a thread of the background that is held, the statement may have ended.
+            if not ended:
+                self.target.query(f"kill query {number}")
+            self.stops.arm(0)
+        thread.join()
+        # An export that was whole has its file for as long as its lock.
+        connection.close()
+        while self.target.query(f"select count(*) from information_schema.processlist where id = {number}") != ((0,),):
+            time.sleep(0.001)
+        return ended[0]
+
+    def killed_while_it_waits(self):
+        """KILL QUERY of a statement that waits: for a transaction that has read the table, or for a prepared one."""
+        create(self.target, "plain", rows=10)
+        content, = export(self.target, "plain")
+        reader = self.target.connect(autocommit=False)
+        for statement in ("alter table plain discard tablespace", "alter table plain import tablespace"):
+            if "import" in statement:
+                self.target.query("alter table plain discard tablespace")
+                put(self.target, "plain", content)
+                with reader.cursor() as cursor:
+                    # Nobody can read it; who has it locked can be waited for.
+                    cursor.execute("lock tables plain read")
+            else:
+                with reader.cursor() as cursor:
+                    cursor.execute("select * from plain")
+            equal(self.killed_in_state(statement, "Waiting for table metadata lock"), INTERRUPTED, statement)
+            with reader.cursor() as cursor:
+                cursor.execute("unlock tables" if "import" in statement else "commit")
+        self.target.query("alter table plain import tablespace")
+        with reader.cursor() as cursor:
+            for statement in ("xa start 'w'", "insert into plain (b) values ('prepared')", "xa end 'w'", "xa prepare 'w'"):
+                cursor.execute(statement)
+        reader.close()
+        # It waits where the server takes the engine's lock.
+        equal(self.killed_in_state("flush tables plain for export", "System lock"), INTERRUPTED)
+        equal(os.path.exists(path_of(self.target, "plain")), False)
+        self.target.query("xa commit 'w'")
+        equal(len(export(self.target, "plain")), 1)
+        equal(self.target.query("select count(*) from plain"), ((11,),))
+
+    def killed_in_state(self, statement, wanted):
+        """What a statement ends with that is killed when it is in a state."""
+        connection = self.target.connect(autocommit=True)
+        number = connection.thread_id()
+        ended = threading.Event()
+
+        def kill():
+            waits = f"select count(*) from information_schema.processlist where id = {number} and state = '{wanted}'"
+            while self.target.query(waits) == ((0,),) and not ended.is_set():
+                time.sleep(0.001)
+            self.target.query(f"kill query {number}")
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+        except pymysql.err.MySQLError as error:
+            return error.args[0]
+        finally:
+            ended.set()
+            killer.join()
+            connection.close()
+        return None
 
     def killed_anywhere(self):
         """The server is killed before a change of a file, of those that DISCARD and IMPORT make."""
@@ -334,7 +467,7 @@ def main():
     directory, plugin_dir, stopper, *names = sys.argv[1:]
     tests = Exports(directory, plugin_dir, stopper)
     every = [name for name, value in vars(Exports).items() if callable(value) and not name.startswith("_")
-             and name not in ("start_target", "stop", "partition_file")]
+             and name not in ("start_target", "stop", "partition_file", "killed_query", "killed_in_state")]
     failed = 0
     try:
         for name in names or every:

@@ -150,6 +150,69 @@ class Tests:
         self.until_writable("b")
         self.compare()
 
+    def case_an_export_of_a_full_engine(self):
+        """It goes elsewhere; what it needs of the engine's disk is a checkpoint, for which there may be no room. Nothing is left of it, whatever became
+        of it."""
+        print(f"  {'refused' if self.refused('FLUSH TABLES a FOR EXPORT') else 'made'}", flush=True)
+        end = time.monotonic() + 30
+        while os.path.exists(self.export_path("a")):
+            check(time.monotonic() < end, "the file of an export is there when its connection is gone")
+            time.sleep(0.05)
+        self.compare()
+
+    def case_an_export_to_a_full_disk(self):
+        """The file does not fit: an error says so, nothing is left of it, and the table is used as before."""
+        home = os.path.dirname(self.export_path("a"))
+        # There has to be a checkpoint.
+        self.execute("TRUNCATE TABLE b")
+        self.stored["b"] = 0
+        self.until_writable("b")
+        # The server has the definitions open; what is below this is of no use to it but for the export.
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", home], check=True)
+        try:
+            check(self.refused("FLUSH TABLES a FOR EXPORT"), "there is an export on a disk that is full")
+            check(os.listdir(home) == [], f"{os.listdir(home)} is left")
+        finally:
+            subprocess.run(["umount", home], check=True)
+        self.stored["a"] -= self.execute("DELETE FROM a WHERE id % 100 = 0")
+        self.until_writable("a")
+        self.compare()
+
+    def case_an_import_to_a_full_disk(self):
+        """The rows do not fit: the table stays discarded, and is imported when there is room."""
+        self.execute("TRUNCATE TABLE b")
+        self.until_writable("b")
+        content = self.exported("a")
+        self.execute("ALTER TABLE a DISCARD TABLESPACE")
+        with open(self.export_path("a"), "wb") as file:
+            file.write(content)
+        while not self.refused("INSERT INTO b (v, pad) SELECT 1, RANDOM_BYTES(1000) FROM seq_1_to_500"):
+            pass
+        for _ in range(2):
+            check(self.refused("ALTER TABLE a IMPORT TABLESPACE"), "a table is imported that does not fit")
+            check(os.path.exists(self.export_path("a")), "the file of an import that failed is gone")
+        self.execute("TRUNCATE TABLE b")
+        self.stored["b"] = 0
+        self.until_writable("b")
+        self.execute("ALTER TABLE a IMPORT TABLESPACE")
+        self.compare()
+        self.until_writable("a")
+
+    def export_path(self, table):
+        """The file of an exported table, or of one that is to be imported."""
+        return os.path.join(self.server.data, "test", f"{table}.teak")
+
+    def exported(self, table):
+        """What an export has."""
+        connection = self.server.connect(autocommit=True)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(f"FLUSH TABLES {table} FOR EXPORT")
+            with open(self.export_path(table), "rb") as file:
+                return file.read()
+        finally:
+            connection.close()
+
     def case_a_disk_that_grows(self):
         """From outside; nobody restarts anything."""
         subprocess.run(["mount", "-o", f"remount,size={2 * MEBIBYTES}m", self.disk], check=True)
