@@ -3,7 +3,7 @@
 //! Invariant: a session is in the registry exactly as long as its THD may be used by other threads.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -18,8 +18,17 @@ pub struct SessionTag {
     pub thd: Thd,
     /// Its number in the process list.
     pub id: u64,
-    /// Its transaction; 0 if there is none.
+    /// Its transaction; 0 if there is none. Others read it; the session changes it by [`EngineHandle::works_on`].
     pub txn: AtomicU64,
+    /// Somebody is reporting to the server that he waits for it.
+    reported: AtomicBool,
+}
+
+impl SessionTag {
+    /// Of a session without a transaction.
+    pub fn new(thd: Thd, id: u64) -> SessionTag {
+        SessionTag { thd, id, txn: AtomicU64::new(0), reported: AtomicBool::new(false) }
+    }
 }
 
 /// The sessions that exist, by the order they came.
@@ -76,17 +85,34 @@ impl EngineHandle {
         self.sessions().tags.values().map(open).filter(|(txn, _)| *txn != 0).collect()
     }
 
+    /// A session has begun a transaction, or ended it (0). When this returns nobody reports any more that he waits for
+    /// the one before: the server kills whom it is told of whenever it comes to it, and knows how to undo that only
+    /// while the transaction is the same. A replica's worker that has gone on would take the kill for its own end.
+    pub(crate) fn works_on(&self, tag: &SessionTag, txn: TxnId) {
+        tag.txn.store(txn, Ordering::SeqCst);
+        // Who reports says so first and then looks at the transaction: either he sees the new one, or is seen here.
+        if tag.reported.load(Ordering::SeqCst) {
+            drop(self.sessions());
+        }
+    }
+
     /// Reports to the server that `waiter` waits for the sessions of `holders`, which ascend. Only waits of a replica's
     /// workers are, so transactions are not registered one by one: the sessions are searched instead.
     pub fn report_wait(&self, waiter: &SessionTag, holders: &[TxnId]) {
         let mut victims = false;
         // The lock is held while the server looks at the holder's THD: it cannot go away meanwhile.
         let sessions = self.sessions();
-        for tag in sessions.tags.values() {
+        let holds = |tag: &SessionTag| {
             let txn = tag.txn.load(Ordering::SeqCst);
-            if txn != 0 && holders.binary_search(&txn).is_ok() && tag.thd != waiter.thd {
+            txn != 0 && holders.binary_search(&txn).is_ok()
+        };
+        for tag in sessions.tags.values().filter(|tag| tag.thd != waiter.thd && holds(tag)) {
+            // From here on it does not end; see `works_on`.
+            tag.reported.store(true, Ordering::SeqCst);
+            if holds(tag) {
                 victims |= self.host.report_wait(waiter.thd, tag.thd);
             }
+            tag.reported.store(false, Ordering::SeqCst);
         }
         // The server may interrupt sessions before it returns.
         drop(sessions);

@@ -3,7 +3,7 @@
 //! Invariants: there is at most one transaction; `tag.txn` names it as long as it may hold locks. A session that is
 //! dropped rolls its transaction back, unless that is prepared: then the core keeps it for `commit_by_xid`.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ pub struct Session {
 impl Session {
     /// A session without a transaction.
     pub fn new(engine: Arc<EngineHandle>, thd: Thd, id: u64) -> Session {
-        let tag = Arc::new(SessionTag { thd, id, txn: AtomicU64::new(0) });
+        let tag = Arc::new(SessionTag::new(thd, id));
         let number = engine.enter(tag.clone());
         Session {
             number,
@@ -178,7 +178,7 @@ impl Session {
         }
         let mut txn = self.waits.engine.core.begin(self.isolation_of(level));
         txn.set_label(self.waits.tag.id);
-        self.waits.tag.txn.store(txn.id(), Ordering::SeqCst);
+        self.works_on(txn.id());
         self.read_only = read_only;
         self.txn = Some(txn);
         Ok(())
@@ -343,7 +343,8 @@ impl Session {
         let mut own = self.waits.engine.core.begin(Isolation::ReadCommitted);
         own.set_label(self.waits.tag.id);
         // KILL interrupts the one that may be waiting.
-        let outer_id = self.waits.tag.txn.swap(own.id(), Ordering::SeqCst);
+        let outer_id = self.waits.tag.txn.load(Ordering::SeqCst);
+        self.works_on(own.id());
         let outer = self.txn.replace(own);
         let rows_written = std::mem::take(&mut self.rows_written);
         let stretch = self.stretch.take();
@@ -353,7 +354,7 @@ impl Session {
         self.rows_written = rows_written;
         self.stretch = stretch;
         let own = std::mem::replace(&mut self.txn, outer);
-        self.waits.tag.txn.store(outer_id, Ordering::SeqCst);
+        self.works_on(outer_id);
         let Some(own) = own else { return Err(Stop::Misuse("the transaction ended within an operation")) };
         match result {
             Ok(value) => {
@@ -383,7 +384,12 @@ impl Session {
     }
 
     fn ended(&self) {
-        self.waits.tag.txn.store(0, Ordering::SeqCst);
+        self.works_on(0);
+    }
+
+    /// Others know the session by this transaction from here on.
+    fn works_on(&self, txn: TxnId) {
+        self.waits.engine.works_on(&self.waits.tag, txn);
     }
 
     /// First phase of a two-phase commit.

@@ -112,7 +112,7 @@ fn the_server_acts_on_reports_while_nothing_is_locked() {
     let ((holder, holding), (mut waiter, _)) = holder_and_waiter(&bench);
     let (engine, txn) = (bench.engine.clone(), holder.txn_id());
     let acted = Rc::new(Cell::new(false));
-    let act = |acted: &Rc<Cell<bool>>| -> ReportsMade {
+    let act = |acted: &Rc<Cell<bool>>| -> Act {
         let (engine, acted) = (engine.clone(), acted.clone());
         Box::new(move || {
             // As a KILL does, and on another thread: with any latch held this would not come back.
@@ -132,6 +132,39 @@ fn the_server_acts_on_reports_while_nothing_is_locked() {
     holding.victim.store(true, Ordering::SeqCst);
     assert!(is_timeout(bench.get(&mut waiter, "3", EXCLUSIVE)));
     assert!(acted.get());
+}
+
+#[test]
+fn a_session_does_not_go_on_while_the_server_is_told_of_it() {
+    let bench = Bench::new();
+    three(&bench);
+    let ((mut holder, _), (mut waiter, _)) = holder_and_waiter(&bench);
+    let (ended, tag) = (Arc::new(AtomicBool::new(false)), holder.tag().clone());
+    let (begun, begins) = std::sync::mpsc::channel();
+    let bench = &bench;
+    thread::scope(|scope| {
+        let seen = ended.clone();
+        scope.spawn(move || {
+            REPORT_WAIT.set(Some(Box::new(move || {
+                begun.send(()).unwrap();
+                while tag.txn.load(Ordering::SeqCst) != 0 {
+                    thread::yield_now();
+                }
+                // A session that did not wait here would be gone by now.
+                (0..1000).for_each(|_| thread::yield_now());
+                assert!(
+                    !seen.load(Ordering::SeqCst),
+                    "the kill that is asked for would be for another transaction"
+                );
+            })));
+            // The row is free as soon as the transaction has ended.
+            waiter.set_lock_wait_timeout(Duration::from_secs(50));
+            bench.get(&mut waiter, "3", EXCLUSIVE).unwrap();
+        });
+        begins.recv().unwrap();
+        holder.rollback();
+        ended.store(true, Ordering::SeqCst);
+    });
 }
 
 #[test]

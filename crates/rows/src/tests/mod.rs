@@ -114,12 +114,13 @@ impl Server {
     }
 }
 
-type ReportsMade = Box<dyn FnOnce()>;
+type Act = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// What the server does on the next call of `reports_made` on this thread; a call that is not expected does
-    /// nothing.
-    static REPORTS_MADE: RefCell<Option<ReportsMade>> = const { RefCell::new(None) };
+    /// What the server does on the next call of `report_wait`, of `reports_made` on this thread; a call that is not
+    /// expected does nothing.
+    static REPORT_WAIT: RefCell<Option<Act>> = const { RefCell::new(None) };
+    static REPORTS_MADE: RefCell<Option<Act>> = const { RefCell::new(None) };
 }
 
 impl Host for Server {
@@ -136,6 +137,9 @@ impl Host for Server {
     fn report_wait(&self, waiter: Thd, holder: Thd) -> bool {
         if let Some(waiter) = self.connection(waiter) {
             waiter.waited_for.lock().unwrap().push(holder);
+        }
+        if let Some(act) = REPORT_WAIT.take() {
+            act();
         }
         self.connection(holder).is_some_and(|c| c.victim.load(Ordering::SeqCst))
     }
