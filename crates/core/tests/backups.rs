@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use teak_core::file::{Fault, FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
@@ -229,34 +230,61 @@ fn copy_what_has_changed(threads: usize) {
     assert!(second.copied_bytes < first.copied_bytes / 10, "{second:?} after {first:?}");
 }
 
+/// Where threads wait for each other when they tell what they have written, until so many have come.
+struct Meeting {
+    wanted: usize,
+    /// Calls before it begins; and who came.
+    state: Mutex<(usize, HashSet<ThreadId>)>,
+    came: Condvar,
+}
+
+impl Meeting {
+    fn of(wanted: usize, calls_before: usize) -> Meeting {
+        Meeting { wanted, state: Mutex::new((calls_before, HashSet::new())), came: Condvar::new() }
+    }
+
+    fn come(&self) -> Result<()> {
+        let mut state = self.state.lock().unwrap();
+        if state.0 > 0 {
+            state.0 -= 1;
+            return Ok(());
+        }
+        state.1.insert(std::thread::current().id());
+        self.came.notify_all();
+        let limit = Duration::from_secs(60);
+        let waited = self.came.wait_timeout_while(state, limit, |(_, threads)| threads.len() < self.wanted);
+        assert!(!waited.unwrap().1.timed_out(), "not so many threads work on one table at a time");
+        Ok(())
+    }
+}
+
 #[test]
-fn several_threads_copy_one_table() {
+fn several_threads_copy_one_table_and_restore_it() {
     const THREADS: usize = 3;
     let fs = SimulatedFileSystem::new(1);
     let engine = with_blocks(&fs);
-    let (calls, threads, changed) = (AtomicU64::new(0), Mutex::new(HashSet::new()), Condvar::new());
-    // Each waits for the others; but for the system trees, which come first, and are one thread's work.
-    let pacer = |_| {
-        if calls.fetch_add(1, SeqCst) == 0 {
-            return Ok(());
-        }
-        let mut threads = threads.lock().unwrap();
-        threads.insert(std::thread::current().id());
-        changed.notify_all();
-        let limit = Duration::from_secs(60);
-        let waited = changed.wait_timeout_while(threads, limit, |threads| threads.len() < THREADS);
-        assert!(!waited.unwrap().1.timed_out(), "not so many threads copy a table at a time");
-        Ok(())
-    };
-    let copied = |threads: usize, pacer: Pacer<'_>| {
-        let mut copy = simulated_copy(&fs, threads);
+    let to: Arc<dyn FileSystem> = Arc::new(SimulatedFileSystem::new(2));
+    let copied = |dir: &str, threads: usize, pacer: Pacer<'_>| {
+        let from: Arc<dyn FileSystem> = Arc::new(fs.clone());
+        let mut copy = BackupCopy::new((from, Path::new("/teak")), (to.clone(), Path::new(dir)), threads);
         let _pause = engine.pause_checkpoints();
         let round = copy.settle(pacer).unwrap();
         let (list, _) = copy.finish(engine.durable_log_end().unwrap(), &|_| Ok(())).unwrap();
         (round, list)
     };
-    assert_eq!(copied(THREADS, &pacer), copied(1, &|_| Ok(())), "they have copied the same");
-    assert_eq!(threads.into_inner().unwrap().len(), THREADS);
+    // The system trees come first, and are one thread's work.
+    let meeting = Meeting::of(THREADS, 1);
+    let (round, list) = copied("/shared", THREADS, &|_| meeting.come());
+    assert_eq!((round, list.clone()), copied("/single", 1, &|_| Ok(())), "they have copied the same");
+    let chain = |dir: &str| Chain::new(to.clone(), vec![dir.into()], list.clone()).unwrap();
+    let [verified, restored] = [(); 2].map(|()| Meeting::of(THREADS, 0));
+    chain("/shared").verify(THREADS, &|_| verified.come()).unwrap();
+    chain("/shared").restore(&to, Path::new("/r3"), THREADS, &|_| restored.come()).unwrap();
+    chain("/single").restore(&to, Path::new("/r1"), 1, &|_| Ok(())).unwrap();
+    // What was restored has the same extents.
+    for dir in ["/r1", "/r3"] {
+        chain(dir).verify(1, &|_| Ok(())).unwrap();
+    }
 }
 
 #[test]

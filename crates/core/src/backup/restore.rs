@@ -11,6 +11,7 @@ use crate::engine::{log_dir, superblock_path};
 use crate::file::{File, FileSystem, OpenMode};
 use crate::log::{Lsn, Segments};
 use crate::store::{checksum, Space, Superblock};
+use crate::threads::share_out;
 use crate::{Error, Result};
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::{Path, PathBuf};
@@ -20,8 +21,16 @@ use std::sync::Arc;
 const RUN_BYTES: u64 = 1 << 20;
 /// Also if no more lies between them than this.
 const GAP_BYTES: u64 = 4096;
+/// What a thread takes at a time of a file that several work on. Several do if there is that much for each.
+const PART_EXTENTS: usize = 64;
 /// The log's files are copied in pieces.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// What is to be done with the extents of a file, by so many threads.
+type SpaceWork<'a> = &'a (dyn Fn(u32, &[ListedExtent], usize) -> Result<()> + Sync);
+
+/// Is shown bytes of a file, and where they are in it.
+type Show<'a> = &'a (dyn Fn(u64, &[u8]) -> Result<()> + Sync);
 
 /// A backup and, unless it is looked at alone, those that it stands on.
 pub struct Chain {
@@ -53,10 +62,10 @@ impl Chain {
     /// Reads all blocks that a restore takes from these backups, where they lie, and compares their checksums.
     pub fn verify(&self, threads: usize, pacer: Pacer<'_>) -> Result<()> {
         let is_here = |extent: &ListedExtent| self.dir_of(extent.origin).is_some();
-        self.each_space(threads, &|space, extents| {
+        self.each_space(threads, &|space, extents, threads| {
             let extents: Vec<_> = extents.iter().copied().filter(is_here).collect();
             self.header(space)?;
-            self.each_run(space, &extents, &mut |_, bytes| pacer(bytes.len() as u64))
+            self.each_run(space, &extents, threads, &|_, bytes| pacer(bytes.len() as u64))
         })?;
         self.superblock().map(drop)
     }
@@ -77,10 +86,10 @@ impl Chain {
         pacer: Pacer<'_>,
     ) -> Result<()> {
         target.create_dir(to)?;
-        self.each_space(threads, &|space, extents| {
+        self.each_space(threads, &|space, extents, threads| {
             let file = target.open(&to.join(space_file_name(space)), OpenMode::Create)?;
             file.write_at(0, &self.header(space)?)?;
-            self.each_run(space, extents, &mut |offset, bytes| {
+            self.each_run(space, extents, threads, &|offset, bytes| {
                 file.write_at(offset, bytes)?;
                 pacer(bytes.len() as u64)
             })?;
@@ -111,13 +120,16 @@ impl Chain {
         self.fs.open(&dir.join(space_file_name(space)), OpenMode::ReadOnly)
     }
 
-    fn each_space(
-        &self,
-        threads: usize,
-        work: &(dyn Fn(u32, &[ListedExtent]) -> Result<()> + Sync),
-    ) -> Result<()> {
-        let spaces: Vec<_> = self.list.spaces.iter().collect();
-        crate::threads::share_out(&spaces, threads, "teak-restore", |(space, extents)| work(**space, extents))
+    /// Does `work` for each file: for large ones, one after the other, by all threads, as `work` is told; then for the
+    /// others, each by one.
+    fn each_space(&self, threads: usize, work: SpaceWork<'_>) -> Result<()> {
+        let is_large = |extents: &[ListedExtent]| extents.len() / PART_EXTENTS >= threads.max(2);
+        let (large, others): (Vec<_>, Vec<_>) =
+            self.list.spaces.iter().partition(|(_, extents)| is_large(extents));
+        for (space, extents) in large {
+            work(*space, extents, threads)?;
+        }
+        share_out(&others, threads, "teak-restore", |(space, extents)| work(**space, extents, 1))
     }
 
     fn header(&self, space: u32) -> Result<Vec<u8>> {
@@ -146,13 +158,16 @@ impl Chain {
         Ok(bytes)
     }
 
-    /// Shows the bytes of extents, several at a time, with the offset of the first.
-    fn each_run(
-        &self,
-        space: u32,
-        extents: &[ListedExtent],
-        show: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    /// Shows the bytes of extents, several at a time, with the offset of the first; by so many threads.
+    fn each_run(&self, space: u32, extents: &[ListedExtent], threads: usize, show: Show<'_>) -> Result<()> {
+        let parts: Vec<_> = match threads {
+            1 => vec![extents],
+            _ => extents.chunks(PART_EXTENTS).collect(),
+        };
+        share_out(&parts, threads, "teak-restore", |part| self.each_run_of(space, part, show))
+    }
+
+    fn each_run_of(&self, space: u32, extents: &[ListedExtent], show: Show<'_>) -> Result<()> {
         let mut files: BTreeMap<u16, Arc<dyn File>> = BTreeMap::new();
         let mut rest = extents;
         let mut bytes = Vec::new();
