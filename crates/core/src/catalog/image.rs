@@ -2,11 +2,11 @@
 //! files, and backups.
 
 use super::directory::{self, Contained, Counted, StoredDictionary};
-use super::{name_of_key, tree_key, TableRecord};
+use super::{name_of_key, referrer_of_key, tree_key, TableRecord};
 use crate::log::Lsn;
 use crate::store::{BlockAddress, TreeRoot};
 use crate::types::TreeId;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The rows of the directory, by what they are about.
 #[derive(Default)]
@@ -34,6 +34,8 @@ pub struct Catalog {
     pub records: BTreeMap<String, TableRecord>,
     /// Whose table each tree says it is of.
     pub tables: BTreeMap<TreeId, Vec<u8>>,
+    /// Who has links to whom: target, name.
+    pub referrers: BTreeSet<(String, String)>,
 }
 
 fn tree_of(key: &[u8]) -> Option<TreeId> {
@@ -88,6 +90,10 @@ impl Catalog {
                 Ok(record) => drop(self.records.insert(name.to_string(), record)),
                 Err(detail) => odd.push(format!("table '{name}': {detail}")),
             }
+            return;
+        }
+        if let Some((target, name)) = referrer_of_key(key) {
+            self.referrers.insert((target.to_string(), name.to_string()));
             return;
         }
         match tree_of(key) {

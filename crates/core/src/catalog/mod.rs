@@ -11,7 +11,9 @@
 //! ```text
 //! catalog key                    value
 //! 'n' name (UTF-8)               version u8 = 2 | space u32 | trees u16 | { tree u64 | block_bytes u32 | compression u8 | level u8 }* | meta
+//!                                version u8 = 3: before meta, links u16 | { name | target | body, each: bytes u16, bytes }*
 //! 't' tree u64                   name of the table it belongs to
+//! 'r' target 00 name             nothing: the table `name` has links to `target`, which need not exist
 //! ```
 
 pub mod directory;
@@ -20,7 +22,7 @@ mod record;
 mod system;
 
 pub use directory::{Contained, Counted};
-pub use record::TableRecord;
+pub use record::{Link, TableRecord};
 pub use system::SystemTrees;
 
 use crate::types::TreeId;
@@ -36,6 +38,7 @@ pub const SYSTEM_SPACE: u32 = 0;
 
 const NAME: u8 = b'n';
 const TREE: u8 = b't';
+const REFERRER: u8 = b'r';
 
 /// Longest table name in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
@@ -63,6 +66,22 @@ pub fn tree_key(tree: TreeId) -> [u8; 9] {
     key
 }
 
+/// With this begin the catalog's keys of those who have links to `target`.
+pub fn referrers_prefix(target: &str) -> Vec<u8> {
+    [&[REFERRER], target.as_bytes(), &[0]].concat()
+}
+
+/// Catalog key of the row that tells that the table `name` has links to `target`.
+pub fn referrer_key(target: &str, name: &str) -> Vec<u8> {
+    [&referrers_prefix(target), name.as_bytes()].concat()
+}
+
+/// Target and name in such a key.
+pub fn referrer_of_key(key: &[u8]) -> Option<(&str, &str)> {
+    let both = std::str::from_utf8(key.strip_prefix(&[REFERRER])?).ok()?;
+    both.split_once('\0')
+}
+
 /// File name of a space in the engine's directory.
 pub fn space_file_name(space: u32) -> String {
     format!("s{space}.teak")
@@ -86,6 +105,9 @@ mod tests {
         assert_eq!(name_of_key(&tree_key(7)), None);
         assert!(name_key("db/t").starts_with(&name_key("db/")));
         assert!(tree_key(255) < tree_key(256));
+        assert_eq!(referrer_of_key(&referrer_key("db/t", "db/u")), Some(("db/t", "db/u")));
+        assert_eq!(referrer_of_key(&name_key("db/t")), None);
+        assert!(!referrer_key("db/t2", "x").starts_with(&referrers_prefix("db/t")));
     }
 
     #[test]

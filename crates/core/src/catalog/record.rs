@@ -2,9 +2,26 @@
 
 use crate::options::{Compression, Packing, TreeSpec};
 use crate::types::TreeId;
+use std::collections::BTreeSet;
 
-/// Version 1 had no level of compression.
+/// Without links. Version 1 had no level of compression.
 const VERSION: u8 = 2;
+/// With links, which are between the trees and the caller's bytes.
+const VERSION_WITH_LINKS: u8 = 3;
+
+/// Why bytes are not a record.
+const NOT_UTF8: &str = "a name in a table record is not UTF-8";
+
+/// What one table says of its relation to another, by name: what it means is the caller's. The other need not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its name, one of its own among those of the table.
+    pub name: String,
+    /// The table that it leads to.
+    pub target: String,
+    /// The caller's bytes, not interpreted.
+    pub body: Vec<u8>,
+}
 
 /// One table: its file, its trees, and what the caller wants to keep with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +30,8 @@ pub struct TableRecord {
     pub space: u32,
     /// Its trees, in the caller's order.
     pub trees: Vec<(TreeId, TreeSpec)>,
+    /// Its links to other tables, in the caller's order.
+    pub links: Vec<Link>,
     /// The caller's bytes, not interpreted.
     pub meta: Vec<u8>,
 }
@@ -21,7 +40,7 @@ impl TableRecord {
     /// As stored in the catalog.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(7 + 14 * self.trees.len() + self.meta.len());
-        out.push(VERSION);
+        out.push(if self.links.is_empty() { VERSION } else { VERSION_WITH_LINKS });
         out.extend_from_slice(&self.space.to_le_bytes());
         out.extend_from_slice(&(self.trees.len() as u16).to_le_bytes());
         for (id, spec) in &self.trees {
@@ -29,6 +48,15 @@ impl TableRecord {
             out.extend_from_slice(&spec.block_bytes.to_le_bytes());
             out.push(spec.packing.compression as u8);
             out.push(spec.packing.level);
+        }
+        if !self.links.is_empty() {
+            out.extend_from_slice(&(self.links.len() as u16).to_le_bytes());
+        }
+        for link in &self.links {
+            for bytes in [link.name.as_bytes(), link.target.as_bytes(), &link.body] {
+                out.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+                out.extend_from_slice(bytes);
+            }
         }
         out.extend_from_slice(&self.meta);
         out
@@ -38,8 +66,8 @@ impl TableRecord {
     pub fn decode(bytes: &[u8]) -> Result<TableRecord, String> {
         let mut rest = bytes;
         let version = take::<1>(&mut rest)?[0];
-        if !(1..=VERSION).contains(&version) {
-            return Err(format!("table record of version {version}, this build reads {VERSION}"));
+        if !(1..=VERSION_WITH_LINKS).contains(&version) {
+            return Err(format!("table record of version {version}, this build reads {VERSION_WITH_LINKS}"));
         }
         let space = u32::from_le_bytes(take(&mut rest)?);
         let count = u16::from_le_bytes(take(&mut rest)?);
@@ -56,8 +84,49 @@ impl TableRecord {
             let level = if version == 1 { 0 } else { take::<1>(&mut rest)?[0] };
             trees.push((id, TreeSpec { block_bytes, packing: Packing { compression, level } }));
         }
-        Ok(TableRecord { space, trees, meta: rest.to_vec() })
+        let links = if version < VERSION_WITH_LINKS { Vec::new() } else { decode_links(&mut rest)? };
+        Ok(TableRecord { space, trees, links, meta: rest.to_vec() })
     }
+
+    /// The tables that its links lead to, each once.
+    pub fn targets(&self) -> BTreeSet<&str> {
+        self.links.iter().map(|link| link.target.as_str()).collect()
+    }
+
+    /// The same record with links that led to the table `from` leading to `to`.
+    pub fn retargeted(&self, from: &str, to: &str) -> TableRecord {
+        let mut new = self.clone();
+        for link in new.links.iter_mut().filter(|link| link.target == from) {
+            link.target = to.to_string();
+        }
+        new
+    }
+}
+
+fn decode_links(rest: &mut &[u8]) -> Result<Vec<Link>, String> {
+    let count = u16::from_le_bytes(take(rest)?);
+    if count == 0 {
+        return Err("a table record with links that has none".to_string());
+    }
+    let mut links = Vec::new();
+    for _ in 0..count {
+        let name = text(cut(rest)?)?;
+        let target = text(cut(rest)?)?;
+        links.push(Link { name, target, body: cut(rest)?.to_vec() });
+    }
+    Ok(links)
+}
+
+fn text(bytes: &[u8]) -> Result<String, String> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| NOT_UTF8.to_string())
+}
+
+/// Cuts off two bytes of length and as many bytes as they say.
+fn cut<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], String> {
+    let length = usize::from(u16::from_le_bytes(take(rest)?));
+    let (head, tail) = rest.split_at_checked(length).ok_or("the row ends within a link")?;
+    *rest = tail;
+    Ok(head)
 }
 
 /// Cuts the next `N` bytes off.
@@ -83,6 +152,7 @@ mod tests {
         fn a_record_comes_back_as_it_was(
             space: u32,
             trees in proptest::collection::vec((any::<u64>(), any::<u32>(), 0u8..3, any::<u8>()), 0..9),
+            links in proptest::collection::vec(("[a-z]{0,9}", "[a-z/]{0,9}", any::<[u8; 3]>()), 0..4),
             meta in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
             let trees = trees
@@ -92,7 +162,11 @@ mod tests {
                     (id, TreeSpec { block_bytes, packing: Packing { compression, level } })
                 })
                 .collect();
-            let record = TableRecord { space, trees, meta };
+            let links = links
+                .into_iter()
+                .map(|(name, target, body)| Link { name, target, body: body.to_vec() })
+                .collect();
+            let record = TableRecord { space, trees, links, meta };
             prop_assert_eq!(TableRecord::decode(&record.encode()), Ok(record));
         }
 
@@ -113,14 +187,24 @@ mod tests {
             &[1, 88],
         ];
         let spec = TreeSpec { block_bytes: 4096, packing: Compression::Lz4.into() };
-        let record = TableRecord { space: 7, trees: vec![(9, spec)], meta: vec![88] };
+        let record = TableRecord { space: 7, trees: vec![(9, spec)], links: vec![], meta: vec![88] };
         assert_eq!(TableRecord::decode(&old.concat()), Ok(record));
     }
 
     #[test]
     fn a_newer_version_is_refused() {
-        let mut bytes = TableRecord { space: 1, trees: vec![], meta: vec![] }.encode();
-        bytes[0] = 3;
-        assert!(TableRecord::decode(&bytes).unwrap_err().contains("version 3"));
+        let mut bytes = TableRecord { space: 1, trees: vec![], links: vec![], meta: vec![] }.encode();
+        bytes[0] = 4;
+        assert!(TableRecord::decode(&bytes).unwrap_err().contains("version 4"));
+    }
+
+    #[test]
+    fn a_record_without_links_is_one_that_older_builds_read() {
+        let link = Link { name: "l".into(), target: "t".into(), body: vec![1] };
+        let without = TableRecord { space: 1, trees: vec![], links: vec![], meta: vec![] };
+        let with = TableRecord { links: vec![link], ..without.clone() };
+        assert_eq!((without.encode()[0], with.encode()[0]), (2, 3));
+        assert_eq!(with.retargeted("t", "u").targets().into_iter().collect::<Vec<_>>(), ["u"]);
+        assert_eq!(with.retargeted("x", "u"), with);
     }
 }

@@ -1,6 +1,9 @@
 //! Reading the two system trees.
 
-use super::{directory, name_key, name_of_key, tree_key, Counted, TableRecord, CATALOG_TREE, DIRECTORY_TREE};
+use super::{
+    directory, name_key, name_of_key, referrer_of_key, referrers_prefix, tree_key, Counted, TableRecord,
+    CATALOG_TREE, DIRECTORY_TREE,
+};
 use crate::options::{Compression, Packing, TreeSpec};
 use crate::store::{BlockAddress, Space, TreeRoot};
 use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
@@ -66,6 +69,19 @@ impl SystemTrees {
         let mut found = cursor.seek(&latest(), Seek::AtOrAfter, &from)?;
         while found && cursor.key().starts_with(&from) {
             names.extend(name_of_key(cursor.key()).map(str::to_string));
+            found = cursor.next(&latest())?;
+        }
+        Ok(names)
+    }
+
+    /// Names of the tables that have links to `target`, sorted.
+    pub fn referrers(&self, target: &str) -> Result<Vec<String>> {
+        let from = referrers_prefix(target);
+        let mut cursor = TreeCursor::new(self.catalog.clone());
+        let mut names = Vec::new();
+        let mut found = cursor.seek(&latest(), Seek::AtOrAfter, &from)?;
+        while found && cursor.key().starts_with(&from) {
+            names.extend(referrer_of_key(cursor.key()).map(|(_, name)| name.to_string()));
             found = cursor.next(&latest())?;
         }
         Ok(names)

@@ -137,10 +137,21 @@ impl<'a> ImageCheck<'a> {
                     fault(format!("tree {tree} is not entered as its"))
                 });
             }
+            for target in record.targets() {
+                let entered = names.referrers.remove(&(target.to_string(), name.clone()));
+                self.findings
+                    .expect(entered, || fault(format!("its link to table '{target}' is not entered there")));
+            }
             self.table(&name, &record, &mut rows)?;
         }
         let mut left: Vec<String> = Vec::new();
         left.extend(names.tables.keys().map(|tree| format!("the catalog has a tree {tree} of no table")));
+        left.extend(
+            names
+                .referrers
+                .iter()
+                .map(|(to, from)| format!("the catalog has a link of table '{from}' to '{to}' that is none")),
+        );
         left.extend(rows.roots.keys().map(|tree| format!("the directory has a tree {tree} of no table")));
         left.extend(
             rows.dictionaries

@@ -8,10 +8,11 @@
 //! DDL on different names goes on at the same time, syncs included, and so does the opening of tables: each has its
 //! names to itself (`Shared::names`), and nothing else. See `docs/design/scale.md`.
 
+use super::names::Turn;
 use super::shared::Shared;
 use super::tables::Table;
 use super::work::Work;
-use crate::catalog::{name_key, tree_key, TableRecord, MAX_NAME_BYTES};
+use crate::catalog::{name_key, referrer_key, tree_key, Link, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::file::DiskReserve;
 use crate::log::CounterChange;
@@ -62,6 +63,7 @@ impl Changes {
         for (tree, _) in &record.trees {
             self.rows.push((tree_key(*tree).to_vec(), None, false));
         }
+        self.unlink(name, record);
     }
 
     pub(super) fn add(&mut self, name: &str, record: &TableRecord) {
@@ -69,9 +71,27 @@ impl Changes {
         for (tree, _) in &record.trees {
             self.rows.push((tree_key(*tree).to_vec(), Some(name.as_bytes().to_vec()), true));
         }
+        self.link(name, record);
     }
 
-    /// The table has the same trees as before.
+    /// The table has other links than before, and the same trees.
+    pub(super) fn relink(&mut self, name: &str, old: &TableRecord, new: &TableRecord) {
+        self.unlink(name, old);
+        self.link(name, new);
+        self.update(name, new);
+    }
+
+    fn unlink(&mut self, name: &str, record: &TableRecord) {
+        let targets = record.targets().into_iter();
+        self.rows.extend(targets.map(|target| (referrer_key(target, name), None, false)));
+    }
+
+    fn link(&mut self, name: &str, record: &TableRecord) {
+        let targets = record.targets().into_iter();
+        self.rows.extend(targets.map(|target| (referrer_key(target, name), Some(Vec::new()), true)));
+    }
+
+    /// The table has the same trees and links as before.
     pub(super) fn update(&mut self, name: &str, record: &TableRecord) {
         self.rows.push((name_key(name), Some(record.encode()), false));
     }
@@ -125,7 +145,7 @@ impl Shared {
     }
 
     /// A record with new identifiers, and its empty file.
-    fn new_record(&self, specs: &[TreeSpec], meta: &[u8]) -> Result<TableRecord> {
+    fn new_record(&self, specs: &[TreeSpec], links: &[Link], meta: &[u8]) -> Result<TableRecord> {
         // Relaxed: only uniqueness matters; a capture, which wants to know what was never used, has `ddl` alone.
         let space = self.ids.space.fetch_add(1, Ordering::Relaxed);
         // Relaxed: as above.
@@ -140,7 +160,7 @@ impl Shared {
             self.remove_file(space, None);
             return Err(error);
         }
-        Ok(TableRecord { space, trees, meta: meta.to_vec() })
+        Ok(TableRecord { space, trees, links: links.to_vec(), meta: meta.to_vec() })
     }
 
     /// The commit of `changes` that make `record` known failed or not: a file without record goes.
@@ -181,11 +201,13 @@ impl Shared {
         &self,
         name: &str,
         specs: &[TreeSpec],
+        links: &[Link],
         meta: &[u8],
         replace: Option<&str>,
     ) -> Result<()> {
         check_limit("table name", name.len(), MAX_NAME_BYTES)?;
         check_limit("number of trees", specs.len(), usize::from(u16::MAX))?;
+        check_links(links)?;
         let _turn = self.names.take(&[name, replace.unwrap_or(name)]);
         let _ddl = self.ddl.read();
         self.health.check()?;
@@ -196,13 +218,15 @@ impl Shared {
         if replace != Some(name) && self.system.table(name)?.is_some() {
             return Err(Error::TableExists(name.to_string()));
         }
-        let record = self.new_record(specs, meta)?;
+        let linked = !links.is_empty() || self.is_linked(name)?;
+        let record = self.new_record(specs, links, meta)?;
         let mut changes = Changes::default();
         if let Some((old, record)) = &replaced {
             changes.remove(old, record);
         }
         changes.add(name, &record);
         self.commit_new(&changes, &record)?;
+        self.note_links(linked);
         if let Some((old, record)) = &replaced {
             self.discard(old, record);
         }
@@ -217,28 +241,54 @@ impl Shared {
         if minds_prepared {
             self.check_decided(&record)?;
         }
+        let linked = self.is_linked(name)?;
         let mut changes = Changes::default();
         changes.remove(name, &record);
         changes.commit(self)?;
+        self.note_links(linked);
         self.discard(name, &record);
         Ok(())
     }
 
-    pub(super) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+    /// `carries`: links of all tables that lead to `from` lead to `to` afterwards.
+    pub(super) fn rename_table(&self, from: &str, to: &str, carries: bool) -> Result<()> {
         check_limit("table name", to.len(), MAX_NAME_BYTES)?;
-        let _turn = self.names.take(&[from, to]);
+        let (_turn, followers) = self.take_with_referrers(from, to, carries)?;
         let _ddl = self.ddl.read();
         self.health.check()?;
         let record = self.record(from)?;
         if self.system.table(to)?.is_some() {
             return Err(Error::TableExists(to.to_string()));
         }
+        let linked = self.is_linked(from)? || self.is_linked(to)?;
         let mut changes = Changes::default();
         changes.remove(from, &record);
-        changes.add(to, &record);
+        match carries {
+            true => changes.add(to, &record.retargeted(from, to)),
+            false => changes.add(to, &record),
+        }
+        for follower in followers.iter().filter(|follower| *follower != from) {
+            let old = self.record(follower)?;
+            changes.relink(follower, &old, &old.retargeted(from, to));
+        }
         changes.commit(self)?;
+        self.note_links(linked);
         self.tables.lock().rename(from, to);
         Ok(())
+    }
+
+    /// Both names, and with `carries` those of the tables that have links to `from`, which are the second.
+    fn take_with_referrers(&self, from: &str, to: &str, carries: bool) -> Result<(Turn<'_>, Vec<String>)> {
+        loop {
+            let referrers = || if carries { self.system.referrers(from) } else { Ok(Vec::new()) };
+            let followers = referrers()?;
+            let names: Vec<&str> = followers.iter().map(String::as_str).chain([from, to]).collect();
+            let turn = self.names.take(&names);
+            // Whoever has a table's name alone changes its links.
+            if referrers()? == followers {
+                return Ok((turn, followers));
+            }
+        }
     }
 
     /// The metadata stays as it is if none is given.
@@ -260,11 +310,13 @@ impl Shared {
         self.health.check()?;
         let old = self.record(name)?;
         self.check_decided(&old)?;
-        let record = self.new_record(specs, meta)?;
+        let linked = self.is_linked(name)?;
+        let record = self.new_record(specs, &old.links, meta)?;
         let mut changes = Changes::default();
         changes.remove(name, &old);
         changes.add(name, &record);
         self.commit_new(&changes, &record)?;
+        self.note_links(linked);
         self.discard(name, &old);
         Ok(record)
     }
@@ -282,11 +334,14 @@ impl Shared {
         self.health.check()?;
         let mut changes = Changes::default();
         let mut records = Vec::with_capacity(alterations.len());
+        let mut linked = false;
         for (alteration, table) in alterations.iter().zip(&open) {
+            linked |= self.is_linked(alteration.table)?;
             records.push(self.altered_record(alteration, &mut changes)?);
             changes.counters.extend(alteration.counter.map(|value| (table.clone(), value)));
         }
         changes.commit(self)?;
+        self.note_links(linked);
         for ((alteration, open), record) in alterations.iter().zip(&open).zip(&records) {
             self.put_in_place(alteration.table, open, record);
             if let Some(packing) = alteration.packing {
@@ -447,6 +502,16 @@ impl Shared {
         }
         Ok(Arc::new(PersistedCounter::new(self.system.counter(first)?.unwrap_or(0))))
     }
+}
+
+fn check_links(links: &[Link]) -> Result<()> {
+    check_limit("number of links", links.len(), usize::from(u16::MAX))?;
+    for link in links {
+        check_limit("name of a link", link.name.len(), usize::from(u16::MAX))?;
+        check_limit("table name", link.target.len(), MAX_NAME_BYTES)?;
+        check_limit("link", link.body.len(), usize::from(u16::MAX))?;
+    }
+    Ok(())
 }
 
 fn check_limit(what: &'static str, found: usize, maximum: usize) -> Result<()> {

@@ -12,6 +12,7 @@
 //! | `cursor.rs`, `view.rs` | reading, in a transaction and without one |
 //! | `tables.rs`, `names.rs`, `ddl.rs` | open tables; who may change them; creating, dropping, renaming, truncating |
 //! | `dirty.rs` | which trees a checkpoint has to write |
+//! | `links.rs` | relations of tables by name |
 //! | `digests.rs` | what the caller knows of the content of tables |
 //! | `build.rs` | filling trees from unsorted entries |
 //! | `exports.rs` | single tables as files, and back |
@@ -40,6 +41,7 @@ mod exports;
 mod feed;
 mod holds;
 mod left_out;
+mod links;
 mod log_copy;
 mod names;
 mod open;
@@ -61,6 +63,7 @@ mod view;
 mod watch;
 mod work;
 
+pub use crate::catalog::Link;
 pub use crate::tree::block::Items;
 pub use crate::tree::{Depth, Held, Listed, Lost, Tree, Trunk, Window};
 pub use build::TreeBuild;
@@ -120,7 +123,7 @@ impl Engine {
         meta: &[u8],
         replace: Option<&str>,
     ) -> Result<()> {
-        self.shared.create_table(name, trees, meta, replace)
+        self.shared.create_table(name, trees, &[], meta, replace)
     }
 
     /// Removes a table and its rows. Who has it open reads on until the handle is dropped.
@@ -144,9 +147,10 @@ impl Engine {
         self.shared.wait_for_prepared(name, wait, told)
     }
 
-    /// Gives a table another name, which must be free. Open handles follow.
+    /// Gives a table another name, which must be free. Open handles follow; links of other tables stay with the old
+    /// name.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        self.shared.rename_table(from, to)
+        self.shared.rename_table(from, to, false)
     }
 
     /// New empty trees under the same record; the counter starts again. Handles opened before keep the old trees: see

@@ -89,9 +89,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let settings = Settings::new(&options, context.clone(), locks.clone());
     let system = Arc::new(open_system(&files, &options, &superblock, &context)?);
 
-    // Without checkpoint there is no image.
-    let common = system.counted()?.unwrap_or_else(|| Counted::nothing(superblock.replay_from));
-    let counted = Contained { common, apart: system.counted_apart()? };
+    let counted = contained(&system, &superblock)?;
     let (log, survey) = match fs.is_read_only() {
         true => read_log(&fs, &options, &superblock)?,
         false => recover_log(&fs, &options, &superblock, &counted)?,
@@ -127,6 +125,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         reserve,
         ddl: RwLock::default(),
         names: Names::default(),
+        link_changes: Default::default(),
         tables: Mutex::new(OpenTables::default()),
         dirty: Default::default(),
         counters: Mutex::default(),
@@ -144,6 +143,12 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     };
     recover(&mut shared, &superblock, survey, counted, &options)?;
     begin(shared, options.force_recovery)
+}
+
+/// Which commits the images contain. Without checkpoint there is none.
+fn contained(system: &SystemTrees, superblock: &Superblock) -> Result<Contained> {
+    let common = system.counted()?.unwrap_or_else(|| Counted::nothing(superblock.replay_from));
+    Ok(Contained { common, apart: system.counted_apart()? })
 }
 
 /// What is recovered is told of, and begins to work.

@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub ddl: RwLock<()>,
     /// The names of tables that DDL changes, and of those that are being opened.
     pub names: Names,
+    /// See [`super::Engine::link_changes`].
+    pub link_changes: AtomicU64,
     pub tables: Mutex<OpenTables>,
     /// Trees with commits since the last checkpoint captured its list.
     pub dirty: DirtyTrees,

@@ -14,6 +14,7 @@ mod exports;
 mod full_disk;
 mod holes;
 mod left_out;
+mod links;
 mod log_copy;
 mod many_tables;
 mod replay;

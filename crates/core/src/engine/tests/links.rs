@@ -1,0 +1,145 @@
+//! Links between tables: kept with the record that has them, and found from the other side.
+
+use super::*;
+use crate::file::Fault;
+
+fn link(name: &str, target: &str) -> Link {
+    Link { name: name.to_string(), target: target.to_string(), body: name.as_bytes().to_vec() }
+}
+
+/// Who has links to `target`, each as "table.link".
+fn referrers(engine: &Engine, target: &str) -> Vec<String> {
+    let found = engine.links_to(target).unwrap();
+    found.into_iter().map(|(table, link)| format!("{table}.{}", link.name)).collect()
+}
+
+fn targets(engine: &Engine, name: &str) -> Vec<String> {
+    engine.links(name).unwrap().into_iter().map(|link| link.target).collect()
+}
+
+/// Tables `parent`, and `child` with two links to it, one to itself and one to a table that is not there.
+fn family(engine: &Engine) {
+    engine.create_table("parent", &specs(1), b"", None).unwrap();
+    let links = [link("a", "parent"), link("b", "child"), link("c", "parent"), link("d", "absent")];
+    engine.create_linked_table("child", &specs(1), b"meta", &links).unwrap();
+}
+
+fn expect_sound(engine: &Engine) {
+    engine.checkpoint().unwrap();
+    let findings = engine.check_files(&mut |_| Ok(())).unwrap();
+    assert!(findings.is_empty(), "{findings}");
+}
+
+#[test]
+fn links_are_found_from_both_sides_and_outlive_a_crash() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = open(&fs);
+    family(&engine);
+    let (fs, engine) = crash(&fs, engine);
+    let look = |engine: &Engine| {
+        assert_eq!(referrers(engine, "parent"), ["child.a", "child.c"]);
+        assert_eq!(referrers(engine, "child"), ["child.b"]);
+        assert_eq!(referrers(engine, "absent"), ["child.d"]);
+        assert_eq!(targets(engine, "child"), ["parent", "child", "parent", "absent"]);
+        assert_eq!(engine.open_table("child").unwrap().meta(), b"meta");
+    };
+    look(&engine);
+    expect_sound(&engine);
+    let (_fs, engine) = crash(&fs, engine);
+    look(&engine);
+}
+
+#[test]
+fn links_follow_a_renamed_target_only_if_they_are_told_to() {
+    let fs = SimulatedFileSystem::new(2);
+    let engine = open(&fs);
+    family(&engine);
+    engine.rename_table("parent", "aside").unwrap();
+    assert_eq!(referrers(&engine, "parent"), ["child.a", "child.c"]);
+    assert!(referrers(&engine, "aside").is_empty());
+    engine.rename_table("aside", "parent").unwrap();
+    engine.rename_table_with_links("parent", "elder").unwrap();
+    assert_eq!(referrers(&engine, "elder"), ["child.a", "child.c"]);
+    assert!(referrers(&engine, "parent").is_empty());
+    engine.rename_table_with_links("child", "infant").unwrap();
+    assert_eq!(targets(&engine, "infant"), ["elder", "infant", "elder", "absent"]);
+    assert_eq!(referrers(&engine, "infant"), ["infant.b"]);
+    engine.rename_table("infant", "copy").unwrap();
+    assert_eq!(targets(&engine, "copy"), ["elder", "infant", "elder", "absent"]);
+    assert_eq!(referrers(&engine, "infant"), ["copy.b"]);
+    expect_sound(&engine);
+}
+
+#[test]
+fn links_go_with_their_table_and_stay_when_it_is_altered_or_emptied() {
+    let fs = SimulatedFileSystem::new(3);
+    let engine = open(&fs);
+    family(&engine);
+    engine.truncate_table("child").unwrap();
+    engine.alter_table("child", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"").unwrap();
+    assert_eq!(targets(&engine, "child").len(), 4);
+    engine.drop_table("parent").unwrap();
+    assert_eq!(referrers(&engine, "parent"), ["child.a", "child.c"]);
+    engine.create_table("parent", &specs(1), b"", None).unwrap();
+    expect_sound(&engine);
+    engine.drop_table("child").unwrap();
+    assert!(["parent", "child", "absent"].iter().all(|target| referrers(&engine, target).is_empty()));
+    expect_sound(&engine);
+}
+
+#[test]
+fn only_changes_of_linked_tables_are_counted() {
+    let fs = SimulatedFileSystem::new(4);
+    let engine = open(&fs);
+    engine.create_table("alone", &specs(1), b"", None).unwrap();
+    engine.rename_table("alone", "other").unwrap();
+    engine.drop_table("other").unwrap();
+    assert_eq!(engine.link_changes(), 0);
+    family(&engine);
+    let mut last = engine.link_changes();
+    let steps: [&dyn Fn(); 5] = [
+        &|| engine.create_table("absent", &specs(1), b"", None).unwrap(),
+        &|| engine.truncate_table("parent").unwrap(),
+        &|| engine.alter_table("parent", &[TreeSource::Keep(0)], b"").unwrap(),
+        &|| engine.rename_table_with_links("parent", "elder").unwrap(),
+        &|| engine.drop_table("child").unwrap(),
+    ];
+    for step in steps {
+        step();
+        assert!(engine.link_changes() > last);
+        last = engine.link_changes();
+    }
+}
+
+#[test]
+fn a_power_cut_at_any_moment_of_a_rename_leaves_all_links_with_one_name() {
+    for cut in 0.. {
+        let fs = SimulatedFileSystem::new(cut * 5 + 1);
+        let engine = open(&fs);
+        family(&engine);
+        engine.create_linked_table("third", &specs(1), b"", &[link("e", "parent")]).unwrap();
+        if cut % 2 == 0 {
+            engine.checkpoint().unwrap();
+        }
+        fs.fail_after(cut, Fault::PowerCut);
+        let result = engine.rename_table_with_links("parent", "elder").and_then(|()| engine.checkpoint());
+        let finished = !fs.power_is_off();
+        let (_fs, engine) = crash(&fs, engine);
+        let all = ["child.a", "child.c", "third.e"];
+        match engine.open_table("elder") {
+            Ok(_) => assert_eq!(
+                (referrers(&engine, "elder"), referrers(&engine, "parent")),
+                (all.map(str::to_string).to_vec(), vec![])
+            ),
+            Err(_) => assert_eq!(
+                (referrers(&engine, "parent"), referrers(&engine, "elder")),
+                (all.map(str::to_string).to_vec(), vec![])
+            ),
+        }
+        expect_sound(&engine);
+        if finished {
+            result.unwrap();
+            return;
+        }
+    }
+}
