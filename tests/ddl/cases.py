@@ -99,6 +99,10 @@ CASES = [
                                                                   "RENAME TABLE a TO x, b TO a, x TO b")),
     Case("rename_and_more", table("t", MANY), steps("ALTER TABLE t ADD KEY k (v), RENAME TO u", "ALTER TABLE u DROP KEY k, RENAME TO t",
                                                     "ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 1, RENAME TO u", "ALTER TABLE u DROP COLUMN c, RENAME TO t")),
+    Case("foreign_keys", table("p", FEW) + table("t", FEW) + ["UPDATE t SET v = 1 + v % 600", "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (id)"], steps(
+             "RENAME TABLE p TO q", "RENAME TABLE q TO p, t TO u", "RENAME TABLE u TO t", "ALTER TABLE p FORCE, ALGORITHM=COPY", "ALTER TABLE t FORCE, ALGORITHM=COPY",
+             "CREATE TABLE n (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES p (id))", "ALTER TABLE t DROP FOREIGN KEY f",
+             "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (id)") + [Step("DROP TABLE n", logged=r"DROP TABLE (IF EXISTS )?`n`")]),
     Case("create", table("t", FEW), [
         Step("CREATE TABLE n (PRIMARY KEY (id), UNIQUE KEY u (w), KEY k (note)) SELECT * FROM t", logged=r"CREATE TABLE `?n`? \(", may_be_undone=True),
         Step("CREATE OR REPLACE TABLE n (PRIMARY KEY (w), KEY k (v)) SELECT * FROM t WHERE id % 2", logged=r"CREATE OR REPLACE TABLE `?n`? \(", may_restart=True),

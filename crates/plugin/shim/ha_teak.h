@@ -8,13 +8,15 @@
   ha_teak_statistics.cc  what the optimizer asks        ha_teak_keys.cc    disabled indexes, building indexes
   ha_teak_read.cc        scans and look-ups             ha_teak_alter.cc   ALTER in place
   ha_teak_mrr.cc         many ranges, sorted            ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
-  ha_teak_exports.cc     single tables, out and in
+  ha_teak_exports.cc     single tables, out and in      ha_teak_foreign.cc foreign keys (constraint_maker.cc: new ones)
+  ha_teak_cascade.cc     what follows from their rules
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
 
 #include "session.h"
 #include "errors.h"
+#include "foreign_look.h"
 #include "index_codec.h"
 #include "table_meta.h"
 #include <atomic>
@@ -149,6 +151,14 @@ class ha_teak final : public handler {
     bool inplace_alter_table(TABLE* altered, Alter_inplace_info* info) override;
     bool commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) override;
 
+    /* ---- foreign keys (ha_teak_foreign.cc) */
+    bool referenced_by_foreign_key() const noexcept override;
+    bool can_switch_engines() override;
+    int get_foreign_key_list(THD* thd, List<FOREIGN_KEY_INFO>* list) override;
+    int get_parent_foreign_key_list(THD* thd, List<FOREIGN_KEY_INFO>* list) override;
+    char* get_foreign_key_create_info() override;
+    void free_foreign_key_create_info(char* text) override;
+
     /* ---- CHECK TABLE, REPAIR TABLE (ha_teak_check.cc) */
     int check(THD* thd, HA_CHECK_OPT* options) override;
     int repair(THD* thd, HA_CHECK_OPT* options) override;
@@ -241,6 +251,24 @@ class ha_teak final : public handler {
     void publish_usable_indexes();
     teak_bound estimate_bound(uint index, const key_range* range, teak::Buffer* buffer);
 
+    /* foreign keys */
+    const teak::ForeignKeys& foreign_keys() const;
+    bool is_needed_by_foreign_key(uint index) const;
+    int open_looks();
+    int hold_looks();
+    int prepare_looks(bool* wanted);
+    int look_at_parents(const uchar* record, const uchar* before);
+    int look_at_children(const uchar* record, const uchar* after, teak_bytes pk);
+    int break_constraint(const teak::ForeignKey& key, int error);
+    ha_teak* free_for_cascade(const std::string& core_name);
+    bool has_to_cascade(const uchar* record, const uchar* after) const;
+    int cascade(const uchar* record, const uchar* after);
+    int check_chain(const teak::ForeignKey& key, bool updated);
+    int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);
+    int follow(const teak::ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row);
+    int mark_row();
+    enum_alter_inplace_result check_constraints_inplace(const TABLE* altered, const Alter_inplace_info* info);
+
     /* reading */
     enum class Direction : uint8_t { Forward, Backward };
     uint32_t read_mode() const;
@@ -273,6 +301,7 @@ class ha_teak final : public handler {
     teak_bytes primary_key_of(const uchar* record, teak::Buffer* to);
     teak_bytes pack_row(const uchar* record);
     int note_overtaking(teak_bytes pk, bool* overtakes);
+    int undo_row(int error);
     int note_duplicate(teak_status status, const teak_duplicate& duplicate);
     uint64_t counted_value() const;
     void raise_counter();
@@ -288,6 +317,15 @@ class ha_teak final : public handler {
     teak::PrimaryCodec primary_;
     teak::RowCodec rows_;
     std::vector<teak::IndexCodec> indexes_; /* by the server's index number; that of the primary key is unused */
+
+    /* Foreign keys: what was asked of the engine last. */
+    struct Foreign {
+        mutable teak::ForeignKeys keys;
+        uint64_t open_as_of = UINT64_MAX; /* teak_link_changes when the looks were made */
+        std::vector<std::unique_ptr<teak::ForeignLook>> at_parents, at_children;
+        std::string broken; /* which one the last error is about */
+    };
+    Foreign foreign_;
 
     /* As long as the core's table is open: from open_table to close_table. */
     struct OpenTable {
@@ -327,6 +365,7 @@ class ha_teak final : public handler {
         bool sorts = false;              /* and be sorted before */
         bool reads_latest = false;       /* rows whoever wrote them */
         bool reads_snapshot = false;     /* rows as of the snapshot, whatever the statement would read */
+        bool holds_looks = false;        /* the tables that foreign keys look at keep their definitions */
         ulonglong deferred_indexes = 0;  /* to be built at the end of the bulk insert */
         uint32_t duplicate_part = 0;     /* of a build: which index two rows have one key of */
         uint duplicate_index = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */

@@ -142,6 +142,8 @@ bool ha_teak::names_are_clear(const Alter_inplace_info* info) const {
 
 enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* altered, Alter_inplace_info* info) {
     const alter_table_operations wanted = info->handler_flags;
+    const enum_alter_inplace_result constraints = check_constraints_inplace(altered, info);
+    if (constraints != HA_ALTER_INPLACE_INSTANT) return constraints;
     info->unsupported_reason = reason_for_copy(info, table);
     if (info->unsupported_reason || wanted & ~(kIndexChanges | kHarmless | kDefinitionChanges | kVirtualColumns) ||
         info->create_info->sequence || rebuilds(table, info->create_info) || temporary_ ||

@@ -2,6 +2,7 @@
   Tables: create, open, drop, rename, truncate.
 */
 #include "ha_teak.h"
+#include "constraint_maker.h"
 #include <algorithm>
 
 using namespace teak;
@@ -40,20 +41,27 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
 /* Made by CREATE TEMPORARY TABLE. Names of other tables are encoded and have no '#' of their own. */
 bool is_temporary(const char* path) { return strstr(path, "#sql-temptable-") != nullptr; }
 
-/* Foreign keys are not checked: who writes one should know. */
-int check_foreign_keys(THD* thd, const HA_CREATE_INFO* info) {
-    if (!thd || !info->alter_info) return 0;
-    List_iterator_fast<Key> keys(info->alter_info->key_list);
-    while (Key* key = keys++) {
-        if (key->type != Key::FOREIGN_KEY || key->old) continue;
-        if (refuses_foreign_keys(thd)) {
-            my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", "FOREIGN KEY");
-            return HA_WRONG_CREATE_OPTION;
-        }
-        push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_ILLEGAL_HA_CREATE_OPTION,
-                            ER_THD(thd, ER_ILLEGAL_HA_CREATE_OPTION), "Teak", "FOREIGN KEY");
-    }
+/* Whether a foreign key of another table keeps this one from being dropped. */
+int check_children(THD* thd, const std::string& name) {
+    /* What the server's recovery drops was dropped before. */
+    if (!thd || !mysqld_server_started || thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS) || is_passing_name(name))
+        return 0;
+    ForeignKeys keys;
+    if (int error = keys.load(name, thd)) return error;
+    const std::string db = name.substr(0, name.find('/') + 1);
+    const bool drops_db = thd_sql_command(thd) == SQLCOM_DROP_DB;
+    for (const ForeignKey& key : keys.of_others)
+        if (!key.is_of_itself() && !(drops_db && key.child.compare(0, db.size(), db) == 0))
+            return HA_ERR_ROW_IS_REFERENCED;
     return 0;
+}
+
+std::vector<teak_link> links_of(const std::vector<ForeignKey>& keys, const std::vector<std::vector<uchar>>& bodies) {
+    std::vector<teak_link> links;
+    for (size_t i = 0; i < keys.size(); i++)
+        links.push_back({bytes_of(""), bytes_of(keys[i].given_name.c_str()), bytes_of(keys[i].parent.c_str()),
+                         bytes_of(bodies[i].data(), bodies[i].size())});
+    return links;
 }
 
 } // namespace
@@ -74,6 +82,8 @@ handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root) {
 int drop_table_by_path(handlerton*, const char* path) {
     THD* thd = current_thd;
     const teak_bytes name = table_name(path);
+    if (!is_temporary(path))
+        if (int error = check_children(thd, {reinterpret_cast<const char*>(name.data), name.len})) return error;
     teak_status status;
     if (is_temporary(path))
         status = teak_table_discard(plugin.engine, name);
@@ -225,6 +235,10 @@ std::string ha_teak::unbuilt_unique_text() const {
 }
 
 bool ha_teak::get_error_message(int error, String* text) {
+    if (error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_FK_DEPTH_EXCEEDED) {
+        text->copy(foreign_.broken.data(), static_cast<uint32>(foreign_.broken.size()), system_charset_info);
+        return false;
+    }
     if (error != kUnbuiltUnique || open_.unbuilt_unique == MAX_KEY) return own_error_text(error, text);
     const std::string told = unbuilt_unique_text();
     text->copy(told.data(), static_cast<uint32>(told.size()), system_charset_info);
@@ -271,7 +285,6 @@ int ha_teak::close() {
 int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     THD* thd = ha_thd();
     if (int error = check_create_options(thd, info)) return error;
-    if (int error = check_foreign_keys(thd, info)) return error;
     PrimaryCodec primary;
     if (!primary.init(form, KeyEncoding::AllWeights)) return HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < form->s->keys; i++) {
@@ -280,9 +293,15 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     }
     std::vector<teak_tree_spec> trees(1 + secondary_keys(form), tree_spec(info->option_struct));
     teak_bytes core_name = table_name(name);
+    ConstraintMaker constraints(thd, {reinterpret_cast<const char*>(core_name.data), core_name.len}, form, info);
+    if (int error = constraints.make()) return error;
+    std::vector<std::vector<uchar>> bodies;
+    for (const ForeignKey& key : constraints.keys())
+        bodies.push_back(key.body());
+    const std::vector<teak_link> links = links_of(constraints.keys(), bodies);
     const std::vector<uchar> meta = TableMeta(form).encode();
-    teak_status status =
-        teak_table_create(plugin.engine, core_name, trees.data(), trees.size(), bytes_of(meta.data(), meta.size()));
+    teak_status status = teak_table_create_linked(plugin.engine, core_name, trees.data(), trees.size(),
+                                                  bytes_of(meta.data(), meta.size()), links.data(), links.size());
     if (status != TEAK_OK) return error_code(status, thd);
     if (Session* session = thd ? session_of(thd) : nullptr)
         session->makes(thd->query_id, {reinterpret_cast<const char*>(core_name.data), core_name.len});
@@ -308,7 +327,12 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
 int ha_teak::delete_table(const char* name) { return drop_table_by_path(ht, name); }
 
 int ha_teak::rename_table(const char* from, const char* to) {
-    return error_code(teak_table_rename(plugin.engine, table_name(from), table_name(to)), ha_thd());
+    const teak_bytes old_name = table_name(from), new_name = table_name(to);
+    /* Foreign keys of others follow a table, but not into the names that it has on the way through an ALTER. */
+    const bool passing = is_passing_name(from) || is_passing_name(to);
+    return error_code(passing ? teak_table_rename(plugin.engine, old_name, new_name)
+                              : teak_table_rename_with_links(plugin.engine, old_name, new_name),
+                      ha_thd());
 }
 
 int ha_teak::truncate() {

@@ -131,6 +131,8 @@ int ha_teak::discard_or_import_tablespace(my_bool discard) {
 }
 
 int ha_teak::discard_rows(THD* thd) {
+    if (referenced_by_foreign_key() && !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS))
+        return break_constraint(foreign_keys().of_others.front(), HA_ERR_ROW_IS_REFERENCED);
     if (open_.meta.discarded)
         push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_TABLESPACE_MISSING,
                             ER_THD(thd, ER_TABLESPACE_MISSING), name_.c_str());

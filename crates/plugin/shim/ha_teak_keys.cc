@@ -20,11 +20,12 @@ constexpr ha_rows kRowsToAppend = 64;
 
 } // namespace
 
-/* What DISABLE KEYS leaves alone: an index that keeps rows apart, or that AUTO_INCREMENT needs. */
+/* What DISABLE KEYS leaves alone: an index that keeps rows apart, or that AUTO_INCREMENT or a foreign key needs. */
 bool ha_teak::may_be_disabled(uint index) const {
     const KEY& key = table->key_info[index];
     return index != table->s->primary_key && !(key.flags & HA_NOSAME) && key.algorithm != HA_KEY_ALG_LONG_HASH &&
-           !(table->s->found_next_number_field && table->s->next_number_index == index);
+           !(table->s->found_next_number_field && table->s->next_number_index == index) &&
+           !is_needed_by_foreign_key(index);
 }
 
 std::vector<uint32_t> ha_teak::trees_of(ulonglong indexes) const {

@@ -85,8 +85,12 @@ int ha_teak::write_row(const uchar* buf) {
     if (counted)
         if (int error = update_auto_increment()) return error;
     uint32_t flags = row_flags();
+    bool constrained = false;
+    if (int error = prepare_looks(&constrained)) return error;
+    constrained &= !foreign_.at_parents.empty();
     /* A table that ALTER copies into looks like a temporary one, but stays. */
-    if (statement_.appends && !statement_.replaces && !is_sequence() && (!temporary_ || statement_.copies)) {
+    if (statement_.appends && !statement_.replaces && !constrained && !is_sequence() &&
+        (!temporary_ || statement_.copies)) {
         flags |= TEAK_ROW_APPEND;
         if (statement_.sorts && !statement_.ignores_duplicates) flags |= TEAK_ROW_SORT;
     }
@@ -108,17 +112,30 @@ int ha_teak::write_row(const uchar* buf) {
         if (!indexes_[i].encode(buf, pk, &buffers.new_key, &buffers.new_value, &new_entries_[entries++]))
             return HA_ERR_OUT_OF_MEM;
     }
+    if (constrained)
+        if (int error = mark_row()) return error;
     teak_duplicate duplicate{};
     teak_status status = teak_insert(session(), open_.table, pk, row, new_entries_.data(), entries, flags, &duplicate);
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
     bool overtakes;
     if (!(flags & TEAK_ROW_FRESH_KEY))
         if (int error = note_overtaking(pk, &overtakes)) return error;
+    if (constrained)
+        if (int error = look_at_parents(buf, nullptr)) return undo_row(error);
     remember(pk);
     note_changed_keys();
     /* Also after a generated value: SET INSERT_ID generates without asking the counter. */
     if (counted) raise_counter();
     return 0;
+}
+
+/* What is written from here on belongs to one row, and to those that follow from it. */
+int ha_teak::mark_row() { return fail(teak_row_mark(session(), held_.session->cascade.size())); }
+
+/* All that is undone because of `error`. */
+int ha_teak::undo_row(int error) {
+    const teak_status status = teak_row_undo(session(), held_.session->cascade.size());
+    return status == TEAK_OK ? error : fail(status);
 }
 
 int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
@@ -130,6 +147,12 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     /* The server leaves it to an engine that need not read all columns to see that nothing changes. What is to be
        updated was read whole. */
     if (!moved && rows_.same(old_record, new_record)) return HA_ERR_RECORD_IS_THE_SAME;
+    bool constrained = false;
+    if (int error = prepare_looks(&constrained)) return error;
+    if (constrained) {
+        if (int error = look_at_children(old_record, new_record, old_pk)) return error;
+        if (int error = mark_row()) return error;
+    }
     teak_bytes new_pk = moved ? primary_key_of(new_record, &new_pk_buffer_) : old_pk;
     teak_bytes row = pack_row(new_record);
     if (!new_pk.data || !row.data) return HA_ERR_OUT_OF_MEM;
@@ -153,6 +176,11 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (status != TEAK_OK) return note_duplicate(status, duplicate);
     if (moved)
         if (int error = note_overtaking(new_pk, &overtakes)) return error;
+    if (constrained) {
+        int error = has_to_cascade(old_record, new_record) ? cascade(old_record, new_record) : 0;
+        if (!error) error = look_at_parents(new_record, old_record);
+        if (error) return undo_row(error);
+    }
     if (moved || entries) note_changed_keys();
     if (table->found_next_number_field && new_record == table->record[0] &&
         bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
@@ -166,6 +194,13 @@ int ha_teak::delete_row(const uchar* buf) {
     if (!pk.data) return HA_ERR_OUT_OF_MEM;
     bool overtakes;
     if (int error = note_overtaking(pk, &overtakes)) return error;
+    bool constrained = false;
+    if (int error = prepare_looks(&constrained)) return error;
+    if (constrained)
+        if (int error = look_at_children(buf, nullptr, pk)) return error;
+    const bool cascades = constrained && has_to_cascade(buf, nullptr);
+    if (cascades)
+        if (int error = mark_row()) return error;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || is_idle(i)) continue;
@@ -174,7 +209,10 @@ int ha_teak::delete_row(const uchar* buf) {
             return HA_ERR_OUT_OF_MEM;
     }
     note_changed_keys();
-    return fail(teak_delete(session(), open_.table, pk, old_entries_.data(), entries, row_flags_of(pk)));
+    const teak_status status = teak_delete(session(), open_.table, pk, old_entries_.data(), entries, row_flags_of(pk));
+    if (status != TEAK_OK || !cascades) return fail(status);
+    int error = cascade(buf, nullptr);
+    return error ? undo_row(error) : 0;
 }
 
 void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,

@@ -334,7 +334,7 @@ bool fails_at_once(THD* thd, Session* session) {
 
 int init_handlerton(handlerton* hton) {
     hton->create = create_handler;
-    hton->flags = HTON_SUPPORTS_EXTENDED_KEYS;
+    hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
     hton->savepoint_offset = sizeof(teak_savepoint);
     hton->close_connection = close_connection;
     hton->commit = commit;

@@ -160,12 +160,13 @@ MYSQL_SYSVAR_BOOL(rollback_on_timeout, rolls_back_on_timeout, PLUGIN_VAR_OPCMDAR
                   "Roll back the whole transaction, not only the statement, on a lock wait timeout", nullptr, nullptr,
                   FALSE);
 
-const char* foreign_keys_names[] = {"WARN", "ERROR", NullS};
-constexpr unsigned long kForeignKeysRefused = 1;
+const char* foreign_keys_names[] = {"KEEP", "WARN", "ERROR", NullS};
 TYPELIB foreign_keys_typelib = {array_elements(foreign_keys_names) - 1, "", foreign_keys_names, nullptr};
-MYSQL_THDVAR_ENUM(foreign_keys, PLUGIN_VAR_RQCMDARG,
-                  "FOREIGN KEY in CREATE TABLE or ALTER TABLE, which is not kept: WARN: a warning; ERROR: an error",
-                  nullptr, nullptr, 0, &foreign_keys_typelib);
+MYSQL_THDVAR_ENUM(
+    foreign_keys, PLUGIN_VAR_RQCMDARG,
+    "FOREIGN KEY in CREATE TABLE or ALTER TABLE: KEEP: the table has it from then on; WARN: it is left out, "
+    "with a warning; ERROR: the statement fails",
+    nullptr, nullptr, 0, &foreign_keys_typelib);
 MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now",
                   run_checkpoint, nullptr, FALSE);
 MYSQL_THDVAR_BOOL(pause_checkpoints, PLUGIN_VAR_NOCMDOPT,
@@ -350,7 +351,10 @@ uint64_t lock_wait_timeout_ms(THD* thd) {
     const long seconds = THDVAR(thd, lock_wait_timeout);
     return (seconds < 0 ? innodb_lock_wait_timeout(thd) : static_cast<uint64_t>(seconds)) * 1000;
 }
-bool refuses_foreign_keys(THD* thd) { return THDVAR(thd, foreign_keys) == kForeignKeysRefused && !thd->slave_thread; }
+ForeignKeysMode foreign_keys_mode(THD* thd) {
+    const auto mode = static_cast<ForeignKeysMode>(THDVAR(thd, foreign_keys));
+    return mode == ForeignKeysMode::Error && thd->slave_thread ? ForeignKeysMode::Warn : mode;
+}
 bool warns_of_backups(THD* thd) { return THDVAR(thd, backup_warning); }
 bool rollback_on_timeout() { return rolls_back_on_timeout; }
 

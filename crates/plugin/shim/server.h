@@ -12,12 +12,14 @@
 #include "sql_class.h"
 #include "set_var.h"
 #include "sql_parse.h"
+#include "sql_show.h"
 #include "sql_table.h"
 #include "sql_partition.h"
 #include "handler.h"
 #include "key.h"
 #include "field.h"
 #include "table.h"
+#include "table_cache.h"
 #include "log.h"
 
 /* Functions of the server that no header declares for plugins. */

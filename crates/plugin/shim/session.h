@@ -12,6 +12,7 @@
 
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 namespace teak {
 
@@ -20,6 +21,12 @@ struct Plugin {
     handlerton* hton;
 };
 extern Plugin plugin;
+
+/* A row that a cascade of foreign keys changes, or that it began with. */
+struct CascadeStep {
+    std::string table;
+    bool updates; /* else it is deleted */
+};
 
 /* Lives in the THD's engine slot from the first use of a Teak table to the end of the connection. */
 struct Session {
@@ -33,6 +40,7 @@ struct Session {
     bool lenient = false;        /* writes may go over what was committed after the snapshot */
     bool overtook = false;       /* one did, in this transaction: its snapshot's entries are compared with their rows */
     teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
+    std::vector<CascadeStep> cascade; /* that is under way */
 
     /* The statement that is making tables, and which; what it writes to them is how they begin. */
     query_id_t making = 0;
@@ -66,8 +74,10 @@ bool snapshot_isolation(THD* thd);
 uint64_t sort_buffer_bytes(THD* thd);
 uint64_t lock_wait_timeout_ms(THD* thd);
 bool rollback_on_timeout();
-/* Whether FOREIGN KEY is an error. Never for one who applies what another server has accepted. */
-bool refuses_foreign_keys(THD* thd);
+/* What becomes of FOREIGN KEY in CREATE TABLE and ALTER TABLE. */
+enum class ForeignKeysMode : uint8_t { Keep, Warn, Error };
+/* Never Error for one who applies what another server has accepted. */
+ForeignKeysMode foreign_keys_mode(THD* thd);
 
 /* Whether BACKUP STAGE START warns that Teak's tables are not in what is copied then. */
 bool warns_of_backups(THD* thd);

@@ -11,6 +11,7 @@
 //! | [`session`] | a connection's transaction: statements, savepoints, two-phase commit, lock waits |
 //! | [`bounds`], [`scan`], `locking` | cursors: where they start and end, how they move; locking reads and ranges |
 //! | [`row`], [`unique`] | operations on a row in all trees of a table; uniqueness |
+//! | [`foreign`] | looks at rows of other tables, for foreign keys |
 //! | [`counter`] | AUTO_INCREMENT |
 //! | [`report`] | status variables and SHOW ENGINE TEAK STATUS |
 //! | [`xid`] | identifiers of XA transactions as people write them |
@@ -20,16 +21,13 @@
 //! plain bytes, which the server's side makes and understands; except that the value of an entry in a unique index
 //! begins with the primary key ([`unique::primary_key`]). It knows no pointer and no number of the C border:
 //! conversions, and all unsafe code, are the plugin's.
-//!
-//! What needs rows of several tables, as foreign keys do, gets its home here: a module beside [`row`], called by its
-//! operations between the claims and the writes, with a trait like [`host::Host`] for what only the server's side can
-//! do (make a parent's key out of a child's row).
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod bounds;
 pub mod counter;
 pub mod engine;
+pub mod foreign;
 pub mod host;
 mod locking;
 pub mod outcome;

@@ -252,7 +252,7 @@ impl Session {
     }
 
     /// Locks an existing row for a change.
-    fn take_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner) -> Result<()> {
+    pub(crate) fn take_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner) -> Result<()> {
         if manner.no_locks || self.has_taken(rows, pk) {
             return Ok(());
         }

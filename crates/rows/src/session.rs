@@ -10,6 +10,7 @@ use std::time::Duration;
 use teak_core::{Error, Isolation, LogLevel, TreeId, TxnId, WaitPolicy, WaitRequest};
 
 use crate::engine::{EngineHandle, SessionTag};
+use crate::foreign::Found;
 use crate::host::Thd;
 use crate::outcome::{Result, Stop};
 use teak_core::server::{Cursor, Savepoint, Transaction, Tree};
@@ -96,6 +97,10 @@ pub struct Session {
     read_only: bool,
     prepared: bool,
     statement: Option<Savepoint>,
+    /// Before the row that is being written, and before each of those in a cascade that it has brought about.
+    pub(crate) marks: Vec<Savepoint>,
+    /// What the last look has found.
+    pub found: Option<Found>,
     savepoints: Vec<Savepoint>,
     /// Memory for sorting rows that are inserted in no order, in bytes.
     sort_bytes: usize,
@@ -127,6 +132,8 @@ impl Session {
             read_only: false,
             prepared: false,
             statement: None,
+            marks: Vec::new(),
+            found: None,
             savepoints: Vec::new(),
             sort_bytes: DEFAULT_SORT_BYTES,
             appended: None,
@@ -372,6 +379,8 @@ impl Session {
 
     fn take(&mut self) -> Option<Transaction> {
         self.statement = None;
+        self.marks.clear();
+        self.found = None;
         self.appended = None;
         self.taken = None;
         self.stretch = None;

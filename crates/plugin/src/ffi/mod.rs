@@ -48,6 +48,7 @@ pub mod cursor;
 pub mod engine;
 pub mod exports;
 pub mod feed;
+pub mod foreign;
 pub mod guard;
 pub mod pause;
 pub mod row;

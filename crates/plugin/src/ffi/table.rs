@@ -195,7 +195,7 @@ pub unsafe extern "C" fn teak_table_discard(handle: *const EngineHandle, name: R
     unsafe { with_engine(handle, |engine| Ok(engine.core.discard_table(name.name()?)?)) }
 }
 
-/// Gives it another name.
+/// Gives it another name. Links of other tables stay with the old one.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_rename(
     handle: *const EngineHandle,

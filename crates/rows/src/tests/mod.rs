@@ -3,6 +3,7 @@
 //! The table they use has three trees: rows, a unique index, a plain index. A row is `(pk, unique, plain)`, all text.
 
 mod contention;
+mod foreign;
 mod locks;
 mod random;
 mod rows;

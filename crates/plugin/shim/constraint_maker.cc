@@ -1,0 +1,244 @@
+#include "constraint_maker.h"
+#include "errors.h"
+#include "session.h"
+#include <algorithm>
+
+namespace teak {
+namespace {
+
+std::string text_of(const LEX_CSTRING& text) { return {text.str, text.length}; }
+
+/* The table that the statement alters, of whatever engine; empty: it makes one, or alters a temporary one. */
+std::string altered_table(const Alter_info* alter) {
+    const TABLE* table = alter ? alter->original_table : nullptr;
+    if (!table || table->s->tmp_table != NO_TMP_TABLE) return "";
+    return TableName::core(table->s->db.str, table->s->table_name.str);
+}
+
+/* As InnoDB names one in its messages. */
+std::string called(THD* thd, Foreign_key* key) {
+    if (key->constraint_name.length) return quoted(thd, key->constraint_name);
+    if (key->name.length) return quoted(thd, key->name);
+    std::string columns;
+    List_iterator_fast<Key_part_spec> parts(key->columns);
+    while (const Key_part_spec* part = parts++)
+        columns += (columns.empty() ? "" : ", ") + text_of(part->field_name);
+    return "(" + columns + ")";
+}
+
+/* What holds unless something else is said is RESTRICT. */
+enum_fk_option rule_of(enum_fk_option said) { return said == FK_OPTION_UNDEF ? FK_OPTION_RESTRICT : said; }
+
+/* How the table's definition writes the column; nullptr: it has none of this name. */
+const Field* column_named(const TABLE* table, const std::string& name) {
+    for (Field** field = table->field; *field; field++)
+        if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) == 0) return *field;
+    return nullptr;
+}
+
+} // namespace
+
+ConstraintMaker::ConstraintMaker(THD* thd, const std::string& name, TABLE* form, const HA_CREATE_INFO* info)
+    : thd_(thd), name_(name), form_(form), alter_(info->alter_info), altered_(altered_table(alter_)),
+      temporary_(altered_.empty() && (info->tmp_table() || !alter_ || alter_->original_table)),
+      checked_(!thd || !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS)) {}
+
+int ConstraintMaker::make() {
+    if (!thd_ || !alter_) return 0;
+    if (int error = keep_old()) return error;
+    if (int error = take_new()) return error;
+    if (int error = check_rename()) return error;
+    return check_children();
+}
+
+/* What the altered table has and the statement does not drop. */
+int ConstraintMaker::keep_old() {
+    if (altered_.empty()) return 0;
+    ForeignKeys old;
+    if (int error = old.load(altered_, thd_)) return error;
+    for (ForeignKey& key : old.own) {
+        number_ = std::max(number_, key.number);
+        List_iterator_fast<Alter_drop> drops(alter_->drop_list);
+        bool dropped = false;
+        while (const Alter_drop* drop = drops++)
+            dropped |= drop->type == Alter_drop::FOREIGN_KEY && key.has_name(drop->name);
+        if (dropped) continue;
+        if (checked_ && index_on(form_, key.columns, nullptr) == MAX_KEY) {
+            const TABLE* const old_table = alter_->original_table;
+            const uint index = index_on(old_table, key.columns, nullptr);
+            my_error(ER_DROP_INDEX_FK, MYF(0), index == MAX_KEY ? "" : old_table->key_info[index].name.str);
+            return HA_ERR_DROP_INDEX_FK;
+        }
+        keys_.push_back(std::move(key));
+    }
+    return 0;
+}
+
+int ConstraintMaker::take_new() {
+    List_iterator_fast<Key> keys(alter_->key_list);
+    while (Key* key = keys++)
+        if (key->type == Key::FOREIGN_KEY && !key->old)
+            if (int error = take(static_cast<Foreign_key*>(key))) return error;
+    return 0;
+}
+
+/* Rules that Teak does not carry out. */
+int ConstraintMaker::refuse_unkept(const Foreign_key* from) const {
+    const char* refused = nullptr;
+    if (from->delete_opt == FK_OPTION_SET_DEFAULT)
+        refused = "FOREIGN KEY ... ON DELETE SET DEFAULT";
+    else if (from->update_opt == FK_OPTION_SET_DEFAULT)
+        refused = "FOREIGN KEY ... ON UPDATE SET DEFAULT";
+    else if (form_->versioned() && (is_carried_out(from->delete_opt) || is_carried_out(from->update_opt)))
+        refused = "FOREIGN KEY ... CASCADE or SET NULL WITH SYSTEM VERSIONING";
+    if (!refused) return 0;
+    my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", refused);
+    return HA_WRONG_CREATE_OPTION;
+}
+
+/* SET NULL needs columns that can be. */
+int ConstraintMaker::check_nullable(const ForeignKey& key, const std::string& words) const {
+    if (key.on_delete != FK_OPTION_SET_NULL && key.on_update != FK_OPTION_SET_NULL) return 0;
+    for (const std::string& column : key.columns) {
+        const Field* const field = column_named(form_, column);
+        if (field && !field->real_maybe_null())
+            return fail(words,
+                        "You have defined a SET NULL condition but column '" + column + "' is defined as NOT NULL.");
+    }
+    return 0;
+}
+
+int ConstraintMaker::take(Foreign_key* from) {
+    const ForeignKeysMode mode = foreign_keys_mode(thd_);
+    if (mode == ForeignKeysMode::Error) {
+        my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", "FOREIGN KEY");
+        return HA_WRONG_CREATE_OPTION;
+    }
+    if (mode == ForeignKeysMode::Warn) {
+        push_warning_printf(thd_, Sql_condition::WARN_LEVEL_WARN, ER_ILLEGAL_HA_CREATE_OPTION,
+                            ER_THD(thd_, ER_ILLEGAL_HA_CREATE_OPTION), "Teak", "FOREIGN KEY");
+        return 0;
+    }
+    if (temporary_) return fail("", "Temporary tables can't have foreign key constraints.");
+    if (int error = refuse_unkept(from)) return error;
+    ForeignKey key;
+    key.child = name_;
+    const TableName own(altered_.empty() ? name_ : altered_);
+    char db[NAME_LEN + 1], table[NAME_LEN + 1];
+    strmake(db, from->ref_db.str ? from->ref_db.str : own.db().str, NAME_LEN);
+    strmake(table, from->ref_table.str, NAME_LEN);
+    if (lower_case_table_names) {
+        my_casedn_str(system_charset_info, db);
+        my_casedn_str(system_charset_info, table);
+    }
+    key.parent = TableName::core(db, table);
+    if (from->constraint_name.length)
+        key.set_name(from->constraint_name.str, altered_.empty() ? name_ : altered_);
+    else
+        key.number = number_ + 1;
+    number_ = std::max(number_, key.number);
+    key.on_delete = rule_of(from->delete_opt);
+    key.on_update = rule_of(from->update_opt);
+    List_iterator_fast<Key_part_spec> mine(from->columns), theirs(from->ref_columns);
+    while (const Key_part_spec* part = mine++)
+        key.columns.push_back(text_of(part->field_name));
+    while (const Key_part_spec* part = theirs++)
+        key.parent_columns.push_back(text_of(part->field_name));
+    const std::string words = called(thd_, from);
+    for (const ForeignKey& other : keys_)
+        if (other.has_name(key.name().c_str())) {
+            my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", key.name().c_str());
+            return HA_ERR_CANNOT_ADD_FOREIGN;
+        }
+    if (int error = check(key, words)) return error;
+    if (int error = check_nullable(key, words)) return error;
+    keys_.push_back(std::move(key));
+    return 0;
+}
+
+/* Whether what the constraint speaks of is there and fits. */
+int ConstraintMaker::check(const ForeignKey& key, const std::string& words) {
+    if (key.columns.size() != key.parent_columns.size())
+        return fail(words, "It has to name as many columns of the referenced table.");
+    const uint mine = index_on(form_, key.columns, nullptr);
+    if (mine == MAX_KEY)
+        return fail(words, "There is no index in the table where the columns appear as the first columns.");
+    if (!is_self(key.parent))
+        if (int error = hold_definition(thd_, key.parent)) return error;
+    OtherDefinition definition(thd_, key.parent);
+    TABLE* const parent = is_self(key.parent) ? form_ : definition.table();
+    const TableName name(key.parent);
+    if (!parent) {
+        const bool other_engine = definition.is_of_another_engine();
+        if (!checked_ && !other_engine) return 0;
+        const std::string called = quoted(thd_, name.db()) + "." + quoted(thd_, name.table());
+        const int error =
+            fail(words, other_engine ? "Referenced table " + called + " is partitioned, or not a table of Teak."
+                                     : "Referenced table " + called + " not found in the data dictionary.");
+        /* It may be that such a table takes its place, as when a dump is read back. */
+        return checked_ ? error : 0;
+    }
+    for (const std::string& column : key.parent_columns)
+        if (!column_named(parent, column)) return fail(words, "Column " + column + " was not found.", "");
+    const uint theirs = index_on(parent, key.parent_columns, nullptr);
+    if (theirs == MAX_KEY)
+        return fail(
+            words,
+            "There is no index in the referenced table where the referenced columns appear as the first columns.");
+    const size_t column = differing_column(form_, mine, parent, theirs, key.columns.size());
+    if (column == SIZE_MAX) return 0;
+    return fail(words, "Field type or character set for column '" + key.columns[column] +
+                           "' does not match referenced column '" + key.parent_columns[column] + "'.");
+}
+
+/* A copy that gets another name leaves behind the foreign keys that lead to the old one. */
+int ConstraintMaker::check_rename() {
+    if (altered_.empty() || !(alter_->flags & ALTER_RENAME)) return 0;
+    ForeignKeys old;
+    if (int error = old.load(altered_, thd_)) return error;
+    const bool to_self = std::any_of(keys_.begin(), keys_.end(), [&](const auto& key) { return is_self(key.parent); });
+    if (old.of_others.empty() && !to_self) return 0;
+    my_error(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON, MYF(0), "RENAME with ALGORITHM=COPY",
+             "foreign keys refer to the table by its name", "a statement of its own for RENAME");
+    return HA_ERR_UNSUPPORTED;
+}
+
+/* Constraints of others to a table of this name: those of the altered one, or of one that has been missing. */
+int ConstraintMaker::check_children() {
+    const std::string& called = altered_.empty() ? name_ : altered_;
+    if (is_passing_name(called)) return 0;
+    ForeignKeys all;
+    if (int error = all.load(called, thd_)) return error;
+    for (const ForeignKey& key : all.of_others) {
+        if (key.is_of_itself()) continue;
+        if (int error = hold_definition(thd_, key.child)) return error;
+        OtherDefinition definition(thd_, key.child);
+        TABLE* const child = definition.table();
+        const uint theirs = child ? index_on(child, key.columns, nullptr) : MAX_KEY;
+        if (theirs == MAX_KEY) continue;
+        const uint mine = index_on(form_, key.parent_columns, nullptr);
+        const size_t column = mine == MAX_KEY ? 0 : differing_column(form_, mine, child, theirs, key.columns.size());
+        if (column == SIZE_MAX || (!altered_.empty() && !checked_)) continue;
+        const std::string called = quoted(thd_, TableName(key.child).table());
+        if (mine == MAX_KEY)
+            return fail("", "The foreign key " + key.name() + " of table " + called +
+                                " needs an index where the referenced columns appear as the first columns.");
+        return fail("", "Field type or character set for column '" + key.columns[column] + "' of table " + called +
+                            " does not match referenced column '" + key.parent_columns[column] + "'.");
+    }
+    return 0;
+}
+
+/* The reason as a warning; the error is the server's. */
+int ConstraintMaker::fail(const std::string& words, const std::string& why, const char* with) const {
+    const TableName own(altered_.empty() ? name_ : altered_);
+    const LEX_CSTRING db = temporary_ ? form_->s->db : own.db();
+    const LEX_CSTRING table = temporary_ ? form_->s->table_name : own.table();
+    push_warning_printf(thd_, Sql_condition::WARN_LEVEL_WARN, HA_ERR_CANNOT_ADD_FOREIGN,
+                        "%s table %s.%s %sforeign key %sconstraint failed. %s", altered_.empty() ? "Create " : "Alter ",
+                        quoted(thd_, db).c_str(), quoted(thd_, table).c_str(), with,
+                        words.empty() ? "" : (words + " ").c_str(), why.c_str());
+    return HA_ERR_CANNOT_ADD_FOREIGN;
+}
+
+} // namespace teak

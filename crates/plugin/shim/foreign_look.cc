@@ -1,0 +1,216 @@
+#include "foreign_look.h"
+#include "errors.h"
+#include "session.h"
+
+namespace teak {
+namespace {
+
+bool is_fit(const TABLE* table, const KEY& key, const std::vector<std::string>& columns) {
+    if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH ||
+        key.user_defined_key_parts < columns.size())
+        return false;
+    for (size_t i = 0; i < columns.size(); i++) {
+        const KEY_PART_INFO& part = key.key_part[i];
+        /* The key's own field of a prefix is as short as that. */
+        const Field* const field = table->field[part.fieldnr - 1];
+        const bool whole = !(field->flags & BLOB_FLAG) && field->key_length() == part.length;
+        if (!whole || my_strcasecmp(system_charset_info, field->field_name.str, columns[i].c_str()) != 0) return false;
+    }
+    return true;
+}
+
+/* Whether the plain encodings of equal values are equal. */
+bool same_encoding(const KeyPartCodec& a, const Field* field_a, const KeyPartCodec& b, const Field* field_b) {
+    if (a.kind != b.kind || a.outdated || b.outdated) return false;
+    switch (a.kind) {
+    case PartKind::Integer:
+    case PartKind::Float:
+        return a.is_signed == b.is_signed && a.length == b.length && field_a->real_type() == field_b->real_type();
+    case PartKind::Raw:
+        return a.length == b.length && field_a->real_type() == field_b->real_type() &&
+               field_a->type_handler() == field_b->type_handler() && field_a->decimals() == field_b->decimals();
+    case PartKind::Binary:
+        return true;
+    case PartKind::String:
+        if (a.charset != b.charset || a.unit != b.unit || a.levels != b.levels || a.pad_space != b.pad_space)
+            return false;
+        for (uint i = 0; i < a.levels; i++)
+            if (a.level[i].padded != b.level[i].padded || a.level[i].flags != b.level[i].flags) return false;
+        return true;
+    case PartKind::Weights:
+        return false;
+    }
+    return false;
+}
+
+} // namespace
+
+OtherDefinition::OtherDefinition(THD* thd, const std::string& core_name) {
+    const TableName name(core_name);
+    const LEX_CSTRING db = name.db(), table = name.table();
+    TABLE_LIST list;
+    list.init_one_table(&db, &table, nullptr, TL_READ);
+    Dummy_error_handler silent;
+    thd->push_internal_handler(&silent);
+    share_ = tdc_acquire_share(thd, &list, GTS_TABLE);
+    if (share_ && share_->db_type() == plugin.hton)
+        open_ = open_table_from_share(thd, share_, &table, 0, 0, 0, &table_, false) == OPEN_FRM_OK;
+    thd->pop_internal_handler();
+}
+
+OtherDefinition::~OtherDefinition() {
+    if (open_) closefrm(&table_);
+    if (share_) tdc_release_share(share_);
+}
+
+int hold_definition(THD* thd, const std::string& core_name) {
+    const TableName name(core_name);
+    MDL_request request;
+    MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_READ, MDL_STATEMENT);
+    if (!thd->mdl_context.acquire_lock(&request, static_cast<double>(thd->variables.lock_wait_timeout))) return 0;
+    if (thd->killed) return HA_ERR_ABORTED_BY_USER;
+    if (!thd->is_error() || thd->get_stmt_da()->sql_errno() != ER_LOCK_DEADLOCK) return HA_ERR_LOCK_WAIT_TIMEOUT;
+    thd->mark_transaction_to_rollback(true);
+    return HA_ERR_LOCK_DEADLOCK;
+}
+
+uint index_on(const TABLE* table, const std::vector<std::string>& columns, const TableMeta* meta) {
+    uint found = MAX_KEY;
+    bool found_unique = false;
+    for (uint i = 0; i < table->s->keys; i++) {
+        const KEY& key = table->key_info[i];
+        if (!is_fit(table, key, columns)) continue;
+        if (i == table->s->primary_key) return i;
+        const uint32_t tree = meta ? meta->tree_of(key) : 0;
+        if (meta && (!tree || meta->indexes[tree - 1].disabled)) continue;
+        const bool unique = key.flags & HA_NOSAME && key.user_defined_key_parts == columns.size();
+        if (found != MAX_KEY && (found_unique || !unique)) continue;
+        found = i;
+        found_unique = unique;
+    }
+    return found;
+}
+
+size_t differing_column(const TABLE* a, uint index_a, const TABLE* b, uint index_b, size_t columns) {
+    KeyCodec key_a, key_b;
+    const uint count = static_cast<uint>(columns);
+    if (!key_a.add_parts(a, &a->key_info[index_a], count, KeyEncoding::AllWeights) ||
+        !key_b.add_parts(b, &b->key_info[index_b], count, KeyEncoding::AllWeights))
+        return 0;
+    for (uint i = 0; i < count; i++)
+        if (!same_encoding(key_a.parts()[i], a->key_info[index_a].key_part[i].field, key_b.parts()[i],
+                           b->key_info[index_b].key_part[i].field))
+            return i;
+    return SIZE_MAX;
+}
+
+int ForeignLook::open(THD* thd, const TABLE* mine) {
+    const std::vector<std::string>& my_columns = at_parent_ ? key_.columns : key_.parent_columns;
+    my_index_ = index_on(mine, my_columns, nullptr);
+    if (my_index_ == MAX_KEY) return 0;
+    KeyCodec own_key;
+    if (!own_key.add_parts(mine, &mine->key_info[my_index_], static_cast<uint>(my_columns.size()),
+                           KeyEncoding::AllWeights))
+        return HA_ERR_UNSUPPORTED;
+    columns_ = own_key.parts();
+    OtherDefinition definition(thd, other_name());
+    return definition.table() ? open_other(thd, mine, definition.table()) : 0;
+}
+
+int ForeignLook::open_other(THD* thd, const TABLE* mine, TABLE* theirs) {
+    const std::vector<std::string>& their_columns = at_parent_ ? key_.parent_columns : key_.columns;
+    teak_table* other = nullptr;
+    const teak_status status = teak_table_open(plugin.engine, bytes_of(other_name().c_str()), &other);
+    if (status == TEAK_NO_TABLE) return 0;
+    if (status != TEAK_OK) return error_code(status, thd);
+    TableMeta meta;
+    const bool known = meta.parse(teak_table_meta(other)) && teak_table_trees(other) == 1 + meta.indexes.size();
+    const uint their_index = known ? index_on(theirs, their_columns, &meta) : MAX_KEY;
+    if (their_index == MAX_KEY || meta.encoding != KeyEncoding::AllWeights ||
+        differing_column(mine, my_index_, theirs, their_index, their_columns.size()) != SIZE_MAX) {
+        teak_table_close(other);
+        return 0;
+    }
+    const uint count = static_cast<uint>(their_columns.size());
+    const bool in_rows = their_index == theirs->s->primary_key;
+    KeyCodec their_key;
+    if (!their_key.add_parts(theirs, &theirs->key_info[their_index], count, KeyEncoding::AllWeights) ||
+        !primary_.init(theirs, meta.encoding) || (!in_rows && !index_.init(theirs, their_index, &primary_))) {
+        teak_table_close(other);
+        return HA_ERR_UNSUPPORTED;
+    }
+    for (uint i = 0; i < count; i++) {
+        KeyPartCodec part = columns_[i];
+        part.max_size -= part.null_mask ? 1 : 0;
+        part.null_mask = 0;
+        part.descending = false;
+        plain_.emplace_back();
+        plain_.back().add_part(part);
+        plain_.back().finish();
+        shapes_.push_back({their_key.parts()[i].null_mask != 0, their_key.parts()[i].descending});
+        max_size_ += 1 + part.max_size;
+    }
+    scratch_.resize(primary_.max_size());
+    tree_ = in_rows ? 0 : meta.tree_of(theirs->key_info[their_index]);
+    is_row_ = in_rows && count == theirs->key_info[their_index].user_defined_key_parts;
+    other_ = other;
+    return 0;
+}
+
+bool ForeignLook::names_none(const uchar* record) const {
+    for (const KeyPartCodec& part : columns_)
+        if (part.is_null(record)) return true;
+    return false;
+}
+
+bool ForeignLook::differs(const uchar* a, const uchar* b) const {
+    for (const KeyPartCodec& part : columns_)
+        if (part.differs(a, b)) return true;
+    return false;
+}
+
+teak_bytes ForeignLook::primary_of(void* context, teak_entry_view entry) {
+    auto* self = static_cast<ForeignLook*>(context);
+    return self->index_.primary_of(entry, self->scratch_.data(), self->scratch_.size());
+}
+
+teak_bytes ForeignLook::key_of(const uchar* record) {
+    uchar* const key = key_bytes_.room(max_size_);
+    if (!key) return {nullptr, 0};
+    uchar* at = key;
+    for (size_t i = 0; i < plain_.size(); i++) {
+        uchar* const from = at;
+        if (shapes_[i].marked) *at++ = 1; /* a value, not NULL */
+        at = plain_[i].encode_record(at, record, 1);
+        if (!shapes_[i].descending) continue;
+        for (uchar* byte = from; byte < at; byte++)
+            *byte = static_cast<uchar>(~*byte);
+    }
+    return bytes_of(key, static_cast<size_t>(at - key));
+}
+
+teak_status ForeignLook::look(teak_session* session, const uchar* record, bool* found) {
+    const teak_bytes key = key_of(record);
+    if (!key.data) return TEAK_OUT_OF_MEMORY;
+    teak_found there{};
+    const teak_status status =
+        teak_look(session, other_, tree_, key, {nullptr, 0}, is_row_, false, primary_of, this, &there);
+    *found = there.entry.len != 0;
+    return status;
+}
+
+teak_status ForeignLook::next(teak_session* session, const uchar* record, std::vector<uchar>* entry,
+                              std::vector<uchar>* row) {
+    const teak_bytes key = key_of(record);
+    if (!key.data) return TEAK_OUT_OF_MEMORY;
+    teak_found there{};
+    const teak_status status = teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()), is_row_,
+                                         true, primary_of, this, &there);
+    if (status != TEAK_OK) return status;
+    if (!there.entry.len) return TEAK_NOT_FOUND;
+    entry->assign(there.entry.data, there.entry.data + there.entry.len);
+    row->assign(there.row.data, there.row.data + there.row.len);
+    return TEAK_OK;
+}
+
+} // namespace teak

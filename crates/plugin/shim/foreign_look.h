@@ -1,0 +1,96 @@
+/*
+  A foreign key at work: the look from a row of one of its tables at the rows of the other.
+
+  Responsible for finding the indexes of both sides, and for the key by which a row of this side is looked for on the
+  other. How looks lock, and why no two transactions pass each other, is in the row layer (crates/rows/src/foreign.rs).
+*/
+#ifndef TEAK_FOREIGN_LOOK_H
+#define TEAK_FOREIGN_LOOK_H
+
+#include "foreign_key.h"
+#include "index_codec.h"
+#include "table_meta.h"
+#include <memory>
+
+namespace teak {
+
+/* The definition of a table that the statement has not opened, by the server's table definition cache. */
+class OtherDefinition {
+  public:
+    OtherDefinition(THD* thd, const std::string& core_name);
+    ~OtherDefinition();
+    OtherDefinition(const OtherDefinition&) = delete;
+    OtherDefinition& operator=(const OtherDefinition&) = delete;
+    /* nullptr: there is none, or it is no table of Teak. */
+    TABLE* table() { return open_ ? &table_ : nullptr; }
+    /* There is a table, of another engine (or partitioned). */
+    bool is_of_another_engine() const { return share_ && !open_; }
+
+  private:
+    TABLE_SHARE* share_ = nullptr;
+    TABLE table_;
+    bool open_ = false;
+};
+
+/* To the end of the statement nobody changes the definition of the table. Returns an HA_ERR_ code, the error is set. */
+int hold_definition(THD* thd, const std::string& core_name);
+
+/* The index whose first columns these are, in this order and whole: the primary key, else a unique one, else any.
+   MAX_KEY: none. `meta` tells which are disabled; nullptr: none is. */
+uint index_on(const TABLE* table, const std::vector<std::string>& columns, const TableMeta* meta);
+
+/* The first column whose values are not encoded alike in the two indexes; SIZE_MAX: all are. */
+size_t differing_column(const TABLE* a, uint index_a, const TABLE* b, uint index_b, size_t columns);
+
+class ForeignLook {
+  public:
+    /* `at_parent`: from the child's rows at the parent's, else the other way. */
+    ForeignLook(const ForeignKey& key, bool at_parent) : key_(key), at_parent_(at_parent) {}
+    ~ForeignLook() { teak_table_close(other_); }
+    ForeignLook(const ForeignLook&) = delete;
+    ForeignLook& operator=(const ForeignLook&) = delete;
+
+    const ForeignKey& key() const { return key_; }
+    /* The index of this side; MAX_KEY until it is open, or if there is none. */
+    uint index() const { return my_index_; }
+    const std::string& other_name() const { return at_parent_ ? key_.parent : key_.child; }
+    /* Finds out how to look; `mine` is the table of this side. Returns an HA_ERR_ code; if the other side is not there,
+       or has no fitting index, that is no error, and nothing will be found. */
+    int open(THD* thd, const TABLE* mine);
+    /* A column is NULL: such a row names none, and none names it. */
+    bool names_none(const uchar* record) const;
+    bool differs(const uchar* a, const uchar* b) const;
+    /* Whether the other table has what the record asks for. `is_open` false: it could not be looked for. */
+    teak_status look(teak_session* session, const uchar* record, bool* found);
+    /* The next row of that kind, locked to be changed, behind the one with `entry` (empty: the first), which becomes
+       its. TEAK_NOT_FOUND: there is no more. */
+    teak_status next(teak_session* session, const uchar* record, std::vector<uchar>* entry, std::vector<uchar>* row);
+    bool is_open() const { return other_ != nullptr; }
+
+  private:
+    /* How a part of the other index differs from the plain encoding of its value. */
+    struct Shape {
+        bool marked, descending;
+    };
+    int open_other(THD* thd, const TABLE* mine, TABLE* theirs);
+    teak_bytes key_of(const uchar* record);
+    static teak_bytes primary_of(void* context, teak_entry_view entry);
+
+    const ForeignKey key_;
+    const bool at_parent_;
+    uint my_index_ = MAX_KEY;
+    std::vector<KeyPartCodec> columns_; /* of this side */
+    std::vector<KeyCodec> plain_;       /* the same, each by itself, as if it could not be NULL and ascending */
+    std::vector<Shape> shapes_;
+    size_t max_size_ = 0;
+    teak_table* other_ = nullptr;
+    PrimaryCodec primary_;
+    IndexCodec index_;
+    uint32_t tree_ = 0;
+    bool is_row_ = false; /* the key is a whole primary key */
+    Buffer key_bytes_;
+    std::vector<uchar> scratch_;
+};
+
+} // namespace teak
+#endif

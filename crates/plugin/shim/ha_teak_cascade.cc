@@ -1,0 +1,192 @@
+/*
+  ON DELETE and ON UPDATE of foreign keys: what follows for a row's children when it has gone or has another key.
+
+  The server has opened and locked the children's tables for the statement (get_parent_foreign_key_list), one TABLE
+  each that the statement itself does not use. Rows are changed through their handlers, below the server: no triggers,
+  no row events. Each change looks after the constraints of its own table, and so goes on to the next.
+
+  A row is written before its children are followed: so a cascade that comes round finds nothing left to do. If anything
+  fails, the row's mark (teak_row_mark, by depth) takes back all that has come of it.
+*/
+#include "ha_teak.h"
+#include "rpl_rli.h"
+#include <algorithm>
+
+using namespace teak;
+
+namespace {
+
+/* As InnoDB: rows that follow from each other, the first one included. */
+constexpr size_t kMostDepth = 15;
+
+Field* field_named(const TABLE* table, const std::string& name) {
+    for (Field** field = table->field; *field; field++)
+        if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) == 0) return *field;
+    return nullptr;
+}
+
+/* Gives a child's column the parent's new value. False: it does not fit. */
+bool copy_value(Field* to, Field* from) {
+    if (from->is_null()) {
+        if (!to->real_maybe_null()) return false;
+        to->set_null();
+        return true;
+    }
+    to->set_notnull();
+    if (field_conv(to, from)) return false;
+    StringBuffer<MAX_FIELD_WIDTH> wanted, stored;
+    from->val_str(&wanted);
+    to->val_str(&stored);
+    return sortcmp(&wanted, &stored, to->charset()) == 0;
+}
+
+/* While values are copied: none is cut, and nobody is warned. */
+class Silently {
+  public:
+    explicit Silently(THD* thd) : thd_(thd), before_(thd->count_cuted_fields) {
+        thd->count_cuted_fields = CHECK_FIELD_IGNORE;
+    }
+    ~Silently() { thd_->count_cuted_fields = before_; }
+
+  private:
+    THD* const thd_;
+    const enum_check_fields before_;
+};
+
+/* All columns of a table are read and written. */
+class AllColumns {
+  public:
+    explicit AllColumns(TABLE* table) : table_(table), read_(table->read_set), write_(table->write_set) {
+        table->column_bitmaps_set_no_signal(&table->s->all_set, &table->s->all_set);
+    }
+    ~AllColumns() { table_->column_bitmaps_set_no_signal(read_, write_); }
+
+  private:
+    TABLE* const table_;
+    MY_BITMAP *const read_, *const write_;
+};
+
+} // namespace
+
+/*
+  The handler of a TABLE that was opened for cascades to this table; nullptr: there is none. It is locked for writing,
+  and free for reuse (query_id 0): what the statement, or one within it, uses itself is not. Only who applies row events
+  has the tables of a whole group open, and the server opens others for the first event alone: there a table that events
+  are about will do, since one event's is used at a time.
+*/
+ha_teak* ha_teak::free_for_cascade(const std::string& core_name) {
+    THD* thd = ha_thd();
+    const bool applies_events = thd->slave_thread || (thd->rgi_fake && thd->rgi_fake->tables_to_lock);
+    ha_teak* second_best = nullptr;
+    for (TABLE* table = thd->open_tables; table; table = table->next) {
+        if (table->file->ht != plugin.hton) continue;
+        auto* const handler = static_cast<ha_teak*>(table->file);
+        if (handler->name_ != core_name || !handler->held_.by_server ||
+            handler->held_.rows_of_all != RowLock::Exclusive)
+            continue;
+        if (!table->query_id) return handler;
+        if (applies_events && handler != this && !handler->inited) second_best = handler;
+    }
+    return second_best;
+}
+
+/* Whether children have to follow when this row goes, or becomes `after`. */
+bool ha_teak::has_to_cascade(const uchar* record, const uchar* after) const {
+    return std::any_of(foreign_.at_children.begin(), foreign_.at_children.end(), [&](const auto& look) {
+        return look->key().cascades(!after) && !look->names_none(record) && (!after || look->differs(record, after));
+    });
+}
+
+/* The row `record` has gone, or is `after` now: its children follow. */
+int ha_teak::cascade(const uchar* record, const uchar* after) {
+    std::vector<CascadeStep>& chain = held_.session->cascade;
+    /* The buffers are used again further down. */
+    const std::vector<uchar> was(record, record + table->s->reclength);
+    std::vector<uchar> is;
+    if (after) is.assign(after, after + table->s->reclength);
+    chain.push_back({name_, after != nullptr});
+    int error = 0;
+    for (size_t i = 0; i < foreign_.at_children.size() && !error; i++) {
+        ForeignLook& look = *foreign_.at_children[i];
+        if (!look.key().cascades(!after) || look.names_none(was.data()) ||
+            (after && !look.differs(was.data(), is.data())))
+            continue;
+        error = cascade_to(look, was.data(), after ? is.data() : nullptr);
+    }
+    chain.pop_back();
+    return error;
+}
+
+/* Whether the cascade may go on by this constraint. */
+int ha_teak::check_chain(const ForeignKey& key, bool updated) {
+    const std::vector<CascadeStep>& chain = held_.session->cascade;
+    /* Rows of a table that is being updated are not updated again by what follows from that: as InnoDB has it. */
+    if ((updated || key.on_delete != FK_OPTION_CASCADE) &&
+        std::any_of(chain.begin(), chain.end(),
+                    [&](const CascadeStep& step) { return step.updates && step.table == key.child; }))
+        return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
+    if (chain.size() < kMostDepth) return 0;
+    push_warning_printf(ha_thd(), Sql_condition::WARN_LEVEL_WARN, HA_ERR_ROW_IS_REFERENCED,
+                        "Teak: Cannot delete/update rows with cascading foreign key constraints that exceed max depth "
+                        "of %u. Please drop extra constraints and try again",
+                        static_cast<uint>(kMostDepth));
+    return break_constraint(key, HA_ERR_FK_DEPTH_EXCEEDED);
+}
+
+int ha_teak::cascade_to(ForeignLook& look, const uchar* record, const uchar* after) {
+    const ForeignKey& key = look.key();
+    ha_teak* const child = free_for_cascade(key.child);
+    if (!child || !look.is_open()) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
+    std::vector<uchar> entry, row;
+    for (;;) {
+        const teak_status status = look.next(session(), record, &entry, &row);
+        if (status == TEAK_NOT_FOUND) return 0;
+        if (status != TEAK_OK) return fail(status);
+        if (int error = check_chain(key, after)) return error;
+        int error = child->follow(key, table, after, row);
+        if (!error) continue;
+        if (error == HA_ERR_FOUND_DUPP_KEY) {
+            errkey = look.index();
+            return HA_ERR_FOREIGN_DUPLICATE_KEY;
+        }
+        if (error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_FK_DEPTH_EXCEEDED)
+            foreign_.broken = child->foreign_.broken;
+        return error;
+    }
+}
+
+/* Of a child: changes its row with this key as its parent, which is `after` now (nullptr: which has gone), demands. */
+int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row) {
+    const AllColumns all(table);
+    std::vector<uchar> position(2);
+    int2store(position.data(), row.size());
+    position.insert(position.end(), row.begin(), row.end());
+    int error = ha_rnd_init(false);
+    if (error) return error;
+    error = ha_rnd_pos(table->record[0], position.data());
+    ha_rnd_end();
+    /* It went by another way of the cascade. */
+    if (error == HA_ERR_KEY_NOT_FOUND) return 0;
+    if (error) return error;
+    if (!after && key.on_delete == FK_OPTION_CASCADE) return delete_row(table->record[0]);
+    memcpy(table->record[1], table->record[0], table->s->reclength);
+    const enum_fk_option rule = after ? key.on_update : key.on_delete;
+    const Silently silently(ha_thd());
+    const my_ptrdiff_t offset = after ? after - parent->record[0] : 0;
+    for (size_t i = 0; i < key.columns.size(); i++) {
+        Field* const mine = field_named(table, key.columns[i]);
+        Field* const theirs = field_named(parent, key.parent_columns[i]);
+        if (!mine || !theirs) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
+        if (rule == FK_OPTION_SET_NULL) {
+            mine->set_null();
+            continue;
+        }
+        theirs->move_field_offset(offset);
+        const bool fits = copy_value(mine, theirs);
+        theirs->move_field_offset(-offset);
+        if (!fits) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
+    }
+    if (table->vfield && table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE)) return HA_ERR_INTERNAL_ERROR;
+    error = update_row(table->record[1], table->record[0]);
+    return error == HA_ERR_RECORD_IS_THE_SAME ? 0 : error;
+}

@@ -1,0 +1,252 @@
+/*
+  Foreign keys as the server asks about them, and the looks that a change of a row needs.
+
+  A row that is put in, or names another parent than before, is written first; then its parent is looked for. A row that
+  goes, or is known by another key than before, is held first; then its children are looked for. Which tables there are
+  to look at is asked of the engine before each row (one number, teak_link_changes, tells whether it is the same as
+  before): a constraint holds from the moment in which it is committed, also for statements under way.
+*/
+#include "ha_teak.h"
+#include <algorithm>
+
+using namespace teak;
+
+namespace {
+
+LEX_CSTRING* lex_string(THD* thd, const LEX_CSTRING& text) {
+    return thd_make_lex_string(thd, nullptr, text.str, text.length, 1);
+}
+
+LEX_CSTRING* lex_string(THD* thd, const std::string& text) {
+    return lex_string(thd, LEX_CSTRING{text.data(), text.size()});
+}
+
+bool add_names(THD* thd, List<LEX_CSTRING>* to, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+        LEX_CSTRING* text = lex_string(thd, name);
+        if (!text || to->push_back(text, thd->mem_root)) return false;
+    }
+    return true;
+}
+
+/* What the server's checks of ALTER want to know of columns: which can be NULL. */
+void note_nullable(THD* thd, FOREIGN_KEY_INFO* info, const TABLE* table, const std::vector<std::string>& columns,
+                   bool referenced) {
+    const uint index = index_on(table, columns, nullptr);
+    if (index == MAX_KEY) return;
+    if (referenced) info->referenced_key_name = lex_string(thd, table->key_info[index].name);
+    for (uint i = 0; i < columns.size(); i++)
+        if (table->field[table->key_info[index].key_part[i].fieldnr - 1]->real_maybe_null())
+            info->set_nullable(thd, referenced, i, static_cast<uint>(columns.size()));
+}
+
+/* What is known of the columns of both sides; of the other one, if its definition can be looked at without waiting. */
+void note_columns(THD* thd, FOREIGN_KEY_INFO* info, const ForeignKey& key, const TABLE* mine, bool is_child) {
+    note_nullable(thd, info, mine, is_child ? key.columns : key.parent_columns, !is_child);
+    const std::string& other = is_child ? key.parent : key.child;
+    const TableName name(other);
+    MDL_request request;
+    MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_HIGH_PRIO, MDL_STATEMENT);
+    if (thd->mdl_context.try_acquire_lock(&request) || !request.ticket) return;
+    OtherDefinition definition(thd, other);
+    if (const TABLE* theirs = definition.table())
+        note_nullable(thd, info, theirs, is_child ? key.parent_columns : key.columns, is_child);
+}
+
+/* For the server's lists; false: memory is out. */
+bool add_info(THD* thd, List<FOREIGN_KEY_INFO>* to, const ForeignKey& key, const TABLE* mine, bool is_child) {
+    const TableName child(key.child), parent(key.parent);
+    void* const memory = thd_alloc(thd, sizeof(FOREIGN_KEY_INFO));
+    if (!memory) return false;
+    auto* info = new (memory) FOREIGN_KEY_INFO();
+    info->foreign_id = lex_string(thd, key.name());
+    info->foreign_db = lex_string(thd, child.db());
+    info->foreign_table = lex_string(thd, child.table());
+    info->referenced_db = lex_string(thd, parent.db());
+    info->referenced_table = lex_string(thd, parent.table());
+    info->update_method = key.on_update;
+    info->delete_method = key.on_delete;
+    if (!info->foreign_id || !info->foreign_db || !info->foreign_table || !info->referenced_db ||
+        !info->referenced_table || !add_names(thd, &info->foreign_fields, key.columns) ||
+        !add_names(thd, &info->referenced_fields, key.parent_columns))
+        return false;
+    note_columns(thd, info, key, mine, is_child);
+    return !to->push_back(info, thd->mem_root);
+}
+
+bool are_checked(THD* thd) { return !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS); }
+
+} // namespace
+
+/* ---- what the server asks */
+
+const ForeignKeys& ha_teak::foreign_keys() const {
+    static const ForeignKeys none;
+    if (temporary_) return none;
+    /* After an error they are empty, and asked for again. */
+    foreign_.keys.load(name_, ha_thd());
+    return foreign_.keys;
+}
+
+bool ha_teak::referenced_by_foreign_key() const noexcept { return !foreign_keys().of_others.empty(); }
+
+bool ha_teak::can_switch_engines() { return foreign_keys().empty(); }
+
+int ha_teak::get_foreign_key_list(THD* thd, List<FOREIGN_KEY_INFO>* list) {
+    for (const ForeignKey& key : foreign_keys().own)
+        if (!add_info(thd, list, key, table, true)) return HA_ERR_OUT_OF_MEM;
+    return 0;
+}
+
+int ha_teak::get_parent_foreign_key_list(THD* thd, List<FOREIGN_KEY_INFO>* list) {
+    for (const ForeignKey& key : foreign_keys().of_others)
+        if (!add_info(thd, list, key, table, false)) return HA_ERR_OUT_OF_MEM;
+    return 0;
+}
+
+char* ha_teak::get_foreign_key_create_info() {
+    std::string text;
+    for (const ForeignKey& key : foreign_keys().own)
+        text += ",\n  " + key.text(ha_thd());
+    return my_strndup(PSI_NOT_INSTRUMENTED, text.data(), text.size(), MYF(0));
+}
+
+void ha_teak::free_foreign_key_create_info(char* text) { my_free(text); }
+
+/* Whether a foreign key needs the index: then it is always kept up. */
+bool ha_teak::is_needed_by_foreign_key(uint index) const {
+    const ForeignKeys& keys = foreign_keys();
+    return std::any_of(keys.own.begin(), keys.own.end(),
+                       [&](const ForeignKey& key) { return index_on(table, key.columns, nullptr) == index; }) ||
+           std::any_of(keys.of_others.begin(), keys.of_others.end(),
+                       [&](const ForeignKey& key) { return index_on(table, key.parent_columns, nullptr) == index; });
+}
+
+/* ---- rows */
+
+/* Makes the looks that the table's rows need, if they are not those that there are now. */
+int ha_teak::open_looks() {
+    THD* thd = ha_thd();
+    while (foreign_.open_as_of != teak_link_changes(plugin.engine)) {
+        foreign_.open_as_of = UINT64_MAX;
+        foreign_.at_parents.clear();
+        foreign_.at_children.clear();
+        if (int error = foreign_.keys.load(name_, thd)) return error;
+        for (const ForeignKey& key : foreign_.keys.own)
+            foreign_.at_parents.emplace_back(new ForeignLook(key, true));
+        for (const ForeignKey& key : foreign_.keys.of_others)
+            foreign_.at_children.emplace_back(new ForeignLook(key, false));
+        if (int error = hold_looks()) return error;
+        for (auto* looks : {&foreign_.at_parents, &foreign_.at_children}) {
+            for (auto& look : *looks)
+                if (int error = look->open(thd, table)) return error;
+            /* In the order of the indexes, as InnoDB looks. */
+            std::stable_sort(looks->begin(), looks->end(),
+                             [](const auto& a, const auto& b) { return a->index() < b->index(); });
+        }
+        /* Nobody has changed anything before it was held: else once more. */
+        foreign_.open_as_of = foreign_.keys.changes;
+    }
+    return 0;
+}
+
+/* Keeps the tables that are looked at as they are, to the end of the statement. */
+int ha_teak::hold_looks() {
+    for (auto* looks : {&foreign_.at_parents, &foreign_.at_children})
+        for (auto& look : *looks)
+            if (int error = hold_definition(ha_thd(), look->other_name())) return error;
+    statement_.holds_looks = true;
+    return 0;
+}
+
+/* To be called before each row that is changed: `*wanted` says whether foreign keys are to be looked after. */
+int ha_teak::prepare_looks(bool* wanted) {
+    *wanted = false;
+    THD* thd = ha_thd();
+    if (temporary_ && !statement_.copies) return 0;
+    /* Within a cascade the looks are in use; what comes now, comes after it. */
+    if (held_.session && !held_.session->cascade.empty() && foreign_.open_as_of != UINT64_MAX) {
+        *wanted = true;
+        return 0;
+    }
+    if (foreign_.open_as_of == teak_link_changes(plugin.engine) && foreign_.at_parents.empty() &&
+        foreign_.at_children.empty())
+        return 0;
+    /* A copy has the rows of a table whose constraints hold, unless it gets others. */
+    if (!are_checked(thd) || (statement_.copies && !(thd->lex->alter_info.flags & ALTER_ADD_FOREIGN_KEY))) return 0;
+    if (int error = open_looks()) return error;
+    if (!statement_.holds_looks) {
+        if (int error = hold_looks()) return error;
+        if (int error = open_looks()) return error;
+    }
+    *wanted = !foreign_.at_parents.empty() || !foreign_.at_children.empty();
+    return 0;
+}
+
+/* The parents of a row that was written; `before`: what it was, nullptr if it is new. */
+int ha_teak::look_at_parents(const uchar* record, const uchar* before) {
+    for (auto& look : foreign_.at_parents) {
+        if (look->names_none(record) || (before && !look->differs(before, record))) continue;
+        bool found = false;
+        if (look->is_open()) {
+            const teak_status status = look->look(session(), record, &found);
+            if (status != TEAK_OK) return fail(status);
+        }
+        if (!found) return break_constraint(look->key(), HA_ERR_NO_REFERENCED_ROW);
+    }
+    return 0;
+}
+
+/* The children of a row that is about to go, or to become `after`. */
+int ha_teak::look_at_children(const uchar* record, const uchar* after, teak_bytes pk) {
+    bool held = false;
+    for (auto& look : foreign_.at_children) {
+        if (look->key().cascades(!after) || look->names_none(record) || (after && !look->differs(record, after)))
+            continue;
+        if (!held) {
+            const teak_status status = teak_row_hold(session(), open_.table, pk);
+            if (status != TEAK_OK) return fail(status);
+            held = true;
+        }
+        /* What cannot be looked at may have children. */
+        bool found = true;
+        if (look->is_open()) {
+            const teak_status status = look->look(session(), record, &found);
+            if (status != TEAK_OK) return fail(status);
+        }
+        if (found) return break_constraint(look->key(), HA_ERR_ROW_IS_REFERENCED);
+    }
+    return 0;
+}
+
+int ha_teak::break_constraint(const ForeignKey& key, int error) {
+    foreign_.broken = key.error_text(ha_thd());
+    return error;
+}
+
+/* ---- ALTER in place: HA_ALTER_INPLACE_INSTANT says that foreign keys have nothing against it. */
+
+enum_alter_inplace_result ha_teak::check_constraints_inplace(const TABLE* altered, const Alter_inplace_info* info) {
+    if (info->handler_flags & (ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    const ForeignKeys& keys = foreign_keys();
+    if (keys.empty()) return HA_ALTER_INPLACE_INSTANT;
+    auto lost = [&](const std::vector<std::string>& columns) {
+        const uint index = index_on(table, columns, nullptr);
+        return index != MAX_KEY && index_on(altered, columns, nullptr) == MAX_KEY ? index : MAX_KEY;
+    };
+    /* Columns that change their names, or that others refer to and that go, are the copy's: the server refuses that. */
+    const alter_table_operations drops = ALTER_DROP_STORED_COLUMN | ALTER_DROP_VIRTUAL_COLUMN;
+    uint index = MAX_KEY;
+    for (const ForeignKey& key : keys.own)
+        index = std::min(index, lost(key.columns));
+    for (const ForeignKey& key : keys.of_others) {
+        if (lost(key.parent_columns) == MAX_KEY) continue;
+        if (info->handler_flags & drops) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+        index = std::min(index, lost(key.parent_columns));
+    }
+    if (index == MAX_KEY) return HA_ALTER_INPLACE_INSTANT;
+    if (info->handler_flags & ALTER_COLUMN_NAME) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (!are_checked(ha_thd())) return HA_ALTER_INPLACE_INSTANT;
+    my_error(ER_DROP_INDEX_FK, MYF(0), table->key_info[index].name.str);
+    return HA_ALTER_ERROR;
+}

@@ -1,0 +1,132 @@
+//! Looks of one table's row at the rows of another: what foreign keys are made of.
+//!
+//! A row that names a parent asks whether the parent is there; a row that goes, or changes what others may name it by,
+//! asks whether it has children. Both are one question: is there a row with this key *now*, and does it stay so to the
+//! end of the transaction? The answer is the newest committed state (or the transaction's own), whatever its snapshot
+//! is: a constraint holds of what is committed, not of what somebody sees.
+//!
+//! How the two sides meet. Who puts in a child holds the child exclusively and then looks: the parent's row is locked
+//! shared from then on. Who takes a parent out holds it exclusively ([`Session::hold_row`]) and then looks for
+//! children. So whoever comes second waits for the other's row, and finds out how it ended. Each has locked its own row
+//! before it looks, which is why no order of the two lets both pass.
+
+use std::sync::Arc;
+
+use teak_core::{LockMode, Seek, View, WaitPolicy};
+
+use crate::outcome::{Result, Stop};
+use crate::row::Manner;
+use crate::session::Session;
+use teak_core::server::{Cursor, Table, Tree};
+
+/// The primary key that an entry (its key, its value) names.
+pub type PrimaryOf<'a> = dyn Fn(&[u8], &[u8]) -> Option<Vec<u8>> + 'a;
+
+/// A look at another table.
+pub struct Look<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// Which of its trees has the key.
+    pub tree: u32,
+    /// What the entry's key begins with.
+    pub prefix: &'a [u8],
+    /// It is a whole primary key (tree 0).
+    pub is_row: bool,
+    /// Reads an entry of the tree.
+    pub primary_of: &'a PrimaryOf<'a>,
+}
+
+impl Look<'_> {
+    /// The primary key of the row that the cursor's entry names.
+    fn row_of(&self, cursor: &Cursor) -> Result<Vec<u8>> {
+        let row = match self.tree {
+            0 => Some(cursor.key().to_vec()),
+            _ => (self.primary_of)(cursor.key(), cursor.value()?),
+        };
+        row.ok_or_else(|| Stop::Inconsistent { table: self.table.name(), tree: self.tree })
+    }
+}
+
+/// Where a look has found something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The entry's key, in the tree that was looked at.
+    pub entry: Vec<u8>,
+    /// The row's primary key.
+    pub row: Vec<u8>,
+}
+
+impl Session {
+    /// Whether there is a row with such a key. One that was found is locked shared.
+    pub fn look(&mut self, look: &Look<'_>) -> Result<bool> {
+        Ok(self.find(look, None, LockMode::Shared)?.is_some())
+    }
+
+    /// The first row with such a key whose entry lies behind `after`, locked in `mode`.
+    pub fn find(&mut self, look: &Look<'_>, after: Option<&[u8]>, mode: LockMode) -> Result<Option<Found>> {
+        if look.tree as usize >= look.table.trees() {
+            return Err(Stop::Misuse("no such tree"));
+        }
+        let rows = look.table.tree(0).clone();
+        if look.is_row {
+            let is_there = after.is_none() && self.find_row(&rows, look.prefix, mode)?;
+            let key = look.prefix.to_vec();
+            return Ok(is_there.then(|| Found { entry: key.clone(), row: key }));
+        }
+        let mut cursor = Cursor::new(look.table.tree(look.tree as usize).clone());
+        let mut found = match after {
+            None => cursor.seek(self.txn()?, View::Pending, Seek::AtOrAfter, look.prefix)?,
+            Some(entry) => cursor.seek(self.txn()?, View::Pending, Seek::After, entry)?,
+        };
+        while found && cursor.key().starts_with(look.prefix) {
+            let row = look.row_of(&cursor)?;
+            let new = self.lock(&rows, &row, mode, WaitPolicy::Wait)?;
+            let is_there = cursor.refresh(self.txn()?, View::Pending)?;
+            if is_there && look.row_of(&cursor)? == row {
+                return Ok(Some(Found { entry: cursor.key().to_vec(), row }));
+            }
+            if new {
+                self.unlock(&rows, &row);
+            }
+            // A unique key may have passed to another row while this one was waited for: then that one is looked at.
+            found = is_there || cursor.next(self.txn()?)?;
+        }
+        Ok(None)
+    }
+
+    fn find_row(&mut self, rows: &Arc<Tree>, key: &[u8], mode: LockMode) -> Result<bool> {
+        // Whoever puts the row in or takes it out has it locked.
+        let new = self.lock(rows, key, mode, WaitPolicy::Wait)?;
+        let found = self.probe(rows, key)?;
+        if !found && new {
+            self.unlock(rows, key);
+        }
+        Ok(found)
+    }
+
+    /// Locks a row that is about to be changed; an error if it has gone. To be called before it is asked whether other
+    /// rows name it.
+    pub fn hold_row(&mut self, table: &Table, key: &[u8]) -> Result<()> {
+        let rows = table.tree(0).clone();
+        self.take_row(&rows, key, Manner::default())
+    }
+
+    /// What is written from here on, [`Session::undo_row`] undoes: of a row at `depth` in a cascade, and all that
+    /// follows from it. Marks of greater depth are forgotten.
+    pub fn mark_row(&mut self, depth: usize) -> Result<()> {
+        let mark = self.writable()?.row_savepoint();
+        if depth > self.marks.len() {
+            return Err(Stop::Misuse("a row in a cascade without the one before it"));
+        }
+        self.marks.truncate(depth);
+        self.marks.push(mark);
+        Ok(())
+    }
+
+    /// Undoes what was written since [`Session::mark_row`] at this depth; locks are kept.
+    pub fn undo_row(&mut self, depth: usize) -> Result<()> {
+        let mark = *self.marks.get(depth).ok_or(Stop::Misuse("no row was marked"))?;
+        self.marks.truncate(depth);
+        Ok(self.txn()?.rollback_to(mark)?)
+    }
+}

@@ -1,0 +1,156 @@
+//! Looks at the rows of another table: which they find, and that the two sides of a constraint do not pass each other.
+
+use std::thread;
+
+use teak_core::Error;
+
+use super::*;
+use crate::foreign::Look;
+use crate::unique::primary_key;
+
+/// Whether there is a row whose key in `tree` begins with `prefix`.
+fn look(bench: &Bench, session: &mut Session, tree: u32, prefix: &str) -> Result<bool> {
+    let primary_of = |key: &[u8], value: &[u8]| match tree {
+        1 => primary_key(value).map(<[u8]>::to_vec),
+        _ => key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec),
+    };
+    let prefix = prefix.as_bytes();
+    session.look(&Look { table: &bench.table, tree, prefix, is_row: tree == 0, primary_of: &primary_of })
+}
+
+fn is_timeout<T>(result: Result<T>) -> bool {
+    matches!(result, Err(Stop::Core(Error::LockTimeout)))
+}
+
+const KEYS: [(u32, &str); 3] = [(0, "1"), (1, "u1"), (2, "p\0")];
+
+#[test]
+fn a_look_finds_what_is_committed_whatever_the_snapshot_sees() {
+    let bench = Bench::new();
+    let mut old = bench.repeatable();
+    old.open_snapshot().unwrap();
+    bench.fill(&[row("1", "u1", "p")]);
+    for (tree, key) in KEYS {
+        assert!(look(&bench, &mut old, tree, key).unwrap(), "tree {tree}");
+    }
+    for (tree, key) in [(0, "2"), (1, "u2"), (2, "q\0")] {
+        assert!(!look(&bench, &mut old, tree, key).unwrap(), "tree {tree}");
+    }
+    let mut gone = bench.repeatable();
+    gone.open_snapshot().unwrap();
+    old.rollback();
+    let mut deleter = bench.repeatable();
+    bench.delete(&mut deleter, row("1", "u1", "p")).unwrap();
+    deleter.commit().unwrap();
+    for (tree, key) in KEYS {
+        assert!(!look(&bench, &mut gone, tree, key).unwrap(), "tree {tree}");
+    }
+}
+
+#[test]
+fn what_was_found_stays_to_the_end_of_the_transaction() {
+    for (tree, key) in KEYS {
+        let bench = Bench::new();
+        bench.fill(&[row("1", "u1", "p")]);
+        let mut child = bench.session(Level::ReadCommitted);
+        assert!(look(&bench, &mut child, tree, key).unwrap());
+        let mut deleter = bench.repeatable();
+        assert!(is_timeout(deleter.hold_row(&bench.table, b"1")));
+        assert!(is_timeout(bench.delete(&mut deleter, row("1", "u1", "p"))));
+        child.commit().unwrap();
+        bench.delete(&mut deleter, row("1", "u1", "p")).unwrap();
+    }
+}
+
+#[test]
+fn a_look_waits_for_who_puts_the_row_in_or_takes_it_out() {
+    for (tree, key) in KEYS {
+        for (inserts, commits) in [(true, true), (true, false), (false, true), (false, false)] {
+            let bench = Bench::new();
+            let mut writer = bench.repeatable();
+            if inserts {
+                bench.insert(&mut writer, row("1", "u1", "p")).unwrap();
+            } else {
+                bench.fill(&[row("1", "u1", "p")]);
+                bench.delete(&mut writer, row("1", "u1", "p")).unwrap();
+            }
+            let (mut child, connection) = bench.patient();
+            thread::scope(|scope| {
+                let found = scope.spawn(|| look(&bench, &mut child, tree, key).unwrap());
+                connection.until_asleep();
+                match commits {
+                    true => writer.commit().unwrap(),
+                    false => writer.rollback(),
+                }
+                assert_eq!(found.join().unwrap(), inserts == commits, "tree {tree}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_key_that_passes_to_another_row_is_found_there() {
+    let bench = Bench::new();
+    bench.fill(&[row("1", "u1", "p")]);
+    let mut writer = bench.repeatable();
+    bench.delete(&mut writer, row("1", "u1", "p")).unwrap();
+    bench.insert(&mut writer, row("2", "u1", "p")).unwrap();
+    let (mut child, connection) = bench.patient();
+    thread::scope(|scope| {
+        let found = scope.spawn(|| look(&bench, &mut child, 1, "u1").unwrap());
+        connection.until_asleep();
+        writer.commit().unwrap();
+        assert!(found.join().unwrap());
+    });
+    let mut deleter = bench.repeatable();
+    assert!(is_timeout(deleter.hold_row(&bench.table, b"2")), "the row that has the key now is locked");
+}
+
+#[test]
+fn a_transaction_finds_its_own_rows_and_undoes_one() {
+    let bench = Bench::new();
+    let mut session = bench.repeatable();
+    bench.insert(&mut session, row("1", "u1", "p")).unwrap();
+    session.mark_row(0).unwrap();
+    bench.insert(&mut session, row("2", "u2", "q")).unwrap();
+    assert!(look(&bench, &mut session, 2, "q\0").unwrap());
+    session.undo_row(0).unwrap();
+    assert!(!look(&bench, &mut session, 2, "q\0").unwrap());
+    assert!(look(&bench, &mut session, 1, "u1").unwrap());
+    session.commit().unwrap();
+    assert_eq!(bench.committed(2), ["p\u{0}1"]);
+}
+
+#[test]
+fn children_are_found_one_after_the_other_and_locked() {
+    let bench = Bench::new();
+    bench.fill(&[row("1", "u1", "p"), row("2", "u2", "p"), row("3", "u3", "q"), row("4", "u4", "p")]);
+    let mut session = bench.repeatable();
+    let primary_of = |key: &[u8], _: &[u8]| key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec);
+    let look = Look { table: &bench.table, tree: 2, prefix: b"p\0", is_row: false, primary_of: &primary_of };
+    let mut found = Vec::new();
+    let mut after = None;
+    while let Some(next) = session.find(&look, after.as_deref(), LockMode::Exclusive).unwrap() {
+        found.push(String::from_utf8(next.row).unwrap());
+        after = Some(next.entry);
+    }
+    assert_eq!(found, ["1", "2", "4"]);
+    let mut other = bench.repeatable();
+    assert!(is_timeout(bench.get(&mut other, "4", SHARED)));
+    assert_eq!(bench.get(&mut other, "3", SHARED).unwrap(), "3/u3/q");
+}
+
+#[test]
+fn marks_of_a_cascade_undo_from_their_depth_on() {
+    let bench = Bench::new();
+    let mut session = bench.repeatable();
+    for (depth, pk) in ["1", "2", "3"].into_iter().enumerate() {
+        session.mark_row(depth).unwrap();
+        bench.insert(&mut session, row(pk, &format!("u{pk}"), "p")).unwrap();
+    }
+    session.undo_row(1).unwrap();
+    assert!(matches!(session.undo_row(2), Err(Stop::Misuse(_))));
+    assert!(matches!(session.mark_row(3), Err(Stop::Misuse(_))));
+    session.commit().unwrap();
+    assert_eq!(bench.committed(0), ["1"]);
+}

@@ -1,0 +1,178 @@
+# ON DELETE and ON UPDATE CASCADE and SET NULL.
+create table parent (id int primary key, code varchar(10), n int, unique (code));
+create table child (id int primary key, p int, q varchar(30), note varchar(20), key (note),
+    constraint by_id foreign key (p) references parent (id) on delete cascade on update cascade,
+    constraint by_code foreign key (q) references parent (code) on delete set null on update cascade);
+create table grandchild (id int primary key, c int, foreign key (c) references child (id) on delete cascade on update set null);
+create table keeper (id int primary key, c int, foreign key (c) references grandchild (id));
+show create table child;
+insert into parent values (1, 'a', 0), (2, 'b', 0), (3, 'c', 0), (4, 'd', 0), (5, null, 0);
+insert into child values (11, 1, 'b', 'x'), (12, 1, 'a', 'y'), (13, 2, 'a', 'z'), (14, null, 'c', 'w'), (15, 4, 'd', 'v');
+insert into grandchild values (111, 11), (112, 12), (113, 13), (114, 14), (115, 15), (116, null);
+insert into keeper values (1, 115);
+delete from parent where id = 1;
+select * from child order by id; select * from grandchild order by id;
+delete from parent where id = 4;
+select * from parent order by id; select * from child order by id; select * from grandchild order by id;
+update parent set id = 22 where id = 2;
+update parent set code = 'cc' where id = 3;
+select * from child order by id; select * from grandchild order by id;
+update child set id = 130 where id = 13;
+select * from grandchild order by id;
+update parent set id = id + 100 order by id desc;
+select * from parent order by id; select * from child order by id;
+update parent set code = null where id = 103;
+select * from child order by id;
+delete ignore from parent;
+select * from parent order by id; select * from child order by id; select * from grandchild order by id;
+delete from keeper;
+delete from parent;
+select * from parent order by id; select * from child order by id; select * from grandchild order by id;
+
+# REPLACE, ON DUPLICATE KEY UPDATE, several tables in one statement, triggers that are not run.
+insert into parent values (1, 'a', 0), (2, 'b', 0), (3, 'c', 0);
+insert into child values (11, 1, null, ''), (12, 2, null, ''), (13, 3, null, '');
+create table told (what varchar(30));
+create trigger gone after delete on child for each row insert into told values ('deleted');
+create trigger changed after update on child for each row insert into told values ('updated');
+replace into parent values (1, 'aa', 1);
+insert into parent values (2, 'b', 0) on duplicate key update id = 20;
+select * from child order by id;
+delete parent, child from parent, child where parent.id = 3 and child.id = 12;
+select * from child order by id;
+delete from child;
+select * from told;
+drop trigger gone; drop trigger changed;
+
+# What fails takes all of it back.
+insert into parent values (7, 'seven', 0);
+insert into child values (70, 7, 'seven', ''), (71, 7, 'seven', '');
+insert into grandchild values (700, 70), (701, 71);
+insert into keeper values (5, 701);
+delete from parent where id = 7;
+select * from child order by id; select * from grandchild order by id;
+begin;
+delete from keeper where id = 5;
+delete from parent where id = 7;
+select count(*) from child;
+rollback;
+select * from child order by id;
+begin;
+savepoint s;
+update parent set id = 77 where id = 7;
+rollback to savepoint s;
+commit;
+select * from child order by id;
+set foreign_key_checks = 0;
+delete from parent where id = 7;
+set foreign_key_checks = 1;
+select * from child order by id;
+delete from keeper; delete from grandchild; delete from child; delete from parent;
+
+# Many rows.
+insert into parent select seq, concat('c', seq), 0 from seq_1_to_300;
+insert into child select seq, 1 + seq mod 300, null, 'many' from seq_1_to_2000;
+insert into grandchild select seq, seq from seq_1_to_2000;
+delete from parent where id <= 100;
+select count(*), sum(p) from child; select count(*), sum(c) from grandchild;
+update parent set id = id + 1000;
+select count(*), sum(p) from child;
+delete from child; delete from parent; delete from grandchild;
+
+# A table and itself.
+create table tree (id int primary key, up int, name varchar(10), key (name), foreign key (up) references tree (id) on delete cascade);
+insert into tree values (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c'), (4, 3, 'd'), (5, null, 'e'), (6, 5, 'f');
+delete from tree where id = 2;
+select * from tree order by id;
+delete from tree where id = 1;
+select * from tree order by id;
+delete from tree;
+insert into tree values (1, null, ''), (2, 1, ''), (3, 2, ''), (4, 3, ''), (5, 4, '');
+update tree set up = 5 where id = 1;
+delete from tree where id = 3;
+select * from tree order by id;
+create table loose (id int primary key, up int, foreign key (up) references loose (id) on delete set null on update cascade);
+insert into loose values (1, null), (2, 1), (3, 1), (4, 4);
+delete from loose where id = 1;
+update loose set id = 44 where id = 4;
+update loose set id = 22 where id = 2;
+select * from loose order by id;
+delete from loose where id = 4;
+select * from loose order by id;
+
+# Depth.
+create table chain (id int primary key, up int, foreign key (up) references chain (id) on delete cascade);
+insert into chain select seq, if(seq = 1, null, seq - 1) from seq_1_to_40;
+delete from chain where id = 30;
+select count(*) from chain;
+delete from chain where id = 1;
+select count(*) from chain;
+
+# Two ways to one child, a cycle of two tables.
+create table top (id int primary key);
+create table left_one (id int primary key, t int, foreign key (t) references top (id) on delete cascade);
+create table right_one (id int primary key, t int, foreign key (t) references top (id) on delete cascade);
+create table bottom (id int primary key, l int, r int, foreign key (l) references left_one (id) on delete cascade,
+    foreign key (r) references right_one (id) on delete set null);
+insert into top values (1), (2); insert into left_one values (1, 1), (2, 2); insert into right_one values (1, 1), (2, 2);
+insert into bottom values (1, 1, 1), (2, 1, 2), (3, 2, 1), (4, null, 1);
+delete from top where id = 1;
+select * from bottom order by id; select * from left_one; select * from right_one;
+create table hen (id int primary key, egg int, key (egg));
+create table egg (id int primary key, hen int, foreign key (hen) references hen (id) on delete cascade on update cascade);
+alter table hen add foreign key (egg) references egg (id) on delete cascade on update cascade;
+set foreign_key_checks = 0;
+insert into hen values (1, 1), (2, null); insert into egg values (1, 1), (2, 2);
+set foreign_key_checks = 1;
+update hen set id = 3 where id = 2;
+update hen set id = 4 where id = 1;
+select * from hen order by id; select * from egg order by id;
+delete from hen where id = 1;
+select * from hen order by id; select * from egg order by id;
+
+# Values: lengths, cases, several columns, unique keys of children.
+create table short (a varchar(5), b int, key (a, b));
+create table narrow (a varchar(3), b int, key (a, b), foreign key (a, b) references short (a, b) on update cascade on delete set null);
+insert into short values ('ab', 1), ('cd', 2);
+insert into narrow values ('AB', 1), ('ab', 1), ('cd', 2), ('cd', null), (null, null);
+update short set a = 'abcd' where b = 1;
+update short set a = 'ABC' where b = 1;
+select * from narrow order by a, b;
+update short set b = null where b = 2;
+select * from narrow order by a, b;
+delete from short where b = 1;
+select * from narrow order by a, b;
+create table u_parent (id int primary key);
+create table u_child (id int primary key, p int, x int, unique (p, x), foreign key (p) references u_parent (id) on update cascade);
+insert into u_parent values (1), (2); insert into u_child values (1, 1, 7), (2, 2, 8);
+update u_parent set id = 5 where id = 1;
+select * from u_child order by id;
+create table pk_child (p int primary key, note text, blobs blob, foreign key (p) references u_parent (id) on update cascade on delete cascade);
+insert into pk_child values (5, repeat('x', 100), repeat('y', 40000)), (2, 'two', null);
+update u_parent set id = id + 10;
+select p, length(note), length(blobs) from pk_child order by p;
+delete from u_child; delete from u_parent where id = 15;
+select p, note from pk_child order by p;
+
+# Columns made from others.
+create table made (id int primary key, p int, v int as (p + 1) virtual, key (v), foreign key (p) references u_parent (id) on update cascade on delete set null);
+insert into made (id, p) values (1, 12), (2, null);
+update u_parent set id = 50 where id = 12;
+select * from made order by id; select id from made where v = 51;
+delete from u_parent;
+select * from made order by id; select id from made where v = 51;
+
+# What CREATE and ALTER say of rules.
+create table c1 (p int not null, foreign key (p) references parent (id) on delete set null);
+create table c1 (p int not null, foreign key (p) references parent (id) on update cascade on delete cascade);
+alter table c1 modify p int null;
+alter table child modify p int not null;
+select constraint_name, update_rule, delete_rule from information_schema.referential_constraints where constraint_schema = database() and table_name in ('c1', 'child') order by 1;
+
+# LOCK TABLES.
+insert into parent values (1, 'a', 0); insert into child values (1, 1, 'a', ''); insert into c1 values (1);
+lock tables parent write;
+update parent set id = 2;
+delete from parent;
+unlock tables;
+select * from child; select * from c1;
