@@ -275,3 +275,34 @@ fn damage_of_what_is_left_out_is_no_reason_to_fail_and_a_missing_file_of_the_cho
     let missing = Backups::of(&engine, &fs).make(|| {}).unwrap_err();
     assert!(missing.to_string().contains("missing"), "{missing}");
 }
+
+#[test]
+fn of_the_blocks_that_the_log_names_those_of_the_choice_have_to_be_there() {
+    let (fs, engine) = with_tables(7);
+    let load = |name: &str| {
+        let record = engine.shared.record(name).unwrap();
+        let file =
+            fs.open(&Path::new("/teak").join(space_file_name(record.space)), OpenMode::Existing).unwrap();
+        let before = file.len().unwrap();
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        for i in 0u64..20_000 {
+            let value = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            txn.append(engine.open_table(name).unwrap().tree(0), format!("b{i:06}").as_bytes(), &value)
+                .unwrap();
+        }
+        txn.commit().unwrap();
+        let loaded = file.len().unwrap() - before;
+        assert!(loaded > 100_000, "{loaded} bytes of blocks");
+        move || file.write_at(before, &vec![7; loaded as usize]).unwrap()
+    };
+    let mut backups = Backups::of(&engine, &fs);
+    backups
+        .make(|| {
+            drop(load("wanted"));
+            load("other")();
+        })
+        .unwrap();
+    assert_eq!(tables(&mut backups.restored()), counted([("wanted", 20_400)]));
+    let damaged = Backups::of(&engine, &fs).make(|| engine.rename_table("other", "w").unwrap()).unwrap_err();
+    assert!(damaged.to_string().contains("corrupt"), "{damaged}");
+}
