@@ -12,8 +12,6 @@ import subprocess
 import sys
 import threading
 
-import pymysql
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 from backup import RESTORED, Test as BackupTest, refused, run  # noqa: E402
@@ -242,6 +240,35 @@ def undecided(test):
     test.stop_restored()
 
 
+class Copier(threading.Thread):
+    """Has ALTER copy a table again and again until told to stop."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.connection, self.stopping = server.connect(autocommit=True), False
+
+    def run(self):
+        while not self.stopping:
+            rows(self.connection, "ALTER TABLE one.t ALGORITHM=COPY, FORCE")
+
+
+def altered(test):
+    """What an ALTER works with that goes on during a backup, of all tables or of some, is not in what is restored: nobody could drop it."""
+    test.start()
+    test.server.query("INSERT INTO one.t SELECT seq, REPEAT(MD5(seq), 20) FROM seq_2001_to_102000")
+    copier = Copier(test.server)
+    copier.start()
+    made = [test.backup(*options) for options in ([], ["--databases=mysql one"])]
+    assert copier.is_alive()
+    copier.stopping = True
+    copier.join()
+    for directory, databases in zip(made, [DATABASES, ["one"]]):
+        _, found = test.restored_tables(directory)
+        assert {(database, table) for database, table in found if database != "test"} == of(*databases), sorted(found)
+        assert test.ask("SELECT COUNT(*) FROM one.t") == ((101000,),)
+        test.stop_restored()
+
+
 def incremental(test):
     """Backups of the same selection stand on each other, and of no other."""
     test.start()
@@ -306,7 +333,7 @@ def mistakes(test):
     test.unharmed()
 
 
-TESTS = [selections, under_load, names_change, undecided, incremental, without_privileges, mistakes]
+TESTS = [selections, under_load, names_change, undecided, altered, incremental, without_privileges, mistakes]
 
 
 if __name__ == "__main__":

@@ -58,13 +58,13 @@ pub fn open_with(dir: &Path, force_recovery: ForceRecovery) -> Result<Engine, Fa
     Ok(Engine::open(Arc::new(RealFileSystem), options)?)
 }
 
-/// Opens the engine in `dir` of a file system, in which nothing changes. Damage is passed over where that is possible,
-/// and told of. `partial`: of a backup in which tables without files were left out.
-pub fn open_unchanged(fs: Arc<dyn FileSystem>, dir: &Path, partial: bool) -> Result<Engine, Failure> {
+/// Opens the engine of a backup in `dir` of a file system, in which nothing changes. Damage is passed over where that
+/// is possible, and told of.
+pub fn open_unchanged(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Engine, Failure> {
     let options = Options {
         background: false,
         force_recovery: ForceRecovery::ReadOnly,
-        partial,
+        partial: true,
         observer: Arc::new(Messages { errors_only: true }),
         temp_dir: std::env::temp_dir(),
         ..Options::new(dir)
@@ -72,9 +72,9 @@ pub fn open_unchanged(fs: Arc<dyn FileSystem>, dir: &Path, partial: bool) -> Res
     Ok(Engine::open(fs, options)?)
 }
 
-/// Recovers the engine in `dir`, and leaves it as one that was shut down. `partial`: as above.
-pub fn recover(dir: &Path, partial: bool) -> Result<(), Failure> {
+/// Recovers the engine of a backup in `dir`, and leaves it as one that was shut down.
+pub fn recover(dir: &Path) -> Result<(), Failure> {
     let observer = Arc::new(Messages { errors_only: true });
-    let options = Options { partial, observer, ..Options::new(dir) };
+    let options = Options { partial: true, observer, ..Options::new(dir) };
     Ok(Engine::open(Arc::new(RealFileSystem), options)?.close()?)
 }

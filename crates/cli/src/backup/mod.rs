@@ -147,7 +147,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         arguments.parallel.clamp(1, 64),
     );
     let copy = below.iter().fold(copy, |copy, below| copy.on_top_of(&below.list));
-    let copy = selection.iter().try_fold(copy, |copy, selection| selection.narrow(copy))?;
+    let copy = selection::narrow(copy, selection.as_ref())?;
     let places = source.places.clone();
     let mut engine = EngineCopy { copy, source: &mut source, pace: &pace, nice: arguments.nice, end: None };
     pace.phase("Teak");

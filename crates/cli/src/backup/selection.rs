@@ -134,12 +134,6 @@ impl Selection {
         given.map(|(name, value)| format!("--{name}={value}")).collect()
     }
 
-    /// The copy of the engine is to have what is selected of it.
-    pub fn narrow(&self, copy: BackupCopy) -> Result<BackupCopy, BackupError> {
-        let filter = self.filter()?;
-        Ok(copy.only(Arc::new(move |table| filter.has(table))))
-    }
-
     /// An expression may be mistyped as a name may be.
     pub fn must_have_matched(&self, received: &Received) -> Result<(), BackupError> {
         match self.tables.is_empty() || received.has_table() {
@@ -174,6 +168,13 @@ impl Arguments {
         let files = [&self.databases_file, &self.tables_file];
         lists.iter().any(|list| list.is_some()) || files.iter().any(|file| file.is_some())
     }
+}
+
+/// The copy of the engine is to have what is selected of it, or all: in both cases without what ALTER works with, of
+/// which mariadb-backup copies no definition.
+pub fn narrow(copy: BackupCopy, selection: Option<&Selection>) -> Result<BackupCopy, BackupError> {
+    let filter = selection.map_or_else(|| Ok(Filter::default()), Selection::filter)?;
+    Ok(copy.only(Arc::new(move |table| filter.has(table))))
 }
 
 /// Whether an option for mariadb-backup selects tables: then this program would not know of it.
@@ -227,7 +228,8 @@ impl Names {
     }
 }
 
-/// A selection that can be asked.
+/// A selection that can be asked; by default all tables.
+#[derive(Default)]
 struct Filter {
     included: Names,
     excluded: Names,

@@ -31,8 +31,7 @@ pub fn run(dir: &Path, base: &[PathBuf], out: &mut dyn Write) -> Result<(), Back
     pace.clear();
     let verdict = match (backups.missing(), backups.all().count() - 1) {
         (None, below) => {
-            let partial = backups.last().selection.is_some();
-            tables(chain, partial, out).map_err(|detail| BackupError::damaged(dir, detail))?;
+            tables(chain, out).map_err(|detail| BackupError::damaged(dir, detail))?;
             let kind = backups.last().kind();
             match below {
                 0 => format!("the {kind} is whole"),
@@ -52,10 +51,9 @@ pub fn run(dir: &Path, base: &[PathBuf], out: &mut dyn Write) -> Result<(), Back
 }
 
 /// Recovers the engine in memory, and checks each table.
-fn tables(chain: Chain, partial: bool, out: &mut dyn Write) -> Result<(), String> {
+fn tables(chain: Chain, out: &mut dyn Write) -> Result<(), String> {
     let dir = chain.dir().to_path_buf();
-    let engine =
-        directory::open_unchanged(chain.files(), &dir, partial).map_err(|failure| failure.to_string())?;
+    let engine = directory::open_unchanged(chain.files(), &dir).map_err(|failure| failure.to_string())?;
     match engine.lost().first() {
         Some(lost) => Err(format!("after its recovery: {lost:?}")),
         None => check::check(&engine, false, out).map_err(|failure| failure.to_string()),

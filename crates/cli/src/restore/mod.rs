@@ -114,9 +114,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     }
 
     // Recovery writes as a server does that was killed, and is repeated if this is.
-    let selection = backups.last().selection.as_ref();
-    directory::recover(&engine, selection.is_some())
-        .map_err(|failure| BackupError::damaged(&engine, failure.to_string()))?;
+    directory::recover(&engine).map_err(|failure| BackupError::damaged(&engine, failure.to_string()))?;
     sync_dirs(&server)?;
     if let Some((user, group)) = owner {
         chown(&work, user, group)?;

@@ -49,6 +49,7 @@ fn what_alter_works_with_is_in_no_selection() {
     let filter = selection(&["a"], &[], &[], &[]).filter().unwrap();
     assert!(!filter.has("a/#sql-alter-1f-7") && !filter.has("a/#sql-alter-1f-7#P#p0"));
     assert!(!filter.has("/tmp/#sql-temptable-1f-7-0"));
+    assert!(!Filter::default().has("a/#sql-alter-1f-7") && Filter::default().has("a/t"));
 }
 
 #[test]
