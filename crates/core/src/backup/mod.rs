@@ -312,7 +312,7 @@ impl BackupCopy {
         })
     }
 
-    /// One table's file. It may have been removed meanwhile.
+    /// One table's file. It may be removed meanwhile, with its table.
     fn copy_space(
         &self,
         files: &Arc<OpenFiles>,
@@ -322,12 +322,23 @@ impl BackupCopy {
         pacer: Pacer<'_>,
     ) -> Result<()> {
         let path = self.from.join(space_file_name(image.space));
+        match self.copy_file((files, &path), image, threads, tally, pacer) {
+            Err(Error::Io { path: of, .. }) if of == path && !self.source.exists(&path)? => Ok(()),
+            copied => copied,
+        }
+    }
+
+    fn copy_file(
+        &self,
+        (files, path): (&Arc<OpenFiles>, &Path),
+        image: &SpaceImage,
+        threads: usize,
+        tally: &Tally,
+        pacer: Pacer<'_>,
+    ) -> Result<()> {
         let Some(extents) = self.extents.get(&image.space) else { return Ok(()) };
-        let space = match Space::open(files, &path, image.space, image.map) {
-            Err(_) if !self.source.exists(&path)? => return Ok(()),
-            opened => opened?,
-        };
-        let target = self.target_file(image.space, &path)?;
+        let space = Space::open(files, path, image.space, image.map)?;
+        let target = self.target_file(image.space, path)?;
         let has_written = extents.lock().change(|known| {
             let mut copy = SpaceCopy::new(&space, &*target, (known, self.mark), tally, pacer);
             // Before any block that needs one of them.
@@ -349,13 +360,17 @@ impl BackupCopy {
 
     /// The file of the target that is as the engine's `path`, with its header.
     fn target_file(&self, space: u32, path: &Path) -> Result<Arc<dyn crate::file::File>> {
-        let file = self.target.open(&self.to.join(space_file_name(space)), OpenMode::Create)?;
-        if self.begun.lock().insert(space) {
-            let mut header = vec![0; Space::HEADER_BYTES as usize];
-            self.source.open(path, OpenMode::ReadOnly)?.read_exact_at(0, &mut header)?;
-            file.write_at(0, &header)?;
-            file.sync()?;
+        let target = self.to.join(space_file_name(space));
+        if self.begun.lock().contains(&space) {
+            return self.target.open(&target, OpenMode::Create);
         }
+        // Before the target has anything of a file that may be gone.
+        let mut header = vec![0; Space::HEADER_BYTES as usize];
+        self.source.open(path, OpenMode::ReadOnly)?.read_exact_at(0, &mut header)?;
+        let file = self.target.open(&target, OpenMode::Create)?;
+        file.write_at(0, &header)?;
+        file.sync()?;
+        self.begun.lock().insert(space);
         Ok(file)
     }
 

@@ -23,6 +23,7 @@ mod sorting;
 mod stored_values;
 mod stress;
 mod transactions;
+mod vanishing;
 mod verbs;
 
 use super::*;
