@@ -27,6 +27,7 @@ const PARTITION: &str = "#p#";
 
 /// The options.
 #[derive(Args, Debug)]
+#[group(id = "selection")]
 #[command(next_help_heading = "Partial backups")]
 pub struct Arguments {
     /// Only these databases; database.table is a single table. Separated by spaces
