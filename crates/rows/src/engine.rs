@@ -18,7 +18,7 @@ pub struct SessionTag {
     pub thd: Thd,
     /// Its number in the process list.
     pub id: u64,
-    /// Its transaction; 0 if there is none. Others read it; the session changes it by [`EngineHandle::works_on`].
+    /// Its transaction; 0 if there is none. Others read it; the session changes it by `EngineHandle::works_on`.
     pub txn: AtomicU64,
     /// Somebody is reporting to the server that he waits for it.
     reported: AtomicBool,
