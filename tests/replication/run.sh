@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Kills a replica with SIGKILL while it applies transactions, again and again, and checks that its position and its rows
-# always agree and that in the end it has what the primary has. Before that, two small cases of parallel replication
-# where an earlier transaction has to get past later ones: while the replica runs, and while it shuts down.
+# always agree and that in the end it has what the primary has. Before that, small cases of parallel replication: an
+# earlier transaction has to get past later ones, while the replica runs and while it shuts down; transactions over two
+# engines.
 #
 # usage: tests/replication/run.sh     TEAK_REPLICATION_ROUNDS (6) rounds, TEAK_SEED to repeat a run's choices
 set -euo pipefail
@@ -13,6 +14,7 @@ status=0
 /usr/bin/python3 "$ROOT/tests/replication/queue_deadlock.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/queue" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/shutdown_deadlock.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/shutdown" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/sequences.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/replicated-sequences" || status=1
+/usr/bin/python3 "$ROOT/tests/replication/two_engines.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/two-engines" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/replication.py" --rounds "${TEAK_REPLICATION_ROUNDS:-6}" \
     --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/replication" || status=1
 exit "$status"

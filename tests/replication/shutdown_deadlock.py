@@ -33,7 +33,7 @@ def catch_up(writer, control):
     if value(control, f"SELECT MASTER_GTID_WAIT('{last}', {LIMIT})") != 0:
         status = slave_status(control)
         told = status["Last_SQL_Error"] or status["Last_IO_Error"] or status["Slave_SQL_Running_State"]
-        raise AssertionError(f"the replica is at {status['Gtid_Slave_Pos']} and not at {last} within {LIMIT} s: {told}")
+        raise AssertionError(f"the replica is at {value(control, 'SELECT @@gtid_slave_pos')} and not at {last} within {LIMIT} s: {told}")
 
 
 def waiting_to_commit(control):

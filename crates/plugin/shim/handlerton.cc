@@ -115,10 +115,23 @@ int rollback(handlerton*, THD* thd, bool all) {
     return open ? error_code(teak_statement_rollback(session->handle), thd) : 0;
 }
 
+/*
+  Whether this has to see to it that a replica's worker commits after those before it. For a transaction over several
+  engines the coordinator does; that of the binary log, however, leaves it out where it has nothing to write
+  (TC_LOG_BINLOG::log_and_order, binlog_flush_cache), which is so without log_slave_updates. Without this the rows of two
+  engines stay as an earlier transaction wrote them over a later one.
+*/
+bool commits_out_of_order(THD* thd) {
+    return thd->rgi_slave && mysql_bin_log.is_open() && !(thd->variables.option_bits & OPTION_BIN_LOG) &&
+           !thd->transaction->xid_state.is_explicit_XA();
+}
+
 int prepare(handlerton*, THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
+    /* It has told the error. */
+    if (commits_out_of_order(thd) && thd->wait_for_prior_commit()) return HA_ERR_GENERIC;
     session->statement_open = session->overtook = false;
     XID xid;
     thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
