@@ -117,9 +117,9 @@ int rollback(handlerton*, THD* thd, bool all) {
 
 /*
   Whether this has to see to it that a replica's worker commits after those before it. For a transaction over several
-  engines the coordinator does; that of the binary log, however, leaves it out where it has nothing to write
-  (TC_LOG_BINLOG::log_and_order, binlog_flush_cache), which is so without log_slave_updates. Without this the rows of two
-  engines stay as an earlier transaction wrote them over a later one.
+  engines the coordinator does; that of the binary log leaves it out, however, where it has nothing to write, which is
+  so without log_slave_updates (TC_LOG_BINLOG::log_and_order, binlog_flush_cache). Without this the rows of two engines
+  stay as an earlier transaction wrote them over a later one.
 */
 bool commits_out_of_order(THD* thd) {
     return thd->rgi_slave && mysql_bin_log.is_open() && !(thd->variables.option_bits & OPTION_BIN_LOG) &&
