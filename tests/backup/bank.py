@@ -286,8 +286,8 @@ def check_pledges(connection, before, after, pledger):
     if len(prepared) > 1 or any(not before["decided"] < one <= after[number] + 1 for one in prepared):
         raise AssertionError(f"XA RECOVER has {prepared}; before {before}, after {after}")
     for one in prepared:
-        # A decision that was begun may have come to one of the engines: whoever coordinates repeats it. So may a PREPARE
-        # that was not acknowledged, and then there is nothing to commit in the other.
+        # A decision that was begun may have come to one of the engines: whoever coordinates repeats it. So may a
+        # PREPARE that was not acknowledged, and then the other has nothing to commit.
         is_known = one <= before[number] or any(rows(connection, f"SELECT 1 FROM pledged_{engine} WHERE id = {one}") for engine in pledger.engines)
         decision = DECISIONS[one % 2] if one <= after["deciding"] else random.choice(DECISIONS)
         rows(connection, f"XA {decision if is_known else 'ROLLBACK'} 'pledge{one}'")
