@@ -8,6 +8,7 @@ mod backup;
 mod bench;
 mod check;
 mod client;
+mod convert;
 mod directory;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
@@ -73,6 +74,9 @@ enum Command {
     /// Load SQL dumps into a server, on several connections
     #[command(disable_help_flag = true)]
     Load(Box<load::Arguments>),
+    /// Convert tables of a running server to Teak, or back to InnoDB, with their foreign keys
+    #[command(disable_help_flag = true)]
+    Convert(Box<convert::Arguments>),
     /// Back a running server up: Teak's tables, and all others with mariadb-backup; or verify a backup
     #[command(disable_help_flag = true)]
     Backup(Box<backup::Arguments>),
@@ -95,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Salvage { dir, output, tables } => salvage::run(&dir, &output, &tables, &mut out),
         Command::Bench(command) => bench::run(&command).map_err(Failure::Bench),
         Command::Load(arguments) => load::run(&arguments, &mut out).map_err(Failure::Load),
+        Command::Convert(arguments) => convert::run(&arguments, &mut out).map_err(Failure::Convert),
         Command::Backup(arguments) => backup::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Restore(arguments) => restore::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Version => version(&mut out),
@@ -119,6 +124,7 @@ enum Failure {
     NoEngine(std::path::PathBuf),
     Load(load::LoadError),
     Backup(backup::BackupError),
+    Convert(convert::ConvertError),
 }
 
 impl std::fmt::Display for Failure {
@@ -135,6 +141,7 @@ impl std::fmt::Display for Failure {
             Failure::Damaged(tables) => write!(f, "{tables} tables are damaged"),
             Failure::Load(error) => error.fmt(f),
             Failure::Backup(error) => error.fmt(f),
+            Failure::Convert(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }

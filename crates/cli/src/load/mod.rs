@@ -11,7 +11,7 @@
 //! The loader's own connection carries out what orders the dump; `progress` records in the server what is done;
 //! `deferred` keeps keys for the end. The rules that keep a parallel load equal to a serial one are in docs/load.md.
 
-mod charset;
+pub mod charset;
 mod cut;
 mod deferred;
 mod dry;
@@ -27,16 +27,16 @@ mod queue;
 mod report;
 mod rows;
 mod scan;
-mod server;
-mod session;
+pub mod server;
+pub mod session;
 mod shared;
 
 mod splitter;
 mod statement;
-mod task;
+pub mod task;
 mod team;
-mod tokens;
-mod verify;
+pub mod tokens;
+pub mod verify;
 mod worker;
 
 use crate::client::{self, Settings};

@@ -12,7 +12,7 @@
 //! Statements whose effect is not that of their rows alone leave a *doubt* about a table: then equal sums still prove
 //! it equal, and different ones prove nothing and are told as such.
 
-mod columns;
+pub mod columns;
 mod scratch;
 
 pub use columns::{of as columns_of, Column};

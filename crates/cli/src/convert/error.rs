@@ -1,0 +1,44 @@
+//! Why tables were not converted.
+
+use super::name::Name;
+use crate::client;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    #[error("{0}")]
+    Server(#[from] client::Error),
+    #[error("{error}\n  in {statement}")]
+    Statement { statement: String, error: client::Error },
+    #[error("{0}")]
+    Usage(String),
+    /// Each was told.
+    #[error("nothing was converted: {0}")]
+    Refused(String),
+    #[error("{table} differs from what it was before: {detail}")]
+    Different { table: Name, detail: String },
+    #[error("interrupted")]
+    Interrupted,
+    /// Some of the work is done.
+    #[error("{error}\n  the same command goes on from here{}", missing_keys(*missing))]
+    Unfinished { error: Box<ConvertError>, missing: usize },
+    #[error("cannot write the output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+fn missing_keys(missing: usize) -> String {
+    let kept = "definition is in the table teak_convert.foreign_keys";
+    match missing {
+        0 => String::new(),
+        1 => format!("; until then 1 foreign key is missing, whose {kept}"),
+        _ => {
+            format!("; until then {missing} foreign keys are missing, whose {}", kept.replace(" is", "s are"))
+        }
+    }
+}
+
+impl ConvertError {
+    /// Of a statement that is worth showing.
+    pub fn of(statement: &str) -> impl FnOnce(client::Error) -> ConvertError + '_ {
+        move |error| ConvertError::Statement { statement: statement.to_string(), error }
+    }
+}

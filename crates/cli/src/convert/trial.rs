@@ -1,0 +1,143 @@
+//! What the server will say, found out with empty copies of the tables: it knows best what its engines take.
+//!
+//! The copies are in a database of their own, which goes in the end, and nothing of it is in the binary log.
+
+use super::definition::{Definition, ForeignKey};
+use super::name::{quoted, Name};
+use super::plan::Members;
+use super::{catalog, ConvertError};
+use crate::client::{Connection, Error};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+const DATABASE: &str = "teak_convert_trial";
+/// So many rows are copied to find out how fast that goes; fewer than the second number tell nothing.
+const SAMPLE: u64 = 50_000;
+const LEAST: u64 = 2_000;
+
+pub struct Trial<'a> {
+    connection: Connection,
+    engine: &'a str,
+    /// The copies' names.
+    copies: BTreeMap<Name, Name>,
+    /// Copies that were begun.
+    made: usize,
+    keys: usize,
+}
+
+impl<'a> Trial<'a> {
+    /// None if the account may not keep it out of the binary log.
+    pub fn begin(mut connection: Connection, engine: &'a str) -> Result<Option<Trial<'a>>, Error> {
+        let logged = connection.value("SELECT @@sql_log_bin AND @@log_bin")?.as_deref() == Some("1");
+        if logged && connection.execute("SET SESSION sql_log_bin = 0").is_err() {
+            return Ok(None);
+        }
+        connection.execute(format!("DROP DATABASE IF EXISTS {DATABASE}"))?;
+        connection.execute(format!("CREATE DATABASE {DATABASE}"))?;
+        Ok(Some(Trial { connection, engine, copies: BTreeMap::new(), made: 0, keys: 0 }))
+    }
+
+    /// Converts an empty copy of the table. What the server says against it, or what changes in the definition.
+    pub fn convert(
+        &mut self,
+        name: &Name,
+        before: &Definition,
+    ) -> Result<Result<Vec<String>, String>, ConvertError> {
+        let copy = Name::new(DATABASE, format!("t{}", self.made));
+        self.made += 1;
+        let statements = [
+            format!("CREATE TABLE {} LIKE {}", copy.quoted(), name.quoted()),
+            format!("ALTER TABLE {} ENGINE={}", copy.quoted(), self.engine),
+        ];
+        for statement in statements {
+            match self.connection.execute(&statement) {
+                Err(error @ Error::Server { .. }) => return Ok(Err(error.to_string())),
+                Err(error) => return Err(error.into()),
+                Ok(_) => {}
+            }
+        }
+        let after = catalog::definition(&mut self.connection, &copy)?;
+        self.copies.insert(name.clone(), copy);
+        // The copy is empty, and its counter at the beginning.
+        let lost =
+            before.missing_from(&after).into_iter().filter(|lost| !lost.starts_with("AUTO_INCREMENT="));
+        Ok(Ok(lost.collect()))
+    }
+
+    /// Adds the foreign keys to the copies; what the server says against them.
+    pub fn add_keys(&mut self, members: &Members) -> Result<Vec<(Name, String)>, ConvertError> {
+        let mut refused = Vec::new();
+        for (child, member) in members {
+            let Some(copy) = self.copies.get(child) else { continue };
+            for key in member.foreign_keys.iter().chain(&member.missing) {
+                self.keys += 1;
+                let absent = Name::new(DATABASE, "absent");
+                let parent = self.copies.get(&key.parent).unwrap_or(&absent);
+                let clause = key.clause_to(&format!("f{}", self.keys), parent);
+                let statement = format!("ALTER TABLE {} ADD {clause}", copy.quoted());
+                match self.connection.execute(statement) {
+                    Err(error @ Error::Server { .. }) => {
+                        refused
+                            .push((child.clone(), format!("its foreign key {}: {error}", quoted(&key.name))));
+                    }
+                    other => drop(other?),
+                }
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Bytes a second, as the server tells a table's size, at which some of its rows go into the copy.
+    pub fn rate(&mut self, table: &catalog::Table) -> Result<Option<f64>, Error> {
+        let Some(copy) = self.copies.get(&table.name).filter(|_| table.rows >= LEAST) else {
+            return Ok(None);
+        };
+        let asked = format!(
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{}'
+                AND COALESCE(GENERATION_EXPRESSION, '') = ''",
+            copy.table
+        );
+        let columns = self.connection.query(asked)?.into_iter().flatten().flatten();
+        let columns: Vec<String> = columns.map(|name| quoted(&String::from_utf8_lossy(&name))).collect();
+        let list = columns.join(",");
+        let statement = format!(
+            "INSERT INTO {} ({list}) SELECT {list} FROM {} LIMIT {SAMPLE}",
+            copy.quoted(),
+            table.name.quoted()
+        );
+        let began = Instant::now();
+        match self.connection.execute(statement) {
+            Ok(done) if done.affected_rows >= LEAST => {
+                let bytes = table.bytes as f64 / table.rows as f64 * done.affected_rows as f64;
+                Ok(Some(bytes / began.elapsed().as_secs_f64()))
+            }
+            Ok(_) | Err(Error::Server { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        // Copies refer to each other. The next trial removes what a broken connection leaves.
+        let _ = self.connection.execute("SET SESSION foreign_key_checks = 0");
+        let _ = self.connection.execute(format!("DROP DATABASE IF EXISTS {DATABASE}"));
+    }
+}
+
+/// Whether there is a row without a parent.
+pub fn has_orphan(connection: &mut Connection, child: &Name, key: &ForeignKey) -> Result<bool, Error> {
+    let pairs = || key.columns.iter().zip(&key.parent_columns).map(|(c, p)| (quoted(c), quoted(p)));
+    let joined: Vec<String> =
+        pairs().map(|(column, of_parent)| format!("c.{column} = p.{of_parent}")).collect();
+    let named: Vec<String> = pairs().map(|(column, _)| format!("c.{column} IS NOT NULL")).collect();
+    let (_, first) = pairs().next().unwrap_or_default();
+    let asked = format!(
+        "SELECT 1 FROM {} c LEFT JOIN {} p ON {} WHERE {} AND p.{first} IS NULL LIMIT 1",
+        child.quoted(),
+        key.parent.quoted(),
+        joined.join(" AND "),
+        named.join(" AND ")
+    );
+    Ok(connection.value(asked)?.is_some())
+}
