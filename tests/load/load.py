@@ -90,7 +90,8 @@ class Tests(Accounts, Interrupted):
 
     def command(self, database, *arguments, user="root"):
         """The command line of a load."""
-        return [self.arguments.teak, "load", "--no-defaults", f"--socket={self.server.socket}", f"--user={user}", f"--database={database}", *arguments]
+        chosen = [] if database is None else [f"--database={database}"]
+        return [self.arguments.teak, "load", "--no-defaults", f"--socket={self.server.socket}", f"--user={user}", *chosen, *arguments]
 
     def teak(self, database, *arguments, expect=0, user="root", **settings):
         """A load by teak; its messages."""
@@ -209,7 +210,7 @@ class Tests(Accounts, Interrupted):
                 subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 before = self.contents(source)
                 self.server.query(f"DROP DATABASE {source}", database=None)
-                self.teak("test", directory)
+                self.teak(None, directory)
                 after = self.contents(source)
                 self.server.query(f"DROP DATABASE {source}", database=None)
                 subprocess.run(["myloader", f"--socket={self.server.socket}", "--user=root", f"--directory={directory}"], check=True,
@@ -222,6 +223,34 @@ class Tests(Accounts, Interrupted):
                     check(name in after or name[1] in ("EVENTS",) or "odd" in name[0], f"{engine} {options}: {name} is missing")
                 self.server.query(f"DROP DATABASE {source}", database=None)
                 source = self.source(engine)
+
+    def case_mydumper_into_another_database(self):
+        """What -D cannot do is refused, and --into never writes to the dump's own database."""
+        check(shutil.which("mydumper"), "mydumper is not installed: scripts/setup.sh --test does it")
+        self.fresh("dumped", "elsewhere")
+        self.server.query("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10))", database="dumped")
+        self.server.query("CREATE VIEW v AS SELECT b FROM t", database="dumped")
+        self.server.query("INSERT INTO t VALUES (1, 'dumped.t')", database="dumped")
+        directory = os.path.join(self.files, "mydumper-into")
+        shutil.rmtree(directory, ignore_errors=True)
+        subprocess.run(["mydumper", f"--socket={self.server.socket}", "--user=root", "--database=dumped", f"--outputdir={directory}"], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.server.query("UPDATE t SET b = 'newer'", database="dumped")
+        text = self.teak("elsewhere", directory, "--on-error=skip", expect=1)
+        check("database dumped" in text and "--into=elsewhere" in text, text)
+        check(not self.server.query("SHOW TABLES", database="elsewhere"), "something was loaded")
+        self.server.query("DROP DATABASE elsewhere", database=None)
+        for database in ("elsewhere", "dum`ped 2"):
+            self.teak(None, directory, f"--into={database}", "--check")
+            check(self.server.query("SELECT a, b, (SELECT b FROM v) FROM t", database=database) == ((1, "dumped.t", "dumped.t"),), database)
+            check(self.server.query("SELECT @@character_set_database", database=database) == (("latin1",),), "the character set was lost")
+            self.server.query(f"DROP DATABASE `{database.replace('`', '``')}`", database=None)
+        check(self.server.query("SELECT b FROM t", database="dumped") == (("newer",),), "the dump's database was written to")
+        with open(os.path.join(directory, "dumped.t-schema-triggers.sql"), "w", encoding="ascii") as trigger:
+            trigger.write("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW INSERT INTO dumped.u VALUES (1);\n")
+        text = self.teak(None, directory, "--into=elsewhere", expect=1)
+        check("names the database dumped" in text and "schema-triggers" in text, text)
+        check("is for directories of mydumper" in self.teak(None, self.write("plain.sql", "DO 1"), "--into=elsewhere", expect=1), "a file")
 
     def case_phpmyadmin(self):
         """Keys and AUTO_INCREMENT added by ALTER after the rows."""

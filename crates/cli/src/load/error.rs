@@ -62,6 +62,8 @@ pub enum LoadError {
     TooLong { what: &'static str, size: usize, limit: usize, place: Place },
     #[error("{what} works only on one connection: load this dump with --serial\n  in {place}")]
     SerialOnly { what: &'static str, place: Place },
+    #[error("a statement names the database {database}, and --into another\n  in {place}")]
+    OtherDatabase { database: String, place: Place },
     #[error("{0}")]
     Server(#[from] client::Error),
     #[error("{0}")]

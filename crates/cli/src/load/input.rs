@@ -23,7 +23,16 @@ pub struct Source {
     pub size: Option<u64>,
     /// The database that the statements are for, if they do not say.
     pub database: Option<String>,
+    /// The database whose dump this is a file of, in a directory of mydumper.
+    pub of_mydumper: Option<String>,
     pub delimiter: &'static [u8],
+}
+
+impl Source {
+    /// Whether it is the file of mydumper that makes the database.
+    pub fn makes_database(&self) -> bool {
+        self.of_mydumper.is_some() && self.database.is_none()
+    }
 }
 
 /// The sources that the arguments name, in the order in which they are to be read.
@@ -33,7 +42,8 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Source>, LoadError> {
         let unreadable = |error| LoadError::Read { name: path.display().to_string(), error };
         if path.as_os_str() == "-" {
             let name = "standard input".to_string();
-            sources.push(Source { name, path: None, size: None, database: None, delimiter: b";" });
+            let (path, size, database, of_mydumper) = (None, None, None, None);
+            sources.push(Source { name, path, size, database, of_mydumper, delimiter: b";" });
             continue;
         }
         let data = std::fs::metadata(path).map_err(unreadable)?;
@@ -50,7 +60,7 @@ fn of_file(path: &Path, database: Option<String>, delimiter: &'static [u8]) -> R
     let name = path.display().to_string();
     let data = std::fs::metadata(path).map_err(|error| LoadError::Read { name: name.clone(), error })?;
     let size = data.is_file().then_some(data.len());
-    Ok(Source { name, path: Some(path.to_path_buf()), size, database, delimiter })
+    Ok(Source { name, path: Some(path.to_path_buf()), size, database, of_mydumper: None, delimiter })
 }
 
 /// What a file of a mydumper directory holds, in the order in which it is to be loaded.
@@ -115,7 +125,8 @@ fn of_directory(dir: &Path) -> Result<Vec<Source>, LoadError> {
         // Bodies of triggers and routines hold semicolons; mydumper ends statements, and nothing else, with one before
         // a newline.
         let delimiter: &[u8] = if part >= Part::View { b";\n" } else { b";" };
-        of_file(&path, (part != Part::Database).then_some(database), delimiter)
+        let source = of_file(&path, (part != Part::Database).then(|| database.clone()), delimiter)?;
+        Ok(Source { of_mydumper: Some(database), ..source })
     };
     files.into_iter().map(source).collect()
 }

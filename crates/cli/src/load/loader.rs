@@ -6,6 +6,7 @@
 use super::charset::Dialect;
 use super::error::{LoadError, Place};
 use super::input::{self, Source};
+use super::into;
 use super::progress::{cannot_resume, Verdict};
 use super::queue::Work;
 use super::rows::Rows;
@@ -62,7 +63,7 @@ impl<'a> Loader<'a> {
         let server = Server::ask(&mut control)?;
         let session = shared.first_session();
         let dialect = session.dialect(&server.sql_mode);
-        let origin = Arc::new(Origin { index: 0, name: String::new() });
+        let origin = Arc::new(Origin { index: 0, name: String::new(), avoided: None });
         let (tables, facts, open, triggered) = Default::default();
         Ok(Loader {
             shared,
@@ -85,7 +86,9 @@ impl<'a> Loader<'a> {
     pub fn run(&mut self, sources: &[Source]) -> Result<(), LoadError> {
         self.adopt_deferred()?;
         for (index, source) in sources.iter().enumerate() {
-            self.origin = Arc::new(Origin { index, name: source.name.clone() });
+            let avoided = source.of_mydumper.clone().filter(|of| Some(of) != source.database.as_ref());
+            let avoided = avoided.filter(|_| source.database.is_some());
+            self.origin = Arc::new(Origin { index, name: source.name.clone(), avoided });
             self.begin_session(source.database.as_deref())?;
             self.read(source)?;
         }
@@ -163,6 +166,12 @@ impl<'a> Loader<'a> {
         let kind = classify(statement.text, self.dialect, self.session.checks_foreign_keys());
         if self.is_long(statement) && !matches!(kind, Kind::Insert(_)) {
             return Err(self.too_long("a statement", statement, statement.text.len()));
+        }
+        if let Some(database) = &self.origin.avoided {
+            if into::names_database(statement.text, &kind, self.dialect, database) {
+                let (database, place) = (database.clone(), self.place(statement));
+                return Err(LoadError::OtherDatabase { database, place });
+            }
         }
         match kind {
             Kind::Session => self.set(statement),

@@ -20,6 +20,7 @@ mod error;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod input;
+mod into;
 mod loader;
 mod pace;
 mod progress;
@@ -68,6 +69,9 @@ pub struct Arguments {
     /// Connections that insert [default: found out while loading, beginning with twice the processors, from 4 to 16]
     #[arg(long, short = 'n', value_name = "N")]
     connections: Option<usize>,
+    /// Load a directory of mydumper, a dump of one database, into this one, which is made if it is missing
+    #[arg(long, value_name = "DB")]
+    into: Option<String>,
     /// One connection, every statement as it stands, in its order
     #[arg(long)]
     serial: bool,
@@ -106,6 +110,16 @@ pub struct Arguments {
 /// Loads, or fails; what was loaded before a failure stays.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> {
     let sources = input::find(&arguments.files)?;
+    let (sources, create) = match &arguments.into {
+        Some(database) => {
+            let redirected = into::redirect(sources, database)?;
+            (redirected.sources, Some(redirected.create))
+        }
+        None => {
+            into::refuse_other_default(&sources, arguments.client.database.as_deref())?;
+            (sources, None)
+        }
+    };
     let total = sources.iter().map(|source| source.size).sum::<Option<u64>>();
     let report = Report::new(total, arguments.json);
     if arguments.dry_run {
@@ -115,11 +129,17 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
     let team = Team::new(arguments.connections, arguments.serial)?;
     let settings = Settings::read(&arguments.client)?;
     let mut control = shared::connect(&settings, arguments.skip_log_bin)?;
+    if let Some(create) = create {
+        control.execute(create)?;
+    }
     signals::catch();
     let _relaxed = arguments.relaxed_durability.then(|| durability::Relaxed::begin(&settings)).transpose()?;
     let progress = match arguments.no_record || arguments.serial {
         true => None,
-        false => open_progress(&mut control, &sources, settings.database.as_deref(), arguments, &report)?,
+        false => {
+            let database = arguments.into.as_deref().or(settings.database.as_deref());
+            open_progress(&mut control, &sources, database, arguments, &report)?
+        }
     };
     let shared = Shared::new(Beginning {
         settings,

@@ -67,6 +67,8 @@ pub struct Origin {
     /// The place among the sources.
     pub index: usize,
     pub name: String,
+    /// The database that no statement may name, since all go into another.
+    pub avoided: Option<String>,
 }
 
 /// A statement of the dump inside a unit.
