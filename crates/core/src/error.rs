@@ -128,6 +128,14 @@ pub enum Error {
     /// A table of that name exists.
     #[error("table '{0}' already exists")]
     TableExists(String),
+    /// A link of that name exists.
+    #[error("table '{table}' has a link '{name}' already")]
+    LinkExists {
+        /// The table that has it.
+        table: String,
+        /// The link's name.
+        name: String,
+    },
     /// No table of that name.
     #[error("table '{0}' does not exist")]
     NoSuchTable(String),

@@ -21,7 +21,7 @@
 //! |---|---|
 //! | rows | [`Transaction`], [`Savepoint`], [`Cursor`], [`Table`], [`Tree`] with its [`Trunk`] |
 //! | definitions | [`Engine::alter_tables`] with [`Alteration`] and [`TreeSource`]; [`TreeBuild`] and [`Feed`] |
-//! | relations of tables | [`Engine::create_linked_table`] with [`Link`], [`Engine::links_to`] |
+//! | relations of tables | [`Engine::create_linked_table`] with [`Link`], [`Engine::links_to`], [`Relink`] |
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
 //! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`], [`Lost`] |
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
@@ -31,8 +31,9 @@
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{
     Admission, Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, Incoming,
-    IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, Savepoint, Settings, SnapshotInfo,
-    Statistics, Table, TableCheck, Transaction, Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
+    IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, Relink, Renaming, Savepoint, Settings,
+    SnapshotInfo, Statistics, Table, TableCheck, Transaction, Tree, TreeBuild, TreeSource, Trunk, Watcher,
+    Window,
 };
 
 use crate::engine::superblock_path;

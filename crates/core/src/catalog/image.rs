@@ -2,7 +2,7 @@
 //! files, and backups.
 
 use super::directory::{self, Contained, Counted, StoredDictionary};
-use super::{name_of_key, referrer_of_key, tree_key, TableRecord};
+use super::{link_of_key, name_of_key, referrer_of_key, tree_key, TableRecord};
 use crate::log::Lsn;
 use crate::store::{BlockAddress, TreeRoot};
 use crate::types::TreeId;
@@ -36,6 +36,8 @@ pub struct Catalog {
     pub tables: BTreeMap<TreeId, Vec<u8>>,
     /// Who has links to whom: target, name.
     pub referrers: BTreeSet<(String, String)>,
+    /// Which table has the link of each name.
+    pub links: BTreeMap<String, Vec<u8>>,
 }
 
 fn tree_of(key: &[u8]) -> Option<TreeId> {
@@ -94,6 +96,10 @@ impl Catalog {
         }
         if let Some((target, name)) = referrer_of_key(key) {
             self.referrers.insert((target.to_string(), name.to_string()));
+            return;
+        }
+        if let Some(link) = link_of_key(key) {
+            self.links.insert(link.to_string(), value.to_vec());
             return;
         }
         match tree_of(key) {

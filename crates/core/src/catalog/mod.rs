@@ -14,6 +14,7 @@
 //!                                version u8 = 3: before meta, links u16 | { name | target | body, each: bytes u16, bytes }*
 //! 't' tree u64                   name of the table it belongs to
 //! 'r' target 00 name             nothing: the table `name` has links to `target`, which need not exist
+//! 'l' name of a link             name of the table that has it
 //! ```
 
 pub mod directory;
@@ -39,6 +40,7 @@ pub const SYSTEM_SPACE: u32 = 0;
 const NAME: u8 = b'n';
 const TREE: u8 = b't';
 const REFERRER: u8 = b'r';
+const LINK: u8 = b'l';
 
 /// Longest table name in bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
@@ -82,6 +84,16 @@ pub fn referrer_of_key(key: &[u8]) -> Option<(&str, &str)> {
     both.split_once('\0')
 }
 
+/// Catalog key of the row that tells which table has the link of this name.
+pub fn link_key(name: &str) -> Vec<u8> {
+    [&[LINK], name.as_bytes()].concat()
+}
+
+/// The link's name in such a key.
+pub fn link_of_key(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key.strip_prefix(&[LINK])?).ok()
+}
+
 /// File name of a space in the engine's directory.
 pub fn space_file_name(space: u32) -> String {
     format!("s{space}.teak")
@@ -107,6 +119,8 @@ mod tests {
         assert!(tree_key(255) < tree_key(256));
         assert_eq!(referrer_of_key(&referrer_key("db/t", "db/u")), Some(("db/t", "db/u")));
         assert_eq!(referrer_of_key(&name_key("db/t")), None);
+        assert_eq!(link_of_key(&link_key("db/l")), Some("db/l"));
+        assert_eq!(link_of_key(&referrer_key("db/t", "db/u")), None);
         assert!(!referrer_key("db/t2", "x").starts_with(&referrers_prefix("db/t")));
     }
 

@@ -15,7 +15,7 @@ const NOT_UTF8: &str = "a name in a table record is not UTF-8";
 /// What one table says of its relation to another, by name: what it means is the caller's. The other need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its name, one of its own among those of the table.
+    /// No two links of an engine have one name; empty: it has none.
     pub name: String,
     /// The table that it leads to.
     pub target: String,
@@ -91,6 +91,17 @@ impl TableRecord {
     /// The tables that its links lead to, each once.
     pub fn targets(&self) -> BTreeSet<&str> {
         self.links.iter().map(|link| link.target.as_str()).collect()
+    }
+
+    /// The names that its links have.
+    pub fn link_names(&self) -> impl Iterator<Item = &str> {
+        self.links.iter().map(|link| link.name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// Its links are called `names` from now on, in their order; those beyond have none.
+    pub fn rename_links(&mut self, names: &[&str]) {
+        let names = names.iter().copied().chain(std::iter::repeat(""));
+        self.links.iter_mut().zip(names).for_each(|(link, name)| link.name = name.to_string());
     }
 
     /// The same record with links that led to the table `from` leading to `to`.

@@ -1,8 +1,8 @@
 //! Reading the two system trees.
 
 use super::{
-    directory, name_key, name_of_key, referrer_of_key, referrers_prefix, tree_key, Counted, TableRecord,
-    CATALOG_TREE, DIRECTORY_TREE,
+    directory, link_key, name_key, name_of_key, referrer_of_key, referrers_prefix, tree_key, Counted,
+    TableRecord, CATALOG_TREE, DIRECTORY_TREE,
 };
 use crate::options::{Compression, Packing, TreeSpec};
 use crate::store::{BlockAddress, Space, TreeRoot};
@@ -52,6 +52,13 @@ impl SystemTrees {
     /// The name of the table that `tree` belongs to.
     pub fn table_of(&self, tree: TreeId) -> Result<Option<String>> {
         self.row(&self.catalog, &tree_key(tree), |bytes| {
+            String::from_utf8(bytes.to_vec()).map_err(|_| "a table name is not UTF-8".to_string())
+        })
+    }
+
+    /// The name of the table that has the link `name`.
+    pub fn table_with_link(&self, name: &str) -> Result<Option<String>> {
+        self.row(&self.catalog, &link_key(name), |bytes| {
             String::from_utf8(bytes.to_vec()).map_err(|_| "a table name is not UTF-8".to_string())
         })
     }

@@ -142,6 +142,10 @@ impl<'a> ImageCheck<'a> {
                 self.findings
                     .expect(entered, || fault(format!("its link to table '{target}' is not entered there")));
             }
+            for link in record.link_names() {
+                let entered = names.links.remove(link).is_some_and(|table| table == name.as_bytes());
+                self.findings.expect(entered, || fault(format!("its link '{link}' is not entered as its")));
+            }
             self.table(&name, &record, &mut rows)?;
         }
         let mut left: Vec<String> = Vec::new();
@@ -152,6 +156,7 @@ impl<'a> ImageCheck<'a> {
                 .iter()
                 .map(|(to, from)| format!("the catalog has a link of table '{from}' to '{to}' that is none")),
         );
+        left.extend(names.links.keys().map(|link| format!("the catalog has a link '{link}' of no table")));
         left.extend(rows.roots.keys().map(|tree| format!("the directory has a tree {tree} of no table")));
         left.extend(
             rows.dictionaries

@@ -8,11 +8,12 @@
 //! DDL on different names goes on at the same time, syncs included, and so does the opening of tables: each has its
 //! names to itself (`Shared::names`), and nothing else. See `docs/design/scale.md`.
 
+use super::links::{check_links, Relink, Renaming};
 use super::names::Turn;
 use super::shared::Shared;
 use super::tables::Table;
 use super::work::Work;
-use crate::catalog::{name_key, referrer_key, tree_key, Link, TableRecord, MAX_NAME_BYTES};
+use crate::catalog::{link_key, name_key, referrer_key, tree_key, Link, TableRecord, MAX_NAME_BYTES};
 use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::file::DiskReserve;
 use crate::log::CounterChange;
@@ -84,11 +85,14 @@ impl Changes {
     fn unlink(&mut self, name: &str, record: &TableRecord) {
         let targets = record.targets().into_iter();
         self.rows.extend(targets.map(|target| (referrer_key(target, name), None, false)));
+        self.rows.extend(record.link_names().map(|link| (link_key(link), None, false)));
     }
 
     fn link(&mut self, name: &str, record: &TableRecord) {
         let targets = record.targets().into_iter();
         self.rows.extend(targets.map(|target| (referrer_key(target, name), Some(Vec::new()), true)));
+        let name = name.as_bytes();
+        self.rows.extend(record.link_names().map(|link| (link_key(link), Some(name.to_vec()), true)));
     }
 
     /// The table has the same trees and links as before.
@@ -208,7 +212,8 @@ impl Shared {
         check_limit("table name", name.len(), MAX_NAME_BYTES)?;
         check_limit("number of trees", specs.len(), usize::from(u16::MAX))?;
         check_links(links)?;
-        let _turn = self.names.take(&[name, replace.unwrap_or(name)]);
+        let names = links.iter().map(|link| link.name.as_str()).chain([name, replace.unwrap_or(name)]);
+        let _turn = self.names.take(&names.collect::<Vec<_>>());
         let _ddl = self.ddl.read();
         self.health.check()?;
         let replaced = replace.map(|old| self.record(old).map(|record| (old, record))).transpose()?;
@@ -218,6 +223,7 @@ impl Shared {
         if replace != Some(name) && self.system.table(name)?.is_some() {
             return Err(Error::TableExists(name.to_string()));
         }
+        self.check_link_names(links, replace.as_slice())?;
         let linked = !links.is_empty() || self.is_linked(name)?;
         let record = self.new_record(specs, links, meta)?;
         let mut changes = Changes::default();
@@ -250,23 +256,26 @@ impl Shared {
         Ok(())
     }
 
-    /// `carries`: links of all tables that lead to `from` lead to `to` afterwards.
-    pub(super) fn rename_table(&self, from: &str, to: &str, carries: bool) -> Result<()> {
+    pub(super) fn rename_table(&self, from: &str, to: &str, renaming: &Renaming<'_>) -> Result<()> {
         check_limit("table name", to.len(), MAX_NAME_BYTES)?;
-        let (_turn, followers) = self.take_with_referrers(from, to, carries)?;
+        let (_turn, followers) = self.take_with_referrers(from, to, renaming)?;
         let _ddl = self.ddl.read();
         self.health.check()?;
         let record = self.record(from)?;
         if self.system.table(to)?.is_some() {
             return Err(Error::TableExists(to.to_string()));
         }
-        let linked = self.is_linked(from)? || self.is_linked(to)?;
+        let mut new = if renaming.carries { record.retargeted(from, to) } else { record.clone() };
         let mut changes = Changes::default();
         changes.remove(from, &record);
-        match carries {
-            true => changes.add(to, &record.retargeted(from, to)),
-            false => changes.add(to, &record),
+        if let Some(names) = renaming.link_names {
+            new.rename_links(names);
+            check_links(&new.links)?;
+            self.check_link_names(&new.links, &[from, renaming.successor_of.unwrap_or(from)])?;
+            self.give_names(renaming, &mut changes)?;
         }
+        let linked = self.is_linked(from)? || self.is_linked(to)?;
+        changes.add(to, &new);
         for follower in followers.iter().filter(|follower| *follower != from) {
             let old = self.record(follower)?;
             changes.relink(follower, &old, &old.retargeted(from, to));
@@ -277,12 +286,19 @@ impl Shared {
         Ok(())
     }
 
-    /// Both names, and with `carries` those of the tables that have links to `from`, which are the second.
-    fn take_with_referrers(&self, from: &str, to: &str, carries: bool) -> Result<(Turn<'_>, Vec<String>)> {
+    /// All names that a renaming is about, and with `carries` those of the tables that have links to `from`, which are
+    /// the second.
+    fn take_with_referrers(
+        &self,
+        from: &str,
+        to: &str,
+        renaming: &Renaming<'_>,
+    ) -> Result<(Turn<'_>, Vec<String>)> {
         loop {
-            let referrers = || if carries { self.system.referrers(from) } else { Ok(Vec::new()) };
+            let referrers = || if renaming.carries { self.system.referrers(from) } else { Ok(Vec::new()) };
             let followers = referrers()?;
-            let names: Vec<&str> = followers.iter().map(String::as_str).chain([from, to]).collect();
+            let others = followers.iter().map(String::as_str).chain(renaming.names());
+            let names: Vec<&str> = others.chain([from, to]).collect();
             let turn = self.names.take(&names);
             // Whoever has a table's name alone changes its links.
             if referrers()? == followers {
@@ -321,9 +337,10 @@ impl Shared {
         Ok(record)
     }
 
-    /// All of `alterations` in one transaction.
-    pub(super) fn alter_tables(&self, alterations: &[Alteration<'_>]) -> Result<()> {
-        let names: Vec<&str> = alterations.iter().map(|alteration| alteration.table).collect();
+    /// All of `alterations` and `relinks` in one transaction.
+    pub(super) fn alter_tables(&self, alterations: &[Alteration<'_>], relinks: &[Relink<'_>]) -> Result<()> {
+        let altered = alterations.iter().map(|alteration| alteration.table);
+        let names: Vec<&str> = altered.chain(relinks.iter().flat_map(Relink::names)).collect();
         let _turn = self.names.take(&names);
         let mut open = Vec::with_capacity(alterations.len());
         for alteration in alterations {
@@ -334,11 +351,16 @@ impl Shared {
         self.health.check()?;
         let mut changes = Changes::default();
         let mut records = Vec::with_capacity(alterations.len());
-        let mut linked = false;
+        let mut linked = !relinks.is_empty();
         for (alteration, table) in alterations.iter().zip(&open) {
             linked |= self.is_linked(alteration.table)?;
-            records.push(self.altered_record(alteration, &mut changes)?);
+            let relink = relinks.iter().find(|relink| relink.table == alteration.table);
+            records.push(self.altered_record(alteration, relink, &mut changes)?);
             changes.counters.extend(alteration.counter.map(|value| (table.clone(), value)));
+        }
+        for relink in relinks.iter().filter(|relink| alterations.iter().all(|a| a.table != relink.table)) {
+            let old = self.record(relink.table)?;
+            changes.relink(relink.table, &old, &self.relinked(old.clone(), relink)?);
         }
         changes.commit(self)?;
         self.note_links(linked);
@@ -352,10 +374,15 @@ impl Shared {
     }
 
     /// The record that a table is to have, and what changes in the catalog by that.
-    fn altered_record(&self, alteration: &Alteration<'_>, changes: &mut Changes) -> Result<TableRecord> {
+    fn altered_record(
+        &self,
+        alteration: &Alteration<'_>,
+        relink: Option<&Relink<'_>>,
+        changes: &mut Changes,
+    ) -> Result<TableRecord> {
         let name = alteration.table;
         let old = self.record(name)?;
-        let mut new = TableRecord { meta: alteration.meta.to_vec(), trees: Vec::new(), ..old };
+        let mut new = TableRecord { meta: alteration.meta.to_vec(), trees: Vec::new(), ..old.clone() };
         for source in alteration.layout {
             let tree = match *source {
                 TreeSource::Keep(place) => *old.trees.get(place).ok_or(Error::NoSuchTree(place))?,
@@ -374,7 +401,13 @@ impl Shared {
         for (id, _) in old.trees.iter().filter(|(id, _)| new.trees.iter().all(|(kept, _)| kept != id)) {
             changes.rows.push((tree_key(*id).to_vec(), None, false));
         }
-        changes.update(name, &new);
+        match relink {
+            Some(relink) => {
+                new = self.relinked(new, relink)?;
+                changes.relink(name, &old, &new);
+            }
+            None => changes.update(name, &new),
+        }
         Ok(new)
     }
 
@@ -504,17 +537,7 @@ impl Shared {
     }
 }
 
-fn check_links(links: &[Link]) -> Result<()> {
-    check_limit("number of links", links.len(), usize::from(u16::MAX))?;
-    for link in links {
-        check_limit("name of a link", link.name.len(), usize::from(u16::MAX))?;
-        check_limit("table name", link.target.len(), MAX_NAME_BYTES)?;
-        check_limit("link", link.body.len(), usize::from(u16::MAX))?;
-    }
-    Ok(())
-}
-
-fn check_limit(what: &'static str, found: usize, maximum: usize) -> Result<()> {
+pub(super) fn check_limit(what: &'static str, found: usize, maximum: usize) -> Result<()> {
     if found > maximum {
         return Err(Error::TooLarge { what, bytes: found as u64, maximum: maximum as u64 });
     }

@@ -73,6 +73,7 @@ pub use cursor::Cursor;
 pub use ddl::{Alteration, TreeSource};
 pub use exports::{Admission, Incoming};
 pub use feed::Feed;
+pub use links::{Relink, Renaming};
 pub(crate) use open::{log_dir, superblock_path};
 pub use pause::CheckpointPause;
 pub use settings::Settings;
@@ -150,7 +151,7 @@ impl Engine {
     /// Gives a table another name, which must be free. Open handles follow; links of other tables stay with the old
     /// name.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        self.shared.rename_table(from, to, false)
+        self.shared.rename_table(from, to, &Renaming::default())
     }
 
     /// New empty trees under the same record; the counter starts again. Handles opened before keep the old trees: see
@@ -174,7 +175,7 @@ impl Engine {
     /// Alters several tables in one step, each as by [`Engine::alter_table`]: after a crash all are as they were, or
     /// none is.
     pub fn alter_tables(&self, alterations: &[Alteration<'_>]) -> Result<()> {
-        self.shared.alter_tables(alterations)
+        self.shared.alter_tables(alterations, &[])
     }
 
     /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About

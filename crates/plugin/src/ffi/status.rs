@@ -69,6 +69,8 @@ pub enum Status {
     CheckpointsPaused = 29,
     /// ER_TABLE_SCHEMA_MISMATCH.
     OtherDefinition = 30,
+    /// A link of that name exists (HA_ERR_FOUND_DUPP_KEY, of a definition).
+    LinkExists = 31,
 }
 
 impl Status {
@@ -107,6 +109,7 @@ fn of_error(error: &Error) -> Status {
         Error::OtherDefinition(_) => Status::OtherDefinition,
         Error::NoDescriptor { .. } => Status::NoDescriptor,
         Error::TableExists(_) => Status::Exists,
+        Error::LinkExists { .. } => Status::LinkExists,
         Error::NoSuchTable(_) => Status::NoTable,
         Error::NoSuchTree(_) => Status::Misuse,
         Error::DuplicateEntry { .. } | Error::DuplicateRow { .. } => Status::Duplicate,

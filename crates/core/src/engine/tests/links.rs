@@ -17,6 +17,11 @@ fn targets(engine: &Engine, name: &str) -> Vec<String> {
     engine.links(name).unwrap().into_iter().map(|link| link.target).collect()
 }
 
+/// Links to the table follow, and its own have these names.
+fn carried<'a>(link_names: &'a [&'a str]) -> Renaming<'a> {
+    Renaming { carries: true, link_names: Some(link_names), successor_of: None }
+}
+
 /// Tables `parent`, and `child` with two links to it, one to itself and one to a table that is not there.
 fn family(engine: &Engine) {
     engine.create_table("parent", &specs(1), b"", None).unwrap();
@@ -58,10 +63,10 @@ fn links_follow_a_renamed_target_only_if_they_are_told_to() {
     assert_eq!(referrers(&engine, "parent"), ["child.a", "child.c"]);
     assert!(referrers(&engine, "aside").is_empty());
     engine.rename_table("aside", "parent").unwrap();
-    engine.rename_table_with_links("parent", "elder").unwrap();
+    engine.rename_linked_table("parent", "elder", &carried(&[])).unwrap();
     assert_eq!(referrers(&engine, "elder"), ["child.a", "child.c"]);
     assert!(referrers(&engine, "parent").is_empty());
-    engine.rename_table_with_links("child", "infant").unwrap();
+    engine.rename_linked_table("child", "infant", &carried(&["a", "b", "c", "d"])).unwrap();
     assert_eq!(targets(&engine, "infant"), ["elder", "infant", "elder", "absent"]);
     assert_eq!(referrers(&engine, "infant"), ["infant.b"]);
     engine.rename_table("infant", "copy").unwrap();
@@ -101,13 +106,114 @@ fn only_changes_of_linked_tables_are_counted() {
         &|| engine.create_table("absent", &specs(1), b"", None).unwrap(),
         &|| engine.truncate_table("parent").unwrap(),
         &|| engine.alter_table("parent", &[TreeSource::Keep(0)], b"").unwrap(),
-        &|| engine.rename_table_with_links("parent", "elder").unwrap(),
+        &|| engine.rename_linked_table("parent", "elder", &carried(&[])).unwrap(),
         &|| engine.drop_table("child").unwrap(),
     ];
     for step in steps {
         step();
         assert!(engine.link_changes() > last);
         last = engine.link_changes();
+    }
+}
+
+fn names(engine: &Engine, table: &str) -> Vec<String> {
+    engine.links(table).unwrap().into_iter().map(|link| link.name).collect()
+}
+
+#[test]
+fn no_two_links_have_one_name() {
+    let fs = SimulatedFileSystem::new(5);
+    let engine = open(&fs);
+    family(&engine);
+    let create = |table: &str, link_names: &[&str]| {
+        let links: Vec<Link> = link_names.iter().map(|name| link(name, "parent")).collect();
+        engine.create_linked_table(table, &specs(1), b"", &links)
+    };
+    let refused = |result: crate::Result<()>| match result.unwrap_err() {
+        Error::LinkExists { table, name } => format!("{table}.{name}"),
+        other => panic!("{other}"),
+    };
+    assert_eq!(refused(create("other", &["e", "c"])), "child.c");
+    assert_eq!(refused(create("other", &["e", "e"])), ".e");
+    create("other", &["e", "", ""]).unwrap();
+    create("another", &["", "f"]).unwrap();
+    let relink =
+        |table: &'static str, links: &[Link]| engine.alter_linked_tables(&[], &[Relink { table, links }]);
+    assert_eq!(refused(relink("other", &[link("f", "parent")])), "another.f");
+    assert_eq!(refused(engine.rename_linked_table("other", "o", &carried(&["e", "a"]))), "child.a");
+    assert_eq!(names(&engine, "other"), ["e", "", ""]);
+    // A table's own names it may give to others of its links.
+    relink("child", &[link("d", "parent"), link("a", "parent")]).unwrap();
+    assert_eq!(targets(&engine, "child"), ["parent", "parent"]);
+    engine.rename_linked_table("child", "infant", &carried(&["a", "d"])).unwrap();
+    assert_eq!(engine.table_with_link("d").unwrap().as_deref(), Some("infant"));
+    expect_sound(&engine);
+    // Names that nobody has are free.
+    engine
+        .rename_linked_table("infant", "aside", &Renaming { link_names: Some(&[]), ..Renaming::default() })
+        .unwrap();
+    assert_eq!(
+        (names(&engine, "aside"), engine.table_with_link("d").unwrap()),
+        (vec!["".into(), "".into()], None)
+    );
+    engine.drop_table("another").unwrap();
+    create("last", &["a", "b", "c", "d", "f"]).unwrap();
+    engine.truncate_table("last").unwrap();
+    expect_sound(&engine);
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.table_with_link("f").unwrap().as_deref(), Some("last"));
+    expect_sound(&engine);
+}
+
+#[test]
+fn a_copy_takes_the_names_of_links_of_the_table_whose_place_it_takes() {
+    let fs = SimulatedFileSystem::new(6);
+    let engine = open(&fs);
+    family(&engine);
+    engine.create_linked_table("copy", &specs(1), b"", &[link("", "parent"), link("", "parent")]).unwrap();
+    let renaming =
+        Renaming { link_names: Some(&["c", "e"]), successor_of: Some("child"), ..Renaming::default() };
+    engine.rename_linked_table("copy", "successor", &renaming).unwrap();
+    assert_eq!(names(&engine, "successor"), ["c", "e"]);
+    assert_eq!(names(&engine, "child"), ["a", "b", "", "d"]);
+    expect_sound(&engine);
+    engine.drop_table("child").unwrap();
+    expect_sound(&engine);
+}
+
+#[test]
+fn a_table_that_is_altered_gets_other_links_in_the_same_step() {
+    for cut in 0.. {
+        let fs = SimulatedFileSystem::new(cut * 3 + 2);
+        let engine = open(&fs);
+        family(&engine);
+        let alteration = Alteration {
+            table: "parent",
+            layout: &[TreeSource::Keep(0)],
+            meta: b"new",
+            packing: None,
+            counter: None,
+        };
+        let own = [link("p", "absent")];
+        let relinks = [Relink { table: "parent", links: &own }, Relink { table: "child", links: &[] }];
+        fs.fail_after(cut, Fault::PowerCut);
+        let result = engine.alter_linked_tables(&[alteration], &relinks).and_then(|()| engine.checkpoint());
+        let finished = !fs.power_is_off();
+        let (_fs, engine) = crash(&fs, engine);
+        let state = (
+            engine.table_meta("parent").unwrap(),
+            referrers(&engine, "absent"),
+            names(&engine, "child").len(),
+        );
+        match state.0.is_empty() {
+            true => assert_eq!(state, (vec![], vec!["child.d".to_string()], 4)),
+            false => assert_eq!(state, (b"new".to_vec(), vec!["parent.p".to_string()], 0)),
+        }
+        expect_sound(&engine);
+        if finished {
+            result.unwrap();
+            return;
+        }
     }
 }
 
@@ -122,7 +228,8 @@ fn a_power_cut_at_any_moment_of_a_rename_leaves_all_links_with_one_name() {
             engine.checkpoint().unwrap();
         }
         fs.fail_after(cut, Fault::PowerCut);
-        let result = engine.rename_table_with_links("parent", "elder").and_then(|()| engine.checkpoint());
+        let result =
+            engine.rename_linked_table("parent", "elder", &carried(&[])).and_then(|()| engine.checkpoint());
         let finished = !fs.power_is_off();
         let (_fs, engine) = crash(&fs, engine);
         let all = ["child.a", "child.c", "third.e"];
