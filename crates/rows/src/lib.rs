@@ -12,6 +12,7 @@
 //! | [`bounds`], [`scan`], `locking` | cursors: where they start and end, how they move; locking reads and ranges |
 //! | [`row`], [`unique`] | operations on a row in all trees of a table; uniqueness |
 //! | [`foreign`] | looks at rows of other tables, for foreign keys |
+//! | [`orphans`] | rows whose parents are missing, all of a table at once |
 //! | [`counter`] | AUTO_INCREMENT |
 //! | [`report`] | status variables and SHOW ENGINE TEAK STATUS |
 //! | [`xid`] | identifiers of XA transactions as people write them |
@@ -30,6 +31,7 @@ pub mod engine;
 pub mod foreign;
 pub mod host;
 mod locking;
+pub mod orphans;
 pub mod outcome;
 pub mod report;
 pub mod row;

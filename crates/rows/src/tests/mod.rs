@@ -5,6 +5,7 @@
 mod contention;
 mod foreign;
 mod locks;
+mod orphans;
 mod random;
 mod rows;
 mod transactions;
