@@ -103,6 +103,11 @@ CASES = [
              "RENAME TABLE p TO q", "RENAME TABLE q TO p, t TO u", "RENAME TABLE u TO t", "ALTER TABLE p FORCE, ALGORITHM=COPY", "ALTER TABLE t FORCE, ALGORITHM=COPY",
              "CREATE TABLE n (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES p (id))", "ALTER TABLE t DROP FOREIGN KEY f",
              "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (id)") + [Step("DROP TABLE n", logged=r"DROP TABLE (IF EXISTS )?`n`")]),
+    Case("constraints", table("p", FEW) + table("t", MANY) + ["UPDATE t SET v = 1 + v % 600"], steps(
+             "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (id), ALGORITHM=NOCOPY", "ALTER TABLE t RENAME COLUMN v TO value",
+             "ALTER TABLE p RENAME COLUMN id TO number, RENAME COLUMN v TO id", "ALTER TABLE t ADD CONSTRAINT g FOREIGN KEY (v) REFERENCES p (number), RENAME COLUMN value TO v",
+             "ALTER TABLE t DROP FOREIGN KEY f, ALGORITHM=INSTANT") + [Step("ALTER TABLE t ADD FOREIGN KEY (w) REFERENCES p (number)", error=1452)] + steps(
+             "ALTER TABLE p RENAME COLUMN id TO v, RENAME COLUMN number TO id, COMMENT = 'a comment'", "ALTER TABLE t DROP FOREIGN KEY g, DROP KEY g", "ALTER TABLE p COMMENT = ''")),
     Case("create", table("t", FEW), [
         Step("CREATE TABLE n (PRIMARY KEY (id), UNIQUE KEY u (w), KEY k (note)) SELECT * FROM t", logged=r"CREATE TABLE `?n`? \(", may_be_undone=True),
         Step("CREATE OR REPLACE TABLE n (PRIMARY KEY (w), KEY k (v)) SELECT * FROM t WHERE id % 2", logged=r"CREATE OR REPLACE TABLE `?n`? \(", may_restart=True),

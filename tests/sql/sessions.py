@@ -37,6 +37,7 @@ class Connection:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
         self.lines = queue.Queue()
         self.markers = 0
+        self.sql = ""
         threading.Thread(target=self._read, daemon=True).start()
         self.send("select connection_id()")
         self.id = self.answer(GIVE_UP_AFTER)[-1]
@@ -47,6 +48,7 @@ class Connection:
         self.lines.put(None)
 
     def send(self, sql):
+        self.sql = sql
         self.markers += 1
         self.client.stdin.write(f"{sql};\nselect 'end of step {self.markers}' as ``;\n")
         self.client.stdin.flush()
@@ -98,6 +100,10 @@ def run(path, socket, engine):
         answer = who.answer(BLOCKED_AFTER if kind == "&" else GIVE_UP_AFTER)
         if answer is None:
             answer = ["(blocked)"]
+        # InnoDB's errors name the copy that an ALTER makes.
+        altered = re.match(r"alter table (\w+)", who.sql, re.I)
+        if altered:
+            answer = [re.sub(r"#sql-alter-[-0-9a-f]+", altered[1], text) for text in answer]
         output += ["    " + re.sub(r" at line \d+", "", text) for text in answer if text != sql]
     for each in connections.values():
         each.close()

@@ -41,7 +41,7 @@ const Field* column_named(const TABLE* table, const std::string& name) {
 ConstraintMaker::ConstraintMaker(THD* thd, const std::string& name, TABLE* form, const HA_CREATE_INFO* info)
     : thd_(thd), name_(name), form_(form), alter_(info->alter_info), altered_(altered_table(alter_)),
       temporary_(altered_.empty() && (info->tmp_table() || !alter_ || alter_->original_table)),
-      checked_(!thd || !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS)) {}
+      checked_(!thd || are_checked(thd)) {}
 
 int ConstraintMaker::make() {
     if (!thd_ || !alter_) return 0;
@@ -51,6 +51,28 @@ int ConstraintMaker::make() {
     return check_children();
 }
 
+bool is_dropped(Alter_info* alter, const ForeignKey& key) {
+    List_iterator_fast<Alter_drop> drops(alter->drop_list);
+    while (const Alter_drop* drop = drops++)
+        if (drop->type == Alter_drop::FOREIGN_KEY && key.has_name(drop->name)) return true;
+    return false;
+}
+
+bool rename_columns(Alter_info* alter, std::vector<std::string>* columns) {
+    bool renamed = false;
+    for (std::string& column : *columns) {
+        List_iterator_fast<Create_field> fields(alter->create_list);
+        while (const Create_field* field = fields++) {
+            if (!field->field || my_strcasecmp(system_charset_info, field->field->field_name.str, column.c_str()) != 0)
+                continue;
+            renamed |= column != field->field_name.str;
+            column = field->field_name.str;
+            break;
+        }
+    }
+    return renamed;
+}
+
 /* What the altered table has and the statement does not drop. */
 int ConstraintMaker::keep_old() {
     if (altered_.empty()) return 0;
@@ -58,11 +80,10 @@ int ConstraintMaker::keep_old() {
     if (int error = old.load(altered_, thd_)) return error;
     for (ForeignKey& key : old.own) {
         number_ = std::max(number_, key.number);
-        List_iterator_fast<Alter_drop> drops(alter_->drop_list);
-        bool dropped = false;
-        while (const Alter_drop* drop = drops++)
-            dropped |= drop->type == Alter_drop::FOREIGN_KEY && key.has_name(drop->name);
-        if (dropped) continue;
+        if (is_dropped(alter_, key)) continue;
+        key.child = name_;
+        rename_columns(alter_, &key.columns);
+        if (is_self(key.parent)) rename_columns(alter_, &key.parent_columns);
         if (checked_ && index_on(form_, key.columns, nullptr) == MAX_KEY) {
             const TABLE* const old_table = alter_->original_table;
             const uint index = index_on(old_table, key.columns, nullptr);
@@ -71,6 +92,7 @@ int ConstraintMaker::keep_old() {
         }
         keys_.push_back(std::move(key));
     }
+    kept_ = keys_.size();
     return 0;
 }
 
@@ -123,7 +145,7 @@ int ConstraintMaker::take(Foreign_key* from) {
     if (int error = refuse_unkept(from)) return error;
     ForeignKey key;
     key.child = name_;
-    const TableName own(altered_.empty() ? name_ : altered_);
+    const TableName own(called_name());
     char db[NAME_LEN + 1], table[NAME_LEN + 1];
     strmake(db, from->ref_db.str ? from->ref_db.str : own.db().str, NAME_LEN);
     strmake(table, from->ref_table.str, NAME_LEN);
@@ -133,10 +155,11 @@ int ConstraintMaker::take(Foreign_key* from) {
     }
     key.parent = TableName::core(db, table);
     if (from->constraint_name.length)
-        key.set_name(from->constraint_name.str, altered_.empty() ? name_ : altered_);
+        key.set_name(from->constraint_name.str, called_name());
     else
-        key.number = number_ + 1;
-    number_ = std::max(number_, key.number);
+        do
+            key.number = ++number_;
+        while (std::any_of(keys_.begin(), keys_.end(), [&](const auto& other) { return other.number == key.number; }));
     key.on_delete = rule_of(from->delete_opt);
     key.on_update = rule_of(from->update_opt);
     List_iterator_fast<Key_part_spec> mine(from->columns), theirs(from->ref_columns);
@@ -145,15 +168,30 @@ int ConstraintMaker::take(Foreign_key* from) {
     while (const Key_part_spec* part = theirs++)
         key.parent_columns.push_back(text_of(part->field_name));
     const std::string words = called(thd_, from);
-    for (const ForeignKey& other : keys_)
-        if (other.has_name(key.name().c_str())) {
-            my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", key.name().c_str());
-            return HA_ERR_CANNOT_ADD_FOREIGN;
-        }
+    if (int error = check_name(key)) return error;
     if (int error = check(key, words)) return error;
     if (int error = check_nullable(key, words)) return error;
     keys_.push_back(std::move(key));
     return 0;
+}
+
+/* No two constraints of a database have one name; that of one which the statement drops is free. */
+int ConstraintMaker::check_name(const ForeignKey& key) const {
+    ForeignKey to_be = key;
+    to_be.child = called_name();
+    const std::string name = to_be.name();
+    const bool is_own = std::any_of(keys_.begin(), keys_.end(), [&](ForeignKey other) {
+        other.child = called_name();
+        return other.has_name(name.c_str());
+    });
+    if (!is_own && !is_name_taken(to_be, called_name())) return 0;
+    warn_of_duplicate_name(thd_, called_name(), to_be);
+    return HA_ERR_FOUND_DUPP_KEY;
+}
+
+void ConstraintMaker::warn_of_taken_names() const {
+    for (const ForeignKey& key : keys_)
+        if (is_name_taken(key, called_name())) warn_of_duplicate_name(thd_, called_name(), key);
 }
 
 /* Whether what the constraint speaks of is there and fits. */
@@ -193,7 +231,7 @@ int ConstraintMaker::check(const ForeignKey& key, const std::string& words) {
 
 /* A copy that gets another name leaves behind the foreign keys that lead to the old one. */
 int ConstraintMaker::check_rename() {
-    if (altered_.empty() || !(alter_->flags & ALTER_RENAME)) return 0;
+    if (altered_.empty() || is_in_place() || !(alter_->flags & ALTER_RENAME)) return 0;
     ForeignKeys old;
     if (int error = old.load(altered_, thd_)) return error;
     const bool to_self = std::any_of(keys_.begin(), keys_.end(), [&](const auto& key) { return is_self(key.parent); });
@@ -205,12 +243,13 @@ int ConstraintMaker::check_rename() {
 
 /* Constraints of others to a table of this name: those of the altered one, or of one that has been missing. */
 int ConstraintMaker::check_children() {
-    const std::string& called = altered_.empty() ? name_ : altered_;
-    if (is_passing_name(called)) return 0;
+    if (is_passing_name(called_name())) return 0;
     ForeignKeys all;
-    if (int error = all.load(called, thd_)) return error;
-    for (const ForeignKey& key : all.of_others) {
+    if (int error = all.load(called_name(), thd_)) return error;
+    for (ForeignKey& key : all.of_others) {
         if (key.is_of_itself()) continue;
+        const bool renamed = !altered_.empty() && rename_columns(alter_, &key.parent_columns);
+        if (renamed && is_in_place()) followers_.push_back(key);
         if (int error = hold_definition(thd_, key.child)) return error;
         OtherDefinition definition(thd_, key.child);
         TABLE* const child = definition.table();
@@ -231,7 +270,7 @@ int ConstraintMaker::check_children() {
 
 /* The reason as a warning; the error is the server's. */
 int ConstraintMaker::fail(const std::string& words, const std::string& why, const char* with) const {
-    const TableName own(altered_.empty() ? name_ : altered_);
+    const TableName own(called_name());
     const LEX_CSTRING db = temporary_ ? form_->s->db : own.db();
     const LEX_CSTRING table = temporary_ ? form_->s->table_name : own.table();
     push_warning_printf(thd_, Sql_condition::WARN_LEVEL_WARN, HA_ERR_CANNOT_ADD_FOREIGN,

@@ -30,6 +30,7 @@ int error_code(teak_status status, THD* thd) {
     case TEAK_END:
         return HA_ERR_END_OF_FILE;
     case TEAK_DUPLICATE:
+    case TEAK_LINK_EXISTS: /* of a definition; as InnoDB */
         return HA_ERR_FOUND_DUPP_KEY;
     case TEAK_LOCK_TIMEOUT:
         if (thd) thd->mark_transaction_to_rollback(rollback_on_timeout());
@@ -67,8 +68,7 @@ int error_code(teak_status status, THD* thd) {
         /* A note: users look for 1114 (1021 of a commit), not for what strict mode would make of a warning. */
         warn_with_text(thd, HA_ERR_RECORD_FILE_FULL, Sql_condition::WARN_LEVEL_NOTE);
         return HA_ERR_RECORD_FILE_FULL;
-    case TEAK_NO_DESCRIPTOR:
-        /* The server's text for this number says enough for a start: "Too many open files". */
+    case TEAK_NO_DESCRIPTOR: /* the server's text for it says enough for a start: "Too many open files" */
         warn_with_text(thd, EMFILE, Sql_condition::WARN_LEVEL_NOTE);
         return EMFILE;
     case TEAK_CORRUPT:

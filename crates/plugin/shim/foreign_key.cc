@@ -61,6 +61,18 @@ struct Gathering {
     }
 };
 
+/* A copying ALTER that gives the table another name drops the old one last: that one's name, if it has constraints. */
+std::string table_that_goes(THD* thd, const std::string& to) {
+    if (!thd || thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !thd->lex->query_tables) return "";
+    const TABLE_LIST* const altered = thd->lex->query_tables;
+    const std::string name = TableName::core(altered->db.str, altered->table_name.str);
+    std::vector<ForeignKey> own;
+    Gathering gathering{&own};
+    const bool is_there =
+        name != to && teak_links_of(plugin.engine, bytes_of(name.c_str()), Gathering::take, &gathering) == TEAK_OK;
+    return is_there && !own.empty() ? name : "";
+}
+
 } // namespace
 
 TableName::TableName(const std::string& core_name) {
@@ -105,6 +117,14 @@ std::string ForeignKey::name() const {
     return TableName(child).table().str + (kGenerated + std::to_string(number));
 }
 
+std::string ForeignKey::link_name() const {
+    if (is_passing_name(child)) return "";
+    char small[NAME_LEN + 1];
+    strmake(small, name().c_str(), NAME_LEN);
+    my_casedn_str(system_charset_info, small);
+    return child.substr(0, child.find('/') + 1) + small;
+}
+
 bool ForeignKey::has_name(const char* other) const {
     return my_strcasecmp(system_charset_info, name().c_str(), other) == 0;
 }
@@ -114,7 +134,6 @@ bool ForeignKey::cascades(bool deleted) const { return is_carried_out(deleted ? 
 bool ForeignKey::parse(const teak_link& link) {
     child = string_of(link.table);
     parent = string_of(link.target);
-    given_name = string_of(link.name);
     teak_bytes rest = link.body;
     if (rest.len < kHeadBytes || rest.data[0] != kVersion) return false;
     on_delete = static_cast<enum_fk_option>(rest.data[1]);
@@ -123,6 +142,7 @@ bool ForeignKey::parse(const teak_link& link) {
     number = uint4korr(rest.data + 3);
     const size_t count = rest.data[7];
     rest = {rest.data + kHeadBytes, rest.len - kHeadBytes};
+    if (!take_name(&rest, &given_name)) return false;
     columns.resize(count);
     parent_columns.resize(count);
     for (size_t i = 0; i < count; i++)
@@ -137,6 +157,7 @@ std::vector<uchar> ForeignKey::body() const {
     bytes[2] = static_cast<uchar>(on_update);
     int4store(bytes.data() + 3, number);
     bytes[7] = static_cast<uchar>(columns.size());
+    put_name(&bytes, given_name);
     for (size_t i = 0; i < columns.size(); i++) {
         put_name(&bytes, columns[i]);
         put_name(&bytes, parent_columns[i]);
@@ -159,6 +180,65 @@ std::string ForeignKey::text(THD* thd) const {
 std::string ForeignKey::error_text(THD* thd) const {
     const TableName own(child);
     return quoted(thd, own.db()) + "." + quoted(thd, own.table()) + ", " + text(thd);
+}
+
+LinkList::LinkList(const std::vector<ForeignKey>& keys) {
+    for (const ForeignKey& key : keys) {
+        names_.push_back(key.link_name());
+        const std::string& name = names_.back();
+        names_.push_back(key.parent);
+        const std::string& parent = names_.back();
+        bodies_.push_back(key.body());
+        const std::vector<uchar>& body = bodies_.back();
+        links_.push_back(
+            {bytes_of(""), bytes_of(name.c_str()), bytes_of(parent.c_str()), bytes_of(body.data(), body.size())});
+    }
+}
+
+void Relinks::add(const std::string& table, const std::vector<ForeignKey>& keys) {
+    tables_.push_back(table);
+    lists_.emplace_back(keys);
+    relinks_.push_back({bytes_of(tables_.back().c_str()), lists_.back().data(), lists_.back().size()});
+}
+
+void warn_of_duplicate_name(THD* thd, const std::string& table, const ForeignKey& key) {
+    const TableName own(table);
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_FOUND_DUPP_KEY,
+                        "CREATE or ALTER TABLE %s.%s failed: duplicate name, %s", quoted(thd, own.db()).c_str(),
+                        quoted(thd, own.table()).c_str(), key.text(thd).c_str());
+}
+
+bool is_name_taken(const ForeignKey& key, const std::string& but_for) {
+    uchar taken = 0;
+    const std::string name = key.link_name();
+    return !name.empty() &&
+           teak_link_is_of_other(plugin.engine, bytes_of(name.c_str()), bytes_of(but_for.c_str()), &taken) == TEAK_OK &&
+           taken;
+}
+
+int rename_with_constraints(THD* thd, const std::string& from, const std::string& to, bool carries) {
+    std::vector<ForeignKey> own;
+    Gathering gathering{&own};
+    teak_status status = teak_links_of(plugin.engine, bytes_of(from.c_str()), Gathering::take, &gathering);
+    if (status != TEAK_OK) return error_code(status, thd);
+    if (gathering.malformed) return HA_ERR_TABLE_DEF_CHANGED;
+    for (ForeignKey& key : own)
+        key.child = to;
+    /* A table that an ALTER has set aside comes back whatever somebody has called a constraint meanwhile. */
+    const bool is_set_aside = from.find("#sql-backup") != std::string::npos;
+    std::vector<std::string> names;
+    for (const ForeignKey& key : own)
+        names.push_back(is_set_aside && is_name_taken(key, from) ? "" : key.link_name());
+    std::vector<teak_bytes> link_names;
+    for (const std::string& name : names)
+        link_names.push_back(bytes_of(name.c_str()));
+    const std::string altered = is_passing_name(from) && !is_set_aside ? table_that_goes(thd, to) : "";
+    status = teak_table_rename(plugin.engine, bytes_of(from.c_str()), bytes_of(to.c_str()), link_names.data(),
+                               link_names.size(), carries, bytes_of(altered.c_str()));
+    if (status == TEAK_LINK_EXISTS && thd)
+        for (const ForeignKey& key : own)
+            if (is_name_taken(key, from)) warn_of_duplicate_name(thd, to, key);
+    return error_code(status, thd);
 }
 
 int ForeignKeys::load(const std::string& core_name, THD* thd) {

@@ -3,17 +3,21 @@
 
   Knows names, rules and the words for them; knows nothing of rows, locks or open tables. What a link's body has:
 
-    version (1) = 1 | rule of DELETE (1) | rule of UPDATE (1) | number (4, LE) | columns (1) |
+    version (1) = 1 | rule of DELETE (1) | rule of UPDATE (1) | number (4, LE) | columns (1) | length (1) and name |
     for each column: length (1) and name in the child, length (1) and name in the parent
 
   The number is that of a constraint without a name of its own, which is called `<table>_ibfk_<number>` whatever the
-  table is called; 0: it has a name, the link's.
+  table is called; 0: it has a name.
+
+  The link's name is the database's and the constraint's in small letters, so that no two constraints of a database have
+  one. A table with a passing name leaves the names to the one that it is a copy of: its links have none.
 */
 #ifndef TEAK_FOREIGN_KEY_H
 #define TEAK_FOREIGN_KEY_H
 
 #include "server.h"
 #include "teak_ffi.h"
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -44,6 +48,8 @@ struct ForeignKey {
     /* Takes a name as it was given; one of the form that generated names have is one. */
     void set_name(const char* name, const std::string& table);
     std::string name() const;
+    /* Of the link. */
+    std::string link_name() const;
     bool has_name(const char* name) const;
     bool is_of_itself() const { return child == parent; }
     /* Whether children follow when a row goes, or (not `deleted`) has another key. */
@@ -68,6 +74,48 @@ struct ForeignKeys {
     /* Asks the engine, if they may have changed. Returns an HA_ERR_ code. */
     int load(const std::string& core_name, THD* thd);
 };
+
+/* Constraints of one table as the engine takes them. */
+class LinkList {
+  public:
+    explicit LinkList(const std::vector<ForeignKey>& keys);
+    LinkList(const LinkList&) = delete;
+    LinkList& operator=(const LinkList&) = delete;
+    const teak_link* data() const { return links_.data(); }
+    size_t size() const { return links_.size(); }
+
+  private:
+    std::deque<std::string> names_;
+    std::deque<std::vector<uchar>> bodies_;
+    std::vector<teak_link> links_;
+};
+
+/* What becomes of the constraints of some tables, as the engine takes it. */
+class Relinks {
+  public:
+    /* These are all that the table has from now on. */
+    void add(const std::string& table, const std::vector<ForeignKey>& keys);
+    const teak_relink* data() const { return relinks_.data(); }
+    size_t size() const { return relinks_.size(); }
+
+  private:
+    std::deque<std::string> tables_;
+    std::deque<LinkList> lists_;
+    std::vector<teak_relink> relinks_;
+};
+
+/* Whether the statement looks after constraints (foreign_key_checks). */
+inline bool are_checked(THD* thd) { return !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS); }
+
+/* Gives a table another name, and its constraints theirs. `carries`: those of others that lead to it follow. Returns an
+   HA_ERR_ code. */
+int rename_with_constraints(THD* thd, const std::string& from, const std::string& to, bool carries);
+
+/* Whether a table other than `but_for` has a constraint of this name in this database. */
+bool is_name_taken(const ForeignKey& key, const std::string& but_for);
+
+/* Warns, as InnoDB, of a constraint whose name another one of the database has. */
+void warn_of_duplicate_name(THD* thd, const std::string& table, const ForeignKey& key);
 
 /* Whether the rule changes children, rather than keeping their parent as it is. */
 inline bool is_carried_out(enum_fk_option rule) { return rule == FK_OPTION_CASCADE || rule == FK_OPTION_SET_NULL; }

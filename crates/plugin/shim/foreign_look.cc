@@ -67,7 +67,11 @@ int hold_definition(THD* thd, const std::string& core_name) {
     const TableName name(core_name);
     MDL_request request;
     MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_READ, MDL_STATEMENT);
-    if (!thd->mdl_context.acquire_lock(&request, static_cast<double>(thd->variables.lock_wait_timeout))) return 0;
+    return acquire_definition(thd, &request);
+}
+
+int acquire_definition(THD* thd, MDL_request* request) {
+    if (!thd->mdl_context.acquire_lock(request, static_cast<double>(thd->variables.lock_wait_timeout))) return 0;
     if (thd->killed) return HA_ERR_ABORTED_BY_USER;
     if (!thd->is_error() || thd->get_stmt_da()->sql_errno() != ER_LOCK_DEADLOCK) return HA_ERR_LOCK_WAIT_TIMEOUT;
     thd->mark_transaction_to_rollback(true);

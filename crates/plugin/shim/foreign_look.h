@@ -34,6 +34,7 @@ class OtherDefinition {
 
 /* To the end of the statement nobody changes the definition of the table. Returns an HA_ERR_ code, the error is set. */
 int hold_definition(THD* thd, const std::string& core_name);
+int acquire_definition(THD* thd, MDL_request* request);
 
 /* The index whose first columns these are, in this order and whole: the primary key, else a unique one, else any.
    MAX_KEY: none. `meta` tells which are disabled; nullptr: none is. */

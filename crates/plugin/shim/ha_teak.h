@@ -9,13 +9,14 @@
   ha_teak_read.cc        scans and look-ups             ha_teak_alter.cc   ALTER in place
   ha_teak_mrr.cc         many ranges, sorted            ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
   ha_teak_exports.cc     single tables, out and in      ha_teak_foreign.cc foreign keys (constraint_maker.cc: new ones)
-  ha_teak_cascade.cc     what follows from their rules
+  ha_teak_cascade.cc     what follows from their rules  ha_teak_constraints.cc what ALTER in place makes of them
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
 
 #include "session.h"
 #include "errors.h"
+#include "constraint_maker.h"
 #include "foreign_look.h"
 #include "index_codec.h"
 #include "table_meta.h"
@@ -218,6 +219,8 @@ class ha_teak final : public handler {
     bool stays_readable(const TABLE* altered) const;
     bool names_are_clear(const Alter_inplace_info* info) const;
     int wanted_counter(const Alter_inplace_info* info, uint64_t* counter);
+    int build_added(TABLE* altered, const Alter_inplace_info* info);
+    teak::TableMeta altered_meta(const TABLE* altered, const Alter_inplace_info* info) const;
     Altered altered_state(const TABLE* altered, const Alter_inplace_info* info) const;
     int commit_altered(const TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
     teak_alteration alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta, teak_tree_spec spec,
@@ -267,7 +270,15 @@ class ha_teak final : public handler {
     int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);
     int follow(const teak::ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row);
     int mark_row();
-    enum_alter_inplace_result check_constraints_inplace(const TABLE* altered, const Alter_inplace_info* info);
+    enum_alter_inplace_result check_constraints_inplace(TABLE* altered, const Alter_inplace_info* info);
+    enum_alter_inplace_result plan_constraints(TABLE* altered, const Alter_inplace_info* info);
+    bool loses_needed_index(const TABLE* altered, const Alter_inplace_info* info, uint* index) const;
+    bool loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const;
+    bool verifies_constraints() const;
+    int relink(const teak::ConstraintChange& change, teak::Relinks* out) const;
+    int verify_constraints(const TABLE* altered, const teak::TableMeta& meta,
+                           const std::vector<teak::ForeignKey>& added);
+    int check_parents(teak::CheckReport* report);
 
     /* reading */
     enum class Direction : uint8_t { Forward, Backward };
@@ -323,7 +334,8 @@ class ha_teak final : public handler {
         mutable teak::ForeignKeys keys;
         uint64_t open_as_of = UINT64_MAX; /* teak_link_changes when the looks were made */
         std::vector<std::unique_ptr<teak::ForeignLook>> at_parents, at_children;
-        std::string broken; /* which one the last error is about */
+        std::string broken;            /* which one the last error is about */
+        teak::ConstraintChange change; /* what an ALTER in place is about to make of them */
     };
     Foreign foreign_;
 

@@ -39,6 +39,8 @@ constexpr alter_table_operations kDefinitionChanges =
     ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | ALTER_COLUMN_INDEX_LENGTH | ALTER_VIRTUAL_GCOL_EXPR | ALTER_RENAME_INDEX |
     ALTER_INDEX_IGNORABILITY | ALTER_CHANGE_INDEX_COMMENT | ALTER_DROP_CHECK_CONSTRAINT | ALTER_CHANGE_CREATE_OPTION |
     ALTER_CONVERT_TO | ALTER_RENAME | ALTER_PARTITIONED;
+/* Constraints come and go with the definition: ha_teak_constraints.cc. */
+constexpr alter_table_operations kConstraints = ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
 /* Of virtual columns that no index has; those behind all others come and go. */
 constexpr alter_table_operations kVirtualColumns =
     ALTER_ADD_VIRTUAL_COLUMN | ALTER_DROP_VIRTUAL_COLUMN | ALTER_VIRTUAL_COLUMN_ORDER;
@@ -69,8 +71,9 @@ bool same_primary(const TABLE* a, const TABLE* b) {
 
 /* What prepare leaves for commit: of a partitioned table only the first part is asked to commit, for all of them. */
 struct AlteredTable : public inplace_alter_handler_ctx {
-    explicit AlteredTable(ha_teak* part) : handler(part) {}
+    AlteredTable(ha_teak* part, ConstraintChange change) : handler(part), constraints(std::move(change)) {}
     ha_teak* const handler;
+    const ConstraintChange constraints;
 };
 
 /* Why the server is not given an algorithm that the statement asks for, in the words that InnoDB has for it. */
@@ -145,7 +148,8 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
     const enum_alter_inplace_result constraints = check_constraints_inplace(altered, info);
     if (constraints != HA_ALTER_INPLACE_INSTANT) return constraints;
     info->unsupported_reason = reason_for_copy(info, table);
-    if (info->unsupported_reason || wanted & ~(kIndexChanges | kHarmless | kDefinitionChanges | kVirtualColumns) ||
+    if (info->unsupported_reason ||
+        wanted & ~(kIndexChanges | kHarmless | kDefinitionChanges | kVirtualColumns | kConstraints) ||
         info->create_info->sequence || rebuilds(table, info->create_info) || temporary_ ||
         !same_primary(table, altered) || !names_are_clear(info) || !stays_readable(altered))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
@@ -153,11 +157,15 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
         info->unsupported_reason = "Not implemented for system-versioned timestamp tables";
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
-    if (!(wanted & kIndexChanges)) return HA_ALTER_INPLACE_NO_LOCK;
+    const bool verifies = verifies_constraints();
+    if (!(wanted & kIndexChanges)) {
+        info->unsupported_reason = verifies ? "ADD FOREIGN KEY" : nullptr; /* should the statement ask for INSTANT */
+        return verifies ? HA_ALTER_INPLACE_NOCOPY_LOCK : HA_ALTER_INPLACE_NO_LOCK;
+    }
     if (open_.disabled_indexes) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (!(wanted & kIndexAdditions)) {
-        info->unsupported_reason = "DROP INDEX"; /* should the statement ask for INSTANT */
-        return HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
+        info->unsupported_reason = verifies ? "ADD FOREIGN KEY" : "DROP INDEX"; /* the same */
+        return verifies ? HA_ALTER_INPLACE_NOCOPY_LOCK : HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
     }
     /* Rows are read by the present definition and keys made of them by the new one. */
     if (wanted & ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE) return HA_ALTER_INPLACE_NOT_SUPPORTED;
@@ -171,7 +179,8 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
 }
 
 bool ha_teak::prepare_inplace_alter_table(TABLE*, Alter_inplace_info* info) {
-    info->handler_ctx = new (ha_thd()->mem_root) AlteredTable(this);
+    info->handler_ctx = new (ha_thd()->mem_root) AlteredTable(this, std::move(foreign_.change));
+    foreign_.change = {};
     if (!info->handler_ctx) return true;
     if (!(info->handler_flags & kIndexChanges)) return false;
     share_->altering = true;
@@ -190,7 +199,19 @@ bool ha_teak::prepare_inplace_alter_table(TABLE*, Alter_inplace_info* info) {
 }
 
 bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
-    if (!(info->handler_flags & kIndexChanges) || info->index_add_count == 0) return false;
+    const auto* context = static_cast<const AlteredTable*>(info->handler_ctx);
+    int error = 0;
+    if (info->handler_flags & kIndexChanges && info->index_add_count) error = build_added(altered, info);
+    const std::vector<ForeignKey>& added = context->constraints.added;
+    if (!error && !added.empty() && are_checked(ha_thd())) {
+        error = verify_constraints(altered, altered_meta(altered, info), added);
+        if (error && !ha_thd()->is_error()) print_error(error, MYF(0));
+    }
+    return error != 0;
+}
+
+/* Builds the indexes that are added; the error is set. */
+int ha_teak::build_added(TABLE* altered, const Alter_inplace_info* info) {
     PrimaryCodec primary;
     std::vector<IndexCodec> codecs(info->index_add_count);
     std::vector<const IndexCodec*> indexes;
@@ -214,7 +235,7 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
     } else if (error)
         print_error(error, MYF(0));
     if (inited == RND) ha_rnd_end();
-    return error != 0;
+    return error;
 }
 
 bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) {
@@ -260,8 +281,8 @@ int ha_teak::wanted_counter(const Alter_inplace_info* info, uint64_t* counter) {
     return error == HA_ERR_END_OF_FILE || error == HA_ERR_KEY_NOT_FOUND ? 0 : error;
 }
 
-/* What commit writes of this table. */
-ha_teak::Altered ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info) const {
+/* The metadata that the table is to have. */
+TableMeta ha_teak::altered_meta(const TABLE* altered, const Alter_inplace_info* info) const {
     TableMeta meta = open_.meta;
     meta.set_definition(altered);
     for (uint i = 0; i < info->index_add_count; i++)
@@ -270,6 +291,12 @@ ha_teak::Altered ha_teak::altered_state(const TABLE* altered, const Alter_inplac
     for (const Alter_inplace_info::Rename_key_pair& pair : info->rename_keys)
         if (uint32_t tree = open_.meta.tree_of(*pair.old_key))
             meta.indexes[tree - 1].name = TableMeta::name_of(*pair.new_key);
+    return meta;
+}
+
+/* What commit writes of this table. */
+ha_teak::Altered ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info) const {
+    const TableMeta meta = altered_meta(altered, info);
     std::vector<uint32_t> layout;
     for (uint32_t tree = 0; tree <= meta.indexes.size(); tree++)
         layout.push_back(tree);
@@ -281,6 +308,9 @@ int ha_teak::commit_altered(const TABLE* altered, const Alter_inplace_info* info
                             inplace_alter_handler_ctx* const* parts) {
     std::vector<ha_teak*> handlers;
     std::vector<Altered> states;
+    Relinks relinks;
+    /* A partitioned table has no constraints. */
+    if (int error = relink(static_cast<const AlteredTable*>(*parts)->constraints, &relinks)) return error;
     for (; *parts; parts++) {
         handlers.push_back(static_cast<const AlteredTable*>(*parts)->handler);
         /* Once more: without a lock a transaction may have been prepared since the statement began. */
@@ -296,7 +326,8 @@ int ha_teak::commit_altered(const TABLE* altered, const Alter_inplace_info* info
         alterations.push_back(handlers[i]->alteration(states[i].layout, states[i].meta, spec, repacked));
         alterations.back().counter = states[i].counter;
     }
-    int error = fail(teak_tables_alter(plugin.engine, alterations.data(), alterations.size()));
+    int error =
+        fail(teak_tables_alter(plugin.engine, alterations.data(), alterations.size(), relinks.data(), relinks.size()));
     for (ha_teak* handler : handlers) {
         handler->share_->generation++;
         /* The server is about to close what it has open by the old definition, whose indexes may have had other

@@ -56,14 +56,6 @@ int check_children(THD* thd, const std::string& name) {
     return 0;
 }
 
-std::vector<teak_link> links_of(const std::vector<ForeignKey>& keys, const std::vector<std::vector<uchar>>& bodies) {
-    std::vector<teak_link> links;
-    for (size_t i = 0; i < keys.size(); i++)
-        links.push_back({bytes_of(""), bytes_of(keys[i].given_name.c_str()), bytes_of(keys[i].parent.c_str()),
-                         bytes_of(bodies[i].data(), bodies[i].size())});
-    return links;
-}
-
 } // namespace
 
 namespace teak {
@@ -295,13 +287,11 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     teak_bytes core_name = table_name(name);
     ConstraintMaker constraints(thd, {reinterpret_cast<const char*>(core_name.data), core_name.len}, form, info);
     if (int error = constraints.make()) return error;
-    std::vector<std::vector<uchar>> bodies;
-    for (const ForeignKey& key : constraints.keys())
-        bodies.push_back(key.body());
-    const std::vector<teak_link> links = links_of(constraints.keys(), bodies);
+    const LinkList links(constraints.keys());
     const std::vector<uchar> meta = TableMeta(form).encode();
     teak_status status = teak_table_create_linked(plugin.engine, core_name, trees.data(), trees.size(),
                                                   bytes_of(meta.data(), meta.size()), links.data(), links.size());
+    if (status == TEAK_LINK_EXISTS && thd) constraints.warn_of_taken_names();
     if (status != TEAK_OK) return error_code(status, thd);
     if (Session* session = thd ? session_of(thd) : nullptr)
         session->makes(thd->query_id, {reinterpret_cast<const char*>(core_name.data), core_name.len});
@@ -330,9 +320,8 @@ int ha_teak::rename_table(const char* from, const char* to) {
     const teak_bytes old_name = table_name(from), new_name = table_name(to);
     /* Foreign keys of others follow a table, but not into the names that it has on the way through an ALTER. */
     const bool passing = is_passing_name(from) || is_passing_name(to);
-    return error_code(passing ? teak_table_rename(plugin.engine, old_name, new_name)
-                              : teak_table_rename_with_links(plugin.engine, old_name, new_name),
-                      ha_thd());
+    return rename_with_constraints(ha_thd(), {reinterpret_cast<const char*>(old_name.data), old_name.len},
+                                   {reinterpret_cast<const char*>(new_name.data), new_name.len}, !passing);
 }
 
 int ha_teak::truncate() {

@@ -74,8 +74,6 @@ bool add_info(THD* thd, List<FOREIGN_KEY_INFO>* to, const ForeignKey& key, const
     return !to->push_back(info, thd->mem_root);
 }
 
-bool are_checked(THD* thd) { return !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS); }
-
 } // namespace
 
 /* ---- what the server asks */
@@ -222,31 +220,4 @@ int ha_teak::look_at_children(const uchar* record, const uchar* after, teak_byte
 int ha_teak::break_constraint(const ForeignKey& key, int error) {
     foreign_.broken = key.error_text(ha_thd());
     return error;
-}
-
-/* ---- ALTER in place: HA_ALTER_INPLACE_INSTANT says that foreign keys have nothing against it. */
-
-enum_alter_inplace_result ha_teak::check_constraints_inplace(const TABLE* altered, const Alter_inplace_info* info) {
-    if (info->handler_flags & (ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-    const ForeignKeys& keys = foreign_keys();
-    if (keys.empty()) return HA_ALTER_INPLACE_INSTANT;
-    auto lost = [&](const std::vector<std::string>& columns) {
-        const uint index = index_on(table, columns, nullptr);
-        return index != MAX_KEY && index_on(altered, columns, nullptr) == MAX_KEY ? index : MAX_KEY;
-    };
-    /* Columns that change their names, or that others refer to and that go, are the copy's: the server refuses that. */
-    const alter_table_operations drops = ALTER_DROP_STORED_COLUMN | ALTER_DROP_VIRTUAL_COLUMN;
-    uint index = MAX_KEY;
-    for (const ForeignKey& key : keys.own)
-        index = std::min(index, lost(key.columns));
-    for (const ForeignKey& key : keys.of_others) {
-        if (lost(key.parent_columns) == MAX_KEY) continue;
-        if (info->handler_flags & drops) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-        index = std::min(index, lost(key.parent_columns));
-    }
-    if (index == MAX_KEY) return HA_ALTER_INPLACE_INSTANT;
-    if (info->handler_flags & ALTER_COLUMN_NAME) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-    if (!are_checked(ha_thd())) return HA_ALTER_INPLACE_INSTANT;
-    my_error(ER_DROP_INDEX_FK, MYF(0), table->key_info[index].name.str);
-    return HA_ALTER_ERROR;
 }

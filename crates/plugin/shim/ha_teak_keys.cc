@@ -51,7 +51,7 @@ int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& m
     const std::vector<uchar> bytes = meta.encode();
     const teak_alteration wanted = alteration(layout, bytes, tree_spec(table->s->option_struct), false);
     close_table();
-    int error = fail(teak_tables_alter(plugin.engine, &wanted, 1));
+    int error = fail(teak_tables_alter(plugin.engine, &wanted, 1, nullptr, 0));
     share_->generation++;
     int reopened = open_table();
     return error ? error : reopened;

@@ -44,10 +44,35 @@ insert into c1 values (1);
 alter table elsewhere engine = MyISAM;
 drop table c1, elsewhere, parts;
 
-# Names are a table's own.
-create table c1 (p int, constraint to_parent foreign key (p) references parent (id));
-create table c2 (p int, constraint c foreign key (p) references parent (id), constraint C foreign key (p) references parent (n));
-drop table c1;
+# Names are a database's: where InnoDB has other errors, or refuses a name that the same statement gives back.
+create table c1 (p int, key (p), constraint to_parent foreign key (p) references parent (id));
+create table c1 (p int, constraint c foreign key (p) references parent (id), constraint C foreign key (p) references parent (n));
+create table c1 (p int, q int, constraint c foreign key (p) references parent (id), key (q));
+alter table c1 add constraint To_Parent foreign key (q) references parent (id);
+alter table c1 add constraint to_parent foreign key (q) references parent (id), algorithm = copy;
+alter table c1 add constraint c foreign key (q) references parent (id);
+alter table c1 add constraint c1_ibfk_1 foreign key (q) references parent (id);
+alter table c1 add constraint c1_ibfk_1 foreign key (q) references parent (n);
+alter table c1 drop foreign key c, add constraint c foreign key (q) references parent (n);
+alter table c1 drop foreign key c, add constraint c foreign key (p) references parent (n), algorithm = copy;
+show create table c1;
+create table c3 (p int, constraint c2_ibfk_1 foreign key (p) references parent (id));
+rename table c1 to c2;
+alter table c1 rename to c2;
+alter table c1 rename to c9, force, algorithm = copy;
+show create table c9;
+create table c1 (p int, constraint c foreign key (p) references parent (id));
+alter table c9 rename to c1;
+show create table c1;
+create table c2 (p int, key (p));
+alter table c2 add foreign key (p) references parent (id);
+rename table c3 to c4, c1 to c3, c4 to c1;
+create database t_foreign_keys_names;
+create table t_foreign_keys_names.c1 (p int, constraint to_parent foreign key (p) references t_foreign_keys.parent (id));
+rename table child to t_foreign_keys_names.child;
+show create table child;
+drop database t_foreign_keys_names;
+drop table c1, c2, c3;
 
 # Indexes that are needed stay, and are kept up.
 alter table child disable keys;
@@ -78,13 +103,80 @@ alter table elder rename to parent;
 alter table parent add column m int;
 insert into child values (2, 3);
 
-# Foreign keys are added and dropped by copy.
-alter table child drop foreign key to_parent, algorithm = inplace;
-alter table child drop foreign key to_parent, add constraint again foreign key (p) references parent (n);
+# In place, with the rows looked at where they have to be; InnoDB looks at them in copies only.
+alter table child drop foreign key to_parent, algorithm = instant;
 show create table child;
-alter table child drop foreign key again, drop key p;
-drop table parent;
+insert into parent values (3, 3, 30);
+insert into child values (5, 5), (6, null);
+alter table child add constraint again foreign key (p) references parent (id), algorithm = instant;
+alter table child add constraint again foreign key (p) references parent (id), lock = none;
+alter table child add constraint again foreign key (p) references parent (id), algorithm = nocopy;
+show create table child;
+delete from child where id = 5;
+alter table child add constraint again foreign key (p) references parent (id), algorithm = nocopy;
+insert into child values (5, 5);
+alter table child drop foreign key again, drop key p, algorithm = nocopy;
+alter table child add constraint again foreign key (p) references parent (id) on delete cascade, algorithm = nocopy;
+show create table child;
+insert into child values (5, 5);
+delete from parent where id = 1;
+select * from child;
+set foreign_key_checks = 0;
+insert into child values (7, 7);
+alter table child add constraint unproven foreign key (p) references parent (n), algorithm = instant;
+set foreign_key_checks = 1;
+update child set p = 8 where id = 7;
+alter table child drop foreign key unproven, add constraint unproven foreign key (p) references parent (n);
+delete from child where id = 7;
+alter table child drop foreign key unproven, add constraint unproven foreign key (p) references parent (n);
+alter table child rename key unproven to other, add constraint third foreign key (p) references parent (n);
+show create table child;
 drop table child;
+
+# Whatever the keys are like: descending ones, texts, several columns, NULLs.
+create table mother (a varchar(10), b int, c decimal(8,2), key (c desc, a, b desc), primary key (b), key (a desc));
+create table daughter (id int primary key, b int, a varchar(20), c decimal(8,2), key x (c, a desc, b), key (a));
+insert into mother select concat('m', seq % 10), seq, seq / 10 from seq_1_to_3000;
+insert into daughter select b, b, a, c from mother;
+alter table daughter add constraint d1 foreign key (c, a, b) references mother (c, a, b);
+alter table daughter add constraint d2 foreign key (a) references mother (a);
+insert into daughter values (5000, 17, 'M7 ', 1.7), (5001, null, 'none', 9.9);
+set foreign_key_checks = 0;
+insert into daughter values (5001, null, 'none', 9.9), (5002, 17, 'm8', 1.7), (5003, 17, 'm7', null);
+set foreign_key_checks = 1;
+alter table daughter drop foreign key d1, drop foreign key d2;
+alter table daughter add constraint d2 foreign key (a) references mother (a);
+alter table daughter add constraint d1 foreign key (c, a, b) references mother (c, a, b);
+delete from daughter where id = 5002;
+alter table daughter add constraint d1 foreign key (c, a, b) references mother (c, a, b);
+delete from mother where b = 17;
+drop table daughter, mother;
+
+# A table that refers to itself, with the index that is referred to made by the same statement.
+create table self (id int primary key, a int, b int);
+insert into self values (1, 1, 1), (2, 2, 1), (3, 3, 2), (4, 4, null);
+alter table self add unique (a), add constraint s foreign key (b) references self (a), algorithm = nocopy;
+update self set b = 9 where id = 3;
+alter table self drop foreign key s;
+update self set b = 9 where id = 3;
+alter table self add constraint s foreign key (b) references self (a);
+drop table self;
+
+# Renamed columns, where others have to copy.
+create table p (id int primary key, a int, key (a));
+create table c (x int, y int, constraint cx foreign key (x) references p (id) on update cascade, constraint cy foreign key (y) references p (a));
+insert into p values (1, 1);
+insert into c values (1, 1);
+alter table c rename column x to z, drop foreign key cy, algorithm = instant;
+alter table p rename column id to nr, algorithm = instant;
+show create table c;
+update p set nr = 2;
+select * from c;
+alter table p rename column nr to id, add column more int, algorithm = copy;
+alter table c change z x int, add constraint cy foreign key (y) references p (a);
+show create table c;
+drop table c, p;
+drop table parent;
 
 # Tablespaces.
 create table parent (id int primary key);

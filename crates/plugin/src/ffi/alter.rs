@@ -4,9 +4,10 @@ use std::os::raw::c_void;
 
 use super::border::{array, RawBytes};
 use super::engine::with_engine;
+use super::foreign::RawRelink;
 use super::status::Status;
 use super::table::RawTreeSpec;
-use teak_core::server::{Alteration, TreeSource};
+use teak_core::server::{Alteration, Relink, TreeSource};
 use teak_core::Error;
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
@@ -51,12 +52,16 @@ impl RawAlteration {
     }
 }
 
-/// Gives tables other trees, and other metadata, all in one step. Open handles of them must be closed and opened again.
+/// Gives tables other trees, and other metadata, and tables (these or others) other links, all in one step. Open
+/// handles of those in `alterations` must be closed and opened again. TEAK_LINK_EXISTS if another table has a link of a
+/// name that is wanted.
 #[no_mangle]
 pub unsafe extern "C" fn teak_tables_alter(
     handle: *const EngineHandle,
     alterations: *const RawAlteration,
     n_alterations: usize,
+    relinks: *const RawRelink,
+    n_relinks: usize,
 ) -> Status {
     // SAFETY: the handle is open, the arrays and what they point to readable.
     unsafe {
@@ -71,7 +76,13 @@ pub unsafe extern "C" fn teak_tables_alter(
                 let (table, meta) = (one.name.name()?, one.meta.slice());
                 parsed.push(Alteration { table, layout, meta, packing, counter });
             }
-            Ok(engine.core.alter_tables(&parsed)?)
+            let relinks = array(relinks, n_relinks);
+            let links = relinks.iter().map(|relink| relink.links()).collect::<Result<Vec<_>>>()?;
+            let mut relinked = Vec::with_capacity(relinks.len());
+            for (relink, links) in relinks.iter().zip(&links) {
+                relinked.push(Relink { table: relink.table.name()?, links });
+            }
+            Ok(engine.core.alter_linked_tables(&parsed, &relinked)?)
         })
     }
 }

@@ -1,17 +1,19 @@
 //! Foreign keys: links between tables, which the shim gives their meaning, and looks at the rows of another table.
 
-use std::os::raw::c_void;
+use std::os::raw::{c_int, c_void};
 
 use super::border::{array, put, RawBytes, RawEntryView, SessionHandle, TableHandle};
 use super::engine::with_engine;
+use super::feed::{report, Context, WatchFunction};
 use super::guard::value;
 use super::session::{with_reader, with_session};
 use super::status::Status;
 use super::table::RawTreeSpec;
-use teak_core::server::Link;
-use teak_core::LockMode;
+use teak_core::server::{Link, Renaming, Table};
+use teak_core::{LockMode, View};
 use teak_rows::engine::EngineHandle;
 use teak_rows::foreign::{Found, Look};
+use teak_rows::orphans::{Kinship, Named, Relatives};
 use teak_rows::outcome::{Result, Stop};
 
 /// A relation of one table to another, kept with the first.
@@ -71,16 +73,65 @@ pub unsafe extern "C" fn teak_table_create_linked(
     }
 }
 
-/// Gives a table another name; links of all tables follow.
+/// Gives a table another name, and its links the names in `names`, in their order. `carries`: links of all tables that
+/// lead to it follow. `successor_of` (len 0: of none): a table that is about to go, and gives it the names of its
+/// links. TEAK_LINK_EXISTS if another table has a link with one of the names.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_rename_with_links(
+pub unsafe extern "C" fn teak_table_rename(
     handle: *const EngineHandle,
     from: RawBytes,
     to: RawBytes,
+    names: *const RawBytes,
+    n_names: usize,
+    carries: u8,
+    successor_of: RawBytes,
 ) -> Status {
-    // SAFETY: the handle is open, the names readable.
+    // SAFETY: the handle is open, the array and the names readable.
     unsafe {
-        with_engine(handle, |engine| Ok(engine.core.rename_table_with_links(from.name()?, to.name()?)?))
+        with_engine(handle, |engine| {
+            let names = array(names, n_names).iter().map(|name| name.name()).collect::<Result<Vec<_>>>()?;
+            let successor_of = Some(successor_of.name()?).filter(|name| !name.is_empty());
+            let renaming = Renaming { carries: carries != 0, link_names: Some(&names), successor_of };
+            Ok(engine.core.rename_linked_table(from.name()?, to.name()?, &renaming)?)
+        })
+    }
+}
+
+/// Whether a table other than `table` has a link of this name.
+#[no_mangle]
+pub unsafe extern "C" fn teak_link_is_of_other(
+    handle: *const EngineHandle,
+    name: RawBytes,
+    table: RawBytes,
+    out: *mut u8,
+) -> Status {
+    // SAFETY: the handle is open, the names readable, the result writable.
+    unsafe {
+        with_engine(handle, |engine| {
+            let (holder, table) = (engine.core.table_with_link(name.name()?)?, table.name()?);
+            put(out, u8::from(holder.is_some_and(|holder| holder != table)));
+            Ok(())
+        })
+    }
+}
+
+/// What becomes of a table's links.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawRelink {
+    pub table: RawBytes,
+    /// All that it has from now on.
+    pub links: *const RawLink,
+    pub n_links: usize,
+}
+
+impl RawRelink {
+    /// # Safety
+    /// The array and its bytes are readable.
+    pub unsafe fn links(&self) -> Result<Vec<Link>> {
+        // SAFETY: by the contract of this function.
+        unsafe { array(self.links, self.n_links).iter().map(|link| link.link()).collect() }
     }
 }
 
@@ -209,6 +260,97 @@ pub unsafe extern "C" fn teak_look(
             };
             put(out, RawFound { entry: bytes(|found| &found.entry), row: bytes(|found| &found.row) });
             Ok(())
+        })
+    }
+}
+
+/// What an entry of a child's index names.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawNamed {
+    /// With this the parent's key begins; len 0: it names nothing.
+    pub parent: RawBytes,
+    /// So many bytes of the child's key say that; 0: the entry is malformed.
+    pub bytes: usize,
+}
+
+/// What is called for the rows of a child; all get the context of teak_find_orphans.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawRelatives {
+    /// What it gives is its own until the next call.
+    pub named: Option<unsafe extern "C" fn(context: *mut c_void, child: RawBytes) -> RawNamed>,
+    /// Takes an entry that names a parent which is not there; 0: that is enough.
+    pub orphan: Option<unsafe extern "C" fn(context: *mut c_void, entry: RawEntryView) -> c_int>,
+    /// Now and then, with the entries so far. Not 0: stop (TEAK_INTERRUPTED).
+    pub watch: WatchFunction,
+}
+
+/// The shim's functions with their context.
+struct Asked<'a> {
+    functions: &'a RawRelatives,
+    context: Context,
+    table: &'a Table,
+    tree: u32,
+}
+
+impl Relatives for Asked<'_> {
+    fn named(&mut self, child: &[u8]) -> Result<Named<'_>> {
+        let ask = self.functions.named.ok_or(Stop::Misuse("nobody knows what is named"))?;
+        // SAFETY: the shim's function takes its own context and a key that lives until it returns; what it gives is
+        // readable until it is called again, for which `self` has to be free.
+        let (bytes, parent) = unsafe {
+            let named = ask(self.context.0, RawBytes::of(child));
+            (named.bytes, named.parent.slice())
+        };
+        match bytes == 0 || bytes > child.len() {
+            true => Err(Stop::Inconsistent { table: self.table.name(), tree: self.tree }),
+            false => Ok(Named { parent: Some(parent).filter(|parent| !parent.is_empty()), bytes }),
+        }
+    }
+
+    fn orphan(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        let entry = RawEntryView { key: RawBytes::of(key), value: RawBytes::of(value) };
+        // SAFETY: as above; the entry lives until it returns.
+        Ok(self.functions.orphan.is_some_and(|tell| unsafe { tell(self.context.0, entry) } != 0))
+    }
+
+    fn watch(&mut self, entries: u64) -> Result<()> {
+        Ok(report(self.functions.watch, self.context, entries)?)
+    }
+}
+
+/// Tells of all rows of one table that name a row of another which is not there. `tree`: the trees with the keys by
+/// which they name and are named. `latest` not 0: what is committed, for who keeps writers out of both; else as of the
+/// session's snapshot.
+#[no_mangle]
+pub unsafe extern "C" fn teak_find_orphans(
+    session: *const SessionHandle,
+    child: *const TableHandle,
+    child_tree: u32,
+    parent: *const TableHandle,
+    parent_tree: u32,
+    latest: u8,
+    functions: *const RawRelatives,
+    context: *mut c_void,
+) -> Status {
+    // SAFETY: the handles are open, the functions readable.
+    unsafe {
+        with_session(session, |session| {
+            let (Some(child), Some(parent), Some(functions)) =
+                (child.as_ref(), parent.as_ref(), functions.as_ref())
+            else {
+                return Err(Stop::Misuse("no table"));
+            };
+            let (child, parent) = (&child.table, &parent.table);
+            if child_tree as usize >= child.trees() || parent_tree as usize >= parent.trees() {
+                return Err(Stop::Misuse("no such tree"));
+            }
+            let view = if latest != 0 { View::Latest } else { View::Snapshot };
+            let (of_child, of_parent) = (child.tree(child_tree as usize), parent.tree(parent_tree as usize));
+            let kinship = Kinship { child: of_child, parent: of_parent, view };
+            let context = Context(context);
+            session.find_orphans(&kinship, &mut Asked { functions, context, table: child, tree: child_tree })
         })
     }
 }

@@ -195,17 +195,6 @@ pub unsafe extern "C" fn teak_table_discard(handle: *const EngineHandle, name: R
     unsafe { with_engine(handle, |engine| Ok(engine.core.discard_table(name.name()?)?)) }
 }
 
-/// Gives it another name. Links of other tables stay with the old one.
-#[no_mangle]
-pub unsafe extern "C" fn teak_table_rename(
-    handle: *const EngineHandle,
-    from: RawBytes,
-    to: RawBytes,
-) -> Status {
-    // SAFETY: the handle is open, the names readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.rename_table(from.name()?, to.name()?)?)) }
-}
-
 /// Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_truncate(handle: *const EngineHandle, name: RawBytes) -> Status {

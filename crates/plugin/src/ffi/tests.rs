@@ -13,6 +13,7 @@ use super::border::{
 };
 use super::callbacks::Callbacks;
 use super::check::{teak_check_feed, teak_check_free};
+use super::foreign::teak_table_rename;
 use super::status::Status;
 use super::{cursor::*, engine::*, guard::*, row::*, session::*, table::*};
 
@@ -254,7 +255,7 @@ fn ddl_finds_and_loses_tables() {
     unsafe {
         assert_eq!(teak_table_create(engine, raw(b"db/t"), &spec, 1, RawBytes::NONE), Status::Exists);
         assert_eq!(teak_table_create(engine, raw(b"db/u"), &spec, 1, RawBytes::NONE), Status::Ok);
-        assert_eq!(teak_table_rename(engine, raw(b"db/u"), raw(b"db/v")), Status::Ok);
+        assert_eq!(teak_table_rename(engine, raw(b"db/u"), raw(b"db/v"), null(), 0, 1, raw(b"")), Status::Ok);
         assert_eq!(teak_table_exists(engine, raw(b"db/u")), 0);
         assert_eq!(teak_table_exists(engine, raw(b"db/v")), 1);
         assert_eq!(

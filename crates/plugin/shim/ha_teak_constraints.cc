@@ -1,0 +1,167 @@
+/*
+  ALTER TABLE in place of tables with foreign keys: constraints come and go, and follow columns that get other names.
+
+    check      nothing that a constraint needs goes; what they are to be like is found out (ConstraintMaker), with the
+               definitions of the tables on the other side held to the end of the statement
+    alter      rows are searched for missing parents, by merge of two indexes (orphan_search.h): nobody writes to either
+               table from then on, to the end of the statement
+    commit     the links of this table, and of those that follow, change in the transaction that the ALTER is
+
+  With foreign_key_checks=0 nothing is searched for, and a constraint comes at once.
+*/
+#include "ha_teak.h"
+#include "orphan_search.h"
+#include "row_scan.h"
+#include <algorithm>
+#include <set>
+
+using namespace teak;
+
+namespace {
+
+/* To the end of the statement nobody writes to the table, and nobody has written to it without having committed. */
+int keep_writers_out(THD* thd, const std::string& core_name) {
+    const TableName name(core_name);
+    MDL_request request;
+    MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_NO_WRITE, MDL_STATEMENT);
+    if (int error = acquire_definition(thd, &request)) return error;
+    return wait_for_prepared(thd, bytes_of(core_name.c_str()));
+}
+
+/* A column of this name, by its old one; nullptr: it goes. */
+const Field* column_of(const TABLE* altered, Alter_info* alter, const std::string& column) {
+    std::vector<std::string> name{column};
+    rename_columns(alter, &name);
+    for (Field** field = altered->field; *field; field++)
+        if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name[0].c_str()) == 0) return *field;
+    return nullptr;
+}
+
+} // namespace
+
+/* Whether an index goes that a constraint needs, and no other will do. */
+bool ha_teak::loses_needed_index(const TABLE* altered, const Alter_inplace_info* info, uint* index) const {
+    const ForeignKeys& keys = foreign_keys();
+    *index = MAX_KEY;
+    auto look = [&](std::vector<std::string> columns) {
+        const uint needed = index_on(table, columns, nullptr);
+        rename_columns(info->alter_info, &columns);
+        if (needed != MAX_KEY && index_on(altered, columns, nullptr) == MAX_KEY) *index = std::min(*index, needed);
+    };
+    for (const ForeignKey& key : keys.own)
+        if (!is_dropped(info->alter_info, key)) look(key.columns);
+    for (const ForeignKey& key : keys.of_others)
+        if (!key.is_of_itself() || !is_dropped(info->alter_info, key)) look(key.parent_columns);
+    return *index != MAX_KEY;
+}
+
+/* Whether a column of a constraint goes, or may not be NULL any more though its rule wants that; the error is set. */
+bool ha_teak::loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const {
+    const ForeignKeys& keys = foreign_keys();
+    for (const ForeignKey& key : keys.own) {
+        if (is_dropped(info->alter_info, key)) continue;
+        const bool sets_null = key.on_delete == FK_OPTION_SET_NULL || key.on_update == FK_OPTION_SET_NULL;
+        for (const std::string& column : key.columns) {
+            const Field* const field = column_of(altered, info->alter_info, column);
+            if (field && (!sets_null || field->real_maybe_null())) continue;
+            my_error(field ? ER_FK_COLUMN_NOT_NULL : ER_FK_COLUMN_CANNOT_DROP, MYF(0), column.c_str(),
+                     key.name().c_str());
+            return true;
+        }
+    }
+    for (const ForeignKey& key : keys.of_others) {
+        if (key.is_of_itself() && is_dropped(info->alter_info, key)) continue;
+        for (const std::string& column : key.parent_columns) {
+            if (column_of(altered, info->alter_info, column)) continue;
+            const TableName child(key.child);
+            const std::string called = quoted(ha_thd(), child.db()) + "." + quoted(ha_thd(), child.table());
+            my_error(ER_FK_COLUMN_CANNOT_DROP_CHILD, MYF(0), column.c_str(), key.name().c_str(), called.c_str());
+            return true;
+        }
+    }
+    return false;
+}
+
+/* HA_ALTER_INPLACE_INSTANT says that foreign keys have nothing against it. */
+enum_alter_inplace_result ha_teak::check_constraints_inplace(TABLE* altered, const Alter_inplace_info* info) {
+    foreign_.change = {};
+    const alter_table_operations changes = ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
+    /* It is the copy that says so. */
+    if (temporary_ && info->handler_flags & changes) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (temporary_ || (foreign_keys().empty() && !(info->handler_flags & changes))) return HA_ALTER_INPLACE_INSTANT;
+    uint index;
+    if (loses_needed_index(altered, info, &index) && are_checked(ha_thd())) {
+        /* A copy without the column of a primary key is refused by the server, with better words. */
+        const alter_table_operations drops = ALTER_DROP_STORED_COLUMN | ALTER_DROP_VIRTUAL_COLUMN;
+        if (info->handler_flags & drops && index == table->s->primary_key) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+        my_error(ER_DROP_INDEX_FK, MYF(0), table->key_info[index].name.str);
+        return HA_ALTER_ERROR;
+    }
+    if (loses_needed_column(altered, info)) return HA_ALTER_ERROR;
+    if (!(info->handler_flags & (changes | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN))) return HA_ALTER_INPLACE_INSTANT;
+    return plan_constraints(altered, info);
+}
+
+/* Finds out what constraints are to be like. Errors are those of a copy. */
+enum_alter_inplace_result ha_teak::plan_constraints(TABLE* altered, const Alter_inplace_info* info) {
+    THD* thd = ha_thd();
+    ConstraintMaker maker(thd, name_, altered, info->create_info);
+    const int error = maker.make();
+    if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
+        my_error(ER_CANT_CREATE_TABLE, MYF(0), table->s->db.str, table->s->table_name.str, error);
+        print_error(error, MYF(ME_WARNING));
+        return HA_ALTER_ERROR;
+    }
+    if (error) {
+        if (!thd->is_error()) print_error(error, MYF(0));
+        return HA_ALTER_ERROR;
+    }
+    foreign_.change = {true, maker.keys(), maker.added(), maker.followers()};
+    return HA_ALTER_INPLACE_INSTANT;
+}
+
+/* Whether the ALTER that was planned has to look at rows: then nobody may write to the table meanwhile. */
+bool ha_teak::verifies_constraints() const { return !foreign_.change.added.empty() && are_checked(ha_thd()); }
+
+/* What changes in the catalog. */
+int ha_teak::relink(const ConstraintChange& change, Relinks* out) const {
+    if (!change.any) return 0;
+    out->add(name_, change.own);
+    std::set<std::string> children;
+    for (const ForeignKey& key : change.followers)
+        children.insert(key.child);
+    for (const std::string& child : children) {
+        ForeignKeys all;
+        if (int error = all.load(child, ha_thd())) return error;
+        for (ForeignKey& key : all.own)
+            for (const ForeignKey& follower : change.followers)
+                if (follower.child == child && follower.name() == key.name()) key = follower;
+        out->add(child, all.own);
+    }
+    return 0;
+}
+
+/* Whether each row has the parents that new constraints want. No writer comes between this and the commit. */
+int ha_teak::verify_constraints(const TABLE* altered, const TableMeta& meta, const std::vector<ForeignKey>& added) {
+    THD* thd = ha_thd();
+    if (int error = prepare_change(thd)) return error;
+    const char* before = thd_proc_info(thd, "Checking foreign keys");
+    thd_progress_init(thd, static_cast<uint>(added.size()));
+    int error = 0;
+    for (size_t i = 0; i < added.size() && !error; i++) {
+        if (i) thd_progress_next_stage(thd);
+        if (!added[i].is_of_itself()) error = keep_writers_out(thd, added[i].parent);
+        if (error) break;
+        OrphanSearch search(added[i]);
+        error = search.open(thd, altered, open_.table, meta);
+        if (!error) error = search.run(session(), OrphanSearch::Latest, 1, estimate_rows_upper_bound());
+        if (!error && !search.found().empty()) {
+            push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_GET_ERRMSG, "Teak: there is no parent of %s",
+                                search.found()[0].c_str());
+            error = break_constraint(added[i], HA_ERR_NO_REFERENCED_ROW);
+        }
+    }
+    thd_progress_end(thd);
+    thd_proc_info(thd, before);
+    return error;
+}
