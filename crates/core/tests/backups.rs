@@ -308,6 +308,40 @@ fn a_backup_on_top_of_another_has_what_has_changed() {
 }
 
 #[test]
+fn of_the_log_only_what_a_start_needs_is_copied() {
+    let fs = SimulatedFileSystem::new(1);
+    let engine = with_blocks(&fs);
+    let table = engine.open_table("t").unwrap();
+    let write = |value: &[u8]| {
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        txn.write(table.tree(0), &7u32.to_be_bytes(), teak_core::WriteOp::Update(value)).unwrap();
+        txn.commit().unwrap();
+    };
+    // In the segment that is written to, and in blocks since the checkpoint.
+    (0..1000u32).for_each(|i| write(&[i as u8; 400]));
+    engine.checkpoint().unwrap();
+    write(b"newer");
+    let target = SimulatedFileSystem::new(2);
+    let files: Arc<dyn FileSystem> = Arc::new(target.clone());
+    let from: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    let mut copy = BackupCopy::new((from, Path::new("/teak")), (files.clone(), Path::new("/copy")), 1);
+    let pause = engine.pause_checkpoints();
+    copy.settle(&|_| Ok(())).unwrap();
+    let end = engine.durable_log_end().unwrap();
+    let (list, written) = copy.finish(end, &|_| Ok(())).unwrap();
+    drop(pause);
+    assert!(written < 8192, "{written} bytes for one row in the log");
+    let chain = Chain::new(files.clone(), vec!["/copy".into()], list).unwrap();
+    chain.verify(1, &|_| Ok(())).and_then(|()| chain.verify_log(end)).unwrap();
+    let options = Options { background: false, ..Options::new("/copy") };
+    let copied = Engine::open(files, options).unwrap();
+    let mut cursor = teak_core::server::Cursor::new(copied.open_table("t").unwrap().tree(0).clone());
+    let mut txn = copied.begin(Isolation::ReadCommitted);
+    assert!(cursor.get(&mut txn, View::Snapshot, &7u32.to_be_bytes()).unwrap());
+    assert_eq!(cursor.value().unwrap(), b"newer");
+}
+
+#[test]
 fn each_damaged_byte_of_a_chain_is_found_wherever_it_lies() {
     let fs = SimulatedFileSystem::new(1);
     let engine = with_blocks(&fs);

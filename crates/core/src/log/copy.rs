@@ -12,9 +12,9 @@ use crate::Result;
 /// How much is copied at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Copies the segments that have `range`, the last of them up to the end of it, and makes them durable, but for their
-/// names. Nothing of the range may be released meanwhile, and all of it is durable. `wrote` is told of bytes that were
-/// written.
+/// Copies `range` into segments as they are, and makes them durable, but for their names; what the first of them has
+/// before the range is a hole there. Nothing of the range may be released meanwhile, and all of it is durable. `wrote`
+/// is told of bytes that were written.
 pub fn copy_segments(
     (source, from): (&dyn FileSystem, &Path),
     (target, to): (&dyn FileSystem, &Path),
@@ -31,13 +31,16 @@ pub fn copy_segments(
         let bytes = HEADER_BYTES + (end - start);
         let file = target.open(&segment_path(to, start), OpenMode::Create)?;
         file.set_len(0)?;
-        for offset in (0..bytes).step_by(CHUNK_BYTES) {
-            chunk.resize((bytes - offset).min(CHUNK_BYTES as u64) as usize, 0);
-            // The file is shorter if the log ends with records that found no space: they are void, and have a header
-            // only. That all others are there is seen when the copy is read.
-            let found = segment.file.read_at(offset, &mut chunk)?;
-            file.write_at(offset, &chunk[..found])?;
-            wrote(found as u64)?;
+        let first = HEADER_BYTES + range.start.saturating_sub(start);
+        for piece in [0..HEADER_BYTES, first..bytes] {
+            for offset in piece.clone().step_by(CHUNK_BYTES) {
+                chunk.resize((piece.end - offset).min(CHUNK_BYTES as u64) as usize, 0);
+                // The file is shorter if the log ends with records that found no space: they are void, and have a
+                // header only. That all others are there is seen when the copy is read.
+                let found = segment.file.read_at(offset, &mut chunk)?;
+                file.write_at(offset, &chunk[..found])?;
+                wrote(found as u64)?;
+            }
         }
         file.set_len(bytes)?;
         file.sync()?;
