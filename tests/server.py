@@ -60,7 +60,9 @@ class Server:
         command = ["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal"]
         if os.geteuid() == 0:
             command.append("--user=root")
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        # It has files of fixed names in the directory for temporary ones, and fails if others install at the same time.
+        own = {**os.environ, "TMPDIR": os.path.join(self.directory, "tmp")}
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, env=own)
 
     def start(self, options=(), limit=120.0):
         """Starts the server and returns the seconds until it answered a query."""

@@ -22,8 +22,9 @@
 //! - **The log** behind the newest checkpoint has all that was committed since, but for blocks and large values in
 //!   table files, which it names: they are copied, too. A record of a later checkpoint is not in it; a start from an
 //!   older one would be refused ([`crate::checkpoint`]).
-//! - **Everything is checked** on its way: the checksum of each block, the bounds and sums of each tree
-//!   ([`crate::tree::check_image`]), and each record of the log.
+//! - **Everything is checked** on its way: the checksum of each block, the bounds of inner pages and the sums of each
+//!   tree ([`crate::tree::check_image`]), and each record of the log. Not the rows in leaves, which would take most of
+//!   the time: a backup has what the engine has written, and whoever opens the copy can check that.
 //! - **The superblock is written last**, when all else is durable: a copy that was not finished is no engine.
 //! - **Incremental**: with the list of what an older backup has ([`ExtentList`]) a copy begins where that one ended,
 //!   and its files have what is new only. A restore takes each extent from the backup that has it ([`Chain`]).

@@ -26,6 +26,8 @@ pub(super) struct SpaceCopy<'a> {
     changes: Changes,
     /// Written, and not told to the pacer.
     unpaced_bytes: u64,
+    /// The extent that was copied last.
+    stored: Option<Vec<u8>>,
 }
 
 /// Is shown the leaves of a tree.
@@ -50,7 +52,17 @@ impl<'a> SpaceCopy<'a> {
         tally: &'a Tally,
         pacer: Pacer<'a>,
     ) -> SpaceCopy<'a> {
-        SpaceCopy { space, target, known, mark, tally, pacer, changes: known.changes(), unpaced_bytes: 0 }
+        SpaceCopy {
+            space,
+            target,
+            known,
+            mark,
+            tally,
+            pacer,
+            changes: known.changes(),
+            unpaced_bytes: 0,
+            stored: None,
+        }
     }
 
     /// Copies what a tree has, by so many threads if it is large.
@@ -97,10 +109,12 @@ impl<'a> SpaceCopy<'a> {
     }
 
     fn copy(&mut self, at: &BlockAddress) -> Result<()> {
+        self.stored = None;
         let stored = self.space.stored(at)?;
         self.changes.overwrite(at);
         self.target.write_at(at.offset, &stored)?;
         self.unpaced_bytes += stored.len() as u64;
+        self.stored = Some(stored);
         match self.unpaced_bytes < PACED_BYTES {
             true => Ok(()),
             false => self.tell_pacer(),
@@ -119,6 +133,7 @@ impl<'a> SpaceCopy<'a> {
 
 impl ImageVisitor for SpaceCopy<'_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
+        self.stored = None;
         // What it leads to is looked at all the same.
         if self.known.has(at) {
             return Ok(());
@@ -128,6 +143,15 @@ impl ImageVisitor for SpaceCopy<'_> {
             Err(error) if error.is_damage_of(self.space.path()) => Ok(()),
             result => result,
         }
+    }
+
+    fn take_stored(&mut self) -> Option<Vec<u8>> {
+        self.stored.take()
+    }
+
+    /// Checksums say whether a leaf is as it was written; `teak backup verify` reads the rows.
+    fn passes_over_rows(&self) -> bool {
+        true
     }
 
     fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
@@ -147,7 +171,7 @@ impl ImageVisitor for SpaceCopy<'_> {
 
 impl SharedVisitor for SpaceCopy<'_> {
     fn part(&self) -> Self {
-        SpaceCopy { changes: self.known.changes(), unpaced_bytes: 0, ..*self }
+        SpaceCopy { changes: self.known.changes(), unpaced_bytes: 0, stored: None, ..*self }
     }
 
     fn end(&mut self) -> Result<()> {
@@ -162,6 +186,10 @@ impl SharedVisitor for SpaceCopy<'_> {
 impl ImageVisitor for WithRows<'_, '_, '_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
         self.copy.extent(at)
+    }
+
+    fn take_stored(&mut self) -> Option<Vec<u8>> {
+        self.copy.take_stored()
     }
 
     fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {

@@ -16,7 +16,7 @@ use crate::store::{hostile as store, BlockAddress, Dictionary, Training, TreeRoo
 use crate::tree::block::blob::{Blob, BlobAddress};
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::hostile::by_columns;
-use crate::tree::block::{Block, Value};
+use crate::tree::block::{large_values, Block, Value};
 use crate::{TreeSpec, WriteOp};
 use std::sync::{Arc, OnceLock};
 
@@ -77,7 +77,9 @@ fn nothing(_: BlobAddress) -> Arc<Blob> {
 
 /// A leaf or an inner page, as it is in memory or by columns.
 fn block(bytes: &[u8]) {
+    let large = large_values(bytes);
     let Ok(block) = Block::parse(bytes.to_vec(), &nothing) else { return };
+    assert_eq!(large.map(|large| large.len()), Ok(block.blobs().len()));
     let mut key = Vec::new();
     for i in 0..block.len() {
         block.key_into(i, &mut key);

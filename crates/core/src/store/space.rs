@@ -437,8 +437,22 @@ impl Space {
 
     /// Reads, checks and decompresses a block.
     pub(super) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
-        let corrupt = |detail: String| Error::corrupt(self.path(), at.offset, detail);
         self.check_place(at)?;
+        self.decompress(at, |stored| self.read_stored(at, stored))
+    }
+
+    /// The bytes of a block of which [`Space::stored`] gave `stored`.
+    pub fn unpacked(&self, at: &BlockAddress, stored: &[u8]) -> Result<Vec<u8>> {
+        debug_assert_eq!(stored.len(), at.stored_bytes as usize);
+        self.decompress(at, |into| {
+            into.copy_from_slice(stored);
+            Ok(())
+        })
+    }
+
+    /// Decompresses what `read` fills a buffer with.
+    fn decompress(&self, at: &BlockAddress, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Vec<u8>> {
+        let corrupt = |detail: String| Error::corrupt(self.path(), at.offset, detail);
         if at.compression == Compression::None && at.stored_bytes != at.raw_bytes {
             return Err(corrupt("an uncompressed block has two sizes".into()));
         }
@@ -454,7 +468,7 @@ impl Space {
             at.raw_bytes as usize,
             at.compression,
             dictionary.as_deref(),
-            |stored| self.read_stored(at, stored),
+            read,
         )?;
         raw.map_err(corrupt)
     }

@@ -88,6 +88,20 @@ pub struct Block {
     layout: Layout,
 }
 
+/// The addresses of the large values of the block with these bytes, in the order of its rows; nothing else of it is
+/// looked at. In memory and by columns a block ends with them.
+pub fn large_values(bytes: &[u8]) -> Result<Vec<BlobAddress>, String> {
+    let (header, _) = Header::decode(bytes)?;
+    let (count, room) = (header.blobs as usize, bytes.len() - HEADER_BYTES);
+    if count > room / BLOB_ADDRESS_BYTES {
+        return Err(format!("{count} large values in a block of {} bytes", bytes.len()));
+    }
+    bytes[bytes.len() - count * BLOB_ADDRESS_BYTES..]
+        .chunks_exact(BLOB_ADDRESS_BYTES)
+        .map(BlobAddress::decode)
+        .collect()
+}
+
 impl Block {
     /// Checks every offset, length and the order of the keys once, in one pass over the keys. `blobs` gives the blob at
     /// an address (already known, or adopted). The error says which check failed; the caller knows file and offset.

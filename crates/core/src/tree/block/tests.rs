@@ -1,7 +1,10 @@
 use super::builder::BlockBuilder;
 use super::columns::Columns;
 use super::*;
+use crate::options::Compression;
+use crate::store::BlockAddress;
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -167,8 +170,14 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(usize::from(cut) % bytes.len());
         }
-        let blob = |_| Arc::new(Blob::new(Vec::new()));
+        let named = RefCell::new(Vec::new());
+        let blob = |at| {
+            named.borrow_mut().push(at);
+            Arc::new(Blob::new(Vec::new()))
+        };
+        let large = large_values(&bytes);
         if let Ok(block) = Block::parse(bytes, &blob) {
+            prop_assert_eq!(large, Ok(named.into_inner()));
             let mut key = Vec::new();
             for i in 0..block.len() {
                 block.key_into(i, &mut key);
@@ -266,6 +275,33 @@ fn blobs_keep_their_place_among_inline_values() {
     assert!(Block::parse_spilled(tail.bytes().to_vec(), Vec::new()).is_err());
     let packed = columns::pack(&tail, tail.bytes(), Columns { keys: 9, values: 9 });
     assert_eq!(Block::parse_spilled(packed, tail.blobs().to_vec()).unwrap().bytes(), tail.bytes());
+}
+
+#[test]
+fn large_values_are_found_without_the_rows() {
+    let blob = Arc::new(Blob::new(vec![1; 100]));
+    let mut builder = BlockBuilder::new();
+    builder.push(b"a", Value::Blob(&blob));
+    builder.push(b"b", Value::Inline(b"four"));
+    builder.push(b"c", Value::Blob(&blob));
+    let block = builder.finish();
+    let extent = BlockAddress {
+        offset: 4096,
+        stored_bytes: 60,
+        raw_bytes: 100,
+        checksum: 7,
+        compression: Compression::Zstd,
+        dictionary: 0,
+    };
+    let named = [0, 1].map(|i| BlobAddress { extent: BlockAddress { checksum: i, ..extent }, length: 100 });
+    let mut bytes = block.bytes().to_vec();
+    let from = bytes.len() - 2 * BLOB_ADDRESS_BYTES;
+    bytes.truncate(from);
+    named.iter().for_each(|address| bytes.extend_from_slice(&address.encode()));
+    assert_eq!(large_values(&bytes).unwrap(), named);
+    assert_eq!(large_values(&columns::pack(&block, &bytes, Columns { keys: 1, values: 0 })).unwrap(), named);
+    assert!(large_values(&bytes[..HEADER_BYTES + BLOB_ADDRESS_BYTES]).is_err());
+    assert_eq!(large_values(build(&BTreeMap::new()).bytes()), Ok(Vec::new()));
 }
 
 #[test]
