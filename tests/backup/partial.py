@@ -333,6 +333,7 @@ def mistakes(test):
         (["--databases-exclude=one.t"], ["--tables-exclude"]),
         (["--mariadb-backup-option=--databases=one"], ["--databases=one", "teak backup itself"]),
         (["--databases-file=/nowhere"], ["/nowhere"]),
+        (["--database=one"], ["--databases"]),
     ]:
         directory = test.new_dir()
         refused(test.backup_command(directory, *options), *words)

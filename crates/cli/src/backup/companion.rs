@@ -7,8 +7,9 @@
 //! ```
 //! So it is known when commits are about to be blocked, and when they are (`Stages`).
 
-use super::files::{Files, Received};
+use super::files::Files;
 use super::messages::Messages;
+use super::pace::Pace;
 use super::selection::Selection;
 use super::source::Places;
 use super::unnamed::Door;
@@ -29,6 +30,8 @@ const ANNOUNCE: &str = "SET SESSION teak_backup_warning = OFF";
 
 /// What is done around the statement that blocks commits.
 pub trait Stages: Send {
+    /// Large files are copied, and what comes next blocks others: MyISAM's and Aria's writers at first, then DDL.
+    fn before_flush(&mut self) -> Result<(), BackupError>;
     /// Commits are about to be blocked: the server waits.
     fn before_block(&mut self) -> Result<(), BackupError>;
     /// Commits are blocked, and are until this returns.
@@ -46,16 +49,18 @@ pub struct Call<'a> {
     /// Options of the user.
     pub options: &'a [String],
     pub messages: &'a Messages,
+    /// Is stopped when it fails, and stops it.
+    pub pace: &'a Pace,
 }
 
-/// Runs it to its end. The files that it sent.
+/// Runs it to its end; `files` are those that it sent.
 pub fn run(
     call: &Call<'_>,
     settings: &Settings,
     places: &Places,
     stages: &mut dyn Stages,
-    files: Files<'_>,
-) -> Result<Received, BackupError> {
+    files: &mut Files<'_>,
+) -> Result<(), BackupError> {
     let door = Door::open()?;
     let mut child = spawn(call, places, &door)?;
     let output = child.stdout.take();
@@ -78,8 +83,13 @@ pub fn run(
                 });
             }
         });
-        let status = wait(&mut child, &failure);
+        let status = wait(&mut child, &failure, call.pace);
         failure.end();
+        let is_done = status.as_ref().is_ok_and(|status| status.success());
+        if !is_done && !call.messages.tell_that_log_was_missed() {
+            // What it waits for here is to end, too.
+            call.pace.stop();
+        }
         // The listener notices the end when somebody comes.
         let _ = UnixStream::connect(door.path());
         let files = files.join().map_err(|_| BackupError::Stopped);
@@ -139,14 +149,14 @@ pub fn path_option(name: &str, path: &Path) -> OsString {
     option
 }
 
-fn receive(output: Option<ChildStdout>, files: Files<'_>) -> Result<Received, BackupError> {
+fn receive(output: Option<ChildStdout>, files: &mut Files<'_>) -> Result<(), BackupError> {
     let output = output.ok_or(BackupError::Stopped)?;
     // If this fails, its pipe closes, and it ends.
     files.receive(std::io::BufReader::with_capacity(1 << 16, output))
 }
 
 /// Until it ends, or has to.
-fn wait(child: &mut Child, failure: &Failure) -> Result<std::process::ExitStatus, BackupError> {
+fn wait(child: &mut Child, failure: &Failure, pace: &Pace) -> Result<std::process::ExitStatus, BackupError> {
     let unknown = |error| BackupError::Io { what: "cannot wait for mariadb-backup".into(), error };
     loop {
         if let Some(status) = child.try_wait().map_err(unknown)? {
@@ -154,6 +164,9 @@ fn wait(child: &mut Child, failure: &Failure) -> Result<std::process::ExitStatus
         }
         if signals::interrupted() {
             failure.note(BackupError::Interrupted);
+        }
+        if pace.is_stopped() {
+            failure.note(BackupError::Stopped);
         }
         if failure.is_there() {
             // It may have ended by itself just now.
@@ -186,6 +199,7 @@ fn serve(
             &mut server,
             &mut |statement, server| match stage(statement) {
                 Some("START") => server.execute(ANNOUNCE).map(drop).map_err(|error| error.to_string()),
+                Some("FLUSH") => staged(&mut |stages| stages.before_flush()),
                 Some("BLOCK_COMMIT") => staged(&mut |stages| stages.before_block()),
                 _ => Ok(()),
             },
@@ -211,6 +225,7 @@ fn stage(statement: &str) -> Option<&'static str> {
     let words: Vec<_> = statement.split_whitespace().map(str::to_ascii_uppercase).collect();
     match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["BACKUP", "STAGE", "START"] => Some("START"),
+        ["BACKUP", "STAGE", "FLUSH"] => Some("FLUSH"),
         ["BACKUP", "STAGE", "BLOCK_COMMIT"] => Some("BLOCK_COMMIT"),
         _ => None,
     }
@@ -255,6 +270,7 @@ mod tests {
         assert_eq!(stage("BACKUP STAGE BLOCK_COMMIT"), Some("BLOCK_COMMIT"));
         assert_eq!(stage(" backup  stage\nblock_commit "), Some("BLOCK_COMMIT"));
         assert_eq!(stage("BACKUP STAGE START"), Some("START"));
+        assert_eq!(stage("BACKUP STAGE FLUSH"), Some("FLUSH"));
         assert_eq!(stage("BACKUP STAGE END"), None);
         assert_eq!(stage("SELECT 'BACKUP STAGE START'"), None);
     }

@@ -17,7 +17,7 @@ pub enum BackupError {
     #[error("{}: {detail}", path.display())]
     Damaged { path: PathBuf, detail: String },
     #[error("mariadb-backup failed ({status}); the last of its messages{place}:\n{tail}")]
-    Companion { status: String, place: String, tail: String },
+    Companion { status: String, place: String, tail: String, missed_log: bool },
     #[error("interrupted; what was written so far is worth nothing and can be removed")]
     Interrupted,
     /// Another thread failed, and tells why.

@@ -72,7 +72,7 @@ impl<'a> Files<'a> {
     }
 
     /// Takes a whole stream.
-    pub fn receive(mut self, input: impl Read) -> Result<Received, BackupError> {
+    pub fn receive(&mut self, input: impl Read) -> Result<(), BackupError> {
         let mut reader = Reader::new(input);
         loop {
             let next = reader.next().map_err(|error| BackupError::Io {
@@ -91,9 +91,23 @@ impl<'a> Files<'a> {
             }
         }
         match self.open.keys().next() {
-            None => Ok(self.received),
+            None => Ok(()),
             Some(path) => Err(BackupError::damaged(Path::new(path), "the stream ends within this file")),
         }
+    }
+
+    /// What has arrived.
+    pub fn received(self) -> Received {
+        self.received
+    }
+
+    /// Forgets and removes what has arrived: another stream is going to come.
+    pub fn begin_anew(&mut self) -> Result<(), BackupError> {
+        let complete = std::mem::take(&mut self.received).files.into_keys();
+        // One that nothing was stored of yet is not there.
+        let begun = std::mem::take(&mut self.open).into_iter().filter(|(_, open)| open.stored > 0);
+        let begun = begun.map(|(path, _)| self.stored_name(&path)).collect::<Vec<_>>();
+        complete.chain(begun).try_for_each(|name| self.place.remove(&name))
     }
 
     fn stored_name(&self, path: &str) -> String {
@@ -292,11 +306,11 @@ mod tests {
         let mut stream = Vec::new();
         chunks.iter().for_each(|(chunk, bytes)| mbstream::write(&mut stream, chunk, bytes).unwrap());
         let pace = Pace::new(0, true);
-        let files = Files::new(Box::new(FilesBelow::new(dir.clone())), false, &pace);
+        let mut files = Files::new(Box::new(FilesBelow::new(dir.clone())), false, &pace);
         let received = files.receive(&stream[..]);
         let content = std::fs::read_to_string(dir.join("a"));
         std::fs::remove_dir_all(&dir).unwrap();
-        received.map(|received| (received, content.unwrap()))
+        received.map(|()| (files.received(), content.unwrap()))
     }
 
     fn piece(offset: u64, anew: bool) -> Chunk {

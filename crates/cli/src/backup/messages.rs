@@ -9,6 +9,10 @@ use std::process::{ExitStatus, Stdio};
 /// So much is shown.
 const TAIL_BYTES: u64 = 1500;
 
+/// With this it gives up if it could not read InnoDB's log up to its end within five seconds of no commits, which
+/// happens now and then with all of the log in its file. It says nothing about the rest of the server.
+const MISSED_LOG: &str = "Was only able to copy log from";
+
 /// A file for it.
 pub struct Messages {
     file: File,
@@ -39,8 +43,14 @@ impl Messages {
         BackupError::Companion {
             status: status.to_string(),
             place: place.unwrap_or_default(),
+            missed_log: self.tell_that_log_was_missed(),
             tail: self.tail().unwrap_or_else(|error| format!("(cannot be read: {error})")),
         }
+    }
+
+    /// Whether the program has failed for a reason that is gone when it is run again.
+    pub fn tell_that_log_was_missed(&self) -> bool {
+        self.tail().is_ok_and(|tail| tail.contains(MISSED_LOG))
     }
 
     fn tail(&self) -> std::io::Result<String> {

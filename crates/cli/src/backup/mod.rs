@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The copy of the engine is `teak_core`'s ([`BackupCopy`]); `companion` runs `mariadb-backup` for the rest and notices
-//! when it blocks commits; `source` asks the server; `layout` says what lies where. The design is in
-//! docs/design/backup.md, the use in docs/backup.md.
+//! when it blocks commits; `both` does the two at once; `source` asks the server; `layout` says what lies where. The
+//! design is in docs/design/backup.md, the use in docs/backup.md.
 
+mod both;
 pub mod companion;
 mod error;
 pub mod files;
@@ -30,15 +31,15 @@ pub use error::BackupError;
 
 use crate::amounts::bytes;
 use crate::client::{self, Settings};
-use crate::priority::nicely;
 use crate::signals;
+use both::{Companion, EngineCopy};
 use clap::{Args, Subcommand};
-use companion::{Call, Stages};
+use companion::Call;
 use files::Files;
 use layout::{Base, Description};
 use pace::Pace;
 use selection::Selection;
-use source::{End, Source};
+use source::Source;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,10 +47,6 @@ use std::time::SystemTime;
 use target::Target;
 use teak_core::file::RealFileSystem;
 use teak_core::server::{BackupCopy, ExtentList};
-
-/// Rounds end when one copies less than this, or not clearly less than the one before.
-const SMALL_ROUND: u64 = 16 << 20;
-const MOST_ROUNDS: usize = 12;
 
 /// Options of `teak backup`.
 #[derive(Args, Debug)]
@@ -138,42 +135,34 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     let extra = arguments.extra_lsndir.clone().map(|dir| Target::of(&dir)).transpose()?;
     let began = now();
     let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, arguments.quiet);
-    pace.expect(if below.is_some() || selection.is_some() { 0 } else { source.places.bytes() });
+    let takes_all = below.is_none() && selection.is_none();
+    let other_bytes = if takes_all { source.places.other_bytes() } else { 0 };
+    pace.expect(if takes_all { other_bytes + source.places.table_bytes() } else { 0 });
 
-    let (fs, to) = target.engine();
-    let copy = BackupCopy::new(
-        (Arc::new(RealFileSystem), &source.places.engine),
-        (fs, &to),
-        arguments.parallel.clamp(1, 64),
-    );
-    let copy = below.iter().fold(copy, |copy, below| copy.on_top_of(&below.list));
-    let copy = selection::narrow(copy, selection.as_ref())?;
     let places = source.places.clone();
-    let mut engine = EngineCopy { copy, source: &mut source, pace: &pace, nice: arguments.nice, end: None };
-    pace.phase("Teak");
-    // A full backup reads all blocks, and its log is to be short; an incremental one is small if fewer are written.
-    if below.is_none() {
-        engine.source.checkpoint()?;
-    }
-    engine.rounds()?;
-
-    pace.phase("other engines");
+    let engine = engine_copy(arguments, (&target, below.as_ref(), selection.as_ref()), &mut source, &pace)?;
     let messages = target.messages()?;
-    let call = Call {
-        program: &arguments.mariadb_backup,
-        parallel: arguments.parallel,
-        incremental_lsn: below.as_ref().and_then(|below| below.description.innodb_lsn.clone()),
-        selection: selection.as_ref(),
-        options: &arguments.mariadb_backup_option,
-        messages: &messages,
+    let companion = Companion {
+        call: Call {
+            program: &arguments.mariadb_backup,
+            parallel: arguments.parallel,
+            incremental_lsn: below.as_ref().and_then(|below| below.description.innodb_lsn.clone()),
+            selection: selection.as_ref(),
+            options: &arguments.mariadb_backup_option,
+            messages: &messages,
+            pace: &pace,
+        },
+        settings: &settings,
+        places: &places,
+        files: Files::new(target.server()?, arguments.compress, &pace),
+        engine_bytes: if takes_all { places.table_bytes() } else { 0 },
+        other_bytes,
     };
-    let files = Files::new(target.server()?, arguments.compress, &pace);
-    let received = companion::run(&call, &settings, &places, &mut engine, files);
-    let received = received.inspect_err(|_| pace.clear())?;
+    let copied = both::copy(engine, companion).inspect_err(|_| pace.clear())?;
+    let (EngineCopy { copy, end, .. }, received) = copied;
 
     selection.iter().try_for_each(|selection| selection.must_have_matched(&received))?;
     pace.phase("log");
-    let EngineCopy { copy, end, .. } = engine;
     let end = end.ok_or_else(|| BackupError::Usage("mariadb-backup did not block commits".into()))?;
     let (list, _) = copy.finish(end.lsn, &|bytes| pace.wrote(bytes))?;
     source.resume()?;
@@ -207,12 +196,39 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     }
 }
 
+/// The copy of the engine, at its beginning.
+fn engine_copy<'a>(
+    arguments: &Arguments,
+    (target, below, selection): (&Target, Option<&Below>, Option<&Selection>),
+    source: &'a mut Source,
+    pace: &'a Pace,
+) -> Result<EngineCopy<'a>, BackupError> {
+    let (fs, to) = target.engine();
+    let copy = BackupCopy::new(
+        (Arc::new(RealFileSystem), &source.places.engine),
+        (fs, &to),
+        arguments.parallel.clamp(1, 64),
+    );
+    let copy = below.iter().fold(copy, |copy, below| copy.on_top_of(&below.list));
+    let copy = selection::narrow(copy, selection)?;
+    // A full backup reads all blocks, and its log is to be short; an incremental one is small if fewer are written.
+    if below.is_none() {
+        source.checkpoint()?;
+    }
+    Ok(EngineCopy { copy, source, pace, nice: arguments.nice, end: None })
+}
+
 /// Which tables are wanted; of an incremental backup those that the one below has.
 fn select(
     arguments: &Arguments,
     source: &mut Source,
     below: Option<&Below>,
 ) -> Result<Option<Selection>, BackupError> {
+    if let Some(database) = &arguments.client.database {
+        let detail =
+            format!("--database={database} selects nothing: to back up a database alone, give --databases");
+        return Err(BackupError::Usage(detail));
+    }
     if let Some(option) =
         arguments.mariadb_backup_option.iter().find(|option| selection::is_selecting(option))
     {
@@ -233,50 +249,6 @@ fn select(
             )))
         }
         _ => Ok(selection),
-    }
-}
-
-/// The copy of the engine, which goes on when `mariadb-backup` blocks commits.
-struct EngineCopy<'a> {
-    copy: BackupCopy,
-    source: &'a mut Source,
-    pace: &'a Pace,
-    /// Of the rounds. What has to keep up with the server's writers is not nice: mariadb-backup, which follows InnoDB's
-    /// log, and all that is done while checkpoints are paused or commits wait.
-    nice: u8,
-    end: Option<End>,
-}
-
-impl EngineCopy<'_> {
-    /// Rounds, until what is left is little or does not become less.
-    fn rounds(&mut self) -> Result<(), BackupError> {
-        let mut before = u64::MAX;
-        for _ in 0..MOST_ROUNDS {
-            self.source.checkpoint_if_due()?;
-            let (pace, copy) = (self.pace, &mut self.copy);
-            let copied = nicely(self.nice, || copy.round(&|bytes| pace.wrote(bytes)))?.copied_bytes;
-            if copied < SMALL_ROUND || copied > before / 2 {
-                break;
-            }
-            before = copied;
-        }
-        Ok(())
-    }
-}
-
-impl Stages for EngineCopy<'_> {
-    fn before_block(&mut self) -> Result<(), BackupError> {
-        self.rounds()?;
-        self.source.checkpoint_if_due()?;
-        self.source.pause_checkpoints()?;
-        let pace = self.pace;
-        self.copy.settle(&|bytes| pace.wrote(bytes))?;
-        Ok(())
-    }
-
-    fn blocked(&mut self) -> Result<(), BackupError> {
-        self.end = Some(self.source.end()?);
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::amounts::{bytes, clock};
 use crate::{signals, terminal};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ pub struct Pace {
     expected: AtomicU64,
     /// Bytes a second; 0: any number.
     most: u64,
+    /// Somebody failed, and all are to end.
+    stopped: AtomicBool,
     shown: Mutex<Shown>,
     interval: Option<Duration>,
 }
@@ -37,6 +39,7 @@ impl Pace {
             done: AtomicU64::new(0),
             expected: AtomicU64::new(0),
             most,
+            stopped: AtomicBool::new(false),
             shown: Mutex::new(Shown { at: now, phase: "" }),
             interval: (!quiet).then_some(interval),
         }
@@ -57,7 +60,7 @@ impl Pace {
     pub fn wrote(&self, bytes: u64) -> teak_core::Result<()> {
         // Relaxed: synchronises with nothing; a number that is shown, and that the pace goes by.
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if signals::interrupted() {
+        if signals::interrupted() || self.is_stopped() {
             return Err(teak_core::Error::Interrupted);
         }
         self.show(done);
@@ -68,6 +71,17 @@ impl Pace {
             }
         }
         Ok(())
+    }
+
+    /// Whoever writes is to end, as if the user wanted it.
+    pub fn stop(&self) {
+        // Relaxed: synchronises with nothing; who failed tells why on another way.
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        // Relaxed: as above.
+        self.stopped.load(Ordering::Relaxed)
     }
 
     pub fn done(&self) -> u64 {

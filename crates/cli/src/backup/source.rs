@@ -202,10 +202,19 @@ impl Source {
 }
 
 impl Places {
-    /// Bytes on disk of what a backup copies, about: for its estimate.
-    pub fn bytes(&self) -> u64 {
-        let apart = (!self.engine.starts_with(&self.datadir)).then(|| allocated(&self.engine, None));
-        allocated(&self.datadir, self.binlogs.as_deref()) + apart.unwrap_or(0)
+    /// Bytes on disk of the engine's tables.
+    pub fn table_bytes(&self) -> u64 {
+        allocated(&self.engine, &|path| path.extension().is_some_and(|extension| extension == "teak"))
+    }
+
+    /// Bytes on disk of what a backup copies of the rest of the server, about.
+    pub fn other_bytes(&self) -> u64 {
+        let is_binlog = |path: &Path| {
+            self.binlogs.as_ref().is_some_and(|binlogs| {
+                path.as_os_str().as_encoded_bytes().starts_with(binlogs.as_os_str().as_encoded_bytes())
+            })
+        };
+        allocated(&self.datadir, &|path| !path.starts_with(&self.engine) && !is_binlog(path))
     }
 }
 
@@ -214,18 +223,13 @@ fn cell(rows: &Rows, column: usize) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// What the files below `dir` take, but those whose path begins with `except`. What cannot be read is not counted.
-fn allocated(dir: &Path, except: Option<&Path>) -> u64 {
+/// What those of the files below `dir` take that count. What cannot be read does not.
+fn allocated(dir: &Path, is_counted: &dyn Fn(&Path) -> bool) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let is_counted = |path: &Path| {
-        except.is_none_or(|except| {
-            !path.as_os_str().as_encoded_bytes().starts_with(except.as_os_str().as_encoded_bytes())
-        })
-    };
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries
         .map(|entry| match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => allocated(&entry.path(), except),
+            Ok(metadata) if metadata.is_dir() => allocated(&entry.path(), is_counted),
             Ok(metadata) if is_counted(&entry.path()) => metadata.blocks() * 512,
             _ => 0,
         })
