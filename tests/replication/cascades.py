@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Foreign keys on replicas: what follows for children from a change of their parent is not in the binary log, and each replica's engine does it again.
+
+Clients write to parents, children and grandchildren at once, with rules of every kind; half of what they try is refused. Replicas apply it one transaction after the
+other, and in parallel, with events of rows and with statements. In the end tables are equal by CHECKSUM TABLE, and CHECK TABLE finds no row without its parent.
+Prints 'N passed, N failed': a combination each.
+"""
+
+import argparse
+import os
+import random
+import sys
+import threading
+
+import pymysql
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows
+from server import Server, conflicted
+from shutdown_deadlock import catch_up
+
+PARENTS = 40
+CLIENTS = 4
+TRANSACTIONS = 250
+# 1062, 1451, 1452, 1761: a duplicate, perhaps of a child that a cascade changes; a child or a parent that is in the way.
+REFUSALS = (1062, 1451, 1452, 1761)
+
+SCHEMA = [
+    "CREATE TABLE parent (id INT PRIMARY KEY, code VARCHAR(20) NOT NULL, n INT NOT NULL, UNIQUE KEY (code))",
+    "CREATE TABLE child (id INT PRIMARY KEY, p INT, code VARCHAR(20), doubled INT AS (p * 2) VIRTUAL, KEY (doubled), FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE,"
+    " FOREIGN KEY (code) REFERENCES parent (code) ON DELETE SET NULL ON UPDATE CASCADE)",
+    "CREATE TABLE grandchild (id INT PRIMARY KEY, c INT, p INT, FOREIGN KEY (c) REFERENCES child (id) ON DELETE CASCADE, FOREIGN KEY (p) REFERENCES child (p) ON DELETE SET NULL ON UPDATE CASCADE)",
+    "CREATE TABLE strict (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id))",
+    "CREATE TABLE tree (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES tree (id) ON DELETE CASCADE)",
+    f"INSERT INTO parent SELECT seq, CONCAT('code ', seq), 0 FROM seq_1_to_{PARENTS}",
+    "INSERT INTO tree SELECT seq, NULLIF(seq DIV 3, 0) FROM seq_1_to_200",
+]
+TABLES = ("parent", "child", "grandchild", "strict", "tree")
+
+
+class Client(threading.Thread):
+    """Tries transactions of one to four changes."""
+
+    def __init__(self, primary, number, seed):
+        super().__init__(daemon=True)
+        self.connection = primary.connect(autocommit=False)
+        self.number, self.random, self.made = number, random.Random(seed * 100 + number), 0
+        self.committed, self.failure = 0, None
+
+    def run(self):
+        try:
+            for _ in range(TRANSACTIONS):
+                self.committed += self.attempt([self.change() for _ in range(self.random.randint(1, 4))])
+        except Exception as error:  # pylint: disable=broad-except
+            self.failure = error
+        self.connection.close()
+
+    def attempt(self, statements):
+        """One transaction; a statement that a constraint refuses is left out."""
+        try:
+            with self.connection.cursor() as cursor:
+                for statement in statements:
+                    try:
+                        cursor.execute(statement)
+                    except pymysql.err.MySQLError as error:
+                        if error.args[0] not in REFUSALS:
+                            raise
+            self.connection.commit()
+            return True
+        except pymysql.err.OperationalError as error:
+            if not conflicted(self.connection, error):
+                raise
+            return False
+
+    def change(self):
+        self.made += 1
+        new, parent, other = self.number * 100_000 + self.made, self.random.randint(1, PARENTS), self.random.randint(1, PARENTS)
+        return self.random.choice([
+            f"INSERT INTO child VALUES ({new}, {parent}, 'code {other}', DEFAULT)",
+            f"INSERT INTO child VALUES ({new}, {parent}, NULL, DEFAULT)",
+            f"INSERT INTO grandchild SELECT {new}, MAX(id), {parent} FROM child WHERE p = {parent}",
+            f"INSERT INTO strict VALUES ({new}, {parent})",
+            f"INSERT INTO parent VALUES ({parent}, 'code {parent}', {new})",
+            f"INSERT INTO parent VALUES ({parent}, 'code {parent}', {new}) ON DUPLICATE KEY UPDATE n = n + 1",
+            f"DELETE FROM parent WHERE id = {parent}",
+            f"UPDATE parent SET id = {other} WHERE id = {parent}",
+            f"UPDATE parent SET code = 'code {other}' WHERE id = {parent}",
+            f"UPDATE child SET p = {other} WHERE p = {parent}",
+            f"DELETE FROM child WHERE p = {parent}",
+            f"DELETE FROM strict WHERE p = {parent}",
+            f"REPLACE INTO parent VALUES ({parent}, 'code {other}', {new})",
+            f"INSERT INTO tree VALUES ({new}, {self.random.randint(1, 200)})",
+            f"DELETE FROM tree WHERE id = {self.random.randint(2, 200)}",
+        ])
+
+
+def state(server):
+    """Sums of all tables, and what CHECK TABLE has against them."""
+    listed = ", ".join(TABLES)
+    complaints = [line for line in server.query(f"CHECK TABLE {listed}") if line[3] != "OK"]
+    return server.query(f"CHECKSUM TABLE {listed}"), complaints
+
+
+def run(primary, replica, binlog_format, seed):
+    """One combination; what is wrong, as texts."""
+    control = primary.connect(autocommit=True)
+    rows(control, "DROP TABLE IF EXISTS grandchild, child, strict, tree, parent")
+    for statement in SCHEMA:
+        rows(control, statement)
+    rows(control, f"SET GLOBAL binlog_format = {binlog_format}")
+    clients = [Client(primary, number, seed) for number in range(1, CLIENTS + 1)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    catch_up(control, replica.connect(autocommit=True))
+    (here, complaints), (there, replica_complaints) = state(primary), state(replica)
+    wrong = [f"client: {client.failure!r}" for client in clients if client.failure]
+    wrong += [f"{table[0]}: {table[1]} on the primary, {other[1]} on the replica" for table, other in zip(here, there) if table != other]
+    wrong += [str(line) for line in complaints + replica_complaints]
+    committed, left = sum(client.committed for client in clients), primary.query("SELECT (SELECT COUNT(*) FROM child), (SELECT COUNT(*) FROM grandchild)")[0]
+    print(f"{binlog_format}: {committed} transactions, {left} children and grandchildren are left: {wrong or 'equal'}", flush=True)
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plugin-dir", required=True)
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    port = free_port()
+    primary = Server(os.path.join(arguments.directory, "primary"), arguments.plugin_dir, port)
+    replica = Server(os.path.join(arguments.directory, "replica"), arguments.plugin_dir)
+    passed = failed = 0
+    try:
+        primary.install()
+        replica.install()
+        primary.start(PRIMARY_OPTIONS)
+        let_replicate(primary.connect(autocommit=True))
+        replica.start(REPLICA_OPTIONS)
+        follow(replica.connect(autocommit=True), port)
+        for options in ([], BINLOG_OPTIONS, PARALLEL_OPTIONS, PARALLEL_OPTIONS + BINLOG_OPTIONS):
+            replica.kill()
+            replica.start(REPLICA_OPTIONS + options)
+            print(f"{' '.join(options) or 'one after the other'}:", flush=True)
+            for binlog_format in ("ROW", "STATEMENT"):
+                wrong = run(primary, replica, binlog_format, arguments.seed)
+                passed, failed = passed + (not wrong), failed + bool(wrong)
+    finally:
+        replica.kill()
+        primary.kill()
+    print(f"cascades: {passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
