@@ -31,7 +31,7 @@ def fill(connection, engine, rows, seed):
     """Makes the objects in the present database and fills the tables."""
     chance = random.Random(seed)
     # A table with a foreign key, where the engine has them.
-    foreign = ", FOREIGN KEY (parent) REFERENCES parent (id)" if engine == "InnoDB" else ""
+    foreign = ", FOREIGN KEY (parent) REFERENCES parent (id)" if engine in ("InnoDB", "Teak") else ""
     with connection.cursor() as cursor:
         for statement in (OBJECTS % {"engine": engine, "foreign": foreign}).split(";\n"):
             if statement.strip():

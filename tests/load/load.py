@@ -279,6 +279,20 @@ class Tests(Accounts, Interrupted):
         modes = "SET sql_mode='NO_BACKSLASH_ESCAPES,ANSI_QUOTES';\nCREATE TABLE \"t\\\" (a INT, b TEXT) ENGINE=Teak;\nINSERT INTO \"t\\\" VALUES (1,'\\');\nINSERT INTO \"t\\\" VALUES (2,';''');\n"
         self.both(self.write("modes.sql", modes))
 
+    def case_rows_without_parents(self):
+        """Dumps switch foreign keys off; the check names a row whose parent is missing."""
+        head = "SET FOREIGN_KEY_CHECKS=0;\nCREATE TABLE child (id INT PRIMARY KEY, p INT, CONSTRAINT of_p FOREIGN KEY (p) REFERENCES parent (id)) ENGINE=Teak;\n"
+        children = "".join(f"INSERT INTO child VALUES ({i}, {i % 50});\n" for i in range(1000))
+        for parents, expect in ((50, 0), (49, 1)):
+            rest = "CREATE TABLE parent (id INT PRIMARY KEY) ENGINE=Teak;\n" + "".join(f"INSERT INTO parent VALUES ({i});\n" for i in range(parents))
+            path = self.write("orphans.sql", head + children + rest)
+            self.fresh("parallel", "serial")
+            message = self.teak("parallel", path, "--check", expect=expect)
+            text = "constraint 'of_p' is not met: there is no parent of (`p`) = ('49') in the row `id` = '49'"
+            check((text in message) == (expect == 1), message)
+            self.fresh("parallel", "serial")
+            self.teak("parallel", path)
+
     def case_errors_name_their_place(self):
         """Which file, which line, what statement, what the server said; and a status that is not 0."""
         for engine in ENGINES:

@@ -22,7 +22,7 @@ from shutdown_deadlock import catch_up
 PARENTS = 40
 CLIENTS = 4
 TRANSACTIONS = 250
-# 1062, 1451, 1452, 1761: a duplicate, perhaps of a child that a cascade changes; a child or a parent that is in the way.
+# A duplicate, perhaps of a child that a cascade changes; a child that is in the way, a parent that is missing.
 REFUSALS = (1062, 1451, 1452, 1761)
 
 SCHEMA = [

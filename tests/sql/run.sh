@@ -56,13 +56,13 @@ run_one() {
     "${client[@]}" -e "drop database $database" || echo "the server is gone" >>"$3"
 }
 
-# What CHECK TABLE finds in the tables that a test has left.
+# What CHECK TABLE finds in the tables that a test has left, but rows without a parent: tests leave them on purpose.
 unsound() {
     local tables
     tables=$("${client[@]}" -N -e "select concat('\`', replace(table_name, '\`', '\`\`'), '\`') from information_schema.tables
         where table_schema = '$1' and engine = 'Teak' and table_type = 'BASE TABLE'" | paste -sd,)
     [ -n "$tables" ] || return 0
-    "${client[@]}" -N "$1" -e "check table $tables extended" 2>&1 | awk -F'\t' '$3 != "note" && $4 != "OK"'
+    "${client[@]}" -N "$1" -e "check table $tables extended" 2>&1 | awk -F'\t' '$3 != "note" && $4 != "OK" && $4 !~ /constraint .* (is not met|cannot be checked)/'
 }
 
 passed=0 failed=0

@@ -11,6 +11,7 @@
   puts them in their place in one step: a crash, or rows that a unique index must not have, leave everything as it was.
 */
 #include "ha_teak.h"
+#include "orphan_search.h"
 #include "row_scan.h"
 
 using namespace teak;
@@ -42,6 +43,15 @@ class CheckReport {
         va_end(arguments);
         warn(Sql_condition::WARN_LEVEL_NOTE, text);
     }
+    /* What is no damage, but should not be: the table is not corrupt by it. */
+    __attribute__((format(printf, 2, 3))) void complain(const char* format, ...) {
+        char text[MYSQL_ERRMSG_SIZE];
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        warn(Sql_condition::WARN_LEVEL_WARN, text);
+    }
     /* What the engine found. */
     void found(teak_bytes text) {
         damage("%.*s", static_cast<int>(std::min<size_t>(text.len, 400)), reinterpret_cast<const char*>(text.data));
@@ -62,6 +72,7 @@ class CheckReport {
 namespace {
 
 constexpr uint kShownDifferences = 5; /* of one index */
+constexpr size_t kShownOrphans = 10;  /* of one constraint */
 
 enum Stages { kCheckStages = 1, kExtendedStages = 3 };
 
@@ -193,7 +204,8 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
     const bool quick = options->flags & T_QUICK;
     const bool extended = !quick && options->flags & T_EXTEND;
     CheckReport report(thd, table);
-    Stage stage(thd, "Checking table", extended ? kExtendedStages : kCheckStages);
+    const size_t constraints = quick ? 0 : foreign_keys().own.size();
+    Stage stage(thd, "Checking table", (extended ? kExtendedStages : kCheckStages) + static_cast<uint>(constraints));
     int error = ready();
     if (!error) error = fail(teak_open_snapshot(session()));
     std::vector<uint64_t> entries(teak_table_trees(open_.table), 0);
@@ -217,6 +229,7 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
                           static_cast<ulonglong>(entries[tree_of(i)]), static_cast<ulonglong>(entries[0]));
     }
     if (!error && extended && !indexes.empty()) error = check_entries(indexes, &report);
+    if (!error && !quick) error = check_parents(&report);
     if (error) {
         char text[MYSQL_ERRMSG_SIZE] = "";
         teak_last_error(text, sizeof text);
@@ -253,6 +266,31 @@ int ha_teak::check_entries(const std::vector<uint>& indexes, CheckReport* report
                             {},
                             {}};
     return fail(teak_check_differences(session(), named.handle, Differences::each, Differences::watch, &differences));
+}
+
+/* Whether each row has the parents that foreign keys want: as of the snapshot, in which all transactions are whole. */
+int ha_teak::check_parents(CheckReport* report) {
+    THD* thd = ha_thd();
+    for (const ForeignKey& key : foreign_keys().own) {
+        OrphanSearch search(key);
+        if (int error = search.open(thd, table, open_.table, open_.meta)) return error;
+        const std::string name = key.name();
+        if (!search.has_parent()) {
+            const TableName parent(key.parent);
+            report->complain("constraint '%s' cannot be checked: there is no table `%s`.`%s` of Teak with an index of "
+                             "the referenced columns",
+                             name.c_str(), parent.db().str, parent.table().str);
+            continue;
+        }
+        thd_progress_next_stage(thd);
+        if (int error = search.run(session(), OrphanSearch::Snapshot, kShownOrphans, estimate_rows_upper_bound()))
+            return error;
+        for (const std::string& orphan : search.found())
+            report->complain("constraint '%s' is not met: there is no parent of %.300s", name.c_str(), orphan.c_str());
+        if (search.found().size() == kShownOrphans)
+            report->complain("there may be more rows that do not meet constraint '%s'", name.c_str());
+    }
+    return 0;
 }
 
 /* A comparison that has all entries which the rows make. */

@@ -184,3 +184,25 @@ create table child (p int, foreign key (p) references parent (id));
 alter table parent discard tablespace;
 alter table child discard tablespace;
 drop table child, parent;
+
+# CHECK TABLE looks for the parents of all rows, and names those that have none; the table is not corrupt by it.
+create table parent (id int primary key, n varchar(10), key (n desc));
+create table child (id int primary key, p int, n varchar(10), constraint of_id foreign key (p) references parent (id), constraint of_n foreign key (n) references parent (n));
+insert into parent values (1, 'a'), (2, null), (3, 'c');
+insert into child values (1, 1, 'A'), (2, null, 'c'), (3, 3, null);
+check table child, parent;
+set foreign_key_checks = 0;
+insert into child values (4, 4, 'a'), (5, 5, 'nobody''s');
+delete from parent where id = 1;
+check table child quick;
+check table child;
+check table child extended;
+drop table parent;
+check table child;
+insert into child select seq, seq, null from seq_100_to_120;
+create table parent (id int primary key, n varchar(10), key (n));
+check table child;
+set foreign_key_checks = 1;
+alter table child drop foreign key of_n, drop foreign key of_id;
+check table child;
+drop table child, parent;
