@@ -220,8 +220,8 @@ size_t RowCodec::pack(uchar* to, const uchar* record) const {
     *p++ = kVersion;
     int2store(p, columns_);
     p += 2;
-    memcpy(p, record, null_bytes_);
-    p += null_bytes_;
+    for (uint i = 0; i < null_bytes_; i++)
+        *p++ = record[i] | static_cast<uchar>(~stored_nulls_[i]);
     for (const Run& run : runs_) {
         memcpy(p, record + run.offset, run.length);
         p += run.length;
@@ -257,6 +257,10 @@ bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BIT
         p += null_bytes_;
     } else if (!(p = unpack_other_nulls(row, record)))
         return false;
+    /* Virtual columns are NULL until they are computed, as in InnoDB: CHECKSUM TABLE sees those bits. Rows from before
+       2026-11-23 have whatever was in the record when they were written. */
+    for (uint i = 0; i < null_bytes_; i++)
+        record[i] |= static_cast<uchar>(~stored_nulls_[i]);
     for (const Run& run : runs_) {
         copy_few(record + run.offset, p, run.length);
         p += run.length;
