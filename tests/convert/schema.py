@@ -69,6 +69,8 @@ OBSTACLES = (
     "CREATE VIEW a_view AS SELECT * FROM plain",
     "SET foreign_key_checks = 0",
     "CREATE TABLE widow (a INT PRIMARY KEY, p INT, CONSTRAINT gone FOREIGN KEY (p) REFERENCES nowhere(a)) ENGINE=InnoDB",
+    "CREATE TABLE other_namesake (a INT PRIMARY KEY, p INT, CONSTRAINT namesake FOREIGN KEY (p) REFERENCES other_namesake(a)) ENGINE=Teak",
+    "CREATE TABLE namesake (a INT PRIMARY KEY, p INT, CONSTRAINT namesake FOREIGN KEY (p) REFERENCES namesake(a)) ENGINE=InnoDB",
     "INSERT INTO plain VALUES (0), (1)",
     "INSERT INTO orphans VALUES (1, 7), (2, 1)",
 )

@@ -169,17 +169,26 @@ fn of_row(row: Vec<Option<Vec<u8>>>) -> Table {
     }
 }
 
-/// Child and parent of each foreign key on the server that the account may see.
-pub fn edges(connection: &mut Connection) -> Result<Vec<(Name, Name)>, Error> {
+/// A foreign key, as far as all tables of a server are looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edge {
+    pub child: Name,
+    pub parent: Name,
+    pub key: String,
+}
+
+/// Each foreign key on the server that the account may see.
+pub fn edges(connection: &mut Connection) -> Result<Vec<Edge>, Error> {
     let rows = connection.query(
-        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_NAME
             FROM information_schema.REFERENTIAL_CONSTRAINTS",
     )?;
     let edge = |row: Vec<Option<Vec<u8>>>| {
         let mut texts =
             row.into_iter().map(|value| String::from_utf8_lossy(&value.unwrap_or_default()).into_owned());
-        let mut name = || Name::new(texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
-        (name(), name())
+        let mut next = || texts.next().unwrap_or_default();
+        let (child, parent) = (Name::new(next(), next()), Name::new(next(), next()));
+        Edge { child, parent, key: next() }
     };
     Ok(rows.into_iter().map(edge).collect())
 }

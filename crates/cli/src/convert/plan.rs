@@ -11,6 +11,7 @@
 //!
 //! A constraint of a table to itself, or one that closes a circle, is added as soon as both ends are converted.
 
+use super::catalog::Edge;
 use super::definition::ForeignKey;
 use super::name::{quoted, Name};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,10 +77,10 @@ impl Step {
     }
 }
 
-/// The sets that have one of the `asked` tables, each sorted by name. `edges` are all pairs of child and parent.
-pub fn sets(asked: &BTreeSet<Name>, edges: &[(Name, Name)]) -> Vec<BTreeSet<Name>> {
+/// The sets that have one of the `asked` tables, each sorted by name.
+pub fn sets(asked: &BTreeSet<Name>, edges: &[Edge]) -> Vec<BTreeSet<Name>> {
     let mut beside: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
-    for (child, parent) in edges {
+    for Edge { child, parent, .. } in edges {
         beside.entry(child).or_default().push(parent);
         beside.entry(parent).or_default().push(child);
     }
@@ -308,7 +309,8 @@ mod tests {
 
     #[test]
     fn tables_that_are_connected_belong_together() {
-        let edge = |child: &str, parent: &str| (name(child), name(parent));
+        let edge =
+            |child: &str, parent: &str| Edge { child: name(child), parent: name(parent), key: "k".into() };
         let edges = [edge("a", "b"), edge("c", "b"), edge("d", "d"), edge("x", "y")];
         let names = |list: &[&str]| list.iter().map(|table| name(table)).collect::<BTreeSet<_>>();
         let found = sets(&names(&["c", "d", "e"]), &edges);

@@ -67,7 +67,11 @@ pub fn survey(
     let named = catalog::tables(connection, asked)?;
     let names: BTreeSet<Name> = named.iter().map(|table| table.name.clone()).collect();
     let mut edges = catalog::edges(connection)?;
-    edges.extend(recorded.iter().map(|(child, key)| (child.clone(), key.parent.clone())));
+    edges.extend(recorded.iter().map(|(child, key)| catalog::Edge {
+        child: child.clone(),
+        parent: key.parent.clone(),
+        key: key.name.clone(),
+    }));
     let mut found = Survey::default();
     for set in plan::sets(&names, &edges) {
         let mut look =
@@ -93,7 +97,7 @@ pub fn survey(
             false => found.obstacles.extend(look.obstacles),
         }
     }
-    refuse_equal_names(&mut found, engine);
+    refuse_equal_names(&mut found, &edges);
     let largest = found.sets.iter().flat_map(Set::converted).max_by_key(|table| table.bytes);
     if let (Some(trial), Some(table)) = (&mut trial, largest) {
         found.rate = trial.rate(table)?;
@@ -204,19 +208,18 @@ impl Look<'_> {
     }
 }
 
-/// InnoDB has the names of foreign keys once in a database, Teak once in a table.
-fn refuse_equal_names(found: &mut Survey, engine: &str) {
-    if engine != "InnoDB" {
-        return;
-    }
-    let mut seen = BTreeMap::new();
+/// Both engines have the name of a foreign key once in a database, but each for itself.
+fn refuse_equal_names(found: &mut Survey, edges: &[catalog::Edge]) {
     let mut refused = Vec::new();
     for (name, member) in found.sets.iter().flat_map(|set| &set.members) {
         for key in member.foreign_keys.iter().chain(&member.missing) {
-            let own = (name.database.to_lowercase(), key.name.to_lowercase());
-            if let Some(other) = seen.insert(own, name) {
-                let reason =
-                    format!("{other} has a foreign key of the same name {}: InnoDB refuses that", key.name);
+            let other = edges.iter().find(|edge| {
+                edge.child != *name
+                    && edge.child.database == name.database
+                    && edge.key.to_lowercase() == key.name.to_lowercase()
+            });
+            if let Some(edge) = other {
+                let reason = format!("{} has a foreign key of the same name, {}", edge.child, key.name);
                 refused.push((name.clone(), reason));
             }
         }
