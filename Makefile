@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-cold bench-backup limits fresh
+.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-cold bench-backup apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -89,6 +89,9 @@ bench-cold: ## statements over tables that nobody has in memory; COLD="--side be
 
 bench-backup: ## backups, incremental ones and restores of the same rows in Teak and InnoDB, and writers beside them; BACKUP="--rows 200000"
 	@/usr/bin/python3 benches/backup.py $(BACKUP)
+
+apps: ## SQLAlchemy, Django and others, from the package registries, on Teak and on InnoDB, results compared; APPS="django" for one
+	@tests/apps/apps.sh $(APPS)
 
 limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
 	@tests/limits/soak.sh
