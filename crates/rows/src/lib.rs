@@ -38,6 +38,7 @@ pub mod row;
 pub mod scan;
 pub mod session;
 pub mod unique;
+mod vanished;
 pub mod xid;
 
 #[cfg(test)]

@@ -181,10 +181,14 @@ impl TableCursor {
     /// From a candidate on, the first that can be had.
     fn take_candidates(&mut self, session: &mut Session, mode: LockMode, mut found: bool) -> Result<bool> {
         while found && self.is_rows() {
+            self.meet_vanished(session, true)?;
             match self.take_row(session, mode)? {
                 Candidate::Ours => return Ok(true),
                 Candidate::Gone | Candidate::Skipped => found = self.next_candidate(session)?,
             }
+        }
+        if !found {
+            self.meet_vanished(session, false)?;
         }
         Ok(found)
     }

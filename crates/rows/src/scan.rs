@@ -10,8 +10,9 @@ use teak_core::{LockMode, Seek, View, WaitPolicy};
 use crate::bounds::{Direction, Edge, End, Start};
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
+use crate::vanished::Vanished;
 use std::ops::Bound;
-use teak_core::server::{Cursor, Table, Tree, Window};
+use teak_core::server::{Cursor, Table, Transaction, Tree, Window};
 
 /// What a read sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +113,8 @@ pub struct TableCursor {
     pub(crate) ahead: usize,
     /// Whether the last read took the lock of the row it returned.
     pub(crate) locked: bool,
+    /// Of a locking scan over rows whose transaction has a snapshot to keep to.
+    pub(crate) vanished: Option<Vanished>,
     /// The scan cannot return anything.
     nothing: bool,
 }
@@ -138,6 +141,7 @@ impl TableCursor {
             named: Vec::new(),
             ahead: 0,
             locked: false,
+            vanished: None,
             nothing: true,
         })
     }
@@ -165,6 +169,7 @@ impl TableCursor {
     pub fn reset(&mut self) {
         self.core.reset();
         self.locked = false;
+        self.vanished = None;
         self.nothing = true;
     }
 
@@ -184,6 +189,7 @@ impl TableCursor {
         if self.nothing {
             return Err(Stop::NotFound);
         }
+        self.follow_snapshot(session)?;
         let found = match read.sight {
             Sight::Locking(mode) => self.first_locked(session, mode)?,
             Sight::Snapshot | Sight::Latest => self.place(session)? && self.inside(),
@@ -235,6 +241,7 @@ impl TableCursor {
     fn turn(&mut self, direction: Direction) {
         self.direction = direction;
         self.ahead = 0;
+        self.vanished = None;
         self.end.set_open();
         if self.ranges != Ranges::None {
             // What was locked so far lies behind; ahead, ranges are locked anew.
@@ -324,16 +331,25 @@ impl TableCursor {
 
     /// Places the cursor on the first candidate from `self.from` on.
     pub(crate) fn place(&mut self, session: &mut Session) -> Result<bool> {
-        let txn = session.txn()?;
-        let view = self.read.view();
         let Some(from) = self.from.bound() else { return Ok(false) };
-        Ok(match (self.direction, from) {
-            (Direction::Up, Bound::Unbounded) => self.core.first(txn, view)?,
-            (Direction::Down, Bound::Unbounded) => self.core.last(txn, view)?,
-            (Direction::Up, Bound::Included(key)) => self.core.seek(txn, view, Seek::AtOrAfter, key)?,
-            (Direction::Up, Bound::Excluded(key)) => self.core.seek(txn, view, Seek::After, key)?,
-            (Direction::Down, Bound::Included(key)) => self.core.seek(txn, view, Seek::AtOrBefore, key)?,
-            (Direction::Down, Bound::Excluded(key)) => self.core.seek(txn, view, Seek::Before, key)?,
-        })
+        place(&mut self.core, session.txn()?, self.read.view(), self.direction, from)
     }
+}
+
+/// Places a cursor on the first key from `from` on.
+pub(crate) fn place(
+    cursor: &mut Cursor,
+    txn: &mut Transaction,
+    view: View,
+    direction: Direction,
+    from: Bound<&[u8]>,
+) -> Result<bool> {
+    Ok(match (direction, from) {
+        (Direction::Up, Bound::Unbounded) => cursor.first(txn, view)?,
+        (Direction::Down, Bound::Unbounded) => cursor.last(txn, view)?,
+        (Direction::Up, Bound::Included(key)) => cursor.seek(txn, view, Seek::AtOrAfter, key)?,
+        (Direction::Up, Bound::Excluded(key)) => cursor.seek(txn, view, Seek::After, key)?,
+        (Direction::Down, Bound::Included(key)) => cursor.seek(txn, view, Seek::AtOrBefore, key)?,
+        (Direction::Down, Bound::Excluded(key)) => cursor.seek(txn, view, Seek::Before, key)?,
+    })
 }
