@@ -214,6 +214,99 @@ def old_snapshot_and_instant_changes(server):
             assert server.query("check table t extended")[0][3] == "OK", (change, partitions)
 
 
+LAYOUTS = [
+    "add x int not null default 5",
+    "add x int not null default 5 first, add y text default 'y' after s",
+    "drop u",
+    "drop b, drop u, add b int default 3",
+    "modify s varchar(300), modify u bigint first",
+    "modify s varchar(20) null after b, drop e",
+]
+
+
+def seen_by(cursor, table, columns):
+    """The rows that a session sees."""
+    cursor.execute(f"select {', '.join(columns)} from {table} order by id")
+    return cursor.fetchall()
+
+
+def columns_of(server, table):
+    """Their names, in order."""
+    return [row[0] for row in server.query(f"show columns from {table}")]
+
+
+def old_snapshot_and_layouts(server):
+    """Where columns come and go at once, an old snapshot sees its rows by the new definition, as InnoDB shows them, whichever version of them it is; also
+    after a second change, of rows that were written between the two."""
+    table = "(id int primary key, s varchar(20) not null, b blob, u bigint, e enum('x', 'y'), v int, key v (v))"
+    for change in LAYOUTS:
+        for partitions in ("", " partition by hash (id) partitions 3"):
+            seen = []
+            for engine in ("Teak", "InnoDB"):
+                fresh(server, f"create table t {table} engine={engine}{partitions}",
+                      "insert into t select seq, concat('s', seq), repeat('b', seq * 5), seq * 10, 1 + seq % 2, seq % 10 from seq_1_to_60", "delete from t where id = 50")
+                old, between = server.connect(), server.connect()
+                with old.cursor() as cursor, between.cursor() as second:
+                    cursor.execute("start transaction with consistent snapshot")
+                    server.query("update t set v = v + 100, s = concat(s, 'x') where id <= 20")
+                    server.query("delete from t where id = 33")
+                    server.query(f"alter table t {change}, algorithm={'instant' if engine == 'Teak' else 'default'}")
+                    second.execute("start transaction with consistent snapshot")
+                    server.query("update t set s = 'newest' where id <= 10 or id = 40")
+                    server.query("insert into t (id, s) values (500, 'new')")
+                    server.query("alter table t add w varchar(30) default 'w' first")
+                    server.query("update t set w = 'changed' where id < 5")
+                    names = columns_of(server, "t")
+                    found = [seen_by(second, "t", names), server.query(f"select {', '.join(names)} from t order by id")]
+                    # For the others InnoDB rebuilds the table, and gives the first snapshot nothing.
+                    if "modify s" not in change:
+                        found.append(seen_by(cursor, "t", names))
+                    seen.append(found)
+                old.close()
+                between.close()
+                assert server.query("check table t extended")[0][3] == "OK", (change, partitions)
+            assert seen[0] == seen[1], (change, partitions, seen)
+
+
+def layouts_outlive_kills(server):
+    """Rows of several layouts come back after a kill: from the log, from blocks, from transactions that were open or prepared, decided either way."""
+    rows = "select id, x, s, y, v from t order by id"
+    for decision in ("commit", "rollback"):
+        fresh(server, "create table t (id int primary key, s varchar(20) not null, b blob, v int, key v (v))",
+              "insert into t select seq, concat('s', seq), repeat('b', seq % 50 * 1000), seq % 10 from seq_1_to_400")
+        server.query("set global teak_checkpoint_now = 1")
+        server.query("update t set v = v + 1 where id % 7 = 0")
+        server.query("alter table t add x int not null default 5 after id, algorithm=instant")
+        server.query("update t set x = id where id % 5 = 0")
+        server.query("alter table t drop b, add y varchar(20) default 'y', algorithm=instant")
+        server.query("insert into t values (1000, 1, 'new', 1, 'z')")
+        before = server.query(rows)
+        leave_prepared(server, "old", "update t set x = -id where id between 11 and 20", "delete from t where id = 21", "insert into t values (1001, 2, 'prepared', 2, 'p')")
+        open_one = server.connect()
+        with open_one.cursor() as cursor:
+            cursor.execute("update t set x = 0, v = 0 where id between 31 and 300")
+            # Another transaction's commit brings what is open into the log.
+            server.query("update t set y = 'committed' where id = 1")
+            server.kill()
+        server.start(OPTIONS)
+        assert error_of(server.query, "set statement teak_lock_wait_timeout = 0 for alter table t add z int, algorithm=instant") == LOCK_WAIT_TIMEOUT
+        server.query(f"xa {decision} 'old'")
+        wanted = {row[0]: row for row in before}
+        wanted[1] = (*wanted[1][:3], "committed", wanted[1][4])
+        if decision == "commit":
+            for number in range(11, 21):
+                wanted[number] = (number, -number, *wanted[number][2:])
+            del wanted[21]
+            wanted[1001] = (1001, 2, "prepared", "p", 2)
+        assert server.query(rows) == tuple(wanted[number] for number in sorted(wanted)), decision
+        server.query("alter table t add z int not null default 9 first, algorithm=instant")
+        server.kill()
+        server.start(OPTIONS)
+        assert server.query(rows) == tuple(wanted[number] for number in sorted(wanted)), decision
+        assert server.query("select count(*), min(z), max(z) from t")[0][1:] == (9, 9)
+        assert server.query("check table t extended")[0][3] == "OK"
+
+
 def old_snapshot_inserts(server):
     """What InnoDB tells by a bare number: writes through an old snapshot that have to read."""
     fresh(server, "create table t (id int primary key, v int)", "insert into t values (1, 1)", "create table other (id int primary key)")
@@ -263,6 +356,8 @@ CHANGES = [
     "alter table t comment 'changed', algorithm=instant",
     "alter table t add g int as (v) virtual, algorithm=instant",
     "alter table t auto_increment = 7, algorithm=instant",
+    "alter table t add c int first, algorithm=instant",
+    "alter table t add c int, drop key v, drop v, algorithm=nocopy",
     "alter table t disable keys",
     "alter table t engine=InnoDB",
     "truncate table t",
@@ -511,7 +606,7 @@ def statistics_outlive_a_restart(server):
 
 
 OPTIONS = ["--teak-cache-size=32M", "--teak-checkpoint-log-size=4M", "--teak-log-segment-size=1M", "--teak-flush-log-at-trx-commit=2"]
-TESTS = [dumps, old_snapshot_inserts, old_snapshot_and_instant_changes, prepared, partitions, waits, killed_after_rollback, killed_after_counter, pinned_log,
+TESTS = [dumps, old_snapshot_inserts, old_snapshot_and_instant_changes, old_snapshot_and_layouts, layouts_outlive_kills, prepared, partitions, waits, killed_after_rollback, killed_after_counter, pinned_log,
          statistics_outlive_a_restart]
 
 

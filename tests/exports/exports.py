@@ -227,6 +227,45 @@ class Exports:
         equal(state(self.target, "w")[:2], state(self.source, "w")[:2])
         sound(self.target, "w")
 
+    def rows_of_several_layouts(self):
+        """A file brings its rows' layouts along, whatever those of the table are that takes them."""
+        create(self.source, "l", definition="(a int primary key, b varchar(20), c int, key (c))")
+        self.source.query("insert into l select seq, md5(seq), seq from seq_1_to_1000".replace("md5(seq)", "left(md5(seq), 20)"))
+        self.source.query("alter table l add d text default 'd' after a, drop b, algorithm=instant")
+        self.source.query("update l set d = 'changed' where a % 3 = 0")
+        self.source.query("alter table l add e varchar(10) not null default 'e' first, algorithm=instant")
+        self.source.query("update l set e = 'new' where a % 5 = 0")
+        content, = export(self.source, "l")
+        fresh = "(e varchar(10) not null default 'e', a int primary key, d text, c int, key (c))"
+        for before in ((), ("alter table l add z int default 3, algorithm=instant", "insert into l (a) values (5)", "alter table l drop z, algorithm=instant")):
+            create(self.target, "l", definition=fresh)
+            for statement in before:
+                self.target.query(statement)
+            bring(self.target, "l", content)
+            equal(state(self.target, "l"), state(self.source, "l"))
+            sound(self.target, "l")
+            self.target.query("insert into l (a) values (2000)")
+            self.target.query("alter table l add f int default 6 first, algorithm=instant")
+            equal(self.target.query("select count(*), sum(f) from l"), ((1001, 6006),))
+            self.target.kill()
+            self.start_target()
+            equal(self.target.query("select count(*), sum(f), sum(e = 'e'), sum(d = 'd') from l"), ((1001, 6006, 801, 667),))
+            sound(self.target, "l")
+        # And one without layouts, into a table that has some.
+        create(self.source, "l", definition=fresh)
+        self.source.query("insert into l select 'plain', seq, seq, seq from seq_1_to_100")
+        plain, = export(self.source, "l")
+        self.target.query("alter table l drop f, algorithm=instant")
+        bring(self.target, "l", plain)
+        equal(state(self.target, "l"), state(self.source, "l"))
+        self.target.query("insert into l values ('after', 101, 'after', 1)")
+        # Emptied in between, the table keeps what its definition is, and no rows' layouts.
+        self.target.query("alter table l add g int default 1, algorithm=instant")
+        self.target.query("alter table l discard tablespace")
+        self.target.query("truncate table l")
+        self.target.query("insert into l (e, a) values ('x', 1)")
+        sound(self.target, "l")
+
     def damaged_files(self):
         create(self.source, "plain", rows=5000)
         create(self.target, "plain")

@@ -185,6 +185,7 @@ class ha_teak final : public handler {
     int import_rows(THD* thd);
     int empty_table(const teak::TableMeta& meta);
     int make_codecs();
+    int make_row_codec();
     void close_table();
     /* Session, transaction, statement and table handle are there; to be called at the start of each statement. */
     int prepare_statement(THD* thd);
@@ -215,13 +216,15 @@ class ha_teak final : public handler {
         std::vector<uint32_t> layout;
         std::vector<uchar> meta;
         uint64_t counter;
+        bool has_layouts;
     };
-    bool stays_readable(const TABLE* altered) const;
+    bool next_layouts(const TABLE* altered, const Alter_inplace_info* info, teak::RowLayouts* layouts,
+                      const char** reason) const;
     bool names_are_clear(const Alter_inplace_info* info) const;
     int wanted_counter(const Alter_inplace_info* info, uint64_t* counter);
     int build_added(TABLE* altered, const Alter_inplace_info* info);
     teak::TableMeta altered_meta(const TABLE* altered, const Alter_inplace_info* info) const;
-    Altered altered_state(const TABLE* altered, const Alter_inplace_info* info) const;
+    bool altered_state(const TABLE* altered, const Alter_inplace_info* info, Altered* state) const;
     int commit_altered(const TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
     teak_alteration alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta, teak_tree_spec spec,
                                bool repacks) const;

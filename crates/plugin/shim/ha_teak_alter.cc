@@ -15,12 +15,14 @@
   nothing here, and whichever definition a crash leaves finds its trees.
 
   What the server does not find equal in the two definitions may still leave every stored byte as it is; whether it does
-  is asked of the codecs of both (stays_readable), not concluded from the statement's words.
+  is asked of the codecs of both (next_layouts), not concluded from the statement's words. Else the rows may stay if
+  they can be translated: the table has one layout more then (layout_maker.h).
 
   Another compression holds for blocks that are written from the commit on; the engine rewrites those that are there at
   its next checkpoints.
 */
 #include "ha_teak.h"
+#include "layout_maker.h"
 #include "row_scan.h"
 #include <algorithm>
 
@@ -41,9 +43,13 @@ constexpr alter_table_operations kDefinitionChanges =
     ALTER_CONVERT_TO | ALTER_RENAME | ALTER_PARTITIONED;
 /* Constraints come and go with the definition: ha_teak_constraints.cc. */
 constexpr alter_table_operations kConstraints = ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
-/* Of virtual columns that no index has; those behind all others come and go. */
+/* Of virtual columns that no index has. */
 constexpr alter_table_operations kVirtualColumns =
     ALTER_ADD_VIRTUAL_COLUMN | ALTER_DROP_VIRTUAL_COLUMN | ALTER_VIRTUAL_COLUMN_ORDER;
+
+/* Of stored columns: they make another layout of the rows that are written from then on. */
+constexpr alter_table_operations kLayoutChanges =
+    ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN | ALTER_STORED_COLUMN_ORDER | ALTER_COLUMN_NULLABLE;
 
 const KEY& added_key(const Alter_inplace_info* info, uint i) {
     return info->key_info_buffer[info->index_add_buffer[i]];
@@ -84,7 +90,8 @@ const char* reason_for_copy(const Alter_inplace_info* info, const TABLE* now) {
         return my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_IGNORE);
     if ((wanted & (ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX)) == ALTER_DROP_PK_INDEX)
         return my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_NOPK);
-    if (wanted & kVirtualColumns && wanted & ~(kVirtualColumns | kDefinitionChanges | kHarmless))
+    if (wanted & kVirtualColumns && wanted & ~(kVirtualColumns | kDefinitionChanges | kHarmless | kLayoutChanges |
+                                               (kIndexChanges & ~kIndexAdditions)))
         return "INPLACE ADD or DROP of virtual columns cannot be combined with other ALTER TABLE actions";
     if (wanted & (ALTER_STORED_COLUMN_TYPE | ALTER_VIRTUAL_COLUMN_TYPE))
         return my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_COLUMN_TYPE);
@@ -95,14 +102,15 @@ const char* reason_for_copy(const Alter_inplace_info* info, const TABLE* now) {
 
 } // namespace
 
-/* Which VARCHAR may become which without a change of any row: longer, with a length of as many bytes. A generated one
-   has other values then. */
+/* Which VARCHAR may become which without a change of any row: longer. Where its length takes two bytes in place of one,
+   rows have another layout, which entries of indexes have not. A generated one has other values then. */
 bool ha_teak::can_convert_nocopy(const Field& field, const Column_definition& to) const {
     if (field.real_type() != MYSQL_TYPE_VARCHAR || field.type_handler() != to.type_handler() || field.vcol_info)
         return false;
     const auto& text = static_cast<const Field_varstring&>(field);
     if (text.compression_method() || to.compression_method() || text.charset() != to.charset) return false;
-    if (to.length < text.field_length || HA_VARCHAR_PACKLENGTH(to.length) != text.length_bytes) return false;
+    if (to.length < text.field_length) return false;
+    if (HA_VARCHAR_PACKLENGTH(to.length) != text.length_bytes && is_in_index(table, &field)) return false;
     /* Keys of before all weights were kept have as many as fit into the column. */
     return open_.meta.encoding == KeyEncoding::AllWeights || text.part_of_key.is_clear_all();
 }
@@ -118,19 +126,22 @@ Compare_keys ha_teak::compare_key_parts(const Field& field, const Column_definit
     return is_whole ? Compare_keys::EqualButKeyPartLength : Compare_keys::NotEqual;
 }
 
-/* Whether rows that were written by the present definition can be read by another one. */
-bool ha_teak::stays_readable(const TABLE* altered) const {
+/*
+  The layouts that the table has by the altered definition: those of now if rows stay what they are, one more if they
+  can be translated. False: the rows have to be written anew; `reason` may say why.
+*/
+bool ha_teak::next_layouts(const TABLE* altered, const Alter_inplace_info* info, RowLayouts* layouts,
+                           const char** reason) const {
     PrimaryCodec primary;
     if (!primary.init(altered, open_.meta.encoding)) return false;
-    std::vector<bool> now = primary_.restored_columns(), then = primary.restored_columns();
-    /* Virtual columns may come and go behind the others; no key of a row restores them. */
-    const size_t columns = std::max(now.size(), then.size());
-    now.resize(columns);
-    then.resize(columns);
-    if (now != then) return false;
     RowCodec rows;
-    rows.init(altered, primary.restored_columns());
-    return rows.reads(rows_);
+    if (!rows.init(altered, primary.restored_columns(), RowLayouts())) return false;
+    const LayoutMaker maker{rows_, primary_.restored_columns(), rows, primary.restored_columns(), open_.meta.layouts};
+    if (maker.leaves_rows(info->alter_info->create_list)) {
+        *layouts = open_.meta.layouts;
+        return true;
+    }
+    return maker.make(table, altered, info->alter_info->create_list, layouts, reason);
 }
 
 /* Whether the trees that the statement changes can be told apart by the names of their indexes, before and after. */
@@ -149,15 +160,20 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
     if (constraints != HA_ALTER_INPLACE_INSTANT) return constraints;
     info->unsupported_reason = reason_for_copy(info, table);
     if (info->unsupported_reason ||
-        wanted & ~(kIndexChanges | kHarmless | kDefinitionChanges | kVirtualColumns | kConstraints) ||
+        wanted & ~(kIndexChanges | kHarmless | kDefinitionChanges | kVirtualColumns | kLayoutChanges | kConstraints) ||
         info->create_info->sequence || rebuilds(table, info->create_info) || temporary_ ||
-        !same_primary(table, altered) || !names_are_clear(info) || !stays_readable(altered))
+        !same_primary(table, altered) || !names_are_clear(info))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (altered->versioned(VERS_TIMESTAMP)) {
         info->unsupported_reason = "Not implemented for system-versioned timestamp tables";
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
+    RowLayouts layouts;
+    if (!next_layouts(altered, info, &layouts, &info->unsupported_reason)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    /* A date that is not allowed is to be in each row, if there is one: the copy tells. */
+    if (info->error_if_not_empty) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     const bool verifies = verifies_constraints();
+    if (verifies && wanted & kLayoutChanges) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (!(wanted & kIndexChanges)) {
         info->unsupported_reason = verifies ? "ADD FOREIGN KEY" : nullptr; /* should the statement ask for INSTANT */
         return verifies ? HA_ALTER_INPLACE_NOCOPY_LOCK : HA_ALTER_INPLACE_NO_LOCK;
@@ -168,7 +184,7 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
         return verifies ? HA_ALTER_INPLACE_NOCOPY_LOCK : HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
     }
     /* Rows are read by the present definition and keys made of them by the new one. */
-    if (wanted & ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (wanted & (ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | kLayoutChanges)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (uint i = 0; i < info->index_add_count; i++) {
         const KEY& key = added_key(info, i);
         if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH)
@@ -295,12 +311,15 @@ TableMeta ha_teak::altered_meta(const TABLE* altered, const Alter_inplace_info* 
 }
 
 /* What commit writes of this table. */
-ha_teak::Altered ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info) const {
-    const TableMeta meta = altered_meta(altered, info);
+bool ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info, Altered* state) const {
+    TableMeta meta = altered_meta(altered, info);
+    const char* reason;
+    if (!next_layouts(altered, info, &meta.layouts, &reason)) return false;
     std::vector<uint32_t> layout;
     for (uint32_t tree = 0; tree <= meta.indexes.size(); tree++)
         layout.push_back(tree);
-    return {layout, meta.encode(), 0};
+    *state = {layout, meta.encode(), 0, !meta.layouts.empty()};
+    return true;
 }
 
 /* Commits `parts`, a list that ends with nullptr, in one step. */
@@ -315,7 +334,8 @@ int ha_teak::commit_altered(const TABLE* altered, const Alter_inplace_info* info
         handlers.push_back(static_cast<const AlteredTable*>(*parts)->handler);
         /* Once more: without a lock a transaction may have been prepared since the statement began. */
         if (int error = handlers.back()->prepare_change(ha_thd())) return error;
-        states.push_back(handlers.back()->altered_state(altered, info));
+        states.emplace_back();
+        if (!handlers.back()->altered_state(altered, info, &states.back())) return HA_ERR_UNSUPPORTED;
         if (int error = handlers.back()->wanted_counter(info, &states.back().counter)) return error;
     }
     const teak_tree_spec spec = tree_spec(altered->s->option_struct);
@@ -325,14 +345,15 @@ int ha_teak::commit_altered(const TABLE* altered, const Alter_inplace_info* info
         handlers[i]->close_table();
         alterations.push_back(handlers[i]->alteration(states[i].layout, states[i].meta, spec, repacked));
         alterations.back().counter = states[i].counter;
+        alterations.back().guarded = states[i].has_layouts;
     }
     int error =
         fail(teak_tables_alter(plugin.engine, alterations.data(), alterations.size(), relinks.data(), relinks.size()));
     for (ha_teak* handler : handlers) {
         handler->share_->generation++;
-        /* The server is about to close what it has open by the old definition, whose indexes may have had other
-           names. */
-        if (!error && !info->rename_keys.empty()) continue;
+        /* The server is about to close what it has open by the old definition, whose indexes may have had other names,
+           and whose rows another layout. */
+        if (!error) continue;
         int reopened = handler->open_table();
         if (!error) error = reopened;
     }

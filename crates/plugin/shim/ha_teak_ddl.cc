@@ -153,6 +153,8 @@ TableShare* ha_teak::shared() {
     return share;
 }
 
+/* Where definition and metadata do not fit, the error is HA_ERR_INCOMPATIBLE_DEFINITION: with _TABLE_DEF_CHANGED the
+   server would remove its definition, to look for another one. */
 int ha_teak::open_core_table() {
     open_.generation = share_->generation.load();
     teak_status status = teak_table_open(
@@ -163,20 +165,27 @@ int ha_teak::open_core_table() {
         teak_table_trees(open_.table) == 1 + open_.meta.indexes.size())
         return 0;
     close_table();
-    return HA_ERR_TABLE_DEF_CHANGED;
+    return HA_ERR_INCOMPATIBLE_DEFINITION;
 }
 
 int ha_teak::open_table() {
     int error = open_core_table();
+    /* TRUNCATE and IMPORT leave other layouts than there were. */
+    if (!error && (rows_.has_layouts() || !open_.meta.layouts.empty())) error = make_row_codec();
     if (!error) error = map_trees();
     if (error) close_table();
     return error;
 }
 
+int ha_teak::make_row_codec() {
+    rows_ = RowCodec();
+    return rows_.init(table, primary_.restored_columns(), open_.meta.layouts) ? 0 : HA_ERR_INCOMPATIBLE_DEFINITION;
+}
+
 /* What is made of the table's definition: how its keys and rows are laid over trees. */
 int ha_teak::make_codecs() {
     if (!primary_.init(table, open_.meta.encoding)) return HA_ERR_UNSUPPORTED;
-    rows_.init(table, primary_.restored_columns());
+    if (int error = make_row_codec()) return error;
     indexes_.clear();
     indexes_.resize(table->s->keys);
     entry_buffers_.clear();
@@ -201,7 +210,7 @@ int ha_teak::map_trees() {
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key) continue;
         uint32_t tree = open_.meta.tree_of(table->key_info[i]);
-        if (!tree) return HA_ERR_TABLE_DEF_CHANGED;
+        if (!tree) return HA_ERR_INCOMPATIBLE_DEFINITION;
         open_.trees[i] = tree;
         const TableMeta::Index& index = open_.meta.indexes[tree - 1];
         if (index.disabled) {
@@ -335,6 +344,12 @@ int ha_teak::truncate() {
     }
     const teak_bytes name = bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size());
     if (int error = wait_for_prepared(ha_thd(), name)) return error;
+    if (!open_.meta.layouts.empty()) {
+        /* The new rows are all of one layout. */
+        TableMeta meta = open_.meta;
+        meta.layouts = RowLayouts();
+        return empty_table(meta);
+    }
     close_table();
     teak_status status = teak_table_truncate(plugin.engine, name);
     int error = fail(status);

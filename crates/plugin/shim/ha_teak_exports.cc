@@ -31,6 +31,7 @@ struct Admission {
     KeyEncoding encoding; /* that the table's codecs are made for */
     std::string refusal;
     std::vector<uchar> pending, complete;
+    bool has_layouts = false;
 
     static int watch(void* admission, uint64_t bytes) {
         return is_killed(static_cast<Admission*>(admission)->thd, bytes);
@@ -41,6 +42,7 @@ struct Admission {
         const bool fits = admission->look(definition, bytes, trees);
         answer->pending = bytes_of(admission->pending.data(), admission->pending.size());
         answer->meta = bytes_of(admission->complete.data(), admission->complete.size());
+        answer->guarded = admission->has_layouts;
         answer->spec = tree_spec(admission->table->s->option_struct);
         answer->refusal = bytes_of_text(admission->refusal);
         return !fits;
@@ -59,6 +61,10 @@ struct Admission {
         if (refusal.empty() && meta.encoding != encoding)
             refusal =
                 "the file has keys of an earlier format: ALTER TABLE ... FORCE where it comes from makes them anew";
+        PrimaryCodec primary;
+        if (refusal.empty() &&
+            (!primary.init(table, encoding) || !RowCodec().init(table, primary.restored_columns(), meta.layouts)))
+            refusal = "the file has rows of layouts that are not the table's";
         if (!refusal.empty()) return false;
         /* By which definition rows are read is known here. */
         meta.set_definition(table);
@@ -66,6 +72,7 @@ struct Admission {
         pending = meta.encode();
         meta.discarded = false;
         complete = meta.encode();
+        has_layouts = !meta.layouts.empty();
         return true;
     }
 };
@@ -157,7 +164,7 @@ int ha_teak::import_rows(THD* thd) {
         my_error(ER_TABLESPACE_MISSING, MYF(0), name_.c_str());
         return HA_ERR_TABLESPACE_MISSING;
     }
-    Admission admission{thd, table, open_.meta.encoding, {}, {}, {}};
+    Admission admission{thd, table, open_.meta.encoding, {}, {}, {}, false};
     close_table();
     const char* before = thd_proc_info(thd, "Importing the table");
     const teak_status status = teak_table_import(plugin.engine, bytes_of_text(name_), bytes_of_text(path),

@@ -43,13 +43,15 @@ teak_alteration ha_teak::alteration(const std::vector<uint32_t>& layout, const s
             bytes_of(meta.data(), meta.size()),
             spec,
             repacks,
+            0,
             0};
 }
 
 /* Changes trees and metadata of the table, and opens it again; see teak_tables_alter. */
 int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& meta) {
     const std::vector<uchar> bytes = meta.encode();
-    const teak_alteration wanted = alteration(layout, bytes, tree_spec(table->s->option_struct), false);
+    teak_alteration wanted = alteration(layout, bytes, tree_spec(table->s->option_struct), false);
+    wanted.guarded = !meta.layouts.empty();
     close_table();
     int error = fail(teak_tables_alter(plugin.engine, &wanted, 1, nullptr, 0));
     share_->generation++;

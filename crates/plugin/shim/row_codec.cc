@@ -5,15 +5,8 @@ namespace teak {
 namespace {
 
 constexpr uchar kVersion = 1;
+constexpr uchar kVersionOfLayouts = 2;
 constexpr size_t kHeader = 3;
-
-inline size_t read_length(const uchar* p, uint bytes) {
-    if (bytes == 2) return uint2korr(p);
-    size_t n = 0;
-    for (uint i = 0; i < bytes; i++)
-        n |= static_cast<size_t>(p[i]) << (8 * i);
-    return n;
-}
 
 } // namespace
 
@@ -28,29 +21,29 @@ ColumnCodec ColumnCodec::of(const TABLE* table, const Field* field) {
         c.null_mask = field->null_bit;
     }
     if (field->flags & BLOB_FLAG) {
-        c.kind = Blob;
+        c.kind = ColumnKind::Blob;
         c.length_bytes = static_cast<uint8_t>(static_cast<const Field_blob*>(field)->pack_length_no_ptr());
     } else if (field->real_type() == MYSQL_TYPE_VARCHAR) {
-        c.kind = Varchar;
+        c.kind = ColumnKind::Varchar;
         c.length_bytes = static_cast<uint8_t>(static_cast<const Field_varstring*>(field)->length_bytes);
     } else if (field->key_type() == HA_KEYTYPE_TEXT && c.charset->mbmaxlen > 1) {
-        c.kind = PaddedChar;
+        c.kind = ColumnKind::PaddedChar;
         c.length_bytes = 2;
     } else
-        c.kind = Fixed;
+        c.kind = ColumnKind::Fixed;
     return c;
 }
 
 size_t ColumnCodec::packed_size(const uchar* record) const {
     const uchar* p = record + offset;
     switch (kind) {
-    case Varchar:
-        return std::min<size_t>(length_bytes + read_length(p, length_bytes), bytes);
-    case Blob:
-        return length_bytes + read_length(p, length_bytes);
-    case PaddedChar:
+    case ColumnKind::Varchar:
+        return std::min<size_t>(length_bytes + packed_length(p, length_bytes), bytes);
+    case ColumnKind::Blob:
+        return length_bytes + packed_length(p, length_bytes);
+    case ColumnKind::PaddedChar:
         return 2 + bytes;
-    case Fixed:
+    case ColumnKind::Fixed:
         break;
     }
     return bytes;
@@ -59,21 +52,21 @@ size_t ColumnCodec::packed_size(const uchar* record) const {
 uchar* ColumnCodec::pack(uchar* to, const uchar* record) const {
     const uchar* p = record + offset;
     switch (kind) {
-    case Varchar:
-    case Fixed: {
+    case ColumnKind::Varchar:
+    case ColumnKind::Fixed: {
         size_t n = packed_size(record);
         memcpy(to, p, n);
         return to + n;
     }
-    case Blob: {
-        size_t n = read_length(p, length_bytes);
+    case ColumnKind::Blob: {
+        size_t n = packed_length(p, length_bytes);
         const uchar* data;
         memcpy(&data, p + length_bytes, sizeof data);
         memcpy(to, p, length_bytes);
         if (n) memcpy(to + length_bytes, data, n);
         return to + length_bytes + n;
     }
-    case PaddedChar: {
+    case ColumnKind::PaddedChar: {
         size_t n = charset->lengthsp(reinterpret_cast<const char*>(p), bytes);
         int2store(to, n);
         memcpy(to + 2, p, n);
@@ -86,9 +79,9 @@ uchar* ColumnCodec::pack(uchar* to, const uchar* record) const {
 inline const uchar* ColumnCodec::skip(const uchar* from, const uchar* end) const {
     size_t left = static_cast<size_t>(end - from);
     size_t n = bytes;
-    if (kind != Fixed) {
+    if (kind != ColumnKind::Fixed) {
         if (left < length_bytes) return nullptr;
-        n = length_bytes + read_length(from, length_bytes);
+        n = length_bytes + packed_length(from, length_bytes);
     }
     return n <= left ? from + n : nullptr;
 }
@@ -99,12 +92,12 @@ const uchar* ColumnCodec::unpack(const uchar* from, const uchar* end, uchar* rec
     uchar* p = record + offset;
     size_t n = static_cast<size_t>(next - from);
     switch (kind) {
-    case Varchar:
-    case Fixed:
+    case ColumnKind::Varchar:
+    case ColumnKind::Fixed:
         if (n > bytes) return nullptr;
         memcpy(p, from, n);
         break;
-    case Blob: {
+    case ColumnKind::Blob: {
         n -= length_bytes;
         memcpy(p, from, length_bytes);
         uchar* data = *blobs;
@@ -113,7 +106,7 @@ const uchar* ColumnCodec::unpack(const uchar* from, const uchar* end, uchar* rec
         *blobs += n;
         break;
     }
-    case PaddedChar:
+    case ColumnKind::PaddedChar:
         n -= 2;
         if (n > bytes) return nullptr;
         memcpy(p, from + 2, n);
@@ -129,12 +122,12 @@ const uchar* ColumnCodec::unpack(const uchar* from, const uchar* end, uchar* rec
 
 bool ColumnCodec::same(const uchar* a, const uchar* b) const {
     const uchar *p = a + offset, *q = b + offset;
-    if (kind != Varchar && kind != Blob) return memcmp(p, q, bytes) == 0;
-    const size_t n = read_length(p, length_bytes);
-    if (n != read_length(q, length_bytes)) return false;
+    if (kind != ColumnKind::Varchar && kind != ColumnKind::Blob) return memcmp(p, q, bytes) == 0;
+    const size_t n = packed_length(p, length_bytes);
+    if (n != packed_length(q, length_bytes)) return false;
     p += length_bytes;
     q += length_bytes;
-    if (kind == Blob) {
+    if (kind == ColumnKind::Blob) {
         const uchar *data_p, *data_q;
         memcpy(&data_p, p, sizeof data_p);
         memcpy(&data_q, q, sizeof data_q);
@@ -147,13 +140,20 @@ bool ColumnCodec::same(const uchar* a, const uchar* b) const {
 bool ColumnCodec::reads(const ColumnCodec& other) const {
     return kind == other.kind && length_bytes == other.length_bytes && fieldnr == other.fieldnr &&
            null_offset == other.null_offset && null_mask == other.null_mask && charset == other.charset &&
-           (kind == Varchar ? bytes >= other.bytes : bytes == other.bytes);
+           (kind == ColumnKind::Varchar ? bytes >= other.bytes : bytes == other.bytes);
 }
 
-void RowCodec::init(const TABLE* table, const std::vector<bool>& in_key) {
+LayoutColumn ColumnCodec::in_layout(uint16_t id) const {
+    LayoutColumn column{id, kind, length_bytes, 0, LayoutColumn::kNeverNull};
+    if (kind == ColumnKind::Fixed || kind == ColumnKind::PaddedChar) column.bytes = bytes;
+    if (null_mask)
+        column.null_bit = static_cast<uint16_t>(null_offset * 8 + static_cast<uint>(__builtin_ctz(null_mask)));
+    return column;
+}
+
+bool RowCodec::init(const TABLE* table, const std::vector<bool>& in_key, const RowLayouts& layouts) {
     const TABLE_SHARE* share = table->s;
     null_bytes_ = share->null_bytes;
-    columns_ = share->fields;
     /* Among the null bytes are bits of BIT columns, too. Whether a virtual column is NULL may not be known yet. */
     stored_nulls_.assign(null_bytes_, 0xff);
     for (uint i = 0; i < share->fields; i++) {
@@ -165,8 +165,8 @@ void RowCodec::init(const TABLE* table, const std::vector<bool>& in_key) {
         if (in_key[i]) continue;
         ColumnCodec column = ColumnCodec::of(table, field);
         stored_.push_back(column);
-        if (column.kind != ColumnCodec::Fixed) {
-            has_blobs_ |= column.kind == ColumnCodec::Blob;
+        if (column.kind != ColumnKind::Fixed) {
+            has_blobs_ |= column.kind == ColumnKind::Blob;
             variable_.push_back(column);
         } else if (!runs_.empty() && runs_.back().offset + runs_.back().length == column.offset)
             runs_.back().length += column.bytes;
@@ -176,33 +176,64 @@ void RowCodec::init(const TABLE* table, const std::vector<bool>& in_key) {
     for (const Run& run : runs_)
         runs_length_ += run.length;
     find_tail(table);
+    version_ = kVersion;
+    number_ = tail_.columns;
+    return layouts.empty() || find_older(table, layouts);
+}
+
+/* How rows of the older layouts are read. The newest must be what the server's definition makes of the table: after a
+   crash that left another one the table is not opened. */
+bool RowCodec::find_older(const TABLE* table, const RowLayouts& layouts) {
+    if (!layouts.newest().has_form_of(layout())) return false;
+    std::vector<uchar> nulls(table->s->default_values, table->s->default_values + null_bytes_);
+    /* Virtual columns are NULL until they are computed. */
+    for (Field** field = table->field; *field; field++)
+        if (!(*field)->stored_in_db() && (*field)->real_maybe_null())
+            nulls[(*field)->null_offset()] |= (*field)->null_bit;
+    version_ = kVersionOfLayouts;
+    number_ = static_cast<uint16_t>(layouts.layouts.size() - 1);
+    tail_ = layouts.tail;
+    older_.resize(number_);
+    for (size_t i = 0; i < older_.size(); i++)
+        if (!older_[i].init(layouts, layouts.layouts[i], stored_, nulls)) return false;
+    return true;
+}
+
+RowLayout RowCodec::layout() const {
+    RowLayout layout;
+    layout.null_bytes = static_cast<uint16_t>(null_bytes_);
+    for (const ColumnCodec& column : stored_)
+        layout.columns.push_back(column.in_layout(static_cast<uint16_t>(layout.columns.size() + 1)));
+    return layout;
 }
 
 /* Which columns are the tail, and whether each of them has the one bit in the null bytes that its place says. */
 void RowCodec::find_tail(const TABLE* table) {
-    base_columns_ = columns_;
-    while (base_columns_ > 0 && !table->field[base_columns_ - 1]->stored_in_db())
-        base_columns_--;
-    base_null_bits_ = table->s->db_create_options & HA_OPTION_PACK_RECORD ? 0 : 1;
-    tail_may_change_ = true;
-    uint bits = base_null_bits_;
-    for (uint i = 0; i < columns_; i++) {
+    uint base_columns = table->s->fields;
+    while (base_columns > 0 && !table->field[base_columns - 1]->stored_in_db())
+        base_columns--;
+    uint bits = table->s->db_create_options & HA_OPTION_PACK_RECORD ? 0 : 1, base_bits = bits;
+    bool may_change = true;
+    for (uint i = 0; i < table->s->fields; i++) {
         const Field* field = table->field[i];
-        if (i == base_columns_) base_null_bits_ = bits;
+        if (i == base_columns) base_bits = bits;
         if (field->real_maybe_null()) {
-            tail_may_change_ &= field->null_offset() == bits / 8 && field->null_bit == 1 << bits % 8;
+            may_change &= field->null_offset() == bits / 8 && field->null_bit == 1 << bits % 8;
             bits++;
-        } else if (i >= base_columns_)
-            tail_may_change_ = false;
+        } else if (i >= base_columns)
+            may_change = false;
     }
-    if (base_columns_ == columns_) base_null_bits_ = bits;
-    tail_may_change_ &= null_bytes_ == (bits + 7) / 8;
+    if (base_columns == table->s->fields) base_bits = bits;
+    may_change &= null_bytes_ == (bits + 7) / 8;
+    tail_ = {static_cast<uint16_t>(table->s->fields), static_cast<uint16_t>(base_columns),
+             static_cast<uint16_t>(base_bits), may_change};
 }
 
 bool RowCodec::reads(const RowCodec& other) const {
-    const bool same_columns = columns_ == other.columns_ && null_bytes_ == other.null_bytes_;
-    const bool same_base = tail_may_change_ && other.tail_may_change_ && base_columns_ == other.base_columns_ &&
-                           base_null_bits_ == other.base_null_bits_;
+    const bool same_columns = tail_.columns == other.tail_.columns && null_bytes_ == other.null_bytes_;
+    const bool same_base = tail_.may_change && other.tail_.may_change &&
+                           tail_.base_columns == other.tail_.base_columns &&
+                           tail_.base_null_bits == other.tail_.base_null_bits;
     return (same_columns || same_base) &&
            std::equal(stored_.begin(), stored_.end(), other.stored_.begin(), other.stored_.end(),
                       [](const ColumnCodec& a, const ColumnCodec& b) { return a.reads(b); });
@@ -217,8 +248,8 @@ size_t RowCodec::packed_size(const uchar* record) const {
 
 size_t RowCodec::pack(uchar* to, const uchar* record) const {
     uchar* p = to;
-    *p++ = kVersion;
-    int2store(p, columns_);
+    *p++ = version_;
+    int2store(p, number_);
     p += 2;
     for (uint i = 0; i < null_bytes_; i++)
         *p++ = record[i] | static_cast<uchar>(~stored_nulls_[i]);
@@ -234,28 +265,42 @@ size_t RowCodec::pack(uchar* to, const uchar* record) const {
 /* The null bytes of a row with another tail; the columns of the tail are NULL until they are computed. Behind them,
    nullptr if the row is malformed. */
 const uchar* RowCodec::unpack_other_nulls(teak_bytes row, uchar* record) const {
-    const uint columns = uint2korr(row.data + 1);
-    if (!tail_may_change_ || columns < base_columns_) return nullptr;
-    const size_t nulls = (base_null_bits_ + columns - base_columns_ + 7) / 8;
-    if (row.len < kHeader + nulls + runs_length_) return nullptr;
+    const size_t nulls = tail_.null_bytes(uint2korr(row.data + 1), null_bytes_);
+    if (nulls == SIZE_MAX || row.len < kHeader + nulls + runs_length_) return nullptr;
     memset(record, 0xff, null_bytes_);
-    const size_t base = base_null_bits_ / 8;
+    const size_t base = tail_.base_null_bits / 8;
     memcpy(record, row.data + kHeader, base);
-    if (const uint rest = base_null_bits_ % 8)
+    if (const uint rest = tail_.base_null_bits % 8)
         record[base] = row.data[kHeader + base] | static_cast<uchar>(0xff << rest);
     return row.data + kHeader + nulls;
+}
+
+/* A row of another layout than the newest. */
+bool RowCodec::unpack_older(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const {
+    const uint number = uint2korr(row.data + 1);
+    const bool is_first = row.data[0] == kVersion;
+    const size_t layout = is_first ? 0 : number;
+    if (layout >= older_.size() || (!is_first && (row.data[0] != kVersionOfLayouts || layout == 0))) return false;
+    const RowTranslation& older = older_[layout];
+    const size_t nulls = is_first ? tail_.null_bytes(number, older.null_bytes()) : older.null_bytes();
+    if (nulls == SIZE_MAX) return false;
+    uchar* blob = nullptr;
+    if (has_blobs_ && !(blob = blobs->room(row.len))) return false;
+    return older.unpack({row.data + kHeader, row.len - kHeader}, nulls, record, blob, wanted);
 }
 
 bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const {
     const uchar* p = row.data;
     const uchar* end = p + row.len;
-    if (row.len < kHeader || p[0] != kVersion) return false;
-    if (uint2korr(p + 1) == columns_) {
+    if (row.len < kHeader) return false;
+    if (p[0] == version_ && uint2korr(p + 1) == number_) {
         if (row.len < kHeader + null_bytes_ + runs_length_) return false;
         p += kHeader;
         copy_few(record, p, null_bytes_);
         p += null_bytes_;
-    } else if (!(p = unpack_other_nulls(row, record)))
+    } else if (has_layouts())
+        return unpack_older(row, record, blobs, wanted);
+    else if (p[0] != kVersion || !(p = unpack_other_nulls(row, record)))
         return false;
     /* Virtual columns are NULL until they are computed, as in InnoDB: CHECKSUM TABLE sees those bits. Rows from before
        2026-11-23 have whatever was in the record when they were written. */
@@ -270,7 +315,7 @@ bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BIT
     if (has_blobs_ && !(blob = blobs->room(row.len))) return false;
     for (const ColumnCodec& column : variable_) {
         if (column.is_null(record)) {
-            if (column.kind == ColumnCodec::Blob) memset(record + column.offset, 0, column.bytes);
+            if (column.kind == ColumnKind::Blob) memset(record + column.offset, 0, column.bytes);
             continue;
         }
         if (wanted && !bitmap_is_set(wanted, column.fieldnr))

@@ -9,6 +9,9 @@
     version (1) | columns of the table when it was written (2, LE) | the record's null bytes |
     fixed runs | variable columns
 
+  Version 2 has the number of the row's layout (2, LE) in place of that of columns, and is written once the table has
+  layouts (row_layout.h); rows of another than the newest are read by row_translation.h.
+
   A fixed run is a stretch of fixed-length stored columns that lie side by side in the record: one memcpy. Variable
   columns follow in the table's order, those that are NULL left out:
     VARCHAR        the record's own 1 or 2 length bytes, then that many bytes
@@ -25,6 +28,7 @@
 #define TEAK_ROW_CODEC_H
 
 #include "copy_few.h"
+#include "row_translation.h"
 #include "server.h"
 #include "teak_ffi.h"
 #include <vector>
@@ -67,7 +71,7 @@ class Buffer {
 
 /* A column whose packed length varies, or one that is packed by itself. */
 struct ColumnCodec {
-    enum Kind : uint8_t { Fixed, Varchar, Blob, PaddedChar } kind;
+    ColumnKind kind;
     uint8_t length_bytes;
     uint8_t null_mask;
     uint null_offset;
@@ -88,12 +92,22 @@ struct ColumnCodec {
     bool same(const uchar* a, const uchar* b) const;
     /* Whether what `other` has packed can be unpacked. */
     bool reads(const ColumnCodec& other) const;
+    LayoutColumn in_layout(uint16_t id) const;
 };
+
+/* The length before a packed value. */
+inline size_t packed_length(const uchar* p, uint bytes) {
+    if (bytes == 2) return uint2korr(p);
+    size_t n = 0;
+    for (uint i = 0; i < bytes; i++)
+        n |= static_cast<size_t>(p[i]) << (8 * i);
+    return n;
+}
 
 class RowCodec {
   public:
-    /* `in_key[i]`: column i is restored from the row's key. */
-    void init(const TABLE* table, const std::vector<bool>& in_key);
+    /* `in_key[i]`: column i is restored from the row's key. False: these are not the table's layouts. */
+    bool init(const TABLE* table, const std::vector<bool>& in_key, const RowLayouts& layouts);
     size_t packed_size(const uchar* record) const;
     size_t pack(uchar* to, const uchar* record) const;
     /* Only variable columns in `wanted` are filled (nullptr: all). False if the row is malformed. */
@@ -102,21 +116,30 @@ class RowCodec {
     bool same(const uchar* a, const uchar* b) const;
     /* Whether rows that `other` has packed can be unpacked: ALTER TABLE may leave them as they are. */
     bool reads(const RowCodec& other) const;
+    /* The stored columns, in the table's order. */
+    const std::vector<ColumnCodec>& stored() const { return stored_; }
+    bool has_layouts() const { return !older_.empty(); }
+    /* The layout that rows are written in, its columns numbered from 1 on. */
+    RowLayout layout() const;
+    const ColumnTail& tail() const { return tail_; }
 
   private:
     struct Run {
         uint offset, length;
     };
     void find_tail(const TABLE* table);
+    bool find_older(const TABLE* table, const RowLayouts& layouts);
     const uchar* unpack_other_nulls(teak_bytes row, uchar* record) const;
+    bool unpack_older(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
     std::vector<Run> runs_;
     std::vector<ColumnCodec> variable_;
-    std::vector<ColumnCodec> stored_; /* all, in the table's order */
-    std::vector<uchar> stored_nulls_; /* of a record's null bytes, what is about them */
-    uint null_bytes_ = 0, runs_length_ = 0, columns_ = 0;
-    uint base_columns_ = 0;   /* before the tail */
-    uint base_null_bits_ = 0; /* and the bits of the null bytes that are theirs */
-    bool tail_may_change_ = false;
+    std::vector<ColumnCodec> stored_;   /* all, in the table's order */
+    std::vector<uchar> stored_nulls_;   /* of a record's null bytes, what is about them */
+    std::vector<RowTranslation> older_; /* by the number of the layout, the newest one's excepted */
+    ColumnTail tail_;                   /* of layout 0 */
+    uint null_bytes_ = 0, runs_length_ = 0;
+    uchar version_ = 0;   /* of rows of the newest layout, */
+    uint16_t number_ = 0; /* and what they have behind it */
     bool has_blobs_ = false;
 };
 

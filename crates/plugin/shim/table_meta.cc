@@ -7,6 +7,7 @@ namespace {
 constexpr uchar kName[] = {'T', 'e', 'a', 'k'};
 constexpr uchar kVersion = 3;
 constexpr uchar kVersionOfDiscarded = 4;
+constexpr uchar kVersionWithLayouts = 5;
 constexpr uchar kVersionWithoutDefinition = 2;
 constexpr size_t kHeadBytes = sizeof kName + 1;
 constexpr size_t kIndexBytes = 9;
@@ -49,11 +50,12 @@ bool TableMeta::parse(teak_bytes bytes) {
     if (bytes.len < kHeadBytes || memcmp(bytes.data, kName, sizeof kName) != 0) return false;
     const uchar version = bytes.data[sizeof kName];
     const uchar* at = bytes.data + kHeadBytes;
-    const uchar* const end = bytes.data + bytes.len;
+    const uchar* end = bytes.data + bytes.len;
     memset(definition, 0, sizeof definition);
     encoding = KeyEncoding::CutWeights;
     discarded = version == kVersionOfDiscarded;
-    if (version == kVersion || discarded) {
+    layouts = RowLayouts();
+    if (version == kVersion || version == kVersionWithLayouts || discarded) {
         if (static_cast<size_t>(end - at) < sizeof definition + 1) return false;
         memcpy(definition, at, sizeof definition);
         at += sizeof definition;
@@ -62,6 +64,13 @@ bool TableMeta::parse(teak_bytes bytes) {
         encoding = static_cast<KeyEncoding>(*at++);
     } else if (version != kVersionWithoutDefinition)
         return false;
+    if (version == kVersionWithLayouts) {
+        if (end - at < 2) return false;
+        const size_t index_bytes = uint2korr(at) * kIndexBytes;
+        at += 2;
+        if (static_cast<size_t>(end - at) < index_bytes || !layouts.parse(at + index_bytes, end)) return false;
+        end = at + index_bytes;
+    }
     if (static_cast<size_t>(end - at) % kIndexBytes) return false;
     for (; at < end; at += kIndexBytes)
         indexes.push_back({uint8korr(at), (at[8] & kDisabled) != 0});
@@ -70,15 +79,22 @@ bool TableMeta::parse(teak_bytes bytes) {
 
 std::vector<uchar> TableMeta::encode() const {
     std::vector<uchar> bytes(kName, kName + sizeof kName);
-    bytes.push_back(discarded ? kVersionOfDiscarded : kVersion);
+    const bool has_layouts = !discarded && !layouts.empty();
+    bytes.push_back(discarded ? kVersionOfDiscarded : has_layouts ? kVersionWithLayouts : kVersion);
     bytes.insert(bytes.end(), definition, definition + sizeof definition);
     bytes.push_back(static_cast<uchar>(encoding));
+    if (has_layouts) {
+        uchar count[2];
+        int2store(count, indexes.size());
+        bytes.insert(bytes.end(), count, count + sizeof count);
+    }
     for (const Index& index : indexes) {
         uchar entry[kIndexBytes];
         int8store(entry, index.name);
         entry[8] = index.disabled ? kDisabled : 0;
         bytes.insert(bytes.end(), entry, entry + kIndexBytes);
     }
+    if (has_layouts) layouts.encode(&bytes);
     return bytes;
 }
 

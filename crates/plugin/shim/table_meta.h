@@ -5,8 +5,10 @@
     "Teak", version 3 (5 bytes) | the definition's version (16) | the KeyEncoding (1) | for each tree but the first,
     which has the rows: hash of the index's name (8, little-endian) | flags (1)
 
-  Version 4 is that of a table whose tablespace was discarded: the same otherwise. Version 2 had neither the
-  definition's version nor the encoding, which is CutWeights there. The definition's version is the server's
+  Version 4 is that of a table whose tablespace was discarded: the same otherwise. Version 5 is that of a table with row
+  layouts: between the encoding and the indexes are the number of these (2, little-endian), and behind them are the
+  layouts (row_layout.h). So a build from before layouts refuses such a table, and reads all others. Version 2 had
+  neither the definition's version nor the encoding, which is CutWeights there. The definition's version is the server's
   (TABLE_SHARE::tabledef_version), new with each CREATE and ALTER; zeros where none is known. By it the server's DDL
   recovery learns whether an ALTER in place was committed (check_version).
 
@@ -17,6 +19,7 @@
 #define TEAK_TABLE_META_H
 
 #include "key_codec.h"
+#include "row_layout.h"
 #include "server.h"
 #include "teak_ffi.h"
 #include <vector>
@@ -47,7 +50,8 @@ class TableMeta {
     std::vector<Index> indexes; /* of the trees from 1 on */
     uchar definition[MY_UUID_SIZE] = {};
     KeyEncoding encoding = KeyEncoding::AllWeights;
-    bool discarded = false; /* DISCARD TABLESPACE, or an import that has not come to its end */
+    bool discarded = false; /* DISCARD TABLESPACE, or an import that has not come to its end: no rows, no layouts */
+    RowLayouts layouts;
 };
 
 } // namespace teak

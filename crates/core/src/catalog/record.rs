@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 const VERSION: u8 = 2;
 /// With links, which are between the trees and the caller's bytes.
 const VERSION_WITH_LINKS: u8 = 3;
+/// Of a guarded table: as 3, but that there may be no links.
+const VERSION_GUARDED: u8 = 4;
 
 /// Why bytes are not a record.
 const NOT_UTF8: &str = "a name in a table record is not UTF-8";
@@ -34,13 +36,20 @@ pub struct TableRecord {
     pub links: Vec<Link>,
     /// The caller's bytes, not interpreted.
     pub meta: Vec<u8>,
+    /// The caller's rows are of a kind that builds from before guards do not know: they refuse the record.
+    pub guarded: bool,
 }
 
 impl TableRecord {
     /// As stored in the catalog.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(7 + 14 * self.trees.len() + self.meta.len());
-        out.push(if self.links.is_empty() { VERSION } else { VERSION_WITH_LINKS });
+        let version = match (self.guarded, self.links.is_empty()) {
+            (true, _) => VERSION_GUARDED,
+            (false, true) => VERSION,
+            (false, false) => VERSION_WITH_LINKS,
+        };
+        out.push(version);
         out.extend_from_slice(&self.space.to_le_bytes());
         out.extend_from_slice(&(self.trees.len() as u16).to_le_bytes());
         for (id, spec) in &self.trees {
@@ -49,7 +58,7 @@ impl TableRecord {
             out.push(spec.packing.compression as u8);
             out.push(spec.packing.level);
         }
-        if !self.links.is_empty() {
+        if version != VERSION {
             out.extend_from_slice(&(self.links.len() as u16).to_le_bytes());
         }
         for link in &self.links {
@@ -66,8 +75,8 @@ impl TableRecord {
     pub fn decode(bytes: &[u8]) -> Result<TableRecord, String> {
         let mut rest = bytes;
         let version = take::<1>(&mut rest)?[0];
-        if !(1..=VERSION_WITH_LINKS).contains(&version) {
-            return Err(format!("table record of version {version}, this build reads {VERSION_WITH_LINKS}"));
+        if !(1..=VERSION_GUARDED).contains(&version) {
+            return Err(format!("table record of version {version}, this build reads {VERSION_GUARDED}"));
         }
         let space = u32::from_le_bytes(take(&mut rest)?);
         let count = u16::from_le_bytes(take(&mut rest)?);
@@ -85,7 +94,10 @@ impl TableRecord {
             trees.push((id, TreeSpec { block_bytes, packing: Packing { compression, level } }));
         }
         let links = if version < VERSION_WITH_LINKS { Vec::new() } else { decode_links(&mut rest)? };
-        Ok(TableRecord { space, trees, links, meta: rest.to_vec() })
+        if version == VERSION_WITH_LINKS && links.is_empty() {
+            return Err("a table record with links that has none".to_string());
+        }
+        Ok(TableRecord { space, trees, links, meta: rest.to_vec(), guarded: version == VERSION_GUARDED })
     }
 
     /// The tables that its links lead to, each once.
@@ -116,9 +128,6 @@ impl TableRecord {
 
 fn decode_links(rest: &mut &[u8]) -> Result<Vec<Link>, String> {
     let count = u16::from_le_bytes(take(rest)?);
-    if count == 0 {
-        return Err("a table record with links that has none".to_string());
-    }
     let mut links = Vec::new();
     for _ in 0..count {
         let name = text(cut(rest)?)?;
@@ -165,6 +174,7 @@ mod tests {
             trees in proptest::collection::vec((any::<u64>(), any::<u32>(), 0u8..3, any::<u8>()), 0..9),
             links in proptest::collection::vec(("[a-z]{0,9}", "[a-z/]{0,9}", any::<[u8; 3]>()), 0..4),
             meta in proptest::collection::vec(any::<u8>(), 0..100),
+            guarded: bool,
         ) {
             let trees = trees
                 .into_iter()
@@ -177,7 +187,7 @@ mod tests {
                 .into_iter()
                 .map(|(name, target, body)| Link { name, target, body: body.to_vec() })
                 .collect();
-            let record = TableRecord { space, trees, links, meta };
+            let record = TableRecord { space, trees, links, meta, guarded };
             prop_assert_eq!(TableRecord::decode(&record.encode()), Ok(record));
         }
 
@@ -198,23 +208,26 @@ mod tests {
             &[1, 88],
         ];
         let spec = TreeSpec { block_bytes: 4096, packing: Compression::Lz4.into() };
-        let record = TableRecord { space: 7, trees: vec![(9, spec)], links: vec![], meta: vec![88] };
+        let record =
+            TableRecord { space: 7, trees: vec![(9, spec)], links: vec![], meta: vec![88], guarded: false };
         assert_eq!(TableRecord::decode(&old.concat()), Ok(record));
     }
 
     #[test]
     fn a_newer_version_is_refused() {
-        let mut bytes = TableRecord { space: 1, trees: vec![], links: vec![], meta: vec![] }.encode();
-        bytes[0] = 4;
-        assert!(TableRecord::decode(&bytes).unwrap_err().contains("version 4"));
+        let mut bytes =
+            TableRecord { space: 1, trees: vec![], links: vec![], meta: vec![], guarded: false }.encode();
+        bytes[0] = 5;
+        assert!(TableRecord::decode(&bytes).unwrap_err().contains("version 5"));
     }
 
     #[test]
-    fn a_record_without_links_is_one_that_older_builds_read() {
+    fn a_record_without_links_and_guard_is_one_that_older_builds_read() {
         let link = Link { name: "l".into(), target: "t".into(), body: vec![1] };
-        let without = TableRecord { space: 1, trees: vec![], links: vec![], meta: vec![] };
+        let without = TableRecord { space: 1, trees: vec![], links: vec![], meta: vec![], guarded: false };
         let with = TableRecord { links: vec![link], ..without.clone() };
-        assert_eq!((without.encode()[0], with.encode()[0]), (2, 3));
+        let guarded = TableRecord { guarded: true, ..without.clone() };
+        assert_eq!((without.encode()[0], with.encode()[0], guarded.encode()[0]), (2, 3, 4));
         assert_eq!(with.retargeted("t", "u").targets().into_iter().collect::<Vec<_>>(), ["u"]);
         assert_eq!(with.retargeted("x", "u"), with);
     }

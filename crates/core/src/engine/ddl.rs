@@ -49,6 +49,8 @@ pub struct Alteration<'a> {
     pub packing: Option<Packing>,
     /// Its counter from now on, if not what it is.
     pub counter: Option<u64>,
+    /// Builds from before there were guards refuse the table from now on: its rows are of a kind that they do not know.
+    pub guarded: bool,
 }
 
 /// Rows of the catalog to be changed together, and counters.
@@ -164,7 +166,7 @@ impl Shared {
             self.remove_file(space, None);
             return Err(error);
         }
-        Ok(TableRecord { space, trees, links: links.to_vec(), meta: meta.to_vec() })
+        Ok(TableRecord { space, trees, links: links.to_vec(), meta: meta.to_vec(), guarded: false })
     }
 
     /// The commit of `changes` that make `record` known failed or not: a file without record goes.
@@ -327,7 +329,8 @@ impl Shared {
         let old = self.record(name)?;
         self.check_decided(&old)?;
         let linked = self.is_linked(name)?;
-        let record = self.new_record(specs, &old.links, meta)?;
+        let mut record = self.new_record(specs, &old.links, meta)?;
+        record.guarded = old.guarded && old.meta == meta;
         let mut changes = Changes::default();
         changes.remove(name, &old);
         changes.add(name, &record);
@@ -382,7 +385,8 @@ impl Shared {
     ) -> Result<TableRecord> {
         let name = alteration.table;
         let old = self.record(name)?;
-        let mut new = TableRecord { meta: alteration.meta.to_vec(), trees: Vec::new(), ..old.clone() };
+        let (meta, guarded) = (alteration.meta.to_vec(), alteration.guarded);
+        let mut new = TableRecord { meta, guarded, trees: Vec::new(), ..old.clone() };
         for source in alteration.layout {
             let tree = match *source {
                 TreeSource::Keep(place) => *old.trees.get(place).ok_or(Error::NoSuchTree(place))?,

@@ -59,6 +59,8 @@ pub struct Admission {
     pub pending: Vec<u8>,
     /// The metadata from then on.
     pub meta: Vec<u8>,
+    /// As [`super::Alteration::guarded`].
+    pub guarded: bool,
     /// How blocks are written that will change.
     pub packing: Packing,
 }
@@ -141,7 +143,7 @@ impl Engine {
         };
         // Not while the name is taken: who checks files has the checkpoints, and asks for names.
         shared.make_durable(arrival(&record, map, file.description()))?;
-        shared.accept(name, &record, admission.meta)
+        shared.accept(name, &record, admission.meta, admission.guarded)
     }
 }
 
@@ -212,7 +214,7 @@ impl Shared {
     }
 
     /// The table is complete: its metadata say so from now on.
-    fn accept(&self, name: &str, arrived: &TableRecord, meta: Vec<u8>) -> Result<()> {
+    fn accept(&self, name: &str, arrived: &TableRecord, meta: Vec<u8>, guarded: bool) -> Result<()> {
         let _turn = self.names.take(&[name]);
         let record = self.record(name)?;
         if record.space != arrived.space {
@@ -225,7 +227,7 @@ impl Shared {
             let _ddl = self.ddl.read();
             self.health.check()?;
             let mut changes = Changes::default();
-            changes.update(name, &TableRecord { meta: meta.clone(), ..record });
+            changes.update(name, &TableRecord { meta: meta.clone(), guarded, ..record });
             changes.commit(self)?;
         }
         let table = arrived.with_trees(meta, arrived.all_trees().to_vec());

@@ -169,7 +169,14 @@ impl Engine {
     /// Gives the table other trees, and other metadata, in one step. Nobody may write to it meanwhile; handles opened
     /// before keep the trees as they were: see [`Table::is_current`].
     pub fn alter_table(&self, name: &str, layout: &[TreeSource], meta: &[u8]) -> Result<()> {
-        self.alter_tables(&[Alteration { table: name, layout, meta, packing: None, counter: None }])
+        self.alter_tables(&[Alteration {
+            table: name,
+            layout,
+            meta,
+            packing: None,
+            counter: None,
+            guarded: false,
+        }])
     }
 
     /// Alters several tables in one step, each as by [`Engine::alter_table`]: after a crash all are as they were, or

@@ -353,8 +353,13 @@ fn sample_rows(samples: &mut Samples) {
     let packed =
         TreeSpec { packing: Packing { compression: Compression::Zstd, level: 7 }, ..TreeSpec::default() };
     let trees = vec![(20, TreeSpec::default()), (21, packed)];
-    let record =
-        TableRecord { space: 4, trees, links: Vec::new(), meta: b"what the server remembers".to_vec() };
+    let record = TableRecord {
+        space: 4,
+        trees,
+        links: Vec::new(),
+        meta: b"what the server remembers".to_vec(),
+        guarded: false,
+    };
     samples.push(("catalog_record", "table", record.encode()));
     samples.push(("catalog_record", "name", crate::catalog::name_key("db/table")));
     samples.push(("superblock", "newest", store::sample_superblock(root, sample_address())));

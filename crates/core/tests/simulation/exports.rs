@@ -42,7 +42,7 @@ impl Session<'_> {
             assert_eq!(incoming.definition, b"definition");
             assert_eq!((incoming.meta, incoming.trees), (&source.meta[..], source.trees.len()));
             let packing = TreeSpec::default().packing;
-            Ok(subject::Admission { pending: pending.to_vec(), meta: meta.to_vec(), packing })
+            Ok(subject::Admission { pending: pending.to_vec(), meta: meta.to_vec(), packing, guarded: false })
         };
         let error = match self.engine.import_table(to, Path::new(FILE), &admit, &|_| Ok(())) {
             Ok(()) => {

@@ -31,6 +31,8 @@ pub struct RawAlteration {
     pub repacks: u64,
     /// The next AUTO_INCREMENT value from now on; 0: as it is.
     pub counter: u64,
+    /// Not 0: builds from before row layouts refuse the table from now on.
+    pub guarded: u64,
 }
 
 impl RawAlteration {
@@ -74,7 +76,7 @@ pub unsafe extern "C" fn teak_tables_alter(
                     (one.repacks != 0).then(|| one.spec.spec()).transpose()?.map(|spec| spec.packing);
                 let counter = (one.counter != 0).then_some(one.counter);
                 let (table, meta) = (one.name.name()?, one.meta.slice());
-                parsed.push(Alteration { table, layout, meta, packing, counter });
+                parsed.push(Alteration { table, layout, meta, packing, counter, guarded: one.guarded != 0 });
             }
             let relinks = array(relinks, n_relinks);
             let links = relinks.iter().map(|relink| relink.links()).collect::<Result<Vec<_>>>()?;

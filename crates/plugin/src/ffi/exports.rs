@@ -20,6 +20,8 @@ pub struct RawAdmission {
     pub pending: RawBytes,
     /// From then on.
     pub meta: RawBytes,
+    /// As in teak_alteration.
+    pub guarded: u64,
     /// How its blocks are written that will change.
     pub spec: RawTreeSpec,
     /// Why it does not fit.
@@ -81,6 +83,7 @@ pub unsafe extern "C" fn teak_table_import(
         let mut answer = RawAdmission {
             pending: RawBytes::NONE,
             meta: RawBytes::NONE,
+            guarded: 0,
             spec: RawTreeSpec { block_bytes: 0, compression: 0, level: 0 },
             refusal: RawBytes::NONE,
         };
@@ -96,6 +99,7 @@ pub unsafe extern "C" fn teak_table_import(
             Ok(Admission {
                 pending: answer.pending.slice().to_vec(),
                 meta: answer.meta.slice().to_vec(),
+                guarded: answer.guarded != 0,
                 packing: spec.packing,
             })
         }

@@ -207,6 +207,7 @@ fn a_counter_is_set_with_the_definition_also_downwards() {
         meta,
         packing: None,
         counter: Some(value),
+        guarded: false,
     };
     engine.alter_tables(&[change(b"up", 70)]).unwrap();
     assert_eq!(engine.open_table("t").unwrap().counter(), 70);
@@ -335,8 +336,14 @@ fn a_power_cut_leaves_all_tables_of_one_alteration_altered_or_none() {
         drop(table);
         engine.create_table("u", &specs(2), b"meta", None).unwrap();
         fs.fail_after(cut, Fault::PowerCut);
-        let change =
-            |table| Alteration { table, layout: &RENEW, meta: b"new", packing: Some(packing), counter: None };
+        let change = |table| Alteration {
+            table,
+            layout: &RENEW,
+            meta: b"new",
+            packing: Some(packing),
+            counter: None,
+            guarded: true,
+        };
         let wrong = Alteration { layout: &[TreeSource::Keep(7)], ..change("u") };
         assert!(engine.alter_tables(&[change("t"), wrong]).is_err());
         finished = engine.alter_tables(&[change("t"), change("u")]).is_ok();

@@ -59,7 +59,7 @@ fn import(engine: &Engine) -> Result<()> {
     let admit = |incoming: Incoming<'_>| {
         assert_eq!((incoming.definition, incoming.meta), (&b"definition"[..], &b"source"[..]));
         let (pending, meta) = (b"discarded".to_vec(), b"imported".to_vec());
-        Ok(Admission { pending, meta, packing: SPEC.packing })
+        Ok(Admission { pending, meta, packing: SPEC.packing, guarded: false })
     };
     engine.import_table("u", Path::new(EXPORT), &admit, &|_| Ok(()))
 }

@@ -220,6 +220,7 @@ fn an_index_that_came_while_the_backup_was_made_leaves_nothing_of_what_is_left_o
                 meta: b"",
                 packing: None,
                 counter: None,
+                guarded: false,
             }])
             .unwrap();
         let back = [TreeSource::Keep(0)];
@@ -230,6 +231,7 @@ fn an_index_that_came_while_the_backup_was_made_leaves_nothing_of_what_is_left_o
                 meta: b"",
                 packing: None,
                 counter: None,
+                guarded: false,
             }])
             .unwrap();
     };

@@ -193,6 +193,7 @@ fn a_table_that_is_altered_gets_other_links_in_the_same_step() {
             meta: b"new",
             packing: None,
             counter: None,
+            guarded: false,
         };
         let own = [link("p", "absent")];
         let relinks = [Relink { table: "parent", links: &own }, Relink { table: "child", links: &[] }];

@@ -80,6 +80,7 @@ pub(super) fn repack(engine: &Engine, name: &str, packing: Packing) {
             meta,
             packing: Some(packing),
             counter: None,
+            guarded: false,
         }])
         .unwrap();
 }
