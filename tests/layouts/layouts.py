@@ -50,6 +50,16 @@ TYPES = [
 STATEMENTS = []
 
 
+# What types grow to; the values still fit.
+WIDER = {
+    "varchar(20)": ["varchar(255)", "varchar(300)"],
+    "tinyint": ["smallint", "mediumint", "int", "bigint"],
+    "smallint": ["int", "bigint"],
+    "mediumint": ["int"],
+    "int": ["bigint"],
+}
+
+
 def run(cursor, statement):
     """The number of the error that a statement ends with; None if there is none."""
     STATEMENTS.append(statement)
@@ -77,7 +87,8 @@ class Round:
 
     def __init__(self, server, seed):
         self.server, self.random = server, random.Random(seed)
-        # Each engine has a session of its own: what a server without binary log makes of transactions over two engines is not the point here.
+        # Each engine has a session of its own: what a server without binary log makes of transactions over two engines
+        # is not the point here.
         self.connection, self.of_model, self.snapshot = None, None, None
         self.copied = False  # since the snapshot was taken
         self.columns, self.next, self.ids = {}, 0, 0
@@ -136,8 +147,8 @@ class Round:
         new = Column((column.type, column.default, column.value), column.nullable)
         if kind == "null":
             new.nullable = True
-        elif kind == "grow" and column.type == "varchar(20)":
-            new.type = self.random.choice(["varchar(255)", "varchar(300)"])
+        elif kind == "grow" and column.type in WIDER:
+            new.type = self.random.choice(WIDER[column.type])
         elif kind == "grow":
             return None
         place = f" after {self.random.choice([other for other in ('id', *self.columns) if other != name])}" if kind == "move" or self.random.random() < 0.3 else ""

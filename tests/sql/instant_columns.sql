@@ -155,6 +155,23 @@ alter table a modify m varchar(5);
 alter table a modify m varchar(200) not null default 'x';
 alter table c modify m varchar(200) not null default 'x', algorithm=copy;
 call same();
+-- Wider integers: values at both ends, defaults, over two steps, unsigned to signed.
+alter table a add w1 tinyint default -128 first, add w2 tinyint unsigned not null default 255, add w3 smallint, add w4 mediumint default -8388608, add w5 int unsigned default 4294967295;
+alter table c add w1 tinyint default -128 first, add w2 tinyint unsigned not null default 255, add w3 smallint, add w4 mediumint default -8388608, add w5 int unsigned default 4294967295, algorithm=copy;
+update a set w1 = id % 256 - 128, w2 = id % 256, w3 = id - 200, w4 = id * -100, w5 = id * 1000 where id % 2 = 0;
+update c set w1 = id % 256 - 128, w2 = id % 256, w3 = id - 200, w4 = id * -100, w5 = id * 1000 where id % 2 = 0;
+alter table a modify w1 smallint after v, modify w2 int not null default 1, modify w3 bigint, modify w4 int, modify w5 bigint default -1;
+alter table c modify w1 smallint after v, modify w2 int not null default 1, modify w3 bigint, modify w4 int, modify w5 bigint default -1, algorithm=copy;
+call same();
+update a set w1 = 30000, w2 = -2, w3 = w3 - 1, w4 = 2000000000, w5 = -5 where id % 6 = 0;
+update c set w1 = 30000, w2 = -2, w3 = w3 - 1, w4 = 2000000000, w5 = -5 where id % 6 = 0;
+alter table a modify w1 mediumint, modify w2 bigint first, modify w4 bigint;
+alter table c modify w1 mediumint, modify w2 bigint first, modify w4 bigint, algorithm=copy;
+call same();
+select count(*), sum(w1), sum(w2), sum(w3), sum(w4), sum(w5) from a;
+alter table a drop w1, drop w2, drop w3, drop w4, drop w5;
+alter table c drop w1, drop w2, drop w3, drop w4, drop w5, algorithm=copy;
+call same();
 -- Rows of one layout again.
 alter table a force, algorithm=copy;
 alter table c force, algorithm=copy;

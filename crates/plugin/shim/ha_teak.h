@@ -218,6 +218,7 @@ class ha_teak final : public handler {
         uint64_t counter;
         bool has_layouts;
     };
+    bool widens(const Field& field, const Column_definition& to) const;
     bool next_layouts(const TABLE* altered, const Alter_inplace_info* info, teak::RowLayouts* layouts,
                       const char** reason) const;
     bool names_are_clear(const Alter_inplace_info* info) const;

@@ -102,9 +102,23 @@ const char* reason_for_copy(const Alter_inplace_info* info, const TABLE* now) {
 
 } // namespace
 
+/* Which integer may become which: a wider one that can hold all its values, where neither an index nor a partition is
+   told by its bytes. */
+bool ha_teak::widens(const Field& field, const Column_definition& to) const {
+    const enum_field_types type = to.type_handler()->field_type();
+    if (!is_integer(field.type()) || !is_integer(type) || field.vcol_info || to.vcol_info) return false;
+    const uint32 now = field.pack_length(), then = to.type_handler()->calc_pack_length(static_cast<uint32>(to.length));
+    const bool was_unsigned = field.flags & UNSIGNED_FLAG, is_unsigned = to.flags & UNSIGNED_FLAG;
+    if (then <= now || (is_unsigned && !was_unsigned)) return false;
+    /* As texts, which generated columns may have, such integers are as long as their type says. */
+    if ((field.flags | to.flags) & ZEROFILL_FLAG) return false;
+    return !(field.flags & FIELD_IN_PART_FUNC_FLAG) && !is_in_index(table, &field);
+}
+
 /* Which VARCHAR may become which without a change of any row: longer. Where its length takes two bytes in place of one,
    rows have another layout, which entries of indexes have not. A generated one has other values then. */
 bool ha_teak::can_convert_nocopy(const Field& field, const Column_definition& to) const {
+    if (widens(field, to)) return true;
     if (field.real_type() != MYSQL_TYPE_VARCHAR || field.type_handler() != to.type_handler() || field.vcol_info)
         return false;
     const auto& text = static_cast<const Field_varstring&>(field);

@@ -59,7 +59,8 @@ bool LayoutMaker::keep(const TABLE* table, const Field* field, const LayoutColum
     mine->id = before.id;
     if (!before.reads_as(*mine)) return false;
     /* Entries of indexes have no layouts. */
-    const bool changed = before.length_bytes != mine->length_bytes || before.may_be_null() != mine->may_be_null();
+    const bool changed = before.length_bytes != mine->length_bytes || before.bytes != mine->bytes ||
+                         before.may_be_null() != mine->may_be_null();
     return !changed || !is_in_index(table, field);
 }
 

@@ -10,6 +10,11 @@ constexpr size_t kHeader = 3;
 
 } // namespace
 
+bool is_integer(enum_field_types type) {
+    return type == MYSQL_TYPE_TINY || type == MYSQL_TYPE_SHORT || type == MYSQL_TYPE_INT24 || type == MYSQL_TYPE_LONG ||
+           type == MYSQL_TYPE_LONGLONG;
+}
+
 ColumnCodec ColumnCodec::of(const TABLE* table, const Field* field) {
     ColumnCodec c{};
     c.fieldnr = field->field_index;
@@ -31,6 +36,9 @@ ColumnCodec ColumnCodec::of(const TABLE* table, const Field* field) {
         c.length_bytes = 2;
     } else
         c.kind = ColumnKind::Fixed;
+    c.kind_in_layout = c.kind;
+    if (is_integer(field->type()))
+        c.kind_in_layout = field->flags & UNSIGNED_FLAG ? ColumnKind::Unsigned : ColumnKind::Signed;
     return c;
 }
 
@@ -44,6 +52,8 @@ size_t ColumnCodec::packed_size(const uchar* record) const {
     case ColumnKind::PaddedChar:
         return 2 + bytes;
     case ColumnKind::Fixed:
+    case ColumnKind::Signed:
+    case ColumnKind::Unsigned:
         break;
     }
     return bytes;
@@ -53,7 +63,9 @@ uchar* ColumnCodec::pack(uchar* to, const uchar* record) const {
     const uchar* p = record + offset;
     switch (kind) {
     case ColumnKind::Varchar:
-    case ColumnKind::Fixed: {
+    case ColumnKind::Fixed:
+    case ColumnKind::Signed:
+    case ColumnKind::Unsigned: {
         size_t n = packed_size(record);
         memcpy(to, p, n);
         return to + n;
@@ -94,6 +106,8 @@ const uchar* ColumnCodec::unpack(const uchar* from, const uchar* end, uchar* rec
     switch (kind) {
     case ColumnKind::Varchar:
     case ColumnKind::Fixed:
+    case ColumnKind::Signed:
+    case ColumnKind::Unsigned:
         if (n > bytes) return nullptr;
         memcpy(p, from, n);
         break;
@@ -144,7 +158,7 @@ bool ColumnCodec::reads(const ColumnCodec& other) const {
 }
 
 LayoutColumn ColumnCodec::in_layout(uint16_t id) const {
-    LayoutColumn column{id, kind, length_bytes, 0, LayoutColumn::kNeverNull};
+    LayoutColumn column{id, kind_in_layout, length_bytes, 0, LayoutColumn::kNeverNull};
     if (kind == ColumnKind::Fixed || kind == ColumnKind::PaddedChar) column.bytes = bytes;
     if (null_mask)
         column.null_bit = static_cast<uint16_t>(null_offset * 8 + static_cast<uint>(__builtin_ctz(null_mask)));

@@ -72,6 +72,7 @@ class Buffer {
 /* A column whose packed length varies, or one that is packed by itself. */
 struct ColumnCodec {
     ColumnKind kind;
+    ColumnKind kind_in_layout;
     uint8_t length_bytes;
     uint8_t null_mask;
     uint null_offset;
@@ -94,6 +95,9 @@ struct ColumnCodec {
     bool reads(const ColumnCodec& other) const;
     LayoutColumn in_layout(uint16_t id) const;
 };
+
+/* Whether this is one of the types TINYINT to BIGINT. */
+bool is_integer(enum_field_types type);
 
 /* The length before a packed value. */
 inline size_t packed_length(const uchar* p, uint bytes) {

@@ -54,7 +54,7 @@ bool read_layout(Reader& from, RowLayout* layout) {
         LayoutColumn column;
         column.id = from.two();
         const uint8_t kind = from.one();
-        if (kind > static_cast<uint8_t>(ColumnKind::PaddedChar)) return false;
+        if (kind > static_cast<uint8_t>(ColumnKind::Unsigned)) return false;
         column.kind = static_cast<ColumnKind>(kind);
         column.length_bytes = from.one();
         column.bytes = from.four();
@@ -68,6 +68,23 @@ bool read_layout(Reader& from, RowLayout* layout) {
 }
 
 } // namespace
+
+bool LayoutColumn::reads_as(const LayoutColumn& newer) const {
+    if (may_be_null() && !newer.may_be_null()) return false;
+    switch (kind) {
+    case ColumnKind::Varchar:
+        return newer.kind == kind && length_bytes <= newer.length_bytes;
+    case ColumnKind::Signed:
+        return newer.kind == kind && bytes <= newer.bytes;
+    case ColumnKind::Unsigned:
+        return newer.kind == kind ? bytes <= newer.bytes : newer.kind == ColumnKind::Signed && bytes < newer.bytes;
+    case ColumnKind::Fixed:
+    case ColumnKind::Blob:
+    case ColumnKind::PaddedChar:
+        break;
+    }
+    return newer.kind == kind && length_bytes == newer.length_bytes && bytes == newer.bytes;
+}
 
 const LayoutColumn* RowLayout::find(uint16_t id) const {
     auto found = std::find_if(columns.begin(), columns.end(), [&](const LayoutColumn& c) { return c.id == id; });

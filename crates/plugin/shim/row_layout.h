@@ -26,8 +26,8 @@
 
 namespace teak {
 
-/* How a column's values are packed; the numbers are in metadata. */
-enum class ColumnKind : uint8_t { Fixed = 0, Varchar = 1, Blob = 2, PaddedChar = 3 };
+/* How a column's values are packed; the numbers are in metadata. Integers are fixed, and told apart in layouts alone. */
+enum class ColumnKind : uint8_t { Fixed = 0, Varchar = 1, Blob = 2, PaddedChar = 3, Signed = 4, Unsigned = 5 };
 
 /* A stored column as the rows of a layout have it. */
 struct LayoutColumn {
@@ -35,10 +35,12 @@ struct LayoutColumn {
     uint16_t id;
     ColumnKind kind;
     uint8_t length_bytes; /* before the value */
-    uint32_t bytes;       /* Fixed: of the value; PaddedChar: at most; else 0 */
+    uint32_t bytes;       /* Fixed and integers: of the value; PaddedChar: at most; else 0 */
     uint16_t null_bit;    /* its place in the row's null bytes */
 
-    bool is_variable() const { return kind != ColumnKind::Fixed; }
+    bool is_variable() const {
+        return kind == ColumnKind::Varchar || kind == ColumnKind::Blob || kind == ColumnKind::PaddedChar;
+    }
     bool may_be_null() const { return null_bit != kNeverNull; }
     bool is_null(const uchar* null_bytes) const {
         return may_be_null() && (null_bytes[null_bit / 8] >> null_bit % 8 & 1);
@@ -48,11 +50,7 @@ struct LayoutColumn {
                null_bit == other.null_bit;
     }
     /* Whether values that are packed so can be read as those of `newer`. */
-    bool reads_as(const LayoutColumn& newer) const {
-        const bool fits = kind == ColumnKind::Varchar ? length_bytes <= newer.length_bytes
-                                                      : length_bytes == newer.length_bytes && bytes == newer.bytes;
-        return fits && kind == newer.kind && (newer.may_be_null() || !may_be_null());
-    }
+    bool reads_as(const LayoutColumn& newer) const;
 };
 
 /* The columns that rows have, in the table's order: those that a row's key restores are not among them. */

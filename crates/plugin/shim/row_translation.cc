@@ -4,16 +4,27 @@
 namespace teak {
 namespace {
 
+/* An integer in more bytes. */
+void widen(const uchar* from, size_t length, uchar* to, size_t wider, bool is_signed) {
+    memcpy(to, from, length);
+    memset(to + length, is_signed && from[length - 1] & 0x80 ? 0xff : 0, wider - length);
+}
+
 /* Puts a value that was packed by `from` into the record: behind it, nullptr if the bytes are malformed. */
 const uchar* unpack_as(const LayoutColumn& from, const ColumnCodec& to, const uchar* at, const uchar* end,
                        uchar* record, uchar** blobs) {
+    uchar* p = record + to.offset;
+    if (!from.is_variable() && from.bytes < to.bytes) {
+        if (static_cast<size_t>(end - at) < from.bytes) return nullptr;
+        widen(at, from.bytes, p, to.bytes, from.kind == ColumnKind::Signed);
+        return at + from.bytes;
+    }
     if (from.length_bytes == to.length_bytes) return to.unpack(at, end, record, blobs);
     /* A VARCHAR whose length takes more bytes now. */
     if (static_cast<size_t>(end - at) < from.length_bytes) return nullptr;
     const size_t length = packed_length(at, from.length_bytes);
     at += from.length_bytes;
     if (length > static_cast<size_t>(end - at) || length + to.length_bytes > to.bytes) return nullptr;
-    uchar* p = record + to.offset;
     int2store(p, length);
     memcpy(p + to.length_bytes, at, length);
     return at + length;
@@ -23,10 +34,16 @@ const uchar* unpack_as(const LayoutColumn& from, const ColumnCodec& to, const uc
 
 void RowTranslation::add_fixed(const LayoutColumn& from, const ColumnCodec* to) {
     runs_length_ += from.bytes;
-    if (to && !runs_.empty() && !runs_.back().gone && runs_.back().offset + runs_.back().length == to->offset)
+    if (!to)
+        runs_.push_back({Run::Gone, 0, from.bytes, 0});
+    else if (from.bytes < to->bytes)
+        runs_.push_back({from.kind == ColumnKind::Signed ? Run::Signed : Run::Unsigned, static_cast<uint8_t>(to->bytes),
+                         from.bytes, to->offset});
+    else if (!runs_.empty() && runs_.back().kind == Run::Copied &&
+             runs_.back().offset + runs_.back().length == to->offset)
         runs_.back().length += from.bytes;
     else
-        runs_.push_back({from.bytes, to ? to->offset : 0, !to});
+        runs_.push_back({Run::Copied, 0, from.bytes, to->offset});
 }
 
 bool RowTranslation::add_default(const RowLayouts& layouts, const LayoutColumn& column, const ColumnCodec& to) {
@@ -52,11 +69,10 @@ bool RowTranslation::init(const RowLayouts& layouts, const RowLayout& from, cons
                           const std::vector<uchar>& null_bytes) {
     const RowLayout& newest = layouts.newest();
     if (newest.columns.size() != columns.size()) return false;
-    columns_ = columns;
     record_nulls_ = null_bytes;
     null_bytes_ = from.null_bytes;
-    for (size_t i = 0; i < columns_.size(); i++) {
-        const ColumnCodec& to = columns_[i];
+    for (size_t i = 0; i < columns.size(); i++) {
+        const ColumnCodec& to = columns[i];
         if (to.null_mask) record_nulls_[to.null_offset] &= static_cast<uchar>(~to.null_mask);
         const LayoutColumn* older = from.find(newest.columns[i].id);
         if (!older) {
@@ -68,8 +84,8 @@ bool RowTranslation::init(const RowLayouts& layouts, const RowLayout& from, cons
     }
     for (const LayoutColumn& column : from.columns) {
         const ColumnCodec* to = nullptr;
-        for (size_t i = 0; i < columns_.size(); i++)
-            if (newest.columns[i].id == column.id) to = &columns_[i];
+        for (size_t i = 0; i < columns.size(); i++)
+            if (newest.columns[i].id == column.id) to = &columns[i];
         if (column.is_variable())
             variable_.push_back({column, to});
         else
@@ -90,7 +106,10 @@ bool RowTranslation::unpack(teak_bytes row, size_t null_bytes, uchar* record, uc
     for (const Default& value : defaults_)
         memcpy(record + value.offset, value.bytes.data(), value.bytes.size());
     for (const Run& run : runs_) {
-        if (!run.gone) copy_few(record + run.offset, p, run.length);
+        if (run.kind == Run::Copied)
+            copy_few(record + run.offset, p, run.length);
+        else if (run.kind != Run::Gone)
+            widen(p, run.length, record + run.offset, run.wider, run.kind == Run::Signed);
         p += run.length;
     }
     for (const Variable& column : variable_) {

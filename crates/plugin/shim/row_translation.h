@@ -21,8 +21,8 @@ class RowTranslation {
     RowTranslation(RowTranslation&&) = default;
     /* Points into itself. */
     RowTranslation(const RowTranslation&) = delete;
-    /* `columns` are the table's, in the order of the newest layout; `null_bytes` those of a record without any row's
-       values. False: rows of the layout cannot be read so. */
+    /* `columns` are the table's, in the order of the newest layout, and live longer; `null_bytes` those of a record
+       without any row's values. False: rows of the layout cannot be read so. */
     bool init(const RowLayouts& layouts, const RowLayout& from, const std::vector<ColumnCodec>& columns,
               const std::vector<uchar>& null_bytes);
     /*
@@ -35,10 +35,12 @@ class RowTranslation {
     size_t null_bytes() const { return null_bytes_; }
 
   private:
-    /* Fixed columns that are side by side in the row and in the record; a column that is gone is by itself. */
+    /* Fixed columns that are side by side in the row and in the record. One that is gone is by itself, and so is an
+       integer that has become wider. */
     struct Run {
+        enum Kind : uint8_t { Copied, Gone, Signed, Unsigned } kind;
+        uint8_t wider; /* bytes in the record */
         uint length, offset;
-        bool gone;
     };
     struct Variable {
         LayoutColumn from;
@@ -61,7 +63,6 @@ class RowTranslation {
     std::vector<NullBit> nulls_;
     std::vector<Default> defaults_;
     std::vector<std::vector<uchar>> large_defaults_; /* what BLOBs among them point to */
-    std::vector<ColumnCodec> columns_;
     std::vector<uchar> record_nulls_;
     size_t null_bytes_ = 0, runs_length_ = 0;
 };

@@ -25,8 +25,19 @@ alter table a drop vv, drop t, algorithm=instant;
 alter table a modify g int as (k + 1) virtual first, modify w varchar(80) character set utf8mb4 after id, algorithm=instant;
 select * from a order by id;
 select id from a force index (gen) where g = 3;
--- Integers become wider, texts get another character set: not without other bytes.
-alter table a modify n bigint, algorithm=instant;
+-- Integers become wider, where no index and no partition is told by their bytes.
+alter table a modify n bigint, algorithm=instant, lock=none;
+alter table a modify n int, algorithm=instant;
+alter table a modify n bigint unsigned, algorithm=instant;
+alter table a modify k bigint not null, algorithm=instant;
+create table p (n int, u int unsigned, z int zerofill) partition by key (n) partitions 5;
+insert into p select seq, seq, seq from seq_1_to_100;
+alter table p modify n bigint, algorithm=instant;
+alter table p modify z bigint zerofill, algorithm=instant;
+alter table p modify u bigint, algorithm=instant;
+select count(*), sum(n = 50), sum(u), max(z) from p where n between 1 and 100;
+drop table p;
+-- Texts get another character set.
 alter table a modify w varchar(80) character set utf8mb3, algorithm=instant;
 -- The number of layouts: the 64th change copies, or is refused, and everything begins anew.
 create table m (id int primary key, v int);
