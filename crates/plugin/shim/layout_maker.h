@@ -26,8 +26,8 @@ struct LayoutMaker {
     /* Rows that are packed as now and as then are the same bytes. */
     bool leaves_rows(List<Create_field>& columns) const;
     /*
-      The layouts with the altered definition's behind them. The defaults of new columns are evaluated here, once for all
-      rows. False: rows of before could not be read, and have to be written anew; `reason` may say why.
+      The layouts with the altered definition's behind them. The defaults of new columns are evaluated here, once for
+      all rows. False: rows of before could not be read, and have to be written anew; `reason` may say why.
     */
     bool make(const TABLE* table, const TABLE* altered, List<Create_field>& columns, RowLayouts* out,
               const char** reason) const;

@@ -1,10 +1,10 @@
 /*
   Row layouts: in which forms the rows of a table lie in its tree.
 
-  A table whose columns were changed without a change of its rows (ALTER TABLE ... ALGORITHM=INSTANT) has rows of several
-  layouts. Each row says by which it was written (row_codec.h); what each is like stands in the table's metadata
-  (table_meta.h), with what the columns that came later are in the rows from before. Rows are written in the newest
-  layout, which the server's definition of the table describes, too; row_translation.h reads the others.
+  A table whose columns were changed without a change of its rows (ALTER TABLE ... ALGORITHM=INSTANT) has rows of
+  several layouts. Each row says by which it was written (row_codec.h); what each is like stands in the table's
+  metadata (table_meta.h), with what the columns that came later are in the rows from before. Rows are written in the
+  newest layout, which the server's definition of the table describes, too; row_translation.h reads the others.
 
   A column keeps its number (id) through all layouts, whatever its name and place; a number is not given twice.
   Layout 0 is that of rows from before the first such change, which say how many columns the table had instead.
@@ -26,7 +26,7 @@
 
 namespace teak {
 
-/* How a column's values are packed; the numbers are in metadata. Integers are fixed, and told apart in layouts alone. */
+/* How a column is packed; the numbers are in metadata. Integers are fixed, and told apart in layouts alone. */
 enum class ColumnKind : uint8_t { Fixed = 0, Varchar = 1, Blob = 2, PaddedChar = 3, Signed = 4, Unsigned = 5 };
 
 /* A stored column as the rows of a layout have it. */
