@@ -6,7 +6,6 @@ other, and in parallel, with events of rows and with statements. In the end tabl
 Prints 'N passed, N failed': a combination each.
 """
 
-import argparse
 import os
 import random
 import sys
@@ -15,8 +14,9 @@ import threading
 import pymysql
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows
-from server import Server, conflicted
+from pair import main
+from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, REPLICA_OPTIONS, rows
+from server import conflicted
 from shutdown_deadlock import catch_up
 
 PARENTS = 40
@@ -123,36 +123,16 @@ def run(primary, replica, binlog_format, seed):
     return wrong
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    port = free_port()
-    primary = Server(os.path.join(arguments.directory, "primary"), arguments.plugin_dir, port)
-    replica = Server(os.path.join(arguments.directory, "replica"), arguments.plugin_dir)
-    passed = failed = 0
-    try:
-        primary.install()
-        replica.install()
-        primary.start(PRIMARY_OPTIONS)
-        let_replicate(primary.connect(autocommit=True))
-        replica.start(REPLICA_OPTIONS)
-        follow(replica.connect(autocommit=True), port)
-        for options in ([], BINLOG_OPTIONS, PARALLEL_OPTIONS, PARALLEL_OPTIONS + BINLOG_OPTIONS):
-            replica.kill()
-            replica.start(REPLICA_OPTIONS + options)
-            print(f"{' '.join(options) or 'one after the other'}:", flush=True)
-            for binlog_format in ("ROW", "STATEMENT"):
-                wrong = run(primary, replica, binlog_format, arguments.seed)
-                passed, failed = passed + (not wrong), failed + bool(wrong)
-    finally:
+def cases(pair):
+    """Each way in which a replica applies, with both formats of the binary log."""
+    primary, replica = pair.primary, pair.replica
+    for options in ([], BINLOG_OPTIONS, PARALLEL_OPTIONS, PARALLEL_OPTIONS + BINLOG_OPTIONS):
         replica.kill()
-        primary.kill()
-    print(f"cascades: {passed} passed, {failed} failed")
-    return 1 if failed else 0
+        replica.start(REPLICA_OPTIONS + options)
+        print(f"{' '.join(options) or 'one after the other'}:", flush=True)
+        for binlog_format in ("ROW", "STATEMENT"):
+            yield not run(primary, replica, binlog_format, pair.arguments.seed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main("cascades", __doc__, cases, seed=1)

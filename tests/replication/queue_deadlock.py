@@ -7,14 +7,13 @@ back if the engine has told it that T1 waits for T2 (thd_rpl_deadlock_check); el
 Prints the seconds that the replica takes, for InnoDB as well, and 'N passed, N failed'.
 """
 
-import argparse
 import os
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows, value, wait_until, waits
-from server import Server
+from pair import main
+from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, rows, value, wait_until, waits
 
 # Far below the lock wait timeout, far above what a rollback takes.
 LIMIT = 20
@@ -64,30 +63,12 @@ def stalls(primary, replica, engine):
     return not applied
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
-    port = free_port()
-    primary = Server(os.path.join(arguments.directory, "primary"), arguments.plugin_dir, port)
-    replica = Server(os.path.join(arguments.directory, "replica"), arguments.plugin_dir)
-    try:
-        primary.install()
-        replica.install()
-        primary.start(PRIMARY_OPTIONS)
-        connection = primary.connect(autocommit=True)
-        let_replicate(connection)
-        replica.start(REPLICA_OPTIONS + PARALLEL_OPTIONS + [f"--teak-lock-wait-timeout={LOCK_WAIT_TIMEOUT}"])
-        connection = replica.connect(autocommit=True)
-        follow(connection, port)
-        failed = sum(stalls(primary, replica, engine) for engine in ("InnoDB", "Teak"))
-    finally:
-        replica.kill()
-        primary.kill()
-    print(f"{2 - failed} passed, {failed} failed")
-    return 1 if failed else 0
+def cases(pair):
+    """The same in both engines."""
+    for engine in ("InnoDB", "Teak"):
+        yield not stalls(pair.primary, pair.replica, engine)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    replica_options = REPLICA_OPTIONS + PARALLEL_OPTIONS + [f"--teak-lock-wait-timeout={LOCK_WAIT_TIMEOUT}"]
+    main("queue_deadlock", __doc__, cases, lambda _: (PRIMARY_OPTIONS, replica_options))

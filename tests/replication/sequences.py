@@ -4,13 +4,12 @@
 Also while the replica is killed and started again in between. Prints 'N passed, N failed': a binlog format each, the replica one by one and in parallel.
 """
 
-import argparse
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows, slave_status, value
-from server import Server
+from pair import main
+from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, rows, slave_status, value
 from shutdown_deadlock import LIMIT, catch_up
 
 STEPS = [
@@ -79,34 +78,12 @@ def attempt(primary, replica, number):
     return True
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--engine", default="Teak")
-    arguments = parser.parse_args()
-    port = free_port()
-    primary = Server(os.path.join(arguments.directory, "primary"), arguments.plugin_dir, port)
-    replica = Server(os.path.join(arguments.directory, "replica"), arguments.plugin_dir)
-    passed = failed = 0
-    try:
-        primary.install()
-        replica.install()
-        primary.start(PRIMARY_OPTIONS + [f"--default-storage-engine={arguments.engine}"])
-        let_replicate(primary.connect(autocommit=True))
-        replica.start(REPLICA_OPTIONS)
-        follow(replica.connect(autocommit=True), port)
-        for number in range(4):
-            if attempt(primary, replica, number):
-                passed += 1
-            else:
-                failed += 1
-    finally:
-        replica.kill()
-        primary.kill()
-    print(f"sequences: {passed} passed, {failed} failed")
-    return 1 if failed else 0
+def cases(pair):
+    """Row and mixed format, one worker and several."""
+    for number in range(4):
+        yield attempt(pair.primary, pair.replica, number)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main("sequences", __doc__, cases, lambda arguments: (PRIMARY_OPTIONS + [f"--default-storage-engine={arguments.engine}"], REPLICA_OPTIONS),
+         engine="Teak")

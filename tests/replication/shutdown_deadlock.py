@@ -10,16 +10,14 @@ plugin). Afterwards the replica is started once more and must have what the prim
 Prints 'N passed, N failed': the replica without and with a binary log of its own.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import (BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows, slave_status,
-                         value, wait_until)
-from server import Server
+from pair import main
+from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, rows, slave_status, value, wait_until
 
 # Far above what the rollbacks take, far below one lock wait timeout.
 LIMIT = 30
@@ -56,8 +54,9 @@ def shut_down(replica):
     return True
 
 
-def attempt(primary, replica, port, engine, options):
+def attempt(pair, options):
     """Whether the replica, started with `options`, gets through the shutdown and has everything after the next start."""
+    primary, replica, engine = pair.primary, pair.replica, pair.arguments.engine
     table = f"shutdown_{'logged' if '--log-bin=binlog' in options else 'plain'}"
     writer = primary.connect(autocommit=True)
     rows(writer, f"CREATE TABLE {table} (id CHAR(1) PRIMARY KEY, n INT) ENGINE={engine}")
@@ -65,7 +64,7 @@ def attempt(primary, replica, port, engine, options):
     replica.install()
     replica.start(options)
     control, holder = replica.connect(autocommit=True), replica.connect(autocommit=False)
-    follow(control, port)
+    follow(control, pair.port)
     catch_up(writer, control)
     rows(holder, f"SELECT * FROM {table} WHERE id = 'a' FOR UPDATE")
     rows(writer, "BEGIN")
@@ -86,33 +85,12 @@ def attempt(primary, replica, port, engine, options):
     return shut_down(replica)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--engine", default="Teak")
-    arguments = parser.parse_args()
-    port = free_port()
-    primary = Server(os.path.join(arguments.directory, "primary"), arguments.plugin_dir, port)
-    replica = Server(os.path.join(arguments.directory, "replica"), arguments.plugin_dir)
-    passed = failed = 0
-    try:
-        primary.install()
-        primary.start(PRIMARY_OPTIONS)
-        connection = primary.connect(autocommit=True)
-        let_replicate(connection)
-        parallel = REPLICA_OPTIONS + PARALLEL_OPTIONS + TIMEOUT_OPTIONS
-        for options in (parallel, parallel + BINLOG_OPTIONS):
-            if attempt(primary, replica, port, arguments.engine, options):
-                passed += 1
-            else:
-                failed += 1
-    finally:
-        replica.kill()
-        primary.kill()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+def cases(pair):
+    """Without a binary log on the replica, and with one."""
+    parallel = REPLICA_OPTIONS + PARALLEL_OPTIONS + TIMEOUT_OPTIONS
+    for options in (parallel, parallel + BINLOG_OPTIONS):
+        yield attempt(pair, options)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main("shutdown_deadlock", __doc__, cases, lambda _: (PRIMARY_OPTIONS, None), engine="Teak")

@@ -5,15 +5,15 @@ MariaDB's binary log as coordinator does not have workers wait for each other wh
 log_bin and without log_slave_updates (`commits_out_of_order` in the plugin). Prints 'N passed, N failed': without and with.
 """
 
-import argparse
 import os
 import random
 import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate, rows
-from server import Server, attempt
+from pair import main
+from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, rows
+from server import attempt
 from shutdown_deadlock import catch_up
 
 ENGINES = ("Teak", "InnoDB")
@@ -40,46 +40,28 @@ def differences(primary, replica):
     return [[(here, there) for here, there in zip(*pair) if here != there] for pair in zip(contents(primary), contents(replica))]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
-    port = free_port()
-    primary = Server(os.path.join(arguments.directory, "primary"), arguments.plugin_dir, port)
-    replica = Server(os.path.join(arguments.directory, "replica"), arguments.plugin_dir)
-    passed = failed = 0
-    try:
-        primary.install()
-        replica.install()
-        primary.start(PRIMARY_OPTIONS)
-        writer = primary.connect(autocommit=True)
-        let_replicate(primary.connect(autocommit=True))
-        replica.start(REPLICA)
-        follow(replica.connect(autocommit=True), port)
-        for engine in ENGINES:
-            rows(writer, f"CREATE TABLE in_{engine} (id INT PRIMARY KEY, v INT) ENGINE={engine}")
-            rows(writer, f"INSERT INTO in_{engine} SELECT seq, 0 FROM seq_1_to_{ROWS}")
-        for options in ([], ["--log-slave-updates"]):
-            if options:
-                replica.start(REPLICA + options)
-            control = replica.connect(autocommit=True)
-            clients = [threading.Thread(target=change, args=(primary, number)) for number in range(CLIENTS)]
-            for client in clients:
-                client.start()
-            for client in clients:
-                client.join()
-            catch_up(writer, control)
-            different = differences(primary, replica)
-            print(f"{options}: rows that differ: {different}", flush=True)
-            passed, failed = passed + (not any(different)), failed + any(different)
-            replica.kill()
-    finally:
+def cases(pair):
+    """Without updates of the replica in its binary log, and with them."""
+    primary, replica = pair.primary, pair.replica
+    writer = primary.connect(autocommit=True)
+    for engine in ENGINES:
+        rows(writer, f"CREATE TABLE in_{engine} (id INT PRIMARY KEY, v INT) ENGINE={engine}")
+        rows(writer, f"INSERT INTO in_{engine} SELECT seq, 0 FROM seq_1_to_{ROWS}")
+    for options in ([], ["--log-slave-updates"]):
+        if options:
+            replica.start(REPLICA + options)
+        control = replica.connect(autocommit=True)
+        clients = [threading.Thread(target=change, args=(primary, number)) for number in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        catch_up(writer, control)
+        different = differences(primary, replica)
+        print(f"{options}: rows that differ: {different}", flush=True)
+        yield not any(different)
         replica.kill()
-        primary.kill()
-    print(f"two_engines: {passed} passed, {failed} failed")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main("two_engines", __doc__, cases, lambda _: (PRIMARY_OPTIONS, REPLICA))
