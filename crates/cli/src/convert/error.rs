@@ -19,20 +19,28 @@ pub enum ConvertError {
     #[error("interrupted")]
     Interrupted,
     /// Some of the work is done.
-    #[error("{error}\n  the same command goes on from here{}", missing_keys(*missing))]
+    #[error("{error}\n  {}", what_is_left(error, *missing))]
     Unfinished { error: Box<ConvertError>, missing: usize },
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
 }
 
-fn missing_keys(missing: usize) -> String {
+fn what_is_left(error: &ConvertError, missing: usize) -> String {
+    let goes_on = match error {
+        ConvertError::Different { .. } => {
+            "it has the new engine, and the same command would not look at it again: look why before that goes on with \
+             the others"
+        }
+        _ => "the same command goes on from here",
+    };
     let kept = "definition is in the table teak_convert.foreign_keys";
     match missing {
-        0 => String::new(),
-        1 => format!("; until then 1 foreign key is missing, whose {kept}"),
-        _ => {
-            format!("; until then {missing} foreign keys are missing, whose {}", kept.replace(" is", "s are"))
-        }
+        0 => goes_on.to_string(),
+        1 => format!("{goes_on}; until then 1 foreign key is missing, whose {kept}"),
+        _ => format!(
+            "{goes_on}; until then {missing} foreign keys are missing, whose {}",
+            kept.replace(" is", "s are")
+        ),
     }
 }
 
