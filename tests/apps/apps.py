@@ -24,7 +24,7 @@ from place import Place, Unavailable  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 ENGINES = ("InnoDB", "Teak")
-APPLICATIONS = ("sqlalchemy", "django", "sequelize", "mysql2", "go_sql_driver", "connector_j", "mydumper", "pt_osc")
+APPLICATIONS = ("sqlalchemy", "django", "sequelize", "mysql2", "go_sql_driver", "connector_j", "mydumper", "pt_osc", "wordpress", "mediawiki")
 # Applications write ENGINE=InnoDB: each server makes its own engine of any.
 OPTIONS = ("--teak-snapshot-isolation=INNODB", "--innodb-buffer-pool-size=256M", "--innodb-log-file-size=96M", "--character-set-server=utf8mb4",
            "--collation-server=utf8mb4_general_ci", "--local-infile=1", "--log-bin=binlog", "--binlog-format=ROW", "--server-id=1",

@@ -1,5 +1,6 @@
 """Where an application is installed and run: a directory of its own, with the means to fill it from package registries."""
 
+import glob
 import os
 import shutil
 import subprocess
@@ -100,6 +101,17 @@ class Place:
             (file,) = (name for name in os.listdir(self.path("packages")) if name.startswith(package + "_"))
             self.command("dpkg-deb", "-x", self.path("packages", file), root)
         return root
+
+    def php(self, *extensions):
+        """Debian's PHP, unpacked and not installed: the beginning of a command line."""
+        packages = {"mysqli": "mysql", "mysqlnd": "mysql", "simplexml": "xml", "dom": "xml", "xmlreader": "xml", "xml": "xml", "mbstring": "mbstring", "intl": "intl"}
+        root = os.path.join(self.debian("php8.2-cli"), "usr/bin/php8.2")
+        loaded = []
+        for extension in extensions:
+            package = self.debian(f"php8.2-{packages.get(extension, 'common')}")
+            (directory,) = glob.glob(os.path.join(package, "usr/lib/php/20*"))
+            loaded += ["-d", f"extension={directory}/{extension}.so"]
+        return [root, "-n", *loaded, "-d", "memory_limit=512M", "-d", "error_reporting=E_ALL & ~E_DEPRECATED", "-d", "display_errors=stderr"]
 
 
 def junit(path):
