@@ -132,14 +132,14 @@ fn run(companion: Companion<'_>, turns: &mut Turns<'_>) -> Result<Received, Back
     for _ in 1..MOST_TRIES {
         match companion::run(&call, settings, places, turns, &mut files) {
             Err(BackupError::Companion { missed_log: true, .. }) => {}
-            ended => return ended.map(|()| files.received()),
+            ended => return ended.and_then(|()| files.received()),
         }
         terminal::message("mariadb-backup gave up on InnoDB's log; it is run once more");
         files.begin_anew()?;
         turns.engine()?.source.resume()?;
     }
     companion::run(&call, settings, places, turns, &mut files)?;
-    Ok(files.received())
+    files.received()
 }
 
 /// Until the engine has no more to copy than the others, or its rounds are over.

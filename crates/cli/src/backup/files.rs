@@ -96,9 +96,10 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// What has arrived.
-    pub fn received(self) -> Received {
-        self.received
+    /// What has arrived, which is durable now.
+    pub fn received(mut self) -> Result<Received, BackupError> {
+        self.place.sync()?;
+        Ok(self.received)
     }
 
     /// Forgets and removes what has arrived: another stream is going to come.
@@ -310,7 +311,7 @@ mod tests {
         let received = files.receive(&stream[..]);
         let content = std::fs::read_to_string(dir.join("a"));
         std::fs::remove_dir_all(&dir).unwrap();
-        received.map(|()| (files.received(), content.unwrap()))
+        received.and_then(|()| Ok((files.received()?, content.unwrap())))
     }
 
     fn piece(offset: u64, anew: bool) -> Chunk {

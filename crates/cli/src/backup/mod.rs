@@ -13,6 +13,7 @@
 
 mod both;
 pub mod companion;
+pub mod complete;
 mod error;
 pub mod files;
 pub mod layout;

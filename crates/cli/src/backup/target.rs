@@ -1,5 +1,6 @@
 //! Where a backup goes: a directory, or a stream.
 
+use super::complete::Complete;
 use super::layout::{self, create_dirs, Description};
 use super::mbstream::Chunk;
 use super::messages::Messages;
@@ -107,27 +108,22 @@ pub trait Place: Send {
     fn end(&mut self, path: &str) -> Result<(), BackupError>;
     fn rename(&mut self, path: &str, to: &str) -> Result<(), BackupError>;
     fn remove(&mut self, path: &str) -> Result<(), BackupError>;
+    /// All that was written is durable, but for names.
+    fn sync(&mut self) -> Result<(), BackupError>;
 }
 
-/// Files below a directory, written at any place in any order. Each is durable when it is closed: at its end, or before
-/// that, to be opened again.
+/// Files below a directory, written at any place in any order. Each is made durable when it is closed: at its end, or
+/// before that, to be opened again.
 pub struct FilesBelow {
     dir: PathBuf,
     open: BTreeMap<String, File>,
+    complete: Complete,
 }
 
 impl FilesBelow {
     /// `dir` is there, and empty.
     pub fn new(dir: PathBuf) -> FilesBelow {
-        FilesBelow { dir, open: BTreeMap::new() }
-    }
-
-    /// Makes all files durable, their names not.
-    pub fn close_all(&mut self) -> Result<(), BackupError> {
-        while let Some(path) = self.open.keys().next().cloned() {
-            self.close(&path)?;
-        }
-        Ok(())
+        FilesBelow { dir, open: BTreeMap::new(), complete: Complete::default() }
     }
 
     fn opened(&mut self, path: &str) -> Result<&File, BackupError> {
@@ -149,7 +145,7 @@ impl FilesBelow {
 
     fn close(&mut self, path: &str) -> Result<(), BackupError> {
         match self.open.remove(path) {
-            Some(file) => file.sync_all().map_err(BackupError::io("cannot sync", &self.dir.join(path))),
+            Some(file) => self.complete.add(self.dir.join(path), file),
             None => Ok(()),
         }
     }
@@ -193,6 +189,13 @@ impl Place for FilesBelow {
         let on_disk = self.dir.join(path);
         std::fs::remove_file(&on_disk).map_err(BackupError::io("cannot remove", &on_disk))
     }
+
+    fn sync(&mut self) -> Result<(), BackupError> {
+        while let Some(path) = self.open.keys().next().cloned() {
+            self.close(&path)?;
+        }
+        self.complete.sync()
+    }
 }
 
 fn in_stream(path: &str) -> String {
@@ -222,5 +225,10 @@ impl Place for Stream {
 
     fn remove(&mut self, path: &str) -> Result<(), BackupError> {
         Stream::write(self, &Chunk::Remove { path: in_stream(path) }, &[]).map_err(to_stream)
+    }
+
+    /// Whoever receives the stream makes it durable.
+    fn sync(&mut self) -> Result<(), BackupError> {
+        Ok(())
     }
 }

@@ -24,7 +24,7 @@ pub fn unpack(input: impl Read, dir: &Path, pace: &Pace) -> Result<Description, 
         }
         pace.wrote(reader.piece().len() as u64)?;
     }
-    files.close_all()?;
+    files.sync()?;
     super::sync_dirs(dir)?;
     Description::read(dir)
 }

@@ -15,6 +15,7 @@ mod prepare;
 pub use backups::Backups;
 
 use crate::amounts::bytes;
+use crate::backup::complete::Complete;
 use crate::backup::files::{digest, original_name};
 use crate::backup::layout::{self, Description};
 use crate::backup::pace::Pace;
@@ -166,6 +167,7 @@ fn copy_files(
     pace: &Pace,
 ) -> Result<(), BackupError> {
     layout::create_dirs(to)?;
+    let mut complete = Complete::default();
     for (expected, path) in layout::checksums(backup, description)? {
         let from = backup.join(&path);
         let below = path.strip_prefix(layout::SERVER).ok().filter(|below| is_below(below));
@@ -177,9 +179,9 @@ fn copy_files(
         if digest(&from, Some(&mut file), pace)? != expected {
             return Err(BackupError::damaged(&from, "the file has changed since the backup was made"));
         }
-        file.sync_all().map_err(BackupError::io("cannot sync", &target))?;
+        complete.add(target, file)?;
     }
-    Ok(())
+    complete.sync()
 }
 
 /// Whether a path goes down only.
