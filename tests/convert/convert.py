@@ -356,6 +356,20 @@ class Tests:
             self.teak("shop", "far", "--to=innodb")
             self.compare(definitions, rows)
 
+    def case_what_an_ended_run_left_is_removed(self):
+        """An empty database of records, or an empty table in it, a record of a constraint that is there, the empty copies of a trial."""
+        self.fresh("CREATE TABLE t (a INT PRIMARY KEY, b INT, CONSTRAINT up FOREIGN KEY (b) REFERENCES t (a)) ENGINE=InnoDB")
+        for target, *left in (("teak", "CREATE DATABASE teak_convert"),
+                              ("innodb", "CREATE DATABASE teak_convert", "CREATE DATABASE teak_convert_trial", "CREATE TABLE teak_convert_trial.t0 (a INT)"),
+                              ("teak", "CREATE DATABASE teak_convert", "CREATE TABLE teak_convert.foreign_keys (child_database VARCHAR(64), child_table VARCHAR(64), "
+                               "name VARCHAR(64), definition TEXT) ENGINE=InnoDB"),
+                              ("teak", "CREATE DATABASE teak_convert", "CREATE TABLE teak_convert.foreign_keys (child_database VARCHAR(64), child_table VARCHAR(64), "
+                               "name VARCHAR(64), definition TEXT) ENGINE=InnoDB", "INSERT INTO teak_convert.foreign_keys VALUES "
+                               "('shop', 't', 'up', 'CONSTRAINT `up` FOREIGN KEY (`b`) REFERENCES `shop`.`t` (`a`)')")):
+            self.run(*left)
+            self.teak("shop", f"--to={target}")
+            check(not self.run("SHOW DATABASES LIKE 'teak\\_%'"), f"something is left of {left}")
+
     def case_the_password_is_nowhere(self):
         """While it waits for a lock, the list of processes shows none; nor do the messages."""
         self.fresh("CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "CREATE OR REPLACE USER 'converter'@'localhost' IDENTIFIED BY 'verysecret'",

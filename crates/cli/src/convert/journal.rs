@@ -105,10 +105,20 @@ impl Journal {
         self.read().map_or(0, |keys| keys.len())
     }
 
-    /// Removes the table and its database, if nothing is recorded.
+    /// Removes the table and its database, if nothing is recorded. A run that was ended here may have left the database
+    /// alone.
     pub fn remove(&mut self) -> Result<(), ConvertError> {
-        if self.is_there()? && self.read()?.is_empty() {
+        if self.is_there()? {
+            if !self.read()?.is_empty() {
+                return Ok(());
+            }
             self.connection.execute(format!("DROP TABLE {TABLE}"))?;
+        }
+        let empty = format!(
+            "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{DATABASE}'
+                AND NOT EXISTS (SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}')"
+        );
+        if self.connection.value(empty)?.is_some() {
             self.connection.execute(format!("DROP DATABASE {DATABASE}"))?;
         }
         Ok(())

@@ -163,6 +163,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ConvertErro
     let watch = Watch::new(&settings, &mut session, arguments.quiet)?;
     let mut worker = Worker { session, journal, watch, arguments, done: Done::default() };
     carry_out(&found.sets, &mut worker)?;
+    forget_what_is_there(&mut worker)?;
     worker.journal.remove()?;
     if !arguments.quiet {
         summary(&worker, &found, out)?;
@@ -289,6 +290,20 @@ fn carry_out(sets: &[Set], worker: &mut Worker<'_>) -> Result<(), ConvertError> 
         let missing = worker.journal.count();
         ConvertError::Unfinished { error: Box::new(error), missing }
     })
+}
+
+/// A run that was ended between the last statement for a constraint and its record left the record.
+fn forget_what_is_there(worker: &mut Worker<'_>) -> Result<(), ConvertError> {
+    for (child, key) in worker.journal.read()? {
+        let is_there = match catalog::find(&mut worker.session, &child)? {
+            Some(_) => catalog::definition(&mut worker.session, &child)?.foreign_keys.contains(&key),
+            None => false,
+        };
+        if is_there {
+            worker.journal.forget(&child, &[key])?;
+        }
+    }
+    Ok(())
 }
 
 fn summary(worker: &Worker<'_>, found: &Survey, out: &mut dyn Write) -> Result<(), ConvertError> {
