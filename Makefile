@@ -24,8 +24,9 @@ build: ## build/plugin/ha_teak.so and build/bin/teak
 test: ## everything that CI runs
 	@scripts/test.sh
 
-mtr: ## MariaDB's own storage engine suites, Teak's outputs against InnoDB's
+mtr: ## MariaDB's own storage engine suites and tests of foreign keys, Teak's outputs against InnoDB's
 	@tests/mtr/run.sh
+	@tests/foreign_keys/run.sh
 
 format: ## put Rust and C++ sources into the form that `make test` checks
 	@cargo fmt --all
