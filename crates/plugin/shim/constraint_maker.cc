@@ -1,5 +1,6 @@
 #include "constraint_maker.h"
 #include "errors.h"
+#include "foreign_error.h"
 #include "session.h"
 #include <algorithm>
 
@@ -176,7 +177,7 @@ int ConstraintMaker::take(Foreign_key* from) {
 }
 
 /* No two constraints of a database have one name; that of one which the statement drops is free. */
-int ConstraintMaker::check_name(const ForeignKey& key) const {
+int ConstraintMaker::check_name(const ForeignKey& key) {
     ForeignKey to_be = key;
     to_be.child = called_name();
     const std::string name = to_be.name();
@@ -185,6 +186,8 @@ int ConstraintMaker::check_name(const ForeignKey& key) const {
         return other.has_name(name.c_str());
     });
     if (!is_own && !is_name_taken(to_be, called_name())) return 0;
+    taken_name_ = to_be.link_name();
+    name_is_own_ = is_own;
     warn_of_duplicate_name(thd_, called_name(), to_be);
     return HA_ERR_FOUND_DUPP_KEY;
 }
@@ -257,7 +260,7 @@ int ConstraintMaker::check_children() {
         if (theirs == MAX_KEY) continue;
         const uint mine = index_on(form_, key.parent_columns, nullptr);
         const size_t column = mine == MAX_KEY ? 0 : differing_column(form_, mine, child, theirs, key.columns.size());
-        if (column == SIZE_MAX || (!altered_.empty() && !checked_)) continue;
+        if (column == SIZE_MAX || !checked_) continue;
         const std::string called = quoted(thd_, TableName(key.child).table());
         if (mine == MAX_KEY)
             return fail("", "The foreign key " + key.name() + " of table " + called +
@@ -273,10 +276,12 @@ int ConstraintMaker::fail(const std::string& words, const std::string& why, cons
     const TableName own(called_name());
     const LEX_CSTRING db = temporary_ ? form_->s->db : own.db();
     const LEX_CSTRING table = temporary_ ? form_->s->table_name : own.table();
-    push_warning_printf(thd_, Sql_condition::WARN_LEVEL_WARN, HA_ERR_CANNOT_ADD_FOREIGN,
-                        "%s table %s.%s %sforeign key %sconstraint failed. %s", altered_.empty() ? "Create " : "Alter ",
-                        quoted(thd_, db).c_str(), quoted(thd_, table).c_str(), with,
-                        words.empty() ? "" : (words + " ").c_str(), why.c_str());
+    const bool alters = !altered_.empty() || (alter_ && alter_->original_table);
+    const std::string text = std::string(alters ? "Alter " : "Create ") + " table " + quoted(thd_, db) + "." +
+                             quoted(thd_, table) + " " + with + "foreign key " + (words.empty() ? "" : words + " ") +
+                             "constraint failed. " + why;
+    push_warning(thd_, Sql_condition::WARN_LEVEL_WARN, HA_ERR_CANNOT_ADD_FOREIGN, text.c_str());
+    note_refused_constraint(thd_, text);
     return HA_ERR_CANNOT_ADD_FOREIGN;
 }
 

@@ -28,6 +28,9 @@ class ConstraintMaker {
     std::vector<ForeignKey> added() const { return {keys_.begin() + static_cast<ptrdiff_t>(kept_), keys_.end()}; }
     /* Of an ALTER in place: constraints of other tables that lead to columns which get other names. */
     const std::vector<ForeignKey>& followers() const { return followers_; }
+    /* Why make() said HA_ERR_FOUND_DUPP_KEY: the name, and whether it is this table's already. */
+    const std::string& taken_name() const { return taken_name_; }
+    bool name_is_own() const { return name_is_own_; }
     /* Says which names other tables' constraints have. */
     void warn_of_taken_names() const;
 
@@ -36,7 +39,7 @@ class ConstraintMaker {
     int take_new();
     int take(Foreign_key* from);
     int refuse_unkept(const Foreign_key* from) const;
-    int check_name(const ForeignKey& key) const;
+    int check_name(const ForeignKey& key);
     int check(const ForeignKey& key, const std::string& called);
     int check_nullable(const ForeignKey& key, const std::string& words) const;
     int check_rename();
@@ -56,6 +59,8 @@ class ConstraintMaker {
     const bool temporary_;
     const bool checked_;
     std::vector<ForeignKey> keys_, followers_;
+    std::string taken_name_;
+    bool name_is_own_ = false;
     size_t kept_ = 0;     /* of the keys, which come first */
     uint32_t number_ = 0; /* the highest that a constraint without a name of its own has had */
 };

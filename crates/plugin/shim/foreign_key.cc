@@ -182,6 +182,12 @@ std::string ForeignKey::error_text(THD* thd) const {
     return quoted(thd, own.db()) + "." + quoted(thd, own.table()) + ", " + text(thd);
 }
 
+int load_all(THD* thd, std::vector<ForeignKey>* keys) {
+    Gathering gathering{keys};
+    const teak_status status = teak_all_links(plugin.engine, Gathering::take, &gathering);
+    return status == TEAK_OK && gathering.malformed ? HA_ERR_TABLE_DEF_CHANGED : error_code(status, thd);
+}
+
 LinkList::LinkList(const std::vector<ForeignKey>& keys) {
     for (const ForeignKey& key : keys) {
         names_.push_back(key.link_name());

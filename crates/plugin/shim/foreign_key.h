@@ -75,6 +75,9 @@ struct ForeignKeys {
     int load(const std::string& core_name, THD* thd);
 };
 
+/* Those of all tables. Returns an HA_ERR_ code. */
+int load_all(THD* thd, std::vector<ForeignKey>* keys);
+
 /* Constraints of one table as the engine takes them. */
 class LinkList {
   public:

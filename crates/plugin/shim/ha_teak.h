@@ -266,7 +266,8 @@ class ha_teak final : public handler {
     int prepare_looks(bool* wanted);
     int look_at_parents(const uchar* record, const uchar* before);
     int look_at_children(const uchar* record, const uchar* after, teak_bytes pk);
-    int break_constraint(const teak::ForeignKey& key, int error);
+    int break_constraint(const teak::ForeignKey& key, int error, const uchar* record = nullptr);
+    std::string values_of(const std::vector<std::string>& columns, const uchar* record) const;
     ha_teak* free_for_cascade(const std::string& core_name);
     bool has_to_cascade(const uchar* record, const uchar* after) const;
     int cascade(const uchar* record, const uchar* after);
@@ -280,6 +281,7 @@ class ha_teak final : public handler {
     bool loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const;
     bool verifies_constraints() const;
     int relink(const teak::ConstraintChange& change, teak::Relinks* out) const;
+    bool changes_needed_type(const TABLE* altered, const Alter_inplace_info* info) const;
     int verify_constraints(const TABLE* altered, const teak::TableMeta& meta,
                            const std::vector<teak::ForeignKey>& added);
     int check_parents(teak::CheckReport* report);

@@ -82,6 +82,23 @@ bool ha_teak::loses_needed_column(const TABLE* altered, const Alter_inplace_info
     return false;
 }
 
+/* Whether values of a constraint's columns would be encoded in another way than those on its other side. */
+bool ha_teak::changes_needed_type(const TABLE* altered, const Alter_inplace_info* info) const {
+    auto changes = [&](const std::vector<std::string>& columns) {
+        std::vector<std::string> renamed = columns;
+        rename_columns(info->alter_info, &renamed);
+        const uint before = index_on(table, columns, nullptr), after = index_on(altered, renamed, nullptr);
+        return before != MAX_KEY && after != MAX_KEY &&
+               differing_column(table, before, altered, after, columns.size()) != SIZE_MAX;
+    };
+    const ForeignKeys& keys = foreign_keys();
+    return std::any_of(keys.own.begin(), keys.own.end(),
+                       [&](const auto& key) { return !is_dropped(info->alter_info, key) && changes(key.columns); }) ||
+           std::any_of(keys.of_others.begin(), keys.of_others.end(), [&](const auto& key) {
+               return !(key.is_of_itself() && is_dropped(info->alter_info, key)) && changes(key.parent_columns);
+           });
+}
+
 /* HA_ALTER_INPLACE_INSTANT says that foreign keys have nothing against it. */
 enum_alter_inplace_result ha_teak::check_constraints_inplace(TABLE* altered, const Alter_inplace_info* info) {
     foreign_.change = {};
@@ -98,6 +115,8 @@ enum_alter_inplace_result ha_teak::check_constraints_inplace(TABLE* altered, con
         return HA_ALTER_ERROR;
     }
     if (loses_needed_column(altered, info)) return HA_ALTER_ERROR;
+    /* The server refuses the copy, with its words. */
+    if (changes_needed_type(altered, info)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (!(info->handler_flags & (changes | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN))) return HA_ALTER_INPLACE_INSTANT;
     return plan_constraints(altered, info);
 }
@@ -107,6 +126,14 @@ enum_alter_inplace_result ha_teak::plan_constraints(TABLE* altered, const Alter_
     THD* thd = ha_thd();
     ConstraintMaker maker(thd, name_, altered, info->create_info);
     const int error = maker.make();
+    /* InnoDB has errors of its own for what it does in place. */
+    if (error == HA_ERR_FOUND_DUPP_KEY && !are_checked(thd)) {
+        if (maker.name_is_own())
+            my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", maker.taken_name().c_str());
+        else
+            my_error(ER_FK_FAIL_ADD_SYSTEM, MYF(0), maker.taken_name().c_str());
+        return HA_ALTER_ERROR;
+    }
     if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
         my_error(ER_CANT_CREATE_TABLE, MYF(0), table->s->db.str, table->s->table_name.str, error);
         print_error(error, MYF(ME_WARNING));

@@ -7,6 +7,7 @@
   before): a constraint holds from the moment in which it is committed, also for statements under way.
 */
 #include "ha_teak.h"
+#include "foreign_error.h"
 #include <algorithm>
 
 using namespace teak;
@@ -190,7 +191,7 @@ int ha_teak::look_at_parents(const uchar* record, const uchar* before) {
             const teak_status status = look->look(session(), record, &found);
             if (status != TEAK_OK) return fail(status);
         }
-        if (!found) return break_constraint(look->key(), HA_ERR_NO_REFERENCED_ROW);
+        if (!found) return break_constraint(look->key(), HA_ERR_NO_REFERENCED_ROW, record);
     }
     return 0;
 }
@@ -212,12 +213,33 @@ int ha_teak::look_at_children(const uchar* record, const uchar* after, teak_byte
             const teak_status status = look->look(session(), record, &found);
             if (status != TEAK_OK) return fail(status);
         }
-        if (found) return break_constraint(look->key(), HA_ERR_ROW_IS_REFERENCED);
+        if (found) return break_constraint(look->key(), HA_ERR_ROW_IS_REFERENCED, record);
     }
     return 0;
 }
 
-int ha_teak::break_constraint(const ForeignKey& key, int error) {
-    foreign_.broken = key.error_text(ha_thd());
+int ha_teak::break_constraint(const ForeignKey& key, int error, const uchar* record) {
+    THD* thd = ha_thd();
+    foreign_.broken = key.error_text(thd);
+    const bool lacks_parent = error == HA_ERR_NO_REFERENCED_ROW;
+    note_broken_constraint(thd, key, lacks_parent,
+                           record ? values_of(lacks_parent ? key.columns : key.parent_columns, record) : "a row");
     return error;
+}
+
+/* Columns of this table's record and their values, for people. */
+std::string ha_teak::values_of(const std::vector<std::string>& columns, const uchar* record) const {
+    const my_ptrdiff_t offset = record - table->record[0];
+    MY_BITMAP* const before = tmp_use_all_columns(table, &table->read_set);
+    std::string names, values;
+    for (const std::string& column : columns)
+        for (Field** field = table->field; *field; field++) {
+            if (my_strcasecmp(system_charset_info, (*field)->field_name.str, column.c_str()) != 0) continue;
+            (*field)->move_field_offset(offset);
+            names += (names.empty() ? "" : ", ") + quoted(ha_thd(), (*field)->field_name);
+            values += (values.empty() ? "" : ", ") + readable_value(*field);
+            (*field)->move_field_offset(-offset);
+        }
+    tmp_restore_column_map(&table->read_set, before);
+    return "(" + names + ") = (" + values + ")";
 }

@@ -6,6 +6,7 @@
 */
 #include "session.h"
 #include "errors.h"
+#include "foreign_error.h"
 #include "innodb_settings.h"
 
 #include <mysql/service_thd_wait.h>
@@ -236,9 +237,9 @@ bool show_status(handlerton*, THD* thd, stat_print_fn* print, enum ha_stat_type 
     if (stat != HA_ENGINE_STATUS) return false;
     teak_buffer text{};
     if (teak_engine_status_text(plugin.engine, &text) != TEAK_OK) return true;
-    bool failed = print(thd, "Teak", 4, "", 0, text.data, text.len);
+    const std::string all = std::string(text.data, text.len) + latest_foreign_error();
     teak_buffer_free(&text);
-    return failed;
+    return print(thd, "Teak", 4, "", 0, all.data(), all.size());
 }
 
 void kill_query(handlerton*, THD* thd, enum thd_kill_levels) {

@@ -1,22 +1,11 @@
 #include "orphan_search.h"
 #include "errors.h"
+#include "foreign_error.h"
 #include "row_scan.h"
 #include "session.h"
 
 namespace teak {
 namespace {
-
-constexpr size_t kShownBytes = 200;
-
-/* A column's value for people. */
-std::string readable(Field* field) {
-    if (field->is_null()) return "NULL";
-    StringBuffer<MAX_FIELD_WIDTH> value, text(system_charset_info);
-    uint errors;
-    field->val_str(&value);
-    text.copy(value.ptr(), value.length(), value.charset(), system_charset_info, &errors);
-    return "'" + std::string(text.ptr(), std::min<size_t>(text.length(), kShownBytes)) + "'";
-}
 
 Field* field_named(const TABLE* table, const std::string& name) {
     for (Field** field = table->field; *field; field++)
@@ -132,14 +121,14 @@ std::string OrphanSearch::describe(const teak_entry_view& entry) {
         Field* const field = field_named(child_, column);
         const std::string comma = columns.empty() ? "" : ", ";
         columns += comma + quoted(thd_, {column.data(), column.size()});
-        if (field) values += comma + readable(field);
+        if (field) values += comma + readable_value(field);
     }
     std::string text = "(" + columns + ") = (" + values + ")";
     if (child_->s->primary_key != MAX_KEY) {
         const KEY& key = child_->key_info[child_->s->primary_key];
         for (uint i = 0; i < key.user_defined_key_parts; i++) {
             Field* const field = child_->field[key.key_part[i].fieldnr - 1];
-            text += (i ? ", " : " in the row ") + quoted(thd_, field->field_name) + " = " + readable(field);
+            text += (i ? ", " : " in the row ") + quoted(thd_, field->field_name) + " = " + readable_value(field);
         }
     }
     tmp_restore_column_map(&table->read_set, before);

@@ -1,6 +1,7 @@
 /*
   The plugin's declaration: start and stop, system variables, status variables.
 */
+#include "foreign_tables.h"
 #include "i_s_tables.h"
 #include "innodb_settings.h"
 #include "session.h"
@@ -388,6 +389,32 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
      "Sizes of tables and indexes before and after compression",
      PLUGIN_LICENSE_GPL,
      teak::init_tables_table,
+     nullptr,
+     0x0001,
+     nullptr,
+     nullptr,
+     "0.1",
+     MariaDB_PLUGIN_MATURITY_STABLE},
+    {MYSQL_INFORMATION_SCHEMA_PLUGIN,
+     &teak::foreign_descriptor,
+     "TEAK_FOREIGN",
+     "Teak",
+     "Foreign keys of tables of Teak",
+     PLUGIN_LICENSE_GPL,
+     teak::init_foreign_table,
+     nullptr,
+     0x0001,
+     nullptr,
+     nullptr,
+     "0.1",
+     MariaDB_PLUGIN_MATURITY_STABLE},
+    {MYSQL_INFORMATION_SCHEMA_PLUGIN,
+     &teak::foreign_columns_descriptor,
+     "TEAK_FOREIGN_COLS",
+     "Teak",
+     "Columns of foreign keys of tables of Teak",
+     PLUGIN_LICENSE_GPL,
+     teak::init_foreign_columns_table,
      nullptr,
      0x0001,
      nullptr,

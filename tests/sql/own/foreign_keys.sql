@@ -206,3 +206,12 @@ set foreign_key_checks = 1;
 alter table child drop foreign key of_n, drop foreign key of_id;
 check table child;
 drop table child, parent;
+
+# What InnoDB shows in INNODB_SYS_FOREIGN and INNODB_SYS_FOREIGN_COLS.
+create table parent (id int, `a/b` int, primary key (id), key (`a/b`, id));
+create table `child's` (x int, y int, foreign key (x) references parent (id) on delete cascade on update set null,
+    constraint Two foreign key (x, y) references parent (`a/b`, id) on delete no action on update cascade, constraint none foreign key (x) references parent (id));
+select id, for_name, ref_name, n_cols, type from information_schema.teak_foreign where for_name like 't\_foreign\_keys/%' order by id;
+select * from information_schema.teak_foreign_cols where id like 't\_foreign\_keys/%' order by id, pos;
+drop table `child's`, parent;
+select count(*) from information_schema.teak_foreign where for_name like 't\_foreign\_keys/%';

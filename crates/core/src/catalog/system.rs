@@ -10,7 +10,7 @@ use crate::tree::{Reader, Tree, TreeContext, TreeCursor};
 use crate::types::{Seek, Timestamp, TreeId};
 use crate::{Error, Result};
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The catalog and the directory. Reads see the newest committed rows.
@@ -89,6 +89,19 @@ impl SystemTrees {
         let mut found = cursor.seek(&latest(), Seek::AtOrAfter, &from)?;
         while found && cursor.key().starts_with(&from) {
             names.extend(referrer_of_key(cursor.key()).map(|(_, name)| name.to_string()));
+            found = cursor.next(&latest())?;
+        }
+        Ok(names)
+    }
+
+    /// Names of all tables that have links, sorted. Reads a row for each table and target of its links.
+    pub fn linked_tables(&self) -> Result<BTreeSet<String>> {
+        let from = referrers_prefix("");
+        let mut cursor = TreeCursor::new(self.catalog.clone());
+        let mut names = BTreeSet::new();
+        let mut found = cursor.seek(&latest(), Seek::AtOrAfter, &from[..1])?;
+        while let Some((_, name)) = referrer_of_key(cursor.key()).filter(|_| found) {
+            names.insert(name.to_string());
             found = cursor.next(&latest())?;
         }
         Ok(names)

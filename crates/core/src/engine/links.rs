@@ -96,6 +96,11 @@ impl Engine {
         Ok(found)
     }
 
+    /// Names of all tables that have links, sorted. Takes time for these and no others.
+    pub fn linked_tables(&self) -> Result<Vec<String>> {
+        Ok(self.shared.system.linked_tables()?.into_iter().collect())
+    }
+
     /// How often a table that has links, or that links lead to, was created, altered, emptied, renamed or dropped.
     pub fn link_changes(&self) -> u64 {
         self.shared.link_changes.load(Ordering::SeqCst)

@@ -10,7 +10,7 @@ use super::session::{with_reader, with_session};
 use super::status::Status;
 use super::table::RawTreeSpec;
 use teak_core::server::{Link, Renaming, Table};
-use teak_core::{LockMode, View};
+use teak_core::{Error, LockMode, View};
 use teak_rows::engine::EngineHandle;
 use teak_rows::foreign::{Found, Look};
 use teak_rows::orphans::{Kinship, Named, Relatives};
@@ -167,6 +167,29 @@ pub unsafe extern "C" fn teak_links_to(
         with_engine(handle, |engine| {
             let links = engine.core.links_to(table.name()?)?;
             links.iter().for_each(|(from, link)| visit(context, RawLink::of(from, link)));
+            Ok(())
+        })
+    }
+}
+
+/// Calls `visit` with each link of each table.
+#[no_mangle]
+pub unsafe extern "C" fn teak_all_links(
+    handle: *const EngineHandle,
+    visit: unsafe extern "C" fn(*mut c_void, RawLink),
+    context: *mut c_void,
+) -> Status {
+    // SAFETY: the handle is open; as above.
+    unsafe {
+        with_engine(handle, |engine| {
+            for name in engine.core.linked_tables()? {
+                // It may have gone since.
+                let links = match engine.core.links(&name) {
+                    Err(Error::NoSuchTable(_)) => continue,
+                    links => links?,
+                };
+                links.iter().for_each(|link| visit(context, RawLink::of(&name, link)));
+            }
             Ok(())
         })
     }

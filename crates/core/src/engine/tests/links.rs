@@ -45,6 +45,7 @@ fn links_are_found_from_both_sides_and_outlive_a_crash() {
         assert_eq!(referrers(engine, "parent"), ["child.a", "child.c"]);
         assert_eq!(referrers(engine, "child"), ["child.b"]);
         assert_eq!(referrers(engine, "absent"), ["child.d"]);
+        assert_eq!(engine.linked_tables().unwrap(), ["child"]);
         assert_eq!(targets(engine, "child"), ["parent", "child", "parent", "absent"]);
         assert_eq!(engine.open_table("child").unwrap().meta(), b"meta");
     };
