@@ -9,6 +9,7 @@ mod orphans;
 mod random;
 mod rows;
 mod transactions;
+mod vanished;
 
 use std::cell::RefCell;
 use std::path::PathBuf;

@@ -1,0 +1,132 @@
+//! Reading of blocks: where they lie, their checksums, compression and dictionaries.
+
+use super::{Known, Space, HEADER_BYTES};
+use crate::store::dictionary::Dictionary;
+use crate::store::open_files::TableFile;
+use crate::store::{checksum, compression, BlockAddress};
+use crate::{Compression, Error, Result};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+impl Space {
+    /// The bytes of a block as they are in the file, checked.
+    pub fn stored(&self, at: &BlockAddress) -> Result<Vec<u8>> {
+        self.check_place(at)?;
+        let mut stored = vec![0; at.stored_bytes as usize];
+        self.read_stored(at, &mut stored)?;
+        Ok(stored)
+    }
+
+    /// That the block lies within the file.
+    fn check_place(&self, at: &BlockAddress) -> Result<()> {
+        let end = at.offset.saturating_add(u64::from(at.stored_bytes));
+        // Relaxed: whoever knows an address learnt it through something that happened after the block's write.
+        let length = self.length.load(Ordering::Relaxed);
+        if end > length || at.offset < HEADER_BYTES {
+            let detail = format!("a block of {} bytes does not fit a file of {length}", at.stored_bytes);
+            return Err(Error::corrupt(self.path(), at.offset, detail));
+        }
+        Ok(())
+    }
+
+    /// Reads, checks and decompresses a block.
+    pub(in crate::store) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
+        self.check_place(at)?;
+        self.decompress(at, |stored| self.read_stored(at, stored))
+    }
+
+    /// The bytes of a block of which [`Space::stored`] gave `stored`.
+    pub fn unpacked(&self, at: &BlockAddress, stored: &[u8]) -> Result<Vec<u8>> {
+        debug_assert_eq!(stored.len(), at.stored_bytes as usize);
+        self.decompress(at, |into| {
+            into.copy_from_slice(stored);
+            Ok(())
+        })
+    }
+
+    /// Decompresses what `read` fills a buffer with.
+    fn decompress(&self, at: &BlockAddress, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Vec<u8>> {
+        let corrupt = |detail: String| Error::corrupt(self.path(), at.offset, detail);
+        if at.compression == Compression::None && at.stored_bytes != at.raw_bytes {
+            return Err(corrupt("an uncompressed block has two sizes".into()));
+        }
+        let dictionary = match at.dictionary {
+            0 => None,
+            number => {
+                let known = self.dictionary(number)?;
+                Some(known.ok_or_else(|| corrupt(format!("dictionary {number} of the block is missing")))?)
+            }
+        };
+        let raw = compression::decompress(
+            at.stored_bytes as usize,
+            at.raw_bytes as usize,
+            at.compression,
+            dictionary.as_deref(),
+            read,
+        )?;
+        raw.map_err(corrupt)
+    }
+
+    /// Fills `stored` with the stored bytes of a block and checks them.
+    fn read_stored(&self, at: &BlockAddress, stored: &mut [u8]) -> Result<()> {
+        let read = |file: &Arc<TableFile>, stored: &mut [u8]| {
+            file.read_exact_at(at.offset, stored)?;
+            match checksum(stored) {
+                found if found == at.checksum => Ok(()),
+                found => {
+                    let expected = at.checksum;
+                    let detail = format!(
+                        "block checksum is {found:016x}, {expected:016x} is expected ({} bytes)",
+                        at.stored_bytes
+                    );
+                    Err(Error::corrupt(file.path(), at.offset, detail))
+                }
+            }
+        };
+        match (read(&self.file, stored), &self.twin) {
+            (Err(error), Some(twin)) if error.is_damage_of(self.path()) => {
+                twin.rescue(&self.file, at.offset, stored, error, read)
+            }
+            (result, _) => result,
+        }
+    }
+
+    /// A number for a new dictionary; None if the space has used up all.
+    pub fn new_dictionary_number(&self) -> Option<u16> {
+        // Relaxed: nothing depends on it but that numbers differ.
+        u16::try_from(self.next_dictionary.fetch_add(1, Ordering::Relaxed)).ok()
+    }
+
+    /// Blocks may name the dictionary `number`, whose stored form is the block at `at`; the caller keeps that extent.
+    /// `loaded`: what was stored there, if it is in memory.
+    pub fn know_dictionary(&self, number: u16, at: BlockAddress, loaded: Option<Arc<Dictionary>>) {
+        // Relaxed: as above.
+        self.next_dictionary.fetch_max(u32::from(number) + 1, Ordering::Relaxed);
+        let mut dictionaries = self.dictionaries.lock();
+        if loaded.is_some() || dictionaries.get(&number).is_none_or(|known| known.at != at) {
+            dictionaries.insert(number, Known { at, loaded });
+        }
+    }
+
+    /// The dictionary `number`, read if it is not in memory; None if it is not known.
+    pub fn dictionary(&self, number: u16) -> Result<Option<Arc<Dictionary>>> {
+        let at = match self.dictionaries.lock().get(&number) {
+            Some(Known { loaded: Some(dictionary), .. }) => return Ok(Some(dictionary.clone())),
+            Some(known) => known.at,
+            None => return Ok(None),
+        };
+        let damaged =
+            |detail: String| Error::corrupt(self.path(), at.offset, format!("dictionary {number}: {detail}"));
+        if at.dictionary != 0 {
+            return Err(damaged("it needs another".to_string()));
+        }
+        let stored = self.read(&at).map_err(|error| match error {
+            Error::Corrupt { detail, .. } => damaged(detail),
+            other => other,
+        })?;
+        let read = Arc::new(Dictionary::parse(number, stored).map_err(damaged)?);
+        let mut dictionaries = self.dictionaries.lock();
+        // Two may have read it at a time: all use the same.
+        Ok(dictionaries.get_mut(&number).map(|known| known.loaded.get_or_insert(read).clone()))
+    }
+}
