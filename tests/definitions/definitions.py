@@ -422,6 +422,41 @@ def prepared(server):
         server.query("create database test", database=None)
 
 
+def prepared_sides_of_a_foreign_key(server):
+    """ADD FOREIGN KEY looks at no side that a prepared transaction without owner has written to, before and after a restart; what is decided counts."""
+    no_parent, is_parent = 1452, 1451
+    add = "alter table c add constraint f foreign key (x) references p (id)"
+    for restarts in (False, True):
+        fresh(server, "create table p (id int primary key)", "create table c (id int primary key, x int, key (x))", "insert into p values (1), (2)",
+              "insert into c values (1, 1), (2, 2)")
+        leave_prepared(server, "parent", "delete from p where id = 2")
+        leave_prepared(server, "child", "insert into c values (3, 9)")
+        if restarts:
+            server.kill()
+            server.start(OPTIONS)
+        assert "'child'" in refused(server, add)
+        server.query("xa rollback 'child'")
+        assert "'parent'" in refused(server, add)
+        server.query("xa commit 'parent'")
+        assert error_of(server.query, add) == no_parent
+        server.query("insert into p values (2)")
+        server.query(add)
+        # And a child that is prepared keeps its parent, by whatever name the parent's column goes.
+        server.query("delete from c where id = 1")
+        leave_prepared(server, "child", "insert into c values (3, 1)")
+        if restarts:
+            server.kill()
+            server.start(OPTIONS)
+        refused(server, "alter table c drop foreign key f")
+        refused(server, "delete from p where id = 1")
+        server.query("alter table p rename column id to number")
+        refused(server, "delete from p where number = 1")
+        server.query("xa commit 'child'")
+        assert error_of(server.query, "delete from p where number = 1") == is_parent
+        server.query("alter table c drop foreign key f")
+        server.query("delete from p where number = 1")
+
+
 def partitions(server):
     """A partitioned table that a prepared transaction has written to is emptied whole or not at all."""
     rows = ((1, 1), (11, 11))
@@ -606,7 +641,7 @@ def statistics_outlive_a_restart(server):
 
 
 OPTIONS = ["--teak-cache-size=32M", "--teak-checkpoint-log-size=4M", "--teak-log-segment-size=1M", "--teak-flush-log-at-trx-commit=2"]
-TESTS = [dumps, old_snapshot_inserts, old_snapshot_and_instant_changes, old_snapshot_and_layouts, layouts_outlive_kills, prepared, partitions, waits, killed_after_rollback, killed_after_counter, pinned_log,
+TESTS = [dumps, old_snapshot_inserts, old_snapshot_and_instant_changes, old_snapshot_and_layouts, layouts_outlive_kills, prepared, prepared_sides_of_a_foreign_key, partitions, waits, killed_after_rollback, killed_after_counter, pinned_log,
          statistics_outlive_a_restart]
 
 
