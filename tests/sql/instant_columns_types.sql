@@ -1,0 +1,37 @@
+-- Columns that come, go and change at once, in tables with long unique keys, promoted keys, types of plugins, compressed
+-- columns, geometry, application-time periods.
+create table h (id int primary key, b text, c varchar(20) not null, unique (b), unique(c, b));
+insert into h values (1, 'one', 'x'), (2, 'two', 'y');
+alter table h add n int default 4 first;
+alter table h modify c varchar(20), add m int default 5 after b;
+insert into h (id, b, c) values (3, 'one', 'z');
+insert into h (id, b, c) values (3, 'three', null);
+alter table h drop m;
+select * from h order by id;
+insert into h (id, b) values (4, 'two');
+show create table h;
+check table h extended;
+create table u (id int not null, v int, unique key (id));
+insert into u values (1,1),(2,2);
+alter table u add w int default 1 first;
+alter table u modify id int;
+insert into u (id) values (null), (3);
+select * from u order by id;
+check table u extended;
+create table i (a inet6, b uuid, c varchar(30) compressed, d blob compressed, e point not null);
+insert into i values ('::1', '123e4567-e89b-12d3-a456-426655440000', repeat('c', 30), repeat('d', 1000), point(1, 2));
+alter table i add x inet6 default '::2' first, add y uuid default '223e4567-e89b-12d3-a456-426655440000', add z varchar(90) compressed default 'zz';
+alter table i modify e point not null first, drop c;
+select st_astext(e), x, a, b, length(d), y, z from i;
+insert into i (e) values (point(3, 4));
+select st_astext(e), x, a, b, length(d), y, z from i;
+create table g (a int, b int, primary key (a));
+insert into g values (1, 2);
+alter table g add p point not null;
+select a, b, st_astext(p) from g;
+drop table g;
+create table per (id int primary key, s date, e date, period for p (s, e));
+insert into per values (1, '2020-01-01', '2021-01-01');
+alter table per add v int default 3 first;
+delete from per for portion of p from '2020-03-01' to '2020-04-01';
+select count(*), sum(v) from per;
