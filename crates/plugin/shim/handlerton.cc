@@ -10,6 +10,7 @@
 #include "innodb_settings.h"
 
 #include <mysql/service_thd_wait.h>
+#include <utility>
 
 namespace teak {
 
@@ -101,7 +102,11 @@ int commit(handlerton*, THD* thd, bool all) {
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
     session->statement_open = session->overtook = false;
-    return end_result(teak_commit(session->handle), thd);
+    bool forgotten = std::exchange(session->forgotten, false);
+    int error = end_result(teak_commit(session->handle), thd);
+    /* By now all engines of the transaction have committed (commit_ordered), and none has synced that. */
+    if (!error && forgotten && ha_flush_logs()) return HA_ERR_GENERIC;
+    return error;
 }
 
 int rollback(handlerton*, THD* thd, bool all) {
@@ -109,6 +114,7 @@ int rollback(handlerton*, THD* thd, bool all) {
     if (!session) return 0;
     bool open = session->statement_open;
     session->statement_open = false;
+    session->forgotten = false;
     if (all || !in_transaction(thd)) {
         session->overtook = false;
         return error_code(teak_rollback(session->handle), thd);
@@ -127,6 +133,17 @@ bool commits_out_of_order(THD* thd) {
            !thd->transaction->xid_state.is_explicit_XA();
 }
 
+/*
+  Whether the decision to commit the transaction, which has more than one engine, is lost in a crash. The coordinator
+  without a binary log notes it in a file of its own, tc.log, and the engines leave their commits in memory for a while.
+  But the recovery of MariaDB 10.11 reads that file and then rolls back all that is prepared, whether or not it is noted
+  there (xarecover_handlerton does not look at the list). So the logs of all engines are synced before the commit is
+  acknowledged, instead of some time after it.
+*/
+bool coordinator_forgets(THD* thd) {
+    return tc_log == &tc_log_mmap && commits_are_durable() && !thd->transaction->xid_state.is_explicit_XA();
+}
+
 int prepare(handlerton*, THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session) return 0;
@@ -134,6 +151,7 @@ int prepare(handlerton*, THD* thd, bool all) {
     /* It has told the error. */
     if (commits_out_of_order(thd) && thd->wait_for_prior_commit()) return HA_ERR_GENERIC;
     session->statement_open = session->overtook = false;
+    session->forgotten = coordinator_forgets(thd);
     XID xid;
     thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
     uchar packed[6 + XIDDATASIZE];

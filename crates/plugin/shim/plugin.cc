@@ -358,6 +358,7 @@ ForeignKeysMode foreign_keys_mode(THD* thd) {
 }
 bool warns_of_backups(THD* thd) { return THDVAR(thd, backup_warning); }
 bool rollback_on_timeout() { return rolls_back_on_timeout; }
+bool commits_are_durable() { return flush_log_at_trx_commit == 1; }
 
 ha_create_table_option table_options[] = {HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),
                                           HA_TOPTION_ENUM("COMPRESSION", compression, "zstd,lz4,none", 0),

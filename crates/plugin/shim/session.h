@@ -38,6 +38,7 @@ struct Session {
     bool fails_at_once = false;  /* NOWAIT */
     bool unlocks = false;        /* rows that do not match: READ COMMITTED */
     bool lenient = false;        /* writes may go over what was committed after the snapshot */
+    bool forgotten = false;      /* its coordinator would not know after a crash that the transaction was committed */
     bool overtook = false;       /* one did, in this transaction: its snapshot's entries are compared with their rows */
     teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
     std::vector<CascadeStep> cascade; /* that is under way */
@@ -74,6 +75,8 @@ bool snapshot_isolation(THD* thd);
 uint64_t sort_buffer_bytes(THD* thd);
 uint64_t lock_wait_timeout_ms(THD* thd);
 bool rollback_on_timeout();
+/* Whether a commit is on disk before it is acknowledged. */
+bool commits_are_durable();
 /* What becomes of FOREIGN KEY in CREATE TABLE and ALTER TABLE. */
 enum class ForeignKeysMode : uint8_t { Keep, Warn, Error };
 /* Never Error for one who applies what another server has accepted. */
