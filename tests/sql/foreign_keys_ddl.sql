@@ -159,3 +159,12 @@ show create table outside;
 drop database t_foreign_keys_db;
 drop table outside;
 drop database if exists t_foreign_keys_db;
+
+# A table that refers to itself and cannot be made is not there afterwards.
+create table self (f int, foreign key (f) references self (nope));
+create table self (f int not null, key (f), foreign key (f) references self (f) on delete set null);
+select * from self;
+create table self (f int);
+drop table self;
+create table self (f int, foreign key (f) references self (f) on delete set null);
+drop table self;

@@ -3,6 +3,7 @@
 #include "foreign_error.h"
 #include "session.h"
 #include <algorithm>
+#include <optional>
 
 namespace teak {
 namespace {
@@ -204,13 +205,16 @@ int ConstraintMaker::check(const ForeignKey& key, const std::string& words) {
     const uint mine = index_on(form_, key.columns, nullptr);
     if (mine == MAX_KEY)
         return fail(words, "There is no index in the table where the columns appear as the first columns.");
-    if (!is_self(key.parent))
+    /* Not of the table itself: the server would keep what it read, and take a table that fails to come for one. */
+    std::optional<OtherDefinition> other;
+    if (!is_self(key.parent)) {
         if (int error = hold_definition(thd_, key.parent)) return error;
-    OtherDefinition definition(thd_, key.parent);
-    TABLE* const parent = is_self(key.parent) ? form_ : definition.table();
+        other.emplace(thd_, key.parent);
+    }
+    TABLE* const parent = other ? other->table() : form_;
     const TableName name(key.parent);
     if (!parent) {
-        const bool other_engine = definition.is_of_another_engine();
+        const bool other_engine = other->is_of_another_engine();
         if (!checked_ && !other_engine) return 0;
         const std::string called = quoted(thd_, name.db()) + "." + quoted(thd_, name.table());
         const int error =
