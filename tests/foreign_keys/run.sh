@@ -53,6 +53,9 @@ make_tree() {
         done
         rm "$suite/$name.test"
     done
+    # It looks at tables while another connection, without checks, may or may not have changed them.
+    sed -i 's/^CHECK TABLE binaries, collections EXTENDED;/--connection con1\n--reap\n--connection default\n&/' \
+        "$suite/foreign_key.test"
     for name in $(left_out); do rm "$suite/$name.test"; done
     if [ "$2" = Teak ]; then
         # Not the names of files and variables, which go on with an underscore.
