@@ -5,7 +5,8 @@
 # usage: tests/foreign_keys/run.sh [--accept] [TEST...]        for example: tests/foreign_keys/run.sh foreign_key
 #
 # --accept records the differences of the tests listed in expected-differences.txt as the expected ones. InnoDB's
-# outputs are kept in build/foreign-keys/InnoDB-<version>. left-out.txt has the tests that are not run, with the reason.
+# outputs are kept in build/mtr/foreign-keys-InnoDB-<version>. left-out.txt has the tests that are not run, with the
+# reason.
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
@@ -93,7 +94,8 @@ if [ "${1-}" = --accept ]; then
     accept=(--accept)
     shift
 fi
-version=$(cat "$BUILD/mariadb-version")
+# Another form of the tests has other outputs.
+version=$(cat "$BUILD/mariadb-version")-$(cat "$HERE/run.sh" "$HERE"/extra/*.test | sha256sum | cut -c1-8)
 # compare.py masks what lies in a directory of this name.
 trees=$BUILD/mtr
 reference=$trees/foreign-keys-$REFERENCE-$version
