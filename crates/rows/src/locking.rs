@@ -44,6 +44,7 @@ enum Candidate {
 impl TableCursor {
     /// The first entry from `self.from` on, locked (rows) or not yet (index entries).
     pub(crate) fn first_locked(&mut self, session: &mut Session, mode: LockMode) -> Result<bool> {
+        self.follow_snapshot(session)?;
         let found = match self.ranges {
             Ranges::AsItGoes => self.lock_ahead(session)?,
             Ranges::None | Ranges::Done => self.place(session)? && self.inside(),

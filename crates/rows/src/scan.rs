@@ -189,7 +189,6 @@ impl TableCursor {
         if self.nothing {
             return Err(Stop::NotFound);
         }
-        self.follow_snapshot(session)?;
         let found = match read.sight {
             Sight::Locking(mode) => self.first_locked(session, mode)?,
             Sight::Snapshot | Sight::Latest => self.place(session)? && self.inside(),
@@ -210,6 +209,7 @@ impl TableCursor {
         self.passed = 0;
         self.ahead = 0;
         self.locked = false;
+        self.vanished = None;
         self.nothing = false;
     }
 

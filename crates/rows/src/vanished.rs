@@ -10,7 +10,7 @@ use teak_core::View;
 
 use crate::bounds::Direction;
 use crate::outcome::Result;
-use crate::scan::{place, Busy, Read, Sight, TableCursor};
+use crate::scan::{place, Busy, TableCursor};
 use crate::session::Session;
 
 /// The scan's second cursor.
@@ -21,13 +21,10 @@ pub(crate) struct Vanished {
 }
 
 impl TableCursor {
-    /// A scan begins at `self.from`.
+    /// A locking scan begins at `self.from`.
     pub(crate) fn follow_snapshot(&mut self, session: &mut Session) -> Result<()> {
-        let Read { sight, busy, .. } = self.read;
-        let follows = matches!(sight, Sight::Locking(_)) && self.is_rows() && session.may_conflict();
         // Who skips locked rows asks for no repeatable answer.
-        self.vanished = None;
-        if !follows || busy == Busy::Skip {
+        if !self.is_rows() || !session.may_conflict() || self.read.busy == Busy::Skip {
             return Ok(());
         }
         let Some(from) = self.from.bound() else { return Ok(()) };

@@ -52,3 +52,19 @@ fn a_strict_scan_meets_rows_that_were_deleted_since_its_snapshot() {
         assert_eq!(cursor.key(), b"7");
     }
 }
+
+#[test]
+fn a_look_at_one_row_ends_what_a_scan_has_to_meet() {
+    let bench = Bench::new();
+    bench.fill(&[row("1", "u1", "p"), row("3", "u3", "p"), row("5", "u5", "p"), row("7", "u7", "p")]);
+    let mut late = bench.repeatable();
+    bench.get(&mut late, "1", Read::SNAPSHOT).unwrap();
+    let mut early = bench.repeatable();
+    bench.delete(&mut early, row("3", "u3", "p")).unwrap();
+    early.commit().unwrap();
+    let mut cursor = bench.cursor(0);
+    cursor.seek(&mut late, Start::First, b"", End::Open, EXCLUSIVE).unwrap();
+    cursor.get(&mut late, b"5", EXCLUSIVE).unwrap();
+    cursor.next(&mut late).unwrap();
+    assert_eq!(cursor.key(), b"7", "the row that is gone lies before where it went on from");
+}
