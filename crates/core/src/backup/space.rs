@@ -26,7 +26,7 @@ pub(super) struct SpaceCopy<'a> {
     changes: Changes,
     /// Written, and not told to the pacer.
     unpaced_bytes: u64,
-    /// The extent that was copied last.
+    /// Of the page or leaf that was named last, if it was copied.
     stored: Option<Vec<u8>>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> SpaceCopy<'a> {
         if self.known.know(at, self.mark.round) {
             return Ok(true);
         }
-        let copied = self.copy(at);
+        let copied = self.copy(at).map(drop);
         if copied.is_ok() {
             self.changes.insert(at, self.mark, false);
             return Ok(true);
@@ -108,17 +108,16 @@ impl<'a> SpaceCopy<'a> {
         self.tally.findings.lock().absorb(None, copied).map(|_| false)
     }
 
-    fn copy(&mut self, at: &BlockAddress) -> Result<()> {
-        self.stored = None;
+    /// The extent's stored bytes.
+    fn copy(&mut self, at: &BlockAddress) -> Result<Vec<u8>> {
         let stored = self.space.stored(at)?;
         self.changes.overwrite(at);
         self.target.write_at(at.offset, &stored)?;
         self.unpaced_bytes += stored.len() as u64;
-        self.stored = Some(stored);
-        match self.unpaced_bytes < PACED_BYTES {
-            true => Ok(()),
-            false => self.tell_pacer(),
+        if self.unpaced_bytes >= PACED_BYTES {
+            self.tell_pacer()?;
         }
+        Ok(stored)
     }
 
     fn tell_pacer(&mut self) -> Result<()> {
@@ -139,10 +138,12 @@ impl ImageVisitor for SpaceCopy<'_> {
             return Ok(());
         }
         match self.copy(at) {
+            Ok(stored) => self.stored = Some(stored),
             // It is read next, and found.
-            Err(error) if error.is_damage_of(self.space.path()) => Ok(()),
-            result => result,
+            Err(error) if error.is_damage_of(self.space.path()) => {}
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 
     fn take_stored(&mut self) -> Option<Vec<u8>> {
