@@ -83,11 +83,11 @@ pub struct Companion<'a> {
     pub other_bytes: u64,
 }
 
-/// Makes both copies. That of the engine lacks the log up to its end, and checkpoints are paused until it has that.
-pub fn copy<'a>(
-    mut engine: EngineCopy<'a>,
+/// Makes both copies. That of the engine lacks the log up to the end, and checkpoints are paused until it has that.
+pub fn copy(
+    mut engine: EngineCopy<'_>,
     companion: Companion<'_>,
-) -> Result<(EngineCopy<'a>, Received), BackupError> {
+) -> Result<(BackupCopy, End, Received), BackupError> {
     let (pace, over) = (engine.pace, AtomicBool::new(false));
     let (hand_over, handed) = channel();
     std::thread::scope(|threads| {
@@ -114,8 +114,10 @@ pub fn copy<'a>(
         }
         let (received, engine) = other.join().map_err(|_| BackupError::Stopped)?;
         match (rounds, received, engine) {
-            (Ok(()), Ok(received), Some(engine)) => Ok((engine, received)),
-            (Ok(()), Ok(_), None) => Err(BackupError::Usage("mariadb-backup did not block commits".into())),
+            (Ok(()), Ok(received), Some(EngineCopy { copy, end: Some(end), .. })) => {
+                Ok((copy, end, received))
+            }
+            (Ok(()), Ok(_), _) => Err(BackupError::Usage("mariadb-backup did not block commits".into())),
             // Who was stopped by the other is not the reason.
             (Err(BackupError::Interrupted), Err(error), _) => Err(match error {
                 BackupError::Stopped => BackupError::Interrupted,

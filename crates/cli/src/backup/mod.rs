@@ -137,8 +137,11 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     let began = now();
     let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, arguments.quiet);
     let takes_all = below.is_none() && selection.is_none();
-    let other_bytes = if takes_all { source.places.other_bytes() } else { 0 };
-    pace.expect(if takes_all { other_bytes + source.places.table_bytes() } else { 0 });
+    let (engine_bytes, other_bytes) = match takes_all {
+        true => (source.places.table_bytes(), source.places.other_bytes()),
+        false => (0, 0),
+    };
+    pace.expect(engine_bytes + other_bytes);
 
     let places = source.places.clone();
     let engine = engine_copy(arguments, (&target, below.as_ref(), selection.as_ref()), &mut source, &pace)?;
@@ -156,15 +159,13 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         settings: &settings,
         places: &places,
         files: Files::new(target.server()?, arguments.compress, &pace),
-        engine_bytes: if takes_all { places.table_bytes() } else { 0 },
+        engine_bytes,
         other_bytes,
     };
-    let copied = both::copy(engine, companion).inspect_err(|_| pace.clear())?;
-    let (EngineCopy { copy, end, .. }, received) = copied;
+    let (copy, end, received) = both::copy(engine, companion).inspect_err(|_| pace.clear())?;
 
     selection.iter().try_for_each(|selection| selection.must_have_matched(&received))?;
     pace.phase("log");
-    let end = end.ok_or_else(|| BackupError::Usage("mariadb-backup did not block commits".into()))?;
     let (list, _) = copy.finish(end.lsn, &|bytes| pace.wrote(bytes))?;
     source.resume()?;
     let checksums = files::checksums(layout::SERVER, &received.files);
