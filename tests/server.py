@@ -39,6 +39,14 @@ def attempt(connection, statements, source):
         return False
 
 
+def own_plugins(directory, plugin_dir):
+    """A copy of a directory of plugins, in which those of Debian can be put beside Teak's."""
+    plugins = os.path.join(directory, "plugins")
+    shutil.rmtree(plugins, ignore_errors=True)
+    shutil.copytree(plugin_dir, plugins)
+    return plugins
+
+
 class Server:
     """Starts, kills and connects to one server under `directory`. With a `port` it listens on 127.0.0.1 too."""
 

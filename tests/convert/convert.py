@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 sys.path.insert(0, HERE)
 import schema  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+from server import Server, own_plugins  # pylint: disable=wrong-import-position
 
 OPTIONS = ("--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--innodb-buffer-pool-size=64M")
 # What a writer may be told while tables are converted: constraint, lock, deadlock, definition changed, connection gone.
@@ -42,10 +42,7 @@ class Tests:
     def __init__(self, arguments):
         self.arguments = arguments
         self.random = random.Random(arguments.seed)
-        # A directory of its own, since a plugin of Debian's is put beside Teak's.
-        plugins = os.path.join(arguments.directory, "plugins")
-        shutil.rmtree(plugins, ignore_errors=True)
-        shutil.copytree(arguments.plugin_dir, plugins)
+        plugins = own_plugins(arguments.directory, arguments.plugin_dir)
         shutil.copy("/usr/lib/mysql/plugin/file_key_management.so", plugins)
         self.server = Server(os.path.join(arguments.directory, "server"), plugins)
 

@@ -20,7 +20,7 @@ import dumps  # pylint: disable=wrong-import-position
 from accounts import Accounts  # pylint: disable=wrong-import-position
 from case import ENGINES, OPTIONS, Failure, check  # pylint: disable=wrong-import-position
 from interrupted import Interrupted  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+from server import Server, own_plugins  # pylint: disable=wrong-import-position
 
 ROWS = 700
 DUMP_VARIANTS = {
@@ -40,10 +40,7 @@ class Tests(Accounts, Interrupted):
     def __init__(self, arguments):
         self.arguments = arguments
         self.random = random.Random(arguments.seed)
-        # A directory of its own, since plugins of Debian's are put beside Teak's.
-        plugins = os.path.join(arguments.directory, "plugins")
-        shutil.rmtree(plugins, ignore_errors=True)
-        shutil.copytree(arguments.plugin_dir, plugins)
+        plugins = own_plugins(arguments.directory, arguments.plugin_dir)
         self.server = Server(os.path.join(arguments.directory, "server"), plugins, port=arguments.port)
         self.files = os.path.join(arguments.directory, "files")
         shutil.rmtree(self.files, ignore_errors=True)

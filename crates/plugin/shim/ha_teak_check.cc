@@ -35,22 +35,14 @@ class CheckReport {
             sql_print_error("Teak: table `%s`.`%s` is damaged: %s", table_->s->db.str, table_->s->table_name.str, text);
         if (found_ <= kShownFindings) warn(Sql_condition::WARN_LEVEL_WARN, text);
     }
-    __attribute__((format(printf, 2, 3))) void note(const char* format, ...) {
+    /* What is no damage: a note, or a warning of what should not be. The table is not corrupt by it. */
+    __attribute__((format(printf, 3, 4))) void tell(Sql_condition::enum_warning_level level, const char* format, ...) {
         char text[MYSQL_ERRMSG_SIZE];
         va_list arguments;
         va_start(arguments, format);
         vsnprintf(text, sizeof text, format, arguments);
         va_end(arguments);
-        warn(Sql_condition::WARN_LEVEL_NOTE, text);
-    }
-    /* What is no damage, but should not be: the table is not corrupt by it. */
-    __attribute__((format(printf, 2, 3))) void complain(const char* format, ...) {
-        char text[MYSQL_ERRMSG_SIZE];
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(text, sizeof text, format, arguments);
-        va_end(arguments);
-        warn(Sql_condition::WARN_LEVEL_WARN, text);
+        warn(level, text);
     }
     /* What the engine found. */
     void found(teak_bytes text) {
@@ -217,7 +209,8 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
         if (i == table->s->primary_key || i == open_.unbuilt_unique) continue;
         const char* name = table->key_info[i].name.str;
         if (is_idle(i)) {
-            report.note(
+            report.tell(
+                Sql_condition::WARN_LEVEL_NOTE,
                 "index '%s' is disabled and was not compared with the rows; ALTER TABLE ... ENABLE KEYS builds it",
                 name);
             continue;
@@ -277,18 +270,21 @@ int ha_teak::check_parents(CheckReport* report) {
         const std::string name = key.name();
         if (!search.has_parent()) {
             const TableName parent(key.parent);
-            report->complain("constraint '%s' cannot be checked: there is no table `%s`.`%s` of Teak with an index of "
-                             "the referenced columns",
-                             name.c_str(), parent.db().str, parent.table().str);
+            report->tell(Sql_condition::WARN_LEVEL_WARN,
+                         "constraint '%s' cannot be checked: there is no table `%s`.`%s` of Teak with an index of "
+                         "the referenced columns",
+                         name.c_str(), parent.db().str, parent.table().str);
             continue;
         }
         thd_progress_next_stage(thd);
         if (int error = search.run(session(), OrphanSearch::Snapshot, kShownOrphans, estimate_rows_upper_bound()))
             return error;
         for (const std::string& orphan : search.found())
-            report->complain("constraint '%s' is not met: there is no parent of %.300s", name.c_str(), orphan.c_str());
+            report->tell(Sql_condition::WARN_LEVEL_WARN, "constraint '%s' is not met: there is no parent of %.300s",
+                         name.c_str(), orphan.c_str());
         if (search.found().size() == kShownOrphans)
-            report->complain("there may be more rows that do not meet constraint '%s'", name.c_str());
+            report->tell(Sql_condition::WARN_LEVEL_WARN, "there may be more rows that do not meet constraint '%s'",
+                         name.c_str());
     }
     return 0;
 }
@@ -319,7 +315,8 @@ int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
         if (!error) error = check_trees(0, 1, TEAK_CHECK_STRUCTURE, &rows, &report);
     }
     if (!error && report.any()) {
-        report.note("rows are damaged, and REPAIR only builds indexes from rows: restore the table from a backup, or "
+        report.tell(Sql_condition::WARN_LEVEL_NOTE,
+                    "rows are damaged, and REPAIR only builds indexes from rows: restore the table from a backup, or "
                     "save what can be "
                     "read of it; see \"When something fails\" in docs/operations.md");
         return HA_ADMIN_CORRUPT;
@@ -328,7 +325,8 @@ int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key) continue;
         if ((open_.disabled_indexes & 1ULL << i) && may_be_disabled(i))
-            report.note("index '%s' is disabled; ALTER TABLE ... ENABLE KEYS builds it", table->key_info[i].name.str);
+            report.tell(Sql_condition::WARN_LEVEL_NOTE, "index '%s' is disabled; ALTER TABLE ... ENABLE KEYS builds it",
+                        table->key_info[i].name.str);
         else
             renewed |= 1ULL << i;
     }

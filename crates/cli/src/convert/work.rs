@@ -12,7 +12,7 @@ use super::plan::Step;
 use super::survey::Set;
 use super::watch::Watch;
 use super::{catalog, Arguments, ConvertError};
-use crate::client::Connection;
+use crate::client::{self, Connection};
 use crate::load::task;
 use crate::load::verify::columns;
 use crate::signals;
@@ -146,15 +146,23 @@ impl Worker<'_> {
 
     /// A statement that may take long.
     fn run(&mut self, what: &str, statement: &str) -> Result<(), ConvertError> {
+        self.ask(what, statement.as_bytes(), |session| session.execute(statement).map(drop))
+    }
+
+    fn ask<T>(
+        &mut self,
+        what: &str,
+        statement: &[u8],
+        ask: impl FnOnce(&mut Connection) -> Result<T, client::Error>,
+    ) -> Result<T, ConvertError> {
         if signals::interrupted() {
             return Err(ConvertError::Interrupted);
         }
         let session = &mut self.session;
-        let result = self.watch.during(what, || session.execute(statement));
-        match result {
-            Err(_) if signals::interrupted() => Err(ConvertError::Interrupted),
-            result => result.map(|_| ()).map_err(ConvertError::of(statement)),
-        }
+        self.watch.during(what, || ask(session)).map_err(|error| match signals::interrupted() {
+            true => ConvertError::Interrupted,
+            false => ConvertError::of(&String::from_utf8_lossy(statement))(error),
+        })
     }
 
     /// What the rows add up to, unless nothing is compared.
@@ -180,16 +188,8 @@ impl Worker<'_> {
     }
 
     fn first_row(&mut self, name: &Name, statement: &[u8]) -> Result<Vec<Option<Vec<u8>>>, ConvertError> {
-        if signals::interrupted() {
-            return Err(ConvertError::Interrupted);
-        }
-        let session = &mut self.session;
-        let result = self.watch.during(&format!("{name}: comparing"), || session.query(statement));
-        match result {
-            Err(_) if signals::interrupted() => Err(ConvertError::Interrupted),
-            Err(error) => Err(ConvertError::of(&String::from_utf8_lossy(statement))(error)),
-            Ok(rows) => Ok(rows.into_iter().next().unwrap_or_default()),
-        }
+        let rows = self.ask(&format!("{name}: comparing"), statement, |session| session.query(statement))?;
+        Ok(rows.into_iter().next().unwrap_or_default())
     }
 }
 
