@@ -324,7 +324,9 @@ class Tests:
 
     def check_nothing_is_forgotten(self, definitions, context):
         """Each foreign key is in its table or in the records."""
-        recorded = {row[0] for row in self.run("SELECT name FROM teak_convert.foreign_keys")} if self.run("SHOW DATABASES LIKE 'teak\\_convert'") else set()
+        # What was ended between the database of records and its table, either way, has a database without one.
+        has_records = self.run("SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'teak_convert' AND TABLE_NAME = 'foreign_keys'")
+        recorded = {row[0] for row in self.run("SELECT name FROM teak_convert.foreign_keys")} if has_records else set()
         for name, lines in self.definitions().items():
             for line in definitions[name]:
                 key = re.match(r"  CONSTRAINT `([^`]+)` FOREIGN KEY", line)
