@@ -41,6 +41,16 @@ pub enum Error {
         /// The budget in bytes.
         maximum: u64,
     },
+    /// Tables that live in memory alone take what they may.
+    #[error("{what} reached the maximum of {maximum} bytes of memory ({setting})")]
+    MemoryFull {
+        /// What is full: one table, or all.
+        what: &'static str,
+        /// The budget in bytes.
+        maximum: u64,
+        /// What would have to be raised.
+        setting: &'static str,
+    },
     /// Stored bytes are not what was written.
     #[error("{path} is corrupt at offset {offset}: {detail}")]
     Corrupt {
@@ -147,6 +157,8 @@ pub enum Error {
     DuplicateEntry {
         /// Which of the trees.
         part: usize,
+        /// Their key.
+        key: Vec<u8>,
         /// The lesser one of their values.
         value: Vec<u8>,
     },

@@ -91,7 +91,7 @@ pub use api::{Cursor, Engine, Savepoint, Settings, Snapshot, Statistics, Table, 
 pub use error::{Error, Result};
 pub use finding::{Finding, Findings};
 pub use options::{
-    CommitFlush, Compression, ForceRecovery, HistoryFull, LogLevel, Observer, Options, Packing,
+    CommitFlush, Compression, ForceRecovery, HistoryFull, LogLevel, Observer, Options, Packing, Residence,
     SilentObserver, TreeSpec,
 };
 pub use time::Time;

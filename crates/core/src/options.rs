@@ -86,6 +86,19 @@ pub struct TreeSpec {
     pub packing: Packing,
 }
 
+/// Where a table's rows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Residence {
+    /// In a file, and in memory as far as they are in use.
+    #[default]
+    File,
+    /// In memory alone: no write of them reaches the log or a file, and a restart finds the table empty.
+    Memory {
+        /// What the table may take, in bytes; 0: only what all such tables together may.
+        limit_bytes: u64,
+    },
+}
+
 impl Default for TreeSpec {
     fn default() -> TreeSpec {
         TreeSpec { block_bytes: 32 << 10, packing: Compression::Zstd.into() }
@@ -130,6 +143,8 @@ pub struct Options {
     pub temp_dir: PathBuf,
     /// Memory budget for bases, deltas and history, in bytes. Dynamic.
     pub cache_bytes: u64,
+    /// What all tables that live in memory alone may take, in bytes: beyond the budget above. Dynamic.
+    pub memory_max_bytes: u64,
     /// What a commit waits for. Dynamic.
     pub commit_flush: CommitFlush,
     /// A checkpoint starts when this much log was written since the last, in bytes. Dynamic.
@@ -184,6 +199,7 @@ impl Options {
             temp_dir: dir.join("tmp"),
             dir,
             cache_bytes: 128 << 20,
+            memory_max_bytes: 128 << 20,
             commit_flush: CommitFlush::Sync,
             checkpoint_log_bytes: 256 << 20,
             log_segment_bytes: 64 << 20,

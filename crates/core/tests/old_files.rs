@@ -2,9 +2,13 @@
 //! pass every check, and are of today's format afterwards.
 //!
 //! Each archive has two directories: `closed`, by an engine that ended in order, and `crashed`, with a log to replay
-//! (`fixtures/write.rs` says what is in them). When the format changes, keep what the last one wrote:
-//! `cargo test -p teak-core --test old_files -- --ignored` writes the archive of today's format, if there is none.
+//! (`fixtures/write.rs` says what is in them). Tables' records in the catalog have versions of their own, which came
+//! without a new format: `records-<n>.tar.gz` has the same two directories with all kinds of them up to version n
+//! (`fixtures/records.rs`). When either changes, keep what the last one wrote:
+//! `cargo test -p teak-core --test old_files -- --ignored` writes the archives of today, where there are none.
 
+#[path = "fixtures/records.rs"]
+mod records;
 #[path = "fixtures/write.rs"]
 mod write;
 
@@ -20,9 +24,11 @@ use teak_core::{Engine, Result};
 /// Of superblocks, and with them of all files.
 const OLDEST: u32 = 2;
 const NEWEST: u32 = 4;
+/// Of tables' records in the catalog, of which there are archives.
+const RECORDS: std::ops::RangeInclusive<u32> = 4..=4;
 
-fn archive(version: u32) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version-{version}.tar.gz"))
+fn archive(what: &str, version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{what}-{version}.tar.gz"))
 }
 
 fn tar(arguments: &[&str], archive: &Path, dir: &Path) {
@@ -82,7 +88,7 @@ fn open(dir: &Path) -> server::Engine {
 fn files_of_every_version_open_and_have_what_they_had() {
     for version in OLDEST..=NEWEST {
         let unpacked = Scratch::new(&format!("old-files-version-{version}"));
-        tar(&["-xzf"], &archive(version), &unpacked.0);
+        tar(&["-xzf"], &archive("version", version), &unpacked.0);
         for name in ["closed", "crashed"] {
             let (dir, what) = (unpacked.0.join(name), format!("version {version}, {name}"));
             let newest = Checkpoint::newest(&RealFileSystem, &dir).expect("a superblock").expect("an engine");
@@ -108,14 +114,49 @@ fn files_of_every_version_open_and_have_what_they_had() {
 }
 
 #[test]
-#[ignore = "writes the archive of today's format"]
-fn write_the_archive_of_today() {
-    let (archive, made) = (archive(NEWEST), Scratch::new("old-files-made"));
-    assert!(!archive.exists(), "{} is there: it stays as it is", archive.display());
-    write::write(&made.0.join("closed"), true).unwrap();
-    write::write(&made.0.join("crashed"), false).unwrap();
+fn records_of_every_version_are_read_and_written_again() {
+    for version in RECORDS {
+        let unpacked = Scratch::new(&format!("old-records-version-{version}"));
+        tar(&["-xzf"], &archive("records", version), &unpacked.0);
+        for name in ["closed", "crashed"] {
+            let (dir, what) = (unpacked.0.join(name), format!("records {version}, {name}"));
+            // As they came, then as this build leaves them.
+            for change in [false, true] {
+                let engine = open(&dir);
+                records::check(&engine, &what);
+                if change {
+                    records::rewrite(&engine).unwrap();
+                    records::check(&engine, &what);
+                }
+                let engine = Engine::from(engine);
+                let findings = engine.check().expect("a check");
+                assert!(findings.is_empty(), "{what}: {findings}");
+                engine.close().unwrap();
+            }
+            let again = open(&dir);
+            records::check(&again, &format!("{what}, again"));
+            again.close().unwrap();
+        }
+    }
+}
+
+/// Writes an archive of what `write` makes, unless it is there.
+fn keep(archive: &Path, write: fn(&Path, bool) -> Result<()>) {
+    if archive.exists() {
+        return;
+    }
+    let made = Scratch::new("old-files-made");
+    write(&made.0.join("closed"), true).unwrap();
+    write(&made.0.join("crashed"), false).unwrap();
     let newest = Checkpoint::newest(&RealFileSystem, &made.0.join("closed")).unwrap().unwrap();
     assert_eq!(newest.version, NEWEST);
     // A process that died has left the lock's file, and no temporary data.
-    tar(&["--sort=name", "--owner=0", "--group=0", "--mtime=@0", "-czf"], &archive, &made.0);
+    tar(&["--sort=name", "--owner=0", "--group=0", "--mtime=@0", "-czf"], archive, &made.0);
+}
+
+#[test]
+#[ignore = "writes the archives of today"]
+fn write_the_archives_of_today() {
+    keep(&archive("version", NEWEST), write::write);
+    keep(&archive("records", *RECORDS.end()), records::write);
 }

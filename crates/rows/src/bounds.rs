@@ -121,6 +121,11 @@ impl Edge {
         self.kind = self.copy(key, Kind::Excluded);
     }
 
+    /// From `key` on, which is among them.
+    pub(crate) fn set_at(&mut self, key: &[u8]) {
+        self.kind = self.copy(key, Kind::Included);
+    }
+
     /// No end.
     pub(crate) fn set_open(&mut self) {
         self.kind = Kind::Open;

@@ -170,6 +170,7 @@ impl TableCursor {
         self.core.reset();
         self.locked = false;
         self.vanished = None;
+        self.from.set_open();
         self.nothing = true;
     }
 
@@ -224,11 +225,16 @@ impl TableCursor {
     }
 
     fn step(&mut self, session: &mut Session, direction: Direction) -> Result<()> {
-        if self.nothing {
+        let turns = direction != self.direction;
+        if self.nothing && !(turns && self.from.is_nothing()) {
             return Err(Stop::End);
         }
-        if direction != self.direction {
+        if turns {
+            let stands = !self.nothing && self.core.has_item();
             self.turn(direction);
+            if !stands {
+                return self.come_back(session);
+            }
         }
         let found = match self.read.sight {
             Sight::Locking(mode) => self.next_locked(session, mode)?,
@@ -249,6 +255,20 @@ impl TableCursor {
             self.ranges = Ranges::AsItGoes;
             self.passed = 0;
         }
+    }
+
+    /// From behind the last entry of the direction before, of which the core's cursor has the key, to that entry.
+    fn come_back(&mut self, session: &mut Session) -> Result<()> {
+        // Without a key it is behind all there can be.
+        match std::mem::take(&mut self.nothing) || self.core.key().is_empty() {
+            true => self.from.set_open(),
+            false => self.from.set_at(self.core.key()),
+        }
+        let found = match self.read.sight {
+            Sight::Locking(mode) => self.first_locked(session, mode)?,
+            Sight::Snapshot | Sight::Latest => self.place(session)?,
+        };
+        found.then_some(()).ok_or(Stop::End)
     }
 
     /// The entry with exactly this key.

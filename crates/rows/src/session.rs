@@ -401,13 +401,17 @@ impl Session {
         self.waits.engine.works_on(&self.waits.tag, txn);
     }
 
-    /// First phase of a two-phase commit.
-    pub fn prepare(&mut self, xid: &[u8]) -> Result<()> {
+    /// First phase of a two-phase commit. Not `is_external`: nobody asks for the transaction after a restart if all its
+    /// writes are in memory alone.
+    pub fn prepare(&mut self, xid: &[u8], is_external: bool) -> Result<()> {
         if xid.is_empty() || xid.len() > MAX_XID {
             return Err(Stop::Misuse("length of the transaction identifier"));
         }
         self.finish_writes()?;
-        self.txn()?.prepare(xid)?;
+        match is_external {
+            true => self.txn()?.prepare(xid)?,
+            false => self.txn()?.prepare_what_lasts(xid)?,
+        }
         self.prepared = true;
         Ok(())
     }

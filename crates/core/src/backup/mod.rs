@@ -406,7 +406,8 @@ fn space_images(mut rows: Directory, names: Catalog) -> Vec<SpaceImage> {
         let trees = record.trees.iter().map(|(tree, _)| take(*tree)).collect();
         SpaceImage { name, space: record.space, map: rows.maps.remove(&record.space), trees }
     };
-    names.records.into_iter().map(&mut image).collect()
+    // Of tables in memory there is nothing to copy but their records.
+    names.records.into_iter().filter(|(_, record)| !record.is_in_memory()).map(&mut image).collect()
 }
 
 impl Tally {

@@ -18,6 +18,7 @@
 
 mod clock;
 mod evictor;
+mod quota;
 mod trim;
 mod usage;
 
@@ -31,6 +32,7 @@ use crate::sync::Mutex;
 use crate::{Error, LogLevel, Observer, Result};
 use clock::Clock;
 use evictor::{Evictor, Progress};
+use quota::Quota;
 use trim::Trimmer;
 use usage::Usage;
 
@@ -59,6 +61,8 @@ pub trait Evictable: Send + Sync {
 pub struct Cache {
     state: Arc<State>,
     evictor: Evictor,
+    /// Of what cannot leave memory.
+    quota: Option<Quota>,
 }
 
 /// What the evictor thread shares with the callers.
@@ -97,7 +101,7 @@ impl Cache {
             trimmer: Trimmer::default(),
         });
         state.set_budget(budget_bytes);
-        Cache { evictor: Evictor::new(), state }
+        Cache { evictor: Evictor::new(), state, quota: None }
     }
 
     /// The budget in bytes.
@@ -121,13 +125,21 @@ impl Cache {
     /// Adds to what is used. Never waits.
     #[inline]
     pub fn charge(&self, bytes: usize) {
-        self.state.usage.add(bytes as i64);
+        self.count(bytes as i64);
     }
 
     /// Takes off what was charged.
     #[inline]
     pub fn discharge(&self, bytes: usize) {
-        self.state.usage.add(-(bytes as i64));
+        self.count(-(bytes as i64));
+    }
+
+    #[inline]
+    fn count(&self, bytes: i64) {
+        self.state.usage.add(bytes);
+        if let Some(quota) = &self.quota {
+            quota.count(bytes);
+        }
     }
 
     /// Makes an entry known to the clock, for as long as it lives.
@@ -165,6 +177,9 @@ impl Cache {
 
     #[cold]
     fn make_room_slowly(&self) -> Result<()> {
+        if let Some(quota) = &self.quota {
+            return quota.make_room(&self.state);
+        }
         self.evictor.wake();
         let (used, budget) = (self.state.usage.approximate(), self.state.budget());
         self.state.trimmer.trim_late(budget);

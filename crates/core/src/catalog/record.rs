@@ -1,6 +1,6 @@
 //! The record of one table.
 
-use crate::options::{Compression, Packing, TreeSpec};
+use crate::options::{Compression, Packing, Residence, TreeSpec};
 use crate::types::TreeId;
 use std::collections::BTreeSet;
 
@@ -10,6 +10,8 @@ const VERSION: u8 = 2;
 const VERSION_WITH_LINKS: u8 = 3;
 /// Of a guarded table: as 3, but that there may be no links.
 const VERSION_GUARDED: u8 = 4;
+/// Of a table in memory: as 4; behind the links whether it is guarded, and its limit in bytes.
+const VERSION_IN_MEMORY: u8 = 5;
 
 /// Why bytes are not a record.
 const NOT_UTF8: &str = "a name in a table record is not UTF-8";
@@ -28,8 +30,10 @@ pub struct Link {
 /// One table: its file, its trees, and what the caller wants to keep with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRecord {
-    /// The file all its trees live in.
+    /// The number of the file all its trees live in, if it has one.
     pub space: u32,
+    /// Where its rows are.
+    pub residence: Residence,
     /// Its trees, in the caller's order.
     pub trees: Vec<(TreeId, TreeSpec)>,
     /// Its links to other tables, in the caller's order.
@@ -44,10 +48,11 @@ impl TableRecord {
     /// As stored in the catalog.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(7 + 14 * self.trees.len() + self.meta.len());
-        let version = match (self.guarded, self.links.is_empty()) {
-            (true, _) => VERSION_GUARDED,
-            (false, true) => VERSION,
-            (false, false) => VERSION_WITH_LINKS,
+        let version = match (self.residence, self.guarded, self.links.is_empty()) {
+            (Residence::Memory { .. }, _, _) => VERSION_IN_MEMORY,
+            (Residence::File, true, _) => VERSION_GUARDED,
+            (Residence::File, false, true) => VERSION,
+            (Residence::File, false, false) => VERSION_WITH_LINKS,
         };
         out.push(version);
         out.extend_from_slice(&self.space.to_le_bytes());
@@ -67,6 +72,10 @@ impl TableRecord {
                 out.extend_from_slice(bytes);
             }
         }
+        if let Residence::Memory { limit_bytes } = self.residence {
+            out.push(u8::from(self.guarded));
+            out.extend_from_slice(&limit_bytes.to_le_bytes());
+        }
         out.extend_from_slice(&self.meta);
         out
     }
@@ -75,8 +84,8 @@ impl TableRecord {
     pub fn decode(bytes: &[u8]) -> Result<TableRecord, String> {
         let mut rest = bytes;
         let version = take::<1>(&mut rest)?[0];
-        if !(1..=VERSION_GUARDED).contains(&version) {
-            return Err(format!("table record of version {version}, this build reads {VERSION_GUARDED}"));
+        if !(1..=VERSION_IN_MEMORY).contains(&version) {
+            return Err(format!("table record of version {version}, this build reads {VERSION_IN_MEMORY}"));
         }
         let space = u32::from_le_bytes(take(&mut rest)?);
         let count = u16::from_le_bytes(take(&mut rest)?);
@@ -97,7 +106,19 @@ impl TableRecord {
         if version == VERSION_WITH_LINKS && links.is_empty() {
             return Err("a table record with links that has none".to_string());
         }
-        Ok(TableRecord { space, trees, links, meta: rest.to_vec(), guarded: version == VERSION_GUARDED })
+        let (residence, guarded) = match version {
+            VERSION_IN_MEMORY => {
+                let guarded = take::<1>(&mut rest)?[0] != 0;
+                (Residence::Memory { limit_bytes: u64::from_le_bytes(take(&mut rest)?) }, guarded)
+            }
+            _ => (Residence::File, version == VERSION_GUARDED),
+        };
+        Ok(TableRecord { space, residence, trees, links, meta: rest.to_vec(), guarded })
+    }
+
+    /// Whether it has no file.
+    pub fn is_in_memory(&self) -> bool {
+        self.residence != Residence::File
     }
 
     /// The tables that its links lead to, each once.
@@ -175,6 +196,7 @@ mod tests {
             links in proptest::collection::vec(("[a-z]{0,9}", "[a-z/]{0,9}", any::<[u8; 3]>()), 0..4),
             meta in proptest::collection::vec(any::<u8>(), 0..100),
             guarded: bool,
+            limit in proptest::option::of(any::<u64>()),
         ) {
             let trees = trees
                 .into_iter()
@@ -187,7 +209,8 @@ mod tests {
                 .into_iter()
                 .map(|(name, target, body)| Link { name, target, body: body.to_vec() })
                 .collect();
-            let record = TableRecord { space, trees, links, meta, guarded };
+            let residence = limit.map_or(Residence::File, |limit_bytes| Residence::Memory { limit_bytes });
+            let record = TableRecord { space, residence, trees, links, meta, guarded };
             prop_assert_eq!(TableRecord::decode(&record.encode()), Ok(record));
         }
 
@@ -208,23 +231,43 @@ mod tests {
             &[1, 88],
         ];
         let spec = TreeSpec { block_bytes: 4096, packing: Compression::Lz4.into() };
-        let record =
-            TableRecord { space: 7, trees: vec![(9, spec)], links: vec![], meta: vec![88], guarded: false };
+        let record = TableRecord {
+            space: 7,
+            residence: Residence::File,
+            trees: vec![(9, spec)],
+            links: vec![],
+            meta: vec![88],
+            guarded: false,
+        };
         assert_eq!(TableRecord::decode(&old.concat()), Ok(record));
     }
 
     #[test]
     fn a_newer_version_is_refused() {
-        let mut bytes =
-            TableRecord { space: 1, trees: vec![], links: vec![], meta: vec![], guarded: false }.encode();
-        bytes[0] = 5;
-        assert!(TableRecord::decode(&bytes).unwrap_err().contains("version 5"));
+        let mut bytes = TableRecord {
+            space: 1,
+            residence: Residence::File,
+            trees: vec![],
+            links: vec![],
+            meta: vec![],
+            guarded: false,
+        }
+        .encode();
+        bytes[0] = 6;
+        assert!(TableRecord::decode(&bytes).unwrap_err().contains("version 6"));
     }
 
     #[test]
     fn a_record_without_links_and_guard_is_one_that_older_builds_read() {
         let link = Link { name: "l".into(), target: "t".into(), body: vec![1] };
-        let without = TableRecord { space: 1, trees: vec![], links: vec![], meta: vec![], guarded: false };
+        let without = TableRecord {
+            space: 1,
+            residence: Residence::File,
+            trees: vec![],
+            links: vec![],
+            meta: vec![],
+            guarded: false,
+        };
         let with = TableRecord { links: vec![link], ..without.clone() };
         let guarded = TableRecord { guarded: true, ..without.clone() };
         assert_eq!((without.encode()[0], with.encode()[0], guarded.encode()[0]), (2, 3, 4));

@@ -238,6 +238,12 @@ impl Checkpointer {
         body()
     }
 
+    /// [`Checkpointer::paused`], or nothing if a checkpoint is under way.
+    pub fn unless_running<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
+        let _durable = self.durable.try_lock()?;
+        Some(body())
+    }
+
     fn write(
         &self,
         durable: &mut Durable,

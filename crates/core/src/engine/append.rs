@@ -246,7 +246,9 @@ impl Work {
         let Some(append) = &mut self.direct.append else { return Ok(()) };
         let (tree, blocks) = (append.tree.clone(), std::mem::take(&mut append.gathered));
         for block in blocks {
-            let refused = self.direct.append.as_ref().is_some_and(|append| append.refused);
+            // Who follows the tree wants each key.
+            let refused = shared.followed.has(tree.id())
+                || self.direct.append.as_ref().is_some_and(|append| append.refused);
             let block = Arc::new(block);
             let sequence = self.next_sequence()?;
             let status = self.status_or_new().clone();
@@ -258,9 +260,13 @@ impl Work {
                 continue;
             };
             append.attaches = true;
-            append.waiting.push((sequence, job.clone()));
+            if tree.is_in_memory() {
+                self.note_unlogged(sequence);
+            } else {
+                append.waiting.push((sequence, job.clone()));
+                shared.context.blocks.add(&job);
+            }
             self.note_written(&tree, sequence, job.rows() as i64);
-            shared.context.blocks.add(&job);
         }
         self.settle_waiting(shared, MOST_WAITING)
     }

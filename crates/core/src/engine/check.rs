@@ -139,7 +139,10 @@ impl Shared {
                 });
             }
             let exists = self.fs.exists(&self.space_path(record.space))?;
-            findings.expect(exists, || fault("its file is missing".into()));
+            match record.is_in_memory() {
+                true => findings.expect(!exists, || fault("it lives in memory and has a file".into())),
+                false => findings.expect(exists, || fault("its file is missing".into())),
+            }
         }
         for name in self.fs.list(&self.dir)? {
             let known = space_of_file_name(&name).is_none_or(|space| spaces.contains(&space));

@@ -153,6 +153,12 @@ impl Progress {
         self.pauses.any() && !self.state.lock().stopped
     }
 
+    /// For who cannot go on while a checkpoint is under way: waits for the end of one, and not longer than that.
+    pub(super) fn await_attempt(&self, at_most: Duration) {
+        let mut state = self.state.lock();
+        self.changed.wait_for(&mut state, at_most);
+    }
+
     /// For periodic work: waits that long. `false`: the engine goes.
     pub(super) fn pause(&self, duration: Duration) -> bool {
         let until = Instant::now() + duration;
@@ -193,11 +199,17 @@ impl Shared {
         if self.checkpoint_is_due() {
             return self.wait_for_checkpoint_slowly(&|| false);
         }
-        if self.context.attention().finished_leaves() > self.progress.finished_enough.load(Ordering::Relaxed)
-        {
+        self.mind_finished();
+        Ok(())
+    }
+
+    /// Has leaves that were filled written ahead of the next checkpoint, if there are many.
+    #[inline]
+    pub(super) fn mind_finished(&self) {
+        let enough = self.progress.finished_enough.load(Ordering::Relaxed); // Relaxed: a hint
+        if self.context.attention().finished_leaves() > enough {
             self.ask_for_early_images();
         }
-        Ok(())
     }
 
     /// A write was refused because nothing could be evicted for it: a checkpoint cleans what is committed, and then

@@ -164,6 +164,11 @@ impl Cursor {
         self.inner.value()
     }
 
+    /// Whether it stands on an item: the last call returned `true`.
+    pub fn has_item(&self) -> bool {
+        self.inner.has_item()
+    }
+
     /// The leaf that it stands in.
     pub(super) fn leaf(&self) -> Option<(&Tree, &Arc<Node>)> {
         self.inner.leaf().map(|node| (&**self.inner.tree(), node))

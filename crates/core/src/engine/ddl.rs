@@ -18,7 +18,7 @@ use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::file::DiskReserve;
 use crate::log::CounterChange;
 use crate::mvcc::{SnapshotInfo, TxnStatus};
-use crate::options::{CommitFlush, Packing, TreeSpec};
+use crate::options::{CommitFlush, Packing, Residence, TreeSpec};
 use crate::store::{Space, TreeRoot};
 use crate::tree::Tree;
 use crate::types::{Timestamp, TreeId, WriteOp};
@@ -102,6 +102,11 @@ impl Changes {
         self.rows.push((name_key(name), Some(record.encode()), false));
     }
 
+    /// The table's counter from then on.
+    pub(super) fn set_counter(&mut self, table: Arc<Table>, value: u64) {
+        self.counters.push((table, value));
+    }
+
     /// One transaction, durable when it returns.
     pub(super) fn commit(&self, shared: &Shared) -> Result<()> {
         let catalog = &shared.system.catalog;
@@ -150,12 +155,23 @@ impl Shared {
         Ok(self.record(name)?.meta)
     }
 
-    /// A record with new identifiers, and its empty file.
-    fn new_record(&self, specs: &[TreeSpec], links: &[Link], meta: &[u8]) -> Result<TableRecord> {
+    /// A record with new identifiers, and its empty file, if it has one.
+    fn new_record(
+        &self,
+        specs: &[TreeSpec],
+        residence: Residence,
+        links: &[Link],
+        meta: &[u8],
+    ) -> Result<TableRecord> {
         // Relaxed: only uniqueness matters; a capture, which wants to know what was never used, has `ddl` alone.
         let space = self.ids.space.fetch_add(1, Ordering::Relaxed);
         // Relaxed: as above.
         let trees = specs.iter().map(|spec| (self.ids.tree.fetch_add(1, Ordering::Relaxed), *spec)).collect();
+        let (links, meta) = (links.to_vec(), meta.to_vec());
+        let record = TableRecord { space, residence, trees, links, meta, guarded: false };
+        if record.is_in_memory() {
+            return Ok(record);
+        }
         let create = || Space::create(&self.files, &self.space_path(space), space);
         let created = create().or_else(|error| match error {
             // TRUNCATE gives back more.
@@ -166,21 +182,21 @@ impl Shared {
             self.remove_file(space, None);
             return Err(error);
         }
-        Ok(TableRecord { space, trees, links: links.to_vec(), meta: meta.to_vec(), guarded: false })
+        Ok(record)
     }
 
     /// The commit of `changes` that make `record` known failed or not: a file without record goes.
     fn commit_new(&self, changes: &Changes, record: &TableRecord) -> Result<()> {
         changes.commit(self).inspect_err(|error| {
             // After a failed sync only the next start knows whether the record is in the log.
-            if !matches!(error, Error::ReadOnly(_)) {
+            if !matches!(error, Error::ReadOnly(_)) && !record.is_in_memory() {
                 self.remove_file(record.space, None);
             }
         })
     }
 
     /// The record of `name` is gone from the catalog: so are the table's memory and its file.
-    fn discard(&self, name: &str, record: &TableRecord) {
+    pub(super) fn discard(&self, name: &str, record: &TableRecord) {
         let table = self.tables.lock().retire(name);
         let trees: Vec<TreeId> = record.trees.iter().map(|(tree, _)| *tree).collect();
         self.forget_dirty(table.iter().flat_map(|table| table.all_trees()));
@@ -194,6 +210,10 @@ impl Shared {
             damaged.spaces.remove(&record.space);
         }
         trees.iter().for_each(|tree| self.digests.forget(*tree));
+        // No checkpoint has anything of a table in memory.
+        if record.is_in_memory() {
+            return;
+        }
         {
             let mut dropped = self.dropped.lock();
             // With the file go those that were retired before: nothing of them is to be written any more.
@@ -207,6 +227,7 @@ impl Shared {
         &self,
         name: &str,
         specs: &[TreeSpec],
+        residence: Residence,
         links: &[Link],
         meta: &[u8],
         replace: Option<&str>,
@@ -227,7 +248,7 @@ impl Shared {
         }
         self.check_link_names(links, replace.as_slice())?;
         let linked = !links.is_empty() || self.is_linked(name)?;
-        let record = self.new_record(specs, links, meta)?;
+        let record = self.new_record(specs, residence, links, meta)?;
         let mut changes = Changes::default();
         if let Some((old, record)) = &replaced {
             changes.remove(old, record);
@@ -329,7 +350,7 @@ impl Shared {
         let old = self.record(name)?;
         self.check_decided(&old)?;
         let linked = self.is_linked(name)?;
-        let mut record = self.new_record(specs, &old.links, meta)?;
+        let mut record = self.new_record(specs, old.residence, &old.links, meta)?;
         record.guarded = old.guarded && old.meta == meta;
         let mut changes = Changes::default();
         changes.remove(name, &old);
@@ -359,7 +380,9 @@ impl Shared {
             linked |= self.is_linked(alteration.table)?;
             let relink = relinks.iter().find(|relink| relink.table == alteration.table);
             records.push(self.altered_record(alteration, relink, &mut changes)?);
-            changes.counters.extend(alteration.counter.map(|value| (table.clone(), value)));
+            if let Some(value) = alteration.counter {
+                changes.set_counter(table.clone(), value);
+            }
         }
         for relink in relinks.iter().filter(|relink| alterations.iter().all(|a| a.table != relink.table)) {
             let old = self.record(relink.table)?;
@@ -443,7 +466,7 @@ impl Shared {
             tables.insert(table);
         }
         self.forget_dirty(retired.iter());
-        if !retired.is_empty() {
+        if !retired.is_empty() && !new.is_in_memory() {
             let trees = retired.iter().map(|tree| tree.id()).collect();
             self.dropped.lock().push(Dropped { space: None, trees, retired });
         }
@@ -458,7 +481,7 @@ impl Shared {
     }
 
     /// [`Shared::open_table`] for one who has the name.
-    fn open_in_turn(&self, name: &str) -> Result<Arc<Table>> {
+    pub(super) fn open_in_turn(&self, name: &str) -> Result<Arc<Table>> {
         {
             let tables = self.tables.lock();
             if let Some(table) = tables.get(name) {
@@ -477,11 +500,7 @@ impl Shared {
     /// it has nothing of a table that is not open, so what the directory says of it stays.
     pub(super) fn load_table(&self, name: &str) -> Result<Arc<Table>> {
         let record = self.record(name)?;
-        let path = self.space_path(record.space);
-        if !self.fs.exists(&path)? {
-            return Err(Error::corrupt(path, 0, format!("the file of table '{name}' is missing")));
-        }
-        let space = Space::open(&self.files, &path, record.space, self.system.map(record.space)?)?;
+        let space = self.space_of(name, &record)?;
         // Whatever is taken while the list is made is not older than the table.
         let snapshots = self.clock.snapshots();
         let mut trees = Vec::with_capacity(record.trees.len());
@@ -495,7 +514,23 @@ impl Shared {
             Some((first, _)) => self.counter(*first)?,
             None => Arc::new(PersistedCounter::new(0)),
         };
-        Ok(Arc::new(Table::new(name, record.meta, space, trees, counter)))
+        let is_emptied = record.is_in_memory() && self.ids.is_from_before(&record);
+        let table = Table::new(name, record.meta, space, trees, counter);
+        if is_emptied {
+            table.note_emptied();
+        }
+        Ok(Arc::new(table))
+    }
+
+    fn space_of(&self, name: &str, record: &TableRecord) -> Result<Arc<Space>> {
+        let path = self.space_path(record.space);
+        if let Residence::Memory { limit_bytes } = record.residence {
+            return Ok(Space::in_memory(&self.files, &path, record.space, limit_bytes));
+        }
+        if !self.fs.exists(&path)? {
+            return Err(Error::corrupt(path, 0, format!("the file of table '{name}' is missing")));
+        }
+        Space::open(&self.files, &path, record.space, self.system.map(record.space)?)
     }
 
     /// The first timestamp of an open snapshot that sees the tree; 0 if all do. The catalog knows: its rows have

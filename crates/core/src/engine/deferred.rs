@@ -259,12 +259,15 @@ impl Work {
         }
         let sequence = self.next_sequence()?;
         let mark = self.redo.mark();
-        self.redo.push(tree.id(), sequence, key, op)?;
+        match tree.is_in_memory() {
+            true => self.note_unlogged(sequence),
+            false => self.redo.push(tree.id(), sequence, key, op)?,
+        }
         if !self.deferred.add(tree, key, op, sequence) {
             let _ = self.redo.truncate_to(mark);
             return self.write(shared, tree, key, op);
         }
-        self.wrote(shared, tree, sequence, op)
+        self.wrote(shared, tree, sequence, key, op)
     }
 
     /// Before a read of `tree`, or another write to it.

@@ -28,6 +28,26 @@ const RANGES_PER_THREAD: usize = 8;
 pub(super) enum Sink {
     Sort(Sorter),
     Sum(Sum),
+    /// The entry of one row.
+    Keep(Kept),
+}
+
+/// An entry, if there is one; its memory is used again.
+#[derive(Default)]
+pub(super) struct Kept {
+    pub there: bool,
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
+impl Kept {
+    fn set(&mut self, key: &[u8], value: &[u8]) {
+        self.there = true;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.value.clear();
+        self.value.extend_from_slice(value);
+    }
 }
 
 impl Sink {
@@ -36,6 +56,10 @@ impl Sink {
             Sink::Sort(sorter) => sorter.push(key, value),
             Sink::Sum(sum) => {
                 sum.add(key, value);
+                Ok(())
+            }
+            Sink::Keep(kept) => {
+                kept.set(key, value);
                 Ok(())
             }
         }
@@ -48,6 +72,14 @@ pub struct Feed {
 }
 
 impl Feed {
+    pub(super) fn new(parts: Vec<Sink>) -> Feed {
+        Feed { parts }
+    }
+
+    pub(super) fn parts_mut(&mut self) -> &mut [Sink] {
+        &mut self.parts
+    }
+
     /// Adds an entry to the `part`-th of the trees that are built or compared.
     ///
     /// # Panics
@@ -67,9 +99,10 @@ impl Feed {
 }
 
 impl TreeBuild {
-    /// Has each row of `rows`, as `txn` sees the latest state, taken apart into entries. `maker` is called on each
-    /// thread of the scan and gives what does that there, from the row's key and value. `watch` is told on the calling
-    /// thread, now and then, how many rows are done; its error ends the scan, as does any other.
+    /// Has each row of `rows` taken apart into entries: as `txn` sees the latest state or, in an online build, as they
+    /// were when that began. `maker` is called on each thread of the scan and gives what does that there, from the
+    /// row's key and value. `watch` is told on the calling thread, now and then, how many rows are done; its error ends
+    /// the scan, as does any other.
     pub fn feed<M>(
         &mut self,
         txn: &mut Transaction,
@@ -81,22 +114,28 @@ impl TreeBuild {
         M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
     {
         let sinks = |threads| self.sorters(threads).into_iter().map(Sink::Sort).collect();
-        let fed = feed_rows(txn, (rows, View::Latest), self.threads, sinks, maker, watch)?;
+        let reader = match &self.view {
+            Some(view) => view.reader(rows)?,
+            None => {
+                txn.show_writes(rows, None)?;
+                txn.reader(View::Latest)
+            }
+        };
+        let fed = feed_rows((rows, reader), self.threads, sinks, maker, watch)?;
         fed.into_iter().try_for_each(|feed| {
             let sorter = |sink| match sink {
                 Sink::Sort(sorter) => Some(sorter),
-                Sink::Sum(_) => None,
+                Sink::Sum(_) | Sink::Keep(_) => None,
             };
             self.take(feed.parts.into_iter().filter_map(sorter).collect())
         })
     }
 }
 
-/// Has each of the rows, as `txn` sees them, taken apart by what `maker` gives on each of up to `threads` threads, into
-/// `sinks` for one of so many. What each thread has.
+/// Has each of the rows, as `reader` sees them, taken apart by what `maker` gives on each of up to `threads` threads,
+/// into `sinks` for one of so many. What each thread has.
 pub(super) fn feed_rows<M>(
-    txn: &mut Transaction,
-    (rows, view): (&Arc<Tree>, View),
+    (rows, reader): (&Arc<Tree>, Reader<'_>),
     threads: usize,
     sinks: impl Fn(usize) -> Vec<Sink> + Sync,
     maker: impl Fn() -> Result<M> + Sync,
@@ -105,9 +144,8 @@ pub(super) fn feed_rows<M>(
 where
     M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>,
 {
-    txn.show_writes(rows, None)?;
     let watch = Watch::new(&watch);
-    let scan = Scan::new(rows, txn.reader(view), threads, &watch)?;
+    let scan = Scan::new(rows, reader, threads, &watch)?;
     let threads = threads.min(scan.ranges());
     let done = Mutex::new(Vec::new());
     let work = || {

@@ -12,7 +12,7 @@ use super::ddl::{check_limit, Alteration, Changes};
 use super::shared::Shared;
 use super::Engine;
 use crate::catalog::{Link, TableRecord, MAX_NAME_BYTES};
-use crate::options::TreeSpec;
+use crate::options::{Residence, TreeSpec};
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
@@ -60,7 +60,7 @@ impl Engine {
         meta: &[u8],
         links: &[Link],
     ) -> Result<()> {
-        self.shared.create_table(name, trees, links, meta, None)
+        self.shared.create_table(name, trees, Residence::File, links, meta, None)
     }
 
     /// Gives a table another name, with what that means for links.

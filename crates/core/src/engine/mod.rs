@@ -13,8 +13,10 @@
 //! | `tables.rs`, `names.rs`, `ddl.rs` | open tables; who may change them; creating, dropping, renaming, truncating |
 //! | `dirty.rs` | which trees a checkpoint has to write |
 //! | `links.rs` | relations of tables by name |
+//! | `pack.rs` | giving back what a table has more than it needs |
 //! | `digests.rs` | what the caller knows of the content of tables |
-//! | `build.rs` | filling trees from unsorted entries |
+//! | `build.rs`, `feed.rs` | filling trees from unsorted entries, or from the rows |
+//! | `online.rs`, `followed.rs` | the same while others write the rows |
 //! | `exports.rs` | single tables as files, and back |
 //! | `checkpoints.rs`, `pause.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
 //! | `open.rs` | a new directory, or recovery |
@@ -39,15 +41,19 @@ mod digests;
 mod dirty;
 mod exports;
 mod feed;
+mod followed;
 mod holds;
 mod left_out;
 mod links;
 mod log_copy;
 mod names;
+mod online;
 mod open;
 mod orphans;
+mod pack;
 mod pause;
 mod prepared;
+mod replace;
 mod settings;
 mod shared;
 mod snapshots;
@@ -74,8 +80,10 @@ pub use ddl::{Alteration, TreeSource};
 pub use exports::{Admission, Incoming};
 pub use feed::Feed;
 pub use links::{Relink, Renaming};
+pub use online::OnlineBuild;
 pub(crate) use open::{log_dir, superblock_path};
 pub use pause::CheckpointPause;
+pub use replace::Replacement;
 pub use settings::Settings;
 pub use statistics::{LockWait, SnapshotInfo, Statistics};
 pub use tables::Table;
@@ -83,7 +91,7 @@ pub use transaction::{Savepoint, Transaction};
 pub(crate) use view::FixedView;
 
 use crate::file::FileSystem;
-use crate::options::{LogLevel, Options, TreeSpec};
+use crate::options::{LogLevel, Options, Residence, TreeSpec};
 use crate::types::{Isolation, TxnId, WaitRequest};
 use crate::Result;
 use checkpoints::Urgency;
@@ -124,7 +132,19 @@ impl Engine {
         meta: &[u8],
         replace: Option<&str>,
     ) -> Result<()> {
-        self.shared.create_table(name, trees, &[], meta, replace)
+        self.shared.create_table(name, trees, Residence::File, &[], meta, replace)
+    }
+
+    /// The same, for a table whose rows are where `residence` says. Of one that lives in memory alone the definition is
+    /// durable, and nothing else: see [`Residence`].
+    pub fn create_resident_table(
+        &self,
+        name: &str,
+        trees: &[TreeSpec],
+        residence: Residence,
+        meta: &[u8],
+    ) -> Result<()> {
+        self.shared.create_table(name, trees, residence, &[], meta, None)
     }
 
     /// Removes a table and its rows. Who has it open reads on until the handle is dropped.
@@ -353,12 +373,15 @@ impl Shared {
             checkpoint_waits: self.counted.checkpoint_waits.get(),
             cache_used_bytes: self.context.cache.used(),
             cache_budget_bytes: self.context.cache.budget(),
+            memory_used_bytes: self.context.memory().used(),
+            memory_max_bytes: self.context.memory().budget(),
             spilled_bytes: self.context.spill.used_bytes(),
             spill_written_bytes,
             spill_read_bytes,
             read_ahead,
             read_ahead_used,
             history: held,
+            merged_leaves: self.context.attention().merged_leaves(),
             snapshots_too_old: self.counted.snapshots_too_old.get(),
             history_waits: self.counted.history_waits.get(),
             lock_bytes: self.locks.memory(),

@@ -129,6 +129,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         link_changes: Default::default(),
         tables: Mutex::new(OpenTables::default()),
         dirty: Default::default(),
+        followed: Default::default(),
         counters: Mutex::default(),
         digests: Default::default(),
         arrivals: Mutex::default(),
@@ -167,6 +168,7 @@ fn begin(shared: Shared, force_recovery: ForceRecovery) -> Result<Arc<Shared>> {
     if !shared.fs.is_read_only() {
         shared.fill_reserve();
     }
+    shared.ids.begin_run();
     let shared = Arc::new(shared);
     if shared.background {
         background::start(&shared)?;
@@ -181,7 +183,8 @@ fn tree_context(
     spill: Arc<SpillFile>,
     options: &Options,
 ) -> Arc<TreeContext> {
-    let context = TreeContext::new(cache, clock.clone(), spill, options.dictionary_sample_bytes);
+    let memory = Cache::of_tables(options.memory_max_bytes, options.observer.clone());
+    let context = TreeContext::new(cache, memory, clock.clone(), spill, options.dictionary_sample_bytes);
     if options.force_recovery > ForceRecovery::Off {
         context.pass_over_damage(options.observer.clone());
     }
@@ -194,6 +197,7 @@ fn ids_after(superblock: &Superblock, survey: &Survey) -> Ids {
         tree: superblock.next_tree.max(FIRST_TREE).into(),
         txn: superblock.next_txn.max(survey.last_txn.saturating_add(1)).into(),
         space: superblock.next_space.max(1).into(),
+        first_space: u32::MAX.into(),
     }
 }
 

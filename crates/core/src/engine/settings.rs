@@ -131,6 +131,16 @@ impl Settings {
         self.cache.budget()
     }
 
+    /// What all tables without a file may take, in bytes.
+    pub fn memory_max_bytes(&self) -> u64 {
+        self.context.memory().budget()
+    }
+
+    /// Sets what all tables without a file may take, in bytes. Nothing goes when it is less than they take.
+    pub fn set_memory_max_bytes(&self, bytes: u64) {
+        self.context.memory().set_budget(bytes);
+    }
+
     /// Sets the memory budget, in bytes.
     pub fn set_cache_bytes(&self, bytes: u64) {
         self.cache.set_budget(bytes);

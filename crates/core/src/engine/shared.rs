@@ -10,6 +10,7 @@ use super::background::Rounds;
 use super::checkpoints::Progress;
 use super::digests::Digests;
 use super::dirty::DirtyTrees;
+use super::followed::Followed;
 use super::holds::Holds;
 use super::names::Names;
 use super::prepared::Prepared;
@@ -69,6 +70,8 @@ pub(crate) struct Shared {
     pub tables: Mutex<OpenTables>,
     /// Trees with commits since the last checkpoint captured its list.
     pub dirty: DirtyTrees,
+    /// Trees whose writes somebody follows.
+    pub followed: Followed,
     /// Counters whose newest value no checkpoint has, by the first tree of their table.
     pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
     /// What callers have found out about tables, as far as no checkpoint has it.
@@ -117,6 +120,8 @@ pub(crate) struct Ids {
     pub tree: AtomicU64,
     pub txn: AtomicU64,
     pub space: AtomicU32,
+    /// The first that this run has given out, or gives out.
+    pub first_space: AtomicU32,
 }
 
 impl Ids {
@@ -128,6 +133,18 @@ impl Ids {
             // Relaxed: as above.
             self.tree.fetch_max(tree.saturating_add(1), Ordering::Relaxed);
         }
+    }
+
+    /// The engine is open: what is created from here on is of this run.
+    pub(super) fn begin_run(&self) {
+        // Relaxed: there is one thread.
+        self.first_space.store(self.space.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether the table was created in an earlier run.
+    pub(super) fn is_from_before(&self, record: &TableRecord) -> bool {
+        // Relaxed: it does not change any more.
+        record.space < self.first_space.load(Ordering::Relaxed)
     }
 
     pub(super) fn next_txn(&self) -> TxnId {
@@ -199,9 +216,10 @@ impl Shared {
         self.dir.join(space_file_name(space))
     }
 
-    /// The next checkpoint must write these, but for those that were dropped. Before the commit is published.
+    /// The next checkpoint must write these, but for those that were dropped or have no file. Before the commit is
+    /// published.
     pub(super) fn mark_dirty<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
-        self.dirty.enter(trees);
+        self.dirty.enter(trees.filter(|tree| !tree.is_in_memory()));
     }
 
     /// No table has these any more: no checkpoint is to write them but the one that runs, which may have begun to. When

@@ -42,7 +42,14 @@ impl Shared {
     /// What the thread `teak-history` does when it is woken, and about once a second.
     pub(super) fn look_after_history(&self) {
         self.warn_of_old_snapshots();
-        if let Err(error) = self.context.attention().retire_spent().and_then(|()| self.keep_history_small()) {
+        let attention = self.context.attention();
+        let look = || {
+            attention.retire_spent()?;
+            self.keep_history_small()?;
+            attention.merge_thin()?;
+            attention.settle()
+        };
+        if let Err(error) = look() {
             // What could not be read or written stays; the next look tries again.
             self.observer.message(LogLevel::Warning, &format!("history of old snapshots: {error}"));
         }

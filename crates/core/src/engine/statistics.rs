@@ -46,6 +46,10 @@ pub struct Statistics {
     pub cache_used_bytes: u64,
     /// Memory budget, in bytes.
     pub cache_budget_bytes: u64,
+    /// What tables in memory take, in bytes: not a part of the above.
+    pub memory_used_bytes: u64,
+    /// What they may take, in bytes.
+    pub memory_max_bytes: u64,
     /// Disk that spilled data takes, in bytes.
     pub spilled_bytes: u64,
     /// Bytes that were spilled since the start.
@@ -58,6 +62,8 @@ pub struct Statistics {
     pub read_ahead_used: u64,
     /// What is kept for old snapshots only.
     pub history: Held,
+    /// Leaves that were merged into their neighbours.
+    pub merged_leaves: u64,
     /// Snapshots that had to give way.
     pub snapshots_too_old: u64,
     /// Writes that waited for old snapshots to end.

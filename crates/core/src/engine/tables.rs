@@ -24,10 +24,13 @@ pub struct Table {
     meta: Vec<u8>,
     space: Arc<Space>,
     trees: Vec<Arc<Tree>>,
-    counter: AtomicU64,
+    /// One for all handles that alterations leave, as some go on with the one they have.
+    counter: Arc<AtomicU64>,
     persisted: Arc<PersistedCounter>,
     row_ids: Arc<RowIds>,
     current: AtomicBool,
+    /// See [`Table::take_emptied`].
+    emptied: AtomicBool,
 }
 
 /// Hidden primary keys. Tables that use them have keys of 8 bytes, big-endian, in their first tree. The last is looked
@@ -72,10 +75,11 @@ impl Table {
             meta,
             space,
             trees,
-            counter: AtomicU64::new(persisted.value()),
+            counter: Arc::new(AtomicU64::new(persisted.value())),
             persisted,
             row_ids: Arc::default(),
             current: AtomicBool::new(true),
+            emptied: AtomicBool::new(false),
         }
     }
 
@@ -86,10 +90,11 @@ impl Table {
             meta,
             space: self.space.clone(),
             trees,
-            counter: AtomicU64::new(self.counter()),
+            counter: self.counter.clone(),
             persisted: self.persisted.clone(),
             row_ids: self.row_ids.clone(),
             current: AtomicBool::new(true),
+            emptied: AtomicBool::new(self.take_emptied()),
         }
     }
 
@@ -174,6 +179,28 @@ impl Table {
     /// Its file, as errors name it.
     pub fn path(&self) -> &Path {
         self.space.path()
+    }
+
+    /// It was made in an earlier run of the engine, and may have had rows that are gone.
+    pub(super) fn note_emptied(&self) {
+        // Relaxed: before anybody else has the table.
+        self.emptied.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a restart may have emptied it, as it lives in memory alone; says so once, to who opens it first.
+    pub fn take_emptied(&self) -> bool {
+        // Relaxed: nothing is reached through it; who is told is told alone. The load is for all the others.
+        self.emptied.load(Ordering::Relaxed) && self.emptied.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether it has no file, and lives in memory alone.
+    pub fn is_in_memory(&self) -> bool {
+        self.space.memory_limit().is_some()
+    }
+
+    /// What it takes of memory, in bytes, if it lives there alone.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.trees.first().and_then(|tree| tree.memory_bytes())
     }
 
     /// What its file takes from the disk, in bytes: holes are not counted.
@@ -294,8 +321,9 @@ impl OpenTables {
             let Some(next) = self.round.pop_front() else { break };
             let Some(table) = next.upgrade().filter(|table| table.is_current()) else { continue };
             // That of the map, and this one.
-            let used =
-                Arc::strong_count(&table) > 2 || table.trees.iter().any(|tree| Arc::strong_count(tree) > 1);
+            let used = table.space.memory_limit().is_some()
+                || Arc::strong_count(&table) > 2
+                || table.trees.iter().any(|tree| Arc::strong_count(tree) > 1);
             if used || table.is_needed_before(oldest) || is_dirty(&table) {
                 self.round.push_back(next);
                 continue;

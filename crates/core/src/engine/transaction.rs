@@ -355,13 +355,24 @@ impl Transaction {
     /// First phase of a two-phase commit: its writes and `xid` are as durable as the commit flush setting says when
     /// this returns. From here on only commit or rollback. After an error it is as before and can only be rolled back.
     pub fn prepare(&mut self, xid: &[u8]) -> Result<()> {
+        self.prepare_with(xid, true)
+    }
+
+    /// The same for a coordinator that asks, after a restart, for those only that it has to commit: of a transaction
+    /// all of whose writes are in memory alone the log says nothing.
+    pub fn prepare_what_lasts(&mut self, xid: &[u8]) -> Result<()> {
+        self.prepare_with(xid, false)
+    }
+
+    fn prepare_with(&mut self, xid: &[u8], always_logged: bool) -> Result<()> {
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
         if work.phase != Phase::Active {
             return Err(Error::Xid("the transaction is prepared already"));
         }
         self.shared.prepared.claim(xid)?;
         let flush = self.shared.settings.commit_flush();
-        work.prepare(&self.shared, xid, flush).inspect_err(|_| self.shared.prepared.forget(xid))
+        let prepared = work.prepare(&self.shared, xid, flush, always_logged);
+        prepared.inspect_err(|_| self.shared.prepared.forget(xid))
     }
 
     /// Publishes a prepared transaction: O(1), no I/O. To be called in the order in which the binlog has the

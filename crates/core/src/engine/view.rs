@@ -17,11 +17,16 @@ pub(crate) struct FixedView {
 impl Engine {
     /// The moment is now.
     pub(crate) fn fixed_view(&self) -> FixedView {
-        FixedView { shared: self.shared.clone(), guard: self.shared.clock.snapshot(0) }
+        FixedView::new(&self.shared, 0)
     }
 }
 
 impl FixedView {
+    /// The moment is now. `label`: whose it is, see [`Engine::snapshots`].
+    pub(super) fn new(shared: &Arc<Shared>, label: u64) -> FixedView {
+        FixedView { shared: shared.clone(), guard: shared.clock.snapshot(label) }
+    }
+
     /// The last commit that it has.
     pub(crate) fn timestamp(&self) -> Timestamp {
         self.guard.timestamp()

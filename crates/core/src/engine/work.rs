@@ -13,6 +13,7 @@ mod two_phase;
 
 use super::append::Direct;
 use super::deferred::Deferred;
+use super::followed::NotedKeys;
 use super::shared::Shared;
 use super::tables::{row_id_of_key, Table};
 use super::trail::Trail;
@@ -47,6 +48,14 @@ pub(super) struct Touched {
     tree: Arc<Tree>,
     /// What the commit adds to its row count.
     rows: i64,
+    /// Its keys that it has written, while somebody follows the tree.
+    keys: NotedKeys,
+}
+
+impl Touched {
+    fn new(tree: &Arc<Tree>, rows: i64) -> Touched {
+        Touched { tree: tree.clone(), rows, keys: NotedKeys::default() }
+    }
 }
 
 struct NotedCounter {
@@ -83,6 +92,8 @@ pub(super) struct Work {
     row: Option<Mark>,
     /// The log has operations of it, the last with this sequence.
     spilled: Option<u32>,
+    /// Its first write to a table in memory, of which no redo knows.
+    unlogged: Option<u32>,
     touched: NumberMap<TreeId, Touched>,
     /// A leaf that the next write to this tree may go to.
     near: Option<(TreeId, Arc<Node>)>,
@@ -117,6 +128,7 @@ impl Work {
             marks: Vec::new(),
             row: None,
             spilled: None,
+            unlogged: None,
             touched: NumberMap::default(),
             near: None,
             founded: Vec::new(),
@@ -150,7 +162,7 @@ impl Work {
                 table.raise_row_id(row);
             }
             let rows = from.rows.get(&tree.id()).copied().unwrap_or(0);
-            work.touched.entry(tree.id()).or_insert_with(|| Touched { tree: tree.clone(), rows });
+            work.touched.entry(tree.id()).or_insert_with(|| Touched::new(tree, rows));
         }
         work.enter_intent(shared);
         Ok(work)
@@ -185,7 +197,16 @@ impl Work {
 
     /// Whether it has written anything that is not undone.
     pub(super) fn has_writes(&self) -> bool {
-        !self.redo.is_empty() || self.spilled.is_some() || self.direct.has_writes()
+        self.has_logged_writes() || self.unlogged.is_some() || self.direct.has_writes()
+    }
+
+    fn has_logged_writes(&self) -> bool {
+        !self.redo.is_empty() || self.spilled.is_some()
+    }
+
+    /// Whether the log has, or is to have, anything of it: not if all its writes are in memory alone.
+    fn is_logged(&self) -> bool {
+        self.trail.is_some() || self.has_logged_writes()
     }
 
     pub(super) fn write(
@@ -218,12 +239,13 @@ impl Work {
         let sequence = self.next_sequence()?;
         let status = self.status_or_new().clone();
         let write = Write { key, op, status: &status, sequence };
-        let written = match self.is_for_file(shared, tree, op) {
-            true => self.write_stored(shared, tree, &write),
-            false => self.write_logged(tree, &write),
+        let written = match (tree.is_in_memory(), self.is_for_file(shared, tree, op)) {
+            (true, _) => self.write_unlogged(tree, &write),
+            (false, true) => self.write_stored(shared, tree, &write),
+            (false, false) => self.write_logged(tree, &write),
         };
         written.inspect_err(|error| shared.ask_for_room(error))?;
-        self.wrote(shared, tree, sequence, op)
+        self.wrote(shared, tree, sequence, key, op)
     }
 
     /// The write with this number is in the redo.
@@ -232,6 +254,7 @@ impl Work {
         shared: &Shared,
         tree: &Arc<Tree>,
         sequence: u32,
+        key: &[u8],
         op: WriteOp<'_>,
     ) -> Result<()> {
         let rows = match op {
@@ -240,6 +263,9 @@ impl Work {
             WriteOp::Delete => -1,
         };
         self.note_written(tree, sequence, rows);
+        if shared.followed.any() {
+            self.note_key(shared, tree, key);
+        }
         if self.redo.len() > shared.redo_bytes {
             self.spill(shared)?;
         }
@@ -262,13 +288,28 @@ impl Work {
         // The redo first: if it refuses the operation nothing has happened, and if the tree does it is taken back.
         let mark = self.redo.mark();
         self.redo.push(tree.id(), write.sequence, write.key, write.op)?;
-        let mut near = self.near.take().filter(|(of, _)| *of == tree.id()).map(|(_, node)| node);
-        let written = tree.write_near(write, &mut near);
-        self.near = near.map(|node| (tree.id(), node));
-        written.inspect_err(|_| {
+        self.write_to_tree(tree, write).inspect_err(|_| {
             // Same buffer, nothing went to the log in between.
             let _ = self.redo.truncate_to(mark);
         })
+    }
+
+    fn write_unlogged(&mut self, tree: &Tree, write: &Write<'_>) -> Result<()> {
+        self.write_to_tree(tree, write)?;
+        self.note_unlogged(write.sequence);
+        Ok(())
+    }
+
+    /// The write with this number went to a table in memory.
+    pub(super) fn note_unlogged(&mut self, sequence: u32) {
+        self.unlogged.get_or_insert(sequence);
+    }
+
+    fn write_to_tree(&mut self, tree: &Tree, write: &Write<'_>) -> Result<()> {
+        let mut near = self.near.take().filter(|(of, _)| *of == tree.id()).map(|(_, node)| node);
+        let written = tree.write_near(write, &mut near);
+        self.near = near.map(|node| (tree.id(), node));
+        written
     }
 
     /// The next write to `tree` is likely to go to the leaf `node`.
@@ -282,11 +323,27 @@ impl Work {
     /// The write with this number is done and added so many rows.
     pub(super) fn note_written(&mut self, tree: &Arc<Tree>, sequence: u32, rows: i64) {
         self.sequence = sequence;
-        let touched =
-            self.touched.entry(tree.id()).or_insert_with(|| Touched { tree: tree.clone(), rows: 0 });
+        let touched = self.touched.entry(tree.id()).or_insert_with(|| Touched::new(tree, 0));
         touched.rows += rows;
         // Relaxed: a weight.
         self.weight.fetch_add(rows.unsigned_abs().max(1), Ordering::Relaxed);
+    }
+
+    /// The key is noted for who follows the tree.
+    #[cold]
+    fn note_key(&mut self, shared: &Shared, tree: &Tree, key: &[u8]) {
+        let status = self.status_or_new().clone();
+        if let Some(touched) = self.touched.get_mut(&tree.id()) {
+            touched.keys.note(shared, tree.id(), key, &status);
+        }
+    }
+
+    /// What a commit needs before it is published: its trees are known to be dirty, and who follows one of them has all
+    /// keys.
+    fn announce(&mut self, shared: &Shared) {
+        shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
+        let Some(status) = &self.status else { return };
+        self.touched.values_mut().for_each(|touched| touched.keys.hand_over(shared, status));
     }
 
     /// Sends the redo to the log ahead of the decision. If that fails the redo stays here and the write stands.
@@ -300,8 +357,9 @@ impl Work {
         Ok(())
     }
 
+    /// That of a table in memory is not persisted: the table is empty after a restart, and counts from the beginning.
     pub(super) fn note_counter(&mut self, table: &Table, value: u64, change: CounterChange) {
-        let Some(id) = table.counter_id() else { return };
+        let Some(id) = table.counter_id().filter(|_| !table.is_in_memory()) else { return };
         let cell = table.persisted_counter();
         // What the log has is no help if this transaction is about to set the counter down.
         let sets = self.counters.iter().any(|noted| noted.table == id && noted.change == CounterChange::Set);
@@ -416,11 +474,16 @@ impl Work {
     }
 
     fn commit_record(&mut self, shared: &Shared, flush: CommitFlush, publishes: bool) -> Result<()> {
-        shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
+        self.announce(shared);
         match flush {
             // On this thread, which waits anyway, and not on that of the group's leader, for whom others wait.
             CommitFlush::Sync => self.direct.sync(shared)?,
             CommitFlush::Write | CommitFlush::Lazy => self.direct.rely_on(shared),
+        }
+        if !self.is_logged() {
+            // All of it is in memory: its place among the commits is all that it needs.
+            self.publish(shared);
+            return Ok(());
         }
         let record = LogRecord::Commit { txn: self.id, ops: self.redo.ops() }.encode();
         let (status, touched, founded) = (self.status.as_deref(), &self.touched, &self.founded[..]);

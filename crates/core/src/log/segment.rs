@@ -30,6 +30,11 @@ use crate::{Error, Result};
 
 /// Where the first frame of a segment begins; a page of its own, so that writing frames never rewrites the header.
 pub(super) const HEADER_BYTES: u64 = 4096;
+/// What the page cache keeps of a file in one piece, in bytes. Who writes a part of a page that is not cached waits for
+/// it to be read.
+const PAGE_BYTES: u64 = 4096;
+/// So far ahead of its frames a new file is filled with zeros, in bytes.
+const FILL_BYTES: u64 = 256 << 10;
 /// Size of the header of a frame.
 pub(super) const FRAME_BYTES: u64 = 24;
 /// Version of segment and frame format.
@@ -118,6 +123,9 @@ pub(super) struct Segment {
     pub file: Arc<dyn File>,
     pub start: Lsn,
     pub id: u64,
+    /// The file has its blocks up to here, an offset: syncing what is written before it changes no metadata of the file
+    /// system, which would cost a commit of that system's journal each time.
+    filled: u64,
 }
 
 impl Segment {
@@ -141,7 +149,45 @@ impl Segment {
             return Err(Error::corrupt(file.path(), 16, "the segment has the name of another"));
         }
         let id = number(&header, 24);
-        Ok(Segment { file, start, id })
+        Ok(Segment { file, start, id, filled: 0 })
+    }
+
+    /// Writes frames at `lsn`, the last ones for now, and zeros behind them so that the next ones find whole pages and,
+    /// in a new file, blocks. `limit` is where the segment will end.
+    pub(super) fn write_last(&mut self, lsn: Lsn, frames: &mut Vec<u8>, limit: Lsn) -> Result<()> {
+        if frames.is_empty() {
+            return Ok(());
+        }
+        let at = self.offset(lsn);
+        let end = at + frames.len() as u64;
+        let limit = self.offset(limit).max(end);
+        if end <= self.filled {
+            let page_end = end.next_multiple_of(PAGE_BYTES).min(self.filled).min(limit);
+            frames.resize((page_end - at) as usize, 0);
+            return self.file.write_at(at, frames);
+        }
+        self.file.write_at(at, frames)?;
+        self.filled = end;
+        // Large groups sync seldom for what they write.
+        if (frames.len() as u64) < FILL_BYTES / 4 {
+            self.fill(end.next_multiple_of(FILL_BYTES).min(limit));
+        }
+        Ok(())
+    }
+
+    /// Writes zeros up to `end`, which only spares later writes some work: the frames are there without them.
+    fn fill(&mut self, end: u64) {
+        if end > self.filled {
+            let zeros = vec![0; (end - self.filled) as usize];
+            // A disk that has no room for them is not asked again.
+            self.filled = self.file.write_at(self.filled, &zeros).map_or(u64::MAX, |()| end);
+        }
+    }
+
+    /// Cuts the file behind `lsn`.
+    pub(super) fn cut(&mut self, lsn: Lsn) -> Result<()> {
+        self.filled = self.offset(lsn);
+        self.file.set_len(self.filled)
     }
 
     /// Where `lsn` is in the file.
@@ -250,8 +296,8 @@ impl Directory {
         let from = spare.unwrap_or_else(|| self.path.join(UNNAMED));
         let to = segment_path(&self.path, start);
         let id = random_id();
-        let file = match self.write_header(&from, recycled, start, id) {
-            Ok(file) => file,
+        let (file, filled) = match self.write_header(&from, recycled, start, id) {
+            Ok(written) => written,
             Err(error @ Error::NoDescriptor { .. }) if recycled => {
                 self.names.lock().spares.push(from);
                 return Err(Failure::Clean(error));
@@ -272,18 +318,19 @@ impl Directory {
         if names.live.last() != Some(&start) {
             names.live.push(start);
         }
-        Ok(Segment { file: file.renamed(&to), start, id })
+        Ok(Segment { file: file.renamed(&to), start, id, filled })
     }
 
-    /// The only thing here that needs a descriptor, and the first that is done.
-    fn write_header(&self, path: &Path, recycled: bool, start: Lsn, id: u64) -> Result<Arc<dyn File>> {
+    /// The only thing here that needs a descriptor, and the first that is done. Returns the file and its length.
+    fn write_header(&self, path: &Path, recycled: bool, start: Lsn, id: u64) -> Result<(Arc<dyn File>, u64)> {
         let file = self.fs.open(path, OpenMode::Create)?;
         if !recycled {
             file.set_len(0)?;
         }
         file.write_at(0, &encode_header(start, id))?;
         file.sync()?;
-        Ok(file)
+        let filled = file.len()?;
+        Ok((file, filled))
     }
 
     /// Recycles or removes the segments that end at or before `lsn`, except the newest, so that there are at most

@@ -535,6 +535,44 @@ fn a_record_reported_as_failed_does_not_appear_after_a_crash_though_its_bytes_we
     }
 }
 
+/// The length of the newest segment's file, and the log's end in it.
+fn length_and_end(fs: &SimulatedFileSystem, log: &Log) -> (u64, u64) {
+    let newest = *segments(fs).last().unwrap();
+    let file = fs.open(&segment_path(Path::new(DIR), newest), OpenMode::ReadOnly).unwrap();
+    (file.len().unwrap(), HEADER_BYTES + log.end() - newest)
+}
+
+#[test]
+fn a_new_segment_has_its_blocks_before_small_records_need_them() {
+    let fs = SimulatedFileSystem::new(0);
+    let log = Log::create(Arc::new(fs.clone()), Path::new(DIR), 300 << 10, 0).unwrap();
+    let mut lengths = Vec::new();
+    for number in 0..3000 {
+        commit(&log, number, 100, CommitFlush::Sync).unwrap();
+        let (length, end) = length_and_end(&fs, &log);
+        assert!(length >= end && length <= HEADER_BYTES + (300 << 10), "{length} for {end}");
+        lengths.push(length);
+    }
+    lengths.dedup();
+    assert!(segments(&fs).len() > 1 && lengths.len() <= 2 * segments(&fs).len(), "{lengths:?}");
+    assert_eq!(numbers(&fs.crash(), 0).unwrap(), (0..3000).collect::<Vec<_>>());
+}
+
+#[test]
+fn records_need_no_room_for_the_zeros_behind_them() {
+    let fs = SimulatedFileSystem::new(0);
+    let log = Log::create(Arc::new(fs.clone()), Path::new(DIR), 1 << 20, 0).unwrap();
+    // The record is written, its zeros are not.
+    fs.fail_after(1, Fault::Enospc);
+    commit(&log, 0, 100, CommitFlush::Sync).unwrap();
+    let (length, end) = length_and_end(&fs, &log);
+    assert!((end..256 << 10).contains(&length), "{length} for {end}");
+    for number in 1..100 {
+        commit(&log, number, 100, CommitFlush::Sync).unwrap();
+    }
+    assert_eq!(numbers(&fs.crash(), 0).unwrap(), (0..100).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_full_disk_does_not_refuse_a_decision() {
     let fs = SimulatedFileSystem::new(0);

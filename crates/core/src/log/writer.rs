@@ -1,7 +1,7 @@
 //! Puts queued records into segment files. One thread at a time: whoever leads a group (see `group`).
 
 use super::prerequisites::Prerequisites;
-use super::segment::{checksum, Directory, Failure, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES};
+use super::segment::{checksum, Directory, Failure, FrameHeader, Segment, FRAME_BYTES};
 use super::Lsn;
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl Writer {
         debug_assert_eq!(first.lsn, self.position);
         let room_until = |segment: &Segment| segment.start + directory.segment_bytes;
         let full = |s: &Segment| first.end() > room_until(s) && first.lsn > s.start;
-        let segment = match self.segment.take() {
+        let mut segment = match self.segment.take() {
             Some(segment) if full(&segment) => {
                 // Back in its place until there is a next.
                 self.segment = Some(segment);
@@ -111,6 +111,7 @@ impl Writer {
             Some(segment) => segment,
             None => directory.start_segment(first.lsn)?,
         };
+        let limit = room_until(&segment);
         // In release as well: frames behind a gap would be lost with the next recovery.
         assert!(
             segment.start <= first.lsn,
@@ -118,8 +119,8 @@ impl Writer {
             first.lsn,
             segment.start
         );
-        let fitting = entries.iter().take_while(|entry| entry.end() <= room_until(&segment)).count().max(1);
-        let outcome = self.write_frames(&segment, &entries[..fitting]);
+        let fitting = entries.iter().take_while(|entry| entry.end() <= limit).count().max(1);
+        let outcome = self.write_frames(&mut segment, limit, &entries[..fitting]);
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_BYTES);
         let outcome = match outcome {
@@ -129,13 +130,13 @@ impl Writer {
                 self.position = end;
                 Ok(fitting)
             }
-            Err(error) => Err(self.cut_back(&segment, error)),
+            Err(error) => Err(self.cut_back(&mut segment, error)),
         };
         self.segment = Some(segment);
         outcome
     }
 
-    fn write_frames(&mut self, segment: &Segment, entries: &[Entry]) -> Result<()> {
+    fn write_frames(&mut self, segment: &mut Segment, limit: Lsn, entries: &[Entry]) -> Result<()> {
         debug_assert!(entries.windows(2).all(|pair| pair[0].end() == pair[1].lsn), "a gap between frames");
         debug_assert!(segment.start <= self.position, "the segment begins behind what is to be written");
         let buffer = &mut self.buffer;
@@ -173,13 +174,13 @@ impl Writer {
                 flush(buffer, entry.end())?;
             }
         }
-        flush(buffer, 0)
+        segment.write_last(begin, buffer, limit)
     }
 
     /// Takes back what a failed write may have left behind `position`, durably: its records are reported as failed and
     /// must not appear after a crash.
-    fn cut_back(&mut self, segment: &Segment, error: Error) -> Failure {
-        let cut = segment.file.set_len(HEADER_BYTES + (self.position - segment.start));
+    fn cut_back(&mut self, segment: &mut Segment, error: Error) -> Failure {
+        let cut = segment.cut(self.position);
         let synced = cut.and_then(|()| self.prerequisites.make_durable()).and_then(|()| segment.file.sync());
         match synced {
             Ok(()) => {

@@ -8,7 +8,7 @@
 //! [`samples`] are bytes as the engine writes them, for mutations to start from.
 
 use crate::catalog::directory;
-use crate::catalog::TableRecord;
+use crate::catalog::{Link, TableRecord};
 use crate::checkpoint::direct::DirectBlock;
 use crate::log::{hostile::unpack, CounterChange, LogRecord, Op, OpKind, RedoBuffer};
 use crate::options::{Compression, Packing};
@@ -355,12 +355,24 @@ fn sample_rows(samples: &mut Samples) {
     let trees = vec![(20, TreeSpec::default()), (21, packed)];
     let record = TableRecord {
         space: 4,
+        residence: crate::Residence::File,
         trees,
         links: Vec::new(),
         meta: b"what the server remembers".to_vec(),
         guarded: false,
     };
+    let link = |name: &str| Link {
+        name: name.to_string(),
+        target: "db/parent".to_string(),
+        body: b"columns and rules".to_vec(),
+    };
+    let linked = TableRecord { links: vec![link("db/first"), link("")], ..record.clone() };
+    let guarded = TableRecord { guarded: true, ..record.clone() };
     samples.push(("catalog_record", "table", record.encode()));
+    samples.push(("catalog_record", "linked", linked.encode()));
+    samples.push(("catalog_record", "guarded", guarded.encode()));
+    let residence = crate::Residence::Memory { limit_bytes: 1 << 20 };
+    samples.push(("catalog_record", "in_memory", TableRecord { residence, ..record.clone() }.encode()));
     samples.push(("catalog_record", "name", crate::catalog::name_key("db/table")));
     samples.push(("superblock", "newest", store::sample_superblock(root, sample_address())));
     samples.push(("free_map", "ranges", store::sample_free_map()));

@@ -12,6 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// So many free ranges behind a limit are looked at for one that is near to it.
+const LOOKS: usize = 64;
+
 /// Free ranges below `end`, and `end` itself, past which the file has never been used.
 #[derive(Debug, Clone)]
 pub(super) struct Allocator {
@@ -69,6 +72,30 @@ impl Allocator {
                 self.end = offset + bytes;
                 offset
             }
+        }
+    }
+
+    /// Takes `bytes` from the best fitting range that has room before `limit`, else from one not far behind it, else as
+    /// [`Allocator::allocate`]. O(log n) for each size of which only ranges behind the limit are free.
+    pub fn allocate_near(&mut self, limit: u64, bytes: u64) -> u64 {
+        let near = self.best_before(limit, bytes).or_else(|| {
+            let behind = self.by_offset.range(limit..).take(LOOKS);
+            behind.into_iter().find(|&(_, &length)| length >= bytes).map(|(&offset, _)| offset)
+        });
+        match near {
+            Some(offset) if self.take(offset, bytes) => offset,
+            _ => self.allocate(bytes),
+        }
+    }
+
+    fn best_before(&self, limit: u64, bytes: u64) -> Option<u64> {
+        let mut least = bytes;
+        loop {
+            let (found, offset) = self.by_size.range((least, 0)..).next().copied()?;
+            if offset + bytes <= limit {
+                return Some(offset);
+            }
+            least = found + 1;
         }
     }
 
@@ -236,5 +263,22 @@ mod tests {
         assert_eq!(allocator.allocate(15), 200);
         assert_eq!(allocator.allocate(40), 10);
         assert_eq!(allocator.allocate(100), 1000);
+    }
+
+    #[test]
+    fn what_is_to_lie_near_the_beginning_does_where_there_is_room() {
+        let mut allocator = Allocator::new(1000);
+        for (offset, bytes) in [(10, 50), (200, 20), (300, 30), (600, 100), (800, 20)] {
+            assert!(allocator.release(offset, bytes));
+        }
+        // The best fit before the limit, though there is a better one behind it.
+        assert_eq!(allocator.allocate_near(250, 20), 200);
+        assert_eq!(allocator.allocate_near(250, 20), 10);
+        // A range that the limit cuts has room before it, or has not.
+        assert_eq!(allocator.allocate_near(320, 25), 30);
+        assert_eq!(allocator.allocate_near(320, 20), 300);
+        // The first behind it, not the best.
+        assert_eq!(allocator.allocate_near(320, 20), 600);
+        assert_eq!(allocator.allocate_near(320, 90), 1000);
     }
 }

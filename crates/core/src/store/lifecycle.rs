@@ -85,6 +85,8 @@ pub(super) struct Books {
     holes: Holes,
     /// Until the log is replayed: new extents lie behind this.
     new_behind: Option<u64>,
+    /// New extents lie before this, or near to it, where they can.
+    preferred_below: Option<u64>,
 }
 
 impl Books {
@@ -104,6 +106,7 @@ impl Books {
             outdated: map.is_none(),
             holes: Holes::default(),
             new_behind: None,
+            preferred_below: None,
         }
     }
 
@@ -138,6 +141,12 @@ impl Books {
         self.new_behind = end.map(super::occupied);
     }
 
+    /// From now on new extents come to lie before `limit` where there is room for them, else as near to it as may be;
+    /// `None`: wherever they fit best.
+    pub fn prefer_below(&mut self, limit: Option<u64>) {
+        self.preferred_below = limit;
+    }
+
     /// Gives the extent at `offset`, which is in the file and which the map has as free, to one holder, as a private
     /// one.
     pub fn claim(&mut self, offset: u64, bytes: u64) -> Option<u64> {
@@ -156,7 +165,10 @@ impl Books {
         let allocator = self.allocator.as_mut()?;
         let offset = match self.new_behind {
             Some(least) => allocator.allocate_behind(least, bytes),
-            None => allocator.allocate(bytes),
+            None => match self.preferred_below {
+                Some(limit) => allocator.allocate_near(limit, bytes),
+                None => allocator.allocate(bytes),
+            },
         };
         debug_assert!(offset >= HEADER_BYTES && bytes > 0, "{bytes} bytes at {offset}");
         debug_assert!(!self.holders.contains_key(&offset), "the new extent at {offset} has a holder already");

@@ -184,16 +184,25 @@ pub(super) struct TableFile {
 impl TableFile {
     /// Takes over `file`, just opened, of which all is synced.
     pub fn new(files: &Arc<OpenFiles>, path: &Path, file: Arc<dyn File>) -> Arc<TableFile> {
-        let file = Arc::new(TableFile {
+        let file = Arc::new(TableFile::of(files, path, ArcSwapOption::from_pointee(file)));
+        files.enter(&file);
+        file
+    }
+
+    /// Of a file that is not there: whatever needs its descriptor fails.
+    pub fn without_file(files: &Arc<OpenFiles>, path: &Path) -> Arc<TableFile> {
+        Arc::new(TableFile::of(files, path, ArcSwapOption::empty()))
+    }
+
+    fn of(files: &Arc<OpenFiles>, path: &Path, open: ArcSwapOption<Arc<dyn File>>) -> TableFile {
+        TableFile {
             files: files.clone(),
             path: path.to_path_buf(),
-            open: ArcSwapOption::from_pointee(file),
+            open,
             used: AtomicU64::new(0),
             state: Mutex::default(),
             syncing: Mutex::new(()),
-        });
-        files.enter(&file);
-        file
+        }
     }
 
     /// See [`File::path`].

@@ -42,7 +42,7 @@ use super::lifecycle::Books;
 use super::open_files::{OpenFiles, TableFile};
 use super::twin::Twin;
 use super::{checksum, compression, free_map, occupied, u32_at, u64_at, BlockAddress, ALLOCATION_UNIT};
-use crate::file::{File, OpenMode};
+use crate::file::OpenMode;
 use crate::{Compression, Error, Packing, Result};
 
 /// The first extent starts here.
@@ -63,6 +63,8 @@ pub struct Space {
     /// Held while the map is read, so that it is read once.
     loading: Mutex<()>,
     books: Mutex<Books>,
+    /// There is no file, nothing is ever written, and this is what its table may take; 0: anything.
+    memory_limit: Option<u64>,
     /// The file system has no holes.
     no_holes: AtomicBool,
     dictionaries: Mutex<HashMap<u16, Known>>,
@@ -114,7 +116,14 @@ impl Space {
         if let Some(dir) = path.parent() {
             files.fs().sync_dir(dir)?;
         }
-        Ok(Space::new(files, file, path, id, HEADER_BYTES, None, None))
+        Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, HEADER_BYTES, None, None)))
+    }
+
+    /// Stands for the file of a table that has none, as it lives in memory alone, in `limit_bytes` of it if that is not
+    /// 0. Whatever reads or writes there fails.
+    pub fn in_memory(files: &Arc<OpenFiles>, path: &Path, id: u32, limit_bytes: u64) -> Arc<Space> {
+        let space = Space::of(TableFile::without_file(files, path), id, 0, None, None);
+        Arc::new(Space { memory_limit: Some(limit_bytes), ..space })
     }
 
     /// [`Space::create`] for a space whose bytes are kept twice.
@@ -169,31 +178,35 @@ impl Space {
             _ => Err(error),
         })?;
         let length = file.len()?.max(twin.as_ref().and_then(|twin| twin.file.len_if_open()).unwrap_or(0));
-        Ok(Space::new(files, file, path, id, length, map, twin))
+        Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, length, map, twin)))
     }
 
-    fn new(
-        files: &Arc<OpenFiles>,
-        file: Arc<dyn File>,
-        path: &Path,
+    fn of(
+        file: Arc<TableFile>,
         id: u32,
         length: u64,
         map: Option<BlockAddress>,
         twin: Option<Twin>,
-    ) -> Arc<Space> {
+    ) -> Space {
         let books = Books::new(map.map(|map| (map.offset, map.occupied_bytes())));
-        Arc::new(Space {
+        Space {
             id,
-            file: TableFile::new(files, path, file),
+            file,
             twin,
             length: AtomicU64::new(length),
             map,
             loading: Mutex::new(()),
             books: Mutex::new(books),
+            memory_limit: None,
             no_holes: AtomicBool::new(false),
             dictionaries: Mutex::default(),
             next_dictionary: AtomicU32::new(1),
-        })
+        }
+    }
+
+    /// What its table may take of memory, in bytes, if it has no file: see [`Space::in_memory`].
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.memory_limit
     }
 
     /// The number in its header.
@@ -215,6 +228,9 @@ impl Space {
 
     /// To be called before the file's name is removed: what readers still hold stays readable.
     pub fn keep_open(&self) -> Result<()> {
+        if self.memory_limit.is_some() {
+            return Ok(());
+        }
         self.file.keep_open()
     }
 
@@ -287,6 +303,18 @@ impl Space {
     /// All extents that the log names are claimed.
     pub fn end_replay(&self) {
         self.books.lock().put_new_behind(None);
+    }
+
+    /// See [`Books::prefer_below`]: while the end of the file is to become free.
+    pub fn prefer_below(&self, limit: Option<u64>) {
+        self.books.lock().prefer_below(limit);
+    }
+
+    /// Where the last extent ends, and bytes before that which are in use.
+    pub fn extent_usage(&self) -> Result<(u64, u64)> {
+        let usage = self.loaded_books()?.usage();
+        let (end, free) = usage.ok_or_else(|| Error::corrupt(self.path(), 0, "free space is not known"))?;
+        Ok((end, end - free))
     }
 
     /// An extent of an earlier run that the log names: it is kept until it is dropped, and then free, or it is part of

@@ -265,6 +265,7 @@ impl Tree {
             };
             let in_past = leaf.in_past.load(Ordering::SeqCst);
             let in_spent = leaf.in_spent.load(Ordering::SeqCst);
+            let in_thin = leaf.in_thin.load(Ordering::SeqCst);
             expect(listed == lists.dirty.contains(&Arc::as_ptr(&node)), "the list of dirty leaves disagrees");
             expect(in_past == lists.past.contains(&Arc::as_ptr(&node)), "the list of history disagrees");
             expect(in_past || view.history.is_empty(), "a leaf's history is in no list");
@@ -272,12 +273,14 @@ impl Tree {
                 in_spent == lists.spent.contains(&Arc::as_ptr(&node)),
                 "the list of spent leaves disagrees",
             );
+            expect(in_thin == lists.thin.contains(&Arc::as_ptr(&node)), "the list of thin leaves disagrees");
             expect(
                 waits == lists.vacant.contains(&Arc::as_ptr(&node)),
                 "the list of vacant leaves disagrees",
             );
             expect(waits || leaf.vacancy.is_occupied(), "a vacant leaf is in no list");
-            if !listed && high.as_ref().is_none_or(|high| *high > from) {
+            let is_stored = !self.is_in_memory();
+            if is_stored && !listed && high.as_ref().is_none_or(|high| *high > from) {
                 let agrees = self.disk_agrees(&node, leaf, &view, image)?;
                 expect(agrees, "no checkpoint would write a leaf of which the disk has another content");
             }
@@ -326,6 +329,7 @@ struct Lists {
     dirty: HashSet<*const Node>,
     past: HashSet<*const Node>,
     spent: HashSet<*const Node>,
+    thin: HashSet<*const Node>,
     vacant: HashSet<*const Node>,
 }
 
@@ -337,6 +341,7 @@ impl Lists {
             dirty: set(&mut tree.dirty.lock().iter()),
             past: set(&mut tree.past.lock().iter()),
             spent: set(&mut tree.spent.lock().leaves().iter()),
+            thin: set(&mut tree.thin.all().iter()),
         }
     }
 }

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! Readers descend and read without latch or lock. A writer latches one leaf for one push. Structure changes (splits,
-//! removal of empty leaves) are serialised by the tree's structure latch, and publish top-down: a parent knows a new
-//! leaf before the old one is narrowed, so a descent that meets a narrowed leaf finds the right one by starting again.
+//! removal of empty leaves, merges) are serialised by the tree's structure latch, and publish top-down: a parent
+//! knows a new leaf before the old one is narrowed, so a descent that meets a narrowed leaf finds the right one by
+//! starting again.
 //! Latch order: structure latch, then leaf latches; a thread that holds a leaf latch never waits for the structure
 //! latch.
 //!
@@ -28,6 +29,7 @@ mod storing;
 mod tests;
 mod versions;
 
+pub(crate) use change::pack::Packing;
 pub use change::trunk::Trunk;
 pub use change::write::{Write, Written, MAX_KEY_BYTES};
 pub use check::Depth;
@@ -40,6 +42,7 @@ pub use storing::direct::DirectJob;
 pub use storing::image::Moment;
 pub use storing::load::TreeLoader;
 pub use storing::lost::Lost;
+pub(crate) use storing::relocate::Moved;
 pub use storing::tree::{Tree, TreeContext};
 pub use versions::past::Held;
 pub use versions::visibility::Reader;

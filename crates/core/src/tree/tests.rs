@@ -22,7 +22,9 @@ mod check;
 mod crafted_pages;
 mod early;
 mod large_values;
+mod merges;
 mod old_snapshots;
+mod packs;
 mod refusals;
 #[cfg(feature = "schedules")]
 mod schedules;
@@ -72,6 +74,7 @@ impl Bench {
         let fs = RealFileSystem;
         let context = Arc::new(TreeContext::new(
             Arc::new(Cache::new(cache_bytes, Arc::new(SilentObserver))),
+            Cache::of_tables(0, Arc::new(SilentObserver)),
             Clock::new(0),
             SpillFile::create(&fs, dir.path(), Options::new("x").spill_max_bytes).unwrap(),
             0,
@@ -265,7 +268,16 @@ fn look_around(bench: &Bench, random: &mut Random, model: &Model, when: &str) {
     }
 }
 
-fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
+/// Deletes most rows of a stretch.
+fn thin_out(bench: &Bench, random: &mut Random, model: &mut Model) {
+    let start = random.below(KEYS);
+    let gone: Vec<_> =
+        (start..start + 300).filter(|n| n % 8 != 0 && model.remove(&key(*n)).is_some()).collect();
+    bench.commit(&gone.into_iter().map(|n| (key(n), None)).collect::<Vec<_>>());
+}
+
+/// Returns how many leaves were merged.
+fn random_history(seed: u64, cache_bytes: u64, steps: usize) -> u64 {
     let mut bench = Bench::new(cache_bytes);
     let mut random = Random(seed);
     let mut model = Model::new();
@@ -285,6 +297,9 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
             }
             3 => bench.write_early(&mut || random.below(3) > 0),
             4 => bench.abandon_checkpoint(),
+            6 => bench.context.attention().merge_thin().unwrap(),
+            8 => bench.pack(),
+            7 => thin_out(&bench, &mut random, &mut model),
             5 => {
                 for (snapshot, model) in &old {
                     let reader = Reader::at(snapshot.timestamp());
@@ -320,20 +335,19 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) {
         bench.reopen(root);
     }
     same(&scan(&bench.tree, &Reader::at(Timestamp::MAX), true), &model, seed, steps);
+    bench.context.attention().merged_leaves()
 }
 
 #[test]
 fn random_histories_read_as_the_model_says() {
-    for seed in 0..12 {
-        random_history(seed, 64 << 20, 300);
-    }
+    let merged: u64 = (0..12).map(|seed| random_history(seed, 64 << 20, 300)).sum();
+    assert!(merged > 20, "{merged} leaves were merged");
 }
 
 #[test]
 fn a_cache_far_too_small_changes_nothing() {
-    for seed in 100..108 {
-        random_history(seed, 512 << 10, 300);
-    }
+    let merged: u64 = (100..108).map(|seed| random_history(seed, 512 << 10, 300)).sum();
+    assert!(merged > 20, "{merged} leaves were merged");
 }
 
 #[test]

@@ -14,6 +14,8 @@ macro_rules! attempt {
 mod definitions;
 #[path = "exports.rs"]
 mod exports;
+#[path = "packing.rs"]
+mod packing;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -201,7 +203,8 @@ impl<'a> Session<'a> {
         let ends = self.few_ends.unwrap_or(100);
         match self.random.below(100) {
             51..=68 | 71..=73 | 78..=80 if !self.random.percent(ends) => self.write(chosen),
-            0..=44 => self.write(chosen),
+            0..=43 => self.write(chosen),
+            44 => self.pack(),
             45..=46 => self.load(chosen),
             47..=50 => self.savepoint(chosen),
             51..=68 => self.commit(chosen),
@@ -288,11 +291,16 @@ impl<'a> Session<'a> {
         // KiB are large ones.
         let longest = self.random.pick(&[20, 200, 900, 6000, 20_000]);
         let deleted = self.random.percent(25);
+        // Some of those that are deleted leave a few rows behind, in leaves that are then too many.
+        let stays = self.random.pick(&[usize::MAX, 7, 20]);
         // New rows in the order of their keys may go past the log.
         let appended = self.random.percent(60);
         let length = self.random.below(longest);
         for i in 0..50 + self.random.below(200) as u32 {
             let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
+            if deleted && i as usize % stays == 0 {
+                continue;
+            }
             let value = (!deleted).then(|| Arc::from(vec![i as u8; length]));
             let change = Change { table: name.clone(), tree, key, value };
             if let Step::Failed(error) = self.change(chosen, change, appended) {

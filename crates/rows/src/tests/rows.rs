@@ -1,6 +1,7 @@
 //! Row operations: all trees or none.
 
 use super::*;
+use crate::bounds::Direction;
 
 #[test]
 fn an_insert_reaches_all_trees() {
@@ -127,4 +128,41 @@ fn a_tree_that_the_table_does_not_have_is_refused() {
     let result = session.insert(&bench.table, b"1", b"r", std::iter::once(stray), Manner::default(), &mut 0);
     assert!(matches!(result, Err(Stop::Misuse(_))));
     assert!(TableCursor::new(bench.table.clone(), 3, false).is_err());
+}
+
+#[test]
+fn a_scan_comes_back_to_the_entry_behind_which_it_ended() {
+    let bench = Bench::new();
+    bench.fill(&[row("14", "14", "p"), row("15", "15", "p"), row("16", "16", "p")]);
+    for read in [Read::SNAPSHOT, SHARED] {
+        let mut session = bench.repeatable();
+        let mut cursor = bench.cursor(0);
+        let ends = |result: Result<()>| matches!(result, Err(Stop::NotFound | Stop::End));
+        cursor.seek(&mut session, Start::AtOrAfter, b"14", End::Open, read).unwrap();
+        assert!(ends(cursor.prev(&mut session)) && ends(cursor.prev(&mut session)));
+        cursor.next(&mut session).unwrap();
+        assert_eq!(cursor.key(), b"14");
+
+        cursor.seek(&mut session, Start::Last, b"", End::Open, read).unwrap();
+        assert!(ends(cursor.next(&mut session)) && ends(cursor.next(&mut session)));
+        cursor.prev(&mut session).unwrap();
+        assert_eq!(cursor.key(), b"16");
+
+        // What these look for is before all there is or behind it, the last behind all there can be.
+        for (start, key, back) in [
+            (Start::AtOrAfter, &b"99"[..], b"16"),
+            (Start::After, b"16", b"16"),
+            (Start::AtOrBefore, b"0", b"14"),
+            (Start::Before, b"14", b"14"),
+            (Start::After, b"\xff", b"16"),
+        ] {
+            assert!(ends(cursor.seek(&mut session, start, key, End::Open, read)));
+            match start.direction() {
+                Direction::Up => cursor.prev(&mut session).unwrap(),
+                Direction::Down => cursor.next(&mut session).unwrap(),
+            }
+            assert_eq!(cursor.key(), back, "{start:?} {key:?}");
+        }
+        session.commit().unwrap();
+    }
 }

@@ -61,7 +61,7 @@ fn a_prepared_transaction_outlives_its_session() {
         let bench = Bench::new();
         let mut session = bench.repeatable();
         bench.insert(&mut session, row("1", "u1", "p")).unwrap();
-        session.prepare(b"xid").unwrap();
+        session.prepare(b"xid", true).unwrap();
         assert!(bench.insert(&mut session, row("2", "u2", "p")).is_err());
         drop(session);
         assert!(bench.committed(0).is_empty());
@@ -82,7 +82,7 @@ fn commit_ordered_publishes_and_commit_ends() {
     let mut session = bench.repeatable();
     bench.insert(&mut session, row("1", "u1", "p")).unwrap();
     assert!(session.commit_ordered().is_err(), "not prepared");
-    session.prepare(b"xid").unwrap();
+    session.prepare(b"xid", true).unwrap();
     session.commit_ordered().unwrap();
     assert_eq!(bench.committed(0), ["1"]);
     session.commit().unwrap();

@@ -159,7 +159,7 @@ fn an_unsorted_feed_with_a_key_twice_is_an_error_and_changes_nothing() {
     }
     let outcome = build.finish(|_| Ok(()));
     assert!(
-        matches!(&outcome, Err(Error::DuplicateEntry { part: 0, value }) if value == b"1"),
+        matches!(&outcome, Err(Error::DuplicateEntry { part: 0, value, .. }) if value == b"1"),
         "{outcome:?}"
     );
     assert!(all(&engine, table.tree(1)).is_empty());

@@ -96,6 +96,7 @@ impl Work {
             }
         }
         self.deferred.drop_after(sequence);
+        self.unlogged.take_if(|first| *first > sequence);
         if let Some(status) = &self.status {
             status.void(sequence, self.sequence);
         }

@@ -20,13 +20,17 @@ impl Work {
         shared: &Shared,
         xid: &[u8],
         flush: CommitFlush,
+        always_logged: bool,
     ) -> Result<()> {
         self.finish_append(shared)?;
         self.finish_deferred(shared)?;
         self.check(shared)?;
         self.xid = Some(xid.to_vec());
         self.enter_intent(shared);
-        let logged = self.log_prepare(shared, xid, flush);
+        let logged = match always_logged || self.is_logged() {
+            true => self.log_prepare(shared, xid, flush),
+            false => self.log_counters(shared),
+        };
         match logged {
             Ok(()) => self.phase = Phase::Prepared,
             Err(_) => {
@@ -54,7 +58,13 @@ impl Work {
         if self.phase != Phase::Prepared {
             return;
         }
-        shared.mark_dirty(self.touched.values().map(|touched| &touched.tree));
+        if !self.is_logged() {
+            self.announce(shared);
+            self.publish(shared);
+            self.phase = Phase::Published;
+            return;
+        }
+        self.announce(shared);
         let record = LogRecord::Commit { txn: self.id, ops: Ops::NONE }.encode();
         let logged = self.decide(|| shared.log.append_published(record, || self.publish(shared)));
         self.phase = match logged {
@@ -80,6 +90,7 @@ impl Work {
     ) -> Result<(), (Error, Box<Work>)> {
         match self.phase {
             Phase::Active => self.undo(shared),
+            Phase::Prepared if !self.is_logged() => self.undo(shared),
             Phase::Prepared => {
                 if let Err(error) = self.log_rollback(shared, flush) {
                     shared.log_failed(&error);

@@ -44,12 +44,13 @@ impl Trunk {
             leaf.in_past.store(false, Ordering::SeqCst);
             if !leaf.view().dead {
                 self.note_past(&node);
+                self.note_thin(&node);
             }
         }
         result.and(self.remove_vacant())
     }
 
-    fn collect(&self, leaf: &Leaf, active: &ActiveSnapshots) -> Result<()> {
+    pub(super) fn collect(&self, leaf: &Leaf, active: &ActiveSnapshots) -> Result<()> {
         let view = leaf.view().clone();
         let Some(Counted { shares, spilled }) = view.history.counted() else { return Ok(()) };
         if view.dead || shares.iter().all(|share| active.contains(share.holder)) {

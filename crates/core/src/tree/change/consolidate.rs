@@ -29,16 +29,18 @@ pub(crate) struct Piece {
 pub(crate) struct Folded {
     pub pieces: Vec<Piece>,
     pub horizon: Timestamp,
-    /// The leaf was cut because appends have filled it: all pieces but the last are full.
-    pub appended: bool,
+    /// All pieces but the last are full, because appends have filled the leaf or because it is packed.
+    pub full: bool,
 }
 
 /// How many pieces [`fold`] may make.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pieces {
     One,
-    /// Cut where the weight passes the block size.
+    /// Pieces of equal weight, if it passes the block size; full ones, if appends have filled the leaf.
     Many,
+    /// Full ones, but for the last.
+    Full,
 }
 
 /// Versions of a key that are undecided: a part of [`Folder::undecided`].
@@ -292,9 +294,9 @@ pub(crate) fn fold(
         committed: false,
     };
     folder.merge(delta);
-    let (limit, appended) = match pieces {
+    let (limit, full) = match pieces {
         Pieces::One => (usize::MAX, false),
-        Pieces::Many => cut_limit(&folder, block_bytes),
+        Pieces::Many | Pieces::Full => cut_limit(&folder, block_bytes, pieces),
     };
     let mut cutter = Cutter {
         base,
@@ -332,12 +334,12 @@ pub(crate) fn fold(
         history.retain(|entry| !gone.contains(entry.key));
         history::sort(&mut history);
     }
-    Folded { pieces: with_history(cut, &history, active), horizon, appended }
+    Folded { pieces: with_history(cut, &history, active), horizon, full }
 }
 
 /// At what weight to begin a new piece: an append-only leaf is cut when full, so that a full base is never rewritten;
-/// otherwise the pieces are of equal weight. And whether it is one.
-fn cut_limit(folder: &Folder<'_>, block_bytes: usize) -> (usize, bool) {
+/// otherwise the pieces are of equal weight, unless they are to be full. And whether they are.
+fn cut_limit(folder: &Folder<'_>, block_bytes: usize, pieces: Pieces) -> (usize, bool) {
     let (runs, base) = (&folder.runs[..], folder.base);
     let mut total = 0;
     for run in runs {
@@ -348,8 +350,7 @@ fn cut_limit(folder: &Folder<'_>, block_bytes: usize) -> (usize, bool) {
             }
         };
     }
-    // An append-only leaf ends with the entry that filled it, so it may be larger by that one; to update it must not
-    // split it.
+    // A full leaf ends with the entry that filled it, so it may be larger by that one; to update it must not split it.
     if total <= block_bytes + block_bytes / 8 {
         return (usize::MAX, false);
     }
@@ -358,7 +359,7 @@ fn cut_limit(folder: &Folder<'_>, block_bytes: usize) -> (usize, bool) {
         [Run::Base(range), ..] => range.len(),
         _ => 0,
     };
-    if untouched == base.len() {
+    if untouched == base.len() || pieces == Pieces::Full {
         return (block_bytes, true);
     }
     let pieces = total.div_ceil(block_bytes * 7 / 10).max(2);

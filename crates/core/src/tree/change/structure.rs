@@ -1,9 +1,9 @@
-//! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`].
+//! Consolidation in place, and splits. How empty leaves go is in [`super::vacancy`], how small ones are
+//! put together in [`super::merge`], and how half-full ones are filled in [`super::pack`].
 
 use super::consolidate::{fold, Folded, Piece, Pieces};
 use super::trunk::Trunk;
 use crate::sync::atomic::Ordering;
-use crate::sync::MutexGuard;
 use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
@@ -31,8 +31,6 @@ pub(crate) struct Structure {
 /// Places that a page of an append-only tree keeps free.
 pub(in crate::tree) const LEFT_FREE: usize = 16;
 
-type StructureLatch<'a> = MutexGuard<'a, Structure>;
-
 /// Inner nodes from the root to the parent of a leaf, with the child taken in each.
 pub(in crate::tree) type Path = Vec<(Arc<Node>, usize)>;
 
@@ -53,12 +51,13 @@ impl Trunk {
         if grown || emptied {
             let mut structure = self.structure.lock();
             let mut state = leaf.latch();
-            self.restructure(&mut structure, node, leaf, &mut state)?;
+            self.restructure(&mut structure, node, leaf, &mut state, Pieces::Many)?;
         } else {
             let mut state = leaf.latch();
             self.fold_in_place(leaf, &mut state)?;
         }
         self.note_past(node);
+        self.note_thin(node);
         Ok(())
     }
 
@@ -101,7 +100,7 @@ impl Trunk {
         let active = self.shared.context.clock.active_snapshots();
         let fate = view.birth.as_ref().map(|birth| birth.fate(&active));
         let nothing = delta.is_empty() && view.history.is_empty() && fate != Some(Fate::Void);
-        if view.dead || nothing {
+        if view.dead || (nothing && pieces != Pieces::Full) {
             return Ok(None);
         }
         let (mut base, mut delta) = (leaf.read_base(&view.base)?, delta);
@@ -137,16 +136,18 @@ impl Trunk {
         Ok(())
     }
 
-    fn restructure(
+    /// Folds into one base, or several leaves. Both latches are held.
+    pub(super) fn restructure(
         &self,
-        structure: &mut StructureLatch<'_>,
+        structure: &mut Structure,
         node: &Arc<Node>,
         leaf: &Leaf,
         state: &mut Latched<'_>,
+        pieces: Pieces,
     ) -> Result<()> {
         let view = leaf.view().clone();
-        let folded = self.fold(leaf, &view, Pieces::Many)?;
-        let Some(Folded { pieces, horizon, appended }) = folded else { return Ok(()) };
+        let folded = self.fold(leaf, &view, pieces)?;
+        let Some(Folded { pieces, horizon, full }) = folded else { return Ok(()) };
         let mut pieces = pieces.into_iter();
         let Some(first) = pieces.next() else { return Ok(()) };
         let rest: Vec<Piece> = pieces.collect();
@@ -164,9 +165,9 @@ impl Trunk {
         self.insert_children(path, node, &right);
         publish_piece(leaf, state, &view, first, high, horizon);
         self.shared.size.add_leaves(right.len());
-        if appended {
-            self.finished.note(node.clone());
-            right[..right.len() - 1].iter().for_each(|(_, child)| self.finished.note(child.clone()));
+        if full {
+            self.note_finished(node);
+            right[..right.len() - 1].iter().for_each(|(_, child)| self.note_finished(child));
         }
         if structure.checkpointing {
             structure.reimage.push(node.clone());

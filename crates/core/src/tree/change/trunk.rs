@@ -2,12 +2,13 @@
 
 use super::attended::Attended;
 use super::finished::FinishedLeaves;
+use super::merge::ThinLeaves;
 use super::structure::Structure;
 use super::vacancy::{Changes, Spent};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::ArcSwap;
 use crate::sync::Mutex;
 use crate::tree::leaf::node::{InnerView, Node};
@@ -25,6 +26,12 @@ pub struct Attention {
     pub(super) past: Attended,
     /// With leaves whose rows were all deleted.
     pub(super) spent: Attended,
+    /// With leaves that may be merged.
+    pub(super) thin: Attended,
+    /// In memory alone, with leaves that were written to.
+    pub(super) unsettled: Attended,
+    /// Leaves that were merged into others.
+    pub(super) merged: AtomicU64,
     /// Leaves of all trees that appends have filled and that wait to be written.
     pub(super) finished: AtomicUsize,
 }
@@ -46,6 +53,26 @@ impl Attention {
     pub fn retire_spent(&self) -> Result<()> {
         self.spent.each(|trunk| &trunk.has_attention.spent, Trunk::retire_spent, Trunk::has_spent)
     }
+
+    /// [`Trunk::merge_thin`] for all trees with leaves that may be merged.
+    pub fn merge_thin(&self) -> Result<()> {
+        let merge = |trunk: &Trunk| {
+            trunk.merge_thin();
+            Ok(())
+        };
+        self.thin.each(|trunk| &trunk.has_attention.thin, merge, Trunk::has_thin)
+    }
+
+    /// [`Trunk::settle`] for all trees that have something for it.
+    pub fn settle(&self) -> Result<()> {
+        self.unsettled.each(|trunk| &trunk.has_attention.unsettled, Trunk::settle, Trunk::is_dirty)
+    }
+
+    /// Leaves that were merged into others.
+    pub fn merged_leaves(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.merged.load(Ordering::Relaxed)
+    }
 }
 
 /// Whether a tree is in the lists of [`Attention`].
@@ -53,6 +80,8 @@ impl Attention {
 pub(super) struct HasAttention {
     pub past: AtomicBool,
     pub spent: AtomicBool,
+    pub thin: AtomicBool,
+    pub unsettled: AtomicBool,
 }
 
 /// The nodes of one tree.
@@ -73,13 +102,15 @@ pub struct Trunk {
     pub(in crate::tree) finished: FinishedLeaves,
     /// Leaves whose rows may all be deleted.
     pub(in crate::tree) spent: Mutex<Spent>,
+    /// Leaves that may be merged.
+    pub(in crate::tree) thin: ThinLeaves,
     /// Leaves with history.
     pub(in crate::tree) past: Mutex<Vec<Arc<Node>>>,
 }
 
 impl Trunk {
     pub(in crate::tree) fn new(shared: Arc<Shared>, root: Node, attention: Arc<Attention>) -> Arc<Trunk> {
-        Arc::new_cyclic(|me| Trunk {
+        let trunk = Arc::new_cyclic(|me| Trunk {
             shared,
             root: ArcSwap::from_pointee(root),
             structure: Mutex::default(),
@@ -91,17 +122,36 @@ impl Trunk {
             dirty: Mutex::default(),
             is_dirty: AtomicBool::new(false),
             spent: Mutex::default(),
+            thin: ThinLeaves::default(),
             past: Mutex::default(),
-        })
+        });
+        trunk.enter_budget();
+        trunk
     }
 
-    /// The leaf has something that no image has.
+    /// The leaf has something that no image has; or, of a tree that has none, that was not settled.
     pub(in crate::tree) fn list_dirty(&self, state: &mut Latched<'_>, node: &Arc<Node>) {
         if !state.listed {
             state.listed = true;
             self.dirty.lock().push(node.clone());
             self.is_dirty.store(true, Ordering::SeqCst);
+            if self.is_in_memory() {
+                self.attention.unsettled.note(self, &self.has_attention.unsettled);
+            }
         }
+    }
+
+    /// Appends have filled the leaf: it may be written ahead of a checkpoint.
+    pub(in crate::tree) fn note_finished(&self, node: &Arc<Node>) {
+        if !self.is_in_memory() {
+            self.finished.note(node.clone());
+        }
+    }
+
+    /// Whether it has no file: nothing of it is written, but by [`Trunk::settle`] in memory.
+    #[inline]
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.shared.is_in_memory()
     }
 
     /// Identity, never reused.

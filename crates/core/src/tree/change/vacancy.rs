@@ -14,13 +14,13 @@
 //! * Children move between nodes only while [`Changes`] is odd: a descent that passed something by starts again if it
 //!   has changed.
 
-use super::structure::{mark_changed, mark_dirty, Structure};
+use super::structure::Structure;
 use super::trunk::Trunk;
 use crate::mvcc::State;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tree::block::Block;
 use crate::tree::leaf::node::{InnerView, Node};
-use crate::tree::leaf::{Image, Latched, Leaf, LeafView};
+use crate::tree::leaf::{Latched, Leaf, LeafView};
 use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
 use crate::types::Timestamp;
 use crate::Result;
@@ -190,8 +190,17 @@ impl Trunk {
         if view.dead || !view.is_vacant() {
             return Ok(());
         }
-        if view.history.is_empty() && self.remove_leaf(structure, node, leaf, state)? {
-            return Ok(());
+        if view.history.is_empty() {
+            if let Some(departure) = self.departure(structure, node, leaf, state)? {
+                let Node::Leaf(heir) = &*departure.heir else { return Ok(()) };
+                // Two leaf latches: only under the structure latch, so never in opposite orders.
+                let mut heir_state = heir.latch();
+                let inherited = (**heir.view()).clone();
+                self.depart(structure, &departure, (leaf, state), (heir, &mut heir_state), inherited);
+                // It has another neighbour now.
+                self.note_thin(&departure.heir);
+                return Ok(());
+            }
         }
         let path = self.path_to(&view.low)?;
         // A root that is a leaf has nobody who would pass it by.
@@ -288,89 +297,6 @@ impl Trunk {
         }
         result
     }
-
-    /// Takes an empty leaf out of the tree, with the inner nodes that have nothing else; its neighbour takes over the
-    /// range. `false`: it has to stay, because a checkpoint writes this tree, or it is the only one.
-    fn remove_leaf(
-        &self,
-        structure: &mut Structure,
-        node: &Arc<Node>,
-        leaf: &Leaf,
-        state: &mut Latched<'_>,
-    ) -> Result<bool> {
-        let view = leaf.view().clone();
-        let mut path = self.path_to(&view.low)?;
-        // What the next durable checkpoint names must be settled before anything can go.
-        let settled = |(node, _): &(Arc<Node>, usize)| match &**node {
-            Node::Inner(inner) => inner.image.lock().pending.is_none(),
-            Node::Leaf(_) => false,
-        };
-        let branches = |(node, _): &(Arc<Node>, usize)| children(node).is_some_and(|c| c.children.len() > 1);
-        let Some(fork) = path.iter().rposition(branches) else { return Ok(false) };
-        let chain = path.split_off(fork + 1);
-        let Some((parent, at)) = path.pop() else { return Ok(false) };
-        let Node::Inner(inner) = &*parent else { return Ok(false) };
-        let Some(parent_view) = inner.loaded() else { return Ok(false) };
-        let is_found = match chain.last() {
-            Some((last, at)) => children(last).is_some_and(|view| Arc::ptr_eq(&view.children[*at], node)),
-            None => Arc::ptr_eq(&parent_view.children[at], node),
-        };
-        if !is_found
-            || structure.checkpointing
-            || state.copies.pending().is_some()
-            || !chain.iter().all(settled)
-        {
-            return Ok(false);
-        }
-        let heir = parent_view.children[if at > 0 { at - 1 } else { 1 }].clone();
-        let (spine, heir) = self.edge(heir, if at > 0 { Towards::Greater } else { Towards::Lesser })?;
-        let Node::Leaf(heir) = &*heir else { return Ok(false) };
-        let _change = self.changes.begin();
-        // Two leaf latches: only under the structure latch, so never in opposite orders.
-        let mut heir_state = heir.latch();
-        let heir_view = heir.view().clone();
-        let mut entries = parent_view.entries();
-        let heir_view = if at > 0 {
-            LeafView { high: view.high.clone(), ..(*heir_view).clone() }
-        } else {
-            entries[1].0 = entries[0].0.clone();
-            LeafView { low: view.low.clone(), ..(*heir_view).clone() }
-        };
-        heir.publish(&mut heir_state, heir_view);
-        match at {
-            0 => begin_at(&spine, &view.low),
-            // Their pages say where they end, and that is now elsewhere.
-            _ => spine.iter().for_each(|node| mark_changed(node)),
-        }
-        entries.remove(at);
-        inner.publish(InnerView::new(&entries));
-        mark_dirty(&path);
-        leaf.publish(state, LeafView { dead: true, ..(*view).clone() });
-        self.shared.size.count_image(state.copies.durable(), None);
-        structure.loose.retire(state.copies.retire());
-        for (node, _) in &chain {
-            if let Node::Inner(inner) = &**node {
-                structure.loose.retire(inner.image.lock().durable.take().map(Image::new));
-            }
-        }
-        self.shared.size.remove_leaf();
-        Ok(true)
-    }
-
-    /// The outermost leaf below `node`, and the inner nodes on the way.
-    fn edge(&self, mut node: Arc<Node>, towards: Towards) -> Result<(Vec<Arc<Node>>, Arc<Node>)> {
-        let mut spine = Vec::new();
-        loop {
-            let Node::Inner(inner) = &*node else { return Ok((spine, node)) };
-            let view = inner.view(&self.shared)?;
-            let outermost = view.as_ref().and_then(|view| match towards {
-                Towards::Greater => view.children.last().cloned(),
-                Towards::Lesser => view.children.first().cloned(),
-            });
-            let Some(child) = outermost else { return Ok((spine, node)) };
-            spine.push(std::mem::replace(&mut node, child));
-        }
-    }
 }
 
 /// Whether everything was deleted, and for good.
@@ -384,24 +310,4 @@ pub(in crate::tree) fn is_spent(base: &Block, delta: &Delta) -> bool {
         })
     };
     base.len() <= delta.len() && delta.iter().all(is_gone)
-}
-
-fn children(node: &Node) -> Option<Arc<InnerView>> {
-    match node {
-        Node::Inner(inner) => inner.loaded(),
-        Node::Leaf(_) => None,
-    }
-}
-
-/// The first child of each of `spine` now begins at `low`.
-fn begin_at(spine: &[Arc<Node>], low: &[u8]) {
-    for inner in spine.iter().filter_map(|node| match &**node {
-        Node::Inner(inner) => Some(inner),
-        Node::Leaf(_) => None,
-    }) {
-        let Some(view) = inner.loaded() else { continue };
-        let mut entries = view.entries();
-        entries[0].0 = low.to_vec();
-        inner.publish(InnerView::new(&entries));
-    }
 }

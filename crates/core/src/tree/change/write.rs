@@ -102,7 +102,11 @@ impl Trunk {
     fn prepare_write(&self, write: &Write<'_>) -> Result<Option<Arc<Blob>>> {
         self.check_size(write)?;
         let cache = &self.shared.context.cache;
-        cache.make_room()?;
+        match write.op {
+            // What memory has no room for can be deleted still.
+            WriteOp::Delete if self.is_in_memory() => cache.make_room_if_possible(),
+            _ => cache.make_room()?,
+        }
         Ok(self.is_large(write).then(|| Arc::new(Blob::charged(write.value(), cache))))
     }
 

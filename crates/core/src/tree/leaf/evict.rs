@@ -108,7 +108,11 @@ fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Optio
         return Ok(Some(Base::Stored(image.clone())));
     }
     let extent = leaf.shared.context.spill.write_compressed(block.bytes())?;
-    Ok(Some(Base::Spilled(Arc::new(SpilledBase { extent, blobs: block.blobs().to_vec() }))))
+    Ok(Some(Base::Spilled(Arc::new(SpilledBase {
+        extent,
+        bytes: block.bytes().len(),
+        blobs: block.blobs().to_vec(),
+    }))))
 }
 
 fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Option<Changes>> {

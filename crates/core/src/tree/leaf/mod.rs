@@ -104,6 +104,8 @@ impl Image {
 /// A base in the spill file, with its blobs, which stay where they are.
 pub(crate) struct SpilledBase {
     pub extent: SpillExtent,
+    /// Of the block in memory.
+    pub bytes: usize,
     pub blobs: Vec<Arc<Blob>>,
 }
 
@@ -271,6 +273,8 @@ pub(crate) struct Leaf {
     pub in_past: AtomicBool,
     /// In the tree's list of leaves whose rows may all be deleted.
     pub in_spent: AtomicBool,
+    /// In the tree's list of leaves that may be merged.
+    pub in_thin: AtomicBool,
 }
 
 /// The latch, held.
@@ -289,6 +293,7 @@ impl Leaf {
             vacancy: Vacancy::default(),
             in_past: AtomicBool::new(false),
             in_spent: AtomicBool::new(false),
+            in_thin: AtomicBool::new(false),
         }
     }
 
@@ -443,8 +448,9 @@ impl Leaf {
     }
 
     /// Makes the leaf known to the eviction clock, once.
+    /// But for one that never leaves memory.
     pub(crate) fn register(&self, state: &mut LeafState, node: &Arc<Node>) {
-        if !state.registered {
+        if !state.registered && !self.shared.is_in_memory() {
             state.registered = true;
             let node: Arc<Node> = node.clone();
             let weak: Weak<Node> = Arc::downgrade(&node);

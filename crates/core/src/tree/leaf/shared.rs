@@ -25,7 +25,7 @@ pub struct Resources {
     /// Where dirty content goes under memory pressure.
     pub spill: Arc<SpillFile>,
     /// What is kept for old snapshots.
-    pub past: PastUsage,
+    pub past: Arc<PastUsage>,
     /// Blocks on their way to memory that nobody has asked for yet.
     pub ahead: Arc<ReadAhead>,
 }
@@ -127,6 +127,12 @@ impl Size {
 }
 
 impl Shared {
+    /// Whether the tree has no file: then no leaf ever leaves memory, and no checkpoint writes any.
+    #[inline]
+    pub(in crate::tree) fn is_in_memory(&self) -> bool {
+        self.space.memory_limit().is_some()
+    }
+
     /// A leaf's block, compressed, with an extent to be written to (see [`Encoding::prepare`]); and what is to be said
     /// of it once it is written. All that come to disk by themselves go this way.
     pub(in crate::tree) fn prepare(

@@ -161,6 +161,11 @@ impl TreeCursor {
         }
     }
 
+    /// Whether it stands on an item: the last call found one.
+    pub fn has_item(&self) -> bool {
+        !matches!(self.item, Item::None)
+    }
+
     fn current(&self) -> Option<Value<'_>> {
         let pin = self.pin.as_ref()?;
         match self.item {

@@ -130,7 +130,7 @@ impl Tree {
             structure.reimage.push(right.clone());
         }
         // What is in it now stays: the next rows go behind it.
-        self.finished.note(left.clone());
+        self.note_finished(left);
         Ok(())
     }
 

@@ -80,21 +80,22 @@ impl Tree {
     ) -> Result<Option<TreeRoot>> {
         let at = moment.at;
         let more = self.list_unconverted()?;
-        // Consolidation comes first: while the image is being made, empty leaves have to stay.
+        // Consolidation comes first: while the image is being made, empty leaves and small ones have to stay.
         let listed = self.dirty.lock().clone();
         each(&listed, writers, &|node| {
             self.shared.context.cache.make_room_if_possible();
-            self.consolidate_changed(node)
+            self.consolidate_changed(node)?;
+            self.merge_around(node);
+            Ok(())
         })?;
         drop(listed);
         self.remove_vacant()?;
         let recount = self.is_miscounted.swap(false, Ordering::SeqCst) && self.root_has_image();
-        let dirty = self.begin_image(recount);
-        if dirty.is_empty() && !self.root_needs_image() && !recount {
+        let Some(dirty) = self.begin_image(recount) else {
             // The durable image has all that was committed.
             self.settle_direct(moment.counted_at);
             return Ok(None);
-        }
+        };
         each(&dirty, writers, &|node| self.write_leaf(node, at, generation))
             .inspect_err(|_| self.list_again(&dirty))?;
         let (root, blocks) = {
@@ -114,11 +115,10 @@ impl Tree {
         Ok(Some(root))
     }
 
-    /// Takes the list of dirty leaves; from here on structure changes note what they touch. `recount`: there is an
-    /// image to write also if none is dirty.
-    fn begin_image(&self, recount: bool) -> Vec<Arc<Node>> {
+    /// Takes the list of dirty leaves; from here on structure changes note what they touch. `None`: there is nothing to
+    /// write, which is to be asked under the latch only. `recount`: there is, also if no leaf is dirty.
+    fn begin_image(&self, recount: bool) -> Option<Vec<Arc<Node>>> {
         let mut structure = self.structure.lock();
-        structure.checkpointing = true;
         structure.reimage.clear();
         structure.loose.checkpoint_begins();
         self.is_dirty.store(false, Ordering::SeqCst);
@@ -128,10 +128,8 @@ impl Tree {
                 leaf.latch().listed = false;
             }
         }
-        if dirty.is_empty() {
-            structure.checkpointing = recount || self.root_needs_image();
-        }
-        dirty
+        structure.checkpointing = !dirty.is_empty() || recount || self.root_needs_image();
+        structure.checkpointing.then_some(dirty)
     }
 
     fn root_needs_image(&self) -> bool {

@@ -1,4 +1,4 @@
-//! How a tree comes to disk: images of checkpoints, leaves written ahead of them, loads, encodings chosen.
+//! How a tree comes to disk: images of checkpoints, leaves written ahead of them, loads, what is moved within a file.
 
 pub(super) mod convert;
 pub(super) mod direct;
@@ -6,4 +6,5 @@ pub(super) mod early;
 pub(super) mod image;
 pub(super) mod load;
 pub(super) mod lost;
+pub(super) mod relocate;
 pub(super) mod tree;

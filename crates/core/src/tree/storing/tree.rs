@@ -18,12 +18,17 @@ use crate::tree::leaf::{Image, Leaf};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::past::PastUsage;
 use crate::types::{Timestamp, TreeId};
+use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What all trees of an engine share.
 pub struct TreeContext {
     resources: Arc<Resources>,
+    /// The budget of trees that live in memory alone.
+    memory: Arc<Cache>,
+    /// What the trees of each such table draw on, by space; some are gone.
+    tables_in_memory: Mutex<HashMap<u32, Weak<Resources>>>,
     attention: Arc<Attention>,
     /// Blocks of a tree that its dictionary is trained on, in bytes; 0: none are trained.
     dictionary_sample_bytes: usize,
@@ -34,9 +39,11 @@ pub struct TreeContext {
 }
 
 impl TreeContext {
-    /// For the trees of one engine; `dictionary_sample_bytes` as in [`crate::Options`].
+    /// For the trees of one engine; `memory` is the budget of tables without a file, `dictionary_sample_bytes` as in
+    /// [`crate::Options`].
     pub fn new(
         cache: Arc<Cache>,
+        memory: Arc<Cache>,
         clock: Arc<Clock>,
         spill: Arc<SpillFile>,
         dictionary_sample_bytes: usize,
@@ -46,14 +53,43 @@ impl TreeContext {
                 cache,
                 clock,
                 spill,
-                past: PastUsage::new(),
+                past: Arc::new(PastUsage::new()),
                 ahead: Arc::default(),
             }),
+            memory,
+            tables_in_memory: Mutex::default(),
             attention: Arc::default(),
             dictionary_sample_bytes,
             blocks: Arc::default(),
             lost: OnceLock::new(),
         }
+    }
+
+    /// The budget of trees that live in memory alone.
+    pub fn memory(&self) -> &Arc<Cache> {
+        &self.memory
+    }
+
+    /// What the leaves of a tree in `space` draw on.
+    fn resources_of(&self, space: &Space) -> Arc<Resources> {
+        let Some(limit) = space.memory_limit() else { return self.resources.clone() };
+        let mut tables = self.tables_in_memory.lock();
+        if let Some(known) = tables.get(&space.id()).and_then(Weak::upgrade) {
+            return known;
+        }
+        if tables.len() == tables.capacity() {
+            tables.retain(|_, table| table.strong_count() > 0);
+        }
+        let Resources { clock, spill, past, ahead, .. } = &*self.resources;
+        let resources = Arc::new(Resources {
+            cache: Cache::of_table(&self.memory, limit),
+            clock: clock.clone(),
+            spill: spill.clone(),
+            past: past.clone(),
+            ahead: ahead.clone(),
+        });
+        tables.insert(space.id(), Arc::downgrade(&resources));
+        resources
     }
 
     /// The work that trees have for threads in the background.
@@ -115,7 +151,7 @@ impl Tree {
         context: Arc<TreeContext>,
     ) -> Arc<Tree> {
         let extent = root.as_ref().map(|root| space.adopt(root.address));
-        let resources = context.resources.clone();
+        let resources = context.resources_of(&space);
         let sample_bytes = context.dictionary_sample_bytes;
         let shared = Arc::new(Shared {
             id,
@@ -161,6 +197,11 @@ impl Tree {
     /// to say of it, if that is new.
     pub(crate) fn save_dictionary(&self, generation: u64) -> Option<(u16, BlockAddress)> {
         self.shared.encoding.save_dictionary(generation)
+    }
+
+    /// Memory that the table of the tree takes, in bytes, if it lives in memory alone.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.is_in_memory().then(|| self.shared.context.cache.used())
     }
 
     /// Bytes that its dictionary takes on disk.

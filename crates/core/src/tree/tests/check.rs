@@ -18,7 +18,7 @@ fn row(n: u32) -> (Vec<u8>, Option<Vec<u8>>) {
 }
 
 impl Bench {
-    fn found_in_memory(&self) -> Findings {
+    pub(super) fn found_in_memory(&self) -> Findings {
         let mut findings = Findings::default();
         let latest = Reader::at(Timestamp::MAX);
         self.tree.check(&latest, Depth::Structure, &mut findings, &mut |_| Ok(())).unwrap();
@@ -29,7 +29,7 @@ impl Bench {
         findings
     }
 
-    fn found_on_disk(&self, root: &TreeRoot) -> Findings {
+    pub(super) fn found_on_disk(&self, root: &TreeRoot) -> Findings {
         let mut findings = Findings::default();
         check_image(&self.space, 7, root, &mut findings, &mut Extents(Vec::new())).unwrap();
         findings

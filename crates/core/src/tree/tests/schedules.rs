@@ -1,10 +1,11 @@
-//! A tree under many schedules: leaves are folded, divided, emptied, removed, written and evicted while others read and
-//! write.
+//! A tree under many schedules: leaves are folded, divided, emptied, removed, merged, written and evicted while others
+//! read and write.
 
 use super::*;
 use crate::cache::Evictable;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{explore, yield_now};
+use crate::tree::Packing as Walk;
 use shuttle::thread::spawn;
 
 /// Transactions of each writer.
@@ -127,6 +128,51 @@ fn evict(tree: &Arc<Tree>, done: &Done) {
     }
 }
 
+/// What the background does with leaves that have lost most of their rows, all the time.
+fn merge(tree: &Arc<Tree>, done: &Done) {
+    while !is_over(done) {
+        yield_now();
+        let mut nodes = vec![tree.root.load_full()];
+        while let Some(node) = nodes.pop() {
+            match &*node {
+                Node::Leaf(_) => tree.maintain(&node).unwrap(),
+                Node::Inner(inner) => {
+                    if let Some(view) = inner.view(&tree.shared).unwrap().as_ref() {
+                        nodes.extend(view.children.clone());
+                    }
+                }
+            }
+        }
+        tree.merge_thin();
+    }
+    // Relaxed: a sum over all schedules, which no thread of any of them looks at.
+    MERGED.fetch_add(tree.context.attention().merged_leaves(), std::sync::atomic::Ordering::Relaxed);
+}
+
+/// What OPTIMIZE does with the whole tree, again and again, while checkpoints write it.
+fn pack(tree: &Arc<Tree>, space: &Arc<Space>, clock: &Arc<Clock>, done: &Done) {
+    let (packing, over) = (tree.clone(), done.clone());
+    let packer = spawn(move || {
+        while !is_over(&over) {
+            let mut at = Walk::At(Vec::new());
+            while let Walk::At(key) = &at {
+                at = packing.pack_at(key).unwrap();
+            }
+            yield_now();
+        }
+    });
+    checkpoint(tree, space, clock);
+    packer.join().unwrap();
+    // Relaxed: as in `merge`.
+    PACKED.fetch_add(tree.context.attention().merged_leaves(), std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Leaves that were taken over by others so, in all schedules.
+static PACKED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// Leaves that were merged, in all schedules.
+static MERGED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
 fn busy_tree(work: fn(&Arc<Tree>, &Arc<Space>, &Arc<Clock>, &Done)) {
     explore(move || {
         let bench = Bench::new(64 << 20);
@@ -158,4 +204,22 @@ fn snapshots_see_whole_transactions_while_leaves_are_divided_and_written() {
 #[test]
 fn snapshots_see_whole_transactions_while_leaves_are_evicted() {
     busy_tree(|tree, _, _, done| evict(tree, done));
+}
+
+#[test]
+fn snapshots_see_whole_transactions_while_leaves_are_merged() {
+    busy_tree(|tree, _, _, done| merge(tree, done));
+    // Relaxed: all threads have ended.
+    let merged = MERGED.load(std::sync::atomic::Ordering::Relaxed);
+    println!("{merged} leaves were merged");
+    assert!(merged > 0, "no leaf was merged in any schedule");
+}
+
+#[test]
+fn snapshots_see_whole_transactions_while_the_tree_is_packed() {
+    busy_tree(pack);
+    // Relaxed: all threads have ended.
+    let packed = PACKED.load(std::sync::atomic::Ordering::Relaxed);
+    println!("{packed} leaves were taken over");
+    assert!(packed > 0, "no leaf was taken over in any schedule");
 }

@@ -1,0 +1,61 @@
+//! A table takes the place of another: what an ALTER that writes all rows anew ends with ([`super::online`]).
+//!
+//! The new table was created and filled under a name of its own. In one synced transaction of the catalog it gets the
+//! other's name and links, and the other goes, with its file: after a crash there is the one or the other.
+
+use super::ddl::Changes;
+use super::shared::Shared;
+use super::Engine;
+use crate::catalog::TableRecord;
+use crate::Result;
+
+/// Which table takes the place of which: see [`Engine::replace_tables`].
+#[derive(Debug, Clone, Copy)]
+pub struct Replacement<'a> {
+    /// The table that goes.
+    pub table: &'a str,
+    /// The one that has its name from then on.
+    pub by: &'a str,
+    /// Its counter from then on.
+    pub counter: u64,
+}
+
+impl Engine {
+    /// Tables go, and others have their names and links from then on, with the trees and the metadata that they have:
+    /// all in one step. Nobody else uses any of them. Snapshots from before the new tables were finished
+    /// ([`super::OnlineBuild::finish`]) do not see them.
+    pub fn replace_tables(&self, replacements: &[Replacement<'_>]) -> Result<()> {
+        self.shared.replace_tables(replacements)
+    }
+}
+
+impl Shared {
+    fn replace_tables(&self, replacements: &[Replacement<'_>]) -> Result<()> {
+        let names: Vec<&str> = replacements.iter().flat_map(|one| [one.table, one.by]).collect();
+        let _turn = self.names.take(&names);
+        let mut changes = Changes::default();
+        for one in replacements {
+            changes.set_counter(self.open_in_turn(one.by)?, one.counter);
+        }
+        let _ddl = self.ddl.read();
+        self.health.check()?;
+        let mut old = Vec::with_capacity(replacements.len());
+        let mut linked = false;
+        for one in replacements {
+            let (goes, comes) = (self.record(one.table)?, self.record(one.by)?);
+            self.check_decided(&goes)?;
+            linked |= self.is_linked(one.table)?;
+            changes.remove(one.table, &goes);
+            changes.remove(one.by, &comes);
+            changes.add(one.table, &TableRecord { links: goes.links.clone(), ..comes });
+            old.push(goes);
+        }
+        changes.commit(self)?;
+        self.note_links(linked);
+        for (one, old) in replacements.iter().zip(&old) {
+            self.discard(one.table, old);
+            self.tables.lock().rename(one.by, one.table);
+        }
+        Ok(())
+    }
+}

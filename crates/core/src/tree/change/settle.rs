@@ -1,0 +1,69 @@
+//! Trees in memory alone: what checkpoints do for others.
+//!
+//! No checkpoint comes by their leaves, so what was written to them would stay in deltas until these are large, and
+//! what was rolled back likewise. `teak-history` consolidates, once a second, the leaves that were written to since;
+//! and who finds no memory left does it himself, for all trees of the budget. So memory is garbage for a second, at
+//! the most, as far as nobody holds it.
+
+use super::trunk::Trunk;
+use crate::cache::Evictable;
+use crate::sync::atomic::Ordering;
+use crate::tree::leaf::node::Node;
+use crate::Result;
+use std::sync::Arc;
+
+impl Trunk {
+    /// Makes a tree in memory known to the budget that its leaves are charged to.
+    pub(super) fn enter_budget(self: &Arc<Trunk>) {
+        if self.is_in_memory() {
+            let entry: Arc<dyn Evictable> = self.clone();
+            self.shared.context.cache.register(Arc::downgrade(&entry));
+        }
+    }
+
+    /// Consolidates the leaves that were written to since the last time. Those with undecided changes wait for the
+    /// next.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.is_dirty.store(false, Ordering::SeqCst);
+        let leaves = std::mem::take(&mut *self.dirty.lock());
+        let mut result = Ok(());
+        for node in &leaves {
+            let Node::Leaf(leaf) = &**node else { continue };
+            leaf.latch().listed = false;
+            let view = leaf.view().clone();
+            if view.dead || !view.has_changes() && view.birth.is_none() {
+                continue;
+            }
+            if result.is_ok() && !view.delta.is_undecided() {
+                result = self.maintain(node);
+            }
+            let view = leaf.view().clone();
+            if !view.dead && (view.has_changes() || view.birth.is_some()) {
+                self.list_dirty(&mut leaf.latch(), node);
+            }
+        }
+        result.and(self.remove_vacant())
+    }
+}
+
+/// As an entry of its budget it gives up what nobody needs.
+impl Evictable for Trunk {
+    fn touched(&self) -> bool {
+        false
+    }
+
+    fn evict(&self) -> Result<u64> {
+        let cache = &self.shared.context.cache;
+        let before = cache.used();
+        self.settle()?;
+        self.retire_spent()?;
+        self.collect_history()?;
+        self.merge_thin();
+        Ok(before.saturating_sub(cache.used()))
+    }
+
+    fn resident(&self) -> u64 {
+        let has_work = self.is_dirty() || self.has_spent() || self.has_past() || self.has_thin();
+        u64::from(has_work)
+    }
+}
