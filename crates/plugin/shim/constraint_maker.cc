@@ -43,12 +43,13 @@ const Field* column_named(const TABLE* table, const std::string& name) {
 ConstraintMaker::ConstraintMaker(THD* thd, const std::string& name, TABLE* form, const HA_CREATE_INFO* info)
     : thd_(thd), name_(name), form_(form), alter_(info->alter_info), altered_(altered_table(alter_)),
       temporary_(altered_.empty() && (info->tmp_table() || !alter_ || alter_->original_table)),
-      checked_(!thd || are_checked(thd)) {}
+      in_memory_(lives_in_memory(info->option_struct)), checked_(!thd || are_checked(thd)) {}
 
 int ConstraintMaker::make() {
     if (!thd_ || !alter_) return 0;
     if (int error = keep_old()) return error;
     if (int error = take_new()) return error;
+    if (in_memory_ && !keys_.empty()) return fail("", "Tables with IN_MEMORY=YES can't have foreign key constraints.");
     if (int error = check_rename()) return error;
     return check_children();
 }
@@ -144,6 +145,7 @@ int ConstraintMaker::take(Foreign_key* from) {
         return 0;
     }
     if (temporary_) return fail("", "Temporary tables can't have foreign key constraints.");
+    if (in_memory_) return fail("", "Tables with IN_MEMORY=YES can't have foreign key constraints.");
     if (int error = refuse_unkept(from)) return error;
     ForeignKey key;
     key.child = name_;
@@ -223,6 +225,8 @@ int ConstraintMaker::check(const ForeignKey& key, const std::string& words) {
         /* It may be that such a table takes its place, as when a dump is read back. */
         return checked_ ? error : 0;
     }
+    if (lives_in_memory(parent->s->option_struct))
+        return fail(words, "The referenced table has IN_MEMORY=YES: its rows go with the server.");
     for (const std::string& column : key.parent_columns)
         if (!column_named(parent, column)) return fail(words, "Column " + column + " was not found.", "");
     const uint theirs = index_on(parent, key.parent_columns, nullptr);
@@ -255,6 +259,8 @@ int ConstraintMaker::check_children() {
     if (int error = all.load(called_name(), thd_)) return error;
     for (ForeignKey& key : all.of_others) {
         if (key.is_of_itself()) continue;
+        if (in_memory_)
+            return fail("", "The foreign key " + key.name() + " refers to it, and rows in memory go with the server.");
         const bool renamed = !altered_.empty() && rename_columns(alter_, &key.parent_columns);
         if (renamed && is_in_place()) followers_.push_back(key);
         if (int error = hold_definition(thd_, key.child)) return error;

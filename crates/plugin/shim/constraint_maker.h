@@ -57,6 +57,7 @@ class ConstraintMaker {
     Alter_info* const alter_;
     std::string altered_; /* the core's name of the table that ALTER copies; empty: there is none */
     const bool temporary_;
+    const bool in_memory_; /* as the table is to be */
     const bool checked_;
     std::vector<ForeignKey> keys_, followers_;
     std::string taken_name_;

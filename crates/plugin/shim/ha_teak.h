@@ -10,6 +10,7 @@
   ha_teak_mrr.cc         many ranges, sorted            ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
   ha_teak_exports.cc     single tables, out and in      ha_teak_foreign.cc foreign keys (constraint_maker.cc: new ones)
   ha_teak_cascade.cc     what follows from their rules  ha_teak_constraints.cc what ALTER in place makes of them
+  ha_teak_online.cc      indexes beside writers         ha_teak_rebuild.cc a whole table beside writers
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -28,13 +29,18 @@ namespace teak {
 
 /* The trees of a table with these options (nullptr: none). */
 teak_tree_spec tree_spec(const ha_table_option_struct* options);
+/* A table of the engine with so many trees, where the options say. */
+teak_status create_table(const ha_table_option_struct* options, teak_bytes name, size_t trees, teak_bytes meta,
+                         const teak_link* links, size_t n_links);
 
 /* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table, and whether it is this statement. */
 std::string export_path(const std::string& name);
 bool is_export(THD* thd);
 
-class CheckReport;  /* ha_teak_check.cc */
-struct EntryTarget; /* row_scan.h */
+class CheckReport;   /* ha_teak_check.cc */
+struct EntryTarget;  /* row_scan.h */
+class OnlineIndexes; /* online_indexes.h */
+class Rebuild;       /* rebuild.h */
 
 /* What all handlers of a table share. */
 class TableShare : public Handler_share {
@@ -45,6 +51,8 @@ class TableShare : public Handler_share {
     std::atomic<bool> unbuilt_unique_told{false};
     /* An ALTER in place is under way: the table may have trees that the server's definition does not know yet. */
     std::atomic<bool> altering{false};
+    /* Had by the one handler that drops trees which no index has, with what it does to the table. */
+    std::mutex dropping;
 
     std::mutex latch;                             /* guards what follows */
     std::vector<std::vector<double>> rec_per_key; /* of each index, rows per distinct prefix of n+1 parts */
@@ -84,7 +92,7 @@ class ha_teak final : public handler {
     int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
     int info(uint flag) override;
     int analyze(THD* thd, HA_CHECK_OPT* options) override;
-    int optimize(THD*, HA_CHECK_OPT*) override { return HA_ADMIN_TRY_ALTER; }
+    int optimize(THD* thd, HA_CHECK_OPT* options) override;
     bool check_if_incompatible_data(HA_CREATE_INFO* info, uint changes) override;
     void update_create_info(HA_CREATE_INFO* info) override;
     ha_rows estimate_rows_upper_bound() override;
@@ -141,6 +149,7 @@ class ha_teak final : public handler {
     int start_stmt(THD* thd, thr_lock_type lock_type) override;
     uint lock_count() const override { return 0; }
     bool get_error_message(int error, String* text) override;
+    bool get_foreign_dup_key(char* child, uint child_size, char* index, uint index_size) override;
     handler* clone(const char* name, MEM_ROOT* root) override;
 
     /* ---- ALTER in place (ha_teak_alter.cc) */
@@ -177,8 +186,11 @@ class ha_teak final : public handler {
     /* Opens the core's table, again if another handler truncated it. */
     int open_table();
     int open_core_table();
+    /* The same if trees have come or gone since. */
+    int renew_table();
     bool has_cut_keys() const;
     int check_discarded(THD* thd);
+    int check_has_file() const;
     int export_table(THD* thd);
     void end_export();
     int discard_rows(THD* thd);
@@ -200,6 +212,7 @@ class ha_teak final : public handler {
     uint32_t tree_of(uint index) const { return index < open_.trees.size() ? open_.trees[index] : 0; }
     uint index_of(uint32_t tree) const;
     int map_trees();
+    int drop_other_trees(const std::vector<uint32_t>& layout, const teak::TableMeta& wanted);
     const teak::IndexCodec* index_codec(uint index) const;
     const teak::KeyCodec& key_codec(uint index) const {
         return index == table->s->primary_key ? primary_.key() : indexes_[index].key();
@@ -219,14 +232,30 @@ class ha_teak final : public handler {
         bool has_layouts;
     };
     bool widens(const Field& field, const Column_definition& to) const;
+    bool takes_collation(const Field& field, const CHARSET_INFO* to) const;
     bool next_layouts(const TABLE* altered, const Alter_inplace_info* info, teak::RowLayouts* layouts,
                       const char** reason) const;
     bool names_are_clear(const Alter_inplace_info* info) const;
     int wanted_counter(const Alter_inplace_info* info, uint64_t* counter);
-    int build_added(TABLE* altered, const Alter_inplace_info* info);
     teak::TableMeta altered_meta(const TABLE* altered, const Alter_inplace_info* info) const;
+    std::unique_ptr<teak::OnlineIndexes> make_online(const TABLE* altered, const Alter_inplace_info* info,
+                                                     std::vector<uint32_t>* trees) const;
+    int begin_online(teak::OnlineIndexes* added, const std::vector<uint32_t>& trees);
+    int build_online(TABLE* altered, teak::OnlineIndexes* added);
+    int finish_online(TABLE* altered, teak::OnlineIndexes* added);
+    template <typename Action> int with_entries(const teak::OnlineIndexes& added, const Action& action);
+    void tell_online_error(TABLE* altered, const teak::OnlineIndexes& added, int error);
+    bool needs_rebuild(const TABLE* altered, const Alter_inplace_info* info) const;
+    enum_alter_inplace_result check_without_rebuild(const TABLE* altered, Alter_inplace_info* info);
+    enum_alter_inplace_result check_rebuild(TABLE* altered, Alter_inplace_info* info);
+    int begin_rebuild(TABLE* altered, const Alter_inplace_info* info, teak::Rebuild* rebuild);
+    int run_rebuild(TABLE* altered, teak::Rebuild* rebuild);
+    int finish_rebuild(TABLE* altered, teak::Rebuild* rebuild);
+    void tell_rebuild_error(TABLE* altered, teak::Rebuild* rebuild, int error);
+    int commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
+    void note_columns(const std::vector<const teak::IndexCodec*>& indexes, MY_BITMAP* columns) const;
     bool altered_state(const TABLE* altered, const Alter_inplace_info* info, Altered* state) const;
-    int commit_altered(const TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
+    int commit_altered(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
     teak_alteration alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta, teak_tree_spec spec,
                                bool repacks) const;
     std::string unbuilt_unique_text() const;
@@ -281,6 +310,7 @@ class ha_teak final : public handler {
     bool loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const;
     bool verifies_constraints() const;
     int relink(const teak::ConstraintChange& change, teak::Relinks* out) const;
+    bool changes_needed_null(const TABLE* altered, const Alter_inplace_info* info) const;
     bool changes_needed_type(const TABLE* altered, const Alter_inplace_info* info) const;
     int verify_constraints(const TABLE* altered, const teak::TableMeta& meta,
                            const std::vector<teak::ForeignKey>& added);
@@ -293,6 +323,7 @@ class ha_teak final : public handler {
     void free_cursors();
     void reset_cursors();
     int seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end);
+    int seek_prefix(uchar* buf, uint32_t where, teak_bytes key);
     int deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end);
     int deliver_row(uchar* buf, const teak_entry_view& row);
     enum class Found : uint8_t { Delivered, Unwanted, Gone };
@@ -304,6 +335,7 @@ class ha_teak final : public handler {
     teak_status step(uint32_t tree, Direction direction, teak_entry_view* entry);
     teak_status look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_entry_view* entry);
     int move(uchar* buf, Direction direction);
+    int move_on(uchar* buf, Direction direction);
     bool range_end(teak_bound* out);
     void expect(std::vector<uchar>* keys, uint32_t tree);
     void note_wanted(const key_range& range);
@@ -340,7 +372,9 @@ class ha_teak final : public handler {
         mutable teak::ForeignKeys keys;
         uint64_t open_as_of = UINT64_MAX; /* teak_link_changes when the looks were made */
         std::vector<std::unique_ptr<teak::ForeignLook>> at_parents, at_children;
-        std::string broken;            /* which one the last error is about */
+        std::string broken; /* which one the last error is about */
+        /* Where HA_ERR_FOREIGN_DUPLICATE_KEY has met the duplicate. */
+        std::string duplicate_table, duplicate_index;
         teak::ConstraintChange change; /* what an ALTER in place is about to make of them */
     };
     Foreign foreign_;
@@ -367,6 +401,7 @@ class ha_teak final : public handler {
         RowLock rows = RowLock::None;        /* for the present statement */
         RowLock rows_of_all = RowLock::None; /* for any of them */
         bool skips_locked = false;
+        bool writes = false;    /* by the server's lock, which is not that of a copy's source */
         bool by_server = false; /* external_lock was called, not only store_lock */
         bool exported = false;  /* its export goes with the lock */
     };
@@ -394,13 +429,15 @@ class ha_teak final : public handler {
     enum class Placed : uint8_t {
         Anywhere,
         ByPrefix, /* the cursor ends with the key it was placed by (HA_READ_KEY_EXACT, _PREFIX_LAST) */
-        ByPoint   /* it was placed by a whole unique key: nothing else has that key */
+        Missed,   /* so it was, and there is nothing with that key */
+        ByPoint,  /* it was placed by a whole unique key: nothing else has that key, */
+        Passed    /* which index_next_same was told: the cursor is behind its entry */
     };
     struct Scan {
         bool started = false; /* rnd_next was called */
         Placed placed = Placed::Anywhere;
-        const key_range* range_end = nullptr; /* while read_range_first places the cursor */
-        size_t exact_key_length = 0;
+        const key_range* range_end = nullptr;               /* while read_range_first places the cursor */
+        size_t exact_key_length = 0, sought_key_length = 0; /* of what exact_key_ and seek_key_ have */
     };
     Scan scan_;
 

@@ -1,9 +1,9 @@
 /*
   ALTER TABLE in place: adding indexes, dropping indexes, another compression, and what changes the server's definition
-  alone. Everything else is done by copy.
+  alone. What has all rows written anew is done by ha_teak_rebuild.cc if it can, and everything else by copy.
 
     prepare    new empty trees, known by the names of the indexes and marked disabled      (exclusive lock)
-    alter      built from the rows; a checkpoint makes them durable                        (shared lock: readers go on)
+    alter      built from the rows; the log names their blocks (ha_teak_online.cc)         (others read and write)
     commit     no longer disabled, the new definition's version and names of indexes,
                another compression, another AUTO_INCREMENT                                 (exclusive lock)
 
@@ -21,9 +21,8 @@
   Another compression holds for blocks that are written from the commit on; the engine rewrites those that are there at
   its next checkpoints.
 */
-#include "ha_teak.h"
+#include "inplace_alter.h"
 #include "layout_maker.h"
-#include "row_scan.h"
 #include <algorithm>
 
 using namespace teak;
@@ -41,52 +40,23 @@ constexpr alter_table_operations kDefinitionChanges =
     ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | ALTER_COLUMN_INDEX_LENGTH | ALTER_VIRTUAL_GCOL_EXPR | ALTER_RENAME_INDEX |
     ALTER_INDEX_IGNORABILITY | ALTER_CHANGE_INDEX_COMMENT | ALTER_DROP_CHECK_CONSTRAINT | ALTER_CHANGE_CREATE_OPTION |
     ALTER_CONVERT_TO | ALTER_RENAME | ALTER_PARTITIONED;
-/* Constraints come and go with the definition: ha_teak_constraints.cc. */
-constexpr alter_table_operations kConstraints = ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
-/* Of virtual columns that no index has. */
-constexpr alter_table_operations kVirtualColumns =
-    ALTER_ADD_VIRTUAL_COLUMN | ALTER_DROP_VIRTUAL_COLUMN | ALTER_VIRTUAL_COLUMN_ORDER;
-
 /* Of stored columns: they make another layout of the rows that are written from then on. */
 constexpr alter_table_operations kLayoutChanges =
     ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN | ALTER_STORED_COLUMN_ORDER | ALTER_COLUMN_NULLABLE;
 
-const KEY& added_key(const Alter_inplace_info* info, uint i) {
-    return info->key_info_buffer[info->index_add_buffer[i]];
-}
-
-bool same_name(const KEY& a, const KEY& b) { return TableMeta::name_of(a) == TableMeta::name_of(b); }
+constexpr alter_table_operations kInPlace =
+    kIndexChanges | kHarmless | kDefinitionChanges | kVirtualColumns | kLayoutChanges | kConstraints | kRebuilds;
 
 bool repacks(const TABLE* now, const TABLE* then) {
     const ha_table_option_struct *a = now->s->option_struct, *b = then->s->option_struct;
     return a && b && (a->compression != b->compression || a->compression_level != b->compression_level);
 }
 
-/* Options that all blocks, or the null bits of all rows, depend on. */
-bool rebuilds(const TABLE* now, const HA_CREATE_INFO* then) {
-    if (then->used_fields & HA_CREATE_USED_ROW_FORMAT || now->s->row_type != then->row_type) return true;
-    const ha_table_option_struct *a = now->s->option_struct, *b = then->option_struct;
-    return a && b && a->block_size != b->block_size;
-}
-
-/* The key that rows are known by is the same before and after. */
-bool same_primary(const TABLE* a, const TABLE* b) {
-    if (a->s->primary_key == MAX_KEY || b->s->primary_key == MAX_KEY) return a->s->primary_key == b->s->primary_key;
-    return same_name(a->key_info[a->s->primary_key], b->key_info[b->s->primary_key]);
-}
-
-/* What prepare leaves for commit: of a partitioned table only the first part is asked to commit, for all of them. */
-struct AlteredTable : public inplace_alter_handler_ctx {
-    AlteredTable(ha_teak* part, ConstraintChange change) : handler(part), constraints(std::move(change)) {}
-    ha_teak* const handler;
-    const ConstraintChange constraints;
-};
-
 /* Why the server is not given an algorithm that the statement asks for, in the words that InnoDB has for it. */
-const char* reason_for_copy(const Alter_inplace_info* info, const TABLE* now) {
+const char* reason_for_copy(const Alter_inplace_info* info) {
     const alter_table_operations wanted = info->handler_flags;
     if (info->create_info->used_fields & HA_CREATE_USED_SEQUENCE) return "SEQUENCE";
-    if (info->ignore && wanted & ALTER_ADD_UNIQUE_INDEX)
+    if (info->ignore && wanted & (ALTER_ADD_UNIQUE_INDEX | ALTER_ADD_PK_INDEX))
         return my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_IGNORE);
     if ((wanted & (ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX)) == ALTER_DROP_PK_INDEX)
         return my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_NOPK);
@@ -95,12 +65,30 @@ const char* reason_for_copy(const Alter_inplace_info* info, const TABLE* now) {
         return "INPLACE ADD or DROP of virtual columns cannot be combined with other ALTER TABLE actions";
     if (wanted & (ALTER_STORED_COLUMN_TYPE | ALTER_VIRTUAL_COLUMN_TYPE))
         return my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_COLUMN_TYPE);
-    if (wanted & ALTER_CHANGE_CREATE_OPTION && rebuilds(now, info->create_info))
-        return my_get_err_msg(ER_ALTER_OPERATION_TABLE_OPTIONS_NEED_REBUILD);
     return nullptr;
 }
 
+bool is_plain_blob(const Type_handler* type) {
+    return type == &type_handler_tiny_blob || type == &type_handler_blob || type == &type_handler_medium_blob ||
+           type == &type_handler_long_blob;
+}
+
 } // namespace
+
+namespace teak {
+
+bool changes_form(const TABLE* now, const HA_CREATE_INFO* then) {
+    if (then->used_fields & HA_CREATE_USED_ROW_FORMAT || now->s->row_type != then->row_type) return true;
+    const ha_table_option_struct *a = now->s->option_struct, *b = then->option_struct;
+    return a && b && (a->block_size != b->block_size || moves(a, b));
+}
+
+bool same_primary(const TABLE* a, const TABLE* b) {
+    if (a->s->primary_key == MAX_KEY || b->s->primary_key == MAX_KEY) return a->s->primary_key == b->s->primary_key;
+    return same_name(a->key_info[a->s->primary_key], b->key_info[b->s->primary_key]);
+}
+
+} // namespace teak
 
 /* Which integer may become which: a wider one that can hold all its values, where neither an index nor a partition is
    told by its bytes. */
@@ -115,18 +103,45 @@ bool ha_teak::widens(const Field& field, const Column_definition& to) const {
     return !(field.flags & FIELD_IN_PART_FUNC_FLAG) && !is_in_index(table, &field);
 }
 
-/* Which VARCHAR may become which without a change of any row: longer. Where its length takes two bytes in place of one,
-   rows have another layout, which entries of indexes have not. A generated one has other values then. */
+/* Whether the column's bytes may mean what the new collation makes of them, which has them in another order perhaps:
+   nothing that is stored was computed from that order. */
+bool ha_teak::takes_collation(const Field& field, const CHARSET_INFO* to) const {
+    if (field.charset() == to) return true;
+    if (!keeps_bytes(field.charset(), to) || field.flags & FIELD_IN_PART_FUNC_FLAG) return false;
+    if (is_in_index(table, &field) && !has_same_weights(field.charset(), to)) return false;
+    for (uint i = 0; i < table->s->keys; i++)
+        if (table->key_info[i].algorithm == HA_KEY_ALG_LONG_HASH) return false;
+    for (Field** other = table->field; *other; other++)
+        if ((*other)->vcol_info && ((*other)->stored_in_db() || is_in_index(table, *other))) return false;
+    return true;
+}
+
+/* Which text may become which without a change of any row: a longer one, in a character set that has the same bytes for
+   it. Where its length takes more bytes than before, rows have another layout, which entries of indexes have not. A
+   generated one has other values then. */
 bool ha_teak::can_convert_nocopy(const Field& field, const Column_definition& to) const {
     if (widens(field, to)) return true;
-    if (field.real_type() != MYSQL_TYPE_VARCHAR || field.type_handler() != to.type_handler() || field.vcol_info)
-        return false;
-    const auto& text = static_cast<const Field_varstring&>(field);
-    if (text.compression_method() || to.compression_method() || text.charset() != to.charset) return false;
-    if (to.length < text.field_length) return false;
-    if (HA_VARCHAR_PACKLENGTH(to.length) != text.length_bytes && is_in_index(table, &field)) return false;
-    /* Keys of before all weights were kept have as many as fit into the column. */
-    return open_.meta.encoding == KeyEncoding::AllWeights || text.part_of_key.is_clear_all();
+    if (field.vcol_info || to.vcol_info || to.compression_method()) return false;
+    const enum_field_types type = field.real_type();
+    if (type == MYSQL_TYPE_VARCHAR) {
+        const auto& text = static_cast<const Field_varstring&>(field);
+        if (field.type_handler() != to.type_handler() || text.compression_method() || to.length < text.field_length ||
+            to.char_length < field.char_length() || !takes_collation(field, to.charset))
+            return false;
+        if (HA_VARCHAR_PACKLENGTH(to.length) != text.length_bytes && is_in_index(table, &field)) return false;
+        /* Keys of before all weights were kept have as many as fit into the column. */
+        return open_.meta.encoding == KeyEncoding::AllWeights || text.part_of_key.is_clear_all();
+    }
+    if (is_in_index(table, &field)) return false;
+    if (type == MYSQL_TYPE_STRING) {
+        /* Without its spaces in a row where a character may have several bytes. */
+        const bool is_padded = field.charset()->mbmaxlen > 1 && to.length > field.field_length;
+        return field.type_handler() == to.type_handler() && to.char_length >= field.char_length() &&
+               (is_padded || to.length == field.field_length) && takes_collation(field, to.charset);
+    }
+    if (!is_plain_blob(field.type_handler()) || !is_plain_blob(to.type_handler())) return false;
+    return !static_cast<const Field_blob&>(field).compression_method() && to.pack_length >= field.pack_length() &&
+           takes_collation(field, to.charset);
 }
 
 /* The entries of an index stay what they are if a column in it grows and is in it whole, or by as much as before. */
@@ -169,23 +184,36 @@ bool ha_teak::names_are_clear(const Alter_inplace_info* info) const {
 }
 
 enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* altered, Alter_inplace_info* info) {
-    const alter_table_operations wanted = info->handler_flags;
+    /* What an ALTER had that was given up is not there any more: no statement has begun that would see to it. */
+    if (int error = renew_table()) {
+        print_error(error, MYF(0));
+        return HA_ALTER_ERROR;
+    }
     const enum_alter_inplace_result constraints = check_constraints_inplace(altered, info);
     if (constraints != HA_ALTER_INPLACE_INSTANT) return constraints;
-    info->unsupported_reason = reason_for_copy(info, table);
-    if (info->unsupported_reason ||
-        wanted & ~(kIndexChanges | kHarmless | kDefinitionChanges | kVirtualColumns | kLayoutChanges | kConstraints) ||
-        info->create_info->sequence || rebuilds(table, info->create_info) || temporary_ ||
-        !same_primary(table, altered) || !names_are_clear(info))
+    info->unsupported_reason = reason_for_copy(info);
+    if (info->unsupported_reason || info->handler_flags & ~kInPlace || info->create_info->sequence || temporary_)
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (altered->versioned(VERS_TIMESTAMP)) {
         info->unsupported_reason = "Not implemented for system-versioned timestamp tables";
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
-    RowLayouts layouts;
-    if (!next_layouts(altered, info, &layouts, &info->unsupported_reason)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     /* A date that is not allowed is to be in each row, if there is one: the copy tells. */
     if (info->error_if_not_empty) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (!needs_rebuild(altered, info)) {
+        const enum_alter_inplace_result result = check_without_rebuild(altered, info);
+        if (result != HA_ALTER_INPLACE_NOT_SUPPORTED) return result;
+    } else if (info->handler_flags & ALTER_CHANGE_CREATE_OPTION && changes_form(table, info->create_info))
+        info->unsupported_reason = my_get_err_msg(ER_ALTER_OPERATION_TABLE_OPTIONS_NEED_REBUILD);
+    return check_rebuild(altered, info);
+}
+
+/* Rows stay as they are, or are translated when they are read. */
+enum_alter_inplace_result ha_teak::check_without_rebuild(const TABLE* altered, Alter_inplace_info* info) {
+    const alter_table_operations wanted = info->handler_flags;
+    RowLayouts layouts;
+    if (!names_are_clear(info) || !next_layouts(altered, info, &layouts, &info->unsupported_reason))
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
     const bool verifies = verifies_constraints();
     if (verifies && wanted & kLayoutChanges) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (!(wanted & kIndexChanges)) {
@@ -204,14 +232,21 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
         if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH)
             return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
-    info->unsupported_reason = "ADD INDEX"; /* the same */
-    return HA_ALTER_INPLACE_NOCOPY_LOCK;
+    info->unsupported_reason = verifies ? "ADD FOREIGN KEY" : "ADD INDEX"; /* the same */
+    return verifies ? HA_ALTER_INPLACE_NOCOPY_LOCK : HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
 }
 
-bool ha_teak::prepare_inplace_alter_table(TABLE*, Alter_inplace_info* info) {
-    info->handler_ctx = new (ha_thd()->mem_root) AlteredTable(this, std::move(foreign_.change));
+bool ha_teak::prepare_inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
+    auto* context = new (ha_thd()->mem_root) AlteredTable(this, std::move(foreign_.change));
+    info->handler_ctx = context;
     foreign_.change = {};
-    if (!info->handler_ctx) return true;
+    if (!context) return true;
+    if (info->handler_flags & ALTER_RECREATE_TABLE) {
+        context->rebuild = std::make_unique<Rebuild>();
+        const int error = begin_rebuild(altered, info, context->rebuild.get());
+        if (error) print_error(error, MYF(0));
+        return error != 0;
+    }
     if (!(info->handler_flags & kIndexChanges)) return false;
     share_->altering = true;
     if (info->index_add_count == 0) return false;
@@ -224,14 +259,17 @@ bool ha_teak::prepare_inplace_alter_table(TABLE*, Alter_inplace_info* info) {
         meta.indexes.push_back({TableMeta::name_of(added_key(info, i)), true});
     }
     int error = alter_trees(layout, meta);
+    std::vector<uint32_t> trees;
+    if (!error && !(context->added = make_online(altered, info, &trees))) error = HA_ERR_UNSUPPORTED;
+    if (!error) error = begin_online(context->added.get(), trees);
     if (error) print_error(error, MYF(0));
     return error != 0;
 }
 
 bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
-    const auto* context = static_cast<const AlteredTable*>(info->handler_ctx);
-    int error = 0;
-    if (info->handler_flags & kIndexChanges && info->index_add_count) error = build_added(altered, info);
+    const AlteredTable* context = context_of(info->handler_ctx);
+    if (context->rebuild) return run_rebuild(altered, context->rebuild.get()) != 0;
+    int error = context->added ? build_online(altered, context->added.get()) : 0;
     const std::vector<ForeignKey>& added = context->constraints.added;
     if (!error && !added.empty() && are_checked(ha_thd())) {
         error = verify_constraints(altered, altered_meta(altered, info), added);
@@ -240,37 +278,30 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
     return error != 0;
 }
 
-/* Builds the indexes that are added; the error is set. */
-int ha_teak::build_added(TABLE* altered, const Alter_inplace_info* info) {
-    PrimaryCodec primary;
-    std::vector<IndexCodec> codecs(info->index_add_count);
-    std::vector<const IndexCodec*> indexes;
-    std::vector<uint32_t> trees;
-    std::vector<KEY*> keys;
-    int error = ready();
-    if (!error && !primary.init(altered, open_.meta.encoding)) error = HA_ERR_UNSUPPORTED;
-    for (uint i = 0; i < info->index_add_count && !error; i++) {
+/* The indexes that are added, and their trees; nullptr: they cannot be built. */
+std::unique_ptr<OnlineIndexes> ha_teak::make_online(const TABLE* altered, const Alter_inplace_info* info,
+                                                    std::vector<uint32_t>* trees) const {
+    std::vector<uint> which;
+    for (uint i = 0; i < info->index_add_count; i++) {
         uint index = 0;
         while (index < altered->s->keys && !same_name(altered->key_info[index], added_key(info, i)))
             index++;
-        if (index == altered->s->keys || !codecs[i].init(altered, index, &primary)) error = HA_ERR_UNSUPPORTED;
-        keys.push_back(&altered->key_info[index]);
-        indexes.push_back(&codecs[i]);
-        trees.push_back(open_.meta.tree_of(added_key(info, i)));
+        if (index == altered->s->keys) return nullptr;
+        which.push_back(index);
+        trees->push_back(open_.meta.tree_of(added_key(info, i)));
     }
-    if (!error) error = build(indexes, trees);
-    if (error == HA_ERR_FOUND_DUPP_KEY) {
-        memcpy(altered->record[0], table->record[0], altered->s->reclength);
-        print_keydup_error(altered, keys[statement_.duplicate_part], MYF(0));
-    } else if (error)
-        print_error(error, MYF(0));
-    if (inited == RND) ha_rnd_end();
-    return error;
+    auto added = std::make_unique<OnlineIndexes>();
+    return added->init(altered, which, open_.meta.encoding) ? std::move(added) : nullptr;
 }
 
 bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) {
     if (!commit) {
+        if (info->handler_flags & ALTER_RECREATE_TABLE) {
+            if (info->handler_ctx) context_of(info->handler_ctx)->rebuild.reset();
+            return false;
+        }
         if (!(info->handler_flags & kIndexChanges)) return false;
+        if (info->handler_ctx) context_of(info->handler_ctx)->added.reset();
         share_->altering = false;
         /* Opening it again lets go of the new trees. */
         close_table();
@@ -281,8 +312,9 @@ bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* inf
     inplace_alter_handler_ctx* const* parts = info->group_commit_ctx ? info->group_commit_ctx : only;
     /* Says that no part is left to be committed. */
     info->group_commit_ctx = nullptr;
-    int error = commit_altered(altered, info, parts);
-    if (error) print_error(error, MYF(0));
+    int error = info->handler_flags & ALTER_RECREATE_TABLE ? commit_rebuilt(altered, info, parts)
+                                                           : commit_altered(altered, info, parts);
+    if (error && !ha_thd()->is_error()) print_error(error, MYF(0));
     return error != 0;
 }
 
@@ -328,6 +360,8 @@ TableMeta ha_teak::altered_meta(const TABLE* altered, const Alter_inplace_info* 
 bool ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info, Altered* state) const {
     TableMeta meta = altered_meta(altered, info);
     const char* reason;
+    /* What the defaults of new columns have to say was said when the statement was checked. */
+    const Check_level_instant_set silent(ha_thd(), CHECK_FIELD_IGNORE);
     if (!next_layouts(altered, info, &meta.layouts, &reason)) return false;
     std::vector<uint32_t> layout;
     for (uint32_t tree = 0; tree <= meta.indexes.size(); tree++)
@@ -337,17 +371,19 @@ bool ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info
 }
 
 /* Commits `parts`, a list that ends with nullptr, in one step. */
-int ha_teak::commit_altered(const TABLE* altered, const Alter_inplace_info* info,
-                            inplace_alter_handler_ctx* const* parts) {
+int ha_teak::commit_altered(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts) {
+    inplace_alter_handler_ctx* const* const all = parts;
     std::vector<ha_teak*> handlers;
     std::vector<Altered> states;
     Relinks relinks;
     /* A partitioned table has no constraints. */
-    if (int error = relink(static_cast<const AlteredTable*>(*parts)->constraints, &relinks)) return error;
+    if (int error = relink(context_of(*parts)->constraints, &relinks)) return error;
     for (; *parts; parts++) {
-        handlers.push_back(static_cast<const AlteredTable*>(*parts)->handler);
+        handlers.push_back(context_of(*parts)->handler);
         /* Once more: without a lock a transaction may have been prepared since the statement began. */
         if (int error = handlers.back()->prepare_change(ha_thd())) return error;
+        if (OnlineIndexes* added = context_of(*parts)->added.get())
+            if (int error = handlers.back()->finish_online(altered, added)) return error;
         states.emplace_back();
         if (!handlers.back()->altered_state(altered, info, &states.back())) return HA_ERR_UNSUPPORTED;
         if (int error = handlers.back()->wanted_counter(info, &states.back().counter)) return error;
@@ -363,6 +399,8 @@ int ha_teak::commit_altered(const TABLE* altered, const Alter_inplace_info* info
     }
     int error =
         fail(teak_tables_alter(plugin.engine, alterations.data(), alterations.size(), relinks.data(), relinks.size()));
+    for (parts = all; !error && *parts; parts++)
+        context_of(*parts)->added.reset();
     for (ha_teak* handler : handlers) {
         handler->share_->generation++;
         /* The server is about to close what it has open by the old definition, whose indexes may have had other names,

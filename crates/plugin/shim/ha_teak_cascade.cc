@@ -146,13 +146,24 @@ int ha_teak::cascade_to(ForeignLook& look, const uchar* record, const uchar* aft
         int error = child->follow(key, table, after, row);
         if (!error) continue;
         if (error == HA_ERR_FOUND_DUPP_KEY) {
-            errkey = look.index();
+            foreign_.duplicate_table = child->table_share->table_name.str;
+            foreign_.duplicate_index = child->table->key_info[child->errkey].name.str;
             return HA_ERR_FOREIGN_DUPLICATE_KEY;
+        }
+        if (error == HA_ERR_FOREIGN_DUPLICATE_KEY) {
+            foreign_.duplicate_table = child->foreign_.duplicate_table;
+            foreign_.duplicate_index = child->foreign_.duplicate_index;
         }
         if (error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_FK_DEPTH_EXCEEDED)
             foreign_.broken = child->foreign_.broken;
         return error;
     }
+}
+
+bool ha_teak::get_foreign_dup_key(char* child, uint child_size, char* index, uint index_size) {
+    strmake(child, foreign_.duplicate_table.c_str(), child_size - 1);
+    strmake(index, foreign_.duplicate_index.c_str(), index_size - 1);
+    return true;
 }
 
 /* Of a child: changes its row with this key as its parent, which is `after` now (nullptr: which has gone), demands. */

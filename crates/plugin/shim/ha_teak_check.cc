@@ -1,5 +1,5 @@
 /*
-  CHECK TABLE and REPAIR TABLE.
+  CHECK TABLE, REPAIR TABLE and OPTIMIZE TABLE.
 
     QUICK       every block on disk
     default     and how the trees fit together, and whether each index has as many entries as there are rows
@@ -9,6 +9,10 @@
 
   A check sees the table at one snapshot and holds nobody up. REPAIR builds new indexes beside the old ones and then
   puts them in their place in one step: a crash, or rows that a unique index must not have, leave everything as it was.
+
+  OPTIMIZE packs the table's trees in place, beside readers and writers, and refreshes its statistics. What only
+  another copy of the rows gives back is rebuilt by an ALTER: rows of older layouts, keys of earlier builds that are
+  cut, a unique index that could not be built.
 */
 #include "ha_teak.h"
 #include "orphan_search.h"
@@ -172,6 +176,34 @@ std::string ha_teak::readable_key(teak_bytes pk) {
         text += digits[pk.data[i] & 15];
     }
     return text;
+}
+
+int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
+    if (open_.meta.discarded) {
+        my_error(ER_TABLESPACE_DISCARDED, MYF(0), table->s->table_name.str);
+        return HA_ADMIN_CORRUPT;
+    }
+    if (rows_.has_layouts() || has_cut_keys() || open_.unbuilt_unique != MAX_KEY) return HA_ADMIN_TRY_ALTER;
+    CheckReport report(thd, table);
+    Stage stage(thd, "Packing table", 1);
+    int error = ready();
+    if (!error) {
+        Progress progress{thd, std::max<ulonglong>(teak_table_packing_steps(open_.table), 1)};
+        error = fail(teak_table_pack(session(), open_.table, Progress::report, &progress));
+    }
+    if (!error) return analyze(thd, options);
+    if (thd_kill_level(thd) != THD_IS_NOT_KILLED) {
+        my_error(ER_QUERY_INTERRUPTED, MYF(0));
+        return HA_ADMIN_FAILED;
+    }
+    char text[MYSQL_ERRMSG_SIZE] = "";
+    teak_last_error(text, sizeof text);
+    if (error == HA_ERR_CRASHED_ON_USAGE) {
+        report.damage("%.400s", text);
+        return HA_ADMIN_CORRUPT;
+    }
+    report.tell(Sql_condition::WARN_LEVEL_WARN, "the table could not be packed: %.400s", text);
+    return HA_ADMIN_FAILED;
 }
 
 /* Looks at `count` trees from `first` on; `entries`: of each. */

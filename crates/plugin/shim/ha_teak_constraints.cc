@@ -99,6 +99,27 @@ bool ha_teak::changes_needed_type(const TABLE* altered, const Alter_inplace_info
            });
 }
 
+/* Whether a column of a constraint may be NULL from now on, or may not any more. */
+bool ha_teak::changes_needed_null(const TABLE* altered, const Alter_inplace_info* info) const {
+    auto has = [](const std::vector<std::string>& columns, const Field* field) {
+        return std::any_of(columns.begin(), columns.end(), [&](const std::string& column) {
+            return my_strcasecmp(system_charset_info, column.c_str(), field->field_name.str) == 0;
+        });
+    };
+    const ForeignKeys& keys = foreign_keys();
+    uint number = 0;
+    for (const Create_field& column : info->alter_info->create_list) {
+        const Field* const after = altered->field[number++];
+        const Field* const before = column.field;
+        if (!before || before->real_maybe_null() == after->real_maybe_null()) continue;
+        if (std::any_of(keys.own.begin(), keys.own.end(), [&](const auto& key) { return has(key.columns, before); }) ||
+            std::any_of(keys.of_others.begin(), keys.of_others.end(),
+                        [&](const auto& key) { return has(key.parent_columns, before); }))
+            return true;
+    }
+    return false;
+}
+
 /* HA_ALTER_INPLACE_INSTANT says that foreign keys have nothing against it. */
 enum_alter_inplace_result ha_teak::check_constraints_inplace(TABLE* altered, const Alter_inplace_info* info) {
     foreign_.change = {};

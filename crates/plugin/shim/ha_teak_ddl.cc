@@ -23,6 +23,11 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
         refused = "ROW_TYPE";
     else if (info->index_file_name)
         refused = "INDEX DIRECTORY";
+    /* Its one row would be gone with a restart, and it could not be used any more. */
+    if (info->sequence && lives_in_memory(info->option_struct)) {
+        my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", "IN_MEMORY=YES for a SEQUENCE");
+        return HA_WRONG_CREATE_OPTION;
+    }
     if (!refused) {
         /* Where a table's file is cannot be chosen. */
         if (info->data_file_name && thd)
@@ -65,6 +70,22 @@ teak_tree_spec tree_spec(const ha_table_option_struct* options) {
     if (!options) return {0, TEAK_COMPRESSION_ZSTD, 0};
     return {static_cast<uint32_t>(options->block_size), compressions[options->compression % 3],
             static_cast<uint16_t>(options->compression_level)};
+}
+
+bool lives_in_memory(const ha_table_option_struct* options) { return options && options->in_memory; }
+
+bool moves(const ha_table_option_struct* now, const ha_table_option_struct* then) {
+    return now->in_memory != then->in_memory || now->memory_limit != then->memory_limit;
+}
+
+/* One in memory has no links: there are no foreign keys of such tables. */
+teak_status create_table(const ha_table_option_struct* options, teak_bytes name, size_t trees, teak_bytes meta,
+                         const teak_link* links, size_t n_links) {
+    const std::vector<teak_tree_spec> specs(trees, tree_spec(options));
+    if (lives_in_memory(options))
+        return teak_table_create_in_memory(plugin.engine, name, specs.data(), specs.size(), meta,
+                                           options->memory_limit);
+    return teak_table_create_linked(plugin.engine, name, specs.data(), specs.size(), meta, links, n_links);
 }
 
 handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root) {
@@ -177,6 +198,12 @@ int ha_teak::open_table() {
     return error;
 }
 
+int ha_teak::renew_table() {
+    if (open_.table && open_.generation == share_->generation.load()) return 0;
+    close_table();
+    return open_table();
+}
+
 int ha_teak::make_row_codec() {
     rows_ = RowCodec();
     return rows_.init(table, primary_.restored_columns(), open_.meta.layouts) ? 0 : HA_ERR_INCOMPATIBLE_DEFINITION;
@@ -226,7 +253,18 @@ int ha_teak::map_trees() {
     open_.cursors.assign(1 + open_.meta.indexes.size(), nullptr);
     open_.windows.assign(open_.cursors.size(), nullptr);
     if (wanted.indexes.size() == open_.meta.indexes.size() || share_->altering.load()) return 0;
-    return alter_trees(layout, wanted);
+    return drop_other_trees(layout, wanted);
+}
+
+/* The table keeps the trees in `layout`, which are places among those that it had when it was opened: unless another
+   handler has dropped the others since. */
+int ha_teak::drop_other_trees(const std::vector<uint32_t>& layout, const TableMeta& wanted) {
+    {
+        const std::lock_guard<std::mutex> alone(share_->dropping);
+        if (open_.generation == share_->generation.load()) return alter_trees(layout, wanted);
+    }
+    close_table();
+    return open_table();
 }
 
 std::string ha_teak::unbuilt_unique_text() const {
@@ -270,6 +308,8 @@ int ha_teak::open(const char* name, int, uint) {
         close_table();
         return error;
     }
+    /* Has the server write it to the binary log, as of a MEMORY table: replicas have its rows still. */
+    implicit_emptied = teak_table_take_emptied(open_.table);
     key_used_on_scan = table->s->primary_key; /* an UPDATE of it must not meet its own rows again */
     ref_length = static_cast<uint>(primary_.max_size() + 2);
     info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
@@ -292,14 +332,13 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
         IndexCodec index;
         if (i != form->s->primary_key && !index.init(form, i, &primary)) return HA_ERR_UNSUPPORTED;
     }
-    std::vector<teak_tree_spec> trees(1 + secondary_keys(form), tree_spec(info->option_struct));
     teak_bytes core_name = table_name(name);
     ConstraintMaker constraints(thd, {reinterpret_cast<const char*>(core_name.data), core_name.len}, form, info);
     if (int error = constraints.make()) return error;
     const LinkList links(constraints.keys());
     const std::vector<uchar> meta = TableMeta(form).encode();
-    teak_status status = teak_table_create_linked(plugin.engine, core_name, trees.data(), trees.size(),
-                                                  bytes_of(meta.data(), meta.size()), links.data(), links.size());
+    teak_status status = create_table(info->option_struct, core_name, 1 + secondary_keys(form),
+                                      bytes_of(meta.data(), meta.size()), links.data(), links.size());
     if (status == TEAK_LINK_EXISTS && thd) constraints.warn_of_taken_names();
     if (status != TEAK_OK) return error_code(status, thd);
     if (Session* session = thd ? session_of(thd) : nullptr)
@@ -364,7 +403,7 @@ bool ha_teak::check_if_incompatible_data(HA_CREATE_INFO* info, uint changes) {
     if (info->used_fields & HA_CREATE_USED_ROW_FORMAT) return COMPATIBLE_DATA_NO;
     const ha_table_option_struct *now = table->s->option_struct, *then = info->option_struct;
     /* Another compression is a change in place: see ha_teak_alter.cc. */
-    if (now && then && now->block_size != then->block_size) return COMPATIBLE_DATA_NO;
+    if (now && then && (now->block_size != then->block_size || moves(now, then))) return COMPATIBLE_DATA_NO;
     return COMPATIBLE_DATA_YES;
 }
 

@@ -101,8 +101,16 @@ int ha_teak::check_discarded(THD* thd) {
     }
 }
 
+/* Rows that are in memory alone are in no file that could be copied. */
+int ha_teak::check_has_file() const {
+    if (!lives_in_memory(table->s->option_struct)) return 0;
+    my_error(ER_ILLEGAL_HA, MYF(0), "Teak", table->s->db.str, table->s->table_name.str);
+    return HA_ERR_WRONG_COMMAND;
+}
+
 /* The server keeps writers out, and the table has no undecided rows. */
 int ha_teak::export_table(THD* thd) {
+    if (int error = check_has_file()) return error;
     const std::string path = export_path(name_);
     const char* before = thd_proc_info(thd, "Exporting the table");
     const teak_status status =
@@ -128,6 +136,7 @@ int ha_teak::discard_or_import_tablespace(my_bool discard) {
         my_error(ER_CANNOT_DISCARD_TEMPORARY_TABLE, MYF(0));
         return HA_ERR_TABLE_NEEDS_UPGRADE;
     }
+    if (int error = check_has_file()) return error;
     if (int error = ready()) return error;
     if (discard) return discard_rows(thd);
     if (!open_.meta.discarded) {

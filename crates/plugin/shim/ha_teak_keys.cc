@@ -145,17 +145,22 @@ int ha_teak::feed(const EntryTarget& target, const std::vector<const IndexCodec*
     return table->vfield ? feed_record_by_record(target, indexes) : feed_by_threads(target, indexes);
 }
 
-int ha_teak::feed_by_threads(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
-    if (int error = ready()) return error;
-    MY_BITMAP columns;
-    if (my_bitmap_init(&columns, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
+/* Sets the columns that entries of `indexes` are made of. */
+void ha_teak::note_columns(const std::vector<const IndexCodec*>& indexes, MY_BITMAP* columns) const {
     auto need = [&](const KeyCodec& key) {
         for (const KeyPartCodec& part : key.parts())
-            bitmap_set_bit(&columns, part.fieldnr);
+            bitmap_set_bit(columns, part.fieldnr);
     };
     need(primary_.key());
     for (const IndexCodec* index : indexes)
         need(index->key());
+}
+
+int ha_teak::feed_by_threads(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
+    if (int error = ready()) return error;
+    MY_BITMAP columns;
+    if (my_bitmap_init(&columns, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
+    note_columns(indexes, &columns);
     RowScan scan{{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)},
                  {&rows_, &primary_, &indexes, &columns, table->s->rec_buff_length}};
     const teak_row_reader reader{RowScan::begin, RowScan::row, RowScan::end, RowScan::watch};

@@ -5,6 +5,8 @@
   passed over here, that a row behind a secondary entry is a second call, and that scans take what they can from the
   cursor's window (scan_window.h).
 */
+#include <algorithm>
+
 #include "ha_teak.h"
 #include "row_scan.h"
 
@@ -145,6 +147,14 @@ int ha_teak::deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry
     return 0;
 }
 
+/* Whether the server looks at whole columns though it asks for an index only that has prefixes of them: it compares all
+   columns of a key WITHOUT OVERLAPS (handler::ha_check_overlaps). What restores an entry does not fill those. */
+static bool compares_prefixes(const KEY& key) {
+    if (!key.without_overlaps) return false;
+    return std::any_of(key.key_part, key.key_part + key.user_defined_key_parts,
+                       [](const KEY_PART_INFO& part) { return part.key_part_flag & (HA_PART_KEY_SEG | HA_BLOB_PART); });
+}
+
 /* Brings the row of an entry that the cursor of the active index stands on into `buf`, if it is wanted and can be had.
    */
 int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found) {
@@ -162,7 +172,8 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         if (matches && !primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
     }
     if (!matches) return 0;
-    const bool covered = keyread_enabled() || statement_.entries_only;
+    const bool covered =
+        (keyread_enabled() || statement_.entries_only) && !compares_prefixes(table->key_info[active_index]);
     if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
         *found = Found::Delivered;
         remember(pk);
@@ -236,6 +247,15 @@ int ha_teak::seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* 
     return deliver(buf, status, entry, down ? Direction::Backward : Direction::Forward, HA_ERR_KEY_NOT_FOUND);
 }
 
+/* Goes to the first or the last entry whose key begins with `key`, which seek_key_ has; the scan ends with the last. */
+int ha_teak::seek_prefix(uchar* buf, uint32_t where, teak_bytes key) {
+    const teak_bound bound{key, TEAK_BOUND_INCLUDE};
+    scan_.placed = Placed::ByPrefix;
+    const int error = seek(buf, where, key, &bound);
+    if (error == HA_ERR_KEY_NOT_FOUND) scan_.placed = Placed::Missed;
+    return error;
+}
+
 bool ha_teak::range_end(teak_bound* out) {
     if (!scan_.range_end) return false;
     *out = estimate_bound(active_index, scan_.range_end, &end_key_);
@@ -272,16 +292,15 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
     bool has_null;
     uchar* end = codec.encode_tuple(to, key, calculate_key_len(table, active_index, key, parts), &done, &has_null);
     teak_bytes encoded{to, static_cast<size_t>(end - to)};
-    teak_bound bound{encoded, TEAK_BOUND_INCLUDE};
     scan_.placed = Placed::Anywhere;
+    scan_.sought_key_length = encoded.len;
     switch (flag) {
     case HA_READ_KEY_EXACT: {
         bool whole = on_primary()
                          ? done == primary_.parts()
                          : indexes_[active_index].unique() && done == indexes_[active_index].user_parts() && !has_null;
         if (!whole) {
-            scan_.placed = Placed::ByPrefix;
-            return seek(buf, TEAK_SEEK_AT_OR_AFTER, encoded, &bound);
+            return seek_prefix(buf, TEAK_SEEK_AT_OR_AFTER, encoded);
         }
         scan_.placed = Placed::ByPoint;
         if (int error = ready()) return error;
@@ -310,8 +329,7 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
         return seek(buf, TEAK_SEEK_AFTER, encoded, limited ? &limit : nullptr);
     }
     case HA_READ_PREFIX_LAST:
-        scan_.placed = Placed::ByPrefix;
-        return seek(buf, TEAK_SEEK_AT_OR_BEFORE, encoded, &bound);
+        return seek_prefix(buf, TEAK_SEEK_AT_OR_BEFORE, encoded);
     case HA_READ_KEY_OR_PREV:
     case HA_READ_PREFIX_LAST_OR_PREV:
         return seek(buf, TEAK_SEEK_AT_OR_BEFORE, encoded, nullptr);
@@ -331,30 +349,51 @@ int ha_teak::move(uchar* buf, Direction direction) {
     return deliver(buf, status, entry, direction, HA_ERR_END_OF_FILE);
 }
 
-int ha_teak::index_next(uchar* buf) {
-    int error = move(buf, Direction::Forward);
-    if (error != HA_ERR_END_OF_FILE || scan_.placed != Placed::ByPrefix) return error;
-    /* The key that placed the cursor is used up, but this call does not care about it. */
+/* `move` of a scan that need not end with the key that placed it. */
+int ha_teak::move_on(uchar* buf, Direction direction) {
+    uint32_t where = direction == Direction::Forward ? TEAK_SEEK_AFTER : TEAK_SEEK_BEFORE;
+    teak_bytes from{seek_key_.data(), scan_.sought_key_length};
+    switch (scan_.placed) {
+    case Placed::Missed:
+        break;
+    case Placed::ByPrefix:
+        if (const int error = move(buf, direction); error != HA_ERR_END_OF_FILE) return error;
+        from = on_primary() ? bytes_of(current_pk_.data(), current_pk_length_)
+                            : bytes_of(exact_key_.data(), scan_.exact_key_length);
+        break;
+    case Placed::Passed:
+        if (direction == Direction::Backward) {
+            where = TEAK_SEEK_AT_OR_BEFORE;
+            break;
+        }
+        [[fallthrough]];
+    case Placed::Anywhere:
+    case Placed::ByPoint:
+        scan_.placed = Placed::Anywhere;
+        return move(buf, direction);
+    }
     scan_.placed = Placed::Anywhere;
-    teak_bytes last = on_primary() ? bytes_of(current_pk_.data(), current_pk_length_)
-                                   : bytes_of(exact_key_.data(), scan_.exact_key_length);
-    error = seek(buf, TEAK_SEEK_AFTER, last, nullptr);
+    const int error = seek(buf, where, from, nullptr);
     return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
 }
 
-int ha_teak::index_prev(uchar* buf) {
-    int error = move(buf, Direction::Backward);
-    if (error != HA_ERR_END_OF_FILE || scan_.placed != Placed::ByPrefix) return error;
-    scan_.placed = Placed::Anywhere;
-    teak_bytes last = on_primary() ? bytes_of(current_pk_.data(), current_pk_length_)
-                                   : bytes_of(exact_key_.data(), scan_.exact_key_length);
-    error = seek(buf, TEAK_SEEK_BEFORE, last, nullptr);
-    return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
-}
+int ha_teak::index_next(uchar* buf) { return move_on(buf, Direction::Forward); }
+
+int ha_teak::index_prev(uchar* buf) { return move_on(buf, Direction::Backward); }
 
 int ha_teak::index_next_same(uchar* buf, const uchar* key, uint key_length) {
-    if (scan_.placed == Placed::ByPoint) return HA_ERR_END_OF_FILE;
-    if (scan_.placed == Placed::ByPrefix) return move(buf, Direction::Forward);
+    switch (scan_.placed) {
+    case Placed::ByPrefix:
+        return move(buf, Direction::Forward);
+    case Placed::ByPoint:
+        scan_.placed = Placed::Passed;
+        return HA_ERR_END_OF_FILE;
+    case Placed::Missed:
+    case Placed::Passed:
+        return HA_ERR_END_OF_FILE;
+    case Placed::Anywhere:
+        break;
+    }
     return handler::index_next_same(buf, key, key_length);
 }
 

@@ -85,10 +85,11 @@ int ha_teak::info(uint flag) {
             stats.records = now.rows;
             stats.deleted = 0;
             /* The optimizer takes 0 for exact, in a LEFT JOIN, and others may just be writing the first row. Who asks
-               for the time, too, shows the number to somebody. */
-            if (stats.records == 0 && !(flag & HA_STATUS_TIME)) stats.records = 1;
+               for the time, too, shows the number to somebody; who opens, goes by whether a partition is empty. */
+            if (stats.records == 0 && !(flag & (HA_STATUS_TIME | HA_STATUS_OPEN))) stats.records = 1;
             stats.data_file_length = now.data_bytes;
             stats.index_file_length = now.index_bytes;
+            if (lives_in_memory(table->s->option_struct)) stats.data_file_length = teak_table_memory_bytes(open_.table);
             if (flag & HA_STATUS_VARIABLE_EXTRA) stats.delete_length = teak_table_free_bytes(open_.table);
             /* What a row is to its reader: beside Data_length it shows what compression does. */
             stats.mean_rec_length = static_cast<ulong>(now.rows ? now.raw_bytes / now.rows : 0);

@@ -315,12 +315,16 @@ THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_
     }
     held_.rows = held_.rows_of_all = lock;
     held_.skips_locked = skips_locked(lock_type);
+    held_.writes = lock_type >= TL_FIRST_WRITE;
     return to;
 }
 
 /* The server calls it once it keeps writers out: whatever the statement does to the table, it needs all its rows. */
 int ha_teak::prepare_change(THD* thd) {
-    switch (thd_sql_command(thd)) {
+    const int command = thd_sql_command(thd);
+    /* OPTIMIZE works beside all writers, unless it rebuilds: then the old table is locked in another way. */
+    if (command == SQLCOM_OPTIMIZE && held_.writes && !thd->locked_tables_mode) return 0;
+    switch (command) {
     case SQLCOM_FLUSH:
         if (!is_export(thd)) return 0;
         [[fallthrough]];
@@ -341,10 +345,7 @@ int ha_teak::prepare_statement(THD* thd) {
     held_.session = session_of(thd);
     if (!held_.session) return HA_ERR_OUT_OF_MEM;
     if (int error = prepare_change(thd)) return error;
-    if (!open_.table || open_.generation != share_->generation.load()) {
-        close_table();
-        if (int error = open_table()) return error;
-    }
+    if (int error = renew_table()) return error;
     if (int error = check_discarded(thd)) return error;
     if (int error = begin_statement(thd, held_.session)) return error;
     return held_.session->has_made(thd->query_id, name_) ? fail(teak_txn_founds(session(), open_.table)) : 0;

@@ -155,7 +155,8 @@ int prepare(handlerton*, THD* thd, bool all) {
     XID xid;
     thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
     uchar packed[6 + XIDDATASIZE];
-    return end_result(teak_prepare(session->handle, pack_xid(xid, packed)), thd);
+    const uint8_t is_external = thd->transaction->xid_state.is_explicit_XA();
+    return end_result(teak_prepare(session->handle, pack_xid(xid, packed), is_external), thd);
 }
 
 /* Under a server mutex, possibly on another thread: an error is kept by the core and comes back from commit. */

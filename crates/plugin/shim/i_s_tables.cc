@@ -27,6 +27,7 @@ ST_FIELD_INFO tables[] = {Column("TABLE_SCHEMA", Varchar(NAME_CHAR_LEN), NOT_NUL
                           Column("RAW_BYTES", Show::ULonglong(), NOT_NULL),
                           Column("DISK_BYTES", Show::ULonglong(), NOT_NULL),
                           Column("DICTIONARY_BYTES", Show::ULonglong(), NOT_NULL),
+                          Column("MEMORY_BYTES", Show::ULonglong(), NOT_NULL),
                           Column("RATIO", Double(6), NULLABLE),
                           Column("COMPRESSION", Varchar(8), NOT_NULL),
                           Column("COMPRESSION_LEVEL", Show::ULonglong(), NOT_NULL),
@@ -53,8 +54,8 @@ int store_tree(void* context, const teak_tree_report* tree) {
     size_t slash = path.rfind('/');
     store_name(*field++, slash == std::string::npos ? std::string() : path.substr(0, slash));
     store_name(*field++, slash == std::string::npos ? path : path.substr(slash + 1));
-    for (uint64_t number :
-         {tree->tree, tree->entries, tree->leaves, tree->raw_bytes, tree->disk_bytes, tree->dictionary_bytes})
+    for (uint64_t number : {tree->tree, tree->entries, tree->leaves, tree->raw_bytes, tree->disk_bytes,
+                            tree->dictionary_bytes, tree->memory_bytes})
         (*field++)->store(static_cast<longlong>(number), true);
     if (tree->raw_bytes) {
         (*field)->set_notnull();

@@ -162,6 +162,11 @@ const uchar* skip_units(const KeyPartCodec::Level& level, size_t u, uchar flip, 
 
 } // namespace
 
+bool has_same_weights(const CHARSET_INFO* from, const CHARSET_INFO* to) {
+    auto own_name = [](const CHARSET_INFO* cs) { return cs->coll_name.str + cs->cs_name.length; };
+    return from == to || (!(from->state & MY_CS_BINSORT) && !strcmp(own_name(from), own_name(to)));
+}
+
 const uchar* KeyPartCodec::data(const uchar* record, size_t* length_of_data) const {
     const uchar* p = record + offset;
     if (length_bytes == 0) {

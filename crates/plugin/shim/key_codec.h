@@ -86,6 +86,11 @@ struct KeyPartCodec {
     bool differs(const uchar* a, const uchar* b) const;
 };
 
+/* Of collations in which a text has the same bytes (keeps_bytes): whether it has the same weights, too. That is so
+   where they are one, or have one name, for utf8mb3 and for utf8mb4; but not where weights are the characters' codes,
+   of as many bytes as the greatest takes. */
+bool has_same_weights(const CHARSET_INFO* from, const CHARSET_INFO* to);
+
 class KeyCodec {
   public:
     /* Adds the first `parts` parts of a key. False: a type that keys cannot hold. */

@@ -4,15 +4,6 @@
 namespace teak {
 namespace {
 
-/* The value that all rows have in a new column: in the altered table's record. InnoDB's rule: times are those of the
-   statement's beginning and what a session function says is the same all the statement long; whatever else is no
-   constant has to be evaluated row by row. */
-bool evaluate_default(Field* field) {
-    if (field->default_value && (field->default_value->flags & ~uint(VCOL_SESSION_FUNC | VCOL_TIME_FUNC))) return false;
-    const int result = field->set_default();
-    return result == 0 || result == 3; /* 3: of a time, the date is taken */
-}
-
 RowLayouts::Default packed_default(uint16_t id, const ColumnCodec& column, const uchar* record) {
     RowLayouts::Default value{id, column.is_null(record), {}};
     if (value.is_null) return value;
@@ -22,6 +13,14 @@ RowLayouts::Default packed_default(uint16_t id, const ColumnCodec& column, const
 }
 
 } // namespace
+
+/* InnoDB's rule: times are those of the statement's beginning and what a session function says is the same all the
+   statement long; whatever else is no constant has to be evaluated row by row. */
+bool evaluate_default(Field* field) {
+    if (field->default_value && (field->default_value->flags & ~uint(VCOL_SESSION_FUNC | VCOL_TIME_FUNC))) return false;
+    const int result = field->set_default();
+    return result == 0 || result == 3; /* 3: of a time, the date is taken */
+}
 
 bool is_in_index(const TABLE* table, const Field* field) {
     for (uint i = 0; i < table->s->keys; i++)
@@ -47,7 +46,7 @@ bool LayoutMaker::leaves_rows(List<Create_field>& columns) const {
     for (const Create_field& column : columns) {
         if (stored == then.stored().size() || then.stored()[stored].fieldnr != number++) continue;
         const ColumnCodec &before = now.stored()[stored], &after = then.stored()[stored];
-        if (!column.field || column.field->field_index != before.fieldnr || before.charset != after.charset)
+        if (!column.field || column.field->field_index != before.fieldnr || !keeps_bytes(before.charset, after.charset))
             return false;
         stored++;
     }
@@ -101,7 +100,7 @@ bool LayoutMaker::make(const TABLE* table, const TABLE* altered, List<Create_fie
         LayoutColumn* place = &after.columns[stored++];
         if (column.field) {
             const size_t old = place_of(column.field);
-            if (old == SIZE_MAX || now.stored()[old].charset != codec.charset) return false;
+            if (old == SIZE_MAX || !keeps_bytes(now.stored()[old].charset, codec.charset)) return false;
             if (!keep(table, column.field, before.columns[old], place)) return false;
             continue;
         }

@@ -15,6 +15,9 @@ namespace teak {
 /* Whether entries of an index have the column, or a part of it. */
 bool is_in_index(const TABLE* table, const Field* field);
 
+/* The value that all rows have in a new column: in the altered table's record. False: they may have different ones. */
+bool evaluate_default(Field* field);
+
 struct LayoutMaker {
     /* Of the table as it is and as it is to be: how rows are packed, and which columns their keys restore. */
     const RowCodec& now;

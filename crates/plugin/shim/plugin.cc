@@ -20,7 +20,8 @@ using teak::plugin;
 /* Values of force_recovery: nothing is written from the one on, there is none beyond the other. */
 constexpr unsigned long kReadOnlyForce = 2, kMostForce = 3;
 
-unsigned long long cache_size, checkpoint_log_size, disk_reserve, log_segment_size, history_max_size, lock_max_size;
+unsigned long long cache_size, memory_max_size, checkpoint_log_size, disk_reserve, log_segment_size, history_max_size,
+    lock_max_size;
 unsigned long long spill_max_size;
 unsigned long flush_log_at_trx_commit, force_recovery, history_full, read_ahead, snapshot_warn_age;
 char* data_home_dir;
@@ -34,6 +35,9 @@ template <typename T> T assign(void* variable, const void* value) {
 
 void set_cache_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_cache_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+}
+void set_memory_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_memory_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
 }
 void set_flush(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_commit_flush(plugin.engine, static_cast<uint32_t>(assign<unsigned long>(variable, value)));
@@ -95,6 +99,11 @@ int pause_checkpoints(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* v
 MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
                        "Memory for blocks, changes and old versions, in bytes", nullptr, set_cache_size, 128ULL << 20,
                        8ULL << 20, LLONG_MAX, 1 << 20);
+MYSQL_SYSVAR_ULONGLONG(
+    memory_max_size, memory_max_size, PLUGIN_VAR_RQCMDARG,
+    "Memory for all tables with IN_MEMORY=YES, in bytes, beyond teak_cache_size; error 1114 when it is "
+    "used up",
+    nullptr, set_memory_max_size, 128ULL << 20, 0, LLONG_MAX, 0);
 MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_OPCMDARG,
                    "0: the log is written and synced about once a second; 1: written and synced at each commit; "
                    "2: written at each commit, synced about once a second",
@@ -185,7 +194,12 @@ MYSQL_SYSVAR_ULONGLONG(
     "DROP TABLE, in bytes; 0: none",
     nullptr, nullptr, 16ULL << 20, 0, LLONG_MAX, 0);
 
+MYSQL_THDVAR_BOOL(default_in_memory, PLUGIN_VAR_OPCMDARG,
+                  "What IN_MEMORY is for tables that are made without saying it", nullptr, nullptr, false);
+
 st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
+                                        MYSQL_SYSVAR(default_in_memory),
+                                        MYSQL_SYSVAR(memory_max_size),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
                                         MYSQL_SYSVAR(force_recovery),
                                         MYSQL_SYSVAR(lock_wait_timeout),
@@ -299,6 +313,7 @@ int start(void* p) {
     options.directory = teak::bytes_of(home.c_str());
     if (tmp_dir && *tmp_dir) options.temp_directory = teak::bytes_of(tmp_dir);
     options.cache_bytes = cache_size;
+    options.memory_max_bytes = memory_max_size;
     options.checkpoint_log_bytes = checkpoint_log_size;
     options.log_segment_bytes = log_segment_size;
     options.spill_max_bytes = spill_max_size;
@@ -363,9 +378,29 @@ bool commits_are_durable() { return flush_log_at_trx_commit == 1; }
 ha_create_table_option table_options[] = {HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),
                                           HA_TOPTION_ENUM("COMPRESSION", compression, "zstd,lz4,none", 0),
                                           HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 0, 0, 19, 1),
+                                          HA_TOPTION_SYSVAR("IN_MEMORY", in_memory, default_in_memory),
+                                          HA_TOPTION_NUMBER("MEMORY_LIMIT", memory_limit, 0, 0, LLONG_MAX, 1),
                                           HA_TOPTION_END};
 
 } // namespace teak
+
+// A table of information_schema.
+static constexpr st_maria_plugin table_plugin(const char* name, const char* what, st_mysql_information_schema* table,
+                                              int (*start)(void*)) {
+    return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
+            table,
+            name,
+            "Teak",
+            what,
+            PLUGIN_LICENSE_GPL,
+            start,
+            nullptr,
+            0x0001,
+            nullptr,
+            nullptr,
+            "0.1",
+            MariaDB_PLUGIN_MATURITY_STABLE};
+}
 
 // The engine has the lowest maturity that a stable server loads without plugin_maturity, and the server says so in the
 // error log at each start. The tables of information_schema hold nothing and are loaded with it: no notices of their
@@ -383,55 +418,10 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
                            plugin_variables,
                            "0.1",
                            MariaDB_PLUGIN_MATURITY_GAMMA},
-    {MYSQL_INFORMATION_SCHEMA_PLUGIN,
-     &teak::tables_descriptor,
-     "TEAK_TABLES",
-     "Teak",
-     "Sizes of tables and indexes before and after compression",
-     PLUGIN_LICENSE_GPL,
-     teak::init_tables_table,
-     nullptr,
-     0x0001,
-     nullptr,
-     nullptr,
-     "0.1",
-     MariaDB_PLUGIN_MATURITY_STABLE},
-    {MYSQL_INFORMATION_SCHEMA_PLUGIN,
-     &teak::foreign_descriptor,
-     "TEAK_FOREIGN",
-     "Teak",
-     "Foreign keys of tables of Teak",
-     PLUGIN_LICENSE_GPL,
-     teak::init_foreign_table,
-     nullptr,
-     0x0001,
-     nullptr,
-     nullptr,
-     "0.1",
-     MariaDB_PLUGIN_MATURITY_STABLE},
-    {MYSQL_INFORMATION_SCHEMA_PLUGIN,
-     &teak::foreign_columns_descriptor,
-     "TEAK_FOREIGN_COLS",
-     "Teak",
-     "Columns of foreign keys of tables of Teak",
-     PLUGIN_LICENSE_GPL,
-     teak::init_foreign_columns_table,
-     nullptr,
-     0x0001,
-     nullptr,
-     nullptr,
-     "0.1",
-     MariaDB_PLUGIN_MATURITY_STABLE},
-    {MYSQL_INFORMATION_SCHEMA_PLUGIN,
-     &teak::snapshots_descriptor,
-     "TEAK_SNAPSHOTS",
-     "Teak",
-     "Open snapshots of Teak and what is kept for each",
-     PLUGIN_LICENSE_GPL,
-     teak::init_snapshots_table,
-     nullptr,
-     0x0001,
-     nullptr,
-     nullptr,
-     "0.1",
-     MariaDB_PLUGIN_MATURITY_STABLE} maria_declare_plugin_end;
+    table_plugin("TEAK_TABLES", "Sizes of tables and indexes before and after compression", &teak::tables_descriptor,
+                 teak::init_tables_table),
+    table_plugin("TEAK_FOREIGN", "Foreign keys of tables of Teak", &teak::foreign_descriptor, teak::init_foreign_table),
+    table_plugin("TEAK_FOREIGN_COLS", "Columns of foreign keys of tables of Teak", &teak::foreign_columns_descriptor,
+                 teak::init_foreign_columns_table),
+    table_plugin("TEAK_SNAPSHOTS", "Open snapshots of Teak and what is kept for each", &teak::snapshots_descriptor,
+                 teak::init_snapshots_table) maria_declare_plugin_end;

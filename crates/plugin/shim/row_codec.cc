@@ -15,6 +15,11 @@ bool is_integer(enum_field_types type) {
            type == MYSQL_TYPE_LONGLONG;
 }
 
+bool keeps_bytes(const CHARSET_INFO* from, const CHARSET_INFO* to) {
+    if (my_charset_same(from, to)) return true;
+    return !strcmp(from->cs_name.str, MY_UTF8MB3) && !strcmp(to->cs_name.str, MY_UTF8MB4);
+}
+
 ColumnCodec ColumnCodec::of(const TABLE* table, const Field* field) {
     ColumnCodec c{};
     c.fieldnr = field->field_index;
@@ -153,8 +158,9 @@ bool ColumnCodec::same(const uchar* a, const uchar* b) const {
 
 bool ColumnCodec::reads(const ColumnCodec& other) const {
     return kind == other.kind && length_bytes == other.length_bytes && fieldnr == other.fieldnr &&
-           null_offset == other.null_offset && null_mask == other.null_mask && charset == other.charset &&
-           (kind == ColumnKind::Varchar ? bytes >= other.bytes : bytes == other.bytes);
+           null_offset == other.null_offset && null_mask == other.null_mask && keeps_bytes(other.charset, charset) &&
+           (kind == ColumnKind::Varchar || kind == ColumnKind::PaddedChar ? bytes >= other.bytes
+                                                                          : bytes == other.bytes);
 }
 
 LayoutColumn ColumnCodec::in_layout(uint16_t id) const {

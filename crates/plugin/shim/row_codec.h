@@ -96,6 +96,10 @@ struct ColumnCodec {
     LayoutColumn in_layout(uint16_t id) const;
 };
 
+/* Whether every text in `from` is the same bytes in `to`: the same character set, or utf8mb3 in utf8mb4. InnoDB's rule,
+   and for its reasons not ascii in latin1 (its bytes above 7f) nor ucs2 in utf16 (surrogates). */
+bool keeps_bytes(const CHARSET_INFO* from, const CHARSET_INFO* to);
+
 /* Whether this is one of the types TINYINT to BIGINT. */
 bool is_integer(enum_field_types type);
 

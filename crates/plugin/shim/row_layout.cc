@@ -46,10 +46,28 @@ struct Reader {
     }
 };
 
+/* Whether the columns of some table are packed so: those who read rows rely on it. */
+bool is_packed_so(const LayoutColumn& column) {
+    switch (column.kind) {
+    case ColumnKind::Varchar:
+        return column.length_bytes == 1 || column.length_bytes == 2;
+    case ColumnKind::Blob:
+        return column.length_bytes >= 1 && column.length_bytes <= 4;
+    case ColumnKind::PaddedChar:
+        return column.length_bytes == 2;
+    case ColumnKind::Signed:
+    case ColumnKind::Unsigned:
+        return column.length_bytes == 0 && column.bytes >= 1 && column.bytes <= 8;
+    case ColumnKind::Fixed:
+        break;
+    }
+    return column.length_bytes == 0;
+}
+
 bool read_layout(Reader& from, RowLayout* layout) {
     layout->null_bytes = from.two();
     const size_t count = from.two();
-    if (count * kColumnBytes > static_cast<size_t>(from.end - from.at)) return false;
+    if (count > MAX_FIELDS || count * kColumnBytes > static_cast<size_t>(from.end - from.at)) return false;
     for (size_t i = 0; i < count; i++) {
         LayoutColumn column;
         column.id = from.two();
@@ -60,7 +78,7 @@ bool read_layout(Reader& from, RowLayout* layout) {
         column.bytes = from.four();
         column.null_bit = from.two();
         if (column.may_be_null() && column.null_bit / 8 >= layout->null_bytes) return false;
-        if (column.length_bytes > 4 || column.is_variable() != (column.length_bytes != 0)) return false;
+        if (!is_packed_so(column)) return false;
         if (layout->find(column.id)) return false;
         layout->columns.push_back(column);
     }
@@ -73,14 +91,15 @@ bool LayoutColumn::reads_as(const LayoutColumn& newer) const {
     if (may_be_null() && !newer.may_be_null()) return false;
     switch (kind) {
     case ColumnKind::Varchar:
+    case ColumnKind::Blob:
         return newer.kind == kind && length_bytes <= newer.length_bytes;
+    case ColumnKind::PaddedChar:
+        return newer.kind == kind && bytes <= newer.bytes;
     case ColumnKind::Signed:
         return newer.kind == kind && bytes <= newer.bytes;
     case ColumnKind::Unsigned:
         return newer.kind == kind ? bytes <= newer.bytes : newer.kind == ColumnKind::Signed && bytes < newer.bytes;
     case ColumnKind::Fixed:
-    case ColumnKind::Blob:
-    case ColumnKind::PaddedChar:
         break;
     }
     return newer.kind == kind && length_bytes == newer.length_bytes && bytes == newer.bytes;
@@ -150,6 +169,7 @@ bool RowLayouts::parse(const uchar* at, const uchar* end) {
     tail.base_null_bits = from.two();
     tail.may_change = from.one() != 0;
     const size_t count = from.two();
+    if (count > kMost) return false;
     for (size_t i = 0; i < count && !from.failed; i++) {
         layouts.emplace_back();
         if (!read_layout(from, &layouts.back())) return false;

@@ -20,13 +20,20 @@ const uchar* unpack_as(const LayoutColumn& from, const ColumnCodec& to, const uc
         return at + from.bytes;
     }
     if (from.length_bytes == to.length_bytes) return to.unpack(at, end, record, blobs);
-    /* A VARCHAR whose length takes more bytes now. */
+    /* A VARCHAR or a BLOB whose length takes more bytes now. */
     if (static_cast<size_t>(end - at) < from.length_bytes) return nullptr;
     const size_t length = packed_length(at, from.length_bytes);
+    widen(at, from.length_bytes, p, to.length_bytes, false);
     at += from.length_bytes;
-    if (length > static_cast<size_t>(end - at) || length + to.length_bytes > to.bytes) return nullptr;
-    int2store(p, length);
-    memcpy(p + to.length_bytes, at, length);
+    if (length > static_cast<size_t>(end - at)) return nullptr;
+    uchar* value = p + to.length_bytes;
+    if (to.kind == ColumnKind::Blob) {
+        memcpy(value, blobs, sizeof *blobs);
+        value = *blobs;
+        *blobs += length;
+    } else if (length + to.length_bytes > to.bytes)
+        return nullptr;
+    if (length) memcpy(value, at, length);
     return at + length;
 }
 

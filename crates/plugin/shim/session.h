@@ -99,8 +99,16 @@ struct ha_table_option_struct {
     ulonglong block_size;
     uint compression;
     ulonglong compression_level;
+    /* The rows are in memory alone, and gone with the server. */
+    bool in_memory;
+    /* What such a table may take, in bytes; 0: what all of them may. */
+    ulonglong memory_limit;
 };
 namespace teak {
 extern ha_create_table_option table_options[];
-}
+/* Whether a table with these options has no file. */
+bool lives_in_memory(const ha_table_option_struct* options);
+/* Whether other options want the rows elsewhere. */
+bool moves(const ha_table_option_struct* now, const ha_table_option_struct* then);
+} // namespace teak
 #endif

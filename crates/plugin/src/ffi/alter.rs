@@ -7,7 +7,7 @@ use super::engine::with_engine;
 use super::foreign::RawRelink;
 use super::status::Status;
 use super::table::RawTreeSpec;
-use teak_core::server::{Alteration, Relink, TreeSource};
+use teak_core::server::{Alteration, Relink, Replacement, TreeSource};
 use teak_core::Error;
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
@@ -85,6 +85,43 @@ pub unsafe extern "C" fn teak_tables_alter(
                 relinked.push(Relink { table: relink.table.name()?, links });
             }
             Ok(engine.core.alter_linked_tables(&parsed, &relinked)?)
+        })
+    }
+}
+
+/// Which table takes the place of which.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawReplacement {
+    pub name: RawBytes,
+    /// The name so far of the one that comes.
+    pub by: RawBytes,
+    /// Its next AUTO_INCREMENT value.
+    pub counter: u64,
+}
+
+/// Tables go, and others have their names and links from then on, all in one step. Handles of the tables that go must
+/// be closed and opened again.
+#[no_mangle]
+pub unsafe extern "C" fn teak_tables_replace(
+    handle: *const EngineHandle,
+    replacements: *const RawReplacement,
+    n_replacements: usize,
+) -> Status {
+    // SAFETY: the handle is open, the array and what it points to readable.
+    unsafe {
+        with_engine(handle, |engine| {
+            let raw = array(replacements, n_replacements);
+            let mut parsed = Vec::with_capacity(raw.len());
+            for one in raw {
+                parsed.push(Replacement {
+                    table: one.name.name()?,
+                    by: one.by.name()?,
+                    counter: one.counter,
+                });
+            }
+            Ok(engine.core.replace_tables(&parsed)?)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Building indexes.
 
-use super::border::{array, put, RawBytes, TableHandle};
+use super::border::{array, put, RawBytes, RawEntryView, TableHandle};
 use super::feed::{place_of, report, Context, WatchFunction};
 use super::guard::{run, value};
 use super::status::Status;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use teak_core::server::{Table, TreeBuild};
 use teak_core::Error;
 use teak_rows::engine::EngineHandle;
-use teak_rows::outcome::Stop;
+use teak_rows::outcome::{Result, Stop};
 use teak_rows::unique::primary_key;
 
 /// A build fills trees that are empty and that nobody else uses, from entries in any order and without the log. After a
@@ -22,7 +22,61 @@ pub struct BuildHandle {
     /// `None`: finished.
     pub(super) build: Option<TreeBuild>,
     /// What the build ended with, if two entries had one key: which part, and the value of one of them.
-    duplicate: Option<(usize, Vec<u8>)>,
+    duplicate: Duplicate,
+}
+
+/// What a build ended with, if two rows have one key: which part, the key, and the value of one entry.
+#[derive(Default)]
+pub(super) struct Duplicate(Option<(usize, Vec<u8>, Vec<u8>)>);
+
+impl Duplicate {
+    /// Keeps what there is to tell of an outcome.
+    pub(super) fn note<T>(&mut self, outcome: teak_core::Result<T>) -> Result<T> {
+        if let Err(Error::DuplicateEntry { part, key, value }) = &outcome {
+            self.0 = Some((*part, key.clone(), value.clone()));
+        }
+        Ok(outcome?)
+    }
+
+    /// The primary key of one of the rows, and which part it was.
+    ///
+    /// # Safety
+    /// `part` is writable.
+    pub(super) unsafe fn told(&self, part: *mut u32) -> RawBytes {
+        let Some((number, _, value)) = &self.0 else { return RawBytes::NONE };
+        // SAFETY: by the caller.
+        unsafe { put(part, *number as u32) };
+        primary_key(value).map_or(RawBytes::NONE, RawBytes::of)
+    }
+
+    /// The entry, and which part it was.
+    ///
+    /// # Safety
+    /// `part` is writable.
+    pub(super) unsafe fn entry(&self, part: *mut u32) -> RawEntryView {
+        let Some((number, key, value)) = &self.0 else {
+            return RawEntryView { key: RawBytes::NONE, value: RawBytes::NONE };
+        };
+        // SAFETY: by the caller.
+        unsafe { put(part, *number as u32) };
+        RawEntryView { key: RawBytes::of(key), value: RawBytes::of(value) }
+    }
+}
+
+impl BuildHandle {
+    pub(super) fn new(
+        engine: &Arc<EngineHandle>,
+        table: &Arc<Table>,
+        parts: usize,
+        build: TreeBuild,
+    ) -> BuildHandle {
+        let (engine, table) = (engine.clone(), table.clone());
+        BuildHandle { engine, table, parts, build: Some(build), duplicate: Duplicate::default() }
+    }
+
+    pub(super) fn duplicate(&self) -> &Duplicate {
+        &self.duplicate
+    }
 }
 
 /// Begins a build of the trees with the numbers `trees`. `sort_bytes`: memory for sorting; what is more goes to
@@ -41,13 +95,7 @@ pub unsafe extern "C" fn teak_build_new(
         let t = table.ok_or(Stop::Misuse("no table"))?;
         let places = places(t, trees)?;
         let build = t.engine.core.build_trees(&t.table, &places, sort_bytes)?;
-        let build = BuildHandle {
-            engine: t.engine.clone(),
-            table: t.table.clone(),
-            parts: places.len(),
-            build: Some(build),
-            duplicate: None,
-        };
+        let build = BuildHandle::new(&t.engine, &t.table, places.len(), build);
         // SAFETY: by the contract of the header.
         unsafe { put(out, Box::into_raw(Box::new(build))) };
         Ok(())
@@ -71,8 +119,18 @@ pub unsafe extern "C" fn teak_build_add(
     })
 }
 
-/// Sorts, loads and makes a checkpoint; `watch` is as in teak_row_reader, with entries of all trees. TEAK_DUPLICATE if
-/// two entries of a unique index have one key. Not to be called twice; the build is freed all the same.
+/// teak_build_feed is to call `reader` on its own thread only.
+#[no_mangle]
+pub unsafe extern "C" fn teak_build_use_one_thread(handle: *mut BuildHandle) {
+    // SAFETY: the handle is open or NULL and used by one thread.
+    if let Some(build) = unsafe { handle.as_mut() }.and_then(|handle| handle.build.as_mut()) {
+        build.use_one_thread();
+    }
+}
+
+/// Sorts, loads and, unless it is of teak_online_build, makes a checkpoint; `watch` is as in teak_row_reader, with
+/// entries of all trees. TEAK_DUPLICATE if two entries of a unique index have one key. Not to be called twice; the
+/// build is freed all the same.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_finish(
     handle: *mut BuildHandle,
@@ -85,11 +143,7 @@ pub unsafe extern "C" fn teak_build_finish(
     let Some(BuildHandle { engine, build, duplicate, .. }) = handle else { return Status::Misuse };
     run(Some(engine), || {
         let build = build.take().ok_or(Stop::Misuse("a build that is finished"))?;
-        let outcome = build.finish(|entries| report(watch, context, entries));
-        if let Err(Error::DuplicateEntry { part, value }) = &outcome {
-            *duplicate = Some((*part, value.clone()));
-        }
-        Ok(outcome?)
+        duplicate.note(build.finish(|entries| report(watch, context, entries)))
     })
 }
 
@@ -105,11 +159,9 @@ pub unsafe extern "C" fn teak_build_entries(handle: *const BuildHandle) -> u64 {
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_duplicate(handle: *const BuildHandle, part: *mut u32) -> RawBytes {
     // SAFETY: the handle is open or NULL and used by one thread.
-    let duplicate = unsafe { handle.as_ref() }.and_then(|handle| handle.duplicate.as_ref());
-    let Some((number, value)) = duplicate else { return RawBytes::NONE };
+    let handle = unsafe { handle.as_ref() };
     // SAFETY: by the contract of the header.
-    unsafe { put(part, *number as u32) };
-    primary_key(value).map_or(RawBytes::NONE, RawBytes::of)
+    handle.map_or(RawBytes::NONE, |handle| unsafe { handle.duplicate.told(part) })
 }
 
 /// NULL is ignored.

@@ -35,6 +35,8 @@ pub struct RawOptions {
     /// Empty: `<directory>/tmp`.
     pub temp_directory: RawBytes,
     pub cache_bytes: u64,
+    /// For tables that live in memory alone, beyond the cache.
+    pub memory_max_bytes: u64,
     pub checkpoint_log_bytes: u64,
     pub log_segment_bytes: u64,
     pub spill_max_bytes: u64,
@@ -159,6 +161,7 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
         directory: RawBytes::NONE,
         temp_directory: RawBytes::NONE,
         cache_bytes: defaults.cache_bytes,
+        memory_max_bytes: defaults.memory_max_bytes,
         checkpoint_log_bytes: defaults.checkpoint_log_bytes,
         log_segment_bytes: defaults.log_segment_bytes,
         spill_max_bytes: defaults.spill_max_bytes,
@@ -197,6 +200,7 @@ pub unsafe extern "C" fn teak_engine_open(
             options.temp_dir = temp_dir.into();
         }
         options.cache_bytes = raw.cache_bytes;
+        options.memory_max_bytes = raw.memory_max_bytes;
         options.checkpoint_log_bytes = raw.checkpoint_log_bytes;
         options.log_segment_bytes = raw.log_segment_bytes;
         options.spill_max_bytes = raw.spill_max_bytes;
@@ -240,6 +244,18 @@ pub unsafe extern "C" fn teak_engine_set_cache_bytes(handle: *const EngineHandle
     let _ = unsafe {
         with_engine(handle, |engine| {
             engine.core.settings().set_cache_bytes(bytes);
+            Ok(())
+        })
+    };
+}
+
+/// Nothing goes when it is less than the tables take.
+#[no_mangle]
+pub unsafe extern "C" fn teak_engine_set_memory_max_bytes(handle: *const EngineHandle, bytes: u64) {
+    // SAFETY: as above.
+    let _ = unsafe {
+        with_engine(handle, |engine| {
+            engine.core.settings().set_memory_max_bytes(bytes);
             Ok(())
         })
     };

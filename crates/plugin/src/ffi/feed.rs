@@ -12,8 +12,9 @@ use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
 use teak_rows::session::Session;
 
-/// `TEAK_OK` and `TEAK_CORRUPT`, as the shim returns them.
+/// `TEAK_OK` and others, as the shim returns them.
 const OK: u32 = Status::Ok as u32;
+const INTERRUPTED: u32 = Status::Interrupted as u32;
 const CORRUPT: u32 = Status::Corrupt as u32;
 
 /// Told on the calling thread how much is done; not 0: stop.
@@ -25,7 +26,8 @@ pub type WatchFunction = Option<unsafe extern "C" fn(context: *mut c_void, done:
 pub struct RawRowReader {
     /// On each thread, once: what the calls below get. NULL: memory is out.
     pub begin: Option<unsafe extern "C" fn(context: *mut c_void) -> *mut c_void>,
-    /// Takes one row apart. A teak_status: that of teak_feed_add, TEAK_CORRUPT or TEAK_OUT_OF_MEMORY.
+    /// Takes one row apart. A teak_status: that of teak_feed_add, TEAK_CORRUPT, TEAK_OUT_OF_MEMORY, or TEAK_INTERRUPTED
+    /// if the shim knows why not to go on.
     pub row: Option<unsafe extern "C" fn(*mut c_void, *mut FeedHandle, RawBytes, RawBytes) -> u32>,
     /// What `begin` made is not used any more.
     pub end: Option<unsafe extern "C" fn(maker: *mut c_void)>,
@@ -108,6 +110,7 @@ impl Maker<'_> {
                 0,
                 format!("a row that cannot be read, key {pk:02x?}"),
             )),
+            (None, INTERRUPTED) => Err(Error::Interrupted),
             (None, _) => Err(Error::OutOfMemory("reading rows")),
         }
     }
@@ -140,7 +143,7 @@ pub unsafe extern "C" fn teak_feed_add(
 }
 
 /// Takes the entries of all rows, by several threads. The rows are those that the session's transaction sees as the
-/// latest, its own included.
+/// latest, its own included, or, of teak_online_build, those of the build's first snapshot.
 #[no_mangle]
 pub unsafe extern "C" fn teak_build_feed(
     session: *const SessionHandle,

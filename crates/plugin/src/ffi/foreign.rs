@@ -8,9 +8,9 @@ use super::feed::{report, Context, WatchFunction};
 use super::guard::value;
 use super::session::{with_reader, with_session};
 use super::status::Status;
-use super::table::RawTreeSpec;
+use super::table::{tree_specs, RawTreeSpec};
 use teak_core::server::{Link, Renaming, Table};
-use teak_core::{Error, LockMode, View};
+use teak_core::{Error, LockMode, Residence, View};
 use teak_rows::engine::EngineHandle;
 use teak_rows::foreign::{Found, Look};
 use teak_rows::orphans::{Kinship, Named, Relatives};
@@ -49,6 +49,27 @@ impl RawLink {
     }
 }
 
+/// As teak_table_create, of a table that lives in memory alone: see teak_options. `limit_bytes` 0: it may take what all
+/// of them may.
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_create_in_memory(
+    handle: *const EngineHandle,
+    name: RawBytes,
+    trees: *const RawTreeSpec,
+    n_trees: usize,
+    meta: RawBytes,
+    limit_bytes: u64,
+) -> Status {
+    // SAFETY: the handle is open, the arrays readable.
+    unsafe {
+        with_engine(handle, |engine| {
+            let specs = tree_specs(trees, n_trees)?;
+            let residence = Residence::Memory { limit_bytes };
+            Ok(engine.core.create_resident_table(name.name()?, &specs, residence, meta.slice())?)
+        })
+    }
+}
+
 /// As teak_table_create, with links to other tables.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_create_linked(
@@ -63,11 +84,8 @@ pub unsafe extern "C" fn teak_table_create_linked(
     // SAFETY: the handle is open, the arrays and what they point to readable.
     unsafe {
         with_engine(handle, |engine| {
-            let specs = array(trees, n_trees).iter().map(|s| s.spec()).collect::<Result<Vec<_>>>()?;
+            let specs = tree_specs(trees, n_trees)?;
             let links = array(links, n_links).iter().map(|l| l.link()).collect::<Result<Vec<_>>>()?;
-            if specs.is_empty() {
-                return Err(Stop::Misuse("a table without a tree"));
-            }
             Ok(engine.core.create_linked_table(name.name()?, &specs, meta.slice(), &links)?)
         })
     }

@@ -50,6 +50,8 @@ pub mod exports;
 pub mod feed;
 pub mod foreign;
 pub mod guard;
+pub mod online;
+pub mod pack;
 pub mod pause;
 pub mod row;
 pub mod session;

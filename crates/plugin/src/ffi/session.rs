@@ -324,10 +324,15 @@ pub unsafe extern "C" fn teak_savepoint_rollback(
 }
 
 /// First phase of a two-phase commit: durable (as commit_flush says), synced once a group. The transaction goes on.
+/// `is_external` 0: a restart need not know of the transaction if all its writes are in memory alone.
 #[no_mangle]
-pub unsafe extern "C" fn teak_prepare(session: *const SessionHandle, xid: RawBytes) -> Status {
+pub unsafe extern "C" fn teak_prepare(
+    session: *const SessionHandle,
+    xid: RawBytes,
+    is_external: u8,
+) -> Status {
     // SAFETY: the handle is open, the xid readable.
-    unsafe { with_session(session, |session| session.prepare(xid.slice())) }
+    unsafe { with_session(session, |session| session.prepare(xid.slice(), is_external != 0)) }
 }
 
 /// After `teak_prepare`: publishes, no I/O; then `teak_commit` ends it.

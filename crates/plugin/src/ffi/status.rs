@@ -29,7 +29,7 @@ pub enum Status {
     TooOld = 9,
     /// The engine stopped writing after a failure (HA_ERR_TABLE_READONLY); also a write in a READ ONLY transaction.
     ReadOnly = 10,
-    /// HA_ERR_RECORD_FILE_FULL (DISK_FULL).
+    /// HA_ERR_RECORD_FILE_FULL; also what tables in memory may take is used up.
     DiskFull = 11,
     /// HA_ERR_CRASHED_ON_USAGE; the text names file and offset.
     Corrupt = 12,
@@ -91,7 +91,7 @@ impl Status {
 fn of_error(error: &Error) -> Status {
     match error {
         Error::Io { .. } => Status::Io,
-        Error::DiskFull { .. } | Error::SpillFull { .. } => Status::DiskFull,
+        Error::DiskFull { .. } | Error::SpillFull { .. } | Error::MemoryFull { .. } => Status::DiskFull,
         Error::Corrupt { .. } => Status::Corrupt,
         Error::UnknownVersion { .. } => Status::UnknownVersion,
         Error::InUse { .. } => Status::InUse,

@@ -160,6 +160,19 @@ fn tree(handle: &TableHandle, number: u32) -> Result<&Tree> {
     Ok(handle.table.tree(number as usize))
 }
 
+/// What the trees of a table are to be, of which there is at least one.
+///
+/// # Safety
+/// The array is readable.
+pub(super) unsafe fn tree_specs(trees: *const RawTreeSpec, n_trees: usize) -> Result<Vec<TreeSpec>> {
+    // SAFETY: by the contract of this function.
+    let trees = unsafe { array(trees, n_trees) };
+    match trees.is_empty() {
+        true => Err(Stop::Misuse("a table without a tree")),
+        false => trees.iter().map(|tree| tree.spec()).collect(),
+    }
+}
+
 /// All DDL is atomic and durable when it returns. `meta` is opaque to Teak. `trees[0]` is the row tree.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_create(
@@ -172,10 +185,7 @@ pub unsafe extern "C" fn teak_table_create(
     // SAFETY: the handle is open, the arrays readable.
     unsafe {
         with_engine(handle, |engine| {
-            let specs = array(trees, n_trees).iter().map(|s| s.spec()).collect::<Result<Vec<_>>>()?;
-            if specs.is_empty() {
-                return Err(Stop::Misuse("a table without a tree"));
-            }
+            let specs = tree_specs(trees, n_trees)?;
             Ok(engine.core.create_table(name.name()?, &specs, meta.slice(), None)?)
         })
     }
@@ -211,8 +221,8 @@ pub unsafe extern "C" fn teak_tables_drop_prefix(handle: *const EngineHandle, pr
     }
 }
 
-/// Drops the temporary tables that a server has left which was killed, or copied while it ran: in whatever directory it
-/// had them.
+/// Drops the temporary tables that a server has left which was killed, or copied while it ran, in whatever directory it
+/// had them; and the tables that were to take the place of others.
 #[no_mangle]
 pub unsafe extern "C" fn teak_tables_drop_temporary(handle: *const EngineHandle) -> Status {
     // SAFETY: the handle is open.
@@ -234,11 +244,15 @@ fn drop_tables(engine: &Engine, names: impl IntoIterator<Item = String>) -> Resu
     Ok(())
 }
 
+/// What the names of tables begin with that an ALTER fills to put them into others' places. No database has this name.
+const REBUILT: &str = "#rebuild/";
+
 /// Made by CREATE TEMPORARY TABLE, or by an ALTER of one: they lie in the server's tmpdir. Names of other tables are
 /// encoded and have no '#' of their own.
 fn is_temporary(name: &str) -> bool {
     let last = last_part(name);
-    last.starts_with("#sql-temptable-") || (name.starts_with('/') && last.starts_with("#sql"))
+    let is_of_tmpdir = name.starts_with('/') && last.starts_with("#sql");
+    name.starts_with(REBUILT) || last.starts_with("#sql-temptable-") || is_of_tmpdir
 }
 
 /// Of "db/table", the table.
@@ -294,6 +308,22 @@ pub unsafe extern "C" fn teak_table_close(table: *mut TableHandle) {
         // SAFETY: `teak_table_open` made the box, and the shim does not use the handle again.
         value(None, (), || drop(unsafe { Box::from_raw(table) }));
     }
+}
+
+/// Memory that a table takes which lives there alone; 0 of any other.
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_memory_bytes(handle: *const TableHandle) -> u64 {
+    // SAFETY: the handle is NULL or open.
+    let table = unsafe { handle.as_ref() };
+    value(None, 0, || table.and_then(|t| t.table.memory_bytes()).unwrap_or(0))
+}
+
+/// 1, once, if a restart may have emptied the table: for the binary log.
+#[no_mangle]
+pub unsafe extern "C" fn teak_table_take_emptied(handle: *const TableHandle) -> u8 {
+    // SAFETY: the handle is NULL or open.
+    let table = unsafe { handle.as_ref() };
+    value(None, 0, || u8::from(table.is_some_and(|t| t.table.take_emptied())))
 }
 
 /// A temporary table: the snapshot of its session may be older than it. To be called after each open.

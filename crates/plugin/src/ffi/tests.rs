@@ -314,7 +314,7 @@ fn prepared_transactions_are_listed_until_they_are_decided() {
         for (session, xid) in [(one, b"b"), (two, b"a")] {
             let inserted = teak_insert(session, opened.table, raw(xid), raw(b""), null(), 0, 0, null_mut());
             assert_eq!(inserted, Status::Ok);
-            assert_eq!(teak_prepare(session, raw(xid)), Status::Ok);
+            assert_eq!(teak_prepare(session, raw(xid), 1), Status::Ok);
             assert_eq!(teak_txn_is_prepared(session), 1);
             teak_session_free(session);
         }

@@ -26,6 +26,8 @@ pub struct RawTreeReport {
     /// The same after it.
     pub disk_bytes: u64,
     pub dictionary_bytes: u64,
+    /// Of a table in memory, with its first tree: what all of them take. 0 of any other.
+    pub memory_bytes: u64,
     /// As in teak_tree_spec.
     pub compression: u32,
     pub level: u32,
@@ -41,6 +43,7 @@ fn report(table: &str, number: usize, tree: &Tree) -> RawTreeReport {
         raw_bytes: tree.raw_bytes(),
         disk_bytes: tree.disk_bytes(),
         dictionary_bytes: tree.dictionary_bytes(),
+        memory_bytes: tree.memory_bytes().filter(|_| number == 0).unwrap_or(0),
         compression: packing.compression as u32,
         level: u32::from(packing.level),
     }

@@ -1,0 +1,178 @@
+/*
+  ALTER TABLE that writes all rows anew while others write: FORCE, another primary key, columns that may not be NULL any
+  more, other block sizes, and what comes with those.
+
+    prepare    a new table, under a name of its own; writes to the old one are followed   (exclusive lock)
+    alter      it is filled from a snapshot of the rows; then, until little is left,      (no lock)
+               come the differences between that and the next
+    commit     what is left; the new table takes the old one's place                      (exclusive lock)
+
+  Each row is unpacked by the definition of before, converted (record_converter.h) and packed by the new one, with the
+  entries of all indexes: to the engine the rows are entries of one more index.
+
+  The commit is one transaction of the engine, over all partitions. After a crash before it the start drops the new
+  table; after it the old one's file is gone. Which definition fits the server asks check_version, as after any ALTER in
+  place.
+*/
+#include "ha_teak.h"
+#include "inplace_alter.h"
+#include <algorithm>
+
+using namespace teak;
+
+namespace {
+
+constexpr OnlineBuild::Stages kStages{"Rebuilding the table", "Applying changes to the table"};
+
+bool has_blob(const KEY& key) {
+    for (uint part = 0; part < key.user_defined_key_parts; part++)
+        if (key.key_part[part].field->flags & BLOB_FLAG) return true;
+    return false;
+}
+
+/* Options that the copy refuses or warns of, with its words. */
+bool has_odd_options(const HA_CREATE_INFO* create) {
+    return create->data_file_name || create->index_file_name || create->row_type == ROW_TYPE_FIXED ||
+           create->row_type == ROW_TYPE_PAGE;
+}
+
+/* What keeps the keys of the new table from being built, or a duplicate among them from being told. */
+bool has_odd_keys(const TABLE* altered, const Alter_inplace_info* info) {
+    for (uint i = 0; i < altered->s->keys; i++)
+        if (altered->key_info[i].flags & (HA_FULLTEXT | HA_SPATIAL)) return true;
+    for (uint i = 0; i < info->index_add_count; i++) {
+        const KEY& added = added_key(info, i);
+        if (added.without_overlaps) return true;
+        for (uint k = 0; k < altered->s->keys; k++) {
+            const KEY& key = altered->key_info[k];
+            if (k != altered->s->primary_key && same_name(key, added) && key.flags & HA_NOSAME && has_blob(key))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a column that is to be AUTO_INCREMENT has no values yet. */
+bool adds_counter(const TABLE* altered, const Alter_inplace_info* info) {
+    uint number = 0;
+    for (const Create_field& column : info->alter_info->create_list) {
+        const Field* const field = altered->field[number++];
+        if (!column.field && field->unireg_check == Field::NEXT_NUMBER) return true;
+    }
+    return false;
+}
+
+} // namespace
+
+/* The statement asks for it, or blocks and rows cannot stay as they are. */
+bool ha_teak::needs_rebuild(const TABLE* altered, const Alter_inplace_info* info) const {
+    return info->handler_flags & kRebuilds || changes_form(table, info->create_info) || !same_primary(table, altered);
+}
+
+enum_alter_inplace_result ha_teak::check_rebuild(TABLE* altered, Alter_inplace_info* info) {
+    const alter_table_operations wanted = info->handler_flags;
+    if (wanted & (kVirtualColumns | kConstraints) || foreign_.change.any || open_.disabled_indexes ||
+        open_.meta.discarded || has_odd_options(info->create_info) || has_odd_keys(altered, info))
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (info->ignore && wanted & (ALTER_ADD_PK_INDEX | ALTER_COLUMN_NOT_NULLABLE)) {
+        info->unsupported_reason = my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_IGNORE);
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
+    if (wanted & ALTER_COLUMN_NOT_NULLABLE && !ha_thd()->is_strict_mode()) {
+        info->unsupported_reason = "without strict sql_mode a copy gives other values for NULL";
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
+    if (moves(table->s->option_struct, info->create_info->option_struct)) {
+        info->unsupported_reason = "IN_MEMORY and MEMORY_LIMIT say where all rows are";
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
+    if (adds_counter(altered, info)) {
+        info->unsupported_reason = my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_AUTOINC);
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
+    if (altered->s->primary_key == MAX_KEY && !primary_.hidden()) {
+        info->unsupported_reason = my_get_err_msg(ER_PRIMARY_CANT_HAVE_NULL);
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
+    /* The server refuses some of these copies, with its words. */
+    if (changes_needed_null(altered, info)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    Rebuild rebuild;
+    if (!rebuild.init(table, altered, info->alter_info->create_list)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (wanted & ALTER_VIRTUAL_GCOL_EXPR && rebuild.computes()) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    /* Says so to the later phases, and to other partitions. */
+    info->handler_flags |= ALTER_RECREATE_TABLE;
+    return HA_ALTER_INPLACE_COPY_NO_LOCK;
+}
+
+int ha_teak::begin_rebuild(TABLE* altered, const Alter_inplace_info* info, Rebuild* rebuild) {
+    if (int error = ready()) return error;
+    if (!rebuild->init(table, altered, info->alter_info->create_list)) return HA_ERR_UNSUPPORTED;
+    return rebuild->begin(ha_thd(), open_.table);
+}
+
+/* Fills the new table, and goes on until few rows are left that were changed meanwhile. The error is set. */
+int ha_teak::run_rebuild(TABLE* altered, Rebuild* rebuild) {
+    int error = ready();
+    if (!error)
+        error = rebuild->with_reading(ha_thd(), {table, &rows_, &primary_}, [&](const RowReading& reading) {
+            return rebuild->build.run(ha_thd(), session(), reading, estimate_rows_upper_bound(), kStages);
+        });
+    if (error) tell_rebuild_error(altered, rebuild, error);
+    return error;
+}
+
+/* What is left when nobody else has the table. The error is set. */
+int ha_teak::finish_rebuild(TABLE* altered, Rebuild* rebuild) {
+    int error = rebuild->with_reading(ha_thd(), {table, &rows_, &primary_}, [&](const RowReading& reading) {
+        return rebuild->build.finish(ha_thd(), reading);
+    });
+    if (error) tell_rebuild_error(altered, rebuild, error);
+    return error;
+}
+
+void ha_teak::tell_rebuild_error(TABLE* altered, Rebuild* rebuild, int error) {
+    KEY* key;
+    if (ha_thd()->is_error()) return;
+    if (rebuild->has_met_null())
+        my_error(ER_INVALID_USE_OF_NULL, MYF(0));
+    else if (error == HA_ERR_FOUND_DUPP_KEY && rebuild->restore_duplicate(altered, &key) && key)
+        print_keydup_error(altered, key, MYF(0));
+    else
+        print_error(error, MYF(0));
+}
+
+/* Puts the new tables of `parts`, a list that ends with nullptr, in place of the old ones, in one step. */
+int ha_teak::commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts) {
+    std::vector<AlteredTable*> contexts;
+    std::vector<teak_replacement> replacements;
+    for (; *parts; parts++) {
+        AlteredTable* const context = context_of(*parts);
+        ha_teak* const handler = context->handler;
+        /* Once more: without a lock a transaction may have been prepared since the statement began. */
+        if (int error = handler->prepare_change(ha_thd())) return error;
+        if (int error = handler->finish_rebuild(altered, context->rebuild.get())) return error;
+        teak_table_statistics now;
+        teak_table_get_statistics(handler->open_.table, &now);
+        uint64_t counter = 0;
+        if (int error = handler->wanted_counter(info, &counter)) return error;
+        const std::string& name = context->rebuild->name();
+        replacements.push_back({bytes_of(handler->name_.c_str()), bytes_of(name.c_str()),
+                                counter ? counter : static_cast<uint64_t>(now.next_counter)});
+        contexts.push_back(context);
+    }
+    for (AlteredTable* context : contexts) {
+        context->rebuild->close();
+        context->handler->close_table();
+    }
+    int error = fail(teak_tables_replace(plugin.engine, replacements.data(), replacements.size()));
+    for (AlteredTable* context : contexts) {
+        context->handler->share_->generation++;
+        if (!error) {
+            context->rebuild->note_replaced();
+            continue;
+        }
+        int reopened = context->handler->open_table();
+        if (!error) error = reopened;
+    }
+    return error;
+}

@@ -1,0 +1,74 @@
+#include "record_converter.h"
+#include "layout_maker.h"
+
+namespace teak {
+namespace {
+
+/* Whether the bytes of one in a record are a value of the other, and the same. */
+bool takes_bytes(const Field* before, const Field* after) {
+    if (before->type_handler() != after->type_handler() ||
+        before->compression_method() != after->compression_method() ||
+        before->pack_length() != before->pack_length_in_rec() || after->pack_length() != after->pack_length_in_rec() ||
+        !keeps_bytes(before->charset(), after->charset()))
+        return false;
+    if (before->real_type() != MYSQL_TYPE_VARCHAR) return before->pack_length() == after->pack_length();
+    const auto *a = static_cast<const Field_varstring*>(before), *b = static_cast<const Field_varstring*>(after);
+    return a->length_bytes == b->length_bytes && a->pack_length() <= b->pack_length();
+}
+
+} // namespace
+
+bool RecordConverter::init(const TABLE* now, TABLE* altered, List<Create_field>& columns, bool computed) {
+    uint number = 0;
+    for (const Create_field& column : columns) {
+        if (number == altered->s->fields) return false;
+        Field* const after = altered->field[number++];
+        if (!after->stored_in_db() && !computed) continue;
+        if (!column.field) {
+            if (after->vcol_info || after->unireg_check == Field::NEXT_NUMBER || !evaluate_default(after)) return false;
+            continue;
+        }
+        if (column.field->stored_in_db() != after->stored_in_db() || !takes_bytes(column.field, after)) return false;
+        keep(now, column.field, altered, after);
+    }
+    blank_.assign(altered->s->default_values, altered->s->default_values + altered->s->reclength);
+    number = 0;
+    for (const Create_field& column : columns) {
+        const Field* const after = altered->field[number++];
+        if (column.field || !after->stored_in_db()) continue;
+        const ColumnCodec place = ColumnCodec::of(altered, after);
+        memcpy(blank_.data() + place.offset, altered->record[0] + place.offset, place.bytes);
+        if (!place.null_mask) continue;
+        uchar& nulls = blank_[place.null_offset];
+        nulls =
+            static_cast<uchar>((nulls & ~place.null_mask) | (altered->record[0][place.null_offset] & place.null_mask));
+    }
+    /* Hidden columns, of keys that are hashes. */
+    return number == altered->s->fields;
+}
+
+void RecordConverter::keep(const TABLE* now, const Field* before, const TABLE* altered, const Field* after) {
+    const ColumnCodec from = ColumnCodec::of(now, before), to = ColumnCodec::of(altered, after);
+    if (!runs_.empty() && runs_.back().from + runs_.back().bytes == from.offset &&
+        runs_.back().to + runs_.back().bytes == to.offset)
+        runs_.back().bytes += from.bytes;
+    else
+        runs_.push_back({from.offset, to.offset, from.bytes});
+    if (from.null_mask || to.null_mask)
+        nulls_.push_back({from.null_offset, to.null_offset, from.null_mask, to.null_mask});
+}
+
+bool RecordConverter::convert(const uchar* from, uchar* to) const {
+    memcpy(to, blank_.data(), blank_.size());
+    for (const Run& run : runs_)
+        memcpy(to + run.to, from + run.from, run.bytes);
+    for (const Null& null : nulls_) {
+        const bool is_null = null.from_mask && from[null.from_offset] & null.from_mask;
+        if (is_null && !null.to_mask) return false;
+        uchar& nulls = to[null.to_offset];
+        if (null.to_mask) nulls = static_cast<uchar>(is_null ? nulls | null.to_mask : nulls & ~null.to_mask);
+    }
+    return true;
+}
+
+} // namespace teak

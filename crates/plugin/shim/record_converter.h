@@ -1,0 +1,38 @@
+/*
+  Records of a table made into records of the one that ALTER TABLE makes of it.
+
+  For columns that keep their bytes: those that stay, go, come, change places, or may be NULL no longer, or may from now
+  on. Each is followed by the server's list of what it was before, as in layout_maker.h.
+*/
+#ifndef TEAK_RECORD_CONVERTER_H
+#define TEAK_RECORD_CONVERTER_H
+
+#include "row_codec.h"
+
+namespace teak {
+
+class RecordConverter {
+  public:
+    /* False: some column cannot be converted. The defaults of new columns are evaluated here, once for all rows.
+       Virtual columns are taken over only if `computed`, else they are nobody's. */
+    bool init(const TABLE* now, TABLE* altered, List<Create_field>& columns, bool computed);
+    /* BLOBs are not copied: the two have the same. False: a column is NULL that may not be. */
+    bool convert(const uchar* from, uchar* to) const;
+
+  private:
+    struct Run {
+        uint from, to, bytes;
+    };
+    struct Null {
+        uint from_offset, to_offset;
+        uchar from_mask, to_mask; /* 0: never NULL */
+    };
+    void keep(const TABLE* now, const Field* before, const TABLE* altered, const Field* after);
+
+    std::vector<uchar> blank_; /* a record of defaults */
+    std::vector<Run> runs_;
+    std::vector<Null> nulls_;
+};
+
+} // namespace teak
+#endif
