@@ -57,6 +57,9 @@ step_schedules() {
 }
 step_build() { scripts/build.sh; }
 
+# The rest of MariaDB's suites, too long for CI: not among all steps.
+step_mtr_all() { TEAK_STEP_SECONDS=${TEAK_STEP_SECONDS:-7200} limited tests/mtr/suites.sh; }
+
 # The tests that need a server or several crates: each directory under tests/ with a run.sh.
 suites() { find tests -mindepth 2 -maxdepth 2 -name run.sh -perm -u+x 2>/dev/null | sort | xargs -r -n 1 dirname | xargs -r -n 1 basename; }
 

@@ -5,19 +5,16 @@ it was made, nothing that was not begun by then, and no half of anything.
 """
 
 import random
-import string
 import threading
 import time
 
 import pymysql
 
 from server import attempt, conflicted
+from writers import LOADED_ROWS, Appends, Loads
 
 ACCOUNTS = 100
 START_BALANCE = 1000
-# A statement of a loader: more than goes through the log.
-LOADED_ROWS = 2000
-KEPT_LOADS = 3
 MADE_ROWS = 500
 BOTH = ("Teak", "InnoDB")
 DECISIONS = ("COMMIT", "ROLLBACK")
@@ -99,24 +96,12 @@ class Banker(Client):
         return attempt(self.connection, statements, self.random)
 
 
-class Writer(Client):
-    """Appends rows, some with a large text."""
-
-    def step(self, cursor, number):
-        body = "x" * (self.random.randint(20_000, 90_000) if self.random.random() < 0.05 else self.random.randint(0, 300))
-        write = "INSERT INTO appended (client, number, note, body) VALUES (%s, %s, %s, %s)"
-        return attempt(self.connection, [(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], self.random)
+class Writer(Appends, Client):
+    """Appends rows."""
 
 
-class Loader(Client):
-    """Loads many rows with one statement, and deletes those of earlier loads."""
-
-    def step(self, cursor, number):
-        body = "".join(self.random.choices(string.ascii_lowercase, k=200))
-        values = ",".join(f"({self.number},{number},'{row} {body}')" for row in range(LOADED_ROWS))
-        old = "DELETE FROM loaded WHERE client = %s AND number <= %s"
-        statements = [(f"INSERT INTO loaded (client, number, body) VALUES {values}", None), (old, (self.number, number - KEPT_LOADS))]
-        return attempt(self.connection, statements, self.random)
+class Loader(Loads, Client):
+    """Loads rows and deletes old ones."""
 
 
 class Pledger(Client):
@@ -253,7 +238,7 @@ def check_loads(connection, loader, before, after):
     counts = dict(rows(connection, "SELECT number, COUNT(*) FROM loaded FORCE INDEX (PRIMARY) WHERE id > 0 GROUP BY number"))
     last = max(counts, default=0)
     within("loaded", last, before[loader.number], after[loader.number])
-    expected = {number: LOADED_ROWS for number in range(max(1, last - KEPT_LOADS + 1), last + 1)}
+    expected = {number: LOADED_ROWS for number in range(max(1, last - loader.KEPT + 1), last + 1)}
     if counts != expected:
         raise AssertionError(f"loaded: found {counts}, not {expected}")
 

@@ -74,7 +74,7 @@ def partitioned(name, by, more=""):
 RANGES = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (200), PARTITION p1 VALUES LESS THAN (400), PARTITION p2 VALUES LESS THAN MAXVALUE)"
 
 CASES = [
-    Case("unique", table("t", MANY), steps("ALTER TABLE t ADD UNIQUE KEY u (v)", "ALTER TABLE t DROP KEY u", "ALTER TABLE t ADD UNIQUE KEY u (note, v), ADD KEY k (v)",
+    Case("unique", table("t", MANY), steps("ALTER TABLE t ADD UNIQUE KEY u (v), ALGORITHM=NOCOPY, LOCK=NONE", "ALTER TABLE t DROP KEY u", "ALTER TABLE t ADD UNIQUE KEY u (note, v), ADD KEY k (v)",
                                            "ALTER TABLE t DROP KEY u, DROP KEY k")),
     Case("duplicates", table("t", MANY) + ["UPDATE t SET v = 17 WHERE id IN (40, 10000)"],
          [Step("ALTER TABLE t ADD UNIQUE KEY u (v)", error=1062), Step("ALTER TABLE t ADD KEY u (v)"), Step("ALTER TABLE t DROP KEY u"),
@@ -99,6 +99,13 @@ CASES = [
         Step("UPDATE t SET v = id * 7919 % 1000003, note = CONCAT('note ', id % 97)", logged=None)]),
     Case("copy", table("t", MANY), steps("ALTER TABLE t FORCE, ALGORITHM=COPY", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (w, id)",
                                          "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id)")),
+    Case("rebuild", table("t", MANY), steps(
+        "ALTER TABLE t FORCE, ALGORITHM=INPLACE, LOCK=NONE", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (w, id), ADD COLUMN c INT NOT NULL DEFAULT 3 FIRST, ADD KEY c (c), ALGORITHM=INPLACE, LOCK=NONE",
+        "ALTER TABLE t MODIFY v INT, RENAME TO u", "ALTER TABLE u MODIFY v INT NOT NULL, DROP COLUMN c, RENAME TO t, ALGORITHM=INPLACE, LOCK=NONE",
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id), ALGORITHM=INPLACE")),
+    Case("rebuilt_parts", partitioned("t", "PARTITION BY HASH (id) PARTITIONS 3"), steps(
+        "ALTER TABLE t FORCE, ALGORITHM=INPLACE, LOCK=NONE", "ALTER TABLE t MODIFY v INT, ADD KEY w (v, note)", "ALTER TABLE t MODIFY v INT NOT NULL, ADD COLUMN c INT DEFAULT 5 FIRST, ALGORITHM=INPLACE, LOCK=NONE",
+        "ALTER TABLE t DROP COLUMN c, DROP KEY w, FORCE, ALGORITHM=INPLACE, LOCK=NONE")),
     Case("compression", table("t", MANY), steps("ALTER TABLE t COMPRESSION=lz4", "ALTER TABLE t COMPRESSION=zstd, COMPRESSION_LEVEL=5, BLOCK_SIZE=8192",
                                                 "ALTER TABLE t COMPRESSION=DEFAULT, COMPRESSION_LEVEL=DEFAULT, BLOCK_SIZE=DEFAULT"), only_teak=True),
     Case("rename", table("a", FEW) + table("b", FEW + 100), steps("RENAME TABLE a TO c", "RENAME TABLE c TO a", "RENAME TABLE a TO x, b TO a, x TO b",

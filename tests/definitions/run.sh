@@ -4,15 +4,15 @@
 # usage: tests/definitions/run.sh [NAME...]       names of the tests in definitions.py; default: all
 # Leaves the server's error log in build/definitions/error.log.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
 
-plugin_dir=${TEAK_PLUGIN_DIR:-$PWD/build/plugin}
-[ -e "$plugin_dir/ha_teak.so" ] || { echo "tests/definitions: $plugin_dir/ha_teak.so is missing: run make build" >&2; exit 1; }
+need_built "$PLUGIN_DIR/ha_teak.so"
 work=$(mktemp -d /tmp/teak-definitions.XXXXXX)
 keep() {
-    mkdir -p build/definitions
-    cp -f "$work/server/error.log" build/definitions/ 2>/dev/null || true
+    mkdir -p "$BUILD/definitions"
+    cp -f "$work/server/error.log" "$BUILD/definitions/" 2>/dev/null || true
     rm -rf "$work"
 }
 trap keep EXIT
-/usr/bin/python3 tests/definitions/definitions.py "$work/server" "$plugin_dir" "$@"
+/usr/bin/python3 "$ROOT/tests/definitions/definitions.py" "$work/server" "$PLUGIN_DIR" "$@"

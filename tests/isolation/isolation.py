@@ -48,6 +48,10 @@ def runs():
     for level in ALLOWED:
         yield Run("Teak", level, "rows" if level == "SERIALIZABLE" else "concat", "with DDL")
         yield Run("Teak", level, "index" if level == "SERIALIZABLE" else "concat", "with kills")
+        # The same trees, and other ways of a commit.
+        for kind in ("concat", "rows", "index"):
+            yield Run("Teak IN_MEMORY=YES", level, kind)
+    yield Run("Teak IN_MEMORY=YES", "REPEATABLE READ", "rows", "with DDL")
     yield Run("InnoDB", "SERIALIZABLE", "rows")
     # Documented as lenient: as InnoDB without innodb_snapshot_isolation.
     yield Run("Teak", "REPEATABLE READ", "rewrite", settings=("teak_snapshot_isolation=OFF",), **lost)

@@ -18,16 +18,13 @@ import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from server import Server, attempt  # pylint: disable=wrong-import-position
+from writers import LOADED_ROWS, Appends, Loads  # pylint: disable=wrong-import-position
 
 ACCOUNTS = 200
 START_BALANCE = 1000
 BANKERS = 4
 WRITERS = 2
 LOADERS = 2
-# A statement of a loader: more than goes through the log.
-LOADED_ROWS = 2000
-# Loads that a loader keeps.
-KEPT_LOADS = 5
 # Enough that ALTER builds the indexes at the end instead of row by row.
 OLD_ROWS = 12_000
 
@@ -88,27 +85,14 @@ class Banker(Client):
         return attempt(self.connection, statements, self.random)
 
 
-class Writer(Client):
-    """Appends rows, one or a few a transaction."""
-
-    def step(self, cursor, number):
-        body = "x" * (self.random.randint(20_000, 90_000) if self.random.random() < 0.05 else self.random.randint(0, 300))
-        write = "INSERT INTO appended (client, number, note, body) VALUES (%s, %s, %s, %s)"
-        return attempt(self.connection, [(write, (self.number, number, f"note {self.random.randint(0, 999)}", body))], self.random)
+class Writer(Appends, Client):
+    """Appends rows."""
 
 
-class Loader(Client):
-    """Loads many rows with one statement, and deletes those of earlier loads."""
+class Loader(Loads, Client):
+    """Loads rows, and changes and deletes them at times."""
 
-    def step(self, cursor, number):
-        body = "".join(self.random.choices("abcdefghij ", k=200))
-        values = ",".join(f"({self.number},{number},'{row} {body}')" for row in range(LOADED_ROWS))
-        statements = [(f"INSERT INTO loaded (client, number, body) VALUES {values}", None)]
-        if self.random.random() < 0.5:
-            statements.append(("DELETE FROM loaded WHERE client = %s AND number <= %s", (self.number, number - KEPT_LOADS)))
-        if self.random.random() < 0.3:
-            statements.append(("UPDATE loaded SET body = CONCAT(body, ' changed') WHERE client = %s AND number = %s", (self.number, number)))
-        return attempt(self.connection, statements, self.random)
+    KEPT, DELETES, CHANGES = 5, 0.5, 0.3
 
 
 class Alterer(Client):
@@ -181,7 +165,7 @@ def check_loaded(connection, loaders):
         last = max((number for of, number in counts if of == client.number), default=0)
         if not client.acknowledged <= last <= client.acknowledged + 1:
             raise AssertionError(f"loaded: client {client.number} was told {client.acknowledged}, found {last}")
-        missing = set(range(max(1, last - KEPT_LOADS + 1), last + 1)) - {number for of, number in counts if of == client.number}
+        missing = set(range(max(1, last - client.KEPT + 1), last + 1)) - {number for of, number in counts if of == client.number}
         if missing:
             raise AssertionError(f"loaded: client {client.number} misses loads {sorted(missing)}")
         client.acknowledged = last

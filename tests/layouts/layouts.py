@@ -36,6 +36,9 @@ TYPES = [
     ("binary(4)", "'b'", "left(id, 4)"),
     ("text", "'a text'", "repeat(concat('t', id), {n} % 40)"),
     ("mediumblob", "repeat('x', 300)", "repeat(concat('b', id), {n} % 4000)"),
+    ("char(7) character set utf8mb3", "'d '", "left(concat('é', id, {n}), 7)"),
+    ("varchar(70) character set utf8mb3", "'dé'", "repeat('è', (id + {n}) % 70)"),
+    ("tinytext character set utf8mb3", "'dt'", "repeat('ê', id % 127)"),
     ("date", "'2020-02-29'", "date_add('2000-01-01', interval id day)"),
     ("datetime(3)", "'2020-01-01 01:02:03.456'", "date_add('2000-01-01', interval id * {n} second)"),
     ("time", "'10:11:12'", "sec_to_time(id)"),
@@ -53,6 +56,12 @@ STATEMENTS = []
 # What types grow to; the values still fit.
 WIDER = {
     "varchar(20)": ["varchar(255)", "varchar(300)"],
+    "char(7) character set utf8mb3": ["char(7) character set utf8mb4", "char(9) character set utf8mb4 collate utf8mb4_bin"],
+    "varchar(70) character set utf8mb3": ["varchar(70) character set utf8mb4", "varchar(60) character set utf8mb4", "varchar(80)"],
+    "tinytext character set utf8mb3": ["text character set utf8mb4", "longtext character set utf8mb3", "tinytext character set utf8mb4"],
+    "text": ["mediumtext", "longtext"],
+    "mediumblob": ["longblob"],
+    "char(12) character set utf8mb4": ["char(12) character set utf8mb4 collate utf8mb4_unicode_ci", "char(20) character set utf8mb4"],
     "tinyint": ["smallint", "mediumint", "int", "bigint"],
     "smallint": ["int", "bigint"],
     "mediumint": ["int"],
@@ -194,7 +203,7 @@ class Round:
             self.both(f"alter table @ drop key if exists k{self.random.randrange(4)}")
             return
         name = self.random.choice(names)
-        length = "(10)" if self.columns[name].type in ("text", "mediumblob") else ""
+        length = "(10)" if "text" in self.columns[name].type or "blob" in self.columns[name].type else ""
         self.both(f"alter table @ add key if not exists k{self.random.randrange(4)} ({name}{length}, id)")
 
     def change(self):

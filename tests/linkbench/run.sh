@@ -6,10 +6,10 @@
 # usage: tests/linkbench/run.sh       TEAK_PLUGIN_DIR and TEAK_BINARY are tested instead of build/plugin and
 # build/bin/teak
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-plugins=${TEAK_PLUGIN_DIR:-build/plugin}
-binary=${TEAK_BINARY:-build/bin/teak}
-for file in "$plugins/ha_teak.so" "$binary"; do
-    [ -e "$file" ] || { echo "tests/linkbench: $file is missing: run make build" >&2; exit 1; }
-done
-exec /usr/bin/python3 tests/linkbench/linkbench.py --plugin-dir "$plugins" --binary "$binary" --directory build/linkbench-test
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
+
+binary=${TEAK_BINARY:-$BUILD/bin/teak}
+need_built "$PLUGIN_DIR/ha_teak.so" "$binary"
+exec /usr/bin/python3 "$ROOT/tests/linkbench/linkbench.py" --plugin-dir "$PLUGIN_DIR" --binary "$binary" \
+    --directory "$BUILD/linkbench-test"

@@ -1,7 +1,7 @@
 """Compares what the same MariaDB tests printed with two engines, with the engines' names masked.
 
-usage: compare.py --reference ENGINE --tested ENGINE [--suite NAME] [--without REGEX] [--again TREE TREE]
-                  [--accept | --only-names] TREE TREE
+usage: compare.py --reference ENGINE --tested ENGINE [--suite NAME | --lists DIRECTORY [--groups NAME...]]
+                  [--without REGEX] [--again TREE TREE] [--accept | --only-names] TREE TREE
 
 The trees are those of run.sh, the reference's first; of the tests in the --again trees only those runs count. A test is
 good when both engines print the same, or when expected-differences.txt gives a reason for a difference and
@@ -12,6 +12,11 @@ reasons, each test that is not good with its difference, and at last 'N passed, 
 The suite is storage_engine with its parts, which each engine runs as an overlay, and the files about differences are
 those in tests/mtr; for another suite, which engines run as it is, they are in tests/NAME. Lines that match the REGEX
 as a whole are left out, for files that only one engine has.
+
+With --lists the trees are those of suites.sh, and what is known is in the lists that it describes; a test is called as
+mysql-test-run.pl calls it, with its combinations behind it: binlog.binlog_stm_mix,row. What the optimizer plans and
+counts is left out of those outputs, and so are numbers and seconds of who is connected, which tests print where they
+have waited in vain.
 """
 
 import argparse
@@ -19,6 +24,8 @@ import difflib
 import pathlib
 import re
 import sys
+
+import lists
 
 SUITES = "usr/share/mysql/mysql-test"
 
@@ -35,9 +42,78 @@ class Suite:
         self.status = re.compile(
             rf"^{name}(?P<part>/\w+)?{engine}\.(?P<test>\w+)\s.*\[ (?P<status>[\w-]+) \]\s*(?P<comment>.*)$")
 
-    def results(self, engine):
-        """The directory with what was recorded, in a tree."""
-        return pathlib.Path(SUITES, f"plugin/{engine.lower()}" if self.name == self.OVERLAID else "suite", self.name)
+    def test_of(self, match):
+        """The name of the test that a line of mysql-test-run.pl is about."""
+        part = (match["part"] or "")[1:]
+        return f"{part}.{match['test']}" if part else match["test"]
+
+    def result(self, engine, name):
+        """Where in a tree the output of a test was recorded."""
+        part, _, test = name.rpartition(".")
+        suite = f"plugin/{engine.lower()}" if self.name == self.OVERLAID else "suite"
+        return pathlib.Path(SUITES, suite, self.name, part, f"{test}.result")
+
+    def masked(self, lines, engine):
+        lines = [re.sub(rf"\b{engine}\b", "<ENGINE>", line, flags=re.IGNORECASE) for line in lines]
+        return [line for line in lines if not (self.without and self.without.fullmatch(line))]
+
+    def reasons(self):
+        """Why tests may differ: {'trx.insert': 'the reason', ...}."""
+        return lists.described(self.known / "expected-differences.txt")
+
+    def wanted(self, _name):
+        return True
+
+
+class ListedSuites(Suite):
+    """MariaDB's suites as they are, of which the tests in lists are run (suites.sh)."""
+
+    # An engine's name stands also in what a test says about itself, and in the names of variables that both have.
+    NAMES = re.compile(r"\b(?:innodb|teak)(_lock_wait_timeout|_rollback_on_timeout|_snapshot_isolation)?\b", re.IGNORECASE)
+    PLAN_HEAD = re.compile(r"id\tselect_type\ttable\t.*")
+    PLAN_ROW = re.compile(r"(?:\d+|NULL)\t(?:SIMPLE|PRIMARY|(?:LATERAL )?DERIVED|(?:DEPENDENT |UNCACHEABLE )*"
+                          r"(?:SUBQUERY|UNION)|MATERIALIZED|UNION RESULT|RECURSIVE UNION|INSERT|UNIT RESULT)\t.*")
+    # What was counted while rows were read, and what plans in other forms estimate.
+    COUNTED = re.compile(r"((?:Handler|Innodb|Last_query)_\w+\t|(?:rows|filtered)\t|\s*\"(?:r_)?(?:rows|filtered)\": )"
+                         r"[\d.]+(,?)")
+    PROCESS_HEAD = re.compile(r"Id\tUser\tHost\tdb\tCommand\tTime\t.*")
+    PROCESS_ROW = re.compile(r"\d+((?:\t[^\t]*){4}\t)\d+(\t.*)")
+
+    def __init__(self, directory, groups):
+        self.directory, self.known = directory, directory
+        self.listed = lists.tests(directory, groups)
+        self.status = re.compile(r"^(?P<test>[\w/]+\.[\w-]+)\s+(?:'(?P<combinations>[^']*)'\s+)?(?:w\d+ )?"
+                                 r"\[ (?P<status>[\w-]+) \]\s*(?P<comment>.*)$")
+
+    def test_of(self, match):
+        return match["test"] + (f",{match['combinations']}" if match["combinations"] else "")
+
+    def result(self, engine, name):
+        suite, _, test = name.partition(".")
+        if suite == "main":
+            return pathlib.Path(SUITES, suite, f"{test}.result")
+        stock = pathlib.Path("/usr/share/mysql/mysql-test/suite", suite)
+        return pathlib.Path(SUITES, "suite", suite, "r" if (stock / "r").exists() else "", f"{test}.result")
+
+    def masked(self, lines, engine):
+        kept, in_plan, in_processes = [], False, False
+        for line in lines:
+            if in_plan and self.PLAN_ROW.fullmatch(line):
+                continue
+            in_plan = bool(self.PLAN_HEAD.fullmatch(line))
+            process = self.PROCESS_ROW.fullmatch(line) if in_processes else None
+            in_processes = bool(process or self.PROCESS_HEAD.fullmatch(line))
+            if process:
+                line = f"<N>{process[1]}<N>{process[2]}"
+            line = self.NAMES.sub(r"<ENGINE>\1", line)
+            kept.append(self.COUNTED.sub(r"\1<N>\2", line))
+        return kept
+
+    def reasons(self):
+        return {name: reason for name, reason in self.listed.items() if reason}
+
+    def wanted(self, name):
+        return name in self.listed or name.partition(",")[0] in self.listed
 
 
 def statuses(suite, tree):
@@ -46,8 +122,7 @@ def statuses(suite, tree):
     for line in (tree / "mtr.log").read_text(errors="replace").splitlines():
         match = suite.status.match(line)
         if match:
-            part = (match["part"] or "")[1:]
-            name = f"{part}.{match['test']}" if part else match["test"]
+            name = suite.test_of(match)
             # A failed test can be named again when its server's log has complaints: the worse one counts.
             if name not in found or found[name][0] == "pass":
                 found[name] = (match["status"], match["comment"])
@@ -56,30 +131,15 @@ def statuses(suite, tree):
 
 def output(suite, tree, engine, name, status):
     """The recorded lines of one test. How a test ended belongs to its output: a skip or a failure is a difference."""
-    part, _, test = name.rpartition(".")
-    path = tree / suite.results(engine) / part / f"{test}.result"
+    path = tree / suite.result(engine, name)
     lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     # Where the tree is says nothing about the engine; the tests may have masked an engine's name within the path.
     lines = [re.sub(r"[^\s'\"]*/build/(?:mtr|atomic)/[^/]+/(var/\d+/)?",
                     lambda at: "<TREE>/var/" if at[1] else "<TREE>/", line) for line in lines]
-    lines = [re.sub(rf"\b{engine}\b", "<ENGINE>", line, flags=re.IGNORECASE) for line in lines]
-    if suite.without:
-        lines = [line for line in lines if not suite.without.fullmatch(line)]
+    lines = suite.masked(lines, engine)
     if status[0] != "pass":
         lines.append(f"[ {status[0]} ] " + (status[1] if status[0] == "skipped" else ""))
     return lines
-
-
-def accepted_reasons(suite):
-    reasons = {}
-    path = suite.known / "expected-differences.txt"
-    for line in path.read_text().splitlines() if path.exists() else []:
-        if line.strip() and not line.startswith("#"):
-            name, _, reason = line.partition(":")
-            if not reason.strip():
-                sys.exit(f"compare.py: {path.name}: '{name}' has no reason")
-            reasons[name.strip()] = reason.strip()
-    return reasons
 
 
 def difference(reference, tested):
@@ -90,7 +150,7 @@ def verdict(suite, name, diff, reasons, accept):
     """None when good, else what is wrong, in one line."""
     rdiff = suite.known / "rdiff" / f"{name}.rdiff"
     if not diff:
-        return "is listed in expected-differences.txt but has no difference any more" if name in reasons else None
+        return "is listed as one that differs but has no difference any more" if name in reasons else None
     if name not in reasons:
         return "differs"
     text = "\n".join(diff) + "\n"
@@ -109,7 +169,7 @@ def runs(suite, trees, engines):
     result = {}
     for name in found[0].keys() | found[1].keys():
         pair = [status.get(name, ("missing", "")) for status in found]
-        if any(status[0] != "disabled" for status in pair):
+        if suite.wanted(name) and any(status[0] != "disabled" for status in pair):
             result[name] = [output(suite, tree, engine, name, status)
                             for tree, engine, status in zip(trees, engines, pair)]
     return result
@@ -121,6 +181,8 @@ def arguments():
     parser.add_argument("--tested", required=True)
     parser.add_argument("--suite", default=Suite.OVERLAID)
     parser.add_argument("--without")
+    parser.add_argument("--lists", type=pathlib.Path)
+    parser.add_argument("--groups", nargs="*", default=[])
     parser.add_argument("--again", nargs=2)
     parser.add_argument("--accept", action="store_true")
     parser.add_argument("--only-names", action="store_true")
@@ -139,11 +201,11 @@ def explain(name, wrong, diff):
 def main():
     options = arguments()
     engines = (options.reference, options.tested)
-    suite = Suite(options.suite, options.without)
+    suite = ListedSuites(options.lists, options.groups) if options.lists else Suite(options.suite, options.without)
     results = runs(suite, options.trees, engines)
     if options.again:
         results.update(runs(suite, options.again, engines))
-    reasons = accepted_reasons(suite)
+    reasons = suite.reasons()
     alike = excused = failed = 0
     for name in sorted(results):
         diff = difference(*results[name])

@@ -4,15 +4,15 @@
 # usage: tests/snapshots/run.sh [NAME...]       names of the tests in snapshots.py; default: all
 # Leaves the server's error log in build/snapshots/error.log.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
 
-plugin_dir=${TEAK_PLUGIN_DIR:-$PWD/build/plugin}
-[ -e "$plugin_dir/ha_teak.so" ] || { echo "tests/snapshots: $plugin_dir/ha_teak.so is missing: run make build" >&2; exit 1; }
+need_built "$PLUGIN_DIR/ha_teak.so"
 work=$(mktemp -d /tmp/teak-snapshots.XXXXXX)
 keep() {
-    mkdir -p build/snapshots
-    cp -f "$work/server/error.log" build/snapshots/ 2>/dev/null || true
+    mkdir -p "$BUILD/snapshots"
+    cp -f "$work/server/error.log" "$BUILD/snapshots/" 2>/dev/null || true
     rm -rf "$work"
 }
 trap keep EXIT
-/usr/bin/python3 tests/snapshots/snapshots.py "$work/server" "$plugin_dir" "$@"
+/usr/bin/python3 "$ROOT/tests/snapshots/snapshots.py" "$work/server" "$PLUGIN_DIR" "$@"

@@ -60,6 +60,19 @@ class Tester:
     def quote(text):
         return f"_utf8mb4 X'{text.encode().hex()}'" if text else "_utf8mb4''"
 
+    def changed_weights(self, collation, texts):
+        """How many texts have other weights in the collation of that name for utf8mb4: an instant change of the character set keeps keys."""
+        other = collation.replace("utf8mb3", "utf8mb4", 1)
+        if collation.endswith("_bin") or not self.run(
+                f"SELECT 1 FROM information_schema.collation_character_set_applicability WHERE full_collation_name = '{other}'"):
+            return 0
+        characters = "SELECT CAST(UNHEX(LPAD(HEX(seq), 4, '0')) AS CHAR(1) CHARACTER SET ucs2) t FROM seq_1_to_65535 WHERE seq NOT BETWEEN 55296 AND 57343"
+        strings = "".join(f" UNION ALL SELECT CONVERT(_utf8mb3 X'{code}' USING ucs2)" for _, code in texts)
+        weights = "WEIGHT_STRING(CONVERT(t USING {}) COLLATE {})"
+        rows = self.run(f"SELECT COUNT(*), SUM({weights.format('utf8mb3', collation)} <> {weights.format('utf8mb4', other)}) FROM ({characters}{strings}) s")
+        assert rows[0][0] == 63487 + len(texts), rows
+        return rows[0][1]
+
     def table(self, name, engine, charset, collation, keys):
         columns = "".join(f"c{i} {column} CHARACTER SET {charset} COLLATE {collation}, " for i, column in enumerate(COLUMNS))
         keys = ", ".join(keys.format(i=i) for i in range(len(COLUMNS)))
@@ -154,6 +167,8 @@ def main():
                 if by_index != theirs[name] or descending != by_index:
                     problems.append(f"{column} {name}: index and scan: {describe(name, by_index, by_scan, tester.conditions)}"
                                     f", descending: {describe(name, descending, by_scan, tester.conditions)}")
+        if charset == "utf8mb3" and tester.changed_weights(collation, known[charset]):
+            problems.append("weights: not those that its counterpart for utf8mb4 has")
         for problem in problems:
             print(f"FAILED {collation} {problem}", flush=True)
         passed, failed = passed + (not problems), failed + bool(problems)

@@ -31,7 +31,6 @@ insert into t3 select * from t2;
 select count(*) from t3;
 alter table t3 convert to character set latin1;
 select count(*) from t3 where bb like 'b1%';
-optimize table t3;
 analyze table t3;
 check table t3;
 # InnoDB has no such option and says so (see disabled_keys.sql).

@@ -176,3 +176,19 @@ update parent set id = 2;
 delete from parent;
 unlock tables;
 select * from child; select * from c1;
+
+# A duplicate below is told with its table and index, however deep it is.
+create table summit (id int primary key, code varchar(10) not null, unique key by_code (code, id));
+create table slope (id int primary key, code varchar(10) not null, unique key only_one (code),
+    foreign key (code) references summit (code) on update cascade);
+create table `bot tom` (code varchar(10) not null, n int, primary key (code), unique key (n), foreign key (code) references slope (code) on update cascade);
+insert into summit values (1, 'a'), (2, 'b'), (3, 'c');
+insert into slope values (1, 'a'), (2, 'b');
+update summit set code = 'b' where id = 1;
+update ignore summit set code = 'b' where id = 1;
+set foreign_key_checks = 0;
+insert into `bot tom` values ('a', 1), ('c', 2), ('zz', 3);
+set foreign_key_checks = 1;
+update summit set code = 'c' where id = 1;
+update summit set code = 'zz' where id = 1;
+select * from summit; select * from slope; select * from `bot tom`;

@@ -146,7 +146,6 @@ show create table kid;
 
 # The server's own tools.
 check table kid, mother;
-optimize table mother;
 delete from mother;
 drop table kid, mother;
 

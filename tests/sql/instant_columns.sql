@@ -241,6 +241,16 @@ alter table a add t timestamp not null default current_timestamp, add d datetime
 alter table a add u varchar(100) default (user()), algorithm=instant;
 set timestamp = default;
 select id, unix_timestamp(t), unix_timestamp(d), u = user() from a;
+-- What evaluating them has to say is said once.
+set timestamp = 1600000000;
+alter table a add only_date date not null default current_timestamp(), algorithm=instant;
+alter table a add other_date date not null default now(), add third date default current_timestamp, algorithm=inplace;
+create table parts (id int primary key) partition by hash (id) partitions 3;
+alter table parts add d date not null default current_timestamp();
+drop table parts;
+set timestamp = default;
+select id, only_date, other_date, third from a;
+alter table a drop only_date, drop other_date, drop third, algorithm=instant;
 alter table a add r double default (rand()), algorithm=instant;
 alter table a add w char(36) default uuid(), algorithm=instant;
 alter table a add i int default (id + 1), algorithm=instant;

@@ -4,19 +4,23 @@
 #
 # Those in tests/sql/own/ are about what only Teak has; their outputs must be the .result files beside them.
 #
-# usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, those in own/, tests/sql/sessions.py, and
-# tests/sql/all_collations.py for one character set a language; collations_all: for all
-# Leaves the outputs in build/sql/<name>.{teak,innodb,diff} and the server's log in build/sql/error.log.
+# Each runs with Teak's tables in memory as well, but for those in not_in_memory below.
+#
+# usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, those in own/, tests/sql/sessions.py,
+# tests/sql/handler_statements.py (TEAK_SEED to repeat its choices), and tests/sql/all_collations.py for one character
+# set a language; collations_all: for all
+# Leaves the outputs in build/sql/<name>.{teak,memory,innodb,diff} and the server's log in build/sql/error.log.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
+cd "$ROOT"
 
-work=$PWD/build/sql
-plugin_dir=${TEAK_PLUGIN_DIR:-$PWD/build/plugin}
+work=$BUILD/sql
+need_built "$PLUGIN_DIR/ha_teak.so"
 # Unix socket paths have a length limit that a deep checkout would pass.
 socket=$(mktemp -u /tmp/teak-sql.XXXXXX.sock)
 mkdir -p "$work"
-rm -rf "$work/data" "$work"/*.teak "$work"/*.innodb "$work"/*.diff "$work/error.log"
-[ -e "$plugin_dir/ha_teak.so" ] || { echo "tests/sql: $plugin_dir/ha_teak.so is missing: run make build" >&2; exit 1; }
+rm -rf "$work/data" "$work"/*.teak "$work"/*.memory "$work"/*.innodb "$work"/*.diff "$work/error.log"
 
 common=(--no-defaults --user="$(id -un)" --datadir="$work/data" --lc-messages-dir=/usr/share/mysql)
 mariadb-install-db "${common[@]}" --auth-root-authentication-method=normal --skip-test-db >"$work/install.log" 2>&1 ||
@@ -24,8 +28,9 @@ mariadb-install-db "${common[@]}" --auth-root-authentication-method=normal --ski
 
 read -r -a more <<<"${TEAK_SERVER_OPTIONS:-}"
 mariadbd "${common[@]}" --socket="$socket" --skip-networking --pid-file="$work/pid" --log-error="$work/error.log" \
-    --plugin-dir="$plugin_dir" --plugin-load-add=ha_teak --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
+    --plugin-dir="$PLUGIN_DIR" --plugin-load-add=ha_teak --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
     --innodb-snapshot-isolation=ON --innodb-flush-log-at-trx-commit=2 --teak-flush-log-at-trx-commit=2 \
+    --teak-memory-max-size=512M \
     --lock-wait-timeout=20 --innodb-lock-wait-timeout=5 \
     "${more[@]}" &
 server=$!
@@ -44,14 +49,18 @@ for _ in $(seq 300); do
 done
 "${client[@]}" -e 'select 1' >/dev/null 2>&1 || { tail -n 30 "$work/error.log" >&2; exit 1; }
 
-# run_one FILE ENGINE OUTPUT
+# Foreign keys, sequences and exports want a file.
+not_in_memory=(autoinc exports foreign_keys foreign_keys_alter foreign_keys_cascade foreign_keys_ddl instant_columns
+    rebuilds)
+
+# run_one FILE ENGINE OUTPUT [VARIABLES]
 run_one() {
     local database
     database=t_$(basename "$1" .sql)
     "${client[@]}" -e "drop database if exists $database; create database $database"
     timeout "${TEAK_SQL_TIMEOUT:-60}" "${client[@]}" --force --unbuffered --batch --show-warnings --default-character-set=utf8mb4 \
-        --init-command="set default_storage_engine=$2, max_statement_time=30" "$database" <"$1" 2>&1 |
-        sed -E 's/\b(Teak|InnoDB)\b/ENGINE/gI' >"$3" || true
+        --init-command="set default_storage_engine=$2, max_statement_time=30${4:+, $4}" "$database" <"$1" 2>&1 |
+        sed -E "s/\b(Teak|InnoDB)\b/ENGINE/gI; s/ \`?IN_MEMORY\`?='?ON'?//g" >"$3" || true
     if [ "$2" = Teak ]; then unsound "$database" >>"$3"; fi
     "${client[@]}" -e "drop database $database" || echo "the server is gone" >>"$3"
 }
@@ -67,18 +76,25 @@ unsound() {
 
 passed=0 failed=0
 if [ $# -gt 0 ]; then names=("$@"); else names=(); for f in tests/sql/*.sql; do names+=("$(basename "$f" .sql)"); done; fi
-for name in "${names[@]}"; do
-    case $name in sessions | own | collations_all) continue ;; esac
-    run_one "tests/sql/$name.sql" InnoDB "$work/$name.innodb"
-    run_one "tests/sql/$name.sql" Teak "$work/$name.teak"
-    if diff -u "$work/$name.innodb" "$work/$name.teak" >"$work/$name.diff"; then
+# compare NAME SUFFIX: what Teak gave in the run of this suffix is what InnoDB did.
+compare() {
+    if diff -u "$work/$1.innodb" "$work/$1.$2" >"$work/$1.$2.diff"; then
         passed=$((passed + 1))
-        rm -f "$work/$name.diff"
+        rm -f "$work/$1.$2.diff"
     else
         failed=$((failed + 1))
-        echo "FAILED $name (InnoDB -, Teak +):"
-        head -n "${TEAK_DIFF_LINES:-25}" "$work/$name.diff" | sed 's/^/    /'
+        echo "FAILED $1, $2 (InnoDB -, Teak +):"
+        head -n "${TEAK_DIFF_LINES:-25}" "$work/$1.$2.diff" | sed 's/^/    /'
     fi
+}
+for name in "${names[@]}"; do
+    case $name in sessions | own | handler_statements | collations_all) continue ;; esac
+    run_one "tests/sql/$name.sql" InnoDB "$work/$name.innodb"
+    run_one "tests/sql/$name.sql" Teak "$work/$name.teak"
+    compare "$name" teak
+    [[ " ${not_in_memory[*]} " != *" $name "* ]] || continue
+    run_one "tests/sql/$name.sql" Teak "$work/$name.memory" "teak_default_in_memory=on"
+    compare "$name" memory
 done
 own() {
     local file name
@@ -94,12 +110,17 @@ own() {
     done
 }
 
+handlers() { /usr/bin/python3 tests/sql/handler_statements.py "$socket" --seed "${TEAK_SEED:-$RANDOM}"; }
+
 if [ $# -eq 0 ] || [ "$*" = own ]; then own; fi
 if [ $# -eq 0 ]; then
     python3 tests/sql/sessions.py "$socket" "$work" || failed=$((failed + 1))
+    handlers || failed=$((failed + 1))
     /usr/bin/python3 tests/sql/all_collations.py "$socket" || failed=$((failed + 1))
 elif [ "$*" = collations_all ]; then
     /usr/bin/python3 tests/sql/all_collations.py "$socket" --all || failed=1
+elif [ "$*" = handler_statements ]; then
+    handlers || failed=1
 elif [ "$*" = sessions ]; then
     python3 tests/sql/sessions.py "$socket" "$work" || failed=1
 fi

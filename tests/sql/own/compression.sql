@@ -19,7 +19,7 @@ select data_length + index_length > @zstd * 4 as 'is large again', (select sum(b
   where table_schema = database() and table_name = 't';
 alter table t compression_level=20;
 alter table t compression='best';
-alter table t block_size=8192, algorithm=inplace;
+alter table t block_size=8192, algorithm=nocopy;
 alter table t block_size=8192;
 check table t;
 show create table t;

@@ -39,6 +39,36 @@ select count(*), sum(n = 50), sum(u), max(z) from p where n between 1 and 100;
 drop table p;
 -- Texts get another character set.
 alter table a modify w varchar(80) character set utf8mb3, algorithm=instant;
+create table c (id int primary key, c char(5) character set utf8mb3, v varchar(90) character set utf8mb3, t text character set utf8mb3, l char(5) character set latin1, s varchar(10) character set ascii, i varchar(10) character set utf8mb3, e enum('a', 'b') character set utf8mb3, key (i));
+insert into c values (1, 'ä', 'ö', 'ü', 'é', 's', 'i', 'a');
+alter table c modify v varchar(90) character set utf8mb4, algorithm=instant, lock=none;
+alter table c modify c char(5) character set utf8mb4, modify t text character set utf8mb4, algorithm=instant;
+alter table c modify l char(5) character set latin1 collate latin1_bin, algorithm=instant;
+alter table c modify c char(9) character set utf8mb4, modify t longtext character set utf8mb4 collate utf8mb4_bin, algorithm=instant;
+alter table c modify t text character set utf8mb4, algorithm=instant;
+alter table c modify l char(6) character set latin1, algorithm=instant;
+alter table c modify s varchar(10) character set utf8mb4, algorithm=instant;
+alter table c modify i varchar(10) character set utf8mb4, algorithm=instant;
+alter table c modify i varchar(10) character set utf8mb4 collate utf8mb4_bin, algorithm=instant;
+alter table c modify i varchar(70) character set utf8mb4, algorithm=instant;
+alter table c modify e enum('a', 'b') character set utf8mb4, algorithm=instant;
+alter table c drop i, convert to character set utf8mb3, algorithm=instant;
+alter table c drop key i, drop i, drop e, drop s, drop l, convert to character set utf8mb4, algorithm=nocopy, lock=none;
+select *, hex(c), hex(t) from c;
+check table c extended;
+drop table c;
+-- What is computed from texts is computed anew with another collation; InnoDB leaves it.
+create table g (id int primary key, a varchar(10) character set utf8mb3 collate utf8mb3_general_ci, b int as (a = 'X') stored, k varchar(10) as (upper(a)) virtual, key (k));
+insert into g (id, a) values (1, 'x'), (2, 'X'), (3, 'y');
+alter table g modify a varchar(10) character set utf8mb4 collate utf8mb4_bin;
+select * from g order by id;
+select id from g where k = 'X' order by id;
+-- Partitions that a text chooses; InnoDB looks for rows where the new collation puts them, and has them by the old.
+create table p (a varchar(10) character set utf8mb3 collate utf8mb3_bin, n int) partition by key (a) partitions 4;
+insert into p select concat('v', seq), seq from seq_1_to_50;
+alter table p modify a varchar(10) character set utf8mb4 collate utf8mb4_general_ci;
+select count(*), sum(n) from p where a in ('V1', 'v2', 'V30');
+drop table g, p;
 -- The number of layouts: the 64th change copies, or is refused, and everything begins anew.
 create table m (id int primary key, v int);
 insert into m values (1, 1);
@@ -58,7 +88,7 @@ call many(31);
 select count(*), sum(id), sum(v) from m;
 alter table m add one int default 1, algorithm=instant;
 alter table m add two int default 2, algorithm=instant;
-alter table m add two int default 2, algorithm=inplace;
+alter table m add two int default 2, algorithm=nocopy;
 alter table m rename column v to vv, algorithm=instant;
 alter table m add two int default 2;
 select count(*), sum(id), sum(vv), sum(one), sum(two) from m;

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Tables with IN_MEMORY=YES over kills, restarts and replication: empty, with their definitions, and nothing written.
+#
+# usage: tests/in_memory/run.sh [NAME...]    names of the tests in in_memory.py; default: all. TEAK_SEED to repeat a
+# run's choices
+# Leaves the server's error log in build/in_memory/error.log.
+set -euo pipefail
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
+
+need_built "$PLUGIN_DIR/ha_teak.so"
+work=$(mktemp -d /tmp/teak-in-memory.XXXXXX)
+keep() {
+    mkdir -p "$BUILD/in_memory"
+    cp -f "$work/server/error.log" "$BUILD/in_memory/" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap keep EXIT
+TEAK_SEED=${TEAK_SEED:-$RANDOM} /usr/bin/python3 "$ROOT/tests/in_memory/in_memory.py" "$work/server" "$PLUGIN_DIR" "$@"

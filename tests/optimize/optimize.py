@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+"""OPTIMIZE TABLE packs a table in place while others write.
+
+usage: optimize.py DIRECTORY PLUGIN_DIR [NAME...]
+
+Whatever happens meanwhile, CHECK TABLE EXTENDED finds the table whole; and what is left of a table from which rows were deleted takes about as
+much of the disk as a copy would.
+"""
+
+import glob
+import os
+import random
+import sys
+import time
+
+import pymysql
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "../online"), os.path.join(HERE, "../replication")]
+from online import OPTIONS, SEED, Task, Writers, check, error_of, fresh, rows, wait_until  # noqa: E402
+from replication import follow, free_port, let_replicate  # noqa: E402
+from server import Server, carry_out  # noqa: E402
+
+OK = (("test.t", "optimize", "status", "OK"),)
+DELETIONS = ("id % 2", "id % 10", "id < 36000", "id > 400")
+INTERRUPTED = 1317
+KILLED = (("test.t", "optimize", "Error", "Query execution was interrupted"), ("test.t", "optimize", "status", "Operation failed"))
+# A file may have so many bytes more than that of a copy, besides a quarter.
+SMALL = 512 << 10
+
+
+def files(server):
+    """Size, and bytes on disk, of each table's file."""
+    found = {}
+    for path in glob.glob(os.path.join(server.data, "#teak", "s[1-9]*.teak")):
+        status = os.stat(path)
+        found[path] = (status.st_size, status.st_blocks * 512)
+    return found
+
+
+def space(server):
+    """What the largest file takes: that of the table."""
+    return max(files(server).values())
+
+
+def shrinks(server):
+    """A table is packed as if it had been copied, whatever was deleted."""
+    for condition in DELETIONS:
+        server.query("drop database if exists test", database=None)
+        server.query("create database test", database=None)
+        server.query("create table t (id int primary key, v int, text varchar(100), b longblob, key (v), key (text))")
+        server.query("insert into t select seq, seq * 7919 % 100003, concat(md5(seq), md5(seq + 1)), if(seq % 500, 'small', repeat(md5(seq), 1000))"
+                     " from seq_1_to_40000")
+        server.query("set global teak_checkpoint_now = on")
+        server.query(f"delete from t where {condition}")
+        before = space(server)
+        expected = server.query("select count(*), sum(id), sum(v), sum(crc32(text)), sum(crc32(b)) from t")
+        assert server.query("optimize table t") == OK
+        assert server.query("check table t extended")[-1][3] == "OK", condition
+        packed = space(server)
+        assert server.query("select count(*), sum(id), sum(v), sum(crc32(text)), sum(crc32(b)) from t") == expected
+        server.query("alter table t force, algorithm=copy")
+        assert server.query("optimize table t") == OK
+        copied = space(server)
+        for what, ours, theirs in zip(("size", "disk"), packed, copied):
+            assert ours <= theirs * 5 // 4 + SMALL, f"{condition}: {what} {ours}, {theirs} of a copy, {before} before"
+        print(f"    {condition}: {before} bytes before, {packed} packed, {copied} copied")
+
+
+def beside_writers(server):
+    """All kinds of writers go on, a snapshot sees what it saw, and a prepared transaction without session is decided later."""
+    fresh(server, 30_000)
+    server.query("alter table t add index v (v), add index text (text, v)")
+    prepared = server.connect()
+    rows(prepared, "xa start 'left'")
+    rows(prepared, "update t set b = 'prepared' where id between 20000 and 20100")
+    rows(prepared, "xa end 'left'")
+    rows(prepared, "xa prepare 'left'")
+    prepared.close()
+    old = server.connect()
+    rows(old, "start transaction with consistent snapshot")
+    columns = "select count(*), sum(id), sum(v), sum(u), sum(crc32(text)) from t"
+    seen = rows(old, columns)
+    server.query("delete from t where id between 3000 and 19999 and id % 3")
+    writers = Writers(server, 3, SEED)
+    try:
+        for n in range(8):
+            assert server.query("optimize table t, parent")[0] == OK[0]
+            assert rows(old, columns) == seen, f"after {n}"
+            assert not any(task.failure for task in writers.tasks), [task.failure for task in writers.tasks]
+            if n == 3:
+                old.close()
+                old = server.connect()
+                rows(old, "start transaction with consistent snapshot")
+                seen = rows(old, columns)
+    finally:
+        done = writers.stop()
+    old.close()
+    check(server, "with a prepared transaction")
+    wait_until(lambda: server.query("xa recover"), "the prepared transaction")
+    server.query("xa commit 'left'")
+    assert server.query("select count(*) from t where b = 'prepared'")[0][0] > 0
+    assert server.query("optimize table t") == OK
+    check(server, "at the end")
+    print(f"    {done} transactions")
+
+
+def answer(connection):
+    """What the statement answers with, or number and text of its error."""
+    try:
+        return rows(connection, "optimize table t")
+    except pymysql.err.MySQLError as error:
+        return error.args
+
+
+def killed_statements(server):
+    """KILL ends it wherever it is; the next one goes on."""
+    fresh(server, 60_000)
+    server.query("alter table t add index v (v)")
+    server.query("delete from t where id % 3 = 0")
+    killed = 0
+    watcher = server.connect(autocommit=True)
+    for n in range(10):
+        server.query(f"update t set b = repeat('x', {n}) where id % 10 = {n}")
+        connection = server.connect(autocommit=True)
+        number = connection.thread_id()
+        outcome = []
+        task = Task(lambda c=connection, o=outcome: o.append(answer(c)))
+        state = f"select 1 from information_schema.processlist where id = {number} and state = 'Packing table'"
+        wait_until(lambda t=task, s=state: not t.is_alive() or rows(watcher, s), "the statement")
+        rows(watcher, f"kill query {number}")
+        task.end()
+        killed += outcome != [OK]
+        # It answers with a table, unless the signal comes before it or behind.
+        assert outcome == [OK] or outcome[0][0] == INTERRUPTED or outcome == [KILLED], outcome
+        check(server, f"kill {n}")
+    assert server.query("optimize table t") == OK
+    check(server, "at the end")
+    print(f"    {killed} of 10 were killed before their end")
+
+
+def killed_servers(server):
+    """A crash in the middle leaves what was written."""
+    fresh(server, 30_000)
+    server.query("alter table t add index v (v), add index text (text, v)")
+    source = random.Random(SEED)
+    for n in range(5):
+        server.query(f"delete from t where id % 7 = {n}")
+        writers = Writers(server, 2, SEED + n)
+        task = Task(lambda: error_of(lambda: [server.query("optimize table t") for _ in range(1000)]))
+        time.sleep(source.random())
+        server.kill()
+        task.end()
+        writers.stopping = True
+        try:
+            writers.stop()
+        except (OSError, RuntimeError):
+            pass
+        server.start(OPTIONS)
+        for (_, _, _, xid) in server.query("xa recover"):
+            server.query(f"xa rollback '{xid.decode() if isinstance(xid, bytes) else xid}'")
+        check(server, f"crash {n}")
+        assert server.query("optimize table t") == OK
+        check(server, f"packed after crash {n}")
+
+
+def replica(server):
+    """The statement is in the binary log, and a replica packs its own table."""
+    server.query("reset master", database=None)
+    fresh(server, 20_000)
+    second = Server(os.path.join(os.path.dirname(server.directory), "replica"), server.plugin_dir)
+    second.install()
+    second.start(["--server-id=2", "--log-bin", "--log-slave-updates", "--secure-file-priv="])
+    try:
+        let_replicate(server.connect(autocommit=True))
+        follow(second.connect(autocommit=True), server.port)
+        server.query("delete from t where id % 2")
+        assert server.query("optimize table t") == OK
+        server.query("optimize no_write_to_binlog table t")
+        position = server.query("select @@gtid_binlog_pos")[0][0]
+        assert second.query(f"select master_gtid_wait('{position}', 300)", database=None) == ((0,),)
+        logs = [row[0] for row in second.query("show binary logs")]
+        events = [row[5] for name in logs for row in second.query(f"show binlog events in '{name}'")]
+        assert sum("optimize" in event.lower() for event in events) == 1, events[-10:]
+        check(second, "on the replica")
+        assert second.query("checksum table t") == server.query("checksum table t")
+    finally:
+        second.kill()
+
+
+TESTS = [shrinks, beside_writers, killed_statements, killed_servers, replica]
+
+
+def main():
+    directory, plugin_dir, *names = sys.argv[1:]
+    print(f"TEAK_SEED={SEED}")
+    port = free_port()
+    server = Server(os.path.join(directory, "server"), plugin_dir, port)
+    server.port = port
+    carry_out(TESTS, names, server, OPTIONS)
+
+
+if __name__ == "__main__":
+    main()

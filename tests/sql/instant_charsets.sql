@@ -1,0 +1,56 @@
+-- Texts that get another character set, another collation, or more room, at once where the rows can stay as they are.
+create table a (id int primary key, c char(4) character set utf8mb3, v varchar(20) character set utf8mb3, w varchar(100) character set utf8mb3, t text character set utf8mb3, n int not null) default charset utf8mb3;
+insert into a values (1, 'äb', 'straße', 'weiß', repeat('ö', 300), 1), (2, 'x ', '', null, null, 2), (3, null, 'V ', 'W', '', 3);
+alter table a convert to character set utf8mb4;
+show create table a;
+select id, c, hex(c), v, length(v), w, length(t), char_length(t), n from a order by id;
+insert into a values (4, '😀😀😀😀', repeat('😀', 20), repeat('😀', 100), '😀', 4), (5, 'abcd', 'v', 'w', repeat('t', 70000), 5);
+update a set w = concat(w, '😀') where id = 1;
+select id, c, hex(c), v, length(v), w, length(t), n from a order by id;
+select id from a where c = 'x' or v = 'STRASSE' or w like 'weiß%' order by id;
+alter table a modify v varchar(20) character set utf8mb4 collate utf8mb4_bin, modify c char(4) character set utf8mb4 collate utf8mb4_unicode_ci;
+select id from a where v = 'STRASSE' or c = 'ÄB' order by id;
+select v, count(*) from a group by v order by v;
+alter table a modify t longtext character set utf8mb4, add key (v), add m int default 7 after id;
+insert into a (id, t, n) values (6, repeat('u', 100000), 6);
+select id, m, length(t), md5(t) from a order by id;
+delete from a where id = 5;
+check table a extended;
+-- Rows of several layouts, and large values.
+create table l (id int primary key, t tinytext, u text, b blob, d tinyblob default 'dd');
+insert into l values (1, repeat('t', 255), repeat('u', 60000), repeat('b', 50), 'd');
+alter table l modify t text, modify b mediumblob;
+insert into l (id, t, u, b) values (2, repeat('t', 2000), 'u', repeat('b', 100000));
+alter table l modify t mediumtext, modify d blob, add e text default 'eee' first;
+insert into l (id, t, d) values (3, repeat('t', 70000), repeat('d', 300));
+select id, length(t), md5(t), length(u), length(b), md5(b), length(d), e from l order by id;
+alter table l modify e longtext, drop u;
+update l set d = concat(d, 'x') where id < 3;
+select id, length(t), length(b), d = 'dx' or d = 'ddx', e from l order by id;
+check table l extended;
+checksum table l;
+-- Indexed texts.
+create table k (id int primary key, a varchar(20) character set utf8mb3, b varchar(20) character set utf8mb3 collate utf8mb3_unicode_ci not null, c varchar(20) character set utf8mb3 collate utf8mb3_bin, d varchar(80) character set utf8mb3 collate utf8mb3_unicode_nopad_ci, p varchar(20) character set utf8mb3, unique (a), key (b, c), key (c), key (d desc), key (p(5)));
+insert into k select seq, concat(if(seq % 2, 'ä', 'Z'), seq), concat('ß', seq % 7, ' ', repeat(' ', seq % 3)), concat('é', seq), concat('d', seq % 5, repeat(' ', seq % 2)), concat('prefix', seq) from seq_1_to_200;
+alter table k modify a varchar(20) character set utf8mb4, modify b varchar(20) character set utf8mb4 collate utf8mb4_unicode_ci not null;
+alter table k modify d varchar(60) character set utf8mb4 collate utf8mb4_unicode_nopad_ci;
+alter table k modify d varchar(63) character set utf8mb4 collate utf8mb4_unicode_nopad_ci;
+insert into k values (201, '😀', '😀1', '😀', '😀', '😀'), (202, 'A1', 'x', 'x', 'x', 'x');
+insert into k values (203, 'Ä11', 'x', 'x', 'x', 'x');
+alter table k convert to character set utf8mb4;
+show create table k;
+select id, a from k force index (a) where a in ('A3', 'z4', '😀') or a between 'ä19' and 'ä199' order by a, id;
+select id, b from k force index (b) where b = 'SS3' order by id;
+select count(*), min(d), max(id) from k force index (d) where d = 'D2';
+select id from k force index (p) where p like 'prefix1%' and id < 20 order by id;
+update k set a = concat(a, '😀'), b = concat('😀', b) where id % 10 = 0;
+delete from k where b like 'ss4%';
+select count(*), count(distinct a), min(a), max(a) from k;
+check table k extended;
+-- Uniqueness by the new collation.
+create table u (id int primary key, a varchar(10) character set utf8mb3 collate utf8mb3_bin, b text character set utf8mb3 collate utf8mb3_bin, unique (a), unique (b));
+insert into u values (1, 'x', 'long'), (2, 'X', 'LONG');
+alter table u modify a varchar(10) character set utf8mb4 collate utf8mb4_general_ci;
+alter table u modify b text character set utf8mb4 collate utf8mb4_general_ci;
+select * from u order by id;
+drop table a, l, k, u;

@@ -1,0 +1,140 @@
+-- ALTER TABLE that writes all rows anew: in place, or why not, and what becomes of the table.
+set sql_mode = 'STRICT_TRANS_TABLES';
+create table t (id int not null auto_increment, a int, b varchar(20) collate utf8mb4_unicode_ci, c text, d int not null, primary key (id), key a (a), unique key d (d)) charset utf8mb4;
+insert into t (a, b, c, d) select seq % 7, concat('Text ', seq % 11), repeat('c', seq), 1000 - seq from seq_1_to_300;
+update t set a = null where id = 5;
+create procedure same() select count(*), sum(id), sum(a), sum(d), sum(crc32(b)), sum(crc32(c)) from t;
+call same();
+alter table t force, algorithm=inplace, lock=none;
+alter table t force, algorithm=inplace, lock=shared;
+alter table t force, lock=exclusive;
+alter table t force, algorithm=nocopy;
+alter table t force, algorithm=instant;
+alter table t force, algorithm=copy, lock=none;
+alter table t force;
+call same();
+check table t extended;
+show create table t;
+-- Another primary key.
+alter table t drop primary key, algorithm=inplace;
+alter table t drop primary key, add primary key (d), algorithm=nocopy;
+alter table t drop primary key, add primary key (d), add unique key id (id), algorithm=inplace, lock=none;
+call same();
+select id, d from t where d = 900;
+select id from t where id between 100 and 103;
+insert into t (d) values (900);
+alter table t drop primary key, add primary key (b(3), id), drop key d, algorithm=inplace, lock=none;
+call same();
+alter table t drop primary key, add primary key (id desc), drop key id, add unique key d (d, b), algorithm=inplace, lock=none;
+check table t extended;
+select id from t limit 3;
+show create table t;
+-- Two rows with one key.
+alter table t drop primary key, add primary key (b), add key id (id), algorithm=inplace, lock=none;
+alter table t add unique key x (b), force, algorithm=inplace, lock=none;
+call same();
+-- NULL that may not be.
+alter table t modify a int not null, algorithm=nocopy;
+alter table t drop primary key, add primary key (a, id), algorithm=inplace, lock=none;
+alter ignore table t modify a int not null, add primary key (a), drop primary key, algorithm=inplace;
+update t set a = 0 where a is null;
+alter table t modify a int not null, algorithm=inplace, lock=none;
+alter table t modify b varchar(20) collate utf8mb4_unicode_ci not null default 'none', modify a int, algorithm=inplace, lock=none;
+insert into t (d, c) values (5000, 'with a default');
+select id, a, b, d from t where d = 5000;
+call same();
+show create table t;
+-- With columns and indexes that come and go.
+alter table t add column e int not null default 7 after a, add column f timestamp default '2020-01-01 10:00:00', add index e (e, d), force, algorithm=inplace, lock=none;
+select e, f, count(*) from t force index (e) where e = 7 group by e, f;
+alter table t drop column e, drop index a, add index a2 (a, b), drop column f, force, algorithm=inplace, lock=none;
+alter table t add column n int auto_increment unique first, algorithm=inplace, lock=none;
+alter table t add column s int as (a + 1) stored, force, algorithm=inplace;
+alter table t modify a bigint, modify b varchar(30) collate utf8mb4_unicode_ci, force, algorithm=copy;
+call same();
+check table t extended;
+show create table t;
+-- Options.
+alter table t row_format=dynamic, algorithm=instant;
+alter table t row_format=dynamic, algorithm=inplace, lock=none;
+alter table t row_format=dynamic, algorithm=nocopy;
+-- The counter.
+alter table t force, auto_increment=5000, algorithm=inplace, lock=none;
+insert into t (d) values (1000000);
+select max(id) from t;
+alter table t force, auto_increment=10, algorithm=inplace;
+insert into t (d) values (1000001);
+select max(id) from t;
+delete from t where id > 4000;
+alter table t force, algorithm=inplace;
+insert into t (d) values (1000001);
+select max(id) from t;
+-- Names.
+alter table t force, rename to u, rename column d to dd, rename index a2 to a3, algorithm=inplace, lock=none;
+show create table u;
+select id, dd from u force index (a3) where a = 3 order by id limit 3;
+rename table u to t;
+-- No primary key, and one that a unique key is.
+create table h (a int, b varchar(10));
+insert into h select seq % 50, concat('b', seq) from seq_1_to_200;
+alter table h force, algorithm=inplace, lock=none;
+insert into h values (51, 'new');
+select count(*), sum(a), sum(crc32(b)) from h;
+alter table h add primary key (b), algorithm=inplace, lock=none;
+show create table h;
+alter table h drop primary key, algorithm=inplace, lock=none;
+create table k (a int not null, b int not null, unique key a (a));
+insert into k select seq, 200 - seq from seq_1_to_100;
+alter table k add primary key (b), algorithm=inplace, lock=none;
+alter table k drop primary key, drop key a, add unique key b (b), algorithm=inplace, lock=none;
+select sum(a), sum(b), count(*) from k force index (b) where b > 150;
+alter table k modify b int, algorithm=inplace, lock=none;
+check table h, k extended;
+-- Partitions: all or none.
+create table p (id int not null auto_increment, s varchar(10), n int, primary key (id, n), key s (s)) partition by hash (n) partitions 3;
+insert into p (s, n) select concat('s', seq), seq % 60 from seq_1_to_150;
+alter table p force, algorithm=inplace, lock=none;
+alter table p drop primary key, add primary key (n, id), add key id (id), algorithm=inplace, lock=none;
+alter table p drop primary key, add primary key (n), algorithm=inplace, lock=none;
+insert into p (s, n) values ('last', 1);
+select count(*), sum(id), sum(n), max(id) from p;
+select id from p force index (s) where s = 's77';
+check table p extended;
+show create table p;
+-- Generated columns.
+create table g (id int primary key, a int, v int as (a * 2) virtual, w varchar(20) as (concat('w', a)) virtual, s int as (a * 3) stored, key v (v), key w (w), key s (s));
+insert into g (id, a) select seq, seq % 13 from seq_1_to_100;
+alter table g force, algorithm=inplace;
+alter table g drop primary key, add primary key (id desc), algorithm=inplace;
+select count(*), sum(id) from g force index (v) where v = 10;
+select count(*), sum(id) from g force index (w) where w = 'w5';
+select count(*), sum(id) from g force index (s) where s = 15;
+check table g extended;
+-- In foreign keys.
+create table parent (id int primary key, v int);
+create table child (id int primary key, p int, foreign key (p) references parent (id) on delete cascade);
+insert into parent select seq, seq from seq_1_to_20;
+insert into child select seq, 1 + seq % 20 from seq_1_to_100;
+alter table parent force, algorithm=inplace, lock=none;
+alter table child force, algorithm=inplace, lock=none;
+insert into child values (1000, 21);
+delete from parent where id = 3;
+select count(*) from child;
+alter table parent drop primary key, add primary key (id, v), algorithm=inplace, lock=none;
+insert into child values (1001, 22);
+delete from parent where id = 4;
+select count(*) from child;
+alter table child modify p int not null;
+show create table child;
+check table parent, child extended;
+-- Temporary tables, and LOCK TABLES.
+create temporary table tt (id int primary key, v int);
+insert into tt values (1, 2), (2, 3);
+alter table tt force;
+alter table tt drop primary key, add primary key (v);
+select * from tt order by v;
+lock tables t write;
+alter table t force, lock=none;
+call same();
+unlock tables;
+drop table t, h, k, p, g, child, parent;
