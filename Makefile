@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-cold bench-backup apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-backup bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,6 +27,9 @@ test: ## everything that CI runs
 mtr: ## MariaDB's own storage engine suites and tests of foreign keys, Teak's outputs against InnoDB's
 	@tests/mtr/run.sh
 	@tests/foreign_keys/run.sh
+
+mtr-all: mtr ## the same, and 1,000 tests of MariaDB's suites main, innodb, parts, binlog and others: an hour
+	@tests/mtr/suites.sh
 
 format: ## put Rust and C++ sources into the form that `make test` checks
 	@cargo fmt --all
@@ -63,6 +66,7 @@ soak-damage: ## 2,000 rounds of flipped bits in the files of a stopped engine
 soak-hostile: ## 300,000 mutations of each file in the corpora of the decoders
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-core --test hostile
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-cli hostile
+	@TEAK_MUTATIONS=300000 tests/metadata/run.sh
 
 bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine
 	@benches/sysbench.sh
@@ -85,11 +89,17 @@ bench-side-by-side: ## LinkBench on two servers at once, Teak beside InnoDB: pro
 bench-engine: ## scans, look-ups, changes of many rows inside the server; all engines; ENGINE="--rows 100000 --plugin before=/path/ha_teak.so"
 	@benches/engine.sh $(ENGINE)
 
+bench-memory: ## the same for tables in memory: Teak's, MEMORY with ordered indexes and with its own; MEMORY="--rows 100000 --runs 1"
+	@benches/engine.sh --engines InnoDB,Teak,Teak-in-memory,MEMORY,MEMORY-hash $(MEMORY)
+
 bench-cold: ## statements over tables that nobody has in memory; COLD="--side before=/path/to/plugins --rows 300000"
 	@/usr/bin/python3 benches/cold.py $(COLD)
 
 bench-backup: ## backups, incremental ones and restores of the same rows in Teak and InnoDB, and writers beside them; BACKUP="--rows 200000"
 	@/usr/bin/python3 benches/backup.py $(BACKUP)
+
+bench-online-ddl: ## ADD INDEX and ADD UNIQUE beside writers, Teak and InnoDB; ONLINE_DDL="--rows 200000 --runs 1"
+	@/usr/bin/python3 benches/online_ddl.py $(ONLINE_DDL)
 
 apps: ## SQLAlchemy, Django and others, from the package registries, on Teak and on InnoDB, results compared; APPS="django" for one
 	@tests/apps/apps.sh $(APPS)

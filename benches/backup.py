@@ -27,6 +27,8 @@ TEAK = os.path.join(ROOT, "build", "bin", "teak")
 PLUGIN = os.path.join(ROOT, "build", "plugin")
 ENGINES = ("Teak", "InnoDB")
 WRITERS = 2
+# Of backups that are to be in nobody's way, in MB a second.
+LIMIT = 30
 # Digits, as sysbench writes them: a third of what InnoDB takes is left by zstd.
 TEXT = "CONCAT_WS('-', {})"
 GROUP = "LPAD(FLOOR(RAND() * 100000000000), 11, '0')"
@@ -57,14 +59,17 @@ class Subject:
     def connection(self):
         return [f"--socket={self.server.socket}", "--user=root"]
 
-    def backup(self, directory, below=None):
-        """Makes a backup; seconds and bytes."""
+    def backup(self, directory, below=None, limited=False):
+        """Makes a backup, limited to LIMIT MB a second or not; seconds and bytes."""
         if self.engine == "Teak":
             command = [TEAK, "backup", "--quiet", "--no-defaults", *self.connection(), directory]
             command += [f"--incremental-from={below}"] if below else []
+            command += [f"--throttle={LIMIT}"] if limited else []
         else:
             command = ["mariadb-backup", "--no-defaults", "--backup", "--parallel=2", *self.connection(), f"--target-dir={directory}"]
             command += [f"--incremental-basedir={below}"] if below else []
+            # In chunks of 10 MiB a second.
+            command += [f"--throttle={LIMIT // 10}"] if limited else []
         seconds = timed(command)
         return seconds, allocated(directory)
 
@@ -90,7 +95,7 @@ class Subject:
         shutil.rmtree(other.directory)
         return seconds
 
-    def writes(self, seconds, backup):
+    def writes(self, seconds, backup=False, limited=False):
         """Commits a second of clients that update single rows, with backups running one after the other or none."""
         done, ended = [0] * WRITERS, time.monotonic() + seconds
 
@@ -108,7 +113,7 @@ class Subject:
             thread.start()
         target = os.path.join(self.home, "beside")
         while backup and time.monotonic() < ended:
-            self.backup(target)
+            self.backup(target, limited=limited)
             shutil.rmtree(target)
         for thread in threads:
             thread.join()
@@ -140,10 +145,11 @@ def measure(subject, figures, run, seconds):
     note("incremental after 1 %, s", taken)
     note("incremental after 1 %, MB", size / 1e6)
     note("restore to first query, s", subject.restore(full))
-    alone, beside = subject.writes(seconds, False), subject.writes(seconds, True)
+    alone, beside = subject.writes(seconds), subject.writes(seconds, backup=True)
     note("commits/s without a backup", alone)
     note("commits/s during one", beside)
     note("share of commits during one", beside / alone)
+    note(f"the same, limited to {LIMIT} MB/s", subject.writes(seconds, backup=True, limited=True) / subject.writes(seconds))
     shutil.rmtree(full)
     shutil.rmtree(incremental)
 

@@ -2,6 +2,7 @@
 """Statements that stay inside the server, in several engines and builds of Teak: time and processor time of each, and what it answers.
 
     benches/engine.py --engines InnoDB,Teak --plugin before=/path/ha_teak.so --statements scan
+    benches/engine.py --engines InnoDB,Teak,Teak-in-memory,MEMORY,MEMORY-hash
 
 Each engine, and each further build of Teak that --plugin names, has a server of its own, so that work in the background is on its own
 account. All are up at the same time and take turns, statement by statement, so that what else the machine does meets all. Results,
@@ -25,6 +26,8 @@ from engine_statements import CONTENT, ENTRIES, SOURCE, TABLES, selected
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINES = ["InnoDB", "Teak", "RocksDB", "MEMORY", "MyISAM"]
+# Other forms of their tables: the engine, and what is different in CREATE TABLE.
+FORMS = {"Teak-in-memory": ("Teak", lambda create: f"{create} IN_MEMORY=YES"), "MEMORY-hash": ("MEMORY", lambda create: create.replace("BTREE", "HASH"))}
 WITHOUT_TRANSACTIONS = ("MEMORY", "MyISAM")
 # What an engine does after a statement is waited for so long, and so long it must have been idle.
 SETTLE = 5
@@ -45,12 +48,13 @@ class Side(Comparison):
     """One engine, or one build of Teak, with its server."""
 
     def __init__(self, arguments, name, engine, plugin):
+        engine, self.form = FORMS.get(engine, (engine, lambda create: create))
         self.name, self.engine = name, engine
         directory = os.path.join(arguments.directory, re.sub(r"\W", "-", name))
         plugins = os.path.join(directory, "plugins")
         super().__init__(os.path.join(directory, "server"), plugins, [engine], [])
         # Only this side's engine gets memory: the later of two equal options counts.
-        others = ["--character-set-server=utf8mb4", "--max-heap-table-size=16G", "--tmp-table-size=64M", "--max-connections=20"]
+        others = ["--character-set-server=utf8mb4", "--max-heap-table-size=16G", "--tmp-table-size=64M", "--max-connections=20", "--teak-memory-max-size=16G"]
         if engine != "InnoDB":
             others += ["--innodb-buffer-pool-size=16M", "--innodb-log-file-size=16M"]
         if engine != "Teak":
@@ -82,7 +86,7 @@ class Side(Comparison):
     def fresh(self, table):
         """An empty table."""
         self.execute(f"DROP TABLE IF EXISTS {table}")
-        self.execute(f"CREATE TABLE {table} ({TABLES[table]}) ENGINE={self.engine}")
+        self.execute(self.form(f"CREATE TABLE {table} ({TABLES[table]}) ENGINE={self.engine}"))
 
     def write_down(self, table):
         """After a load: all of it in the data files, statistics as they will be, caches warm."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 COLUMNS = "id INT NOT NULL, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT ''"
 PRIMARY = "PRIMARY KEY (id) USING BTREE"
 SECONDARY = "KEY k (k) USING BTREE"
+# Of keys that are read, in one statement.
+RANGES = 60
 # Two tables with the same rows: with the secondary index and without.
 TABLES = {"t": f"{COLUMNS}, {PRIMARY}, {SECONDARY}", "bare": f"{COLUMNS}, {PRIMARY}"}
 SOURCE = f"CREATE TABLE source ({COLUMNS}, PRIMARY KEY (id)) ENGINE=MyISAM"
@@ -57,6 +59,9 @@ def reads(rows):
         return f"SELECT COUNT(*), {wanted} FROM seq_1_to_{looks} s STRAIGHT_JOIN t FORCE INDEX ({index}) ON t.{column} = {value}"
 
     row, needs = "SUM(t.k), SUM(LENGTH(t.c))", ("INSERT ... SELECT",)
+    # Each by itself: a join would look at the whole table once where an index has no order.
+    starts = [1 + number * 7919 % (rows - 100) for number in range(RANGES)]
+    ranges = " UNION ALL ".join(f"SELECT COUNT(*), SUM(k) FROM t WHERE id BETWEEN {start} AND {start + 99}" for start in starts)
     scans = [
         ("full scan, one column", "SELECT COUNT(*), SUM(k) FROM t IGNORE INDEX (k)"),
         ("full scan, all columns", f"SELECT * FROM t LIMIT {rows - 1}, 1"),
@@ -72,6 +77,7 @@ def reads(rows):
         Statement("point look-ups, key order", look_up("id", "PRIMARY", row, "s.seq"), needs=needs, turns=3),
         Statement("look-ups by secondary key, row", look_up("k", "k", row, permutation("s.seq", rows)), needs=needs, turns=3),
         Statement("look-ups by secondary key, index only", look_up("k", "k", "SUM(t.id), SUM(t.k)", permutation("s.seq", rows)), needs=needs, turns=3),
+        Statement(f"{RANGES} ranges of 100 keys", ranges, needs=needs, turns=3),
         *(Statement(name, sql, needs=needs, turns=3) for name, sql in scans),
     ]
 

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""ALTER TABLE ... ADD INDEX, LOCK=NONE, beside writers, of the same rows in Teak and in InnoDB, each on a server of its own, in turn.
+
+Prints, for each engine: how long ADD INDEX takes without writers and beside them, what the writers do in the seconds before
+it and while it runs, and the server's processor time for each transaction before and while. Ratios are of medians: Teak's
+figure divided by InnoDB's, and the writers' rate while an index is added divided by that before. Whatever else the machine
+does enters into times and rates, and hardly into processor time.
+
+usage: benches/online_ddl.py [--rows N] [--runs N] [--seconds N] [--writers N] [--sync]
+"""
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+
+from server import Server  # noqa: E402
+
+PLUGIN = os.path.join(ROOT, "build", "plugin")
+ENGINES = ("Teak", "InnoDB")
+TEXT = "CONCAT_WS('-', {})"
+GROUP = "LPAD(FLOOR(RAND() * 100000000000), 11, '0')"
+STATEMENTS = {"index": "ADD INDEX c (c, k)", "unique": "ADD UNIQUE u (u)"}
+
+
+def text(groups):
+    return TEXT.format(", ".join([GROUP] * groups))
+
+
+class Writers:
+    """Sessions that make small transactions: an UPDATE of an indexed column, one of another, an INSERT, a DELETE."""
+
+    def __init__(self, subject, count):
+        self.subject, self.stopping, self.done = subject, False, [0] * count
+        self.threads = [threading.Thread(target=self.write, args=(n,)) for n in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def write(self, n):
+        connection = self.subject.server.connect()
+        source, rows = random.Random(n), self.subject.rows
+        with connection.cursor() as cursor:
+            while not self.stopping:
+                # Rows of its own, so that nobody waits for another's lock.
+                row = source.randrange(rows // len(self.done)) * len(self.done) + n + 1
+                new = next(self.subject.numbers)
+                cursor.execute(f"UPDATE s SET k = {source.randrange(rows)} WHERE id = {row}")
+                cursor.execute(f"UPDATE s SET c = CONCAT({new}, SUBSTR(c, 12)) WHERE id = {row}")
+                cursor.execute(f"INSERT INTO s VALUES ({new}, {new}, {new}, 'new', 'row')")
+                cursor.execute(f"DELETE FROM s WHERE id = {new}")
+                connection.commit()
+                self.done[n] += 1
+        connection.close()
+
+    def count(self):
+        return sum(self.done)
+
+    def stop(self):
+        self.stopping = True
+        for thread in self.threads:
+            thread.join()
+
+
+class Subject:
+    """A server whose rows are all of one engine."""
+
+    def __init__(self, engine, home, rows, sync):
+        self.engine, self.rows = engine, rows
+        self.numbers = iter(range(rows * 10, 1 << 31))
+        self.server = Server(os.path.join(home, engine), PLUGIN)
+        self.server.install()
+        flush = 1 if sync else 2
+        self.server.start(["--innodb-buffer-pool-size=512M", "--teak-cache-size=512M", "--innodb-log-file-size=512M", "--innodb-online-alter-log-max-size=4G",
+                           f"--innodb-flush-log-at-trx-commit={flush}", f"--teak-flush-log-at-trx-commit={flush}"])
+        self.server.query("CREATE DATABASE IF NOT EXISTS test", database=None)
+        self.server.query("CREATE TABLE s (id INT PRIMARY KEY, u INT NOT NULL, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY (k))"
+                          f" ENGINE={engine}")
+        self.server.query(f"INSERT INTO s SELECT seq, seq, FLOOR(RAND() * {rows}), {text(10)}, {text(5)} FROM seq_1_to_{rows}")
+
+    def add(self, what):
+        """Seconds that ADD INDEX takes."""
+        began = time.monotonic()
+        self.server.query(f"ALTER TABLE s {STATEMENTS[what]}, ALGORITHM=NOCOPY, LOCK=NONE")
+        taken = time.monotonic() - began
+        self.server.query(f"ALTER TABLE s DROP INDEX {what[0] if what == 'unique' else 'c'}")
+        return taken
+
+    def measure(self, figures, seconds, count):
+        """One run: alone, then beside writers."""
+        for what in STATEMENTS:
+            figures[f"{what}: seconds alone"].append(self.add(what))
+            writers = Writers(self, count)
+            time.sleep(1)
+            rates = {}
+            for moment in ("before", "while"):
+                began, done, used = time.monotonic(), writers.count(), self.server.cpu_seconds()
+                if moment == "before":
+                    time.sleep(seconds)
+                else:
+                    figures[f"{what}: seconds beside writers"].append(self.add(what))
+                rates[moment] = (writers.count() - done) / (time.monotonic() - began)
+                figures[f"{what}: transactions a second {moment}"].append(rates[moment])
+                spent = self.server.cpu_seconds() - used
+                figures[f"{what}: processor us a transaction {moment}"].append(1e6 * spent / max(1, writers.count() - done))
+            writers.stop()
+            figures[f"{what}: rate while / before"].append(rates["while"] / rates["before"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5, help="how long writers are watched before an index is added")
+    parser.add_argument("--writers", type=int, default=2)
+    parser.add_argument("--sync", action="store_true", help="each commit is synced (flush_log_at_trx_commit=1)")
+    arguments = parser.parse_args()
+    names = [f"{what}: {figure}" for what in STATEMENTS for figure in (
+        "seconds alone", "seconds beside writers", "transactions a second before", "transactions a second while", "rate while / before",
+        "processor us a transaction before", "processor us a transaction while")]
+    home = tempfile.mkdtemp(prefix="teak-online-ddl.")
+    subjects, figures = [], {engine: {name: [] for name in names} for engine in ENGINES}
+    try:
+        for engine in ENGINES:
+            subjects.append(Subject(engine, home, arguments.rows, arguments.sync))
+        for _ in range(arguments.runs):
+            for subject in subjects:
+                subject.measure(figures[subject.engine], arguments.seconds, arguments.writers)
+    finally:
+        for subject in subjects:
+            subject.server.kill()
+        shutil.rmtree(home, ignore_errors=True)
+    print(f"{arguments.rows} rows, {arguments.writers} writers, medians of {arguments.runs} runs")
+    print(f"{'':42} {'Teak':>10} {'InnoDB':>10} {'ratio':>7}")
+    for name in names:
+        teak, other = (statistics.median(figures[engine][name]) for engine in ENGINES)
+        print(f"{name:42} {teak:10.2f} {other:10.2f} {teak / other:7.2f}")
+
+
+if __name__ == "__main__":
+    main()
