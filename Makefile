@@ -89,8 +89,8 @@ bench-side-by-side: ## LinkBench on two servers at once, Teak beside InnoDB: pro
 bench-engine: ## scans, look-ups, changes of many rows inside the server; all engines; ENGINE="--rows 100000 --plugin before=/path/ha_teak.so"
 	@benches/engine.sh $(ENGINE)
 
-bench-memory: ## the same for tables in memory: Teak's, MEMORY with ordered indexes and with its own; MEMORY="--rows 100000 --runs 1"
-	@benches/engine.sh --engines InnoDB,Teak,Teak-in-memory,MEMORY,MEMORY-hash $(MEMORY)
+bench-memory: ## tables in memory: MEMORY (hash, btree), Teak's, InnoDB; sysbench, bytes for a row, statements; half an hour; MEMORY=--full for all
+	@benches/memory.sh $(MEMORY)
 
 bench-cold: ## statements over tables that nobody has in memory; COLD="--side before=/path/to/plugins --rows 300000"
 	@/usr/bin/python3 benches/cold.py $(COLD)

@@ -12,6 +12,8 @@ import pymysql
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
 from server import Server  # pylint: disable=wrong-import-position
 
+# Tables in memory may have as much as there is; the server's own temporary tables may not.
+TABLES_IN_MEMORY = ["--max-heap-table-size=16G", "--tmp-table-size=64M", "--teak-memory-max-size=16G"]
 DEBIAN_PLUGIN_DIR = "/usr/lib/mysql/plugin"
 DEBIAN_PLUGINS = {"BLACKHOLE": ("ha_blackhole.so", "mariadb-server"), "RocksDB": ("ha_rocksdb.so", "mariadb-plugin-rocksdb")}
 
@@ -123,7 +125,7 @@ def base_options(cache, *others):
 
 def database(engine):
     """Each engine's tables live in a database of their own."""
-    return "bench_" + engine.lower()
+    return "bench_" + engine.lower().replace("-", "_")
 
 
 def machine():

@@ -21,7 +21,7 @@ import time
 import pymysql
 
 import engine_report
-from comparison import Comparison, base_options, machine, plugin_options
+from comparison import TABLES_IN_MEMORY, Comparison, base_options, machine, plugin_options
 from engine_statements import CONTENT, ENTRIES, SOURCE, TABLES, selected
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -54,7 +54,7 @@ class Side(Comparison):
         plugins = os.path.join(directory, "plugins")
         super().__init__(os.path.join(directory, "server"), plugins, [engine], [])
         # Only this side's engine gets memory: the later of two equal options counts.
-        others = ["--character-set-server=utf8mb4", "--max-heap-table-size=16G", "--tmp-table-size=64M", "--max-connections=20", "--teak-memory-max-size=16G"]
+        others = ["--character-set-server=utf8mb4", "--max-connections=20", *TABLES_IN_MEMORY]
         if engine != "InnoDB":
             others += ["--innodb-buffer-pool-size=16M", "--innodb-log-file-size=16M"]
         if engine != "Teak":
@@ -197,11 +197,15 @@ class Bench:
         """Of all sides."""
         return [error for side in self.sides for error in side.errors]
 
-    def save(self):
-        """The figures as JSON, and as markdown, which is returned."""
+    def result(self):
+        """All that is known."""
         settings = {name: getattr(self.arguments, name) for name in ("rows", "runs", "cache", "statements")}
         sides = [{"name": side.name, "engine": side.engine, "options": side.options} for side in self.sides]
-        result = {"machine": self.machine, "settings": settings, "sides": sides, "measured": self.measured, "errors": self.errors()}
+        return {"machine": self.machine, "settings": settings, "sides": sides, "measured": self.measured, "errors": self.errors()}
+
+    def save(self):
+        """The figures as JSON, and as markdown, which is returned."""
+        result = self.result()
         text = engine_report.markdown(result)
         for name, content in (("engine.json", json.dumps(result, indent=1)), ("engine.md", text)):
             with open(os.path.join(self.arguments.directory, name), "w", encoding="utf-8") as out:
@@ -217,8 +221,8 @@ def build(text):
     return name, os.path.abspath(path)
 
 
-def main():
-    """Command line."""
+def parse(options=None):
+    """Command line, or a list in its place."""
     default = os.path.join(HERE, "..", "build")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=500_000, help="a multiple of 10")
@@ -229,12 +233,12 @@ def main():
     parser.add_argument("--cache", default="1G", help="of each engine")
     parser.add_argument("--plugin-dir", default=os.path.join(default, "plugin"), help="of the build that is called Teak")
     parser.add_argument("--directory", default=os.path.join(default, "bench-engine"))
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(options)
     if arguments.rows % 10:
         parser.error("--rows has to be a multiple of 10")
     os.makedirs(arguments.directory, exist_ok=True)
-    sys.exit(Bench(arguments).carry_out())
+    return arguments
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(Bench(parse()).carry_out())

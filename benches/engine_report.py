@@ -2,6 +2,7 @@
 
 from report import middle, ratio, spread
 
+
 def milliseconds(row, side, field):
     """Median, as text."""
     value = middle(row["runs"][side], field)
@@ -20,19 +21,28 @@ def cells(row, sides):
     return [*found, f"{spreads * 100:.0f}%"]
 
 
-def markdown(result):
-    """The whole result."""
-    machine, settings = result["machine"], result["settings"]
+def table(result):
+    """Heads and rows of the report."""
     sides = [side["name"] for side in result["sides"]]
     rows = [{"workload": name, "runs": runs} for name, runs in result["measured"].items() if any(runs.values())]
-    heads = ["statement", f"{sides[0]}, ms", *sides[1:], "spread"]
+    return ["statement", f"{sides[0]}, ms", *sides[1:], "spread"], [cells(row, sides) for row in rows]
+
+
+def about(result):
+    """What the figures are of."""
+    machine, settings = result["machine"], result["settings"]
+    return (f"{machine['cores']} cores ({machine['cpu']}), {machine['server']}. {settings['rows']} rows, {settings['cache']} of cache each, flush mode 2, no"
+            f" binlog. Medians of {settings['runs']} runs; load average at the start {machine['load_average']:.1f}. Time / processor time of the server, of"
+            f" {result['sides'][0]['name']} in milliseconds, of the others how many times as fast: higher is better. spread: of the processor time, where it"
+            " is largest.")
+
+
+def markdown(result):
+    """The whole result."""
+    heads, rows = table(result)
     lines = [
-        f"# Statements inside the server: {sides[0]} = 1.00, higher is faster", "",
-        f"{machine['cores']} cores ({machine['cpu']}), {machine['server']}. {settings['rows']} rows, {settings['cache']} of cache each, flush mode 2, no"
-        f" binlog. Medians of {settings['runs']} runs; load average at the start {machine['load_average']:.1f}. Time / processor time of the server;"
-        " spread: of the processor time, where it is largest.", "",
-        "| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 1),
-        *("| " + " | ".join(cells(row, sides)) + " |" for row in rows), "",
+        f"# Statements inside the server: {result['sides'][0]['name']} = 1.00, higher is faster", "", about(result), "",
+        "| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 1), *("| " + " | ".join(row) + " |" for row in rows), "",
         f"errors: {len(result['errors'])}",
     ]
     lines += [f"- {error['engine']}, {error['where']}: {error['what']}" for error in result["errors"]]
