@@ -17,14 +17,30 @@ const FETCHED_LINES: usize = 3;
 /// Has the processor fetch what `items` begins with while it does something else.
 #[inline]
 pub fn prefetch<T>(items: &[T]) {
-    #[cfg(target_arch = "x86_64")]
     for at in (0..size_of_val(items).min(FETCHED_LINES * LINE_BYTES)).step_by(LINE_BYTES) {
+        fetch_line(items.as_ptr().cast::<u8>().wrapping_add(at));
+    }
+}
+
+/// Has the processor fetch the cache line of byte `at` and two on each side of it.
+#[inline]
+pub fn prefetch_around(bytes: &[u8], at: usize) {
+    for line in 0..5 {
+        fetch_line(bytes.as_ptr().wrapping_add(at + line * LINE_BYTES).wrapping_sub(2 * LINE_BYTES));
+    }
+}
+
+/// A hint, which reads nothing: of an address that is nobody's, nothing comes.
+#[inline]
+fn fetch_line(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        // SAFETY: a hint, which reads nothing; the address is within `items`.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().cast::<i8>().add(at)) };
+        // SAFETY: the processor ignores addresses that cannot be read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (items, LINE_BYTES, FETCHED_LINES);
+    let _ = at;
 }
 
 #[cfg(test)]

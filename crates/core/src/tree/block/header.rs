@@ -113,8 +113,16 @@ impl Header {
                 false => Run::Starts(starts as usize),
             })
         };
+        let suffix_run = run(self.fixed_suffix, self.suffix_bytes, suffix_starts, "suffixes")?;
+        let (near_suffixes, suffix_stride) = match suffix_run {
+            Run::Fixed(length) if length as u64 <= self.head_width() => (heads, self.head_width() as usize),
+            Run::Fixed(length) => (suffixes, length),
+            Run::Starts(_) => (suffixes, 0),
+        };
         Ok(Layout {
-            suffix_run: run(self.fixed_suffix, self.suffix_bytes, suffix_starts, "suffixes")?,
+            suffix_run,
+            near_suffixes: near_suffixes as usize,
+            suffix_stride,
             value_run: run(self.fixed_value, self.value_bytes, value_starts, "values")?,
             heads: heads as usize,
             heads_end: suffix_starts as usize,
@@ -140,6 +148,10 @@ pub enum Run {
 pub struct Layout {
     pub suffix_run: Run,
     pub value_run: Run,
+    /// Where suffixes of one length are read, and how far apart: those that are no longer than their heads in the
+    /// heads, which the search that led to them has in the processor's cache.
+    pub near_suffixes: usize,
+    pub suffix_stride: usize,
     pub heads: usize,
     pub heads_end: usize,
     pub suffixes: usize,

@@ -35,9 +35,13 @@ pub(in crate::tree) fn narrow_head(bytes: &[u8]) -> u32 {
 
 /// The first of ascending heads that is not less than `head`. Most keys are spread so evenly that it lies near where a
 /// straight line from the first to the last would have it: from there a search touches two or three cache lines, where
-/// halving touches one for each step but the last few.
+/// halving touches one for each step but the last few. `guessed` is told what to begin with, before that is looked at.
 #[inline]
-pub(super) fn first_at_or_after<const W: usize>(heads: &[[u8; W]], head: u64) -> usize {
+pub(super) fn first_at_or_after<const W: usize>(
+    heads: &[[u8; W]],
+    head: u64,
+    guessed: impl FnOnce(usize),
+) -> usize {
     if heads.len() < FEW {
         return heads.partition_point(|h| big_endian(*h) < head);
     }
@@ -55,6 +59,7 @@ pub(super) fn first_at_or_after<const W: usize>(heads: &[[u8; W]], head: u64) ->
     let shift = (64 - (greatest - least).leading_zeros()).saturating_sub(32);
     let line = ((head - least) >> shift) * high as u64 / ((greatest - least) >> shift).max(1);
     let guess = (line as usize).clamp(1, high);
+    guessed(guess);
     let mut step = FIRST_STEP;
     if big_endian(heads[guess]) < head {
         low = guess;
@@ -115,12 +120,12 @@ mod tests {
                 for probe in near.chain([0, u64::from(u32::MAX)]) {
                     let expected = numbers.partition_point(|n| *n < probe);
                     assert_eq!(
-                        first_at_or_after(&narrow, probe),
+                        first_at_or_after(&narrow, probe, |_| {}),
                         expected,
                         "spread {which}, {length}: {probe}"
                     );
                     assert_eq!(
-                        first_at_or_after(&wide, probe << 31),
+                        first_at_or_after(&wide, probe << 31, |_| {}),
                         expected,
                         "spread {which}, {length}: {probe}"
                     );

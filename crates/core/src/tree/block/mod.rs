@@ -48,7 +48,7 @@ pub(super) use self::header::{Header, Layout, Run, HEADER_BYTES};
 pub(in crate::tree) use self::heads::narrow_head;
 pub use self::heads::wide_head;
 use self::heads::{big_endian, first_at_or_after};
-use crate::arrays::{prefetch, whole_arrays};
+use crate::arrays::{prefetch, prefetch_around, whole_arrays};
 use crate::store::{Packer, Space};
 use crate::Result;
 
@@ -78,14 +78,19 @@ pub struct Items<'a> {
     pub starts: Option<&'a [u8]>,
 }
 
-/// An immutable sorted run of entries.
+/// An immutable sorted run of entries. In the order of its fields what a search needs comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Block {
     bytes: Vec<u8>,
-    blobs: Vec<Arc<Blob>>,
-    entries: usize,
-    wide_heads: bool,
+    /// Of the prefix the [`wide_head`], and which bits of it count: what nearly all keys are told by, without a look at
+    /// the bytes, where the prefix is in a cache line that nothing else is looked for in.
+    prefix_head: u64,
+    prefix_mask: u64,
     layout: Layout,
+    wide_heads: bool,
+    entries: usize,
+    blobs: Vec<Arc<Blob>>,
 }
 
 /// The addresses of the large values of the block with these bytes, in the order of its rows; nothing else of it is
@@ -134,15 +139,23 @@ impl Block {
         if layout.end != bytes.len() {
             return Err(format!("a block of {} bytes whose header implies {}", bytes.len(), layout.end));
         }
+        Ok(Block::of(bytes, Vec::new(), &header, layout))
+    }
+
+    fn of(bytes: Vec<u8>, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
+        let prefix_mask = match layout.heads - HEADER_BYTES {
+            0 => 0,
+            length => u64::MAX << (64 - 8 * length.min(8)),
+        };
+        let prefix_head = wide_head(&bytes[HEADER_BYTES..layout.heads]);
         let entries = header.entries as usize;
-        Ok(Block { bytes, blobs: Vec::new(), entries, wide_heads: header.wide_heads, layout })
+        Block { bytes, prefix_head, prefix_mask, layout, wide_heads: header.wide_heads, entries, blobs }
     }
 
     /// The builder's way in: it wrote `bytes` by `header` and upholds what [`Block::parse`] checks.
     pub(super) fn assemble(bytes: Vec<u8>, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
         debug_assert_eq!(bytes.len(), layout.end);
-        let block =
-            Block { bytes, blobs, entries: header.entries as usize, wide_heads: header.wide_heads, layout };
+        let block = Block::of(bytes, blobs, header, layout);
         debug_assert_eq!(block.check(), Ok(()));
         block
     }
@@ -219,6 +232,16 @@ impl Block {
     /// The key of entry `i` without the prefix.
     #[inline]
     pub fn suffix(&self, i: usize) -> &[u8] {
+        if let Run::Fixed(length) = self.layout.suffix_run {
+            let start = self.layout.near_suffixes + i * self.layout.suffix_stride;
+            return &self.bytes[start..start + length];
+        }
+        self.stored_suffix(i)
+    }
+
+    /// The same, as it stands among the suffixes.
+    #[inline]
+    fn stored_suffix(&self, i: usize) -> &[u8] {
         let (start, end) = self.suffix_span(i);
         &self.bytes[self.layout.suffixes + start..self.layout.suffixes + end]
     }
@@ -251,10 +274,38 @@ impl Block {
         }
     }
 
+    /// Has the processor fetch what is looked at next if a search ends at entry `i`, or near it: so it does not wait
+    /// for one cache miss after the other.
+    #[inline]
+    fn fetch_near(&self, i: usize) {
+        let layout = &self.layout;
+        let width = if self.wide_heads { 8 } else { 4 };
+        prefetch_around(&self.bytes, layout.heads + i * width);
+        match layout.suffix_run {
+            Run::Fixed(_) if layout.near_suffixes == layout.heads => {}
+            Run::Fixed(length) => prefetch(&self.bytes[layout.suffixes + i * length..][..length]),
+            Run::Starts(at) => prefetch(&self.bytes[at + 4 * i..][..1]),
+        }
+        match layout.value_run {
+            Run::Fixed(length) => prefetch(&self.bytes[layout.values + i * length..][..length]),
+            Run::Starts(at) => prefetch(&self.bytes[at + 4 * i..][..1]),
+        }
+    }
+
+    /// What follows the prefix in `key`; if it does not begin with that, how it compares with all keys that do.
+    #[inline]
+    fn strip_prefix<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], Ordering> {
+        let length = self.layout.heads - HEADER_BYTES;
+        if length <= 8 && key.len() >= length && wide_head(key) & self.prefix_mask == self.prefix_head {
+            return Ok(&key[length..]);
+        }
+        key.strip_prefix(self.prefix()).ok_or_else(|| key.cmp(self.prefix()))
+    }
+
     /// Compares the key of entry `i` with `key`.
     #[inline]
     pub fn compare(&self, i: usize, key: &[u8]) -> Ordering {
-        match strip_prefix(self.prefix(), key) {
+        match self.strip_prefix(key) {
             Ok(rest) => self.suffix(i).cmp(rest),
             Err(order_of_key) => order_of_key.reverse(),
         }
@@ -263,7 +314,7 @@ impl Block {
     /// The index of `key`, or where it would be inserted.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        match strip_prefix(self.prefix(), key) {
+        match self.strip_prefix(key) {
             Ok(rest) if self.wide_heads => {
                 self.search_heads(self.heads::<8>(), wide_head(rest).to_be_bytes(), rest)
             }
@@ -327,13 +378,13 @@ impl Block {
         head: [u8; W],
         rest: &[u8],
     ) -> Result<usize, usize> {
-        let first = first_at_or_after(heads, big_endian(head));
+        let first = first_at_or_after(heads, big_endian(head), |guess| self.fetch_near(guess));
         let equal = &heads[first..];
         if equal.first() != Some(&head) {
             return Err(first);
         }
         if matches!(self.layout.suffix_run, Run::Fixed(length) if length == rest.len() && length <= W) {
-            // The head is the whole suffix, and of the same length: a look at it would be a cache miss.
+            // The head is the whole suffix, and of the same length.
             return Ok(first);
         }
         let count = match equal.get(1) {
@@ -467,24 +518,17 @@ impl Block {
         head_of: fn(&[u8]) -> [u8; W],
     ) -> Result<(), String> {
         for (i, head) in heads.iter().enumerate() {
-            let suffix = self.suffix(i);
+            let suffix = self.stored_suffix(i);
             if head_of(suffix) != *head {
                 return Err(format!("head {i} is not that of its key"));
             }
-            if i > 0 && (heads[i - 1] > *head || (heads[i - 1] == *head && self.suffix(i - 1) >= suffix)) {
+            if i > 0
+                && (heads[i - 1] > *head || (heads[i - 1] == *head && self.stored_suffix(i - 1) >= suffix))
+            {
                 return Err(format!("key {i} does not follow key {}", i - 1));
             }
         }
         Ok(())
-    }
-}
-
-/// What follows `prefix` in `key`; if `key` does not begin with it, how `key` compares with all keys that do.
-#[inline]
-fn strip_prefix<'k>(prefix: &[u8], key: &'k [u8]) -> Result<&'k [u8], Ordering> {
-    match key.strip_prefix(prefix) {
-        Some(rest) => Ok(rest),
-        None => Err(key.cmp(prefix)),
     }
 }
 

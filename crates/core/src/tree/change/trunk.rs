@@ -216,6 +216,12 @@ impl Trunk {
         descend(&self.root.load(), &self.shared, &|view| view.child_for(key))
     }
 
+    /// The same, of which is known that it is below `node`.
+    #[inline]
+    pub(crate) fn find_leaf_below(&self, node: &Arc<Node>, key: &[u8]) -> Result<Arc<Node>> {
+        descend(node, &self.shared, &|view| view.child_for(key))
+    }
+
     /// The leaf that is responsible for the keys just before `key`.
     pub(crate) fn find_leaf_before(&self, key: &[u8]) -> Result<Arc<Node>> {
         descend(&self.root.load(), &self.shared, &|view| view.child_before(key))

@@ -180,19 +180,21 @@ fn count_past(context: &Resources, counted: &mut Option<Counted>, now: &Archive)
     }
 }
 
+/// In the order of its fields what each look-up needs comes first, as in [`Leaf`].
 #[derive(Clone)]
+#[repr(C)]
 pub(crate) struct LeafView {
-    pub low: Bound,
-    pub high: Option<Bound>,
-    pub base: Base,
-    pub delta: Changes,
-    pub history: Archive,
-    /// Newest commit that was folded into the base: snapshots at or after it need no history.
-    pub horizon: Timestamp,
-    /// Who sees the rows of the base, if not everybody.
-    pub birth: Option<Arc<Birth>>,
     /// The leaf was removed from the tree.
     pub dead: bool,
+    pub low: Bound,
+    pub high: Option<Bound>,
+    /// Who sees the rows of the base, if not everybody.
+    pub birth: Option<Arc<Birth>>,
+    pub base: Base,
+    pub delta: Changes,
+    /// Newest commit that was folded into the base: snapshots at or after it need no history.
+    pub horizon: Timestamp,
+    pub history: Archive,
 }
 
 impl LeafView {
@@ -257,18 +259,20 @@ pub(crate) struct LeafState {
     pub waits_for_removal: bool,
 }
 
+/// In the order of its fields what each look-up needs comes first: one cache line has it, as a rule.
+#[repr(C)]
 pub(crate) struct Leaf {
-    pub shared: Arc<Shared>,
     view: ArcSwap<LeafView>,
-    latch: Mutex<LeafState>,
-    touched: AtomicBool,
-    /// Of its base.
-    ahead: ahead::Mark,
-    /// What merging the delta has cost readers since the last consolidation, in entries looked at.
-    merge_cost: AtomicU32,
     /// Rises with each published view: lets a cursor see cheaply that its view is stale.
     changes: AtomicU64,
+    touched: AtomicBool,
+    /// What merging the delta has cost readers since the last consolidation, in entries looked at.
+    merge_cost: AtomicU32,
+    pub shared: Arc<Shared>,
     pub vacancy: Vacancy,
+    latch: Mutex<LeafState>,
+    /// Of its base.
+    ahead: ahead::Mark,
     /// In the tree's list of leaves with history.
     pub in_past: AtomicBool,
     /// In the tree's list of leaves whose rows may all be deleted.

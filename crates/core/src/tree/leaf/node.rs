@@ -20,6 +20,8 @@ use std::sync::Arc;
 /// Children of an inner node before it splits.
 pub(crate) const MAX_CHILDREN: usize = 256;
 
+/// Which of the two it is stands at the beginning, beside what a descent looks at next.
+#[repr(u8)]
 pub(crate) enum Node {
     Inner(Inner),
     Leaf(Leaf),

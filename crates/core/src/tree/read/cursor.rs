@@ -5,7 +5,9 @@
 //! cursor finds its place again by its key. Readers older than the view's horizon scan an ephemeral block of the leaf
 //! as of their snapshot; look-ups of single keys never need that.
 
+mod kept;
 mod pin;
+mod top;
 
 use super::expected::Expected;
 use super::run::Run;
@@ -22,6 +24,7 @@ use crate::{Error, Result};
 use pin::Pin;
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
+use top::Top;
 
 /// Looking a key up in a delta costs as much as passing this many entries.
 const LOOK_UP_COST: u32 = 2;
@@ -53,6 +56,7 @@ pub(in crate::tree) enum Ready {
 pub struct TreeCursor {
     pub(in crate::tree) tree: Arc<Tree>,
     pub(in crate::tree) pin: Option<Pin>,
+    top: Top,
     pub(in crate::tree) key: Vec<u8>,
     pub(in crate::tree) item: Item,
     /// Nothing about the item was undecided when it was read: it is not another transaction's, nor did one write to its
@@ -88,7 +92,7 @@ pub struct TreeCursor {
 }
 
 // SAFETY: the raw pointers (`item`, `delta_at`, `listing`) point into `pin.base` and `pin.delta`, which the cursor owns
-// by Arcs and which are Send and Sync.
+// by Arcs, or by that of their view, and which are Send and Sync.
 unsafe impl Send for TreeCursor {}
 
 impl TreeCursor {
@@ -97,6 +101,7 @@ impl TreeCursor {
         TreeCursor {
             tree,
             pin: None,
+            top: Top::default(),
             key: Vec::new(),
             item: Item::None,
             settled: false,
@@ -128,6 +133,7 @@ impl TreeCursor {
     pub fn reset(&mut self) {
         self.forget();
         self.pin = None;
+        self.top.forget();
         self.run.stop();
         self.expected = None;
     }

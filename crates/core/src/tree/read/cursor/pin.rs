@@ -1,5 +1,6 @@
 //! What a cursor owns of a leaf between two calls, and how it comes by it.
 
+use super::kept::Kept;
 use super::{TreeCursor, MOST_MERGED};
 use crate::mvcc::TxnStatus;
 use crate::tree::block::Block;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 pub(in crate::tree) struct Pin {
     pub(super) node: Arc<Node>,
     pub(in crate::tree) view: Arc<LeafView>,
-    pub(in crate::tree) base: Arc<Block>,
-    pub(in crate::tree) delta: Arc<Delta>,
+    pub(in crate::tree) base: Kept<Block>,
+    pub(in crate::tree) delta: Kept<Delta>,
     /// Read when a reader older than the view's horizon comes.
     pub(super) history: Option<Arc<History>>,
     pub(super) changes: u64,
@@ -32,7 +33,7 @@ pub(in crate::tree) struct Pin {
 
 /// What a block for an old snapshot was made of, besides what others have committed.
 pub(in crate::tree) struct Ephemeral {
-    delta: Arc<Delta>,
+    delta: Kept<Delta>,
     /// Versions in `delta`, from before the block was made.
     versions: usize,
     /// How often the reader's own transaction had taken something back.
@@ -85,19 +86,28 @@ impl TreeCursor {
         let is_cold = shown && !matches!(view.base, Base::Loaded(_));
         self.was_cold = is_cold || was_guessed;
         self.yielded = 0;
-        let base = match shown {
-            true => leaf.base(&node, &view).or_else(|error| self.without_base(leaf, &view, error))?,
-            false => leaf.shared.no_rows.clone(),
-        };
-        if is_cold {
-            // That has published another view, as a rule: with this one the leaf need not be looked for again.
-            let numbers = (self.tree.changes.now(), leaf.changes());
-            let now = leaf.view();
-            if now.base.is_block(&base) && holds(&now) && now.shows_base(reader) {
-                ((moment, changes), view) = (numbers, now);
+        let (base, delta);
+        match (&view.base, &view.delta) {
+            (Base::Loaded(block), Changes::Live(changes)) if shown => {
+                // SAFETY: the pin has the view, which has both, for as long as it has these.
+                (base, delta) = unsafe { (Kept::by_view(block), Kept::by_view(changes)) };
+            }
+            _ => {
+                let rows = match shown {
+                    true => leaf.base(&node, &view).or_else(|error| self.without_base(leaf, &view, error))?,
+                    false => leaf.shared.no_rows.clone(),
+                };
+                if is_cold {
+                    // That has published another view, as a rule: with this one the leaf need not be looked for again.
+                    let numbers = (self.tree.changes.now(), leaf.changes());
+                    let now = leaf.view();
+                    if now.base.is_block(&rows) && holds(&now) && now.shows_base(reader) {
+                        ((moment, changes), view) = (numbers, now);
+                    }
+                }
+                (base, delta) = (Kept::from(rows), Kept::from(leaf.delta(&view)?));
             }
         }
-        let delta = leaf.delta(&view)?;
         let view = crate::sync::Guard::into_inner(view);
         #[cfg(test)]
         {
@@ -111,7 +121,7 @@ impl TreeCursor {
     pub(super) fn pin_for(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<()> {
         loop {
             let moment = self.tree.changes.now();
-            let node = self.tree.find_leaf(key)?;
+            let node = self.top.find_leaf(&self.tree, key)?;
             if self.pin_leaf(reader, node, |view| view.holds(key))? {
                 return Ok(());
             }
@@ -205,8 +215,8 @@ impl TreeCursor {
         if pin.ephemeral.is_none() && reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
             let (versions, voided) = (pin.delta.versions(), reader.own.map_or(0, TxnStatus::voided));
             let Some(leaf) = pin.node.leaf() else { return Ok(false) };
-            pin.base = Arc::new(leaf.materialise(&pin.node, &pin.view, reader)?);
-            let delta = std::mem::replace(&mut pin.delta, Arc::new(Delta::new()));
+            pin.base = Kept::from(Arc::new(leaf.materialise(&pin.node, &pin.view, reader)?));
+            let delta = std::mem::replace(&mut pin.delta, Kept::from(Arc::new(Delta::new())));
             pin.ephemeral = Some(Ephemeral { delta, versions, voided });
             return Ok(true);
         }
