@@ -437,6 +437,7 @@ class ha_teak final : public handler {
         bool started = false; /* rnd_next was called */
         Placed placed = Placed::Anywhere;
         const key_range* range_end = nullptr;               /* while read_range_first places the cursor */
+        bool owes_move = false;                             /* an end was told that the cursor has not gone to */
         size_t exact_key_length = 0, sought_key_length = 0; /* of what exact_key_ and seek_key_ have */
     };
     Scan scan_;

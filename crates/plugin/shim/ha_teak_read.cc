@@ -238,6 +238,7 @@ teak_status ha_teak::look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_
 }
 
 int ha_teak::seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end) {
+    scan_.owes_move = false;
     if (int error = ready()) return error;
     teak_cursor* cursor = cursor_of(tree_of(active_index));
     if (!cursor) return HA_ERR_OUT_OF_MEM;
@@ -303,6 +304,7 @@ int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, en
             return seek_prefix(buf, TEAK_SEEK_AT_OR_AFTER, encoded);
         }
         scan_.placed = Placed::ByPoint;
+        scan_.owes_move = false;
         if (int error = ready()) return error;
         teak_cursor* cursor = cursor_of(tree_of(active_index));
         if (!cursor) return HA_ERR_OUT_OF_MEM;
@@ -345,7 +347,13 @@ int ha_teak::move(uchar* buf, Direction direction) {
     teak_cursor* cursor = cursor_of(tree_of(active_index));
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     teak_entry_view entry;
-    teak_status status = step(tree_of(active_index), direction, &entry);
+    teak_status status;
+    if (std::exchange(scan_.owes_move, false)) {
+        status = teak_cursor_next(session(), cursor, &entry);
+        if (direction == Direction::Forward || (status != TEAK_OK && status != TEAK_END))
+            return deliver(buf, status, entry, direction, HA_ERR_END_OF_FILE);
+    }
+    status = step(tree_of(active_index), direction, &entry);
     return deliver(buf, status, entry, direction, HA_ERR_END_OF_FILE);
 }
 
@@ -384,6 +392,10 @@ int ha_teak::index_prev(uchar* buf) { return move_on(buf, Direction::Backward); 
 int ha_teak::index_next_same(uchar* buf, const uchar* key, uint key_length) {
     switch (scan_.placed) {
     case Placed::ByPrefix:
+        if (!scan_.owes_move && is_last(open_.windows[tree_of(active_index)], *held_.session->moment)) {
+            scan_.owes_move = true;
+            return HA_ERR_END_OF_FILE;
+        }
         return move(buf, Direction::Forward);
     case Placed::ByPoint:
         scan_.placed = Placed::Passed;

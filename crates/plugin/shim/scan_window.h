@@ -66,6 +66,11 @@ inline bool take(teak_window* window, uint64_t moment, ptrdiff_t step, teak_entr
     return true;
 }
 
+/* Whether the scan that was just placed has no further entry. */
+inline bool is_last(const teak_window* window, uint64_t moment) {
+    return window && window->ends && window->moment == moment;
+}
+
 /* Whether a few bytes are the same; without the call that memcmp is. */
 inline bool same_few(const uchar* a, const uchar* b, size_t n) {
     if (n > 16) return memcmp(a, b, n) == 0;

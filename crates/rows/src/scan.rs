@@ -300,6 +300,15 @@ impl TableCursor {
         })
     }
 
+    /// Right after [`TableCursor::seek`] has found something: whether it is sure that the next move finds nothing, as
+    /// long as the session itself writes nothing to the table.
+    pub fn is_at_last(&self, session: &mut Session) -> Result<bool> {
+        match (self.read.sight, self.direction, self.end.bound()) {
+            (Sight::Snapshot, Direction::Up, Some(end)) => Ok(self.core.is_last_before(session.txn()?, end)),
+            _ => Ok(false),
+        }
+    }
+
     /// After [`TableCursor::get`] has found its key in a snapshot: what follows, as [`TableCursor::window`] has it of a
     /// scan.
     pub fn window_behind(&mut self, session: &mut Session) -> Result<Option<Window<'_>>> {

@@ -148,6 +148,13 @@ impl Cursor {
         self.inner.window_behind(&txn.reader(self.view))
     }
 
+    /// Right after a call that has found something in a snapshot: whether it is sure that what follows lies past the
+    /// end of a scan that goes up, as long as the transaction itself writes nothing there.
+    #[inline]
+    pub fn is_last_before(&self, txn: &mut Transaction, end: Bound<&[u8]>) -> bool {
+        self.inner.is_last_before(&txn.reader(self.view), end)
+    }
+
     /// To be called before anything else if somebody has walked over `passed` entries of the window: he stands on entry
     /// `at`, which is one of them.
     pub fn arrive(&mut self, at: usize, passed: usize) {

@@ -205,8 +205,13 @@ pub unsafe extern "C" fn teak_cursor_seek(
 ) -> Status {
     // SAFETY: the handles are open, key and bound readable, the result writable.
     unsafe {
-        with_cursor(session, cursor, out, |session, cursor| {
-            cursor.seek(session, start(seek)?, key.slice(), end(bound)?, read(flags)?)
+        with_reader(session, |state| {
+            let handle = cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?;
+            handle.settle_for(state);
+            handle.placed();
+            handle.cursor.seek(state, start(seek)?, key.slice(), end(bound)?, read(flags)?)?;
+            put(out, RawEntryView::of(&handle.cursor)?);
+            windows_of(session).map_or(Ok(()), |windows| handle.found_first(state, windows))
         })
     }
 }

@@ -88,6 +88,8 @@ pub struct RawWindow {
     pub listed: *const RawListed,
     /// Not 0: it was opened for look-ups in a snapshot, which find their keys here.
     pub looks_up: usize,
+    /// Not 0: at its moment the scan that was placed last has nothing behind the entry that it stands on.
+    pub ends: usize,
     /// The engine's.
     pub opened: usize,
 }
@@ -107,6 +109,7 @@ impl RawWindow {
             values: RawItems::NONE,
             listed: ptr::null(),
             looks_up: 0,
+            ends: 0,
             opened: 0,
         }
     }
@@ -158,6 +161,7 @@ pub struct Pace {
 impl CursorHandle {
     /// Lets the cursor catch up with the shim, and closes the window. To be called before anything else.
     fn settle(&mut self) {
+        self.window.ends = 0;
         if self.window.opened == 0 {
             return;
         }
@@ -200,6 +204,17 @@ impl CursorHandle {
     pub fn placed(&mut self) {
         self.pace.moves = 0;
         self.pace.rest = 0;
+    }
+
+    /// A scan has found its first entry: if that is its last, the shim need not ask again. Of look-ups in an index
+    /// that is not unique most end so.
+    #[inline]
+    pub fn found_first(&mut self, session: &mut Session, windows: &Windows) -> Result<()> {
+        if self.cursor.is_at_last(session)? {
+            (self.window.ends, self.window.moment) = (1, windows.now());
+            windows.note(self.cursor.table(), &self.window);
+        }
+        Ok(())
     }
 
     /// The cursor has found a key that it was asked for, which is greater than the one before, or not; opens the window

@@ -167,6 +167,22 @@ impl TreeCursor {
         self.window(reader)
     }
 
+    /// Right after a move of a snapshot that found something: whether it is sure that the entry which follows lies past
+    /// the end of a scan that goes up.
+    #[inline]
+    pub fn is_last_before(&self, reader: &Reader<'_>, end: Bound<&[u8]>) -> bool {
+        let (Some(pin), Item::Base(at)) = (&self.pin, self.item) else { return false };
+        let has_past = reader.snapshot < pin.view.horizon && !pin.view.history.is_empty();
+        if at + 1 >= pin.base.len() || !pin.delta.is_empty() || has_past || self.tree.is_salvaged() {
+            return false;
+        }
+        match end {
+            Bound::Unbounded => false,
+            Bound::Included(key) => pin.base.compare(at + 1, key).is_gt(),
+            Bound::Excluded(key) => pin.base.compare(at + 1, key).is_ge(),
+        }
+    }
+
     /// The entries of the base up to the next key of the delta, and whether there is one.
     fn run_of_base(&self) -> Option<(Range<usize>, bool)> {
         let pin = self.pin.as_ref()?;

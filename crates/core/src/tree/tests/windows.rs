@@ -4,8 +4,9 @@ use super::*;
 
 type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// How often each kind of window was met: of the base, listed upwards, listed downwards.
-type Met = [usize; 3];
+/// How often each kind of window was met: of the base, listed upwards, listed downwards; and how often the cursor knew
+/// that it stood on the last entry before an end.
+type Met = [usize; 4];
 
 /// Goes on from where the cursor stands, so many moves up or down, and compares with `seen`.
 fn walk(
@@ -27,6 +28,17 @@ fn walk(
         moved += 1;
         if !found {
             return;
+        }
+        if up {
+            let end = key(random.below(1000));
+            let far = cursor.key() < &end[..]
+                && seen
+                    .range((Bound::Excluded(cursor.key().to_vec()), Bound::Excluded(end.clone())))
+                    .next()
+                    .is_some();
+            let is_last = cursor.is_last_before(reader, Bound::Excluded(&end));
+            assert!(!(is_last && far), "there is more before {end:?} behind {:?}", cursor.key());
+            met[3] += usize::from(is_last);
         }
         if random.below(3) == 0 {
             continue;
@@ -185,7 +197,7 @@ fn transaction(writers: &mut Writers, model: &mut Model, random: &mut Random, me
 
 #[test]
 fn windows_over_dense_deltas_show_what_the_model_says_whoever_writes() {
-    let mut met = [0; 3];
+    let mut met = [0; 4];
     for seed in 0..16 {
         let mut random = Random(seed);
         let mut writers = Writers { bench: Bench::new(64 << 20), undecided: None };
@@ -201,7 +213,7 @@ fn windows_over_dense_deltas_show_what_the_model_says_whoever_writes() {
 
 #[test]
 fn windows_over_dense_deltas_show_what_is_committed_now_to_who_asks_for_that() {
-    let mut met = [0; 3];
+    let mut met = [0; 4];
     for seed in 0..8 {
         let mut random = Random(seed);
         let writers = Writers { bench: Bench::new(64 << 20), undecided: None };
