@@ -26,9 +26,10 @@ import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import unbuilt  # pylint: disable=wrong-import-position
+from asking import rows  # pylint: disable=wrong-import-position
 from cases import CASES  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
-from state import check_tables, engine_strangers, rows, state_of, strangers, tables_left  # pylint: disable=wrong-import-position
+from state import check_tables, engine_strangers, state_of, strangers, tables_left  # pylint: disable=wrong-import-position
 
 # Files are changed about this often by a start.
 START_CHANGES = 150

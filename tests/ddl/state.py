@@ -5,17 +5,13 @@ import re
 
 import pymysql
 
+from asking import rows
+
 # What the server's own recovery of partition DDL forgets, whatever the engine: the list of partitions beside the
 # definition that it removes.
 SERVER_LEAVES = re.compile(r"#sql-alter-[-0-9a-f]+\.par")
 # Far from every number that a test writes.
 ELSEWHERE = 100_000_000
-
-
-def rows(connection, query):
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        return cursor.fetchall()
 
 
 def columns_of(connection, database, table):

@@ -12,33 +12,14 @@ import sys
 import threading
 import time
 
-import pymysql
-
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from asking import error_number, wait_until  # noqa: E402
 from server import Server  # noqa: E402
 
 LOCK_WAIT_TIMEOUT = 1205
 INTERRUPTED = 1317
 ROWS = 4000
 DUMPS = 12
-
-
-def error_of(run, *arguments):
-    """The number of the error that `run` ends with; None if there is none."""
-    try:
-        run(*arguments)
-    except pymysql.err.MySQLError as error:
-        return error.args[0]
-    return None
-
-
-def wait_until(condition, what, limit=30.0):
-    """Looks again and again; gives up after `limit` seconds."""
-    began = time.monotonic()
-    while not condition():
-        if time.monotonic() - began > limit:
-            raise AssertionError(f"waited {limit} s for {what}")
-        time.sleep(0.02)
 
 
 def fresh(server, *statements):
@@ -289,7 +270,7 @@ def layouts_outlive_kills(server):
             server.query("update t set y = 'committed' where id = 1")
             server.kill()
         server.start(OPTIONS)
-        assert error_of(server.query, "set statement teak_lock_wait_timeout = 0 for alter table t add z int, algorithm=instant") == LOCK_WAIT_TIMEOUT
+        assert error_number(server.query, "set statement teak_lock_wait_timeout = 0 for alter table t add z int, algorithm=instant") == LOCK_WAIT_TIMEOUT
         server.query(f"xa {decision} 'old'")
         wanted = {row[0]: row for row in before}
         wanted[1] = (*wanted[1][:3], "committed", wanted[1][4])
@@ -316,7 +297,7 @@ def old_snapshot_inserts(server):
                           "replace into t values (1, 4)", "create temporary table c select * from t"):
             cursor.execute("start transaction with consistent snapshot")
             server.query("alter table t force, algorithm=copy")
-            found = error_of(cursor.execute, statement)
+            found = error_number(cursor.execute, statement)
             assert found == 1412, (statement, found)
             cursor.execute("rollback")
     old.close()
@@ -379,7 +360,7 @@ def refused(server, statement, before=()):
     with connection.cursor() as cursor:
         for each in ("set teak_lock_wait_timeout = 0", *before):
             cursor.execute(each)
-        number = error_of(cursor.execute, statement)
+        number = error_number(cursor.execute, statement)
         assert number == LOCK_WAIT_TIMEOUT, (statement, number)
         cursor.execute("show warnings")
         warnings = cursor.fetchall()
@@ -436,7 +417,7 @@ def prepared_sides_of_a_foreign_key(server):
         server.query("xa rollback 'child'")
         assert "'parent'" in refused(server, add)
         server.query("xa commit 'parent'")
-        assert error_of(server.query, add) == no_parent
+        assert error_number(server.query, add) == no_parent
         server.query("insert into p values (2)")
         server.query(add)
         # And a child that is prepared keeps its parent, by whatever name the parent's column goes.
@@ -450,7 +431,7 @@ def prepared_sides_of_a_foreign_key(server):
         server.query("alter table p rename column id to number")
         refused(server, "delete from p where number = 1")
         server.query("xa commit 'child'")
-        assert error_of(server.query, "delete from p where number = 1") == is_parent
+        assert error_number(server.query, "delete from p where number = 1") == is_parent
         server.query("alter table c drop foreign key f")
         server.query("delete from p where number = 1")
 
@@ -479,7 +460,7 @@ def waits(server):
         leave_prepared(server, "w", f"insert into t (id, v) values ({number}, {number})")
         connection = server.connect(autocommit=True)
         results = []
-        thread = threading.Thread(target=lambda: results.append(error_of(connection.cursor().execute, statement)))  # pylint: disable=cell-var-from-loop
+        thread = threading.Thread(target=lambda: results.append(error_number(connection.cursor().execute, statement)))  # pylint: disable=cell-var-from-loop
         thread.start()
         marker = f"by connection {connection.thread_id()} waits for the prepared transaction 'w'"
         wait_until(lambda: marker in server.log_end(2000), marker)  # pylint: disable=cell-var-from-loop
@@ -493,7 +474,7 @@ def waits(server):
     for statement in ("alter table t force", "drop table t", "truncate table t"):
         connection = server.connect(autocommit=True)
         results = []
-        thread = threading.Thread(target=lambda: results.append(error_of(connection.cursor().execute, statement)))  # pylint: disable=cell-var-from-loop
+        thread = threading.Thread(target=lambda: results.append(error_number(connection.cursor().execute, statement)))  # pylint: disable=cell-var-from-loop
         thread.start()
         marker = f"by connection {connection.thread_id()} waits for the prepared transaction 'k'"
         wait_until(lambda: marker in server.log_end(2000), marker)  # pylint: disable=cell-var-from-loop

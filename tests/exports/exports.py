@@ -16,6 +16,7 @@ import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ddl"))
+from asking import error_number  # noqa: E402
 from ddl import Stops  # noqa: E402
 from server import Server  # noqa: E402
 
@@ -41,15 +42,6 @@ FILL = {
     "large": "select seq, repeat(md5(seq), if(seq % 400, 5, 4000)), repeat('wort ', seq % 500) from seq_1_to_{rows}",
     "made": "(a, d, e, f) select seq, 1 + seq % 3, seq % 4, seq % 4096 from seq_1_to_{rows}",
 }
-
-
-def error_of(server, statement):
-    """The number of the error that a statement ends with; None if there is none."""
-    try:
-        server.query(statement)
-    except pymysql.err.MySQLError as error:
-        return error.args[0]
-    return None
 
 
 def equal(found, wanted, what=""):
@@ -220,7 +212,7 @@ class Exports:
                 equal(error.args[0], SCHEMA_MISMATCH)
                 equal(told in error.args[1], True, error.args[1])
             equal(os.path.exists(path_of(self.target, "w")), True, "a file that was refused stays")
-            equal(error_of(self.target, "select * from w"), DISCARDED)
+            equal(error_number(self.target.query, "select * from w"), DISCARDED)
         # How blocks are compressed from now on is another matter; so are names of constraints, comments and defaults.
         create(self.target, "w", definition=base.replace("c int", "c int default 5 comment 'text'") + " compression = none")
         bring(self.target, "w", content)
@@ -271,7 +263,7 @@ class Exports:
         create(self.target, "plain")
         content, = export(self.source, "plain")
         self.target.query("alter table plain discard tablespace")
-        equal(error_of(self.target, "alter table plain import tablespace"), MISSING)
+        equal(error_number(self.target.query, "alter table plain import tablespace"), MISSING)
         broken = [b"", b"x", content[:40], content[:len(content) // 2], content[:-1], content + b"x", bytes(len(content))]
         for _ in range(12):
             changed = bytearray(content)
@@ -279,12 +271,12 @@ class Exports:
             broken.append(bytes(changed))
         for damaged in broken:
             put(self.target, "plain", damaged)
-            equal(error_of(self.target, "alter table plain import tablespace"), BROKEN, f"{len(damaged)} bytes")
-            equal(error_of(self.target, "select * from plain"), DISCARDED)
+            equal(error_number(self.target.query, "alter table plain import tablespace"), BROKEN, f"{len(damaged)} bytes")
+            equal(error_number(self.target.query, "select * from plain"), DISCARDED)
         put(self.target, "plain", content)
         self.target.query("alter table plain import tablespace")
         sound(self.target, "plain")
-        equal(error_of(self.target, "alter table plain import tablespace"), EXISTS)
+        equal(error_number(self.target.query, "alter table plain import tablespace"), EXISTS)
 
     def undecided_rows(self):
         create(self.source, "plain", rows=10)
@@ -293,10 +285,10 @@ class Exports:
             for statement in ("xa start 'x'", "insert into plain (b) values ('prepared')", "xa end 'x'", "xa prepare 'x'"):
                 cursor.execute(statement)
         connection.close()
-        equal(error_of(self.source, "set statement teak_lock_wait_timeout = 1 for flush tables plain for export"), LOCK_WAIT_TIMEOUT)
+        equal(error_number(self.source.query, "set statement teak_lock_wait_timeout = 1 for flush tables plain for export"), LOCK_WAIT_TIMEOUT)
         self.source.kill()
         self.source.start()
-        equal(error_of(self.source, "set statement teak_lock_wait_timeout = 1 for flush tables plain for export"), LOCK_WAIT_TIMEOUT)
+        equal(error_number(self.source.query, "set statement teak_lock_wait_timeout = 1 for flush tables plain for export"), LOCK_WAIT_TIMEOUT)
         equal(glob.glob(os.path.join(self.source.data, "test", "*.teak")), [])
         self.source.query("xa commit 'x'")
         create(self.target, "plain")
@@ -320,8 +312,8 @@ class Exports:
         for engine in ("Teak", "InnoDB"):
             self.target.query(f"create or replace table parts (a int primary key) engine = {engine} partition by hash (a) partitions 2")
             for what in ("discard", "import"):
-                equal(error_of(self.target, f"alter table parts {what} tablespace"), NOT_IMPLEMENTED, engine)
-                equal(error_of(self.target, f"alter table parts {what} partition p0 tablespace"), SYNTAX_ERROR, engine)
+                equal(error_number(self.target.query, f"alter table parts {what} tablespace"), NOT_IMPLEMENTED, engine)
+                equal(error_number(self.target.query, f"alter table parts {what} partition p0 tablespace"), SYNTAX_ERROR, engine)
 
     def partition_file(self, table, partition):
         connection = self.source.connect()
@@ -342,11 +334,11 @@ class Exports:
                                 ("import", "alter table plain import tablespace")):
             ended = {}
             for at in [None, *range(KILLED_QUERIES)]:
-                if name == "import" and error_of(self.target, "select a from plain limit 1") is None:
+                if name == "import" and error_number(self.target.query, "select a from plain limit 1") is None:
                     self.target.query("alter table plain discard tablespace")
                 if name == "import":
                     put(self.target, "plain", content)
-                elif name == "discard" and error_of(self.target, "select a from plain limit 1") == DISCARDED:
+                elif name == "discard" and error_number(self.target.query, "select a from plain limit 1") == DISCARDED:
                     bring(self.target, "plain", content)
                 if at is None:
                     # How many changes there are.
@@ -357,13 +349,13 @@ class Exports:
                 end = self.killed_query(statement, 1 + at * changes // KILLED_QUERIES)
                 ended[end] = ended.get(end, 0) + 1
                 equal(os.path.exists(path_of(self.target, "plain")), name == "import" and end is not None, f"the file after {name} ended with {end}")
-                found = error_of(self.target, "select a from plain limit 1")
+                found = error_number(self.target.query, "select a from plain limit 1")
                 equal(found, DISCARDED if (end is None) == (name == "discard") and name != "export" else None, f"{name} that ended with {end}")
-                equal(error_of(self.target, "lock tables plain write"), None)
+                equal(error_number(self.target.query, "lock tables plain write"), None)
             print("   ", name, f"{changes} changes, ended with", ended)
             equal(set(ended) <= {None, INTERRUPTED}, True, f"{name}: {ended}")
             equal(name == "discard" or INTERRUPTED in ended, True, f"{name} was never interrupted")
-        if error_of(self.target, "select a from plain limit 1") == DISCARDED:
+        if error_number(self.target.query, "select a from plain limit 1") == DISCARDED:
             put(self.target, "plain", content)
             self.target.query("alter table plain import tablespace")
         equal(state(self.target, "plain"), wanted)
@@ -478,7 +470,7 @@ class Exports:
             # Half of them near the end, where it is decided.
             changes = wanted[len(steps)]
             self.stops.arm(changes - self.random.randrange(6) if kill % 2 else 1 + self.random.randrange(changes))
-            died = error_of(self.target, steps[0])
+            died = error_number(self.target.query, steps[0])
             if died is None:
                 # What others do to files was counted, too.
                 self.target.process.kill()
@@ -487,7 +479,7 @@ class Exports:
             self.target.process.wait()
             self.target.process = None
             self.start_target()
-            seen = error_of(self.target, "select * from plain")
+            seen = error_number(self.target.query, "select * from plain")
             if seen == DISCARDED:
                 outcomes["discarded"] += 1
                 put(self.target, "plain", content)

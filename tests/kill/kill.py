@@ -17,6 +17,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from asking import rows  # pylint: disable=wrong-import-position
 from server import Server, attempt  # pylint: disable=wrong-import-position
 from writers import LOADED_ROWS, Appends, Loads  # pylint: disable=wrong-import-position
 
@@ -108,12 +109,6 @@ class Alterer(Client):
             cursor.execute(f"ALTER TABLE altered {self.random.choice(self.CHANGES)}" if self.random.random() < 0.8 else self.SHUFFLE)
         write = "INSERT INTO altered (client, number, note) VALUES (%s, %s, %s)"
         return attempt(self.connection, [(write, (self.number, number, f"note {self.random.randint(0, 999)}"))], self.random)
-
-
-def rows(connection, query):
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        return cursor.fetchall()
 
 
 def check_numbers(found, clients, what):

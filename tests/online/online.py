@@ -16,6 +16,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from asking import error_of, rows, wait_until  # noqa: E402
 from server import Server, carry_out  # noqa: E402
 
 DUPLICATE, INTERRUPTED, TIMEOUT, CHANGED = 1062, 1317, 1205, 1412
@@ -29,31 +30,6 @@ PARENTS = 200
 # Each is given to one row, or to rows of one statement behind three more digits.
 NUMBERS = iter(range(10_000_000, 1 << 50))
 SEED = int(os.environ.get("TEAK_SEED", "1"))
-
-
-def rows(connection, statement, values=None):
-    """What a statement returns."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return cursor.fetchall()
-
-
-def error_of(run, *arguments):
-    """Number and text of the error that `run` ends with; None if there is none."""
-    try:
-        run(*arguments)
-    except pymysql.err.MySQLError as error:
-        return error.args
-    return None
-
-
-def wait_until(condition, what, limit=60.0):
-    """Looks again and again; gives up after `limit` seconds."""
-    began = time.monotonic()
-    while not condition():
-        if time.monotonic() - began > limit:
-            raise AssertionError(f"waited {limit} s for {what}")
-        time.sleep(0.005)
 
 
 def fresh(server, count):

@@ -20,6 +20,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from asking import rows  # pylint: disable=wrong-import-position
 from server import Server, attempt  # pylint: disable=wrong-import-position
 
 # Few, so that transactions meet each other and optimistic replication has to undo some.
@@ -114,12 +115,6 @@ class Client(threading.Thread):
             statements.append(
                 ("DELETE FROM items WHERE client = %s AND number = %s", (self.number, number - self.random.randint(1, 40))))
         return statements
-
-
-def rows(connection, query):
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        return cursor.fetchall()
 
 
 def value(connection, query):

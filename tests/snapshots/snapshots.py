@@ -17,6 +17,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from asking import error_of, rows, wait_until  # noqa: E402
 from server import Server  # noqa: E402
 
 SNAPSHOT_TOO_OLD = 1296
@@ -112,14 +113,6 @@ def check(writers, counts, rows):
         expected = writer.state(counts[writer.number])
         different = [row for row in found.keys() | expected.keys() if found.get(row) != expected.get(row)]
         assert not different, f"writer {writer.number} after {counts[writer.number]}: rows {sorted(different)[:10]}"
-
-
-def wait_until(condition, what, limit=60.0):
-    """Polls; a limit far beyond what it takes."""
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, f"not within {limit} s: {what}"
-        time.sleep(0.05)
 
 
 def status(server, name):
@@ -227,34 +220,24 @@ def fill(server):
     server.query("insert into filler select seq, repeat('f', 200) from seq_1_to_20000")
 
 
-def error_of(connection, statement):
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-            cursor.fetchall()
-    except pymysql.err.Error as error:
-        return error.args
-    return None
-
-
 def too_old(server):
     """The oldest snapshot gives way; nobody else notices."""
     fill(server)
     server.query("set global teak_history_max_size = 1048576")
     before = status(server, "snapshots_too_old")
     old, idle = open_snapshot(server), open_snapshot(server)
-    assert error_of(old, "select count(*) from filler") is None
+    assert error_of(rows, old, "select count(*) from filler") is None
     change_all(server)
     wait_until(lambda: status(server, "snapshots_too_old") > before, "the oldest snapshot to give way")
     state = server.query(f"select state, versions from information_schema.teak_snapshots where connection_id = {old.thread_id()}")
     assert state == (("TOO OLD", 0),), state
     for statement in ["select count(*) from filler", "select * from filler where id = 7", "select max(id) from filler"]:
-        number, text = error_of(old, statement)
+        number, text = error_of(rows, old, statement)
         assert number == SNAPSHOT_TOO_OLD and "snapshot too old" in text and "seconds" in text and "teak_history_max_size" in text, text
     # It does not become another transaction in silence; ended, the session goes on.
-    assert error_of(old, "select count(*) from filler")[0] == SNAPSHOT_TOO_OLD
+    assert error_of(rows, old, "select count(*) from filler")[0] == SNAPSHOT_TOO_OLD
     old.rollback()
-    assert error_of(old, "select count(*) from filler") is None
+    assert error_of(rows, old, "select count(*) from filler") is None
     wait_until(lambda: status(server, "history_bytes") <= 1 << 20, "what it held to go")
     assert "gives way" in server.log_end(200)
     assert f"session {old.thread_id()}" in server.log_end(200)
@@ -269,21 +252,21 @@ def wait(server):
     server.query("set global teak_history_full = wait")
     server.query("set global teak_history_max_size = 1048576")
     old = open_snapshot(server)
-    assert error_of(old, "select sum(id) from filler") is None
+    assert error_of(rows, old, "select sum(id) from filler") is None
     connection = server.connect(autocommit=True)
-    assert error_of(connection, "set teak_lock_wait_timeout = 1") is None
+    assert error_of(rows, connection, "set teak_lock_wait_timeout = 1") is None
     change_all(server)
-    number, _ = error_of(connection, "update filler set payload = concat('a', id)")
+    number, _ = error_of(rows, connection, "update filler set payload = concat('a', id)")
     assert number == LOCK_WAIT_TIMEOUT, number
     with connection.cursor() as cursor:
         cursor.execute("show warnings")
         assert any("teak_history_max_size" in row[2] for row in cursor.fetchall())
-    assert error_of(old, "select sum(id) from filler") is None, "nobody has to give way"
-    assert error_of(connection, "set teak_lock_wait_timeout = 1000") is None
+    assert error_of(rows, old, "select sum(id) from filler") is None, "nobody has to give way"
+    assert error_of(rows, connection, "set teak_lock_wait_timeout = 1000") is None
 
     def in_background():
         found, waits = [], status(server, "history_waits")
-        thread = threading.Thread(target=lambda: found.append(error_of(connection, "update filler set payload = 'b' where id < 100")))
+        thread = threading.Thread(target=lambda: found.append(error_of(rows, connection, "update filler set payload = 'b' where id < 100")))
         thread.start()
         wait_until(lambda: status(server, "history_waits") > waits, "a writer to wait")
         return thread, found

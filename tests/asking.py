@@ -1,0 +1,36 @@
+"""How tests ask a server: for rows, for the error that something ends with, and again and again."""
+
+import time
+
+import pymysql
+
+
+def rows(connection, statement, values=None):
+    """What a statement returns."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall()
+
+
+def error_of(run, *arguments):
+    """Number and text of the error that `run` ends with; None if there is none."""
+    try:
+        run(*arguments)
+    except pymysql.err.MySQLError as error:
+        return error.args
+    return None
+
+
+def error_number(run, *arguments):
+    """The number of the error that `run` ends with; None if there is none."""
+    error = error_of(run, *arguments)
+    return error and error[0]
+
+
+def wait_until(condition, what, limit=60.0):
+    """Looks again and again; gives up after `limit` seconds, which are far more than it takes."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > limit:
+            raise AssertionError(f"waited {limit} s for {what}")
+        time.sleep(0.01)
