@@ -97,6 +97,38 @@ pub enum Residence {
         /// What the table may take, in bytes; 0: only what all such tables together may.
         limit_bytes: u64,
     },
+    /// Of a table that goes with the engine, however that ends: neither rows nor definition reach the log, and nothing
+    /// waits for a disk.
+    Temporary {
+        /// `Some`: in memory alone, as [`Residence::Memory`]. `None`: in memory as far as there is room, and otherwise
+        /// in a file without a name.
+        limit_bytes: Option<u64>,
+    },
+}
+
+impl Residence {
+    /// Whether the table goes with the engine.
+    pub fn is_temporary(self) -> bool {
+        matches!(self, Residence::Temporary { .. })
+    }
+
+    /// What a tree of such a table has of what is wanted: blocks that only a lack of memory brings to a disk are
+    /// compressed as what is spilled.
+    pub(crate) fn spec(self, wanted: TreeSpec) -> TreeSpec {
+        match self {
+            Residence::File | Residence::Memory { .. } => wanted,
+            Residence::Temporary { .. } => TreeSpec { packing: Compression::Lz4.into(), ..wanted },
+        }
+    }
+
+    /// What a table that lives in memory alone may take, in bytes; 0: only what all such tables together may.
+    pub(crate) fn memory_limit(self) -> Option<u64> {
+        match self {
+            Residence::File => None,
+            Residence::Memory { limit_bytes } => Some(limit_bytes),
+            Residence::Temporary { limit_bytes } => limit_bytes,
+        }
+    }
 }
 
 impl Default for TreeSpec {

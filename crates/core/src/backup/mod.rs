@@ -407,7 +407,7 @@ fn space_images(mut rows: Directory, names: Catalog) -> Vec<SpaceImage> {
         SpaceImage { name, space: record.space, map: rows.maps.remove(&record.space), trees }
     };
     // Of tables in memory there is nothing to copy but their records.
-    names.records.into_iter().filter(|(_, record)| !record.is_in_memory()).map(&mut image).collect()
+    names.records.into_iter().filter(|(_, record)| record.has_file()).map(&mut image).collect()
 }
 
 impl Tally {

@@ -88,9 +88,9 @@ impl BackupCopy {
                 WriteOp::Insert(value) | WriteOp::Update(value) => {
                     let record = TableRecord::decode(value);
                     let record = record.map_err(|detail| Error::corrupt(&from_log, change.at(), detail))?;
-                    match record.is_in_memory() {
-                        true => names.remove(name),
-                        false => names.insert(name.to_string(), record.space),
+                    match record.has_file() {
+                        true => names.insert(name.to_string(), record.space),
+                        false => names.remove(name),
                     }
                 }
             };

@@ -50,6 +50,7 @@ impl TableRecord {
         let mut out = Vec::with_capacity(7 + 14 * self.trees.len() + self.meta.len());
         let version = match (self.residence, self.guarded, self.links.is_empty()) {
             (Residence::Memory { .. }, _, _) => VERSION_IN_MEMORY,
+            (Residence::Temporary { .. }, _, _) => unreachable!("a temporary table in the catalog"),
             (Residence::File, true, _) => VERSION_GUARDED,
             (Residence::File, false, true) => VERSION,
             (Residence::File, false, false) => VERSION_WITH_LINKS,
@@ -116,9 +117,9 @@ impl TableRecord {
         Ok(TableRecord { space, residence, trees, links, meta: rest.to_vec(), guarded })
     }
 
-    /// Whether it has no file.
-    pub fn is_in_memory(&self) -> bool {
-        self.residence != Residence::File
+    /// Whether it has a file of its name.
+    pub fn has_file(&self) -> bool {
+        self.residence == Residence::File
     }
 
     /// The tables that its links lead to, each once.

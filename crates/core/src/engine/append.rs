@@ -260,11 +260,11 @@ impl Work {
                 continue;
             };
             append.attaches = true;
-            if tree.is_in_memory() {
-                self.note_unlogged(sequence);
-            } else {
+            if tree.is_logged() {
                 append.waiting.push((sequence, job.clone()));
                 shared.context.blocks.add(&job);
+            } else {
+                self.note_unlogged(sequence);
             }
             self.note_written(&tree, sequence, job.rows() as i64);
         }

@@ -140,7 +140,7 @@ impl TreeBuild {
     fn load(self, watch: &Watch<'_>) -> Result<()> {
         let TreeBuild { shared, table, parts, threads, view, .. } = self;
         let trees: Vec<Arc<Tree>> = parts.iter().map(|part| part.tree.clone()).collect();
-        let by_transaction = view.is_some() || table.is_in_memory();
+        let by_transaction = view.is_some() || !table.is_logged();
         let loaders = threads.min(parts.len());
         // The largest first, so that no thread is left with it at the end.
         let mut queue = parts;

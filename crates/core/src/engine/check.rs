@@ -87,7 +87,7 @@ impl Engine {
             check_tree(tree, None, &mut findings, watch)?;
         }
         shared.system.space.check_books(&mut findings);
-        for name in shared.system.names("")? {
+        for name in shared.system.names("")?.into_iter().chain(shared.temporary.names()) {
             let opened = shared.open_table(&name);
             let Some(table) = findings.absorb(None, opened)? else { continue };
             for tree in table.all_trees() {
@@ -139,9 +139,9 @@ impl Shared {
                 });
             }
             let exists = self.fs.exists(&self.space_path(record.space))?;
-            match record.is_in_memory() {
-                true => findings.expect(!exists, || fault("it lives in memory and has a file".into())),
-                false => findings.expect(exists, || fault("its file is missing".into())),
+            match record.has_file() {
+                true => findings.expect(exists, || fault("its file is missing".into())),
+                false => findings.expect(!exists, || fault("it lives in memory and has a file".into())),
             }
         }
         for name in self.fs.list(&self.dir)? {

@@ -53,28 +53,53 @@ pub struct Alteration<'a> {
     pub guarded: bool,
 }
 
-/// Rows of the catalog to be changed together, and counters.
+/// Rows of the catalog to be changed together, and counters; or temporary tables.
 #[derive(Default)]
 pub(super) struct Changes {
     rows: Vec<(Vec<u8>, Option<Vec<u8>>, bool)>,
     counters: Vec<(Arc<Table>, u64)>,
+    temporary: Vec<(String, Option<TableRecord>)>,
 }
 
 impl Changes {
     pub(super) fn remove(&mut self, name: &str, record: &TableRecord) {
+        if record.residence.is_temporary() {
+            return self.temporary.push((name.to_string(), None));
+        }
         self.rows.push((name_key(name), None, false));
         for (tree, _) in &record.trees {
-            self.rows.push((tree_key(*tree).to_vec(), None, false));
+            self.remove_tree(*tree);
         }
         self.unlink(name, record);
     }
 
     pub(super) fn add(&mut self, name: &str, record: &TableRecord) {
+        if record.residence.is_temporary() {
+            return self.temporary.push((name.to_string(), Some(record.clone())));
+        }
         self.rows.push((name_key(name), Some(record.encode()), true));
         for (tree, _) in &record.trees {
-            self.rows.push((tree_key(*tree).to_vec(), Some(name.as_bytes().to_vec()), true));
+            self.add_tree(*tree, name);
         }
         self.link(name, record);
+    }
+
+    fn add_tree(&mut self, tree: TreeId, name: &str) {
+        self.rows.push((tree_key(tree).to_vec(), Some(name.as_bytes().to_vec()), true));
+    }
+
+    fn remove_tree(&mut self, tree: TreeId) {
+        self.rows.push((tree_key(tree).to_vec(), None, false));
+    }
+
+    /// The table of that record has the same trees and links as before but for these. The record says the rest.
+    fn exchange_trees(&mut self, name: &str, old: &TableRecord, new: &TableRecord) {
+        if old.residence.is_temporary() {
+            return;
+        }
+        let has = |record: &TableRecord, id| record.trees.iter().any(|(tree, _)| *tree == id);
+        new.trees.iter().filter(|(id, _)| !has(old, *id)).for_each(|(id, _)| self.add_tree(*id, name));
+        old.trees.iter().filter(|(id, _)| !has(new, *id)).for_each(|(id, _)| self.remove_tree(*id));
     }
 
     /// The table has other links than before, and the same trees.
@@ -99,6 +124,9 @@ impl Changes {
 
     /// The table has the same trees and links as before.
     pub(super) fn update(&mut self, name: &str, record: &TableRecord) {
+        if record.residence.is_temporary() {
+            return self.temporary.push((name.to_string(), Some(record.clone())));
+        }
         self.rows.push((name_key(name), Some(record.encode()), false));
     }
 
@@ -107,7 +135,7 @@ impl Changes {
         self.counters.push((table, value));
     }
 
-    /// One transaction, durable when it returns.
+    /// One transaction, durable when it returns; of temporary tables nothing is logged.
     pub(super) fn commit(&self, shared: &Shared) -> Result<()> {
         let catalog = &shared.system.catalog;
         let mut work = Box::new(Work::new(shared.ids.next_txn()));
@@ -131,6 +159,7 @@ impl Changes {
         for (table, value) in &self.counters {
             table.counter_cell().store(*value, Ordering::SeqCst);
         }
+        shared.temporary.change(&self.temporary);
         Ok(())
     }
 
@@ -148,7 +177,7 @@ impl Changes {
 
 impl Shared {
     pub(super) fn record(&self, name: &str) -> Result<TableRecord> {
-        self.system.table(name)?.ok_or_else(|| Error::NoSuchTable(name.to_string()))
+        self.find_record(name)?.ok_or_else(|| Error::NoSuchTable(name.to_string()))
     }
 
     pub(super) fn table_meta(&self, name: &str) -> Result<Vec<u8>> {
@@ -166,10 +195,11 @@ impl Shared {
         // Relaxed: only uniqueness matters; a capture, which wants to know what was never used, has `ddl` alone.
         let space = self.ids.space.fetch_add(1, Ordering::Relaxed);
         // Relaxed: as above.
-        let trees = specs.iter().map(|spec| (self.ids.tree.fetch_add(1, Ordering::Relaxed), *spec)).collect();
+        let trees = specs.iter().map(|spec| (self.ids.tree.fetch_add(1, Ordering::Relaxed), *spec));
+        let trees = trees.map(|(id, spec)| (id, residence.spec(spec))).collect();
         let (links, meta) = (links.to_vec(), meta.to_vec());
         let record = TableRecord { space, residence, trees, links, meta, guarded: false };
-        if record.is_in_memory() {
+        if !record.has_file() {
             return Ok(record);
         }
         let create = || Space::create(&self.files, &self.space_path(space), space);
@@ -189,7 +219,7 @@ impl Shared {
     fn commit_new(&self, changes: &Changes, record: &TableRecord) -> Result<()> {
         changes.commit(self).inspect_err(|error| {
             // After a failed sync only the next start knows whether the record is in the log.
-            if !matches!(error, Error::ReadOnly(_)) && !record.is_in_memory() {
+            if !matches!(error, Error::ReadOnly(_)) && record.has_file() {
                 self.remove_file(record.space, None);
             }
         })
@@ -210,8 +240,8 @@ impl Shared {
             damaged.spaces.remove(&record.space);
         }
         trees.iter().for_each(|tree| self.digests.forget(*tree));
-        // No checkpoint has anything of a table in memory.
-        if record.is_in_memory() {
+        // No checkpoint has anything of the others.
+        if !record.has_file() {
             return;
         }
         {
@@ -243,7 +273,7 @@ impl Shared {
         if let Some((_, record)) = &replaced {
             self.check_decided(record)?;
         }
-        if replace != Some(name) && self.system.table(name)?.is_some() {
+        if replace != Some(name) && self.find_record(name)?.is_some() {
             return Err(Error::TableExists(name.to_string()));
         }
         self.check_link_names(links, replace.as_slice())?;
@@ -285,7 +315,7 @@ impl Shared {
         let _ddl = self.ddl.read();
         self.health.check()?;
         let record = self.record(from)?;
-        if self.system.table(to)?.is_some() {
+        if self.find_record(to)?.is_some() {
             return Err(Error::TableExists(to.to_string()));
         }
         let mut new = if renaming.carries { record.retargeted(from, to) } else { record.clone() };
@@ -415,9 +445,7 @@ impl Shared {
                 TreeSource::Keep(place) => *old.trees.get(place).ok_or(Error::NoSuchTree(place))?,
                 TreeSource::New(spec) => {
                     // Relaxed: as in `new_record`.
-                    let id = self.ids.tree.fetch_add(1, Ordering::Relaxed);
-                    changes.rows.push((tree_key(id).to_vec(), Some(name.as_bytes().to_vec()), true));
-                    (id, spec)
+                    (self.ids.tree.fetch_add(1, Ordering::Relaxed), spec)
                 }
             };
             new.trees.push(tree);
@@ -425,9 +453,7 @@ impl Shared {
         if let Some(packing) = alteration.packing {
             new.trees.iter_mut().for_each(|(_, spec)| spec.packing = packing);
         }
-        for (id, _) in old.trees.iter().filter(|(id, _)| new.trees.iter().all(|(kept, _)| kept != id)) {
-            changes.rows.push((tree_key(*id).to_vec(), None, false));
-        }
+        changes.exchange_trees(name, &old, &new);
         match relink {
             Some(relink) => {
                 new = self.relinked(new, relink)?;
@@ -466,7 +492,7 @@ impl Shared {
             tables.insert(table);
         }
         self.forget_dirty(retired.iter());
-        if !retired.is_empty() && !new.is_in_memory() {
+        if !retired.is_empty() && new.has_file() {
             let trees = retired.iter().map(|tree| tree.id()).collect();
             self.dropped.lock().push(Dropped { space: None, trees, retired });
         }
@@ -500,6 +526,9 @@ impl Shared {
     /// it has nothing of a table that is not open, so what the directory says of it stays.
     pub(super) fn load_table(&self, name: &str) -> Result<Arc<Table>> {
         let record = self.record(name)?;
+        if record.residence.is_temporary() {
+            return Ok(self.make_temporary(name, record));
+        }
         let space = self.space_of(name, &record)?;
         // Whatever is taken while the list is made is not older than the table.
         let snapshots = self.clock.snapshots();
@@ -514,7 +543,7 @@ impl Shared {
             Some((first, _)) => self.counter(*first)?,
             None => Arc::new(PersistedCounter::new(0)),
         };
-        let is_emptied = record.is_in_memory() && self.ids.is_from_before(&record);
+        let is_emptied = !record.has_file() && self.ids.is_from_before(&record);
         let table = Table::new(name, record.meta, space, trees, counter);
         if is_emptied {
             table.note_emptied();
@@ -524,8 +553,8 @@ impl Shared {
 
     fn space_of(&self, name: &str, record: &TableRecord) -> Result<Arc<Space>> {
         let path = self.space_path(record.space);
-        if let Residence::Memory { limit_bytes } = record.residence {
-            return Ok(Space::in_memory(&self.files, &path, record.space, limit_bytes));
+        if !record.has_file() {
+            return Ok(Space::in_memory(&self.files, &path, record.space, record.residence));
         }
         if !self.fs.exists(&path)? {
             return Err(Error::corrupt(path, 0, format!("the file of table '{name}' is missing")));

@@ -259,9 +259,9 @@ impl Work {
         }
         let sequence = self.next_sequence()?;
         let mark = self.redo.mark();
-        match tree.is_in_memory() {
-            true => self.note_unlogged(sequence),
-            false => self.redo.push(tree.id(), sequence, key, op)?,
+        match tree.is_logged() {
+            true => self.redo.push(tree.id(), sequence, key, op)?,
+            false => self.note_unlogged(sequence),
         }
         if !self.deferred.add(tree, key, op, sequence) {
             let _ = self.redo.truncate_to(mark);

@@ -45,7 +45,7 @@ impl Digests {
 impl Shared {
     fn keep_digest(&self, table: &Table, digest: &[u8]) {
         // Of rows that go with the process nothing outlives it.
-        let Some(tree) = table.counter_id().filter(|_| !table.is_in_memory()) else { return };
+        let Some(tree) = table.counter_id().filter(|_| table.is_logged()) else { return };
         let mut digests = self.digests.0.lock();
         // Under the mutex: who drops the table retires it first, and then forgets its digest.
         if table.is_current() {

@@ -21,7 +21,7 @@ impl Shared {
         let mut dropped = Vec::new();
         for name in self.system.names("")? {
             let record = self.record(&name)?;
-            if !record.is_in_memory() && !present.contains(&record.space) {
+            if record.has_file() && !present.contains(&record.space) {
                 changes.remove(&name, &record);
                 let trees = record.trees.iter().map(|(tree, _)| *tree).collect();
                 dropped.push(Dropped { space: Some(record.space), trees, retired: Vec::new() });

@@ -60,6 +60,7 @@ mod snapshots;
 mod sorting;
 mod statistics;
 mod tables;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod trail;
@@ -136,7 +137,7 @@ impl Engine {
     }
 
     /// The same, for a table whose rows are where `residence` says. Of one that lives in memory alone the definition is
-    /// durable, and nothing else: see [`Residence`].
+    /// durable, and nothing else; of a temporary one nothing, nor is it in [`Engine::table_names`]: see [`Residence`].
     pub fn create_resident_table(
         &self,
         name: &str,

@@ -10,6 +10,7 @@ use super::settings::Settings;
 use super::shared::{Damaged, Health, Ids, Shared};
 use super::statistics::Counters;
 use super::tables::{OpenTables, Table};
+use super::temporary::TemporaryTables;
 use super::work::Work;
 use crate::cache::Cache;
 use crate::catalog::{
@@ -63,6 +64,14 @@ fn disk_reserve(fs: &Arc<dyn FileSystem>, options: &Options) -> Arc<DiskReserve>
     Arc::new(DiskReserve::new(fs.clone(), &path, options.disk_reserve_bytes))
 }
 
+fn open_cache(options: &Options) -> Result<Arc<Cache>> {
+    let cache = Arc::new(Cache::new(options.cache_bytes, options.observer.clone()));
+    if options.background {
+        cache.start()?;
+    }
+    Ok(cache)
+}
+
 /// Opens the engine in `options.dir`.
 pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shared>> {
     let sparing = Arc::new(SparingFileSystem::new(fs));
@@ -80,10 +89,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         Some(newest) => trusted(newest, &options)?,
         None => create(&fs, &files, &options, &superblock_path)?,
     };
-    let cache = Arc::new(Cache::new(options.cache_bytes, options.observer.clone()));
-    if options.background {
-        cache.start()?;
-    }
+    let cache = open_cache(&options)?;
     let clock = Clock::with_time(superblock.timestamp, options.time.clone());
     let locks = LockManager::with_time(Some(cache.clone()), options.time.clone());
     let context = tree_context(cache, &clock, spill, &options);
@@ -127,6 +133,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         ddl: RwLock::default(),
         names: Names::default(),
         link_changes: Default::default(),
+        temporary: TemporaryTables::default(),
         tables: Mutex::new(OpenTables::default()),
         dirty: Default::default(),
         followed: Default::default(),

@@ -69,20 +69,20 @@ impl Engine {
     pub fn pack_table(&self, table: &Table, watch: Watcher<'_>) -> Result<()> {
         let shared = &*self.shared;
         shared.health.check()?;
-        // One that lives in memory alone has no file to be shortened, and waits for no checkpoint.
-        let has_file = table.space().memory_limit().is_none();
-        if has_file && shared.progress.pauses.any() {
+        // Of one that is not logged no checkpoint comes by, and no file is worth being shortened.
+        let is_logged = table.is_logged();
+        if is_logged && shared.progress.pauses.any() {
             return Err(Error::CheckpointsPaused);
         }
         let mut packer =
             Packer { shared, preference: Preference(table.space()), done: 0, unwritten: 0, watch };
-        if has_file {
+        if is_logged {
             packer.preference.renew()?;
         }
         for tree in table.all_trees() {
             packer.pack(tree)?;
         }
-        if !has_file {
+        if !is_logged {
             return Ok(());
         }
         // What was committed before it counts as well: what that has left behind becomes free.
@@ -167,7 +167,7 @@ impl Packer<'_> {
     fn end_round(&mut self, tree: &Arc<Tree>) -> Result<()> {
         let round = ROUND_BYTES.min(self.shared.context.cache.budget() / 4);
         let changed = tree.dirty_leaves().saturating_sub(self.unwritten) as u64;
-        if tree.is_in_memory() || changed * u64::from(tree.spec().block_bytes) < round {
+        if !tree.is_logged() || changed * u64::from(tree.spec().block_bytes) < round {
             return Ok(());
         }
         self.enter(tree);

@@ -102,7 +102,7 @@ impl Shared {
         wait: &WaitRequest<'_>,
         told: &dyn Fn(&[u8]),
     ) -> Result<()> {
-        match self.system.table(name)? {
+        match self.find_record(name)? {
             Some(table) => self.intents.wait(&trees_of(&table), wait, told),
             None => Ok(()),
         }

@@ -2,9 +2,9 @@
 //!
 //! Mutexes, in the order in which they may be taken together: that of who copies log (in `holds`, only tried), the
 //! checkpointer's > `names` > `ddl` > `tables` > (those inside `dirty`, `digests`, `holds` and `prepared`; `counters`,
-//! `arrivals`, `dropped`, `orphans`, `damaged`). Only the first four are held over I/O: a name by DDL on it and by the
-//! first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for the moment in
-//! which it captures its state.
+//! `arrivals`, `dropped`, `orphans`, `damaged`, `temporary`). Only the first four are held over I/O: a name by DDL on
+//! it and by the first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for
+//! the moment in which it captures its state.
 
 use super::background::Rounds;
 use super::checkpoints::Progress;
@@ -17,6 +17,7 @@ use super::prepared::Prepared;
 use super::settings::Settings;
 use super::statistics::Counters;
 use super::tables::OpenTables;
+use super::temporary::TemporaryTables;
 use crate::catalog::{space_file_name, Contained, Counted, SystemTrees, TableRecord};
 use crate::checkpoint::{Arrival, Checkpointer, Dropped, PersistedCounter};
 use crate::file::{DiskReserve, FileSystem};
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
     pub names: Names,
     /// See [`super::Engine::link_changes`].
     pub link_changes: AtomicU64,
+    /// Definitions that the catalog has not.
+    pub temporary: TemporaryTables,
     pub tables: Mutex<OpenTables>,
     /// Trees with commits since the last checkpoint captured its list.
     pub dirty: DirtyTrees,
@@ -216,10 +219,10 @@ impl Shared {
         self.dir.join(space_file_name(space))
     }
 
-    /// The next checkpoint must write these, but for those that were dropped or have no file. Before the commit is
-    /// published.
+    /// The next checkpoint must write these, but for those that were dropped or are not logged. Before the commit
+    /// is published.
     pub(super) fn mark_dirty<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
-        self.dirty.enter(trees.filter(|tree| !tree.is_in_memory()));
+        self.dirty.enter(trees.filter(|tree| tree.is_logged()));
     }
 
     /// No table has these any more: no checkpoint is to write them but the one that runs, which may have begun to. When

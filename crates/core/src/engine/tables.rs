@@ -193,9 +193,9 @@ impl Table {
         self.emptied.load(Ordering::Relaxed) && self.emptied.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether it has no file, and lives in memory alone.
-    pub fn is_in_memory(&self) -> bool {
-        self.space.memory_limit().is_some()
+    /// Whether log and checkpoints have its rows: not if it lives in memory alone, or is temporary.
+    pub fn is_logged(&self) -> bool {
+        self.space.is_lasting()
     }
 
     /// What it takes of memory, in bytes, if it lives there alone.
@@ -321,7 +321,7 @@ impl OpenTables {
             let Some(next) = self.round.pop_front() else { break };
             let Some(table) = next.upgrade().filter(|table| table.is_current()) else { continue };
             // That of the map, and this one.
-            let used = table.space.memory_limit().is_some()
+            let used = !table.is_logged()
                 || Arc::strong_count(&table) > 2
                 || table.trees.iter().any(|tree| Arc::strong_count(tree) > 1);
             if used || table.is_needed_before(oldest) || is_dirty(&table) {

@@ -92,7 +92,7 @@ pub(super) struct Work {
     row: Option<Mark>,
     /// The log has operations of it, the last with this sequence.
     spilled: Option<u32>,
-    /// Its first write to a table in memory, of which no redo knows.
+    /// Its first write to a table that is not logged, of which no redo knows.
     unlogged: Option<u32>,
     touched: NumberMap<TreeId, Touched>,
     /// A leaf that the next write to this tree may go to.
@@ -204,7 +204,7 @@ impl Work {
         !self.redo.is_empty() || self.spilled.is_some()
     }
 
-    /// Whether the log has, or is to have, anything of it: not if all its writes are in memory alone.
+    /// Whether the log has, or is to have, anything of it: not if all its writes are to tables that are not logged.
     fn is_logged(&self) -> bool {
         self.trail.is_some() || self.has_logged_writes()
     }
@@ -239,10 +239,10 @@ impl Work {
         let sequence = self.next_sequence()?;
         let status = self.status_or_new().clone();
         let write = Write { key, op, status: &status, sequence };
-        let written = match (tree.is_in_memory(), self.is_for_file(shared, tree, op)) {
-            (true, _) => self.write_unlogged(tree, &write),
-            (false, true) => self.write_stored(shared, tree, &write),
-            (false, false) => self.write_logged(tree, &write),
+        let written = match (tree.is_logged(), self.is_for_file(shared, tree, op)) {
+            (false, _) => self.write_unlogged(tree, &write),
+            (true, true) => self.write_stored(shared, tree, &write),
+            (true, false) => self.write_logged(tree, &write),
         };
         written.inspect_err(|error| shared.ask_for_room(error))?;
         self.wrote(shared, tree, sequence, key, op)
@@ -300,7 +300,7 @@ impl Work {
         Ok(())
     }
 
-    /// The write with this number went to a table in memory.
+    /// The write with this number went to a table that is not logged.
     pub(super) fn note_unlogged(&mut self, sequence: u32) {
         self.unlogged.get_or_insert(sequence);
     }
@@ -357,9 +357,10 @@ impl Work {
         Ok(())
     }
 
-    /// That of a table in memory is not persisted: the table is empty after a restart, and counts from the beginning.
+    /// That of a table that is not logged is not persisted: it is empty after a restart, or gone, and counts from the
+    /// beginning.
     pub(super) fn note_counter(&mut self, table: &Table, value: u64, change: CounterChange) {
-        let Some(id) = table.counter_id().filter(|_| !table.is_in_memory()) else { return };
+        let Some(id) = table.counter_id().filter(|_| table.is_logged()) else { return };
         let cell = table.persisted_counter();
         // What the log has is no help if this transaction is about to set the counter down.
         let sets = self.counters.iter().any(|noted| noted.table == id && noted.change == CounterChange::Set);
@@ -481,7 +482,7 @@ impl Work {
             CommitFlush::Write | CommitFlush::Lazy => self.direct.rely_on(shared),
         }
         if !self.is_logged() {
-            // All of it is in memory: its place among the commits is all that it needs.
+            // Its place among the commits is all that it needs.
             self.publish(shared);
             return Ok(());
         }

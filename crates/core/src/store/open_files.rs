@@ -8,7 +8,7 @@
 //!   them when they are more than half of it. A failed sync is remembered, whoever called it: each later
 //!   [`TableFile::sync`] fails too, as the kernel tells it only once.
 //! * A file that is about to lose its name is first told to [`TableFile::keep_open`]. It no longer counts for the
-//!   bound.
+//!   bound. One that never has a name ([`TableFile::unnamed`]) does not either.
 //! * The bound is what is left to table files when the others of the process take little. When they take more, which
 //!   the number of a new descriptor tells, or all ([`IdleFiles`]), half of the files are closed, again and again if
 //!   need be.
@@ -179,6 +179,8 @@ pub(super) struct TableFile {
     state: Mutex<State>,
     /// Held over a sync: two at a time would share one report of a failure.
     syncing: Mutex<()>,
+    /// It has no name: once it is open it stays so, and nothing of it is ever synced.
+    unnamed: bool,
 }
 
 impl TableFile {
@@ -194,6 +196,14 @@ impl TableFile {
         Arc::new(TableFile::of(files, path, ArcSwapOption::empty()))
     }
 
+    /// Of one that the first write makes, without a name, in the directory of `path`, and that goes with this object.
+    /// It counts neither for the bound nor among those with writes to be synced.
+    pub fn unnamed(files: &Arc<OpenFiles>, path: &Path) -> Arc<TableFile> {
+        let mut file = TableFile::of(files, path, ArcSwapOption::empty());
+        file.unnamed = true;
+        Arc::new(file)
+    }
+
     fn of(files: &Arc<OpenFiles>, path: &Path, open: ArcSwapOption<Arc<dyn File>>) -> TableFile {
         TableFile {
             files: files.clone(),
@@ -202,6 +212,7 @@ impl TableFile {
             used: AtomicU64::new(0),
             state: Mutex::default(),
             syncing: Mutex::new(()),
+            unnamed: false,
         }
     }
 
@@ -224,7 +235,7 @@ impl TableFile {
         self.touch();
         let file = self.hold(|state| {
             state.writing += 1;
-            state.begun += 1;
+            state.begun += u64::from(!self.unnamed);
         })?;
         let result = file.write_at(offset, buf);
         self.state.lock().writing -= 1;
@@ -234,6 +245,7 @@ impl TableFile {
 
     /// See [`File::sync`]. Without I/O if the file is closed: then there is nothing to sync.
     pub fn sync(&self) -> Result<()> {
+        debug_assert!(!self.unnamed, "a sync of what goes with the process");
         let _syncing = self.syncing.lock();
         let (file, covered) = {
             let state = self.state.lock();
@@ -306,7 +318,10 @@ impl TableFile {
         if let Some(file) = self.note_if_open(&mut self.state.lock(), &note) {
             return Ok(file);
         }
-        let file = Arc::new(self.files.fs.open(&self.path, OpenMode::Existing)?);
+        let file = Arc::new(match self.unnamed {
+            true => self.files.fs.open_unnamed(&self.path)?,
+            false => self.files.fs.open(&self.path, OpenMode::Existing)?,
+        });
         {
             let mut state = self.state.lock();
             // Somebody else may have been faster; there must be one description only, since writes and syncs go
@@ -317,7 +332,9 @@ impl TableFile {
             self.open.store(Some(file.clone()));
             self.note_if_open(&mut state, &note);
         }
-        self.files.enter(self);
+        if !self.unnamed {
+            self.files.enter(self);
+        }
         Ok(file)
     }
 

@@ -40,10 +40,11 @@ use super::dictionary::Dictionary;
 use super::extent::{Extent, Lifetime, PreparedBlock};
 use super::lifecycle::Books;
 use super::open_files::{OpenFiles, TableFile};
+use super::spill::{SpillFile, SpillShare};
 use super::twin::Twin;
 use super::{checksum, compression, free_map, occupied, u32_at, u64_at, BlockAddress, ALLOCATION_UNIT};
 use crate::file::OpenMode;
-use crate::{Compression, Error, Packing, Result};
+use crate::{Compression, Error, Packing, Residence, Result};
 
 /// The first extent starts here.
 pub(super) const HEADER_BYTES: u64 = 4096;
@@ -63,8 +64,10 @@ pub struct Space {
     /// Held while the map is read, so that it is read once.
     loading: Mutex<()>,
     books: Mutex<Books>,
-    /// There is no file, nothing is ever written, and this is what its table may take; 0: anything.
-    memory_limit: Option<u64>,
+    /// Of its table.
+    residence: Residence,
+    /// What the file takes of the budget of temporary data, if it is temporary.
+    share: Option<SpillShare>,
     /// The file system has no holes.
     no_holes: AtomicBool,
     dictionaries: Mutex<HashMap<u16, Known>>,
@@ -119,11 +122,21 @@ impl Space {
         Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, HEADER_BYTES, None, None)))
     }
 
-    /// Stands for the file of a table that has none, as it lives in memory alone, in `limit_bytes` of it if that is not
-    /// 0. Whatever reads or writes there fails.
-    pub fn in_memory(files: &Arc<OpenFiles>, path: &Path, id: u32, limit_bytes: u64) -> Arc<Space> {
+    /// Stands for the file of a table that lives in memory alone, as `residence` says. Whatever reads or writes there
+    /// fails.
+    pub fn in_memory(files: &Arc<OpenFiles>, path: &Path, id: u32, residence: Residence) -> Arc<Space> {
+        debug_assert!(residence.memory_limit().is_some(), "a table in memory alone that has a file");
         let space = Space::of(TableFile::without_file(files, path), id, 0, None, None);
-        Arc::new(Space { memory_limit: Some(limit_bytes), ..space })
+        Arc::new(Space { residence, ..space })
+    }
+
+    /// That of a temporary table: the first write makes the file, beside the spill file and without a name as that, and
+    /// out of the same budget. All extents are private, and no checkpoint comes by.
+    pub fn temporary(files: &Arc<OpenFiles>, id: u32, spill: &Arc<SpillFile>) -> Arc<Space> {
+        let path = spill.path().with_file_name(format!("teak-table-{id}"));
+        let space = Space::of(TableFile::unnamed(files, &path), id, HEADER_BYTES, None, None);
+        let residence = Residence::Temporary { limit_bytes: None };
+        Arc::new(Space { residence, share: Some(SpillShare::of(spill)), ..space })
     }
 
     /// [`Space::create`] for a space whose bytes are kept twice.
@@ -197,7 +210,8 @@ impl Space {
             map,
             loading: Mutex::new(()),
             books: Mutex::new(books),
-            memory_limit: None,
+            residence: Residence::File,
+            share: None,
             no_holes: AtomicBool::new(false),
             dictionaries: Mutex::default(),
             next_dictionary: AtomicU32::new(1),
@@ -206,7 +220,13 @@ impl Space {
 
     /// What its table may take of memory, in bytes, if it has no file: see [`Space::in_memory`].
     pub fn memory_limit(&self) -> Option<u64> {
-        self.memory_limit
+        self.residence.memory_limit()
+    }
+
+    /// Whether it is the file of a table whose rows outlive the engine: checkpoints write it, and the log names it.
+    #[inline]
+    pub fn is_lasting(&self) -> bool {
+        self.residence == Residence::File
     }
 
     /// The number in its header.
@@ -228,10 +248,10 @@ impl Space {
 
     /// To be called before the file's name is removed: what readers still hold stays readable.
     pub fn keep_open(&self) -> Result<()> {
-        if self.memory_limit.is_some() {
-            return Ok(());
+        match self.is_lasting() {
+            true => self.file.keep_open(),
+            false => Ok(()),
         }
-        self.file.keep_open()
     }
 
     /// Bytes in the file that can be reused now; 0 if the map cannot be read.
@@ -308,6 +328,17 @@ impl Space {
     /// See [`Books::prefer_below`]: while the end of the file is to become free.
     pub fn prefer_below(&self, limit: Option<u64>) {
         self.books.lock().prefer_below(limit);
+    }
+
+    /// Whether `bytes` more can be stored as they are: [`Error::SpillFull`] if the file is temporary, has no room and
+    /// must not grow. To be asked before somebody compresses them.
+    pub fn check_room(&self, bytes: u64) -> Result<()> {
+        let Some(share) = &self.share else { return Ok(()) };
+        let (end, used) = self.extent_usage()?;
+        match end - used < bytes {
+            true => share.check(end + bytes),
+            false => Ok(()),
+        }
     }
 
     /// Where the last extent ends, and bytes before that which are in use.
@@ -473,8 +504,12 @@ impl Space {
     }
 
     pub(super) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let end = offset + bytes.len() as u64;
         // Before the write: one that fails may have grown the file as well. Relaxed: see `read`.
-        self.length.fetch_max(offset + bytes.len() as u64, Ordering::Relaxed);
+        self.length.fetch_max(end, Ordering::Relaxed);
+        if let Some(share) = &self.share {
+            share.grow_to(end)?;
+        }
         self.file.write_at(offset, bytes)?;
         self.twin.as_ref().map_or(Ok(()), |twin| twin.file.write_at(offset, bytes))
     }

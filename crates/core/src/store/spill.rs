@@ -1,4 +1,4 @@
-//! Temporary data of one process: history and redo that outgrow memory.
+//! Temporary data of one process: history and redo that outgrow memory; and the budget of all such data.
 //!
 //! Nothing here outlives the process: the file has no name, its allocation is in memory only. It
 //! still has checksums (a disk can fail any day) and a budget (a long transaction must not fill the device).
@@ -39,6 +39,8 @@ pub struct SpillFile {
     maximum_bytes: AtomicU64,
     /// Of what is stored, what old snapshots need.
     history_bytes: AtomicU64,
+    /// What other files take that the same budget pays for.
+    shared_bytes: AtomicU64,
     /// Ever written, and read.
     moved: (AtomicU64, AtomicU64),
     allocator: Mutex<Allocator>,
@@ -56,6 +58,7 @@ impl SpillFile {
             file,
             maximum_bytes: AtomicU64::new(maximum_bytes),
             history_bytes: AtomicU64::new(0),
+            shared_bytes: AtomicU64::new(0),
             moved: Default::default(),
             allocator: Mutex::new(Allocator::new(0)),
         }))
@@ -76,10 +79,28 @@ impl SpillFile {
         self.history_bytes.load(Ordering::Relaxed) // Relaxed: a number on its own
     }
 
-    /// Bytes in use.
+    /// Bytes in use, here and in files that share the budget.
     pub fn used_bytes(&self) -> u64 {
         let allocator = self.allocator.lock();
+        self.stored_bytes(&allocator) + self.shared_bytes()
+    }
+
+    fn stored_bytes(&self, allocator: &Allocator) -> u64 {
         allocator.end() - allocator.free_bytes()
+    }
+
+    fn shared_bytes(&self) -> u64 {
+        self.shared_bytes.load(Ordering::Relaxed) // Relaxed: changed under the allocator's mutex only
+    }
+
+    /// `more` bytes of the budget for work are about to be taken.
+    fn check_budget(&self, allocator: &Allocator, more: u64) -> Result<()> {
+        let maximum = self.maximum_bytes.load(Ordering::Relaxed); // Relaxed: a number on its own
+        let stored = self.stored_bytes(allocator).saturating_sub(self.history_bytes());
+        match stored + self.shared_bytes() + more > maximum {
+            true => Err(Error::SpillFull { path: self.file.path().to_path_buf(), maximum }),
+            false => Ok(()),
+        }
     }
 
     /// Bytes written so far, and bytes read.
@@ -101,15 +122,10 @@ impl SpillFile {
 
     fn store(self: &Arc<Self>, bytes: &[u8], kind: Kind) -> Result<SpillExtent> {
         let occupied = occupied(bytes.len());
-        let maximum = self.maximum_bytes.load(Ordering::Relaxed); // Relaxed: a number on its own
         let offset = {
             let mut allocator = self.allocator.lock();
-            let work = (allocator.end() - allocator.free_bytes()).saturating_sub(self.history_bytes());
             match kind {
-                Kind::Work if work + occupied > maximum => {
-                    return Err(Error::SpillFull { path: self.file.path().to_path_buf(), maximum });
-                }
-                Kind::Work => {}
+                Kind::Work => self.check_budget(&allocator, occupied)?,
                 // Relaxed: changed under the allocator's mutex only.
                 Kind::History => drop(self.history_bytes.fetch_add(occupied, Ordering::Relaxed)),
             }
@@ -148,6 +164,46 @@ impl SpillFile {
         if end == 0 && self.file.len().is_ok_and(|length| length > KEPT_BYTES) {
             let _ = self.file.set_len(0);
         }
+    }
+}
+
+/// What a temporary file of its own takes of the budget; given back when dropped.
+pub struct SpillShare {
+    spill: Arc<SpillFile>,
+    bytes: Mutex<u64>,
+}
+
+impl SpillShare {
+    /// For a file that is empty.
+    pub fn of(spill: &Arc<SpillFile>) -> SpillShare {
+        SpillShare { spill: spill.clone(), bytes: Mutex::new(0) }
+    }
+
+    /// Whether the file may have `length` bytes; [`Error::SpillFull`] if the budget does not allow it.
+    pub fn check(&self, length: u64) -> Result<()> {
+        let more = length.saturating_sub(*self.bytes.lock());
+        self.spill.check_budget(&self.spill.allocator.lock(), more)
+    }
+
+    /// The file is about to have `length` bytes; [`Error::SpillFull`] if the budget does not allow it.
+    pub fn grow_to(&self, length: u64) -> Result<()> {
+        let mut bytes = self.bytes.lock();
+        if length > *bytes {
+            let allocator = self.spill.allocator.lock();
+            self.spill.check_budget(&allocator, length - *bytes)?;
+            // Relaxed: changed under the allocator's mutex only.
+            self.spill.shared_bytes.fetch_add(length - *bytes, Ordering::Relaxed);
+            *bytes = length;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SpillShare {
+    fn drop(&mut self) {
+        let _allocator = self.spill.allocator.lock();
+        // Relaxed: as above.
+        self.spill.shared_bytes.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
     }
 }
 

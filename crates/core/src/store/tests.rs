@@ -1,6 +1,7 @@
 //! Tests of spaces: what a file must still hold after any history of writes, checkpoints and crashes.
 
 mod holes;
+mod temporary;
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};

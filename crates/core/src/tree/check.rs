@@ -279,7 +279,7 @@ impl Tree {
                 "the list of vacant leaves disagrees",
             );
             expect(waits || leaf.vacancy.is_occupied(), "a vacant leaf is in no list");
-            let is_stored = !self.is_in_memory();
+            let is_stored = self.is_logged();
             if is_stored && !listed && high.as_ref().is_none_or(|high| *high > from) {
                 let agrees = self.disk_agrees(&node, leaf, &view, image)?;
                 expect(agrees, "no checkpoint would write a leaf of which the disk has another content");

@@ -8,20 +8,28 @@ const MEMORY: Residence = Residence::Memory { limit_bytes: 0 };
 
 /// A new engine with an empty table `m` in memory and one with a file, `t`, each of two trees.
 fn with_tables(options: Options) -> (SimulatedFileSystem, Engine, Arc<Table>, Arc<Table>) {
+    with_resident(MEMORY, options)
+}
+
+/// The same, with `m` where `residence` says.
+pub(super) fn with_resident(
+    residence: Residence,
+    options: Options,
+) -> (SimulatedFileSystem, Engine, Arc<Table>, Arc<Table>) {
     let fs = SimulatedFileSystem::new(3);
     let engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
-    engine.create_resident_table("m", &specs(2), MEMORY, b"meta").unwrap();
+    engine.create_resident_table("m", &specs(2), residence, b"meta").unwrap();
     engine.create_table("t", &specs(2), b"", None).unwrap();
     let (memory, file) = (engine.open_table("m").unwrap(), engine.open_table("t").unwrap());
     (fs, engine, memory, file)
 }
 
-fn sound(engine: &Engine) {
+pub(super) fn sound(engine: &Engine) {
     let findings = engine.check_everything(&mut |_| Ok(())).unwrap();
     assert!(findings.is_empty(), "{findings:?}");
 }
 
-fn files(fs: &SimulatedFileSystem) -> Vec<String> {
+pub(super) fn files(fs: &SimulatedFileSystem) -> Vec<String> {
     use crate::file::FileSystem;
     let mut files = fs.list(std::path::Path::new("/teak")).unwrap();
     files.sort();
@@ -261,9 +269,9 @@ fn rows_in_key_order_and_index_builds_go_into_it_as_blocks() {
     sound(&engine);
 }
 
-/// One step of the comparison of the two kinds.
+/// One step of the comparison of two kinds.
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     Write { txn: usize, tree: usize, key: u8, value: Option<(u8, usize)> },
     Append { txn: usize, from: u8, count: u8 },
     Savepoint(usize),
@@ -274,7 +282,7 @@ enum Step {
     Checkpoint,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let txn = 0..3usize;
     let value = proptest::option::of((any::<u8>(), prop_oneof![9 => 0..200usize, 1 => 1100..3000usize]));
     prop_oneof![
@@ -331,57 +339,62 @@ fn compare(txn: &mut Transaction, tables: [&Arc<Table>; 2]) {
     }
 }
 
+/// Does the same to a table of the kind `residence` and to one with a file: all transactions see the same in both.
+pub(super) fn compare_kinds(steps: Vec<Step>, residence: Residence, options: Options) {
+    let (_fs, engine, other, file) = with_resident(residence, options);
+    let tables = [&other, &file];
+    let mut open: Vec<Both> = (0..3).map(|_| begin(&engine)).collect();
+    for step in steps {
+        match step {
+            Step::Write { txn, tree, key, value } => {
+                let key = [b'k', key];
+                let bytes = value.map(|(byte, length)| vec![byte; length]);
+                if is_free(&open, txn, tree, &key) {
+                    write_both(&mut open[txn], tables, tree, &key, bytes.as_deref());
+                }
+            }
+            Step::Append { txn, from, count } => {
+                for n in from..=from.saturating_add(count) {
+                    let key = [b'k', n, n];
+                    let mut latest = read(&mut open[txn].txn, file.tree(0), View::Latest);
+                    if is_free(&open, txn, 0, &key) && latest.remove(&key[..]).is_none() {
+                        for table in tables {
+                            open[txn].txn.append(table.tree(0), &key, &[n; 100]).unwrap();
+                        }
+                        open[txn].taken.push((0, key.to_vec()));
+                    }
+                }
+            }
+            Step::Savepoint(txn) => open[txn].savepoint = Some(open[txn].txn.savepoint()),
+            Step::RollbackTo(txn) => {
+                if let Some(savepoint) = open[txn].savepoint {
+                    open[txn].txn.rollback_to(savepoint).unwrap();
+                }
+            }
+            Step::End { txn, commits } => {
+                let both = std::mem::replace(&mut open[txn], begin(&engine));
+                match commits {
+                    true => both.txn.commit().unwrap(),
+                    false => both.txn.rollback(),
+                }
+                open[txn] = begin(&engine);
+            }
+            Step::Look(txn) => compare(&mut open[txn].txn, tables),
+            Step::Settle => engine.shared.look_after_history(),
+            Step::Checkpoint => engine.checkpoint().unwrap(),
+        }
+    }
+    open.iter_mut().for_each(|both| compare(&mut both.txn, tables));
+    drop(open);
+    compare(&mut engine.begin(Isolation::Repeatable), tables);
+    sound(&engine);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
 
     #[test]
     fn both_kinds_show_the_same_to_every_transaction(steps in prop::collection::vec(step(), 1..250)) {
-        let (_fs, engine, memory, file) = with_tables(options());
-        let tables = [&memory, &file];
-        let mut open: Vec<Both> = (0..3).map(|_| begin(&engine)).collect();
-        for step in steps {
-            match step {
-                Step::Write { txn, tree, key, value } => {
-                    let key = [b'k', key];
-                    let bytes = value.map(|(byte, length)| vec![byte; length]);
-                    if is_free(&open, txn, tree, &key) {
-                        write_both(&mut open[txn], tables, tree, &key, bytes.as_deref());
-                    }
-                }
-                Step::Append { txn, from, count } => {
-                    for n in from..=from.saturating_add(count) {
-                        let key = [b'k', n, n];
-                        let mut latest = read(&mut open[txn].txn, file.tree(0), View::Latest);
-                        if is_free(&open, txn, 0, &key) && latest.remove(&key[..]).is_none() {
-                            for table in tables {
-                                open[txn].txn.append(table.tree(0), &key, &[n; 100]).unwrap();
-                            }
-                            open[txn].taken.push((0, key.to_vec()));
-                        }
-                    }
-                }
-                Step::Savepoint(txn) => open[txn].savepoint = Some(open[txn].txn.savepoint()),
-                Step::RollbackTo(txn) => {
-                    if let Some(savepoint) = open[txn].savepoint {
-                        open[txn].txn.rollback_to(savepoint).unwrap();
-                    }
-                }
-                Step::End { txn, commits } => {
-                    let both = std::mem::replace(&mut open[txn], begin(&engine));
-                    match commits {
-                        true => both.txn.commit().unwrap(),
-                        false => both.txn.rollback(),
-                    }
-                    open[txn] = begin(&engine);
-                }
-                Step::Look(txn) => compare(&mut open[txn].txn, tables),
-                Step::Settle => engine.shared.look_after_history(),
-                Step::Checkpoint => engine.checkpoint().unwrap(),
-            }
-        }
-        open.iter_mut().for_each(|both| compare(&mut both.txn, tables));
-        drop(open);
-        compare(&mut engine.begin(Isolation::Repeatable), tables);
-        sound(&engine);
+        compare_kinds(steps, MEMORY, options());
     }
 }

@@ -26,6 +26,7 @@ mod snapshots;
 mod sorting;
 mod stored_values;
 mod stress;
+mod temporary;
 mod transactions;
 mod vanishing;
 mod verbs;

@@ -152,7 +152,7 @@ impl Trunk {
     pub(crate) fn merge_thin(&self) {
         let waiting = self.thin.0.lock().len().min(LOOKS_AT_ONCE);
         for _ in 0..waiting {
-            if !(self.is_dirty() || self.is_in_memory()) || self.structure.lock().checkpointing {
+            if !self.is_dirty() && self.is_logged() || self.structure.lock().checkpointing {
                 return;
             }
             let Some(node) = self.thin.0.lock().pop_front() else { return };

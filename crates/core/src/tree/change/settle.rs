@@ -1,13 +1,14 @@
-//! Trees in memory alone: what checkpoints do for others.
+//! Trees in memory alone, and temporary ones: what checkpoints do for others.
 //!
 //! No checkpoint comes by their leaves, so what was written to them would stay in deltas until these are large, and
 //! what was rolled back likewise. `teak-history` consolidates, once a second, the leaves that were written to since;
-//! and who finds no memory left does it himself, for all trees of the budget. So memory is garbage for a second, at
-//! the most, as far as nobody holds it.
+//! and who finds no memory left for a table in memory does it himself, for all trees of that budget. So memory is
+//! garbage for a second, at the most, as far as nobody holds it.
 
 use super::trunk::Trunk;
 use crate::cache::Evictable;
 use crate::sync::atomic::Ordering;
+use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::Result;
 use std::sync::Arc;
@@ -32,6 +33,11 @@ impl Trunk {
             leaf.latch().listed = false;
             let view = leaf.view().clone();
             if view.dead || !view.has_changes() && view.birth.is_none() {
+                continue;
+            }
+            // Few changes of what was evicted are not worth the reading, until there are more.
+            let is_away = !leaf.is_in_memory() && matches!(view.delta, Changes::Live(_));
+            if is_away && view.birth.is_none() {
                 continue;
             }
             if result.is_ok() && !view.delta.is_undecided() {

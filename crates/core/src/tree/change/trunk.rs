@@ -28,7 +28,7 @@ pub struct Attention {
     pub(super) spent: Attended,
     /// With leaves that may be merged.
     pub(super) thin: Attended,
-    /// In memory alone, with leaves that were written to.
+    /// Not logged, with leaves that were written to.
     pub(super) unsettled: Attended,
     /// Leaves that were merged into others.
     pub(super) merged: AtomicU64,
@@ -135,7 +135,7 @@ impl Trunk {
             state.listed = true;
             self.dirty.lock().push(node.clone());
             self.is_dirty.store(true, Ordering::SeqCst);
-            if self.is_in_memory() {
+            if !self.is_logged() {
                 self.attention.unsettled.note(self, &self.has_attention.unsettled);
             }
         }
@@ -143,15 +143,21 @@ impl Trunk {
 
     /// Appends have filled the leaf: it may be written ahead of a checkpoint.
     pub(in crate::tree) fn note_finished(&self, node: &Arc<Node>) {
-        if !self.is_in_memory() {
+        if self.is_logged() {
             self.finished.note(node.clone());
         }
     }
 
-    /// Whether it has no file: nothing of it is written, but by [`Trunk::settle`] in memory.
+    /// Whether it has no file: no leaf of it ever leaves memory.
     #[inline]
     pub(crate) fn is_in_memory(&self) -> bool {
         self.shared.is_in_memory()
+    }
+
+    /// Whether log and checkpoints have what is written to it. Of what they have not, [`Trunk::settle`] takes care.
+    #[inline]
+    pub(crate) fn is_logged(&self) -> bool {
+        self.shared.is_logged()
     }
 
     /// Identity, never reused.

@@ -1,10 +1,11 @@
 //! How a leaf gives its memory back: large values go to extents of their own, a clean base is dropped, a dirty one,
-//! undecided changes and history go to the spill file.
+//! undecided changes and history go to the spill file. The base of a temporary tree's leaf goes to the tree's own file.
 
 use super::changes::{Backing, Changes};
 use super::node::Node;
 use super::spill::{SpilledDelta, SpilledHistory};
 use crate::cache::Evictable;
+use crate::store::Lifetime;
 use crate::tree::block::blob::Blob;
 use crate::tree::leaf::{Archive, Base, Leaf, LeafState, LeafView, SpilledBase};
 use crate::tree::versions::delta::{Delta, Version};
@@ -30,6 +31,7 @@ impl Evictable for Node {
         let Node::Leaf(leaf) = self else { return Ok(0) };
         // Compressing and writing them takes time: no latch is held.
         let values = evict_blobs(leaf)? as u64;
+        write_base(leaf)?;
         let Some(mut state) = leaf.try_latch() else { return Ok(values) };
         let view = leaf.view().clone();
         if view.dead {
@@ -55,6 +57,29 @@ impl Evictable for Node {
         leaf.publish(&mut state, evicted);
         Ok(values + before.saturating_sub(leaf.charged(&state)))
     }
+}
+
+/// Writes the base of a leaf of a temporary tree, which no checkpoint writes, to the file of the tree, unless it is
+/// there already: what was read and not changed is evicted again without I/O.
+fn write_base(leaf: &Leaf) -> Result<()> {
+    let shared = &leaf.shared;
+    let view = leaf.view().clone();
+    let Base::Loaded(block) = &view.base else { return Ok(()) };
+    if shared.is_logged() || view.dead || block.is_empty() {
+        return Ok(());
+    }
+    match leaf.try_latch() {
+        Some(state) if state.copies.copy_of(&view.base).is_none() => {}
+        _ => return Ok(()),
+    }
+    shared.space.check_room(block.bytes().len() as u64)?;
+    let (copy, prepared) = shared.prepare(Lifetime::Private, block)?;
+    shared.space.write(&prepared)?;
+    // Otherwise nobody needs what was written, and the extent goes.
+    if let Some(mut state) = leaf.try_latch().filter(|_| leaf.view().base.is_block(block)) {
+        state.copies.written_ahead(copy);
+    }
+    Ok(())
 }
 
 /// Has the large values of the leaf leave memory; how many bytes they were.
@@ -106,6 +131,10 @@ fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Optio
     }
     if let Some(image) = state.copies.copy_of(&view.base) {
         return Ok(Some(Base::Stored(image.clone())));
+    }
+    if !leaf.shared.is_logged() {
+        // Somebody has changed it since it was written: the next round comes by.
+        return Ok(None);
     }
     let extent = leaf.shared.context.spill.write_compressed(block.bytes())?;
     Ok(Some(Base::Spilled(Arc::new(SpilledBase {

@@ -127,10 +127,17 @@ impl Size {
 }
 
 impl Shared {
-    /// Whether the tree has no file: then no leaf ever leaves memory, and no checkpoint writes any.
+    /// Whether the tree has no file: then no leaf ever leaves memory.
     #[inline]
     pub(in crate::tree) fn is_in_memory(&self) -> bool {
         self.space.memory_limit().is_some()
+    }
+
+    /// Whether the log has what is written to the tree, and checkpoints have its leaves: of one that outlives the
+    /// engine.
+    #[inline]
+    pub(in crate::tree) fn is_logged(&self) -> bool {
+        self.space.is_lasting()
     }
 
     /// A leaf's block, compressed, with an extent to be written to (see [`Encoding::prepare`]); and what is to be said
