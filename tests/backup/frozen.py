@@ -117,7 +117,7 @@ def copy_slowly(source, target, order, seconds):
     order.shuffle(files)
     for file in files:
         to = os.path.join(target.data, os.path.relpath(file, source.data))
-        # Vanishes: that of a temporary table.
+        # One that vanishes meanwhile is nothing that the copy needs.
         subprocess.run(["cp", "-a", "--sparse=always", file, to], check=False, stderr=subprocess.DEVNULL)
         if not os.path.exists(to) and os.path.exists(file):
             raise AssertionError(f"{file} could not be copied")

@@ -24,7 +24,7 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
     else if (info->index_file_name)
         refused = "INDEX DIRECTORY";
     /* Its one row would be gone with a restart, and it could not be used any more. */
-    if (info->sequence && lives_in_memory(info->option_struct)) {
+    if (info->sequence && !info->tmp_table() && lives_in_memory(info->option_struct)) {
         my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", "IN_MEMORY=YES for a SEQUENCE");
         return HA_WRONG_CREATE_OPTION;
     }
@@ -43,8 +43,16 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
     return HA_WRONG_CREATE_OPTION;
 }
 
-/* Made by CREATE TEMPORARY TABLE. Names of other tables are encoded and have no '#' of their own. */
-bool is_temporary(const char* path) { return strstr(path, "#sql-temptable-") != nullptr; }
+/* Made by CREATE TEMPORARY TABLE, or by an ALTER of such a table. Names of other tables are encoded and have no '#' of
+   their own. */
+bool is_temporary(const std::string& path) { return path.find("#sql-temptable-") != std::string::npos; }
+
+/* One of TEAK_RESIDENCE_; 0: the table is like any other. */
+uint16_t residence(const ha_table_option_struct* options, teak_bytes name) {
+    const bool temporary = is_temporary({reinterpret_cast<const char*>(name.data), name.len});
+    if (lives_in_memory(options)) return temporary ? TEAK_RESIDENCE_TEMPORARY_MEMORY : TEAK_RESIDENCE_MEMORY;
+    return temporary ? TEAK_RESIDENCE_TEMPORARY : 0;
+}
 
 /* Whether a foreign key of another table keeps this one from being dropped. */
 int check_children(THD* thd, const std::string& name) {
@@ -78,13 +86,13 @@ bool moves(const ha_table_option_struct* now, const ha_table_option_struct* then
     return now->in_memory != then->in_memory || now->memory_limit != then->memory_limit;
 }
 
-/* One in memory has no links: there are no foreign keys of such tables. */
+/* One in memory, or temporary, has no links: there are no foreign keys of such tables. */
 teak_status create_table(const ha_table_option_struct* options, teak_bytes name, size_t trees, teak_bytes meta,
                          const teak_link* links, size_t n_links) {
     const std::vector<teak_tree_spec> specs(trees, tree_spec(options));
-    if (lives_in_memory(options))
-        return teak_table_create_in_memory(plugin.engine, name, specs.data(), specs.size(), meta,
-                                           options->memory_limit);
+    if (const uint16_t where = residence(options, name))
+        return teak_table_create_resident(plugin.engine, name, specs.data(), specs.size(), meta, where,
+                                          options ? options->memory_limit : 0);
     return teak_table_create_linked(plugin.engine, name, specs.data(), specs.size(), meta, links, n_links);
 }
 

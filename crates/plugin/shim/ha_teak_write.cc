@@ -88,9 +88,7 @@ int ha_teak::write_row(const uchar* buf) {
     bool constrained = false;
     if (int error = prepare_looks(&constrained)) return error;
     constrained &= !foreign_.at_parents.empty();
-    /* A table that ALTER copies into looks like a temporary one, but stays. */
-    if (statement_.appends && !statement_.replaces && !constrained && !is_sequence() &&
-        (!temporary_ || statement_.copies)) {
+    if (statement_.appends && !statement_.replaces && !constrained && !is_sequence()) {
         flags |= TEAK_ROW_APPEND;
         if (statement_.sorts && !statement_.ignores_duplicates) flags |= TEAK_ROW_SORT;
     }

@@ -49,22 +49,35 @@ impl RawLink {
     }
 }
 
-/// As teak_table_create, of a table that lives in memory alone: see teak_options. `limit_bytes` 0: it may take what all
-/// of them may.
+/// In memory alone: see teak_options.
+pub const TEAK_RESIDENCE_MEMORY: u16 = 1;
+/// In memory, and in a file as far as there is no room; nothing of the table outlives the server.
+pub const TEAK_RESIDENCE_TEMPORARY: u16 = 2;
+/// Both: in memory alone, and nothing of the table outlives the server.
+pub const TEAK_RESIDENCE_TEMPORARY_MEMORY: u16 = 3;
+
+/// As teak_table_create, of a table with one of TEAK_RESIDENCE_. `limit_bytes`, for those in memory alone: 0 if it may
+/// take what all of them may. Temporary ones are made, changed and dropped without log or sync.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_create_in_memory(
+pub unsafe extern "C" fn teak_table_create_resident(
     handle: *const EngineHandle,
     name: RawBytes,
     trees: *const RawTreeSpec,
     n_trees: usize,
     meta: RawBytes,
+    residence: u16,
     limit_bytes: u64,
 ) -> Status {
     // SAFETY: the handle is open, the arrays readable.
     unsafe {
         with_engine(handle, |engine| {
             let specs = tree_specs(trees, n_trees)?;
-            let residence = Residence::Memory { limit_bytes };
+            let residence = match residence {
+                TEAK_RESIDENCE_MEMORY => Residence::Memory { limit_bytes },
+                TEAK_RESIDENCE_TEMPORARY => Residence::Temporary { limit_bytes: None },
+                TEAK_RESIDENCE_TEMPORARY_MEMORY => Residence::Temporary { limit_bytes: Some(limit_bytes) },
+                _ => return Err(Stop::Misuse("no such residence")),
+            };
             Ok(engine.core.create_resident_table(name.name()?, &specs, residence, meta.slice())?)
         })
     }

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# CREATE TEMPORARY TABLE: nothing is logged, more than memory has room for works, and a killed server leaves nothing.
+#
+# usage: tests/temporary/run.sh [NAME...]    names of the tests in temporary.py; default: all. TEAK_SEED to repeat a
+# run's choices
+# Leaves the server's error log in build/temporary/error.log.
+set -euo pipefail
+# shellcheck source=scripts/lib/base.sh
+. "$(dirname "$0")/../../scripts/lib/base.sh"
+
+need_built "$PLUGIN_DIR/ha_teak.so" "$BUILD/bin/teak"
+work=$(mktemp -d /tmp/teak-temporary.XXXXXX)
+keep() {
+    mkdir -p "$BUILD/temporary"
+    cp -f "$work/server/error.log" "$BUILD/temporary/" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap keep EXIT
+TEAK_SEED=${TEAK_SEED:-$RANDOM} /usr/bin/python3 "$ROOT/tests/temporary/temporary.py" "$work/server" "$PLUGIN_DIR" \
+    "$BUILD/bin/teak" "$@"
