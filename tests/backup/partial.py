@@ -25,7 +25,7 @@ DATABASES = ("one", "two", "my-db")
 # As their files are called.
 FILES = {"my-db": "my@002ddb"}
 # By what is in the engine of them.
-TABLES = {"t": ["t"], "p": ["p#P#p0", "p#P#p1"], "s": ["s"]}
+TABLES = {"t": ["t"], "p": ["p#P#p0", "p#P#p1"], "s": ["s"], "w": ["w"]}
 
 
 class Test(BackupTest):
@@ -40,6 +40,7 @@ class Test(BackupTest):
                 f"CREATE TABLE {name}.t (id INT PRIMARY KEY, body TEXT, KEY (body(20))) ENGINE=Teak",
                 f"CREATE TABLE {name}.p (id INT PRIMARY KEY, body TEXT) ENGINE=Teak PARTITION BY HASH (id) PARTITIONS 2",
                 f"CREATE SEQUENCE {name}.s ENGINE=Teak",
+                f"CREATE TABLE {name}.w (id INT PRIMARY KEY) ENGINE=Teak IN_MEMORY=YES",
                 f"CREATE TABLE {name}.i (id INT PRIMARY KEY, body TEXT) ENGINE=InnoDB",
                 f"CREATE TABLE {name}.a (id INT PRIMARY KEY) ENGINE=Aria",
                 f"CREATE VIEW {name}.v AS SELECT id FROM {name}.t",
@@ -95,9 +96,9 @@ def selections(test):
     for options, expected in [
         (["--databases=mysql one"], of("one")),
         (["--databases=mysql my-db two.t"], of("my-db", "two.t")),
-        (["--databases=mysql my@002ddb", "--databases-exclude=my-db.s"], of("my-db.t", "my-db.p")),
+        (["--databases=mysql my@002ddb", "--databases-exclude=my-db.s"], of("my-db.t", "my-db.p", "my-db.w")),
         (["--tables=^mysql[.],^one[.](t|p)$,^my@002ddb[.]s"], of("one.t", "one.p", "my-db.s")),
-        (["--tables-exclude=^test[.],^two[.],[.]p$"], of("one.t", "one.s", "my-db.t", "my-db.s")),
+        (["--tables-exclude=^test[.],^two[.],[.]p$"], of("one.t", "one.s", "my-db.t", "my-db.s", "one.w", "my-db.w")),
         (["--databases=mysql", f"--tables-file={listed}", "--compress"], of("one.p", "my-db.t")),
     ]:
         print(f"  {options}", flush=True)
@@ -308,7 +309,7 @@ def without_privileges(test):
     assert test.engine_tables() == of("one")
     test.restored.start(["--skip-grant-tables"])
     dump = run(["mariadb-dump", "--no-defaults", f"--socket={test.restored.socket}", "--databases", "one"])
-    assert dump.count("CREATE TABLE `") == 4 and "one t" in dump and "one i" in dump, dump[:2000]
+    assert dump.count("CREATE TABLE `") == 5 and "one t" in dump and "one i" in dump, dump[:2000]
     # One of its tables goes to the server that works.
     connection = test.restored.connect(database="one", autocommit=True)
     rows(connection, "FLUSH TABLES t FOR EXPORT")

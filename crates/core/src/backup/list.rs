@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   0            8         12                 14       16          32
-//!   | "TEAKEXTS" | version | backup in chain  | zero   | engine id | spaces ... | XXH3-64 of all before it |
+//!   | "TEAKEXTS" | version | backup in chain  | kinds  | engine id | spaces ... | XXH3-64 of all before it |
 //!   space:  number 4 | extents 8 | extents
 //!   extent: offset 8 | stored bytes 4 | checksum 8 | origin 2 | flags 1
+//! kinds: 1 there is a list of tables in memory, too
 //! flags: 1 it leads to other extents, 2 the newest image is known to name it
 //! ```
 //! Numbers are little-endian. A space without extents has a file all the same, with its header. The list of an
@@ -22,6 +23,7 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 32;
 const SPACE_BYTES: usize = 12;
 const EXTENT_BYTES: usize = 23;
+const LISTS_MEMORY: u16 = 1;
 const LEADS_ON: u8 = 1;
 const CURRENT: u8 = 2;
 
@@ -53,6 +55,8 @@ pub struct ExtentList {
     pub engine_id: [u8; 16],
     /// 0 for a full backup; for an incremental one, how many are below it.
     pub backup: u16,
+    /// The backup says which tables in memory it has; those of before there were such lists do not.
+    pub lists_memory: bool,
     /// By number of the space, and by offset; none overlaps another.
     pub(super) spaces: BTreeMap<u32, Vec<ListedExtent>>,
 }
@@ -89,7 +93,8 @@ impl ExtentList {
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.backup.to_le_bytes());
-        bytes.extend_from_slice(&[0; 2]);
+        let kinds = if self.lists_memory { LISTS_MEMORY } else { 0 };
+        bytes.extend_from_slice(&kinds.to_le_bytes());
         bytes.extend_from_slice(&self.engine_id);
         for (space, extents) in &self.spaces {
             bytes.extend_from_slice(&space.to_le_bytes());
@@ -122,7 +127,7 @@ impl ExtentList {
             return Err(format!("a list of extents of version {version}; this program reads {VERSION}"));
         }
         let backup = u16::from_le_bytes(rest.take()?);
-        rest.take::<2>()?;
+        let lists_memory = u16::from_le_bytes(rest.take()?) & LISTS_MEMORY != 0;
         let engine_id = rest.take()?;
         let mut spaces = BTreeMap::new();
         while !rest.0.is_empty() {
@@ -130,7 +135,7 @@ impl ExtentList {
             let extents = u64::from_le_bytes(rest.take()?);
             spaces.insert(space, rest.extents(extents, backup)?);
         }
-        Ok(ExtentList { engine_id, backup, spaces })
+        Ok(ExtentList { engine_id, backup, lists_memory, spaces })
     }
 }
 
@@ -186,7 +191,7 @@ mod tests {
             current: origin == 1,
         };
         let spaces = [(0, vec![extent(4096, 0, true), extent(5120, 1, false)]), (7, vec![])];
-        ExtentList { engine_id: *b"0123456789abcdef", backup: 1, spaces: spaces.into() }
+        ExtentList { engine_id: *b"0123456789abcdef", backup: 1, lists_memory: true, spaces: spaces.into() }
     }
 
     #[test]

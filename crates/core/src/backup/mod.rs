@@ -215,7 +215,8 @@ impl BackupCopy {
         // Others are of tables that were dropped since the image: the log says so.
         let begun = self.begun.lock();
         let spaces = self.extents.iter().filter(|(space, _)| begun.contains(space)).map(listed).collect();
-        ExtentList { engine_id, backup: self.mark.origin, spaces }
+        let (backup, lists_memory) = (self.mark.origin, self.wanted.is_some());
+        ExtentList { engine_id, backup, lists_memory, spaces }
     }
 
     /// One round; what the target has if nothing was found.
@@ -231,7 +232,7 @@ impl BackupCopy {
         let (directory, catalog) = self.copy_system(&files, &superblock, tally, pacer)?;
         let image_bytes = directory.roots.values().map(|root| root.stored_bytes).sum();
         let contained = directory.contained(superblock.replay_from);
-        let (images, choice) = self.choose(space_images(directory, catalog));
+        let (images, choice) = self.choose(directory, catalog);
         self.keep_files(images.iter().map(|image| image.space))?;
         self.copy_spaces(&files, &images.iter().collect::<Vec<_>>(), tally, pacer)?;
         let round = Round {

@@ -9,11 +9,15 @@
 //! Checkpoints are paused until the copy is finished, so the image still has what was left out of it.
 //!
 //! The system trees and the log are copied whole: they name tables whose files are not in the copy. A start that is
-//! told so ([`crate::Options::partial`]) drops them before it replays the log.
+//! told so ([`crate::Options::partial`]) drops them before it replays the log. Tables in memory have no files: the copy
+//! has a list of those that were wanted.
 
-use super::{BackupCopy, Pacer, Settled, SpaceImage, Tally, OPEN_FILES};
+use super::{space_images, BackupCopy, Pacer, Settled, SpaceImage, Tally, OPEN_FILES};
+use crate::catalog::image::{Catalog, Directory};
+use crate::catalog::{encode_memory_list, MEMORY_LIST};
 use crate::catalog::{name_of_key, space_file_name, space_of_file_name, Contained, Counted, TableRecord};
 use crate::checkpoint::recovery::Survey;
+use crate::file::OpenMode;
 use crate::log::{Lsn, Segments};
 use crate::store::OpenFiles;
 use crate::types::WriteOp;
@@ -24,10 +28,23 @@ use std::sync::Arc;
 /// Whether a copy is to have the table of this name. Asked again as names change.
 pub type Wanted = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
+/// The number of a table's space, and whether there is a file of it.
+#[derive(Clone, Copy)]
+struct Place {
+    space: u32,
+    has_file: bool,
+}
+
+impl Place {
+    fn of(record: &TableRecord) -> Place {
+        Place { space: record.space, has_file: record.has_file() }
+    }
+}
+
 /// What an image has of which a copy takes some.
 pub(super) struct Choice {
-    /// The spaces of all tables, by their names.
-    tables: BTreeMap<String, u32>,
+    /// All tables, by their names.
+    tables: BTreeMap<String, Place>,
     /// What was not copied.
     left_out: Vec<SpaceImage>,
 }
@@ -40,9 +57,11 @@ impl BackupCopy {
     }
 
     /// What a round copies of an image.
-    pub(super) fn choose(&self, images: Vec<SpaceImage>) -> (Vec<SpaceImage>, Option<Choice>) {
+    pub(super) fn choose(&self, rows: Directory, names: Catalog) -> (Vec<SpaceImage>, Option<Choice>) {
+        let place = |(name, record): (&String, &TableRecord)| (name.clone(), Place::of(record));
+        let tables = names.records.iter().map(place).collect();
+        let images = space_images(rows, names);
         let Some(wanted) = &self.wanted else { return (images, None) };
-        let tables = images.iter().map(|image| (image.name.clone(), image.space)).collect();
         let (chosen, left_out) = images.into_iter().partition(|image| wanted(&image.name));
         (chosen, Some(Choice { tables, left_out }))
     }
@@ -57,22 +76,32 @@ impl BackupCopy {
     ) -> Result<()> {
         let (Some(wanted), Some(choice)) = (self.wanted.clone(), &settled.choice) else { return Ok(()) };
         let names = self.names_at(end, settled, &choice.tables)?;
-        let chosen: BTreeSet<u32> =
-            names.into_iter().filter(|(name, _)| wanted(name)).map(|(_, space)| space).collect();
-        self.keep_files(choice.tables.values().copied().filter(|space| chosen.contains(space)))?;
+        let chosen = names.into_iter().filter(|(name, _)| wanted(name)).map(|(_, place)| place);
+        let (with_files, in_memory): (Vec<_>, Vec<_>) = chosen.partition(|place| place.has_file);
+        let chosen: BTreeSet<u32> = with_files.iter().map(|place| place.space).collect();
+        let were = choice.tables.values().filter(|place| place.has_file).map(|place| place.space);
+        self.keep_files(were.filter(|space| chosen.contains(space)))?;
         let late: Vec<_> = choice.left_out.iter().filter(|image| chosen.contains(&image.space)).collect();
         self.copy_spaces(&OpenFiles::new(self.source.clone(), OPEN_FILES), &late, tally, pacer)?;
+        self.list_in_memory(in_memory.iter().map(|place| place.space).collect())?;
         self.chosen = Some(chosen);
         tally.faultless()
     }
 
-    /// The spaces of all tables at `end`, by their names; `tables` are those of the image.
+    /// The copy says which tables in memory it has: no file does.
+    fn list_in_memory(&self, spaces: BTreeSet<u32>) -> Result<()> {
+        let file = self.target.open(&self.to.join(MEMORY_LIST), OpenMode::Create)?;
+        file.write_at(0, &encode_memory_list(&spaces))?;
+        file.sync()
+    }
+
+    /// All tables at `end`, by their names; `tables` are those of the image.
     fn names_at(
         &self,
         end: Lsn,
         settled: &Settled,
-        tables: &BTreeMap<String, u32>,
-    ) -> Result<BTreeMap<String, u32>> {
+        tables: &BTreeMap<String, Place>,
+    ) -> Result<BTreeMap<String, Place>> {
         let (from_log, _) = self.log_dirs();
         let range = settled.superblock.replay_from..end;
         let mut survey = Survey::default();
@@ -88,10 +117,7 @@ impl BackupCopy {
                 WriteOp::Insert(value) | WriteOp::Update(value) => {
                     let record = TableRecord::decode(value);
                     let record = record.map_err(|detail| Error::corrupt(&from_log, change.at(), detail))?;
-                    match record.has_file() {
-                        true => names.insert(name.to_string(), record.space),
-                        false => names.remove(name),
-                    }
+                    names.insert(name.to_string(), Place::of(&record))
                 }
             };
         }

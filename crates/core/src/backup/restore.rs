@@ -6,7 +6,7 @@
 
 use super::list::{ExtentList, ListedExtent};
 use super::Pacer;
-use crate::catalog::space_file_name;
+use crate::catalog::{decode_memory_list, space_file_name, MEMORY_LIST};
 use crate::engine::{log_dir, superblock_path};
 use crate::file::{File, FileSystem, OpenMode};
 use crate::log::{Lsn, Segments};
@@ -67,7 +67,19 @@ impl Chain {
             self.header(space)?;
             self.each_run(space, &extents, threads, &|_, bytes| pacer(bytes.len() as u64))
         })?;
+        self.verify_memory_list()?;
         self.superblock().map(drop)
+    }
+
+    fn verify_memory_list(&self) -> Result<()> {
+        if !self.list.lists_memory {
+            return Ok(());
+        }
+        let path = self.last.join(MEMORY_LIST);
+        let file = self.fs.open(&path, OpenMode::ReadOnly)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(0, &mut bytes)?;
+        decode_memory_list(&bytes).map(drop).map_err(|detail| Error::corrupt(path, 0, detail))
     }
 
     /// Reads the log to `end`, where the backup ends. A recovery takes what is damaged there for what a crash has torn:
@@ -95,6 +107,9 @@ impl Chain {
             })?;
             file.sync()
         })?;
+        if self.list.lists_memory {
+            self.copy_file(&self.last.join(MEMORY_LIST), &**target, &to.join(MEMORY_LIST), pacer)?;
+        }
         self.restore_log(&**target, to, pacer)?;
         super::make_engine(&**target, to, &self.superblock_bytes()?)
     }
@@ -205,20 +220,23 @@ impl Chain {
         let (from_log, to_log) = (log_dir(&self.last), log_dir(to));
         target.create_dir(&to_log)?;
         for name in self.fs.list(&from_log)? {
-            let from = self.fs.open(&from_log.join(&name), OpenMode::ReadOnly)?;
-            let file = target.open(&to_log.join(&name), OpenMode::Create)?;
-            let (mut at, mut piece) = (0, vec![0; PIECE_BYTES]);
-            loop {
-                let read = from.read_at(at, &mut piece)?;
-                if read == 0 {
-                    break;
-                }
-                file.write_at(at, &piece[..read])?;
-                pacer(read as u64)?;
-                at += read as u64;
-            }
-            file.sync()?;
+            self.copy_file(&from_log.join(&name), target, &to_log.join(&name), pacer)?;
         }
         target.sync_dir(&to_log)
+    }
+
+    fn copy_file(&self, from: &Path, target: &dyn FileSystem, to: &Path, pacer: Pacer<'_>) -> Result<()> {
+        let from = self.fs.open(from, OpenMode::ReadOnly)?;
+        let file = target.open(to, OpenMode::Create)?;
+        let (mut at, mut piece) = (0, vec![0; PIECE_BYTES]);
+        loop {
+            let read = from.read_at(at, &mut piece)?;
+            if read == 0 {
+                return file.sync();
+            }
+            file.write_at(at, &piece[..read])?;
+            pacer(read as u64)?;
+            at += read as u64;
+        }
     }
 }

@@ -12,6 +12,8 @@
 //! catalog key                    value
 //! 'n' name (UTF-8)               version u8 = 2 | space u32 | trees u16 | { tree u64 | block_bytes u32 | compression u8 | level u8 }* | meta
 //!                                version u8 = 3: before meta, links u16 | { name | target | body, each: bytes u16, bytes }*
+//!                                version u8 = 4: the same of a guarded table
+//!                                version u8 = 5: the same of one in memory; behind the links guarded u8 | limit u64
 //! 't' tree u64                   name of the table it belongs to
 //! 'r' target 00 name             nothing: the table `name` has links to `target`, which need not exist
 //! 'l' name of a link             name of the table that has it
@@ -19,10 +21,12 @@
 
 pub mod directory;
 pub mod image;
+mod memory_list;
 mod record;
 mod system;
 
 pub use directory::{Contained, Counted};
+pub use memory_list::{decode_memory_list, encode_memory_list, MEMORY_LIST};
 pub use record::{Link, TableRecord};
 pub use system::SystemTrees;
 

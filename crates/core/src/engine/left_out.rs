@@ -6,38 +6,64 @@
 
 use super::ddl::Changes;
 use super::shared::Shared;
-use crate::catalog::space_of_file_name;
+use crate::catalog::{decode_memory_list, space_of_file_name, MEMORY_LIST};
 use crate::checkpoint::Dropped;
+use crate::file::OpenMode;
 use crate::options::LogLevel;
-use crate::Result;
-use std::collections::HashSet;
+use crate::{Error, Result};
+use std::collections::{BTreeSet, HashSet};
 
 impl Shared {
-    /// Drops all tables whose files are not there. The catalog is that of the log's end; no table is open.
+    /// Drops all tables whose files are not there, and those in memory that are not on the copy's list. The catalog is
+    /// that of the log's end; no table is open.
     pub(super) fn drop_left_out(&self) -> Result<()> {
         let files = self.fs.list(&self.dir)?;
         let present: HashSet<u32> = files.iter().filter_map(|name| space_of_file_name(name)).collect();
+        let listed = self.memory_list()?;
         let mut changes = Changes::default();
-        let mut dropped = Vec::new();
+        let (mut count, mut dropped) = (0, Vec::new());
         for name in self.system.names("")? {
             let record = self.record(&name)?;
-            if record.has_file() && !present.contains(&record.space) {
-                changes.remove(&name, &record);
+            let is_there = match record.has_file() {
+                true => present.contains(&record.space),
+                false => listed.as_ref().is_none_or(|listed| listed.contains(&record.space)),
+            };
+            if is_there {
+                continue;
+            }
+            count += 1;
+            changes.remove(&name, &record);
+            // No checkpoint has anything of a table in memory.
+            if record.has_file() {
                 let trees = record.trees.iter().map(|(tree, _)| *tree).collect();
                 dropped.push(Dropped { space: Some(record.space), trees, retired: Vec::new() });
             }
         }
-        if dropped.is_empty() {
-            return Ok(());
+        if count > 0 {
+            match self.fs.is_read_only() {
+                true => changes.show(self)?,
+                false => changes.commit(self)?,
+            }
+            let text = format!("{count} tables are not in the backup that this was made of, and are dropped");
+            self.observer.message(LogLevel::Note, &text);
+            self.dropped.lock().extend(dropped);
         }
-        match self.fs.is_read_only() {
-            true => changes.show(self)?,
-            false => changes.commit(self)?,
+        // It says nothing of tables that are made from here on.
+        match listed.is_some() && !self.fs.is_read_only() {
+            true => self.fs.remove(&self.dir.join(MEMORY_LIST)),
+            false => Ok(()),
         }
-        let text =
-            format!("{} tables are not in the backup that this was made of, and are dropped", dropped.len());
-        self.observer.message(LogLevel::Note, &text);
-        self.dropped.lock().extend(dropped);
-        Ok(())
+    }
+
+    /// The spaces of the tables in memory that the copy has; `None`: all.
+    fn memory_list(&self) -> Result<Option<BTreeSet<u32>>> {
+        let path = self.dir.join(MEMORY_LIST);
+        if !self.fs.exists(&path)? {
+            return Ok(None);
+        }
+        let file = self.fs.open(&path, OpenMode::ReadOnly)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(0, &mut bytes)?;
+        decode_memory_list(&bytes).map(Some).map_err(|detail| Error::corrupt(path, 0, detail))
     }
 }

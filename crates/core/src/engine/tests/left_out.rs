@@ -4,6 +4,7 @@ use super::*;
 use crate::backup::{BackupCopy, Chain, ExtentList, Wanted};
 use crate::catalog::space_file_name;
 use crate::file::{FileSystem, OpenMode};
+use crate::options::Residence;
 use crate::ForceRecovery;
 use std::path::{Path, PathBuf};
 
@@ -141,6 +142,39 @@ fn what_is_left_out_is_neither_copied_nor_found_again() {
     let mut restored = backups.restored();
     assert!(!restored.exists(Path::new("/teak/s2.teak")).unwrap());
     assert_eq!(tables(&mut restored), counted([("wanted", 401)]));
+}
+
+#[test]
+fn tables_in_memory_that_were_not_chosen_are_left_out_with_their_records() {
+    let (fs, engine) = with_tables(8);
+    let memory = Residence::Memory { limit_bytes: 0 };
+    for name in ["wanted in memory", "other in memory", "w", "x"] {
+        engine.create_resident_table(name, &specs(1), memory, b"").unwrap();
+        fill(&engine, name, "a");
+    }
+    engine.checkpoint().unwrap();
+    let mut backups = Backups::of(&engine, &fs);
+    let chosen = counted([("wanted", 400), ("wanted in memory", 0), ("wx", 0), ("wy", 0)]);
+    backups
+        .make(|| {
+            engine.rename_table("w", "out").unwrap();
+            engine.rename_table("x", "wx").unwrap();
+            engine.create_resident_table("wy", &specs(1), memory, b"").unwrap();
+            engine.create_resident_table("z", &specs(1), memory, b"").unwrap();
+        })
+        .unwrap();
+    let mut restored = backups.restored();
+    // Who only reads has no other tables, either; whoever has changed it has no list any more.
+    let options = Options { force_recovery: ForceRecovery::ReadOnly, ..partial() };
+    let reader = Engine::open(Arc::new(restored.clone()), options).unwrap();
+    assert_eq!(reader.table_names("").unwrap(), chosen.keys().cloned().collect::<Vec<_>>());
+    drop(reader);
+    assert_eq!(tables(&mut restored), chosen);
+    assert!(!restored.exists(Path::new("/teak/teak.memory")).unwrap());
+    let engine = Engine::open(Arc::new(restored.clone()), partial()).unwrap();
+    engine.create_resident_table("later", &specs(1), memory, b"").unwrap();
+    engine.close().unwrap();
+    assert!(tables(&mut restored).contains_key("later"));
 }
 
 #[test]
