@@ -396,6 +396,8 @@ int ha_teak::commit_altered(TABLE* altered, const Alter_inplace_info* info, inpl
         alterations.push_back(handlers[i]->alteration(states[i].layout, states[i].meta, spec, repacked));
         alterations.back().counter = states[i].counter;
         alterations.back().guarded = states[i].has_layouts;
+        alterations.back().limits_memory = lives_in_memory(altered->s->option_struct);
+        if (alterations.back().limits_memory) alterations.back().memory_limit = altered->s->option_struct->memory_limit;
     }
     int error =
         fail(teak_tables_alter(plugin.engine, alterations.data(), alterations.size(), relinks.data(), relinks.size()));

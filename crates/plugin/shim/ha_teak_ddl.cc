@@ -83,7 +83,7 @@ teak_tree_spec tree_spec(const ha_table_option_struct* options) {
 bool lives_in_memory(const ha_table_option_struct* options) { return options && options->in_memory; }
 
 bool moves(const ha_table_option_struct* now, const ha_table_option_struct* then) {
-    return now->in_memory != then->in_memory || now->memory_limit != then->memory_limit;
+    return now->in_memory != then->in_memory;
 }
 
 /* One in memory, or temporary, has no links: there are no foreign keys of such tables. */

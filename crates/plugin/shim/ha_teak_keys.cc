@@ -44,6 +44,8 @@ teak_alteration ha_teak::alteration(const std::vector<uint32_t>& layout, const s
             spec,
             repacks,
             0,
+            0,
+            0,
             0};
 }
 

@@ -83,7 +83,7 @@ enum_alter_inplace_result ha_teak::check_rebuild(TABLE* altered, Alter_inplace_i
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
     if (moves(table->s->option_struct, info->create_info->option_struct)) {
-        info->unsupported_reason = "IN_MEMORY and MEMORY_LIMIT say where all rows are";
+        info->unsupported_reason = "IN_MEMORY says where all rows are";
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
     if (adds_counter(altered, info)) {

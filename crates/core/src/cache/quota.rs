@@ -30,10 +30,8 @@ impl Cache {
 
     /// That of one table, a part of `whole`; 0: without bound of its own.
     pub fn of_table(whole: &Arc<Cache>, limit_bytes: u64) -> Arc<Cache> {
-        let limit = if limit_bytes == 0 { u64::MAX } else { limit_bytes };
-        let mut cache = Cache::new(limit, whole.state.observer.clone());
-        // Whoever takes something has to look at the whole as well.
-        cache.state.threshold.store(0, Ordering::Relaxed); // Relaxed: as all that is told of the budget
+        let mut cache = Cache::new(0, whole.state.observer.clone());
+        cache.set_limit(limit_bytes);
         if let Some(Quota(Of::Whole(parts))) = &whole.quota {
             let mut parts = parts.lock();
             if parts.len() == parts.capacity() {
@@ -43,6 +41,14 @@ impl Cache {
         }
         cache.quota = Some(Quota(Of::Part(whole.clone())));
         Arc::new(cache)
+    }
+
+    /// What the table may take from now on, in bytes; 0: without bound of its own. Nothing goes when it is less than it
+    /// takes.
+    pub fn set_limit(&self, bytes: u64) {
+        self.state.set_budget(if bytes == 0 { u64::MAX } else { bytes });
+        // Whoever takes something has to look at the whole as well.
+        self.state.threshold.store(0, Ordering::Relaxed); // Relaxed: as all that is told of the budget
     }
 }
 
@@ -151,6 +157,11 @@ mod tests {
         b.make_room().unwrap();
         whole.set_budget(8 << 20);
         assert!(a.make_room().is_err());
+        whole.set_budget(20 << 20);
+        a.set_limit(2 << 20);
+        assert!(matches!(a.make_room(), Err(Error::MemoryFull { maximum, .. }) if maximum == 2 << 20));
+        a.set_limit(0);
+        a.make_room().unwrap();
         drop(b);
     }
 

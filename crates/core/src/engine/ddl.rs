@@ -49,6 +49,8 @@ pub struct Alteration<'a> {
     pub packing: Option<Packing>,
     /// Its counter from now on, if not what it is.
     pub counter: Option<u64>,
+    /// Of a table in memory: what it may take from now on, in bytes, if not as much as so far; 0: what all of them may.
+    pub memory_limit: Option<u64>,
     /// Builds from before there were guards refuse the table from now on: its rows are of a kind that they do not know.
     pub guarded: bool,
 }
@@ -440,6 +442,11 @@ impl Shared {
         let old = self.record(name)?;
         let (meta, guarded) = (alteration.meta.to_vec(), alteration.guarded);
         let mut new = TableRecord { meta, guarded, trees: Vec::new(), ..old.clone() };
+        if let (Residence::Memory { limit_bytes }, Some(limit)) =
+            (&mut new.residence, alteration.memory_limit)
+        {
+            *limit_bytes = limit;
+        }
         for source in alteration.layout {
             let tree = match *source {
                 TreeSource::Keep(place) => *old.trees.get(place).ok_or(Error::NoSuchTree(place))?,
@@ -485,6 +492,9 @@ impl Shared {
         let trees: Vec<Arc<Tree>> = new.trees.iter().map(tree).collect();
         let is_gone = |tree: &&Arc<Tree>| new.trees.iter().all(|(id, _)| *id != tree.id());
         let retired: Vec<Arc<Tree>> = open.all_trees().iter().filter(is_gone).cloned().collect();
+        if let (Residence::Memory { limit_bytes }, Some(rows)) = (new.residence, trees.first()) {
+            rows.set_memory_limit(limit_bytes);
+        }
         let table = Arc::new(open.with_trees(new.meta.clone(), trees));
         {
             let mut tables = self.tables.lock();

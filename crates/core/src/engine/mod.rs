@@ -196,6 +196,7 @@ impl Engine {
             meta,
             packing: None,
             counter: None,
+            memory_limit: None,
             guarded: false,
         }])
     }

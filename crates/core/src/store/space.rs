@@ -66,6 +66,8 @@ pub struct Space {
     books: Mutex<Books>,
     /// Of its table.
     residence: Residence,
+    /// What that may take of memory now, if it is there alone; 0: anything.
+    limit: AtomicU64,
     /// What the file takes of the budget of temporary data, if it is temporary.
     share: Option<SpillShare>,
     /// The file system has no holes.
@@ -127,7 +129,8 @@ impl Space {
     pub fn in_memory(files: &Arc<OpenFiles>, path: &Path, id: u32, residence: Residence) -> Arc<Space> {
         debug_assert!(residence.memory_limit().is_some(), "a table in memory alone that has a file");
         let space = Space::of(TableFile::without_file(files, path), id, 0, None, None);
-        Arc::new(Space { residence, ..space })
+        let limit = AtomicU64::new(residence.memory_limit().unwrap_or(0));
+        Arc::new(Space { residence, limit, ..space })
     }
 
     /// That of a temporary table: the first write makes the file, beside the spill file and without a name as that, and
@@ -211,6 +214,7 @@ impl Space {
             loading: Mutex::new(()),
             books: Mutex::new(books),
             residence: Residence::File,
+            limit: AtomicU64::new(0),
             share: None,
             no_holes: AtomicBool::new(false),
             dictionaries: Mutex::default(),
@@ -219,8 +223,15 @@ impl Space {
     }
 
     /// What its table may take of memory, in bytes, if it has no file: see [`Space::in_memory`].
+    #[inline]
     pub fn memory_limit(&self) -> Option<u64> {
-        self.residence.memory_limit()
+        // Relaxed: a number; likewise below.
+        self.residence.memory_limit().map(|_| self.limit.load(Ordering::Relaxed))
+    }
+
+    /// Sets it, if it has no file.
+    pub fn set_memory_limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether it is the file of a table whose rows outlive the engine: checkpoints write it, and the log names it.

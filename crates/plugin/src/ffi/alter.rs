@@ -31,6 +31,9 @@ pub struct RawAlteration {
     pub repacks: u64,
     /// The next AUTO_INCREMENT value from now on; 0: as it is.
     pub counter: u64,
+    /// Not 0: of a table in memory, that it may take `memory_limit` bytes from now on; 0: what all of them may.
+    pub limits_memory: u64,
+    pub memory_limit: u64,
     /// Not 0: builds from before row layouts refuse the table from now on.
     pub guarded: u64,
 }
@@ -76,7 +79,9 @@ pub unsafe extern "C" fn teak_tables_alter(
                     (one.repacks != 0).then(|| one.spec.spec()).transpose()?.map(|spec| spec.packing);
                 let counter = (one.counter != 0).then_some(one.counter);
                 let (table, meta) = (one.name.name()?, one.meta.slice());
-                parsed.push(Alteration { table, layout, meta, packing, counter, guarded: one.guarded != 0 });
+                let memory_limit = (one.limits_memory != 0).then_some(one.memory_limit);
+                let guarded = one.guarded != 0;
+                parsed.push(Alteration { table, layout, meta, packing, counter, memory_limit, guarded });
             }
             let relinks = array(relinks, n_relinks);
             let links = relinks.iter().map(|relink| relink.links()).collect::<Result<Vec<_>>>()?;

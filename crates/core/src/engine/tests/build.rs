@@ -207,6 +207,7 @@ fn a_counter_is_set_with_the_definition_also_downwards() {
         meta,
         packing: None,
         counter: Some(value),
+        memory_limit: None,
         guarded: false,
     };
     engine.alter_tables(&[change(b"up", 70)]).unwrap();
@@ -342,6 +343,7 @@ fn a_power_cut_leaves_all_tables_of_one_alteration_altered_or_none() {
             meta: b"new",
             packing: Some(packing),
             counter: None,
+            memory_limit: None,
             guarded: true,
         };
         let wrong = Alteration { layout: &[TreeSource::Keep(7)], ..change("u") };

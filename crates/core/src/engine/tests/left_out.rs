@@ -254,6 +254,7 @@ fn an_index_that_came_while_the_backup_was_made_leaves_nothing_of_what_is_left_o
                 meta: b"",
                 packing: None,
                 counter: None,
+                memory_limit: None,
                 guarded: false,
             }])
             .unwrap();
@@ -265,6 +266,7 @@ fn an_index_that_came_while_the_backup_was_made_leaves_nothing_of_what_is_left_o
                 meta: b"",
                 packing: None,
                 counter: None,
+                memory_limit: None,
                 guarded: false,
             }])
             .unwrap();

@@ -194,6 +194,7 @@ fn a_table_that_is_altered_gets_other_links_in_the_same_step() {
             meta: b"new",
             packing: None,
             counter: None,
+            memory_limit: None,
             guarded: false,
         };
         let own = [link("p", "absent")];

@@ -85,6 +85,7 @@ pub(super) fn repack(engine: &Engine, name: &str, packing: Packing) {
             meta,
             packing: Some(packing),
             counter: None,
+            memory_limit: None,
             guarded: false,
         }])
         .unwrap();

@@ -204,6 +204,12 @@ impl Tree {
         self.is_in_memory().then(|| self.shared.context.cache.used())
     }
 
+    /// What that may be from now on; 0: what all such tables may take.
+    pub(crate) fn set_memory_limit(&self, bytes: u64) {
+        self.shared.space.set_memory_limit(bytes);
+        self.shared.context.cache.set_limit(bytes);
+    }
+
     /// Bytes that its dictionary takes on disk.
     pub fn dictionary_bytes(&self) -> u64 {
         self.shared.encoding.dictionary_bytes()
