@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tables with IN_MEMORY=YES over kills, restarts and replication: empty, with their definitions, and nothing written.
 #
-# usage: tests/in_memory/run.sh [NAME...]    names of the tests in in_memory.py; default: all. TEAK_SEED to repeat a
-# run's choices
+# usage: tests/in_memory/run.sh [NAME...]    names of the tests in in_memory.py and replicas.py; default: all. TEAK_SEED
+# to repeat a run's choices
 # Leaves the server's error log in build/in_memory/error.log.
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
@@ -16,4 +16,14 @@ keep() {
     rm -rf "$work"
 }
 trap keep EXIT
-TEAK_SEED=${TEAK_SEED:-$RANDOM} /usr/bin/python3 "$ROOT/tests/in_memory/in_memory.py" "$work/server" "$PLUGIN_DIR" "$@"
+export TEAK_SEED=${TEAK_SEED:-$RANDOM}
+in_memory=() replicas=()
+for name in "$@"; do
+    if grep -q "^def $name(" "$ROOT/tests/in_memory/replicas.py"; then replicas+=("$name"); else in_memory+=("$name"); fi
+done
+if [ $# -eq 0 ] || [ ${#in_memory[@]} -gt 0 ]; then
+    /usr/bin/python3 "$ROOT/tests/in_memory/in_memory.py" "$work/server" "$PLUGIN_DIR" "${in_memory[@]}"
+fi
+if [ $# -eq 0 ] || [ ${#replicas[@]} -gt 0 ]; then
+    /usr/bin/python3 "$ROOT/tests/in_memory/replicas.py" "$work/chain" "$PLUGIN_DIR" "${replicas[@]}"
+fi

@@ -11,6 +11,7 @@
   ha_teak_exports.cc     single tables, out and in      ha_teak_foreign.cc foreign keys (constraint_maker.cc: new ones)
   ha_teak_cascade.cc     what follows from their rules  ha_teak_constraints.cc what ALTER in place makes of them
   ha_teak_online.cc      indexes beside writers         ha_teak_rebuild.cc a whole table beside writers
+  ha_teak_memory.cc      what a restart has taken
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -33,6 +34,9 @@ teak_tree_spec tree_spec(const ha_table_option_struct* options);
 teak_status create_table(const ha_table_option_struct* options, teak_bytes name, size_t trees, teak_bytes meta,
                          const teak_link* links, size_t n_links);
 
+/* Between a table's name and that of its partition, as the server writes it. */
+constexpr const char* kPartitionSeparator = "#P#";
+
 /* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table, and whether it is this statement. */
 std::string export_path(const std::string& name);
 bool is_export(THD* thd);
@@ -49,6 +53,8 @@ class TableShare : public Handler_share {
     std::atomic<uint64_t> generation{0};
     /* The error log has been told of a unique index without entries. */
     std::atomic<bool> unbuilt_unique_told{false};
+    /* And of rows that a restart has taken. */
+    std::atomic<bool> losses_told{false};
     /* An ALTER in place is under way: the table may have trees that the server's definition does not know yet. */
     std::atomic<bool> altering{false};
     /* Had by the one handler that drops trees which no index has, with what it does to the table. */
@@ -119,6 +125,7 @@ class ha_teak final : public handler {
     int rnd_end() override;
     int rnd_next(uchar* buf) override;
     int rnd_pos(uchar* buf, uchar* pos) override;
+    int rnd_pos_by_record(uchar* record) override;
     void position(const uchar* record) override;
     int cmp_ref(const uchar* a, const uchar* b) override;
     Item* idx_cond_push(uint index, Item* condition) override;
@@ -334,6 +341,8 @@ class ha_teak final : public handler {
     int check_committed(const teak::IndexCodec& codec, teak_cursor* cursor, bool* matches);
     teak_status step(uint32_t tree, Direction direction, teak_entry_view* entry);
     teak_status look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_entry_view* entry);
+    int find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag);
+    int next_row(uchar* buf);
     int move(uchar* buf, Direction direction);
     int move_on(uchar* buf, Direction direction);
     bool range_end(teak_bound* out);
@@ -345,6 +354,17 @@ class ha_teak final : public handler {
         teak::copy_few(current_pk_.data(), pk.data, pk.len);
         current_pk_length_ = pk.len;
     }
+
+    /* what a restart has taken (ha_teak_memory.cc) */
+    enum class Asked : uint8_t { ByRecord, ByKey, ByStep };
+    enum class Change : uint8_t { Insert, Other };
+    int tell_emptied();
+    int tell_in_group(THD* thd, const std::string& name);
+    int inherit_losses(THD* thd, teak_bytes name);
+    bool would_have_row() const;
+    int or_lost_row(uchar* buf, int error, Asked asked);
+    bool passes_over(Change change);
+    ulonglong max_rows(THD* thd) const;
 
     /* writing */
     teak_bytes primary_key_of(const uchar* record, teak::Buffer* to);
@@ -401,6 +421,8 @@ class ha_teak final : public handler {
         RowLock rows = RowLock::None;        /* for the present statement */
         RowLock rows_of_all = RowLock::None; /* for any of them */
         bool skips_locked = false;
+        ulonglong max_rows = 0; /* that inserts leave in it; 0: any number */
+        bool may_miss = false;  /* rows that are looked for to apply changes of another server */
         bool writes = false;    /* by the server's lock, which is not that of a copy's source */
         bool by_server = false; /* external_lock was called, not only store_lock */
         bool exported = false;  /* its export goes with the lock */

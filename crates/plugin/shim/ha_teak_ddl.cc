@@ -9,9 +9,6 @@ using namespace teak;
 
 namespace {
 
-constexpr const char* kPartitionSeparator =
-    "#P#"; /* between a table's name and that of its partition, as the server writes it */
-
 uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
 
 /* Options that would mean nothing here are refused where InnoDB refuses them (innodb_strict_mode, its default), with
@@ -312,12 +309,11 @@ int ha_teak::open(const char* name, int, uint) {
     int error = open_core_table();
     if (!error) error = make_codecs();
     if (!error) error = map_trees();
+    if (!error) error = tell_emptied();
     if (error) {
         close_table();
         return error;
     }
-    /* Has the server write it to the binary log, as of a MEMORY table: replicas have its rows still. */
-    implicit_emptied = teak_table_take_emptied(open_.table);
     key_used_on_scan = table->s->primary_key; /* an UPDATE of it must not meet its own rows again */
     ref_length = static_cast<uint>(primary_.max_size() + 2);
     info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
@@ -349,6 +345,8 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
                                       bytes_of(meta.data(), meta.size()), links.data(), links.size());
     if (status == TEAK_LINK_EXISTS && thd) constraints.warn_of_taken_names();
     if (status != TEAK_OK) return error_code(status, thd);
+    if (lives_in_memory(info->option_struct))
+        if (int error = inherit_losses(thd, core_name)) return error;
     if (Session* session = thd ? session_of(thd) : nullptr)
         session->makes(thd->query_id, {reinterpret_cast<const char*>(core_name.data), core_name.len});
     if (info->auto_increment_value > 1 && form->s->found_next_number_field) {

@@ -280,6 +280,11 @@ int ha_teak::index_end() {
 }
 
 int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag) {
+    const int error = find_key(buf, key, parts, flag);
+    return held_.may_miss ? or_lost_row(buf, error, Asked::ByKey) : error;
+}
+
+int ha_teak::find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag) {
     if (!key) {
         if (flag == HA_READ_PREFIX_LAST || flag == HA_READ_PREFIX_LAST_OR_PREV || flag == HA_READ_BEFORE_KEY)
             return index_last(buf);
@@ -385,7 +390,10 @@ int ha_teak::move_on(uchar* buf, Direction direction) {
     return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
 }
 
-int ha_teak::index_next(uchar* buf) { return move_on(buf, Direction::Forward); }
+int ha_teak::index_next(uchar* buf) {
+    const int error = move_on(buf, Direction::Forward);
+    return held_.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
+}
 
 int ha_teak::index_prev(uchar* buf) { return move_on(buf, Direction::Backward); }
 
@@ -454,6 +462,11 @@ int ha_teak::rnd_end() {
 }
 
 int ha_teak::rnd_next(uchar* buf) {
+    const int error = next_row(buf);
+    return held_.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
+}
+
+int ha_teak::next_row(uchar* buf) {
     if (int error = ready()) return error;
     teak_cursor* cursor = cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;

@@ -80,6 +80,9 @@ int ha_teak::note_overtaking(teak_bytes pk, bool* overtakes) {
 
 int ha_teak::write_row(const uchar* buf) {
     if (int error = ready()) return error;
+    if (held_.may_miss && passes_over(Change::Insert)) return 0;
+    const bool bounded = held_.max_rows && !statement_.copies;
+    if (bounded && teak_table_rows(session(), open_.table) >= held_.max_rows) return HA_ERR_RECORD_FILE_FULL;
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
     bool counted = table->next_number_field && buf == table->record[0];
     if (counted)
@@ -88,7 +91,8 @@ int ha_teak::write_row(const uchar* buf) {
     bool constrained = false;
     if (int error = prepare_looks(&constrained)) return error;
     constrained &= !foreign_.at_parents.empty();
-    if (statement_.appends && !statement_.replaces && !constrained && !is_sequence()) {
+    /* Rows that are appended are counted late. */
+    if (statement_.appends && !bounded && !statement_.replaces && !constrained && !is_sequence()) {
         flags |= TEAK_ROW_APPEND;
         if (statement_.sorts && !statement_.ignores_duplicates) flags |= TEAK_ROW_SORT;
     }
@@ -138,6 +142,7 @@ int ha_teak::undo_row(int error) {
 
 int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (int error = ready()) return error;
+    if (held_.may_miss && passes_over(Change::Other)) return 0;
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
     teak_bytes old_pk = primary_key_of(old_record, &pk_buffer_);
     if (!old_pk.data) return HA_ERR_OUT_OF_MEM;
@@ -188,6 +193,7 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
 
 int ha_teak::delete_row(const uchar* buf) {
     if (int error = ready()) return error;
+    if (held_.may_miss && passes_over(Change::Other)) return 0;
     teak_bytes pk = primary_key_of(buf, &pk_buffer_);
     if (!pk.data) return HA_ERR_OUT_OF_MEM;
     bool overtakes;
@@ -344,14 +350,20 @@ int ha_teak::prepare_statement(THD* thd) {
     if (!held_.session) return HA_ERR_OUT_OF_MEM;
     if (int error = prepare_change(thd)) return error;
     if (int error = renew_table()) return error;
+    held_.max_rows = max_rows(thd);
+    held_.may_miss = thd->rgi_slave && teak_table_has_lost_rows(open_.table);
     if (int error = check_discarded(thd)) return error;
     if (int error = begin_statement(thd, held_.session)) return error;
+    /* Who was to tell it when the table was opened has been rolled back, perhaps. */
+    if (lives_in_memory(table->s->option_struct))
+        if (int error = tell_emptied()) return error;
     return held_.session->has_made(thd->query_id, name_) ? fail(teak_txn_founds(session(), open_.table)) : 0;
 }
 
 int ha_teak::external_lock(THD* thd, int lock_type) {
     if (lock_type == F_UNLCK) {
         end_export();
+        if (held_.may_miss) held_.session->lost_row = {};
         held_ = {};
         return 0;
     }

@@ -104,6 +104,7 @@ int commit(handlerton*, THD* thd, bool all) {
     session->statement_open = session->overtook = false;
     bool forgotten = std::exchange(session->forgotten, false);
     int error = end_result(teak_commit(session->handle), thd);
+    if (!session->telling.empty()) session->note_told();
     /* By now all engines of the transaction have committed (commit_ordered), and none has synced that. */
     if (!error && forgotten && ha_flush_logs()) return HA_ERR_GENERIC;
     return error;
@@ -117,6 +118,7 @@ int rollback(handlerton*, THD* thd, bool all) {
     session->forgotten = false;
     if (all || !in_transaction(thd)) {
         session->overtook = false;
+        session->telling.clear();
         return error_code(teak_rollback(session->handle), thd);
     }
     return open ? error_code(teak_statement_rollback(session->handle), thd) : 0;
@@ -162,7 +164,10 @@ int prepare(handlerton*, THD* thd, bool all) {
 /* Under a server mutex, possibly on another thread: an error is kept by the core and comes back from commit. */
 void commit_ordered(handlerton*, THD* thd, bool all) {
     Session* session = existing_session(thd);
-    if (session && (all || !in_transaction(thd))) teak_commit_ordered(session->handle);
+    if (!session || (!all && in_transaction(thd))) return;
+    teak_commit_ordered(session->handle);
+    /* Before the next in the primary's order goes on. */
+    if (!session->telling.empty()) session->note_told();
 }
 
 int recover(handlerton*, XID* xids, uint capacity) {

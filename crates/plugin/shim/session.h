@@ -28,6 +28,20 @@ struct CascadeStep {
     bool updates; /* else it is deleted */
 };
 
+/* A row that a restart has taken, and that was delivered to who applies a change of it (ha_teak_memory.cc). */
+struct LostRow {
+    const TABLE* of = nullptr;
+    handler* muted = nullptr; /* which would write to the binary log what was not done */
+    void mute(handler* whole) {
+        if (whole->row_logging) muted = whole;
+        whole->row_logging = false;
+    }
+    void speak() {
+        if (muted) muted->row_logging = true;
+        muted = nullptr;
+    }
+};
+
 /* Lives in the THD's engine slot from the first use of a Teak table to the end of the connection. */
 struct Session {
     teak_session* handle = nullptr;
@@ -42,6 +56,10 @@ struct Session {
     bool overtook = false;       /* one did, in this transaction: its snapshot's entries are compared with their rows */
     teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
     std::vector<CascadeStep> cascade; /* that is under way */
+    LostRow lost_row;
+    /* Tables that a restart has emptied: the group that is applied says so when it is committed. */
+    std::vector<std::string> telling;
+    void note_told();
 
     /* The statement that is making tables, and which; what it writes to them is how they begin. */
     query_id_t making = 0;

@@ -46,13 +46,21 @@ pub struct EngineHandle {
     pub host: Box<dyn Host>,
     /// When it was opened.
     pub opened: Instant,
+    /// Changes that were passed over, as a restart has taken their rows.
+    pub lost_rows: AtomicU64,
     sessions: Mutex<Sessions>,
 }
 
 impl EngineHandle {
     /// Wraps an open engine.
     pub fn new(core: Engine, host: Box<dyn Host>) -> EngineHandle {
-        EngineHandle { core, host, opened: Instant::now(), sessions: Mutex::default() }
+        EngineHandle {
+            core,
+            host,
+            opened: Instant::now(),
+            lost_rows: AtomicU64::new(0),
+            sessions: Mutex::default(),
+        }
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 use crate::engine::EngineHandle;
 use teak_core::server::{SnapshotInfo, Statistics};
@@ -38,6 +39,8 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"lsn_flushed", numbers.log_synced),
         (c"memory_bytes_max", numbers.memory_max_bytes),
         (c"memory_bytes_used", numbers.memory_used_bytes),
+        // Relaxed: a statistic.
+        (c"memory_rows_lost", engine.lost_rows.load(Ordering::Relaxed)),
         (c"merged_leaves", numbers.merged_leaves),
         (c"open_tables", numbers.open_tables),
         (c"read_ahead_blocks", numbers.read_ahead),

@@ -46,6 +46,7 @@ mod holds;
 mod left_out;
 mod links;
 mod log_copy;
+mod losses;
 mod names;
 mod online;
 mod open;

@@ -35,7 +35,9 @@ impl Shared {
         let _turn = self.names.take(&names);
         let mut changes = Changes::default();
         for one in replacements {
-            changes.set_counter(self.open_in_turn(one.by)?, one.counter);
+            let comes = self.open_in_turn(one.by)?;
+            comes.losses.add(&self.open_in_turn(one.table)?.losses);
+            changes.set_counter(comes, one.counter);
         }
         let _ddl = self.ddl.read();
         self.health.check()?;

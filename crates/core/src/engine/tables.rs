@@ -4,6 +4,7 @@
 //! that the disk does not: changes that no checkpoint contains, or versions that an active snapshot may need.
 //! [`OpenTables::release_idle`] lets go of the others, and with them of their files.
 
+use super::losses::Losses;
 use crate::checkpoint::PersistedCounter;
 use crate::store::Space;
 use crate::sync::RwLock;
@@ -29,8 +30,7 @@ pub struct Table {
     persisted: Arc<PersistedCounter>,
     row_ids: Arc<RowIds>,
     current: AtomicBool,
-    /// See [`Table::take_emptied`].
-    emptied: AtomicBool,
+    pub(super) losses: Losses,
 }
 
 /// Hidden primary keys. Tables that use them have keys of 8 bytes, big-endian, in their first tree. The last is looked
@@ -79,7 +79,7 @@ impl Table {
             persisted,
             row_ids: Arc::default(),
             current: AtomicBool::new(true),
-            emptied: AtomicBool::new(false),
+            losses: Losses::default(),
         }
     }
 
@@ -94,7 +94,7 @@ impl Table {
             persisted: self.persisted.clone(),
             row_ids: self.row_ids.clone(),
             current: AtomicBool::new(true),
-            emptied: AtomicBool::new(self.take_emptied()),
+            losses: self.losses.passed_on(),
         }
     }
 
@@ -179,18 +179,6 @@ impl Table {
     /// Its file, as errors name it.
     pub fn path(&self) -> &Path {
         self.space.path()
-    }
-
-    /// It was made in an earlier run of the engine, and may have had rows that are gone.
-    pub(super) fn note_emptied(&self) {
-        // Relaxed: before anybody else has the table.
-        self.emptied.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether a restart may have emptied it, as it lives in memory alone; says so once, to who opens it first.
-    pub fn take_emptied(&self) -> bool {
-        // Relaxed: nothing is reached through it; who is told is told alone. The load is for all the others.
-        self.emptied.load(Ordering::Relaxed) && self.emptied.swap(false, Ordering::Relaxed)
     }
 
     /// Whether log and checkpoints have its rows: not if it lives in memory alone, or is temporary.

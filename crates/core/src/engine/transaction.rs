@@ -76,6 +76,11 @@ impl Transaction {
         }
     }
 
+    /// How many entries it has added to the tree so far, less those that it has deleted.
+    pub fn rows_added(&self, tree: &Tree) -> i64 {
+        self.work.as_ref().map_or(0, |work| work.rows_added(tree))
+    }
+
     /// Names the session in [`super::Engine::snapshots`], for snapshots taken from now on.
     pub fn set_label(&mut self, session: u64) {
         if let Some(work) = &mut self.work {

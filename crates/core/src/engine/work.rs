@@ -320,6 +320,10 @@ impl Work {
         }
     }
 
+    pub(super) fn rows_added(&self, tree: &Tree) -> i64 {
+        self.touched.get(&tree.id()).map_or(0, |touched| touched.rows)
+    }
+
     /// The write with this number is done and added so many rows.
     pub(super) fn note_written(&mut self, tree: &Arc<Tree>, sequence: u32, rows: i64) {
         self.sequence = sequence;

@@ -50,6 +50,7 @@ pub mod exports;
 pub mod feed;
 pub mod foreign;
 pub mod guard;
+pub mod memory;
 pub mod online;
 pub mod pack;
 pub mod pause;

@@ -310,22 +310,6 @@ pub unsafe extern "C" fn teak_table_close(table: *mut TableHandle) {
     }
 }
 
-/// Memory that a table takes which lives there alone; 0 of any other.
-#[no_mangle]
-pub unsafe extern "C" fn teak_table_memory_bytes(handle: *const TableHandle) -> u64 {
-    // SAFETY: the handle is NULL or open.
-    let table = unsafe { handle.as_ref() };
-    value(None, 0, || table.and_then(|t| t.table.memory_bytes()).unwrap_or(0))
-}
-
-/// 1, once, if a restart may have emptied the table: for the binary log.
-#[no_mangle]
-pub unsafe extern "C" fn teak_table_take_emptied(handle: *const TableHandle) -> u8 {
-    // SAFETY: the handle is NULL or open.
-    let table = unsafe { handle.as_ref() };
-    value(None, 0, || u8::from(table.is_some_and(|t| t.table.take_emptied())))
-}
-
 /// A temporary table: the snapshot of its session may be older than it. To be called after each open.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_show_to_older_snapshots(table: *mut TableHandle) {

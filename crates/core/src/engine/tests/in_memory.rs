@@ -201,6 +201,97 @@ fn a_table_with_a_limit_of_its_own_is_full_before_the_others() {
 }
 
 #[test]
+fn another_limit_counts_at_once_and_after_a_crash_whether_rows_are_there_or_not() {
+    let (fs, engine, memory, _file) = with_tables(options());
+    fill(&engine, memory.tree(0), 0);
+    put_limit(&engine, "m", 64 << 10);
+    let table = engine.open_table("m").unwrap();
+    let mut txn = engine.begin(Isolation::Repeatable);
+    let refused = txn.write(table.tree(0), b"x", WriteOp::Insert(b"y")).unwrap_err();
+    assert!(matches!(refused, Error::MemoryFull { maximum, .. } if maximum == 64 << 10), "{refused}");
+    txn.rollback();
+    assert!(table.memory_bytes().unwrap() > 64 << 10);
+    let (_fs, engine) = crash(&fs, engine);
+    let filled = fill(&engine, engine.open_table("m").unwrap().tree(0), 0);
+    assert!(filled < 100, "{filled}");
+    put_limit(&engine, "m", 0);
+    let more = fill(&engine, engine.open_table("m").unwrap().tree(0), filled);
+    assert!(more > 10 * filled, "{more}, {filled}");
+    // Of a table with a file it says nothing.
+    put_limit(&engine, "t", 1);
+    put(&engine, engine.open_table("t").unwrap().tree(0), &[("a", "1")]);
+    sound(&engine);
+}
+
+fn put_limit(engine: &Engine, table: &str, bytes: u64) {
+    let alteration = Alteration {
+        table,
+        layout: &[TreeSource::Keep(0), TreeSource::Keep(1)],
+        meta: b"",
+        packing: None,
+        counter: None,
+        memory_limit: Some(bytes),
+        guarded: false,
+    };
+    engine.alter_tables(&[alteration]).unwrap();
+}
+
+#[test]
+fn what_a_restart_has_taken_is_known_until_others_are_told_and_until_the_table_is_emptied_for_all() {
+    let (fs, engine, memory, file) = with_tables(options());
+    for part in ["p#1", "p#2"] {
+        engine.create_resident_table(part, &specs(1), MEMORY, b"").unwrap();
+    }
+    assert!(!memory.is_untold() && !memory.has_lost_rows());
+    drop((memory, file));
+    let (_fs, engine) = crash(&fs, engine);
+    let state = |name: &str| {
+        let table = engine.open_table(name).unwrap();
+        (table.is_untold(), table.has_lost_rows())
+    };
+    assert_eq!(
+        (state("m"), state("p#1"), state("p#2"), state("t")),
+        ((true, true), (true, true), (true, true), (false, false))
+    );
+    engine.note_told("p", "p#").unwrap();
+    assert_eq!((state("m"), state("p#1"), state("p#2")), ((true, true), (false, true), (false, true)));
+    // Whatever becomes of it with its rows.
+    engine.alter_table("m", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"").unwrap();
+    engine.rename_table("m", "n").unwrap();
+    assert_eq!(state("n"), (true, true));
+    engine.note_told("n", "n#").unwrap();
+    engine.create_resident_table("copy", &specs(1), MEMORY, b"").unwrap();
+    assert_eq!(state("copy"), (false, false));
+    engine.inherit_losses("copy", "p", "p#").unwrap();
+    assert_eq!(state("copy"), (false, true));
+    engine.create_resident_table("rebuilt", &specs(1), MEMORY, b"").unwrap();
+    engine.replace_tables(&[Replacement { table: "copy", by: "rebuilt", counter: 1 }]).unwrap();
+    assert_eq!(state("copy"), (false, true));
+    engine.truncate_table("copy").unwrap();
+    assert_eq!(state("copy"), (false, false));
+    sound(&engine);
+}
+
+#[test]
+fn a_transaction_knows_how_many_rows_it_has_added() {
+    let (_fs, engine, memory, _file) = with_tables(options());
+    let tree = memory.tree(0);
+    put(&engine, tree, &[("a", "1"), ("b", "2")]);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    assert_eq!(txn.rows_added(tree), 0);
+    insert(&mut txn, tree, "c", "3");
+    let savepoint = txn.savepoint();
+    insert(&mut txn, tree, "d", "4");
+    txn.write(tree, b"a", WriteOp::Delete).unwrap();
+    txn.write(tree, b"b", WriteOp::Delete).unwrap();
+    assert_eq!((txn.rows_added(tree), txn.rows_added(memory.tree(1))), (0, 0));
+    txn.rollback_to(savepoint).unwrap();
+    assert_eq!((txn.rows_added(tree), tree.entries()), (1, 2));
+    txn.commit().unwrap();
+    assert_eq!(tree.entries(), 3);
+}
+
+#[test]
 fn memory_of_what_was_rolled_back_overwritten_or_deleted_is_given_back_in_the_background() {
     let (_fs, engine, memory, _file) = with_tables(options());
     let tree = memory.tree(0);
