@@ -9,6 +9,17 @@ using namespace teak;
 
 namespace {
 
+/* Whether the statement may add partitions to a table with a hidden hash: one of UNIQUE USING HASH that a build from
+   before 2026-11-23 may have made. The partitions that stay have it, so new ones need it, too. */
+bool keeps_hidden_hashes(THD* thd) {
+    const TABLE_LIST* tables = thd->lex->query_tables;
+    if (thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !tables || !tables->table || !tables->table->part_info)
+        return false;
+    const TABLE_SHARE* share = tables->table->s;
+    return std::any_of(share->key_info, share->key_info + share->keys,
+                       [](const KEY& key) { return key.algorithm == HA_KEY_ALG_LONG_HASH; });
+}
+
 uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
 
 /* Options that would mean nothing here are refused where InnoDB refuses them (innodb_strict_mode, its default), with
@@ -157,6 +168,9 @@ handler::Table_flags ha_teak::table_flags() const {
                         HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK |
                         HA_CAN_EXPORT;
     THD* thd = ha_thd();
+    /* USING HASH gives an ordered index. Of a unique one the server would otherwise make an index of a hash of its own,
+       in a column that nobody sees, as in InnoDB: ranges could not use that. */
+    if (!thd || !keeps_hidden_hashes(thd)) flags |= HA_CAN_HASH_KEYS;
     if (thd && thd_tx_isolation(thd) > ISO_READ_COMMITTED) flags |= HA_BINLOG_STMT_CAPABLE;
     return flags;
 }
