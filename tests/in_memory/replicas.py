@@ -40,6 +40,16 @@ class Chain:
         self.options = [[f"--server-id={number}", *own] for number, own in enumerate(options, 1)]
         self.ports = [free_port() for _ in options]
         self.servers = [Server(os.path.join(directory, str(number)), plugin_dir, port) for number, port in enumerate(self.ports, 1)]
+
+    def __enter__(self):
+        try:
+            self.begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def begin(self):
         for server, own in zip(self.servers, self.options):
             server.install()
             server.start(own)
@@ -49,9 +59,6 @@ class Chain:
                 rows(connection, "reset master")
         for server, port in zip(self.servers[1:], self.ports):
             follow(server.connect(database=None, autocommit=True), port)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         for server in self.servers:
