@@ -89,6 +89,7 @@ compare() {
 }
 for name in "${names[@]}"; do
     case $name in sessions | own | handler_statements | collations_all) continue ;; esac
+    [ -f "tests/sql/$name.sql" ] || die "there is no test tests/sql/$name.sql"
     run_one "tests/sql/$name.sql" InnoDB "$work/$name.innodb"
     run_one "tests/sql/$name.sql" Teak "$work/$name.teak"
     compare "$name" teak
