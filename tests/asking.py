@@ -27,6 +27,17 @@ def error_number(run, *arguments):
     return error and error[0]
 
 
+def expect(found, expected, what):
+    """Fails, with both, if they are not the same."""
+    assert found == expected, f"{what}: found {found!r}, expected {expected!r}"
+
+
+def roll_back_prepared(server):
+    """Ends what a killed server had prepared."""
+    for (_, _, _, xid) in server.query("xa recover"):
+        server.query(f"xa rollback '{xid.decode() if isinstance(xid, bytes) else xid}'")
+
+
 def wait_until(condition, what, limit=60.0):
     """Looks again and again; gives up after `limit` seconds, which are far more than it takes."""
     began = time.monotonic()

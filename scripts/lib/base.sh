@@ -53,3 +53,20 @@ need_space() {
     [ "$free" -ge "$2" ] || die "$1 has $free MiB free, but $3 needs about $2 MiB." \
         "Make room there (df -h $1), or move the clone to a larger disk."
 }
+
+# work_in NAME: a directory of its own for a test's servers, in $work. When the script ends it goes, and the servers'
+# error logs go to $BUILD/NAME: that of $work/server as error.log, of $work/replica as replica.log.
+work_in() {
+    work=$(mktemp -d "/tmp/teak-$1.XXXXXX")
+    kept_logs=$BUILD/$1
+    trap keep_logs EXIT
+}
+keep_logs() {
+    local log name
+    mkdir -p "$kept_logs"
+    for log in "$work"/*/error.log; do
+        name=$(basename "$(dirname "$log")")
+        cp -f "$log" "$kept_logs/${name/#server/error}.log" 2>/dev/null || true
+    done
+    rm -rf "$work"
+}

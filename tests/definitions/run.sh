@@ -8,11 +8,5 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$PLUGIN_DIR/ha_teak.so"
-work=$(mktemp -d /tmp/teak-definitions.XXXXXX)
-keep() {
-    mkdir -p "$BUILD/definitions"
-    cp -f "$work/server/error.log" "$BUILD/definitions/" 2>/dev/null || true
-    rm -rf "$work"
-}
-trap keep EXIT
+work_in definitions
 /usr/bin/python3 "$ROOT/tests/definitions/definitions.py" "$work/server" "$PLUGIN_DIR" "$@"

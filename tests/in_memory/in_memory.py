@@ -17,6 +17,7 @@ TESTS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, TESTS_DIR)
 sys.path.insert(0, os.path.join(TESTS_DIR, "replication"))
 from replication import follow, free_port, let_replicate  # noqa: E402
+from asking import expect, rows  # noqa: E402
 from server import Server, carry_out  # noqa: E402
 
 # In every row, and in nothing else.
@@ -26,16 +27,6 @@ OPTIONS = ["--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", "--sync-b
            "--teak-memory-max-size=128M", "--teak-flush-log-at-trx-commit=1"]
 GONE = (0, 2006, 2013, 2014)
 CONFLICTS = (1020, 1205, 1213)
-
-
-def rows(connection, statement):
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        return cursor.fetchall()
-
-
-def expect(found, expected, what):
-    assert found == expected, f"{what}: found {found!r}, expected {expected!r}"
 
 
 def status(server, name):

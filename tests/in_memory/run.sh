@@ -9,13 +9,7 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$PLUGIN_DIR/ha_teak.so"
-work=$(mktemp -d /tmp/teak-in-memory.XXXXXX)
-keep() {
-    mkdir -p "$BUILD/in_memory"
-    cp -f "$work/server/error.log" "$BUILD/in_memory/" 2>/dev/null || true
-    rm -rf "$work"
-}
-trap keep EXIT
+work_in in_memory
 export TEAK_SEED=${TEAK_SEED:-$RANDOM}
 in_memory=() replicas=()
 for name in "$@"; do

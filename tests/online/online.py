@@ -16,7 +16,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from asking import error_of, rows, wait_until  # noqa: E402
+from asking import error_of, roll_back_prepared, rows, wait_until  # noqa: E402
 from server import Server, carry_out  # noqa: E402
 
 DUPLICATE, INTERRUPTED, TIMEOUT, CHANGED = 1062, 1317, 1205, 1412
@@ -396,8 +396,7 @@ def killed_servers(server):
         addition.task.end()
         writers.stop()
         server.start(OPTIONS)
-        for (_, _, _, xid) in server.query("xa recover"):
-            server.query(f"xa rollback '{xid.decode()}'" if isinstance(xid, bytes) else f"xa rollback '{xid}'")
+        roll_back_prepared(server)
         found = indexes(server) - {"PRIMARY", "f"}
         assert found in (set(), {"u", "g"}), found
         there += bool(found)

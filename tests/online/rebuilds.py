@@ -11,7 +11,9 @@ import os
 import random
 import time
 
-from online import (BUILDING, CHANGED, DUPLICATE, INTERRUPTED, OPTIONS, SEED, TIMEOUT, Addition, Writers, check, error_of, fresh, main, rows, wait_until)
+from online import BUILDING, CHANGED, DUPLICATE, INTERRUPTED, OPTIONS, SEED, TIMEOUT, Addition, Writers, check, fresh, main
+
+from asking import error_of, roll_back_prepared, rows, wait_until
 
 INVALID_NULL = 1138
 # In this order each finds what the one before has left.
@@ -211,8 +213,7 @@ def killed_servers(server):
         alter.task.end()
         writers.stop()
         server.start(OPTIONS)
-        for (_, _, _, xid) in server.query("xa recover"):
-            server.query(f"xa rollback '{xid.decode() if isinstance(xid, bytes) else xid}'")
+        roll_back_prepared(server)
         is_new = "PRIMARY KEY (`u`)" in server.query("show create table t")[0][1]
         there += is_new
         assert left_over(server) == files, left_over(server)

@@ -10,13 +10,7 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$PLUGIN_DIR/ha_teak.so"
-work=$(mktemp -d /tmp/teak-online.XXXXXX)
-keep() {
-    mkdir -p "$BUILD/online"
-    cp -f "$work/server/error.log" "$BUILD/online/" 2>/dev/null || true
-    rm -rf "$work"
-}
-trap keep EXIT
+work_in online
 export TEAK_SEED=${TEAK_SEED:-$RANDOM}
 for file in online rebuilds; do
     rm -rf "$work/server"

@@ -17,7 +17,8 @@ import pymysql
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "../online"), os.path.join(HERE, "../replication")]
-from online import OPTIONS, SEED, Task, Writers, check, error_of, fresh, rows, wait_until  # noqa: E402
+from asking import error_of, roll_back_prepared, rows, wait_until  # noqa: E402
+from online import OPTIONS, SEED, Task, Writers, check, fresh  # noqa: E402
 from replication import follow, free_port, let_replicate  # noqa: E402
 from server import Server, carry_out  # noqa: E402
 
@@ -157,8 +158,7 @@ def killed_servers(server):
         except (OSError, RuntimeError):
             pass
         server.start(OPTIONS)
-        for (_, _, _, xid) in server.query("xa recover"):
-            server.query(f"xa rollback '{xid.decode() if isinstance(xid, bytes) else xid}'")
+        roll_back_prepared(server)
         check(server, f"crash {n}")
         assert server.query("optimize table t") == OK
         check(server, f"packed after crash {n}")

@@ -9,12 +9,5 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$PLUGIN_DIR/ha_teak.so"
-work=$(mktemp -d /tmp/teak-optimize.XXXXXX)
-keep() {
-    mkdir -p "$BUILD/optimize"
-    cp -f "$work/server/error.log" "$BUILD/optimize/" 2>/dev/null || true
-    cp -f "$work/replica/error.log" "$BUILD/optimize/replica.log" 2>/dev/null || true
-    rm -rf "$work"
-}
-trap keep EXIT
+work_in optimize
 TEAK_SEED=${TEAK_SEED:-$RANDOM} /usr/bin/python3 "$ROOT/tests/optimize/optimize.py" "$work" "$PLUGIN_DIR" "$@"

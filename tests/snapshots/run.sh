@@ -8,11 +8,5 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$PLUGIN_DIR/ha_teak.so"
-work=$(mktemp -d /tmp/teak-snapshots.XXXXXX)
-keep() {
-    mkdir -p "$BUILD/snapshots"
-    cp -f "$work/server/error.log" "$BUILD/snapshots/" 2>/dev/null || true
-    rm -rf "$work"
-}
-trap keep EXIT
+work_in snapshots
 /usr/bin/python3 "$ROOT/tests/snapshots/snapshots.py" "$work/server" "$PLUGIN_DIR" "$@"

@@ -9,12 +9,6 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$PLUGIN_DIR/ha_teak.so" "$BUILD/bin/teak"
-work=$(mktemp -d /tmp/teak-temporary.XXXXXX)
-keep() {
-    mkdir -p "$BUILD/temporary"
-    cp -f "$work/server/error.log" "$BUILD/temporary/" 2>/dev/null || true
-    rm -rf "$work"
-}
-trap keep EXIT
+work_in temporary
 TEAK_SEED=${TEAK_SEED:-$RANDOM} /usr/bin/python3 "$ROOT/tests/temporary/temporary.py" "$work/server" "$PLUGIN_DIR" \
     "$BUILD/bin/teak" "$@"

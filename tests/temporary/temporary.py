@@ -15,7 +15,7 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from asking import error_number, rows, wait_until  # noqa: E402
+from asking import error_number, expect, rows, wait_until  # noqa: E402
 from server import Server, carry_out  # noqa: E402
 
 SEED = int(os.environ.get("TEAK_SEED", "1"))
@@ -31,10 +31,6 @@ TEXT = "concat(sha2(seq, 512), sha2(-seq, 512), sha2(seq + 0.1, 512), sha2(seq +
 # In rows of temporary tables, and in nothing else.
 MARK = "QuetzalMark"
 TEAK = [""]
-
-
-def expect(found, expected, what):
-    assert found == expected, f"{what}: found {found!r}, expected {expected!r}"
 
 
 def log_bytes(connection):
