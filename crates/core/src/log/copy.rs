@@ -31,7 +31,12 @@ pub fn copy_segments(
         let bytes = HEADER_BYTES + (end - start);
         let file = target.open(&segment_path(to, start), OpenMode::Create)?;
         file.set_len(0)?;
-        let first = HEADER_BYTES + range.start.saturating_sub(start);
+        // Where nothing follows, no record begins at the range's start either, and who reads the copy comes there from
+        // the records before.
+        let first = match range.is_empty() {
+            true => HEADER_BYTES,
+            false => HEADER_BYTES + range.start.saturating_sub(start),
+        };
         for piece in [0..HEADER_BYTES, first..bytes] {
             for offset in piece.clone().step_by(CHUNK_BYTES) {
                 chunk.resize((piece.end - offset).min(CHUNK_BYTES as u64) as usize, 0);
@@ -46,4 +51,41 @@ pub fn copy_segments(
         file.sync()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::SimulatedFileSystem;
+    use crate::log::tests::{create, record};
+    use crate::log::Log;
+    use crate::CommitFlush;
+
+    #[test]
+    fn a_copy_is_read_from_its_start_also_if_nothing_follows_there() {
+        let (fs, dir, copy) = (SimulatedFileSystem::new(1), Path::new("/log"), Path::new("/copy"));
+        let log = create(&fs);
+        let mut ends = Vec::new();
+        for number in 1..8 {
+            log.commit(record(number, 500), CommitFlush::Sync, |_| ()).unwrap();
+            ends.push(log.end());
+        }
+        fs.create_dir(copy).unwrap();
+        for (at, from) in ends.iter().enumerate() {
+            for (later, to) in ends.iter().enumerate().skip(at) {
+                let fs: &dyn FileSystem = &fs;
+                for name in fs.list(copy).unwrap() {
+                    fs.remove(&copy.join(name)).unwrap();
+                }
+                copy_segments((fs, dir), (fs, copy), *from..*to, &mut |_| Ok(())).unwrap();
+                let mut found = 0;
+                let end = Log::scan(fs, copy, *from, &mut |_, _| {
+                    found += 1;
+                    Ok(())
+                });
+                assert!(end.is_ok(), "{from}..{to}: {end:?}");
+                assert_eq!(found, later - at, "{from}..{to}");
+            }
+        }
+    }
 }
