@@ -33,6 +33,12 @@ impl Session<'_> {
         self.ddl(created, next)
     }
 
+    /// Whether a table was refused because a prepared transaction has written to it, and taken that back: the changes
+    /// that are expected of it do not show it.
+    pub(super) fn was_taken_back(&self, error: &Error) -> bool {
+        matches!(error, Error::Undecided { .. }) && !self.expected.current.prepared.is_empty()
+    }
+
     /// A change of the tables is durable when it returns, whatever the flush setting.
     fn ddl(&mut self, result: Result<()>, next: Durable) -> Step {
         match result {
@@ -40,8 +46,7 @@ impl Session<'_> {
                 self.expected.durable(next);
                 Step::Done
             }
-            // One of them has written to the table and taken that back.
-            Err(Error::Undecided { .. }) if !self.expected.current.prepared.is_empty() => Step::Done,
+            Err(error) if self.was_taken_back(&error) => Step::Done,
             Err(error) => {
                 self.expected.undecided(next);
                 Step::Failed(error)

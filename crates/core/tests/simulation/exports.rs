@@ -19,8 +19,10 @@ impl Session<'_> {
             assert!(matches!(exported, Err(Error::CheckpointsPaused)), "{exported:?}");
             return Step::Done;
         }
-        if let Err(error) = exported {
-            return Step::Failed(error);
+        match exported {
+            Err(error) if self.was_taken_back(&error) => return Step::Done,
+            Err(error) => return Step::Failed(error),
+            Ok(_) => {}
         }
         // It has made a checkpoint.
         self.everything_durable(|_| Ok(()));
@@ -49,6 +51,7 @@ impl Session<'_> {
                 self.expected.durable(complete);
                 return Step::Done;
             }
+            Err(error) if self.was_taken_back(&error) => return Step::Done,
             Err(error) => error,
         };
         if self.fault == Some(Fault::Emfile) {
