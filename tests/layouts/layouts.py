@@ -101,7 +101,7 @@ class Round:
         self.connection, self.of_model, self.snapshot = None, None, None
         self.copied = False  # since the snapshot was taken
         self.columns, self.next, self.ids = {}, 0, 0
-        self.counts = {"instant": 0, "copied": 0, "kills": 0, "snapshots": 0}
+        self.counts = {"instant": 0, "copied": 0, "kills": 0, "snapshots": 0, "packed": 0}
 
     def connect(self):
         connection = self.server.connect(autocommit=True)
@@ -239,6 +239,13 @@ class Round:
                 self.everywhere("rollback to s")
         self.everywhere(self.random.choice(["commit", "rollback"]))
 
+    def pack(self):
+        """Rows of older layouts are written anew, in place."""
+        answer = self.server.query("optimize table t")
+        if [row[2:] for row in answer] != [("status", "OK")]:
+            raise AssertionError(f"optimize table: {answer}")
+        self.counts["packed"] += 1
+
     def everywhere(self, statement):
         """A statement for both sessions."""
         for connection in (self.connection, self.of_model):
@@ -304,7 +311,7 @@ class Round:
         partitions = " partition by hash (id) partitions 3" if key.startswith("primary") and self.random.random() < 0.3 else ""
         for table, engine in (("t", "Teak"), ("m", "InnoDB")):
             self.server.query(f"create table {table} (id int not null, {key}) engine = {engine}{partitions}")
-        steps = {self.alter: 10, self.change: 10, self.transaction: 5, self.keys: 2, self.look_back: 4, self.kill: 1}
+        steps = {self.alter: 10, self.change: 10, self.transaction: 5, self.keys: 2, self.look_back: 4, self.kill: 1, self.pack: 3}
         for _ in range(STEPS):
             self.random.choices(list(steps), weights=steps.values())[0]()
             with self.connection.cursor() as cursor:

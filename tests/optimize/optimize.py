@@ -106,6 +106,162 @@ def beside_writers(server):
     print(f"    {done} transactions")
 
 
+def layouts(server):
+    """Rows of older layouts are written anew in place: a dropped column's space comes back while others write, an old snapshot sees what it saw, and
+    a kill leaves rows of both kinds."""
+    fresh(server, 40_000)
+    server.query("alter table t add index v (v), add column pad varbinary(600), add column large longblob")
+    server.query("update t set pad = random_bytes(600), large = if(id % 400, '', random_bytes(50000))")
+    server.query("alter table t drop column pad, drop column large, add column late varchar(20) default 'late', algorithm=instant")
+    # Large values whose rows become small, and small ones whose rows become large.
+    server.query("alter table t add column later varbinary(10000) default (repeat('l', 3)), algorithm=instant")
+    columns = "select count(*), sum(id), sum(v), sum(u), sum(crc32(text)), sum(crc32(late)), sum(crc32(later)) from t"
+    old = server.connect()
+    rows(old, "start transaction with consistent snapshot")
+    seen = rows(old, columns)
+    server.query("update t set b = 'newer than the snapshot' where id between 5000 and 7000")
+    server.query("set global teak_checkpoint_now = on")
+    before = space(server)
+    # Nobody has changed the row: who writes it with a snapshot from before is in no conflict.
+    writer = server.connect()
+    rows(writer, "start transaction with consistent snapshot")
+    assert server.query("optimize table t") == OK
+    rows(writer, "update t set v = v + 1 where id = 30000")
+    writer.close()
+    writers = Writers(server, 2, SEED)
+    try:
+        for _ in range(3):
+            assert server.query("optimize table t") == OK
+            assert rows(old, columns) == seen
+            assert not any(task.failure for task in writers.tasks), [task.failure for task in writers.tasks]
+    finally:
+        done = writers.stop()
+    old.close()
+    check(server, "beside writers")
+    expected = server.query("checksum table t")
+    assert server.query("optimize table t") == OK
+    packed = space(server)
+    server.kill()
+    server.start(OPTIONS)
+    roll_back_prepared(server)
+    check(server, "after a kill")
+    assert server.query("checksum table t") == expected
+    server.query("alter table t force, algorithm=copy")
+    assert server.query("checksum table t") == expected
+    assert server.query("optimize table t") == OK
+    copied = space(server)
+    for what, ours, theirs, first in zip(("size", "disk"), packed, copied, before):
+        assert ours <= theirs * 5 // 4 + SMALL and ours < first // 4, f"{what} {ours}, {theirs} of a copy, {first} before"
+    print(f"    {before} bytes before, {packed} packed, {copied} copied, {done} transactions")
+
+
+def killed_layouts(server):
+    """A crash while rows are written anew."""
+    fresh(server, 30_000)
+    server.query("alter table t add index v (v)")
+    source = random.Random(SEED)
+    for n in range(5):
+        server.query(f"alter table t add column c{n} varchar(100) default 'of kill {n}', algorithm=instant")
+        writers = Writers(server, 2, SEED + n)
+        task = Task(lambda: error_of(lambda: [server.query("optimize table t") for _ in range(1000)]))
+        time.sleep(source.random())
+        server.kill()
+        task.end()
+        writers.stopping = True
+        try:
+            writers.stop()
+        except (OSError, RuntimeError):
+            pass
+        server.start(OPTIONS)
+        roll_back_prepared(server)
+        check(server, f"crash {n}")
+        where = " or ".join(f"c{i} <> 'of kill {i}'" for i in range(n + 1))
+        assert server.query(f"select count(*) from t where {where}") == ((0,),)
+
+
+def readable(server, table):
+    """Of each hundred rows what they are, or that they cannot be read."""
+    parts = {}
+    for first in range(0, 20_000, 100):
+        try:
+            parts[first] = server.query(f"select count(*), sum(id), sum(v), sum(crc32(pad)) from {table} force index (primary) where id between {first} and {first + 99}")
+        except pymysql.err.MySQLError:
+            assert server.is_running(), server.log_end(30)
+            parts[first] = None
+    return parts
+
+
+def spoiled(server):
+    """Two tables of which half was deleted, one with rows of two layouts, and what they have; the server is stopped."""
+    server.query("drop database if exists test", database=None)
+    server.query("create database test", database=None)
+    for table in ("t", "older"):
+        server.query(f"create table {table} (id int primary key, v int, pad varbinary(300), gone int, key (v))")
+        server.query(f"insert into {table} select seq, seq, random_bytes(300), 5 from seq_1_to_20000")
+        server.query(f"delete from {table} where id % 3 = 0")
+    server.query("alter table older drop column gone, algorithm=instant")
+    content = {table: readable(server, table) for table in ("t", "older")}
+    server.stop()
+    return content
+
+
+def refusal(server, statement):
+    """Why a statement was not carried out: its error, or what it answers with. None: it was."""
+    try:
+        found = server.query(statement)
+    except pymysql.err.MySQLError as error:
+        assert server.is_running(), server.log_end(30)
+        return error.args
+    return found if found and found[-1][2:] != ("status", "OK") else None
+
+
+def read_only(server):
+    """An engine that does not write says so, and all is as it was."""
+    content = spoiled(server)
+    server.start([*OPTIONS, "--teak-force-recovery=2"])
+    before = files(server)
+    for table in content:
+        for statement in (f"optimize table {table}", f"alter table {table} force, algorithm=inplace, lock=none"):
+            found = refusal(server, statement)
+            assert found and "read" in str(found).lower(), f"{statement}: {found}"
+        assert readable(server, table) == content[table]
+    assert files(server) == before
+    server.stop()
+    server.start(OPTIONS)
+    for table in content:
+        assert server.query(f"check table {table} extended")[-1][3] == "OK"
+        assert refusal(server, f"optimize table {table}") is None
+        assert readable(server, table) == content[table]
+
+
+def damaged(server):
+    """What can be read of a damaged table stays what it is; a rebuild is an error, and so is OPTIMIZE if it comes by the damage."""
+    source = random.Random(SEED)
+    for _ in range(4):
+        content = spoiled(server)
+        for path, (size, _) in files(server).items():
+            if size < 1 << 20:
+                continue
+            with open(path, "r+b") as file:
+                for place in source.sample(range(size // 4, size * 3 // 4), 6):
+                    file.seek(place)
+                    file.write(source.randbytes(64))
+        server.start(OPTIONS)
+        outcomes = []
+        for table in content:
+            before = readable(server, table)
+            assert all(part in (None, content[table][first]) for first, part in before.items())
+            whole = before == content[table]
+            refused = refusal(server, f"optimize table {table}")
+            after = readable(server, table)
+            assert after == before, f"{table}: OPTIMIZE has changed {[first for first in before if before[first] != after[first]]}"
+            assert whole or refused or table == "t", f"{table}: {refused}"
+            assert whole or refusal(server, f"alter table {table} force, algorithm=inplace, lock=none"), f"a damaged table was rebuilt: {table}"
+            assert readable(server, table) == before or whole
+            outcomes.append((sum(part is None for part in before.values()), refused and refused[-1][-1]))
+        print(f"    unreadable parts, and what OPTIMIZE says: {outcomes}")
+
+
 def answer(connection):
     """What the statement answers with, or number and text of its error."""
     try:
@@ -188,7 +344,7 @@ def replica(server):
         second.kill()
 
 
-TESTS = [shrinks, beside_writers, killed_statements, killed_servers, replica]
+TESTS = [shrinks, beside_writers, layouts, killed_layouts, killed_statements, killed_servers, read_only, damaged, replica]
 
 
 def main():

@@ -23,7 +23,7 @@
 //! | definitions | [`Engine::alter_tables`] with [`Alteration`] and [`TreeSource`]; [`Engine::replace_tables`] |
 //! | builds of indexes | [`TreeBuild`], [`OnlineBuild`] and [`Feed`] |
 //! | relations of tables | [`Engine::create_linked_table`] with [`Link`], [`Engine::links_to`], [`Relink`] |
-//! | space that is given back | [`Engine::pack_table`] |
+//! | space that is given back | [`Engine::pack_table`], [`Engine::rewrite_rows`] with a [`Rewriter`] |
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
 //! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`], [`Lost`] |
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
@@ -34,7 +34,7 @@ pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{
     Admission, Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, Incoming,
     IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, OnlineBuild, Relink, Renaming, Replacement,
-    Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction, Tree, TreeBuild,
+    Rewriter, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction, Tree, TreeBuild,
     TreeSource, Trunk, Watcher, Window,
 };
 

@@ -10,9 +10,10 @@
   A check sees the table at one snapshot and holds nobody up. REPAIR builds new indexes beside the old ones and then
   puts them in their place in one step: a crash, or rows that a unique index must not have, leave everything as it was.
 
-  OPTIMIZE packs the table's trees in place, beside readers and writers, and refreshes its statistics. What only
-  another copy of the rows gives back is rebuilt by an ALTER: rows of older layouts, keys of earlier builds that are
-  cut, a unique index that could not be built.
+  OPTIMIZE packs the table's trees in place, beside readers and writers, and refreshes its statistics; rows of older
+  layouts are put into the newest one before. What only another copy of the rows gives back is rebuilt by an ALTER: keys
+  of earlier builds that are cut, a unique index that could not be built, and rows of older layouts where nothing is
+  logged.
 */
 #include "ha_teak.h"
 #include "orphan_search.h"
@@ -80,6 +81,29 @@ struct StructureCheck {
     static void note(void* context, teak_bytes text) { static_cast<StructureCheck*>(context)->report->found(text); }
     static int watch(void* context, uint64_t leaves) {
         return Progress::report(&static_cast<StructureCheck*>(context)->progress, leaves);
+    }
+};
+
+/* Rows of older layouts in the newest one. */
+struct Renewal {
+    Progress progress;
+    const RowCodec* rows;
+    Buffer record, blobs, packed;
+
+    static int row(void* context, teak_bytes, teak_bytes row, teak_bytes* to) {
+        auto* renewal = static_cast<Renewal*>(context);
+        const RowCodec& rows = *renewal->rows;
+        if (rows.is_newest(row)) return 0;
+        uchar* const record = renewal->record.data();
+        if (!rows.unpack(row, record, &renewal->blobs, nullptr)) return -1;
+        uchar* const packed = renewal->packed.room(rows.packed_size(record));
+        /* It stays as it is, and the next statement tries again. */
+        if (!packed) return 0;
+        *to = {packed, rows.pack(packed, record)};
+        return 1;
+    }
+    static int watch(void* context, uint64_t leaves) {
+        return Progress::report(&static_cast<Renewal*>(context)->progress, leaves);
     }
 };
 
@@ -183,10 +207,16 @@ int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
         my_error(ER_TABLESPACE_DISCARDED, MYF(0), table->s->table_name.str);
         return HA_ADMIN_CORRUPT;
     }
-    if (rows_.has_layouts() || has_cut_keys() || open_.unbuilt_unique != MAX_KEY) return HA_ADMIN_TRY_ALTER;
+    if (has_cut_keys() || open_.unbuilt_unique != MAX_KEY) return HA_ADMIN_TRY_ALTER;
+    const bool renews = rows_.has_layouts();
+    if (renews && (temporary_ || lives_in_memory(table->s->option_struct))) return HA_ADMIN_TRY_ALTER;
     CheckReport report(thd, table);
-    Stage stage(thd, "Packing table", 1);
+    Stage stage(thd, "Packing table", renews ? 2 : 1);
     int error = ready();
+    if (!error && renews) {
+        error = renew_rows(thd);
+        thd_progress_next_stage(thd);
+    }
     if (!error) {
         Progress progress{thd, std::max<ulonglong>(teak_table_packing_steps(open_.table), 1)};
         error = fail(teak_table_pack(session(), open_.table, Progress::report, &progress));
@@ -204,6 +234,16 @@ int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
     }
     report.tell(Sql_condition::WARN_LEVEL_WARN, "the table could not be packed: %.400s", text);
     return HA_ADMIN_FAILED;
+}
+
+/* Puts rows of older layouts into the newest one. The layouts stay: old snapshots see rows of theirs, and so may a
+   recovery. */
+int ha_teak::renew_rows(THD* thd) {
+    teak_tree_statistics statistics{};
+    teak_tree_get_statistics(open_.table, 0, &statistics);
+    Renewal renewal{{thd, std::max<ulonglong>(statistics.leaves, 1)}, &rows_, {}, {}, {}};
+    if (!renewal.record.room(table->s->rec_buff_length)) return HA_ERR_OUT_OF_MEM;
+    return fail(teak_table_rewrite(session(), open_.table, Renewal::row, Renewal::watch, &renewal));
 }
 
 /* Looks at `count` trees from `first` on; `entries`: of each. */

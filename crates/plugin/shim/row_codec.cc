@@ -309,6 +309,10 @@ bool RowCodec::unpack_older(teak_bytes row, uchar* record, Buffer* blobs, const 
     return older.unpack({row.data + kHeader, row.len - kHeader}, nulls, record, blob, wanted);
 }
 
+bool RowCodec::is_newest(teak_bytes row) const {
+    return row.len >= kHeader && row.data[0] == version_ && uint2korr(row.data + 1) == number_;
+}
+
 bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const {
     const uchar* p = row.data;
     const uchar* end = p + row.len;

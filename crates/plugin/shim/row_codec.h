@@ -127,6 +127,8 @@ class RowCodec {
     /* The stored columns, in the table's order. */
     const std::vector<ColumnCodec>& stored() const { return stored_; }
     bool has_layouts() const { return !older_.empty(); }
+    /* Whether the row is of the layout that rows are written in. */
+    bool is_newest(teak_bytes row) const;
     /* The layout that rows are written in, its columns numbered from 1 on. */
     RowLayout layout() const;
     const ColumnTail& tail() const { return tail_; }

@@ -13,7 +13,7 @@ optimize table empty, nothing;
 lock tables t write;
 optimize table t;
 unlock tables;
-# Rows of older layouts: the server copies them, and then there is one layout.
+# Rows of older layouts are written anew in place.
 alter table t add column late int default 5, algorithm=instant;
 optimize table t;
 optimize table t;

@@ -73,7 +73,7 @@ mod work;
 
 pub use crate::catalog::Link;
 pub use crate::tree::block::Items;
-pub use crate::tree::{Depth, Held, Listed, Lost, Tree, Trunk, Window};
+pub use crate::tree::{Depth, Held, Listed, Lost, Rewriter, Tree, Trunk, Window};
 pub use build::TreeBuild;
 pub use check::{TableCheck, Watcher};
 pub use compare::{Difference, IndexCheck, IndexCount};

@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::tables::Table;
 use super::Engine;
 use crate::store::Space;
-use crate::tree::{Moved, Packing, Tree};
+use crate::tree::{Moved, Packing, Rewriter, Tree};
 use crate::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,6 +96,43 @@ impl Engine {
             shared.checkpoint(false, Urgency::Awaited)?;
         }
         Ok(())
+    }
+
+    /// Exchanges the rows in the table's tree of this number for others that say the same, as `rewrite` makes them,
+    /// while others read and write; see `tree/storing/rewrite.rs` for which are left. `watch` is told how many leaves
+    /// were looked at; its error, or one of `rewrite`, ends the work, what was done stays.
+    /// [`Error::CheckpointsPaused`] while somebody holds back checkpoints.
+    pub fn rewrite_rows(
+        &self,
+        table: &Table,
+        tree: usize,
+        rewrite: Rewriter<'_>,
+        watch: Watcher<'_>,
+    ) -> Result<()> {
+        let shared = &*self.shared;
+        shared.health.check()?;
+        if table.is_logged() && shared.progress.pauses.any() {
+            return Err(Error::CheckpointsPaused);
+        }
+        let tree = table.tree(tree);
+        let unwritten = tree.dirty_leaves();
+        let mut packer = Packer { shared, preference: Preference(table.space()), done: 0, unwritten, watch };
+        let mut key = Vec::new();
+        let result = loop {
+            match tree.rewrite_at(&key, rewrite) {
+                Ok(Some(next)) => key = next,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+            packer.done += 1;
+            if packer.done % STEPS_AT_ONCE as u64 == 0 {
+                if let Err(error) = (packer.watch)(packer.done).and_then(|()| packer.end_round(tree)) {
+                    break Err(error);
+                }
+            }
+        };
+        packer.enter(tree);
+        result
     }
 
     /// See [`Engine::pack_table`]: as the table is now.

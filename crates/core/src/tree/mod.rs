@@ -43,6 +43,7 @@ pub use storing::image::Moment;
 pub use storing::load::TreeLoader;
 pub use storing::lost::Lost;
 pub(crate) use storing::relocate::Moved;
+pub use storing::rewrite::Rewriter;
 pub use storing::tree::{Tree, TreeContext};
 pub use versions::past::Held;
 pub use versions::visibility::Reader;

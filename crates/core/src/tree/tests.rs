@@ -26,6 +26,7 @@ mod merges;
 mod old_snapshots;
 mod packs;
 mod refusals;
+mod rewrites;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod spilled;

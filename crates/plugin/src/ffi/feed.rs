@@ -87,6 +87,11 @@ pub(super) fn place_of(part: u32, parts: usize) -> Result<usize> {
     (place < parts).then_some(place).ok_or(Stop::Misuse("no such part of a build or check"))
 }
 
+/// The row with this key is none of the table's.
+pub(super) fn unreadable(table: &Table, pk: &[u8]) -> Error {
+    Error::corrupt(table.path(), 0, format!("a row that cannot be read, key {pk:02x?}"))
+}
+
 /// Calls the shim's function, on the thread that the shim came on.
 pub(super) fn report(watch: WatchFunction, context: Context, done: u64) -> teak_core::Result<()> {
     // SAFETY: the shim promised a function that takes its context.
@@ -105,11 +110,7 @@ impl Maker<'_> {
         match (handle.error, status) {
             (Some(error), _) => Err(error),
             (None, OK) => Ok(()),
-            (None, CORRUPT) => Err(Error::corrupt(
-                self.build.table.path(),
-                0,
-                format!("a row that cannot be read, key {pk:02x?}"),
-            )),
+            (None, CORRUPT) => Err(unreadable(self.build.table, pk)),
             (None, INTERRUPTED) => Err(Error::Interrupted),
             (None, _) => Err(Error::OutOfMemory("reading rows")),
         }

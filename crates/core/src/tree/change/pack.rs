@@ -135,6 +135,15 @@ impl Trunk {
         Sizes { rows: 3 * block_bytes, history: MOST_HISTORY_BLOCKS * block_bytes }
     }
 
+    /// Divides a leaf whose rows have become longer, if it is too large by that.
+    pub(in crate::tree) fn divide_grown(&self, node: &Arc<Node>, leaf: &Leaf) -> Result<()> {
+        let sizes = Sizes::of(&leaf.view());
+        if sizes.is_some_and(|sizes| sizes.rows > self.largest_full()) {
+            self.divide(node, leaf)?;
+        }
+        Ok(())
+    }
+
     /// Cuts a leaf that has taken over another into full ones and what is left over, where the walk goes on.
     fn divide(&self, node: &Arc<Node>, leaf: &Leaf) -> Result<Packing> {
         {

@@ -1,4 +1,5 @@
-//! How a tree comes to disk: images of checkpoints, leaves written ahead of them, loads, what is moved within a file.
+//! How a tree comes to disk: images of checkpoints, leaves written ahead of them, loads, what is moved within a file or
+//! put into other bytes.
 
 pub(super) mod convert;
 pub(super) mod direct;
@@ -7,4 +8,5 @@ pub(super) mod image;
 pub(super) mod load;
 pub(super) mod lost;
 pub(super) mod relocate;
+pub(super) mod rewrite;
 pub(super) mod tree;
