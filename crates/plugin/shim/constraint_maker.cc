@@ -174,7 +174,6 @@ int ConstraintMaker::take(Foreign_key* from) {
     const std::string words = called(thd_, from);
     if (int error = check_name(key)) return error;
     if (int error = check(key, words)) return error;
-    if (int error = check_nullable(key, words)) return error;
     keys_.push_back(std::move(key));
     return 0;
 }
@@ -217,13 +216,13 @@ int ConstraintMaker::check(const ForeignKey& key, const std::string& words) {
     const TableName name(key.parent);
     if (!parent) {
         const bool other_engine = other->is_of_another_engine();
-        if (!checked_ && !other_engine) return 0;
+        if (!checked_ && !other_engine) return check_nullable(key, words);
         const std::string called = quoted(thd_, name.db()) + "." + quoted(thd_, name.table());
         const int error =
             fail(words, other_engine ? "Referenced table " + called + " is partitioned, or not a table of Teak."
                                      : "Referenced table " + called + " not found in the data dictionary.");
         /* It may be that such a table takes its place, as when a dump is read back. */
-        return checked_ ? error : 0;
+        return checked_ ? error : check_nullable(key, words);
     }
     if (lives_in_memory(parent->s->option_struct))
         return fail(words, "The referenced table has IN_MEMORY=YES: its rows go with the server.");
@@ -235,9 +234,28 @@ int ConstraintMaker::check(const ForeignKey& key, const std::string& words) {
             words,
             "There is no index in the referenced table where the referenced columns appear as the first columns.");
     const size_t column = differing_column(form_, mine, parent, theirs, key.columns.size());
-    if (column == SIZE_MAX) return 0;
+    if (column == SIZE_MAX) {
+        if (int error = check_nullable(key, words)) return error;
+        return check_cascade(key, parent, words);
+    }
     return fail(words, "Field type or character set for column '" + key.columns[column] +
                            "' does not match referenced column '" + key.parent_columns[column] + "'.");
+}
+
+/* A NULL that follows from the parent's needs a column that can be. As InnoDB: the reason is in SHOW ENGINE ... STATUS
+   alone, and an ALTER in place without checks does not ask. */
+int ConstraintMaker::check_cascade(const ForeignKey& key, const TABLE* parent, const std::string& words) const {
+    if (key.on_update != FK_OPTION_CASCADE || (is_in_place() && !checked_)) return 0;
+    for (size_t i = 0; i < key.columns.size(); i++) {
+        const Field* const mine = column_named(form_, key.columns[i]);
+        const Field* const theirs = column_named(parent, key.parent_columns[i]);
+        if (!mine || !theirs || mine->real_maybe_null() || !theirs->real_maybe_null()) continue;
+        note_refused_constraint(thd_, refusal(words, "With ON UPDATE CASCADE column '" + key.columns[i] +
+                                                         "' is to follow '" + key.parent_columns[i] +
+                                                         "', which may be NULL, and is defined as NOT NULL."));
+        return HA_ERR_CANNOT_ADD_FOREIGN;
+    }
+    return 0;
 }
 
 /* A copy that gets another name leaves behind the foreign keys that lead to the old one. */
@@ -281,15 +299,19 @@ int ConstraintMaker::check_children() {
     return 0;
 }
 
-/* The reason as a warning; the error is the server's. */
-int ConstraintMaker::fail(const std::string& words, const std::string& why, const char* with) const {
+/* The reason as users read it. */
+std::string ConstraintMaker::refusal(const std::string& words, const std::string& why, const char* with) const {
     const TableName own(called_name());
     const LEX_CSTRING db = temporary_ ? form_->s->db : own.db();
     const LEX_CSTRING table = temporary_ ? form_->s->table_name : own.table();
     const bool alters = !altered_.empty() || (alter_ && alter_->original_table);
-    const std::string text = std::string(alters ? "Alter " : "Create ") + " table " + quoted(thd_, db) + "." +
-                             quoted(thd_, table) + " " + with + "foreign key " + (words.empty() ? "" : words + " ") +
-                             "constraint failed. " + why;
+    return std::string(alters ? "Alter " : "Create ") + " table " + quoted(thd_, db) + "." + quoted(thd_, table) + " " +
+           with + "foreign key " + (words.empty() ? "" : words + " ") + "constraint failed. " + why;
+}
+
+/* The reason as a warning; the error is the server's. */
+int ConstraintMaker::fail(const std::string& words, const std::string& why, const char* with) const {
+    const std::string text = refusal(words, why, with);
     push_warning(thd_, Sql_condition::WARN_LEVEL_WARN, HA_ERR_CANNOT_ADD_FOREIGN, text.c_str());
     note_refused_constraint(thd_, text);
     return HA_ERR_CANNOT_ADD_FOREIGN;

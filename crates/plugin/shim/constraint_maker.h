@@ -42,8 +42,10 @@ class ConstraintMaker {
     int check_name(const ForeignKey& key);
     int check(const ForeignKey& key, const std::string& called);
     int check_nullable(const ForeignKey& key, const std::string& words) const;
+    int check_cascade(const ForeignKey& key, const TABLE* parent, const std::string& words) const;
     int check_rename();
     int check_children();
+    std::string refusal(const std::string& called, const std::string& why, const char* with = "with ") const;
     int fail(const std::string& called, const std::string& why, const char* with = "with ") const;
     /* The table that a constraint is to, or of, is the one that is made. */
     bool is_self(const std::string& table) const { return table == name_ || table == altered_; }

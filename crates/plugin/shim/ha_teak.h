@@ -259,6 +259,7 @@ class ha_teak final : public handler {
     int run_rebuild(TABLE* altered, teak::Rebuild* rebuild);
     int finish_rebuild(TABLE* altered, teak::Rebuild* rebuild);
     void tell_rebuild_error(TABLE* altered, teak::Rebuild* rebuild, int error);
+    void tell_of_null(const teak::Rebuild* rebuild);
     int commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
     void note_columns(const std::vector<const teak::IndexCodec*>& indexes, MY_BITMAP* columns) const;
     bool altered_state(const TABLE* altered, const Alter_inplace_info* info, Altered* state) const;
@@ -274,6 +275,7 @@ class ha_teak final : public handler {
     int feed(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_by_threads(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_record_by_record(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
+    int renew_rows(THD* thd);
     int check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t* entries, teak::CheckReport* report);
     int check_entries(const std::vector<uint>& indexes, teak::CheckReport* report);
     int begin_comparison(const std::vector<uint>& indexes, uint64_t sort_bytes, teak_check** out);
@@ -292,6 +294,7 @@ class ha_teak final : public handler {
     void tell_changed_keys();
     void publish_rec_per_key();
     void publish_usable_indexes();
+    void publish_space();
     teak_bound estimate_bound(uint index, const key_range* range, teak::Buffer* buffer);
 
     /* foreign keys */

@@ -130,11 +130,29 @@ int ha_teak::finish_rebuild(TABLE* altered, Rebuild* rebuild) {
     return error;
 }
 
+/* InnoDB's errors. Several threads have read the rows, so which is the first, and its number, takes a scan in the order
+   of their keys; nobody's row may be it any more. */
+void ha_teak::tell_of_null(const Rebuild* rebuild) {
+    WholeRows whole(table, statement_.reads_snapshot);
+    const Field* found = nullptr;
+    ulong row = 0;
+    if (teak_open_snapshot(session()) == TEAK_OK && ha_rnd_init(true) == 0) {
+        while (!found && !thd_kill_level(ha_thd()) && ha_rnd_next(table->record[0]) == 0) {
+            row++;
+            found = rebuild->refused(table->record[0]);
+        }
+        ha_rnd_end();
+    }
+    if (found)
+        my_printf_error(WARN_DATA_TRUNCATED, ER_THD(ha_thd(), WARN_DATA_TRUNCATED), MYF(0), found->field_name.str, row);
+    my_error(ER_INVALID_USE_OF_NULL, MYF(0));
+}
+
 void ha_teak::tell_rebuild_error(TABLE* altered, Rebuild* rebuild, int error) {
     KEY* key;
     if (ha_thd()->is_error()) return;
     if (rebuild->has_met_null())
-        my_error(ER_INVALID_USE_OF_NULL, MYF(0));
+        tell_of_null(rebuild);
     else if (error == HA_ERR_FOUND_DUPP_KEY && rebuild->restore_duplicate(altered, &key) && key)
         print_keydup_error(altered, key, MYF(0));
     else

@@ -39,6 +39,8 @@ class Rebuild {
     bool computes() const { return computes_; }
     /* Why reading has ended: a column is NULL that may not be. */
     bool has_met_null() const { return met_null_.load(); }
+    /* Which one, in this record of the table as it is. */
+    const Field* refused(const uchar* record) const { return converter_.refused(record); }
     /* Two entries have one key: the columns of the key in the altered table's record. False: not to be restored. */
     bool restore_duplicate(const TABLE* altered, KEY** key);
 

@@ -55,7 +55,7 @@ void RecordConverter::keep(const TABLE* now, const Field* before, const TABLE* a
     else
         runs_.push_back({from.offset, to.offset, from.bytes});
     if (from.null_mask || to.null_mask)
-        nulls_.push_back({from.null_offset, to.null_offset, from.null_mask, to.null_mask});
+        nulls_.push_back({from.null_offset, to.null_offset, from.null_mask, to.null_mask, after});
 }
 
 bool RecordConverter::convert(const uchar* from, uchar* to) const {
@@ -63,12 +63,18 @@ bool RecordConverter::convert(const uchar* from, uchar* to) const {
     for (const Run& run : runs_)
         memcpy(to + run.to, from + run.from, run.bytes);
     for (const Null& null : nulls_) {
-        const bool is_null = null.from_mask && from[null.from_offset] & null.from_mask;
+        const bool is_null = null.is_set(from);
         if (is_null && !null.to_mask) return false;
         uchar& nulls = to[null.to_offset];
         if (null.to_mask) nulls = static_cast<uchar>(is_null ? nulls | null.to_mask : nulls & ~null.to_mask);
     }
     return true;
+}
+
+const Field* RecordConverter::refused(const uchar* from) const {
+    for (const Null& null : nulls_)
+        if (!null.to_mask && null.is_set(from)) return null.to;
+    return nullptr;
 }
 
 } // namespace teak

@@ -18,6 +18,8 @@ class RecordConverter {
     bool init(const TABLE* now, TABLE* altered, List<Create_field>& columns, bool computed);
     /* BLOBs are not copied: the two have the same. False: a column is NULL that may not be. */
     bool convert(const uchar* from, uchar* to) const;
+    /* The first column of the altered table that may not be NULL, and is in this record; nullptr: there is none. */
+    const Field* refused(const uchar* from) const;
 
   private:
     struct Run {
@@ -26,6 +28,8 @@ class RecordConverter {
     struct Null {
         uint from_offset, to_offset;
         uchar from_mask, to_mask; /* 0: never NULL */
+        const Field* to;
+        bool is_set(const uchar* from) const { return from_mask && from[from_offset] & from_mask; }
     };
     void keep(const TABLE* now, const Field* before, const TABLE* altered, const Field* after);
 

@@ -3,7 +3,7 @@ set sql_mode = 'STRICT_TRANS_TABLES';
 create table t (id int not null auto_increment primary key, a int, c text, key a (a));
 insert into t (a, c) select seq % 7, concat('text ', seq % 50) from seq_1_to_300;
 update t set a = null where id = 5;
--- InnoDB ends with 1265, and the row's number in the order of its scan; here several threads read.
+-- As in InnoDB: the first row, in the order of keys.
 alter table t modify a int not null, algorithm=inplace, lock=none;
 -- It does what it does with a copy: other values.
 set sql_mode = '';

@@ -1,0 +1,50 @@
+-- NULL to NOT NULL where rows have NULLs, under strict and other modes, by copy and in place.
+create table t (id int primary key, a int, b varchar(10), c date, d text);
+insert into t values (1, 1, 'x', '2020-01-01', 'd'), (2, null, null, null, null), (3, null, 'z', null, 'd');
+set sql_mode = 'strict_trans_tables';
+alter table t modify a int not null;
+show warnings;
+alter table t modify b varchar(10) not null, algorithm = inplace;
+alter table t modify b varchar(10) not null, algorithm = copy;
+alter table t modify c date not null default '2000-01-01';
+alter table t modify a int not null, modify b varchar(10) not null, lock = none;
+alter table t modify d text not null;
+alter ignore table t modify d text not null;
+show warnings;
+select * from t order by id;
+create table n as select * from t;
+alter table n modify a int not null;
+alter table n modify a int not null, algorithm = inplace, lock = none;
+set sql_mode = 'strict_all_tables';
+alter table t modify a int not null;
+set sql_mode = 'traditional';
+alter table t modify c date not null;
+alter table t modify a int not null;
+set sql_mode = '';
+create table u as select * from t;
+alter table u add primary key (id);
+alter table u modify a int not null;
+show warnings;
+alter table u modify b varchar(10) not null default 'q';
+show warnings;
+alter table u modify c date not null;
+show warnings;
+select * from u order by id;
+# Without NULLs.
+set sql_mode = 'strict_trans_tables';
+update t set a = 5, b = 'b', c = '2021-01-01', d = 'e';
+alter table t modify a int not null, modify b varchar(10) not null, algorithm = inplace, lock = none;
+show create table t;
+# With a primary key.
+-- Partitions; the row's number is that in its partition.
+set sql_mode = 'strict_trans_tables';
+create table q (id int primary key, a int) partition by range (id) (partition p0 values less than (10), partition p1 values less than maxvalue);
+insert into q values (1, 1), (2, 2), (11, 1), (12, null), (13, null);
+alter table q modify a int not null;
+create table p (id int, v int);
+insert into p values (1, 1), (null, 2);
+alter table p add primary key (id);
+alter table p add primary key (id), algorithm = inplace;
+alter table p modify id int not null, add primary key (id);
+alter table p modify id int not null auto_increment, add primary key (id);
+select * from p order by v;
