@@ -198,6 +198,55 @@ class Tests:
         self.compare()
         self.until_writable("a")
 
+    def files(self):
+        """Of the engine's tables, which a statement that failed leaves as they were."""
+        return sorted(name for name in os.listdir(os.path.join(self.disk, "teak")) if name.endswith(".teak"))
+
+    def case_a_rebuild_does_not_fit(self):
+        """ALTER that writes all rows anew beside writers: an error says so, the table is what it was, and nothing is left of the other one."""
+        before = self.files()
+        for _ in range(2):
+            check(self.refused("ALTER TABLE a FORCE, ALGORITHM=INPLACE, LOCK=NONE"), "a table is rebuilt on a disk that is full")
+            self.compare()
+        check(self.files() == before, f"{self.files()} instead of {before}")
+        self.grow()
+        self.until_writable("b")
+        self.execute("ALTER TABLE a FORCE, ALGORITHM=INPLACE, LOCK=NONE")
+        self.until_writable("a")
+        self.compare()
+
+    def optimized(self, table):
+        """Whether OPTIMIZE TABLE came to its end; if not, it says that the disk is full."""
+        answer = self.server.query(f"OPTIMIZE TABLE {table}")
+        if answer[-1][2:] == ("status", "OK"):
+            return True
+        check(any("full" in row[3] or "space" in row[3] for row in answer), str(answer))
+        return False
+
+    def case_optimize_on_a_full_disk(self):
+        """Of a table that is full, of one of which half was deleted, and of one whose rows become longer by it."""
+        print(f"  full: {self.optimized('a')}", flush=True)
+        self.compare()
+        self.stored["a"] -= self.execute("DELETE FROM a WHERE id % 2 = 0")
+        print(f"  half: {self.optimized('a')}", flush=True)
+        self.compare()
+        self.grow()
+        self.until_writable("b")
+        check(self.optimized("a"), "OPTIMIZE of a half deleted table, where there is room")
+        self.compare()
+        # The rows of b become longer.
+        self.execute("ALTER TABLE b ADD COLUMN late VARBINARY(3000) DEFAULT 'late', ALGORITHM=INSTANT")
+        while not self.refused("INSERT INTO a (v, pad) SELECT 1, RANDOM_BYTES(1000) FROM seq_1_to_200"):
+            self.stored["a"] += 200
+        print(f"  longer: {self.optimized('b')}", flush=True)
+        self.compare()
+        self.execute("TRUNCATE TABLE a")
+        self.stored["a"] = 0
+        self.until_writable("a")
+        check(self.optimized("b"), "OPTIMIZE of a table with two layouts, where there is room")
+        self.compare()
+        check(self.value("SELECT COUNT(*) FROM b WHERE late = 'late'") == self.stored["b"], "the default of rows from before")
+
     def export_path(self, table):
         """The file of an exported table, or of one that is to be imported."""
         return os.path.join(self.server.data, "test", f"{table}.teak")
@@ -213,9 +262,13 @@ class Tests:
         finally:
             connection.close()
 
+    def grow(self):
+        """The disk, to twice its size."""
+        subprocess.run(["mount", "-o", f"remount,size={2 * MEBIBYTES}m", self.disk], check=True)
+
     def case_a_disk_that_grows(self):
         """From outside; nobody restarts anything."""
-        subprocess.run(["mount", "-o", f"remount,size={2 * MEBIBYTES}m", self.disk], check=True)
+        self.grow()
         self.until_writable("a")
         self.compare()
 
