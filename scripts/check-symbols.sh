@@ -27,3 +27,12 @@ missing=$(comm -23 \
     <(nm -D --defined-only "$server" | awk '{ print $3 }' | sed 's/@.*//' | sort -u))
 [ -z "$missing" ] || die "$plugin needs symbols that neither mariadbd nor its libraries have:" \
     "$(c++filt <<<"$missing" | head -n 20 | sed '2,$s/^/             /')"
+
+# Values are made again bit by bit by the zlib that was linked in (crates/core/src/values): any other one, the server's
+# or one that is preloaded, must not come into it.
+foreign=$(nm -D "$plugin" | awk '{ print $NF }' | sed 's/@.*//' |
+    grep -E '^_?(deflate|inflate|adler32|zlib|zcalloc|zcfree|_tr_)' || true)
+[ -z "$foreign" ] || die "$plugin has names of zlib that another zlib may answer to:" "${foreign//$'\n'/ }" \
+    "libz-sys has to be linked statically: is LIBZ_SYS_STATIC set?"
+libz=$(readelf -d "$plugin" | grep -F '(NEEDED)' | grep -F 'libz.so' || true)
+[ -z "$libz" ] || die "$plugin needs the machine's zlib." "libz-sys has to be linked statically: is LIBZ_SYS_STATIC set?"

@@ -86,6 +86,7 @@ mod threads;
 mod time;
 mod tree;
 mod types;
+mod values;
 
 pub use api::{Cursor, Engine, Savepoint, Settings, Snapshot, Statistics, Table, Transaction, Tree};
 pub use error::{Error, Result};

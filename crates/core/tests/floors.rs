@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[&[&str]] = &[
     &["arrays", "numbers", "stop", "threads", "time", "types"],
     &["error", "finding"],
-    &["file"],
+    &["file", "values"],
     &["options"],
     &["log"],
     &["store"],

@@ -1,0 +1,216 @@
+//! Values that are deflate streams: many texts whose streams differ everywhere are alike once they are inflated.
+//!
+//! A value is inflated only if it can be made again: the pinned zlib has deflated what was in it, with a level that the
+//! [`Recipe`] names, and each byte was the same. Who reads the value gets what [`Recipe::recreate`] makes of the
+//! inflated bytes.
+//!
+//! ```text
+//! recipe   generation << 4 | kind of frame u8 | memory << 4 | level u8
+//!          and for gzip: length u16 little-endian | its header
+//! ```
+//!
+//! A *generation* is a library and its output: 1 is zlib 1.3.2 (and many before it), with windows of 32 KiB and the
+//! default strategy. Another output would be another generation, and the library of this one would stay for what was
+//! stored. `docs/design/values.md` has what zlib's output depends on.
+
+use super::frame::{begins_stored, Frame, Guess, Kind};
+use super::zlib::{Deflater, Failed, Inflater, Memory, MOST_BYTES};
+use std::collections::TryReserveError;
+
+/// See the module's documentation.
+const GENERATION: u8 = 1;
+/// Bytes that are compared at a time.
+const COMPARED_BYTES: usize = 4 << 10;
+/// Bytes that are inflated before memory is taken for all: what is no stream has failed by then.
+const FIRST_BYTES: usize = 1 << 10;
+/// More room than a stream needs: zlib says that it is at its end only while there is room, and how it divides bytes
+/// that it stores depends on the room, until there is enough.
+const AMPLE_BYTES: usize = 64;
+
+/// Levels and memory that writers use, most frequent first: the default, the best, the fastest.
+const HABITS: [(u8, Memory); 12] = [
+    (6, Memory::Usual),
+    (9, Memory::Usual),
+    (1, Memory::Usual),
+    (6, Memory::Most),
+    (9, Memory::Most),
+    (1, Memory::Most),
+    (5, Memory::Usual),
+    (4, Memory::Usual),
+    (7, Memory::Usual),
+    (8, Memory::Usual),
+    (3, Memory::Usual),
+    (2, Memory::Usual),
+];
+
+/// What is in a deflate stream, and how the stream is made of it.
+#[derive(Debug)]
+pub(crate) struct Inflated {
+    pub bytes: Vec<u8>,
+    pub recipe: Recipe,
+}
+
+/// How a value is made of what is in it, to the bit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Recipe {
+    frame: Frame,
+    level: u8,
+    memory: Memory,
+}
+
+/// What is in `value`, if the whole of it is a zlib stream, a gzip file of one member, a raw deflate stream, or one of
+/// these as MariaDB's COMPRESS() and its compressed columns have it; of at most `most` bytes inflated; and if the
+/// pinned zlib makes the same of it again.
+///
+/// Most of what is no such value is refused within a microsecond. What is, costs inflating it and deflating it again;
+/// streams of other libraries, which differ from all that zlib makes, cost up to twelve times the latter.
+pub(crate) fn inflate(value: &[u8], most: usize) -> Option<Inflated> {
+    if value.len() > MOST_BYTES {
+        return None;
+    }
+    Frame::guesses(value).find_map(|guess| remade(value, guess, most.min(MOST_BYTES)))
+}
+
+/// The value as `guess` says, if it can be made again so.
+fn remade(value: &[u8], Guess { frame, start, announced }: Guess, most: usize) -> Option<Inflated> {
+    let most = announced.unwrap_or(most).min(most);
+    let (head, stream) = value.split_at(start);
+    let (bytes, used) = content(stream, most).ok()?;
+    let (stream, tail) = stream.split_at(used);
+    if tail != frame.tail(&bytes) || announced.is_some_and(|announced| announced != bytes.len()) {
+        return None;
+    }
+    let stored = begins_stored(stream).then_some((0, Memory::Usual));
+    let hinted = frame.hinted_level().map(|level| (level, Memory::Usual));
+    let others = HABITS.into_iter().filter(|habit| Some(*habit) != hinted);
+    let (level, memory) = stored.into_iter().chain(hinted).chain(others).find(|&(level, memory)| {
+        frame.head(level, bytes.len()) == head && makes(level, memory, &bytes, stream)
+    })?;
+    Some(Inflated { bytes, recipe: Recipe { frame, level, memory } })
+}
+
+/// What is in the deflate stream that `stream` begins with, and how long that stream is.
+fn content(stream: &[u8], most: usize) -> Result<(Vec<u8>, usize), Failed> {
+    Inflater::with(|inflater| {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(most.min(FIRST_BYTES)).map_err(no_memory)?;
+        let mut taken = 0;
+        loop {
+            let before = bytes.len();
+            let step = inflater.step(&stream[taken..], &mut bytes, most - before)?;
+            taken += step.taken;
+            if step.ended {
+                return Ok((bytes, taken));
+            }
+            if bytes.len() == most
+                || bytes.len() == before && step.taken == 0 && !bytes.spare_capacity_mut().is_empty()
+            {
+                // Longer than it may be, or cut off.
+                return Err(Failed);
+            }
+            // No deflate stream has more than 1032 bytes for each of its own; texts have three or four.
+            let wanted = (stream.len() * 4).max(before * 2).min(most);
+            bytes.try_reserve_exact(wanted - bytes.len().min(wanted)).map_err(no_memory)?;
+        }
+    })
+}
+
+/// Whether `bytes` become `stream`. Ends at the first piece that differs.
+fn makes(level: u8, memory: Memory, bytes: &[u8], stream: &[u8]) -> bool {
+    let room = if level == 0 { stream.len() + AMPLE_BYTES } else { COMPARED_BYTES };
+    let compare = |deflater: &mut Deflater| {
+        let mut piece = Vec::new();
+        piece.try_reserve_exact(room).map_err(no_memory)?;
+        let (mut input, mut rest) = (bytes, stream);
+        loop {
+            piece.clear();
+            let step = deflater.step(input, &mut piece, room)?;
+            input = &input[step.taken..];
+            match rest.strip_prefix(&piece[..]) {
+                Some(after) if step.ended => return Ok(after.is_empty()),
+                Some(after) if !piece.is_empty() => rest = after,
+                _ => return Ok(false),
+            }
+        }
+    };
+    Deflater::with(level, memory, compare).unwrap_or(false)
+}
+
+fn no_memory(_: TryReserveError) -> Failed {
+    Failed
+}
+
+impl Recipe {
+    /// Appends the recipe to `out`: two bytes, for gzip files fourteen and more.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(GENERATION << 4 | self.frame.kind as u8);
+        out.push((self.memory as u8) << 4 | self.level);
+        if self.frame.kind == Kind::Gzip {
+            // At most `MOST_HEAD` bytes.
+            out.extend_from_slice(&(self.frame.kept.len() as u16).to_le_bytes());
+            out.extend_from_slice(&self.frame.kept);
+        }
+    }
+
+    /// The recipe that `bytes` begin with, and its length.
+    ///
+    /// # Errors
+    /// They begin with none.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(Recipe, usize), String> {
+        let (&[first, second], rest) = bytes.split_first_chunk().ok_or("a recipe is cut off")?;
+        let kind = match first >> 4 {
+            GENERATION => Kind::of_number(first & 15),
+            other => return Err(format!("a recipe of generation {other}, this build knows {GENERATION}")),
+        };
+        let kind = kind.ok_or_else(|| format!("a recipe for values of kind {}", first & 15))?;
+        let level = second & 15;
+        let memory = match second >> 4 {
+            0 => Memory::Usual,
+            1 => Memory::Most,
+            other => return Err(format!("a recipe with memory {other}")),
+        };
+        if level > 9 {
+            return Err(format!("a recipe with level {level}"));
+        }
+        let mut kept: &[u8] = &[];
+        let mut used = 2;
+        if kind == Kind::Gzip {
+            let (length, rest) = rest.split_first_chunk().ok_or("a recipe is cut off")?;
+            let length = usize::from(u16::from_le_bytes(*length));
+            kept = rest.get(..length).ok_or("a recipe is cut off in its header")?;
+            used += 2 + length;
+        }
+        let frame = Frame { kind, kept: kept.into() };
+        if !frame.is_sound() {
+            return Err("a recipe whose header is none of gzip".to_string());
+        }
+        Ok((Recipe { frame, level, memory }, used))
+    }
+
+    /// The value of `length` bytes that `inflated` was in.
+    ///
+    /// # Errors
+    /// There is no memory for it, or another value comes of it.
+    pub(crate) fn recreate(&self, inflated: &[u8], length: usize) -> Result<Vec<u8>, String> {
+        let other = || format!("{} inflated bytes do not make a value of {length}", inflated.len());
+        // What zlib cannot compress, it stores, with five bytes for each of its blocks.
+        let longest = inflated.len() + inflated.len() / 8 + self.frame.kept.len() + AMPLE_BYTES;
+        if length > longest || inflated.len() > MOST_BYTES {
+            return Err(other());
+        }
+        let mut value = Vec::new();
+        let no_memory = |_| format!("no memory for a value of {length} bytes");
+        value.try_reserve_exact(length + AMPLE_BYTES).map_err(no_memory)?;
+        let (head, tail) = (self.frame.head(self.level, inflated.len()), self.frame.tail(inflated));
+        let room = length.checked_sub(head.len() + tail.len()).ok_or_else(other)? + AMPLE_BYTES;
+        value.extend_from_slice(&head);
+        let made =
+            Deflater::with(self.level, self.memory, |deflater| deflater.step(inflated, &mut value, room));
+        let ended = made.map_err(|Failed| "zlib has no memory to deflate a value")?.ended;
+        value.extend_from_slice(&tail);
+        (ended && value.len() == length).then_some(value).ok_or_else(other)
+    }
+}
+
+#[cfg(test)]
+mod tests;

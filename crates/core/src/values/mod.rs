@@ -1,0 +1,21 @@
+//! What large values have in common, for a store that keeps once what many of them share. Pure functions of bytes: the
+//! room knows no trees and no files. `docs/design/values.md` has the reasons and the figures.
+//!
+//! | module | is responsible for |
+//! |---|---|
+//! | `deflated` | values that are zlib, gzip or deflate streams: what is in them, how they are made again |
+//! | `frame` | what stands around a deflate stream: headers, checksums, lengths |
+//! | `sketch` | a few numbers that are the same for values which share much |
+//! | `kin` | which of the values seen before is most like a new one |
+//! | `zlib` | the pinned zlib behind safe calls |
+
+pub(crate) mod deflated;
+mod frame;
+// Nothing stores values by what they share yet, but docs/roadmap.md says how.
+#[allow(dead_code)]
+pub(crate) mod kin;
+#[allow(dead_code)]
+pub(crate) mod sketch;
+#[cfg(test)]
+pub(crate) mod texts;
+mod zlib;
