@@ -55,6 +55,24 @@ pub enum Compression {
     Lz4 = 1,
     /// Zstandard.
     Zstd = 2,
+    /// Zstandard; and of large values that are zlib, gzip or raw deflate streams, what is in them, if the stream can be
+    /// made again of it to the bit.
+    Recompress = 3,
+}
+
+impl Compression {
+    /// Whether blocks are compressed by Zstandard.
+    pub(crate) fn is_zstd(self) -> bool {
+        self.of_blocks() == Compression::Zstd
+    }
+
+    /// What blocks of a tree with this compression have.
+    pub(crate) fn of_blocks(self) -> Compression {
+        match self {
+            Compression::Recompress => Compression::Zstd,
+            other => other,
+        }
+    }
 }
 
 /// How blocks are compressed.

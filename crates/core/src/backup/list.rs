@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::file::{FileSystem, OpenMode};
-use crate::store::{checksum, ALLOCATION_UNIT};
+use crate::store::{checksum, SMALLEST_UNIT};
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"TEAKEXTS";
@@ -158,7 +158,7 @@ impl Bytes<'_> {
         for _ in 0..count {
             let extent = self.extent()?;
             let before = extents.last().map_or(0, ListedExtent::end);
-            if extent.offset < before || extent.offset % ALLOCATION_UNIT != 0 || extent.origin > backup {
+            if extent.offset < before || extent.offset % SMALLEST_UNIT != 0 || extent.origin > backup {
                 return Err(format!("an impossible extent at {} in the list", extent.offset));
             }
             extents.push(extent);

@@ -98,6 +98,7 @@ impl TableRecord {
                 0 => Compression::None,
                 1 => Compression::Lz4,
                 2 => Compression::Zstd,
+                3 => Compression::Recompress,
                 other => return Err(format!("unknown compression {other} in a table record")),
             };
             let level = if version == 1 { 0 } else { take::<1>(&mut rest)?[0] };
@@ -187,13 +188,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const COMPRESSIONS: [Compression; 4] =
+        [Compression::None, Compression::Lz4, Compression::Zstd, Compression::Recompress];
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
         fn a_record_comes_back_as_it_was(
             space: u32,
-            trees in proptest::collection::vec((any::<u64>(), any::<u32>(), 0u8..3, any::<u8>()), 0..9),
+            trees in proptest::collection::vec((any::<u64>(), any::<u32>(), 0usize..4, any::<u8>()), 0..9),
             links in proptest::collection::vec(("[a-z]{0,9}", "[a-z/]{0,9}", any::<[u8; 3]>()), 0..4),
             meta in proptest::collection::vec(any::<u8>(), 0..100),
             guarded: bool,
@@ -202,7 +206,7 @@ mod tests {
             let trees = trees
                 .into_iter()
                 .map(|(id, block_bytes, c, level)| {
-                    let compression = [Compression::None, Compression::Lz4, Compression::Zstd][usize::from(c)];
+                    let compression = COMPRESSIONS[c];
                     (id, TreeSpec { block_bytes, packing: Packing { compression, level } })
                 })
                 .collect();

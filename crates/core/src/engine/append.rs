@@ -76,10 +76,7 @@ impl Append {
 
     /// Whether a row goes into blocks at all.
     fn takes(&self, key: &[u8], value: &[u8]) -> bool {
-        !self.refused
-            && !key.is_empty()
-            && key.len() <= MAX_KEY_BYTES
-            && value.len() <= self.tree.inline_limit()
+        !self.refused && !key.is_empty() && key.len() <= MAX_KEY_BYTES && !self.tree.is_large(value)
     }
 
     fn is_empty(&self) -> bool {

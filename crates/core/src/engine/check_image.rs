@@ -16,7 +16,7 @@ use crate::catalog::image::{Catalog, Directory};
 use crate::catalog::{space_file_name, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE};
 use crate::finding::{Finding, Findings};
 use crate::sort::Sorter;
-use crate::store::{BlockAddress, FreeSpace, OpenFiles, Space, Superblock};
+use crate::store::{BlockAddress, FreeSpace, OpenFiles, Space, Superblock, Unit};
 use crate::tree::{block::Block, check_image, each_row, ImageVisitor};
 use crate::Result;
 use std::collections::HashSet;
@@ -29,6 +29,8 @@ const OPEN_FILES: usize = 4;
 
 /// Gathers the extents of one file, and rows.
 struct Collector<'a> {
+    /// Of the file.
+    unit: Unit,
     extents: Sorter,
     /// The same file as the engine has it open.
     live: Option<&'a Arc<Space>>,
@@ -39,7 +41,7 @@ struct Collector<'a> {
 impl ImageVisitor for Collector<'_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
         self.given_away += u64::from(self.live.is_some_and(|space| !space.has_in_use(at)));
-        self.extents.push(&at.offset.to_be_bytes(), &at.occupied_bytes().to_le_bytes())
+        self.extents.push(&at.offset.to_be_bytes(), &at.occupied_bytes(self.unit).to_le_bytes())
     }
 
     fn rows(&mut self, block: &Block) -> Result<()> {
@@ -102,14 +104,14 @@ impl<'a> ImageCheck<'a> {
         let extents = Sorter::new(spill.clone(), SORT_BYTES, false);
         let mut odd = Vec::new();
         let mut note = |block: &Block| each_row(block, &mut |key, value| rows.note(key, value, &mut odd));
-        let live = Some(&shared.system.space);
-        let mut collector = Collector { extents, live, given_away: 0, rows: &mut note };
+        let (unit, live) = (space.unit(), Some(&shared.system.space));
+        let mut collector = Collector { unit, extents, live, given_away: 0, rows: &mut note };
         check_image(&space, DIRECTORY_TREE, &root, self.findings, &mut collector)?;
         let Collector { extents, given_away, .. } = collector;
         let mut odd_names = Vec::new();
         let mut note =
             |block: &Block| each_row(block, &mut |key, value| names.note(key, value, &mut odd_names));
-        let mut collector = Collector { extents, live, given_away, rows: &mut note };
+        let mut collector = Collector { unit, extents, live, given_away, rows: &mut note };
         if let Some(root) = rows.roots.remove(&CATALOG_TREE) {
             check_image(&space, CATALOG_TREE, &root, self.findings, &mut collector)?;
         }
@@ -197,7 +199,8 @@ impl<'a> ImageCheck<'a> {
         let Some(space) = self.findings.absorb(None, opened)? else { return Ok(()) };
         let live = self.shared.open_space(name, record.space);
         let extents = Sorter::new(self.shared.context.spill.clone(), SORT_BYTES, false);
-        let mut collector = Collector { extents, live: live.as_ref(), given_away: 0, rows: &mut |_| Ok(()) };
+        let (unit, live) = (space.unit(), live.as_ref());
+        let mut collector = Collector { unit, extents, live, given_away: 0, rows: &mut |_| Ok(()) };
         for (_, _, dictionary) in &trees {
             if let Some((number, address)) = dictionary {
                 space.know_dictionary(*number, *address, None);

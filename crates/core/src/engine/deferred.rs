@@ -245,16 +245,16 @@ impl Work {
         key: &[u8],
         op: WriteOp<'_>,
     ) -> Result<()> {
-        let value_bytes = match op {
-            WriteOp::Insert(value) | WriteOp::Update(value) => value.len(),
-            WriteOp::Delete => 0,
+        let value = match op {
+            WriteOp::Insert(value) | WriteOp::Update(value) => value,
+            WriteOp::Delete => &[],
         };
-        if key.len() > MAX_KEY_BYTES || value_bytes > tree.inline_limit() {
+        if key.len() > MAX_KEY_BYTES || tree.is_large(value) {
             return self.write(shared, tree, key, op);
         }
         self.finish_append_to(shared, tree)?;
         self.deferred.prepare(&shared.context.cache);
-        if self.deferred.memory() + key.len() + value_bytes > self.deferred.limit {
+        if self.deferred.memory() + key.len() + value.len() > self.deferred.limit {
             self.write_deferred(shared)?;
         }
         let sequence = self.next_sequence()?;

@@ -196,6 +196,11 @@ impl Table {
         self.space.disk_usage().0
     }
 
+    /// What is in use in its file, in bytes: blocks, large values, and what keeps them; 0 if that cannot be read.
+    pub fn used_bytes(&self) -> u64 {
+        self.space.needed_bytes().unwrap_or_default()
+    }
+
     /// Bytes of these that wait to be reused, or to be given back.
     pub fn free_bytes(&self) -> u64 {
         self.space.disk_usage().1

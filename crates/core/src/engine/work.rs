@@ -277,7 +277,7 @@ impl Work {
     fn is_for_file(&self, shared: &Shared, tree: &Tree, op: WriteOp<'_>) -> bool {
         match op {
             WriteOp::Insert(value) | WriteOp::Update(value) => {
-                value.len() > tree.inline_limit()
+                tree.is_large(value)
                     && (self.spilled.is_some() || self.redo.len() + value.len() > shared.redo_bytes)
             }
             WriteOp::Delete => false,

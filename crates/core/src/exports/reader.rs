@@ -148,7 +148,7 @@ impl Blocks<'_> {
         }
         self.position += u64::from(at.stored_bytes);
         self.to.place(at, &stored)?;
-        self.extents.push(&at.offset.to_be_bytes(), &at.occupied_bytes().to_le_bytes())?;
+        self.extents.push(&at.offset.to_be_bytes(), &at.occupied_bytes(self.to.unit()).to_le_bytes())?;
         (self.watch)(u64::from(at.stored_bytes))
     }
 }

@@ -100,6 +100,12 @@ pub trait File: Send + Sync {
         Ok(())
     }
 
+    /// Fills `buf` like [`File::read_exact_at`], for who does not go on to read what lies behind: the system should
+    /// read nothing more than that ahead of time. What it costs a file is a second descriptor, while there are enough.
+    fn read_apart_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.read_exact_at(offset, buf)
+    }
+
     /// Writes all of `buf` at `offset`, growing the file as needed. After an error any part of it may have been
     /// written.
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()>;

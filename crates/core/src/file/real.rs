@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Directory, File, FileSystem, OpenMode};
 use crate::{Error, Result};
@@ -26,13 +26,29 @@ pub fn descriptor_limit() -> u64 {
 
 struct RealFile {
     file: Arc<std::fs::File>,
+    /// Another description of it, of which the kernel reads nothing ahead; `None` inside: it could not be had.
+    apart: Arc<OnceLock<Option<std::fs::File>>>,
     path: PathBuf,
 }
 
 impl RealFile {
     fn new(file: std::fs::File, path: &Path) -> Arc<RealFile> {
-        Arc::new(RealFile { file: Arc::new(file), path: path.to_owned() })
+        Arc::new(RealFile { file: Arc::new(file), apart: Arc::default(), path: path.to_owned() })
     }
+}
+
+/// Whether this descriptor is among the last quarter of those that the process may have.
+fn is_among_last(file: &std::fs::File) -> bool {
+    let limit = descriptor_limit();
+    u64::try_from(file.as_raw_fd()).is_ok_and(|number| number >= limit - limit / 4)
+}
+
+/// Opens what `file` is once more, for reads in no order; `None` if that cannot be, or descriptors are short.
+fn described_apart(file: &std::fs::File) -> Option<std::fs::File> {
+    let apart = std::fs::File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    // SAFETY: the descriptor is open for as long as `apart` lives; posix_fadvise touches no memory of ours.
+    let advised = unsafe { libc::posix_fadvise(apart.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+    (advised == 0 && !is_among_last(&apart)).then_some(apart)
 }
 
 struct RealDirectory {
@@ -161,18 +177,32 @@ impl FileSystem for RealFileSystem {
     }
 }
 
+/// Reads until `buf` is full or the file ends; the bytes that were read.
+fn read_at(file: &std::fs::File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buf.len() {
+        match file.read_at(&mut buf[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
 impl File for RealFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let mut filled = 0;
-        while filled < buf.len() {
-            match self.file.read_at(&mut buf[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::io("read", &self.path, &e)),
-            }
+        read_at(&self.file, offset, buf).map_err(|e| Error::io("read", &self.path, &e))
+    }
+
+    fn read_apart_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let apart = self.apart.get_or_init(|| described_apart(&self.file)).as_ref();
+        // Whatever went wrong or is missing there, the first description has to say.
+        match apart.map(|apart| read_at(apart, offset, buf)) {
+            Some(Ok(found)) if found == buf.len() => Ok(()),
+            _ => self.read_exact_at(offset, buf),
         }
-        Ok(filled)
     }
 
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
@@ -221,12 +251,11 @@ impl File for RealFile {
     }
 
     fn is_among_last(&self) -> bool {
-        let limit = descriptor_limit();
-        u64::try_from(self.file.as_raw_fd()).is_ok_and(|number| number >= limit - limit / 4)
+        is_among_last(&self.file)
     }
 
     fn renamed(&self, path: &Path) -> Arc<dyn File> {
-        Arc::new(RealFile { file: self.file.clone(), path: path.to_owned() })
+        Arc::new(RealFile { file: self.file.clone(), apart: self.apart.clone(), path: path.to_owned() })
     }
 }
 
@@ -266,6 +295,29 @@ mod tests {
         assert!(matches!(file.read_exact_at(2, &mut buf), Err(Error::Corrupt { offset: 2, .. })));
         file.set_len(4).unwrap();
         assert_eq!(file.len().unwrap(), 4);
+    }
+
+    #[test]
+    fn what_is_read_apart_is_what_was_written_also_under_another_name() {
+        let dir = TempDir::new("apart");
+        let (path, other) = (dir.0.join("a"), dir.0.join("b"));
+        let file = RealFileSystem.open(&path, OpenMode::Create).unwrap();
+        file.write_at(0, b"teak").unwrap();
+        let read = |file: &dyn File, offset| {
+            let mut buf = [0; 3];
+            file.read_apart_at(offset, &mut buf).map(|()| buf)
+        };
+        assert_eq!(read(&*file, 1).unwrap(), *b"eak");
+        RealFileSystem.rename(&path, &other).unwrap();
+        let renamed = file.renamed(&other);
+        renamed.write_at(4, b"wood").unwrap();
+        assert_eq!(read(&*renamed, 4).unwrap(), *b"woo");
+        RealFileSystem.remove(&other).unwrap();
+        assert_eq!(read(&*file, 5).unwrap(), *b"ood");
+        assert!(matches!(read(&*file, 6), Err(Error::Corrupt { offset: 6, .. })));
+        let unnamed = RealFileSystem.open_unnamed(&path).unwrap();
+        unnamed.write_at(0, b"none").unwrap();
+        assert_eq!(read(&*unnamed, 0).unwrap(), *b"non");
     }
 
     #[test]

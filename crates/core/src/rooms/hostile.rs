@@ -17,6 +17,7 @@ use crate::tree::block::blob::{Blob, BlobAddress};
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::hostile::by_columns;
 use crate::tree::block::{large_values, Block, Value};
+use crate::values::deflated::{inflate, Recipe};
 use crate::{TreeSpec, WriteOp};
 use std::sync::{Arc, OnceLock};
 
@@ -55,6 +56,8 @@ pub const TARGETS: &[Target] = &[
     Target::new("large_value", large_value),
     Target::new("free_map", free_map),
     Target::new("export", crate::exports::hostile::description),
+    Target::new("deflated", deflated),
+    Target::new("recipe", recipe),
 ];
 
 /// Runs one of [`TARGETS`]: for `fuzz/`, which watches memory by itself.
@@ -70,6 +73,8 @@ pub fn run(name: &str, bytes: &[u8]) {
 const FIXED_BYTES: usize = 6 << 20;
 /// What a stored block may announce here. In a file it is what its address says, which the page above vouches for.
 const STORED_BYTES: u32 = 1 << 20;
+/// What a deflated value may have in it here.
+const INFLATED_BYTES: usize = 1 << 20;
 
 fn nothing(_: BlobAddress) -> Arc<Blob> {
     Arc::new(Blob::new(Vec::new()))
@@ -205,6 +210,26 @@ fn free_map(bytes: &[u8]) {
     store::free_map(bytes);
 }
 
+/// A value that may be a deflate stream: what is taken for one is made again.
+fn deflated(bytes: &[u8]) {
+    let Some(inflated) = inflate(bytes, INFLATED_BYTES) else { return };
+    assert!(inflated.bytes.len() <= INFLATED_BYTES);
+    assert!(inflated.recipe.recreate(&inflated.bytes, bytes.len()).is_ok_and(|again| again == bytes));
+    let mut encoded = Vec::new();
+    inflated.recipe.encode(&mut encoded);
+    assert_eq!(Recipe::decode(&encoded), Ok((inflated.recipe, encoded.len())));
+}
+
+/// A length (4 bytes), the recipe of a value so long, and what it is made of.
+fn recipe(bytes: &[u8]) {
+    let Some((length, rest)) = bytes.split_first_chunk() else { return };
+    let length = u32::from_le_bytes(*length) as usize;
+    let Ok((recipe, used)) = Recipe::decode(rest) else { return };
+    if let Ok(value) = recipe.recreate(&rest[used..], length) {
+        assert_eq!(value.len(), length);
+    }
+}
+
 // ---- bytes as the engine writes them ----
 
 fn text(rows: usize) -> Vec<u8> {
@@ -240,6 +265,7 @@ pub fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     sample_records(&mut samples);
     sample_rows(&mut samples);
     sample_stored(&mut samples);
+    sample_deflated(&mut samples);
     samples
 }
 
@@ -402,5 +428,30 @@ fn sample_stored(samples: &mut Samples) {
         let mut coded = vec![0; Dictionary::bound(raw.len())];
         let end = dictionary.encode(&raw, &mut coded);
         samples.push(("coded_words", "text", [&announced[..2], &coded[..end]].concat()));
+    }
+}
+
+/// Streams are made by recipes, from what they have in them.
+fn sample_deflated(samples: &mut Samples) {
+    const GZIP: &[u8] = b"\x12\x06\x15\0\x1f\x8b\x08\x0c\0\0\0\0\0\x03\x04\0ab\0\0name\0";
+    let recipes: [(&str, &[u8]); 6] = [
+        ("raw", b"\x10\x06"),
+        ("stored", b"\x10\x00"),
+        ("zlib", b"\x11\x19"),
+        ("gzip", GZIP),
+        ("counted", b"\x13\x01"),
+        ("column", b"\x14\x06"),
+    ];
+    let content = text(60);
+    for (name, encoded) in recipes {
+        let recipe = Recipe::decode(encoded).map(|(recipe, _)| recipe);
+        let lengths = 0..content.len() * 2;
+        let value = recipe
+            .ok()
+            .and_then(|recipe| lengths.into_iter().find_map(|length| recipe.recreate(&content, length).ok()));
+        let Some(value) = value else { continue };
+        let length = (value.len() as u32).to_le_bytes();
+        samples.push(("recipe", name, [&length[..], encoded, &content].concat()));
+        samples.push(("deflated", name, value));
     }
 }

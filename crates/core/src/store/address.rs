@@ -12,7 +12,7 @@
 //!  | BlockAddress | height | entries | leaves | stored bytes | raw bytes |
 //! ```
 
-use super::{checksum, fixed, occupied, u32_at, u64_at, ALLOCATION_UNIT};
+use super::{checksum, fixed, u32_at, u64_at, Unit, SMALLEST_UNIT};
 use crate::file::File;
 use crate::{Compression, Result};
 
@@ -22,7 +22,7 @@ pub(super) const MAX_FILE_BYTES: u64 = 1 << 62;
 /// Names a block within its space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockAddress {
-    /// Byte position in the file; a multiple of 512.
+    /// Byte position in the file; a multiple of the file's unit.
     pub offset: u64,
     /// Bytes in the file.
     pub stored_bytes: u32,
@@ -63,15 +63,16 @@ impl BlockAddress {
                 0 => Compression::None,
                 1 => Compression::Lz4,
                 2 => Compression::Zstd,
+                3 => Compression::Recompress,
                 _ => return None,
             },
             dictionary: fixed(bytes, 25).map(u16::from_le_bytes)?,
         };
         let plausible = match address.compression {
             Compression::None => address.stored_bytes == address.raw_bytes && address.dictionary == 0,
-            Compression::Lz4 | Compression::Zstd => address.stored_bytes < address.raw_bytes,
+            _ => address.stored_bytes < address.raw_bytes,
         };
-        let placed = address.offset % ALLOCATION_UNIT == 0 && address.offset < MAX_FILE_BYTES;
+        let placed = address.offset % SMALLEST_UNIT == 0 && address.offset < MAX_FILE_BYTES;
         (plausible && placed).then_some(address)
     }
 
@@ -85,9 +86,9 @@ impl BlockAddress {
         Ok(Some(bytes).filter(|bytes| checksum(bytes) == self.checksum))
     }
 
-    /// Bytes that the block takes in its file, which is more than `stored_bytes` by up to a unit.
-    pub fn occupied_bytes(&self) -> u64 {
-        occupied(u64::from(self.stored_bytes))
+    /// Bytes that the block takes in its file, which is more than `stored_bytes` by less than 512.
+    pub fn occupied_bytes(&self, unit: Unit) -> u64 {
+        unit.occupied(u64::from(self.stored_bytes), self.compression)
     }
 }
 
@@ -149,13 +150,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_address_and_root_survive_a_round_trip(
-            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..3, number: u16,
+            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..4, number: u16,
             height in 0..=TreeRoot::MOST_LEVELS, entries: u64, leaves: u64,
         ) {
-            let compression = [Compression::None, Compression::Lz4, Compression::Zstd][usize::from(kind)];
+            let compression = [Compression::None, Compression::Lz4, Compression::Zstd, Compression::Recompress]
+                [usize::from(kind)];
             let dictionary = if kind == 0 { 0 } else { number };
             let raw_bytes = if kind == 0 { stored } else { stored.saturating_add(more) };
-            let address = BlockAddress { offset: unit * 512, stored_bytes: stored, raw_bytes, checksum, compression, dictionary };
+            let address = BlockAddress { offset: unit * SMALLEST_UNIT, stored_bytes: stored, raw_bytes, checksum, compression, dictionary };
             prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
             let root = TreeRoot { address, height, entries, leaves, stored_bytes: entries / 2, raw_bytes: entries };
             prop_assert_eq!(TreeRoot::decode(&root.encode()), Some(root));

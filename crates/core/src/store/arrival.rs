@@ -4,7 +4,7 @@
 
 use super::free_map::{self, FreeMap};
 use super::space::HEADER_BYTES;
-use super::{checksum, occupied, BlockAddress, Space};
+use super::{checksum, BlockAddress, Space, SECTOR_BYTES};
 use crate::{Compression, Error, Result};
 
 impl Space {
@@ -31,9 +31,10 @@ impl Space {
         }
         let mut map = FreeMap { generation: 0, end, ranges };
         // The end's number has the same size whatever it is.
-        let bytes = occupied(free_map::encode(self.id(), &map).len() as u64);
+        let bytes =
+            (free_map::encode(self.id(), self.unit(), &map).len() as u64).next_multiple_of(SECTOR_BYTES);
         map.end = end + bytes;
-        let mut content = free_map::encode(self.id(), &map);
+        let mut content = free_map::encode(self.id(), self.unit(), &map);
         content.resize(bytes as usize, 0);
         self.write_at(end, &content)?;
         let stored_bytes = u32::try_from(bytes).map_err(|_| Error::OutOfMemory("free-space map"))?;

@@ -7,10 +7,10 @@
 use super::free_map::{self, FreeMap};
 use super::lifecycle::Books;
 use super::space::HEADER_BYTES;
-use super::{BlockAddress, Space, ALLOCATION_UNIT};
+use super::{BlockAddress, Space};
 use crate::finding::{Finding, Findings};
 use crate::Result;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What an image says is free in its file.
@@ -32,7 +32,7 @@ impl FreeSpace {
             return Ok(Some(FreeSpace { path, map }));
         };
         let Some(bytes) = findings.absorb(None, space.adopt(at).read())? else { return Ok(None) };
-        match free_map::decode(space.id(), &bytes) {
+        match free_map::decode(space.id(), space.unit(), &bytes) {
             Ok(map) => Ok(Some(FreeSpace { path, map })),
             Err(detail) => {
                 findings.add(Finding::new(&path, detail).at(at.offset));
@@ -90,24 +90,25 @@ impl FreeSpace {
 impl Space {
     /// Compares the books in memory with themselves, whatever goes on.
     pub fn check_books(&self, findings: &mut Findings) {
-        self.with_books(|books| check_books(self.path(), books, findings));
+        self.with_books(|books| check_books(self, books, findings));
     }
 
     /// Whether the extent of a durable image is in use as the books have it.
     pub fn has_in_use(&self, at: &BlockAddress) -> bool {
-        self.with_books(|books| books.is_in_use(at.offset, at.occupied_bytes()))
+        self.with_books(|books| books.is_in_use(at.offset, at.occupied_bytes(self.unit())))
     }
 }
 
 /// Free ranges and tracked extents lie side by side, in whole units, within the file; nobody tracks what nobody needs.
-fn check_books(path: &Path, books: &Books, findings: &mut Findings) {
+fn check_books(space: &Space, books: &Books, findings: &mut Findings) {
+    let (path, unit) = (space.path(), space.unit().bytes());
     let mut ranges: Vec<(u64, u64, bool)> = books.free_ranges().map(|(o, b)| (o, b, true)).collect();
     ranges.extend(books.tracked_ranges().map(|(o, b)| (o, b, false)));
     ranges.sort_unstable();
     let mut before: Option<(u64, bool)> = None;
     for (offset, bytes, is_free) in ranges {
         let fault = |detail: &str| Finding::new(path, format!("books: {detail}")).at(offset);
-        let is_whole = offset % ALLOCATION_UNIT == 0 && bytes % ALLOCATION_UNIT == 0 && bytes > 0;
+        let is_whole = offset % unit == 0 && bytes % unit == 0 && bytes > 0;
         findings.expect(is_whole && offset >= HEADER_BYTES, || fault("a range that cannot be"));
         findings.expect(before.is_none_or(|(end, _)| end <= offset), || fault("ranges overlap"));
         findings.expect(before != Some((offset, true)) || !is_free, || fault("free ranges are not joined"));

@@ -45,6 +45,29 @@ fn with_contexts<R>(work: impl FnOnce(&mut Contexts) -> R) -> R {
     result
 }
 
+/// Bytes that [`is_dense`] looks at, in pieces of [`SAMPLE_PIECE`].
+const SAMPLE_BYTES: usize = 1024;
+const SAMPLE_PIECE: usize = 256;
+
+/// Whether `value` looks as if it had been compressed, or encrypted, before: all bytes are about equally frequent in a
+/// few pieces of it. A fraction of a microsecond. What is too short to tell is not.
+///
+/// The sum of the squares of the frequencies of 256 bytes is n + n(n-1)/256 on average if bytes are as by chance; in
+/// text it is many times as much. (This is Friedman's index of coincidence, without its divisor.)
+pub fn is_dense(value: &[u8]) -> bool {
+    if value.len() < 2 * SAMPLE_BYTES {
+        return false;
+    }
+    let mut counts = [0u32; 256];
+    let step = (value.len() - SAMPLE_PIECE) / (SAMPLE_BYTES / SAMPLE_PIECE - 1);
+    for piece in (0..SAMPLE_BYTES / SAMPLE_PIECE).map(|i| &value[i * step..][..SAMPLE_PIECE]) {
+        piece.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    }
+    let squares: u64 = counts.iter().map(|&count| u64::from(count) * u64::from(count)).sum();
+    let n = SAMPLE_BYTES as u64;
+    squares < n + n * n / 256 * 3 / 2
+}
+
 /// Compresses `raw`; `None` if the result would not be at most `limit` bytes, in which case `raw` is stored as it is.
 pub(super) fn compress(
     raw: &[u8],
@@ -73,7 +96,7 @@ pub(super) fn compress(
                 grow(scratch, bound)?;
                 lz4_flex::block::compress_into(raw, scratch).map_err(|_| NO_MEMORY)?
             }
-            Compression::Zstd => {
+            Compression::Zstd | Compression::Recompress => {
                 let level = if packing.level == 0 { DEFAULT_LEVEL } else { packing.level };
                 let (compressor, set) = match &mut contexts.compressor {
                     Some(compressor) => compressor,
@@ -143,7 +166,7 @@ fn unpack(
     let most = *expected.end();
     out.clear();
     let done = match compression {
-        Compression::Zstd => {
+        Compression::Zstd | Compression::Recompress => {
             let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
             let Some(bytes) = announced
                 .and_then(|bytes| usize::try_from(bytes).ok())
@@ -237,6 +260,29 @@ mod tests {
         };
         let sizes = [size(0), size(12), size(1)];
         assert!(sizes[1] < sizes[0] && sizes[0] == sizes[2], "{sizes:?}");
+    }
+
+    #[test]
+    fn what_is_compressed_looks_dense_and_text_or_numbers_do_not() {
+        let mut state = 9u64;
+        let mut random = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state >> 33
+        };
+        let words: Vec<u8> =
+            (0..9000).flat_map(|_| format!("word{} ", random() % 700).into_bytes()).collect();
+        let numbers: Vec<u8> = (0..9000u32).flat_map(|i| (i * 77).to_le_bytes()).collect();
+        let hex: Vec<u8> = (0..9000).flat_map(|_| format!("{:x}", random()).into_bytes()).collect();
+        for raw in [&words, &numbers, &hex] {
+            assert!(!is_dense(raw));
+        }
+        for compression in [Compression::Zstd, Compression::Lz4] {
+            let packed = compress(&words, compression.into(), None, words.len()).unwrap().unwrap();
+            assert_eq!(is_dense(&packed), compression == Compression::Zstd);
+        }
+        let noise: Vec<u8> = (0..9000).map(|_| random() as u8).collect();
+        assert!(is_dense(&noise) && is_dense(&noise[..2 * SAMPLE_BYTES]));
+        assert!(!is_dense(&noise[..2 * SAMPLE_BYTES - 1]) && !is_dense(b""));
     }
 
     proptest! {

@@ -44,6 +44,11 @@ impl Extent {
         self.space.read(&self.address)
     }
 
+    /// The same of a large value, beside which nothing is read.
+    pub fn read_value(&self) -> Result<Vec<u8>> {
+        self.space.read_value(&self.address)
+    }
+
     /// The images of checkpoint `generation` and all later ones do not name this extent: its bytes are reusable once
     /// `generation` is durable and nobody holds the extent; at once when dropped if no image can have named it.
     ///

@@ -4,11 +4,11 @@
 //!  0            8          12  16           24    32      40
 //!  | "TEAKFREE" | space id | 0 | generation | end | count | count x (gap, length) | zeros
 //! ```
-//! `end` is in bytes. Gap (from the end of the range before, or from 0) and length are LEB128 in allocation units.
+//! `end` is in bytes. Gap (from the end of the range before, or from 0) and length are LEB128 in units of the file.
 //! What lies past `end` is free too. The block is stored uncompressed; its checksum is in its address.
 
 use super::address::MAX_FILE_BYTES;
-use super::{u32_at, u64_at, ALLOCATION_UNIT};
+use super::{u32_at, u64_at, Unit};
 
 const MAGIC: &[u8; 8] = b"TEAKFREE";
 const PREAMBLE_BYTES: usize = 40;
@@ -24,7 +24,8 @@ pub(super) struct FreeMap {
     pub ranges: Vec<(u64, u64)>,
 }
 
-pub(super) fn encode(space: u32, map: &FreeMap) -> Vec<u8> {
+pub(super) fn encode(space: u32, unit: Unit, map: &FreeMap) -> Vec<u8> {
+    let unit = unit.bytes();
     let mut out = Vec::with_capacity(PREAMBLE_BYTES + 4 * map.ranges.len());
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&space.to_le_bytes());
@@ -39,21 +40,19 @@ pub(super) fn encode(space: u32, map: &FreeMap) -> Vec<u8> {
             offset >= position && bytes > 0,
             "{bytes} free bytes at {offset}, after what ends at {position}"
         );
-        debug_assert!(
-            (offset | bytes) % ALLOCATION_UNIT == 0,
-            "{bytes} free bytes at {offset} are no whole units"
-        );
-        push_varint(&mut out, (offset - position) / ALLOCATION_UNIT);
-        push_varint(&mut out, bytes / ALLOCATION_UNIT);
+        debug_assert!((offset | bytes) % unit == 0, "{bytes} free bytes at {offset} are no whole units");
+        push_varint(&mut out, (offset - position) / unit);
+        push_varint(&mut out, bytes / unit);
         position = offset + bytes;
     }
     debug_assert!(position <= map.end, "free up to {position} in a space that ends at {}", map.end);
     out
 }
 
-/// Reads a map of `space`; the error says what is wrong with it.
-pub(super) fn decode(space: u32, bytes: &[u8]) -> Result<FreeMap, &'static str> {
+/// Reads a map of `space`, whose extents are in units of `unit`; the error says what is wrong with it.
+pub(super) fn decode(space: u32, unit: Unit, bytes: &[u8]) -> Result<FreeMap, &'static str> {
     const SHORT: &str = "free-space map is too short";
+    let unit = unit.bytes();
     if bytes.get(..8) != Some(MAGIC) {
         return Err("not a free-space map");
     }
@@ -63,7 +62,7 @@ pub(super) fn decode(space: u32, bytes: &[u8]) -> Result<FreeMap, &'static str> 
     let generation = u64_at(bytes, 16).ok_or(SHORT)?;
     let end = u64_at(bytes, 24).ok_or(SHORT)?;
     let count = u64_at(bytes, 32).ok_or(SHORT)?;
-    if end > MAX_FILE_BYTES || end % ALLOCATION_UNIT != 0 {
+    if end > MAX_FILE_BYTES || end % unit != 0 {
         return Err("free-space map with an impossible end");
     }
     let mut rest = bytes.get(PREAMBLE_BYTES..).ok_or(SHORT)?;
@@ -76,13 +75,13 @@ pub(super) fn decode(space: u32, bytes: &[u8]) -> Result<FreeMap, &'static str> 
     for _ in 0..count {
         let gap = pop_varint(&mut rest).ok_or(SHORT)?;
         let length = pop_varint(&mut rest).ok_or(SHORT)?;
-        let limit = (end - position) / ALLOCATION_UNIT;
+        let limit = (end - position) / unit;
         if length == 0 || gap > limit || length > limit - gap {
             return Err("free-space map with a range past its end");
         }
-        let offset = position + gap * ALLOCATION_UNIT;
-        ranges.push((offset, length * ALLOCATION_UNIT));
-        position = offset + length * ALLOCATION_UNIT;
+        let offset = position + gap * unit;
+        ranges.push((offset, length * unit));
+        position = offset + length * unit;
     }
     Ok(FreeMap { generation, end, ranges })
 }
@@ -115,28 +114,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_map_survives_a_round_trip(pairs in proptest::collection::vec((0u64..1 << 30, 1u64..1 << 30), 0..50)) {
+        fn any_map_survives_a_round_trip(pairs in proptest::collection::vec((0u64..1 << 30, 1u64..1 << 30), 0..50), is_fine: bool) {
+            let unit = if is_fine { Unit::Fine } else { Unit::Sector };
             let (mut position, mut ranges) = (0, Vec::new());
             for (gap, length) in pairs {
-                ranges.push((position + gap * 512, length * 512));
-                position += (gap + length) * 512;
+                ranges.push((position + gap * unit.bytes(), length * unit.bytes()));
+                position += (gap + length) * unit.bytes();
             }
             let map = FreeMap { generation: 9, end: position, ranges };
-            let mut bytes = encode(3, &map);
+            let mut bytes = encode(3, unit, &map);
             bytes.resize(bytes.len().next_multiple_of(512), 0);
-            prop_assert_eq!(decode(3, &bytes), Ok(map));
-            prop_assert!(decode(4, &bytes).is_err());
+            prop_assert_eq!(decode(3, unit, &bytes), Ok(map));
+            prop_assert!(decode(4, unit, &bytes).is_err());
         }
 
         #[test]
         fn decoding_any_bytes_does_not_panic(
             tail in proptest::collection::vec(any::<u8>(), 0..80), end in 0u64..100, count in 0u64..30,
         ) {
-            let _ = decode(0, &tail);
-            let mut bytes = encode(0, &FreeMap { generation: 1, end: end * 512, ranges: Vec::new() });
+            let _ = decode(0, Unit::Fine, &tail);
+            let mut bytes = encode(0, Unit::Fine, &FreeMap { generation: 1, end: end * 32, ranges: Vec::new() });
             bytes[32..40].copy_from_slice(&count.to_le_bytes());
             bytes.extend_from_slice(&tail);
-            if let Ok(map) = decode(0, &bytes) {
+            if let Ok(map) = decode(0, Unit::Fine, &bytes) {
                 prop_assert!(map.ranges.iter().all(|&(o, b)| o + b <= map.end));
             }
         }

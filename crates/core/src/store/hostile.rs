@@ -4,7 +4,7 @@ use super::compression;
 use super::dictionary::Dictionary;
 use super::free_map::{self, FreeMap};
 use super::superblock::{self, Superblock};
-use super::{BlockAddress, TreeRoot};
+use super::{BlockAddress, TreeRoot, Unit};
 use crate::Compression;
 
 /// Whatever the bytes are, as one copy of a superblock, and with the right checksum.
@@ -52,7 +52,7 @@ pub(crate) fn compress(raw: &[u8], compression: Compression, dictionary: Option<
 
 /// A map of space 3.
 pub(crate) fn free_map(bytes: &[u8]) {
-    if let Ok(map) = free_map::decode(3, bytes) {
+    if let Ok(map) = free_map::decode(3, Unit::Fine, bytes) {
         assert!(map.ranges.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0));
         assert!(map.ranges.last().is_none_or(|(offset, length)| offset + length <= map.end));
     }
@@ -61,5 +61,5 @@ pub(crate) fn free_map(bytes: &[u8]) {
 /// The same with some ranges.
 pub(crate) fn sample_free_map() -> Vec<u8> {
     let ranges = (1..30).map(|i| (i * 100 * 512, (i % 7 + 1) * 512)).collect();
-    free_map::encode(3, &FreeMap { generation: 9, end: 1 << 30, ranges })
+    free_map::encode(3, Unit::Fine, &FreeMap { generation: 9, end: 1 << 30, ranges })
 }

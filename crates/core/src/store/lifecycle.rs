@@ -29,6 +29,7 @@ use super::extent::Lifetime;
 use super::free_map::FreeMap;
 use super::holes::Holes;
 use super::space::HEADER_BYTES;
+use super::{Unit, SECTOR_BYTES};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -65,6 +66,8 @@ struct MapExtent {
 /// The books of one space.
 #[derive(Debug)]
 pub(super) struct Books {
+    /// Of the file.
+    unit: Unit,
     /// `None` until the map has been read.
     allocator: Option<Allocator>,
     /// Ranges that became free before the map was read.
@@ -92,8 +95,9 @@ pub(super) struct Books {
 impl Books {
     /// Books of a space whose map (offset, occupied bytes) is still to be read; without a map nothing past the header
     /// is in use.
-    pub fn new(map: Option<(u64, u64)>) -> Books {
+    pub fn new(unit: Unit, map: Option<(u64, u64)>) -> Books {
         Books {
+            unit,
             allocator: map.is_none().then(|| Allocator::new(HEADER_BYTES)),
             freed_early: Vec::new(),
             tracked: BTreeMap::new(),
@@ -135,10 +139,23 @@ impl Books {
         self.allocator.as_ref().map(|allocator| (allocator.end(), allocator.free_bytes()))
     }
 
+    /// Bytes below the highest position in use that hold what somebody needs now: not what no image to come names, which
+    /// waits for a checkpoint or for its readers, nor what is not written, among it what [`Books::begin_punching`] has
+    /// taken. Looks at all that is tracked.
+    pub fn needed_bytes(&self) -> Option<u64> {
+        let idle = self
+            .tracked
+            .values()
+            .filter(|tracked| matches!(tracked.state, State::Unwritten(_) | State::Superseded { .. }));
+        let idle: u64 = idle.map(|tracked| tracked.bytes).sum();
+        self.usage().map(|(end, free)| (end - free).saturating_sub(idle + HEADER_BYTES))
+    }
+
     /// While the log is replayed, what it names may lie wherever the map has nothing: new extents come to lie behind
     /// `end`. `None`: it is over.
     pub fn put_new_behind(&mut self, end: Option<u64>) {
-        self.new_behind = end.map(super::occupied);
+        // What is there may take up to a sector behind its last byte.
+        self.new_behind = end.map(|end| (end + SECTOR_BYTES).next_multiple_of(SECTOR_BYTES));
     }
 
     /// From now on new extents come to lie before `limit` where there is room for them, else as near to it as may be;
@@ -344,13 +361,13 @@ impl Books {
         // Taking an extent splits one range: a few varints may grow. Should that not fit, the next round has more room.
         let mut slack = 64;
         loop {
-            let before = super::free_map::encode(space, &self.map(generation)?);
-            let bytes = super::occupied(before.len() as u64 + slack);
+            let before = super::free_map::encode(space, self.unit, &self.map(generation)?);
+            let bytes = (before.len() as u64 + slack).next_multiple_of(SECTOR_BYTES);
             let (offset, _) = self.allocate(bytes, Lifetime::Checkpoint(generation))?;
             if let Some(tracked) = self.tracked.get_mut(&offset) {
                 tracked.state = State::Checkpoint(generation);
             }
-            let mut content = super::free_map::encode(space, &self.map(generation)?);
+            let mut content = super::free_map::encode(space, self.unit, &self.map(generation)?);
             if content.len() as u64 <= bytes {
                 content.resize(bytes as usize, 0);
                 self.outdated = false;

@@ -9,6 +9,8 @@
 //! |---|---|
 //! | `address.rs` | [`BlockAddress`] and [`TreeRoot`]: how a parent names a block |
 //! | `compression.rs` | bytes to stored bytes and back |
+//! | `recompression.rs` | the same for large values that are deflate streams |
+//! | `packer.rs` | which of these a block or a value takes |
 //! | `dictionary/` | frequent words of a tree as codes |
 //! | `allocator.rs` | free ranges of one file, in memory |
 //! | `free_map.rs` | free ranges as a block on disk |
@@ -37,6 +39,8 @@ mod holes;
 pub(crate) mod hostile;
 mod lifecycle;
 mod open_files;
+mod packer;
+mod recompression;
 mod space;
 mod spill;
 mod superblock;
@@ -46,19 +50,54 @@ mod twin;
 
 pub use address::{BlockAddress, TreeRoot};
 pub use check::FreeSpace;
+pub use compression::is_dense;
 pub use dictionary::{Dictionary, Training};
 pub use extent::{Extent, Lifetime, PreparedBlock};
 pub use open_files::OpenFiles;
-pub use space::{Packer, Space};
+pub use packer::Packer;
+pub use space::Space;
 pub use spill::{SpillExtent, SpillFile};
 pub use superblock::{Newest, Superblock};
 
-/// Extents start at multiples of this many bytes and occupy multiples of it.
-pub const ALLOCATION_UNIT: u64 = 512;
+use crate::Compression;
 
-/// Bytes that an extent of `bytes` stored bytes occupies; an empty block still takes one unit.
-fn occupied(bytes: u64) -> u64 {
-    bytes.max(1).next_multiple_of(ALLOCATION_UNIT)
+/// Extents start at multiples of this many bytes in any file.
+pub const SMALLEST_UNIT: u64 = 32;
+
+/// What the extents of a file start at multiples of, and occupy multiples of. A file has one for good.
+///
+/// That neighbours share a sector is nothing new, since the kernel writes whole pages: a write that is torn leaves the
+/// bytes beside it as they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Of files made before version 3 of their header.
+    Sector = SECTOR_BYTES as isize,
+    /// Of all others.
+    Fine = SMALLEST_UNIT as isize,
+}
+
+const SECTOR_BYTES: u64 = 512;
+/// In a file of the fine unit: extents of no more than this occupy whole sectors.
+const COARSE_BYTES: u64 = 2 << 10;
+
+impl Unit {
+    /// In bytes.
+    pub fn bytes(self) -> u64 {
+        self as u64
+    }
+
+    /// Bytes that an extent of `bytes` stored bytes occupies; an empty block still takes something.
+    ///
+    /// A large value of 10 KB that cannot be compressed would lose 2.5 % to whole sectors, and loses 0.16 %. Blocks,
+    /// which are compressed, take whole sectors: they are written again and again in slightly different sizes, and
+    /// find the places of others.
+    pub fn occupied(self, bytes: u64, compression: Compression) -> u64 {
+        let unit = match compression {
+            Compression::None | Compression::Recompress if bytes > COARSE_BYTES => self.bytes(),
+            _ => SECTOR_BYTES,
+        };
+        bytes.max(1).next_multiple_of(unit)
+    }
 }
 
 /// The checksum of everything in this room.

@@ -28,6 +28,14 @@ use crate::sync::Mutex;
 use crate::file::{File, FileSystem, IdleFiles, OpenMode};
 use crate::{Error, Result};
 
+/// What the kernel may read beyond what it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KernelAhead {
+    /// What it guesses is wanted next.
+    Usual,
+    Nothing,
+}
+
 /// So many files are kept open beside others of the process that take most descriptors: with less nothing could be
 /// done.
 const FEW: usize = 4;
@@ -221,13 +229,17 @@ impl TableFile {
         &self.path
     }
 
-    /// See [`File::read_exact_at`].
-    pub fn read_exact_at(self: &Arc<Self>, offset: u64, buf: &mut [u8]) -> Result<()> {
+    /// See [`File::read_exact_at`] and [`File::read_apart_at`].
+    pub fn read_exact_at(self: &Arc<Self>, offset: u64, buf: &mut [u8], ahead: KernelAhead) -> Result<()> {
+        let read = |file: &dyn File, buf| match ahead {
+            KernelAhead::Usual => file.read_exact_at(offset, buf),
+            KernelAhead::Nothing => file.read_apart_at(offset, buf),
+        };
         self.touch();
         if let Some(file) = &*self.open.load() {
-            return file.read_exact_at(offset, buf);
+            return read(&***file, buf);
         }
-        self.descriptor()?.read_exact_at(offset, buf)
+        read(&**self.descriptor()?, buf)
     }
 
     /// See [`File::write_at`].

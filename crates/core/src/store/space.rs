@@ -22,9 +22,10 @@
 //! nobody knows which image is durable: neither `durable` nor `abandon` may be called, the engine stops writing.
 //!
 //! ```text
-//! file:    | header 4 KiB | extent | extent | free | extent ... | end      extents: multiples of 512 bytes
+//! file:    | header 4 KiB | extent | extent | free | extent ... | end      extents: multiples of its unit
 //! header:  0            8         12         16                4088
 //!          | "TEAKSPAC" | version | space id | zeros ...       | XXH3-64 of bytes 0..4088 |
+//! version: 2, extents in units of 512 bytes; 3, of 32
 //! ```
 
 mod reading;
@@ -39,22 +40,26 @@ use crate::sync::{Mutex, MutexGuard};
 use super::dictionary::Dictionary;
 use super::extent::{Extent, Lifetime, PreparedBlock};
 use super::lifecycle::Books;
-use super::open_files::{OpenFiles, TableFile};
+use super::open_files::{KernelAhead, OpenFiles, TableFile};
+use super::packer::{Doubts, Packed, Packer};
 use super::spill::{SpillFile, SpillShare};
 use super::twin::Twin;
-use super::{checksum, compression, free_map, occupied, u32_at, u64_at, BlockAddress, ALLOCATION_UNIT};
+use super::{checksum, free_map, u32_at, u64_at, BlockAddress, Unit};
 use crate::file::OpenMode;
-use crate::{Compression, Error, Packing, Residence, Result};
+use crate::{Compression, Error, Residence, Result};
 
 /// The first extent starts here.
 pub(super) const HEADER_BYTES: u64 = 4096;
 const MAGIC: &[u8; 8] = b"TEAKSPAC";
-const VERSION: u32 = 2;
+/// Of a file whose extents are in sectors.
+const SECTOR_VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER_CHECKSUM_AT: usize = HEADER_BYTES as usize - 8;
 
 /// One file of extents. All methods may be called from any thread.
 pub struct Space {
     id: u32,
+    unit: Unit,
     file: Arc<TableFile>,
     /// The file's second copy, if it has one.
     twin: Option<Twin>,
@@ -75,6 +80,8 @@ pub struct Space {
     dictionaries: Mutex<HashMap<u16, Known>>,
     /// Past those that are known.
     next_dictionary: AtomicU32,
+    /// Of large values that are deflate streams.
+    doubts: Doubts,
 }
 
 /// A dictionary that blocks may name.
@@ -82,29 +89,6 @@ struct Known {
     at: BlockAddress,
     /// Read when it is first needed.
     loaded: Option<Arc<Dictionary>>,
-}
-
-/// How a block is to be stored.
-#[derive(Clone)]
-pub struct Packer {
-    /// Compression and level.
-    pub packing: Packing,
-    /// One of the space, whose words are encoded first.
-    pub dictionary: Option<Arc<Dictionary>>,
-}
-
-impl Packer {
-    /// How many bytes `raw` would take, in the file apart from rounding.
-    pub fn packed_bytes(&self, raw: &[u8]) -> Result<usize> {
-        let packed = compression::compress(raw, self.packing, self.dictionary.as_deref(), raw.len())?;
-        Ok(packed.map_or(raw.len(), |packed| packed.len()))
-    }
-}
-
-impl<P: Into<Packing>> From<P> for Packer {
-    fn from(packing: P) -> Packer {
-        Packer { packing: packing.into(), dictionary: None }
-    }
 }
 
 impl Space {
@@ -121,14 +105,14 @@ impl Space {
         if let Some(dir) = path.parent() {
             files.fs().sync_dir(dir)?;
         }
-        Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, HEADER_BYTES, None, None)))
+        Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, Unit::Fine, HEADER_BYTES, None, None)))
     }
 
     /// Stands for the file of a table that lives in memory alone, as `residence` says. Whatever reads or writes there
     /// fails.
     pub fn in_memory(files: &Arc<OpenFiles>, path: &Path, id: u32, residence: Residence) -> Arc<Space> {
         debug_assert!(residence.memory_limit().is_some(), "a table in memory alone that has a file");
-        let space = Space::of(TableFile::without_file(files, path), id, 0, None, None);
+        let space = Space::of(TableFile::without_file(files, path), id, Unit::Fine, 0, None, None);
         let limit = AtomicU64::new(residence.memory_limit().unwrap_or(0));
         Arc::new(Space { residence, limit, ..space })
     }
@@ -137,7 +121,7 @@ impl Space {
     /// out of the same budget. All extents are private, and no checkpoint comes by.
     pub fn temporary(files: &Arc<OpenFiles>, id: u32, spill: &Arc<SpillFile>) -> Arc<Space> {
         let path = spill.path().with_file_name(format!("teak-table-{id}"));
-        let space = Space::of(TableFile::unnamed(files, &path), id, HEADER_BYTES, None, None);
+        let space = Space::of(TableFile::unnamed(files, &path), id, Unit::Fine, HEADER_BYTES, None, None);
         let residence = Residence::Temporary { limit_bytes: None };
         Arc::new(Space { residence, share: Some(SpillShare::of(spill)), ..space })
     }
@@ -186,27 +170,29 @@ impl Space {
         let file = files.fs().open(path, OpenMode::Existing)?;
         let mut bytes = [0; HEADER_BYTES as usize];
         let own = file.read_exact_at(0, &mut bytes).and_then(|()| check_header(&bytes, id, path));
-        own.or_else(|error| match &twin {
+        let unit = own.or_else(|error| match &twin {
             Some(twin) if error.is_damage_of(path) => {
-                twin.file.read_exact_at(0, &mut bytes)?;
+                twin.file.read_exact_at(0, &mut bytes, KernelAhead::Usual)?;
                 check_header(&bytes, id, path)
             }
             _ => Err(error),
         })?;
         let length = file.len()?.max(twin.as_ref().and_then(|twin| twin.file.len_if_open()).unwrap_or(0));
-        Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, length, map, twin)))
+        Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, unit, length, map, twin)))
     }
 
     fn of(
         file: Arc<TableFile>,
         id: u32,
+        unit: Unit,
         length: u64,
         map: Option<BlockAddress>,
         twin: Option<Twin>,
     ) -> Space {
-        let books = Books::new(map.map(|map| (map.offset, map.occupied_bytes())));
+        let books = Books::new(unit, map.map(|map| (map.offset, map.occupied_bytes(unit))));
         Space {
             id,
+            unit,
             file,
             twin,
             length: AtomicU64::new(length),
@@ -219,6 +205,7 @@ impl Space {
             no_holes: AtomicBool::new(false),
             dictionaries: Mutex::default(),
             next_dictionary: AtomicU32::new(1),
+            doubts: Doubts::default(),
         }
     }
 
@@ -238,6 +225,11 @@ impl Space {
     #[inline]
     pub fn is_lasting(&self) -> bool {
         self.residence == Residence::File
+    }
+
+    /// What its extents are multiples of.
+    pub fn unit(&self) -> Unit {
+        self.unit
     }
 
     /// The number in its header.
@@ -285,24 +277,30 @@ impl Space {
         raw: &[u8],
         packer: impl Into<Packer>,
     ) -> Result<PreparedBlock> {
-        let Packer { packing, dictionary } = packer.into();
-        let raw_bytes = u32::try_from(raw.len()).map_err(|_| Error::TooLarge {
+        self.place_packed(lifetime, raw.len(), packer.into().pack(raw)?)
+    }
+
+    /// The same for a large value, in a private extent.
+    pub fn prepare_value(self: &Arc<Self>, value: &[u8], packer: &Packer) -> Result<PreparedBlock> {
+        self.place_packed(Lifetime::Private, value.len(), packer.pack_value(value, &self.doubts)?)
+    }
+
+    fn place_packed(
+        self: &Arc<Self>,
+        lifetime: Lifetime,
+        raw_bytes: usize,
+        packed: Packed,
+    ) -> Result<PreparedBlock> {
+        let Packed { stored, compression, dictionary } = packed;
+        let raw_bytes = u32::try_from(raw_bytes).map_err(|_| Error::TooLarge {
             what: "block",
-            bytes: raw.len() as u64,
+            bytes: raw_bytes as u64,
             maximum: u64::from(u32::MAX),
         })?;
-        // Decompression is only worth its time if at least one unit of the file is saved.
-        let limit = occupied(raw.len() as u64) - ALLOCATION_UNIT;
-        let dictionary = dictionary.as_deref();
-        let (stored, compression, dictionary) =
-            match compression::compress(raw, packing, dictionary, limit as usize)? {
-                Some(stored) => (stored, packing.compression, dictionary.map_or(0, Dictionary::number)),
-                None => (raw.to_vec(), Compression::None, 0),
-            };
         let checksum = checksum(&stored);
         let (offset, born) = self
             .loaded_books()?
-            .allocate(occupied(stored.len() as u64), lifetime)
+            .allocate(self.unit.occupied(stored.len() as u64, compression), lifetime)
             .ok_or_else(|| Error::corrupt(self.path(), 0, "free space is not known"))?;
         let stored_bytes = stored.len() as u32;
         let address = BlockAddress { offset, stored_bytes, raw_bytes, checksum, compression, dictionary };
@@ -359,11 +357,17 @@ impl Space {
         Ok((end, end - free))
     }
 
+    /// See [`Books::needed_bytes`].
+    pub fn needed_bytes(&self) -> Result<u64> {
+        let needed = self.loaded_books()?.needed_bytes();
+        needed.ok_or_else(|| Error::corrupt(self.path(), 0, "free space is not known"))
+    }
+
     /// An extent of an earlier run that the log names: it is kept until it is dropped, and then free, or it is part of
     /// the image anyway. Called before anything is allocated in this run, except behind the file as it was
     /// ([`Space::begin_replay`]).
     pub fn claim(self: &Arc<Self>, at: BlockAddress) -> Result<Arc<Extent>> {
-        let born = self.loaded_books()?.claim(at.offset, at.occupied_bytes());
+        let born = self.loaded_books()?.claim(at.offset, at.occupied_bytes(self.unit));
         Ok(match born {
             Some(born) => Arc::new(Extent::new(self.clone(), at, born)),
             None => self.adopt(at),
@@ -488,7 +492,7 @@ impl Space {
     }
 
     pub(super) fn supersede(&self, at: &BlockAddress, born: u64, generation: u64) {
-        self.books.lock().supersede(at.offset, at.occupied_bytes(), born, generation);
+        self.books.lock().supersede(at.offset, at.occupied_bytes(self.unit), born, generation);
     }
 
     pub(super) fn join(&self, at: &BlockAddress, generation: u64) {
@@ -540,7 +544,7 @@ impl Space {
         drop(books);
         let Some(at) = self.map else { return Ok(self.books.lock()) };
         let corrupt = |detail: &'static str| Error::corrupt(self.path(), at.offset, detail);
-        let map = free_map::decode(self.id, &self.read(&at)?).map_err(corrupt)?;
+        let map = free_map::decode(self.id, self.unit, &self.read(&at)?).map_err(corrupt)?;
         let mut books = self.books.lock();
         books.load(map).map_err(corrupt)?;
         Ok(books)
@@ -563,19 +567,20 @@ fn header(id: u32) -> [u8; HEADER_BYTES as usize] {
     bytes
 }
 
-fn check_header(bytes: &[u8; HEADER_BYTES as usize], id: u32, path: &Path) -> Result<()> {
+fn check_header(bytes: &[u8; HEADER_BYTES as usize], id: u32, path: &Path) -> Result<Unit> {
     if bytes[..8] != MAGIC[..] {
         return Err(Error::corrupt(path, 0, "not a space file of Teak"));
     }
     if u64_at(bytes, HEADER_CHECKSUM_AT) != Some(checksum(&bytes[..HEADER_CHECKSUM_AT])) {
         return Err(Error::corrupt(path, 0, "checksum of the space header does not match"));
     }
-    match u32_at(bytes, 8).unwrap_or(0) {
-        VERSION => (),
+    let unit = match u32_at(bytes, 8).unwrap_or(0) {
+        SECTOR_VERSION => Unit::Sector,
+        VERSION => Unit::Fine,
         found => return Err(Error::UnknownVersion { path: path.into(), found, supported: VERSION }),
-    }
+    };
     match u32_at(bytes, 12).unwrap_or(0) {
-        found if found == id => Ok(()),
+        found if found == id => Ok(unit),
         found => Err(Error::corrupt(path, 12, format!("this is space {found}, space {id} is expected"))),
     }
 }

@@ -76,9 +76,9 @@ pub struct Superblock {
 
 impl Superblock {
     /// The version that this build writes.
-    pub const VERSION: u32 = 4;
+    pub const VERSION: u32 = 5;
     /// The oldest that it reads: version 2 has no blocks by columns, 3 no second copies, no checkpoints in the log, and
-    /// `clean` says nothing of what came after it.
+    /// `clean` says nothing of what came after it; 4 no files in units of 32 bytes.
     const OLDEST_VERSION: u32 = 2;
 
     /// Whether the log after it has nothing: see [`Superblock::clean`].

@@ -82,9 +82,14 @@ fn blocks_of_all_sizes_and_compressions_come_back() {
                 let at = *extent.address();
                 assert_eq!(extent.read().unwrap(), raw);
                 assert_eq!(space.adopt(at).read().unwrap(), raw);
-                assert!(at.occupied_bytes() <= super::occupied(bytes as u64));
+                assert!(
+                    at.occupied_bytes(Unit::Fine) <= Unit::Fine.occupied(bytes as u64, Compression::None)
+                );
                 if at.compression != Compression::None {
-                    assert!(at.occupied_bytes() < super::occupied(bytes as u64), "else it is stored raw");
+                    assert!(
+                        at.occupied_bytes(Unit::Fine) < Unit::Fine.occupied(bytes as u64, Compression::None),
+                        "else it is stored raw"
+                    );
                 }
             }
         }
@@ -370,8 +375,8 @@ impl World {
     /// Each byte of the file is the header's, the map's, free, or of a block in the image.
     fn nothing_leaked(&self) {
         let free = self.space.free_bytes();
-        let used: u64 = self.image.iter().map(|b| b.at.occupied_bytes()).sum();
-        let map = self.map.map_or(0, |map| map.occupied_bytes());
+        let used: u64 = self.image.iter().map(|b| b.at.occupied_bytes(Unit::Fine)).sum();
+        let map = self.map.map_or(0, |map| map.occupied_bytes(Unit::Fine));
         let end = self.space.end().unwrap();
         assert_eq!(HEADER_BYTES + free + used + map, end);
     }
@@ -554,8 +559,8 @@ proptest! {
         for block in &images[durable - 1] {
             prop_assert!(space.adopt(block.at).read().unwrap() == block.raw);
         }
-        let used: u64 = images[durable - 1].iter().map(|b| b.at.occupied_bytes()).sum();
-        let map = newest.system_map.map_or(0, |map| map.occupied_bytes());
+        let used: u64 = images[durable - 1].iter().map(|b| b.at.occupied_bytes(Unit::Fine)).sum();
+        let map = newest.system_map.map_or(0, |map| map.occupied_bytes(Unit::Fine));
         prop_assert_eq!(space.end().unwrap(), HEADER_BYTES + used + map + space.free_bytes());
     }
 }

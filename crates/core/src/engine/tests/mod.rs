@@ -21,6 +21,7 @@ mod many_tables;
 mod online;
 mod packing;
 mod rebuild;
+mod recompressed;
 mod replay;
 mod snapshots;
 mod sorting;

@@ -2,18 +2,27 @@
 
 use super::{Known, Space, HEADER_BYTES};
 use crate::store::dictionary::Dictionary;
-use crate::store::open_files::TableFile;
-use crate::store::{checksum, compression, BlockAddress};
+use crate::store::open_files::{KernelAhead, TableFile};
+use crate::store::{checksum, compression, recompression, BlockAddress};
 use crate::{Compression, Error, Result};
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+
+/// A large value that begins at most so far behind another counts as the next one.
+const NEAR_BYTES: u64 = 64 << 10;
+
+thread_local! {
+    /// The space of the large value that this thread has read last, and where that ends.
+    static LAST_VALUE: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
+}
 
 impl Space {
     /// The bytes of a block as they are in the file, checked.
     pub fn stored(&self, at: &BlockAddress) -> Result<Vec<u8>> {
         self.check_place(at)?;
         let mut stored = vec![0; at.stored_bytes as usize];
-        self.read_stored(at, &mut stored)?;
+        self.read_stored(at, &mut stored, KernelAhead::Usual)?;
         Ok(stored)
     }
 
@@ -32,7 +41,18 @@ impl Space {
     /// Reads, checks and decompresses a block.
     pub(in crate::store) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
         self.check_place(at)?;
-        self.decompress(at, |stored| self.read_stored(at, stored))
+        self.decompress(at, |stored| self.read_stored(at, stored, KernelAhead::Usual))
+    }
+
+    /// The same of a large value: nothing is read but that, unless it lies behind the one that this thread has read
+    /// last, as in a scan.
+    pub(in crate::store) fn read_value(&self, at: &BlockAddress) -> Result<Vec<u8>> {
+        self.check_place(at)?;
+        let end = at.offset + u64::from(at.stored_bytes);
+        let before = LAST_VALUE.replace((self.id, end));
+        let follows = before.0 == self.id && (before.1..=before.1 + NEAR_BYTES).contains(&at.offset);
+        let ahead = if follows { KernelAhead::Usual } else { KernelAhead::Nothing };
+        self.decompress(at, |stored| self.read_stored(at, stored, ahead))
     }
 
     /// The bytes of a block of which [`Space::stored`] gave `stored`.
@@ -57,20 +77,19 @@ impl Space {
                 Some(known.ok_or_else(|| corrupt(format!("dictionary {number} of the block is missing")))?)
             }
         };
-        let raw = compression::decompress(
-            at.stored_bytes as usize,
-            at.raw_bytes as usize,
-            at.compression,
-            dictionary.as_deref(),
-            read,
-        )?;
+        let (stored_bytes, raw_bytes) = (at.stored_bytes as usize, at.raw_bytes as usize);
+        let dictionary = dictionary.as_deref();
+        let raw = match at.compression {
+            Compression::Recompress => recompression::unpack(stored_bytes, raw_bytes, dictionary, read),
+            other => compression::decompress(stored_bytes, raw_bytes, other, dictionary, read),
+        }?;
         raw.map_err(corrupt)
     }
 
     /// Fills `stored` with the stored bytes of a block and checks them.
-    fn read_stored(&self, at: &BlockAddress, stored: &mut [u8]) -> Result<()> {
+    fn read_stored(&self, at: &BlockAddress, stored: &mut [u8], ahead: KernelAhead) -> Result<()> {
         let read = |file: &Arc<TableFile>, stored: &mut [u8]| {
-            file.read_exact_at(at.offset, stored)?;
+            file.read_exact_at(at.offset, stored, ahead)?;
             match checksum(stored) {
                 found if found == at.checksum => Ok(()),
                 found => {

@@ -72,7 +72,7 @@ fn a_hole_that_fails_changes_nothing_and_a_full_disk_refuses_to_fill_one() {
     fs.fail_after(0, Fault::Eio);
     assert!(matches!(space.punch_holes(0, 9, &|| false), Err(Error::Io { .. })));
     assert_eq!(space.punch_holes(0, 9, &|| false).unwrap(), 1);
-    assert_eq!(space.free_bytes(), 50_176);
+    assert_eq!(space.free_bytes(), Unit::Fine.occupied(50_000, Compression::None));
 
     let block = space.prepare(&content(3, 40_000), Compression::None).unwrap();
     fs.fail_from(0, Fault::Enospc);
@@ -117,4 +117,30 @@ fn no_range_is_punched_that_somebody_has_been_given() {
     assert!(holes > 0);
     space.trim().unwrap();
     assert_eq!(space.file_bytes(), HEADER_BYTES);
+}
+
+#[test]
+fn what_waits_for_a_checkpoint_or_is_being_given_back_is_not_needed() {
+    let mut books = super::lifecycle::Books::new(Unit::Fine, None);
+    let mut allocate = |bytes| {
+        let (offset, _) = books.allocate(bytes, Lifetime::Kept).unwrap();
+        books.written(offset);
+        offset
+    };
+    let (low, high) = (allocate(64 << 10), allocate(96 << 10));
+    let (end, _) = books.usage().unwrap();
+    assert_eq!(books.needed_bytes(), Some(160 << 10));
+    books.begin(1);
+    books.durable(1);
+    books.supersede(low, 64 << 10, 1, 2);
+    assert_eq!((books.needed_bytes(), books.usage()), (Some(96 << 10), Some((end, 0))), "a reader holds it");
+    books.begin(2);
+    books.durable(2);
+    books.dropped(low);
+    assert_eq!((books.needed_bytes(), books.usage()), (Some(96 << 10), Some((end, 64 << 10))));
+    assert!(books.begin_punching(low, 64 << 10));
+    assert_eq!((books.needed_bytes(), books.usage()), (Some(96 << 10), Some((end, 0))), "on its way");
+    books.punched(low, 64 << 10, true);
+    books.dropped(high);
+    assert_eq!((books.needed_bytes(), books.usage()), (Some(96 << 10), Some((end, 64 << 10))));
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use crate::sync::Mutex;
 
 use crate::cache::{Cache, Charge};
-use crate::store::{BlockAddress, Extent, Lifetime, Packer, Space};
+use crate::store::{BlockAddress, Extent, Packer, Space};
 use crate::Result;
 
 /// Encoded size of a [`BlobAddress`].
@@ -129,7 +129,7 @@ impl Blob {
             return Ok(address);
         }
         let bytes = self.bytes()?;
-        let block = space.prepare_for(Lifetime::Private, &bytes, packer)?;
+        let block = space.prepare_value(&bytes, &packer.into())?;
         space.write(&block)?;
         let extent = self.extent.get_or_init(|| block.extent().clone());
         Ok(BlobAddress { extent: *extent.address(), length: self.length })
@@ -157,7 +157,7 @@ impl Blob {
             return Ok(resident.bytes.clone());
         }
         match self.extent() {
-            Some(extent) => Ok(extent.read()?.into()),
+            Some(extent) => Ok(extent.read_value()?.into()),
             None => unreachable!("the bytes of a blob go only after it is stored"),
         }
     }

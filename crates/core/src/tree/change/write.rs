@@ -2,7 +2,7 @@
 
 use super::trunk::Trunk;
 use crate::mvcc::{State, TxnStatus};
-use crate::store::{Extent, Lifetime};
+use crate::store::{is_dense, Extent};
 use crate::tree::block::blob::Blob;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
@@ -107,7 +107,7 @@ impl Trunk {
             WriteOp::Delete if self.is_in_memory() => cache.make_room_if_possible(),
             _ => cache.make_room()?,
         }
-        Ok(self.is_large(write).then(|| Arc::new(Blob::charged(write.value(), cache))))
+        Ok(self.is_large(write.value()).then(|| Arc::new(Blob::charged(write.value(), cache))))
     }
 
     /// Like [`Trunk::write`] of a large value that [`Trunk::store_value`] has put into `extent`.
@@ -120,8 +120,7 @@ impl Trunk {
 
     /// Writes a large value to a private extent of the tree's file, for [`Trunk::write_stored`]. Does not sync.
     pub(crate) fn store_value(&self, value: &[u8]) -> Result<Written> {
-        let prepared =
-            self.shared.space.prepare_for(Lifetime::Private, value, self.shared.encoding.value_packer()?)?;
+        let prepared = self.shared.space.prepare_value(value, &self.shared.encoding.value_packer()?)?;
         self.shared.space.write(&prepared)?;
         let extent = prepared.extent().clone();
         let dictionary = self.shared.encoding.unsaved_dictionary(extent.address().dictionary);
@@ -157,13 +156,11 @@ impl Trunk {
         }
     }
 
-    /// Values above this many bytes live in extents of their own.
-    pub(crate) fn inline_limit(&self) -> usize {
-        self.shared.spec.block_bytes as usize / 4
-    }
-
-    fn is_large(&self, write: &Write<'_>) -> bool {
-        write.value().len() > self.inline_limit()
+    /// Whether a value lives in an extent of its own. One that cannot be compressed does so earlier: a block gains
+    /// nothing by it, and who reads one value would read all of its neighbours.
+    pub(crate) fn is_large(&self, value: &[u8]) -> bool {
+        let limit = self.shared.spec.block_bytes as usize / 4;
+        value.len() > limit || (value.len() > limit / 4 && is_dense(value))
     }
 
     fn check_size(&self, write: &Write<'_>) -> Result<()> {
@@ -218,7 +215,7 @@ impl Trunk {
         let enough = before + 2 * self.shared.spec.block_bytes as usize;
         let more = writes[1..].iter().take_while(|write| {
             let fits = memory() < enough && view.holds(write.key);
-            fits && write.key.len() <= MAX_KEY_BYTES && !self.is_large(write)
+            fits && write.key.len() <= MAX_KEY_BYTES && !self.is_large(write.value())
         });
         let mut count = 1;
         for write in more {

@@ -16,7 +16,7 @@
 
 use super::Encoding;
 use crate::cache::Cache;
-use crate::options::{Compression, Packing};
+use crate::options::Packing;
 use crate::store::{BlockAddress, Dictionary, Extent, Lifetime, Packer, Training};
 use crate::Result;
 use std::sync::Arc;
@@ -191,7 +191,7 @@ impl Encoding {
     /// the tree takes in memory.
     pub(in crate::tree) fn packer(&self, tree_bytes: u64, block: &[u8]) -> Result<Packer> {
         let packing = self.packing();
-        if packing.compression != Compression::Zstd {
+        if !packing.compression.is_zstd() {
             return Ok(packing.into());
         }
         let sample = {
@@ -218,7 +218,7 @@ impl Encoding {
     pub(in crate::tree) fn value_packer(&self) -> Result<Packer> {
         let packing = self.packing();
         let known = match &*self.vocabulary.lock() {
-            Vocabulary::Known(known) if packing.compression == Compression::Zstd => Some(known.number),
+            Vocabulary::Known(known) if packing.compression.is_zstd() => Some(known.number),
             _ => None,
         };
         let dictionary = known.map_or(Ok(None), |number| self.space.dictionary(number))?;
@@ -308,7 +308,7 @@ impl Encoding {
     /// Bytes that its dictionary takes on disk.
     pub(in crate::tree) fn dictionary_bytes(&self) -> u64 {
         match &*self.vocabulary.lock() {
-            Vocabulary::Known(known) => known.extent.address().occupied_bytes(),
+            Vocabulary::Known(known) => known.extent.address().occupied_bytes(self.space.unit()),
             _ => 0,
         }
     }

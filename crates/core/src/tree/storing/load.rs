@@ -62,7 +62,7 @@ impl TreeLoader {
             let next = shortest_separator(&self.last_key, key);
             self.write_block(next)?;
         }
-        match value.len() > self.tree.inline_limit() {
+        match self.tree.is_large(value) {
             true => {
                 let blob = Arc::new(Blob::charged(value, &self.tree.shared.context.cache));
                 self.builder.push(key, Value::Blob(&blob));
