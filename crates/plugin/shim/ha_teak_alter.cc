@@ -49,7 +49,9 @@ constexpr alter_table_operations kInPlace =
 
 bool repacks(const TABLE* now, const TABLE* then) {
     const ha_table_option_struct *a = now->s->option_struct, *b = then->s->option_struct;
-    return a && b && (a->compression != b->compression || a->compression_level != b->compression_level);
+    return a && b &&
+           (a->compression != b->compression || a->compression_level != b->compression_level ||
+            a->recompress != b->recompress);
 }
 
 /* Why the server is not given an algorithm that the statement asks for, in the words that InnoDB has for it. */
@@ -200,6 +202,8 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
     }
     /* A date that is not allowed is to be in each row, if there is one: the copy tells. */
     if (info->error_if_not_empty) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    /* A copy says what is wrong with it. */
+    if (contradiction(altered->s->option_struct)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (!needs_rebuild(altered, info)) {
         const enum_alter_inplace_result result = check_without_rebuild(altered, info);
         if (result != HA_ALTER_INPLACE_NOT_SUPPORTED) return result;

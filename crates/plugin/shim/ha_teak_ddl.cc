@@ -36,6 +36,10 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
         my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", "IN_MEMORY=YES for a SEQUENCE");
         return HA_WRONG_CREATE_OPTION;
     }
+    if (const char* wrong = contradiction(info->option_struct)) {
+        my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", wrong);
+        return HA_WRONG_CREATE_OPTION;
+    }
     if (!refused) {
         /* Where a table's file is cannot be chosen. */
         if (info->data_file_name && thd)
@@ -84,8 +88,13 @@ namespace teak {
 teak_tree_spec tree_spec(const ha_table_option_struct* options) {
     static const uint16_t compressions[] = {TEAK_COMPRESSION_ZSTD, TEAK_COMPRESSION_LZ4, TEAK_COMPRESSION_NONE};
     if (!options) return {0, TEAK_COMPRESSION_ZSTD, 0};
-    return {static_cast<uint32_t>(options->block_size), compressions[options->compression % 3],
-            static_cast<uint16_t>(options->compression_level)};
+    const uint16_t compression =
+        options->recompress ? TEAK_COMPRESSION_RECOMPRESS : compressions[options->compression % 3];
+    return {static_cast<uint32_t>(options->block_size), compression, static_cast<uint16_t>(options->compression_level)};
+}
+
+const char* contradiction(const ha_table_option_struct* options) {
+    return options && options->recompress && options->compression ? "RECOMPRESS=YES without COMPRESSION=zstd" : nullptr;
 }
 
 bool lives_in_memory(const ha_table_option_struct* options) { return options && options->in_memory; }

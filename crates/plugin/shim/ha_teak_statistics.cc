@@ -90,7 +90,7 @@ int ha_teak::info(uint flag) {
             stats.data_file_length = now.data_bytes;
             stats.index_file_length = now.index_bytes;
             if (lives_in_memory(table->s->option_struct)) stats.data_file_length = teak_table_memory_bytes(open_.table);
-            if (flag & HA_STATUS_VARIABLE_EXTRA) stats.delete_length = teak_table_free_bytes(open_.table);
+            if (flag & HA_STATUS_VARIABLE_EXTRA) publish_space();
             /* What a row is to its reader: beside Data_length it shows what compression does. */
             stats.mean_rec_length = static_cast<ulong>(now.rows ? now.raw_bytes / now.rows : 0);
             stats.check_time = 0;
@@ -104,6 +104,18 @@ int ha_teak::info(uint flag) {
         if (open_.seen_statistics != share_->version.load()) publish_rec_per_key();
     }
     return 0;
+}
+
+/* What information_schema asks for beyond the rest, which takes a look at the file. Large values have extents of their
+   own there, which are data as rows are. */
+void ha_teak::publish_space() {
+    teak_table_space space;
+    teak_table_get_space(open_.table, &space);
+    stats.delete_length = space.free_bytes;
+    if (space.used_bytes > stats.index_file_length)
+        stats.data_file_length = std::max(stats.data_file_length, space.used_bytes - stats.index_file_length);
+    if (stats.records)
+        stats.mean_rec_length = std::max(stats.mean_rec_length, ulong(stats.data_file_length / stats.records));
 }
 
 /* Tells the server which indexes are not disabled. Others may be looking at the share: nothing is written that it has

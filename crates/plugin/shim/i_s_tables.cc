@@ -48,7 +48,7 @@ void store_name(Field* field, const std::string& encoded) {
 /* One row; 1 ends the listing. */
 int store_tree(void* context, const teak_tree_report* tree) {
     const auto* output = static_cast<const Output*>(context);
-    static const char* const compressions[] = {"none", "lz4", "zstd"};
+    static const char* const compressions[] = {"none", "lz4", "zstd", "zstd"};
     Field** field = output->table->field;
     std::string path(reinterpret_cast<const char*>(tree->table.data), tree->table.len);
     size_t slash = path.rfind('/');
@@ -63,7 +63,7 @@ int store_tree(void* context, const teak_tree_report* tree) {
     } else
         (*field)->set_null();
     field++;
-    const char* compression = tree->compression < 3 ? compressions[tree->compression] : "";
+    const char* compression = tree->compression < 4 ? compressions[tree->compression] : "";
     (*field++)->store(compression, strlen(compression), system_charset_info);
     (*field)->store(static_cast<longlong>(tree->level), true);
     return schema_table_store_record(output->thd, output->table) || thd_killed(output->thd);

@@ -378,6 +378,7 @@ bool commits_are_durable() { return flush_log_at_trx_commit == 1; }
 ha_create_table_option table_options[] = {HA_TOPTION_NUMBER("BLOCK_SIZE", block_size, 0, 0, 1 << 20, 4096),
                                           HA_TOPTION_ENUM("COMPRESSION", compression, "zstd,lz4,none", 0),
                                           HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 0, 0, 19, 1),
+                                          HA_TOPTION_BOOL("RECOMPRESS", recompress, false),
                                           HA_TOPTION_SYSVAR("IN_MEMORY", in_memory, default_in_memory),
                                           HA_TOPTION_NUMBER("MEMORY_LIMIT", memory_limit, 0, 0, LLONG_MAX, 1),
                                           HA_TOPTION_END};

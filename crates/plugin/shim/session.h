@@ -117,6 +117,8 @@ struct ha_table_option_struct {
     ulonglong block_size;
     uint compression;
     ulonglong compression_level;
+    /* Large values that are deflate streams are inflated before they are compressed. */
+    bool recompress;
     /* The rows are in memory alone, and gone with the server. */
     bool in_memory;
     /* What such a table may take, in bytes; 0: what all of them may. */
@@ -126,6 +128,8 @@ namespace teak {
 extern ha_create_table_option table_options[];
 /* Whether a table with these options has no file. */
 bool lives_in_memory(const ha_table_option_struct* options);
+/* What is wrong with them, if they contradict each other. */
+const char* contradiction(const ha_table_option_struct* options);
 /* Whether other options want the rows elsewhere. */
 bool moves(const ha_table_option_struct* now, const ha_table_option_struct* then);
 } // namespace teak

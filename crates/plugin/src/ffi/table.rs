@@ -21,6 +21,8 @@ pub const TEAK_COMPRESSION_NONE: u16 = 0;
 pub const TEAK_COMPRESSION_LZ4: u16 = 1;
 /// Zstandard.
 pub const TEAK_COMPRESSION_ZSTD: u16 = 2;
+/// Zstandard; of large values that are deflate streams, what is in them.
+pub const TEAK_COMPRESSION_RECOMPRESS: u16 = 3;
 
 /// How the blocks of a tree are made.
 #[derive(Clone, Copy)]
@@ -47,6 +49,7 @@ impl RawTreeSpec {
             TEAK_COMPRESSION_NONE => Compression::None,
             TEAK_COMPRESSION_LZ4 => Compression::Lz4,
             TEAK_COMPRESSION_ZSTD => Compression::Zstd,
+            TEAK_COMPRESSION_RECOMPRESS => Compression::Recompress,
             _ => return Err(Stop::Misuse("compression")),
         };
         let block_bytes = match self.block_bytes {
@@ -362,12 +365,27 @@ pub unsafe extern "C" fn teak_table_trees(table: *const TableHandle) -> usize {
     unsafe { table.as_ref() }.map_or(0, |t| t.table.trees())
 }
 
-/// What is free in the table's file and still takes space on the disk; asks the file system.
+/// What a table's file takes from the disk.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawTableSpace {
+    /// With large values, which no tree counts.
+    pub used_bytes: u64,
+    /// What is free and still takes space.
+    pub free_bytes: u64,
+}
+
+/// Asks the file system.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_free_bytes(handle: *const TableHandle) -> u64 {
+pub unsafe extern "C" fn teak_table_get_space(handle: *const TableHandle, out: *mut RawTableSpace) {
     // SAFETY: the handle is open or NULL.
     let table = unsafe { handle.as_ref() };
-    value(None, 0, || table.map_or(0, |t| t.table.free_bytes()))
+    let space = || RawTableSpace {
+        used_bytes: table.map_or(0, |t| t.table.used_bytes()),
+        free_bytes: table.map_or(0, |t| t.table.free_bytes()),
+    };
+    // SAFETY: the caller's structure.
+    unsafe { put(out, value(None, RawTableSpace { used_bytes: 0, free_bytes: 0 }, space)) };
 }
 
 /// What could not be found out is 0.
