@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-backup bench-online-ddl apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -95,10 +95,13 @@ bench-memory: ## tables in memory: MEMORY (hash, btree), Teak's, InnoDB; sysbenc
 bench-cold: ## statements over tables that nobody has in memory; COLD="--side before=/path/to/plugins --rows 300000"
 	@/usr/bin/python3 benches/cold.py $(COLD)
 
+bench-external: ## a wiki's store of texts, memory limited, cold and warm: MyISAM, InnoDB, MyRocks, ARCHIVE, Teak; hours; EXTERNAL=--quick for a look
+	@benches/external.sh $(EXTERNAL)
+
 bench-backup: ## backups, incremental ones and restores of the same rows in Teak and InnoDB, and writers beside them; BACKUP="--rows 200000"
 	@/usr/bin/python3 benches/backup.py $(BACKUP)
 
-bench-online-ddl: ## ADD INDEX and ADD UNIQUE beside writers, Teak and InnoDB; ONLINE_DDL="--rows 200000 --runs 1"
+bench-online-ddl: ## ADD INDEX, ADD UNIQUE, OPTIMIZE, ADD COLUMN beside writers, Teak and InnoDB; ONLINE_DDL="--rows 200000 --runs 1"
 	@/usr/bin/python3 benches/online_ddl.py $(ONLINE_DDL)
 
 apps: ## SQLAlchemy, Django and others, from the package registries, on Teak and on InnoDB, results compared; APPS="django" for one

@@ -15,7 +15,10 @@ from server import Server  # pylint: disable=wrong-import-position
 # Tables in memory may have as much as there is; the server's own temporary tables may not.
 TABLES_IN_MEMORY = ["--max-heap-table-size=16G", "--tmp-table-size=64M", "--teak-memory-max-size=16G"]
 DEBIAN_PLUGIN_DIR = "/usr/lib/mysql/plugin"
-DEBIAN_PLUGINS = {"BLACKHOLE": ("ha_blackhole.so", "mariadb-server"), "RocksDB": ("ha_rocksdb.so", "mariadb-plugin-rocksdb")}
+DEBIAN_PLUGINS = {
+    "BLACKHOLE": ("ha_blackhole.so", "mariadb-server"), "ARCHIVE": ("ha_archive.so", "mariadb-server"),
+    "RocksDB": ("ha_rocksdb.so", "mariadb-plugin-rocksdb"),
+}
 
 
 class Comparison:

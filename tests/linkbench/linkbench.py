@@ -9,6 +9,7 @@ import sys
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from external_store import ExternalStore  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 ENGINES = ("Teak", "InnoDB")
@@ -25,8 +26,10 @@ CONTENTS = {
 }
 
 
-class Tests:
+class Tests(ExternalStore):
     """The tests, and the server they share."""
+
+    options = OPTIONS
 
     def __init__(self, arguments):
         self.server = Server(arguments.directory, arguments.plugin_dir)
@@ -169,7 +172,7 @@ class Tests:
     def run(self):
         """All tests, in the order they are written; returns how many failed."""
         failed = 0
-        tests = [name for name in type(self).__dict__ if name.startswith("test_")]
+        tests = [name for part in (Tests, ExternalStore) for name in part.__dict__ if name.startswith("test_")]
         for name in tests:
             try:
                 getattr(self, name)()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `teak bench` against a private server, Teak and InnoDB: a tiny graph is loaded, run with a snapshot in the middle
-# phase and verified; results are well-formed; errors of the server and wrong counts are noticed; hot row and queue.
-# Half a minute.
+# phase and verified; results are well-formed; errors of the server and wrong counts are noticed; hot row and queue; a
+# store of texts is filled and read. Half a minute.
 #
 # usage: tests/linkbench/run.sh       TEAK_PLUGIN_DIR and TEAK_BINARY are tested instead of build/plugin and
 # build/bin/teak

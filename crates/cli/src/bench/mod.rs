@@ -3,12 +3,14 @@
 //! | module | is responsible for |
 //! |---|---|
 //! | `linkbench/` | LinkBench: its graph, its operations, loading, requesters, phases, verification |
-//! | `report/` | runs of LinkBench as text and as one HTML page |
+//! | `external_store/` | a wiki's store of texts: the texts, tables, reads by id, inserts beside them |
+//! | `report/` | runs of LinkBench as text and as one HTML page, charts of all pages |
 //! | `result` | what a run measured, in JSON |
 //! | `hotrow`, `queue` | the two tests that show at once what old snapshots cost |
 //! | `server` | the connection and the database that all of them use |
 //! | `histogram`, `random` | latencies, random numbers that are the same everywhere |
 
+mod external_store;
 mod histogram;
 mod hotrow;
 mod linkbench;
@@ -28,7 +30,11 @@ pub enum Command {
     /// which a snapshot can be open
     #[command(disable_help_flag = true)]
     Linkbench(Box<linkbench::Options>),
-    /// One HTML page about several runs of LinkBench, side by side
+    /// A wiki's store of compressed texts: reads of one text at a time by random ids, with cold and warm caches, beside
+    /// a trickle of inserts
+    #[command(disable_help_flag = true)]
+    ExternalStore(Box<external_store::Options>),
+    /// One HTML page about several runs of LinkBench, or of the external store, side by side
     Report(report::Options),
     /// Clients that update one row, without and then with an old snapshot
     #[command(disable_help_flag = true)]
@@ -52,6 +58,11 @@ pub enum Error {
     /// A snapshot read something else than at its begin.
     #[error("the snapshot changed: first {first}, at its end {last}")]
     Changed { first: String, last: String },
+    /// A value is not what was stored.
+    #[error(
+        "{table}: the value of blob_id {id} is wrong: its hash should be {expected:016x}, it is {found}"
+    )]
+    WrongValue { table: String, id: u64, expected: u64, found: String },
     /// Operations failed, or the tables are inconsistent; what it was has been printed.
     #[error("{0}")]
     Failed(&'static str),
@@ -64,6 +75,7 @@ pub enum Error {
 pub fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Linkbench(options) => linkbench::run(options),
+        Command::ExternalStore(options) => external_store::run(options),
         Command::Report(options) => report::run(options),
         Command::Hotrow(options) => hotrow::run(options),
         Command::Queue(options) => queue::run(options),

@@ -20,8 +20,13 @@ pub struct Server {
 impl Server {
     /// The settings of connections to the database, which is made if it is not there.
     pub fn settings(&self) -> Result<Settings, Error> {
+        self.settings_in(DATABASE)
+    }
+
+    /// The same for a benchmark whose tables are in another database than the usual one.
+    pub fn settings_in(&self, usual: &str) -> Result<Settings, Error> {
         let mut settings = Settings::read(&self.client)?;
-        let database = settings.database.take().unwrap_or_else(|| DATABASE.into());
+        let database = settings.database.take().unwrap_or_else(|| usual.into());
         let mut connection = settings.connect()?;
         let made =
             connection.execute(format!("CREATE DATABASE IF NOT EXISTS `{}`", database.replace('`', "``")))?;

@@ -1,4 +1,4 @@
-//! Line charts over time as SVG, written by hand so that a page needs no scripts and nothing from the network.
+//! Line charts as SVG, written by hand so that a page needs no scripts and nothing from the network.
 
 use std::fmt::Write;
 
@@ -21,12 +21,30 @@ pub enum Scale {
     Logarithmic,
 }
 
+/// What lies along the horizontal axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Across {
+    /// Seconds of a run.
+    Seconds,
+    /// Percent of what was measured.
+    Percent,
+}
+
+impl Across {
+    fn unit(self) -> &'static str {
+        match self {
+            Across::Seconds => "s",
+            Across::Percent => "%",
+        }
+    }
+}
+
 /// One line.
 pub struct Line {
     pub label: String,
     /// A colour of CSS.
     pub color: &'static str,
-    /// One value per second; where there is none, the line has a gap.
+    /// One value per second, or percent; where there is none, the line has a gap.
     pub values: Vec<Option<f64>>,
 }
 
@@ -37,10 +55,11 @@ pub struct Band {
     pub to: f64,
 }
 
-/// A chart over the seconds of a run.
+/// A chart over the seconds of a run, or over percent.
 pub struct Chart {
     pub unit: &'static str,
     pub scale: Scale,
+    pub across: Across,
     pub lines: Vec<Line>,
     pub bands: Vec<Band>,
 }
@@ -54,7 +73,7 @@ impl Chart {
         for band in &self.bands {
             frame.band(&mut out, band);
         }
-        frame.grid(&mut out, self.unit);
+        frame.grid(&mut out, self.unit, self.across.unit());
         for line in &self.lines {
             frame.line(&mut out, line);
         }
@@ -128,7 +147,7 @@ impl Frame {
         );
     }
 
-    fn grid(&self, out: &mut String, unit: &str) {
+    fn grid(&self, out: &mut String, unit: &str, across: &str) {
         for tick in &self.axis.ticks {
             let y = self.axis.height(*tick);
             let _ = write!(
@@ -147,7 +166,7 @@ impl Frame {
             let (x, y) = (self.x(second), HEIGHT - BOTTOM + 16.0);
             let _ = write!(
                 out,
-                "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{second} s</text>"
+                "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{second} {across}</text>"
             );
         }
         let _ = write!(
@@ -217,6 +236,7 @@ mod tests {
         Chart {
             unit: "ms",
             scale,
+            across: Across::Seconds,
             lines: vec![line],
             bands: vec![Band { label: "x".into(), from: 1.0, to: 99.0 }],
         }

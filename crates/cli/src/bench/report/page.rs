@@ -1,14 +1,14 @@
 //! One self-contained HTML page about one run, or about several side by side.
 
-use super::chart::{escape, Band, Chart, Line, Scale};
+use super::chart::{escape, Across, Band, Chart, Line, Scale};
 use crate::bench::result::{Latency, Phase, Run, Second};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const COLORS: [&str; 6] = ["#1b7837", "#2166ac", "#b35806", "#762a83", "#c51b7d", "#636363"];
 
-/// The style sheet; the page has nothing else that is not text.
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em;color:#222}\
+/// The style sheet; a page has nothing else that is not text.
+pub const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em;color:#222}\
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}table{border-collapse:collapse;margin:.6em 0}\
 td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}\
 th{font-weight:600}.chart{width:100%;height:auto}.grid{stroke:#ddd}.tick{font-size:11px;fill:#555}.band{fill:#fdecc8}\
@@ -33,7 +33,7 @@ pub fn html(runs: &[Run]) -> String {
     ];
     for (title, unit, scale, value) in charts {
         let _ = write!(out, "<h2>{title}</h2>");
-        key(&mut out, runs);
+        key(&mut out, runs.iter().map(|run| run.label.as_str()));
         out.push_str(&chart(runs, unit, scale, value).svg());
     }
     for run in runs {
@@ -43,18 +43,20 @@ pub fn html(runs: &[Run]) -> String {
     out
 }
 
-fn color(index: usize) -> &'static str {
+/// The colour of a run, by its number.
+pub fn color(index: usize) -> &'static str {
     COLORS[index % COLORS.len()]
 }
 
-fn key(out: &mut String, runs: &[Run]) {
+/// Which colour is whose.
+pub fn key<'a>(out: &mut String, labels: impl Iterator<Item = &'a str>) {
     out.push_str("<p>");
-    for (index, run) in runs.iter().enumerate() {
+    for (index, label) in labels.enumerate() {
         let _ = write!(
             out,
             "<span class=\"key\"><span class=\"swatch\" style=\"background:{}\"></span>{}</span>",
             color(index),
-            escape(&run.label)
+            escape(label)
         );
     }
     out.push_str("</p>");
@@ -164,7 +166,7 @@ fn chart(runs: &[Run], unit: &'static str, scale: Scale, value: fn(&Second) -> f
             from: phase.start,
             to: phase.start + phase.seconds,
         });
-    Chart { unit, scale, lines: lines.collect(), bands: bands.collect() }
+    Chart { unit, scale, across: Across::Seconds, lines: lines.collect(), bands: bands.collect() }
 }
 
 fn operations(out: &mut String, run: &Run) {
