@@ -4,7 +4,8 @@
 An application is a module of this directory with
 
     install(place)                 puts its pinned version into place.directory, from a package registry
-    run(place, server)             -> {name of a test or step: what came of it}, "passed" if it is well. place.engine is the engine, server.port its port
+    run(place, server)             -> {name of a test or step: what came of it}, "passed" if it is well. place.engine is the engine, server.port its port,
+                                   server.options what to start it with again
 
 What InnoDB passes and Teak does not is a difference; so is another outcome of a step. Differences that have a reason are in known-differences.txt. Ends with
 'N passed, N failed': failed are the differences without a reason."""
@@ -13,30 +14,23 @@ import argparse
 import importlib
 import json
 import os
-import socket
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 sys.path.insert(0, HERE)
-from place import Place, Unavailable  # pylint: disable=wrong-import-position
+from place import Place, Unavailable, free_port  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 ENGINES = ("InnoDB", "Teak")
-APPLICATIONS = ("sqlalchemy", "django", "sequelize", "mysql2", "go_sql_driver", "connector_j", "mydumper", "pt_osc", "wordpress", "mediawiki")
+APPLICATIONS = ("sqlalchemy", "django", "sequelize", "mysql2", "go_sql_driver", "connector_j", "mydumper", "pt_osc", "wordpress", "mediawiki",
+                "mediawiki_external")
 # Applications write ENGINE=InnoDB: each server makes its own engine of any.
 OPTIONS = ("--teak-snapshot-isolation=INNODB", "--innodb-buffer-pool-size=256M", "--innodb-log-file-size=96M", "--character-set-server=utf8mb4",
            "--collation-server=utf8mb4_general_ci", "--local-infile=1", "--log-bin=binlog", "--binlog-format=ROW", "--server-id=1",
            "--sql-mode=STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER", "--innodb-flush-log-at-trx-commit=2",
            "--teak-flush-log-at-trx-commit=2", "--sync-binlog=0", "--max-allowed-packet=64M")
-
-
-def free_port():
-    """A TCP port that nobody has at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def known_differences():
@@ -69,7 +63,8 @@ def serve(directory, plugin_dir, engine):
     server = Server(os.path.join(directory, f"server-{engine.lower()}"), plugin_dir, port=port)
     server.port = port
     server.install()
-    server.start([*OPTIONS, f"--default-storage-engine={engine}"])
+    server.options = [*OPTIONS, f"--default-storage-engine={engine}"]
+    server.start(server.options)
     zones = subprocess.run(["mariadb-tzinfo-to-sql", "--skip-write-binlog", "/usr/share/zoneinfo"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
     subprocess.run(["mariadb", "--no-defaults", f"--socket={server.socket}", "--user=root", "mysql"], input=zones.stdout, check=True)
     server.query("ALTER DATABASE test CHARACTER SET utf8mb4", database=None)

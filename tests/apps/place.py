@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+import socket
 import subprocess
 import tarfile
 import xml.etree.ElementTree as ElementTree
@@ -10,6 +11,13 @@ import xml.etree.ElementTree as ElementTree
 
 class Unavailable(Exception):
     """The application cannot be installed here."""
+
+
+def free_port():
+    """A TCP port that nobody has at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class Place:
@@ -39,13 +47,15 @@ class Place:
                 raise Unavailable(f"{program} is missing")
 
     def command(self, *command, check=True, timeout=7200, **settings):
-        """Runs a command in the directory; returns its exit status. What it prints is added to the log."""
+        """Runs a command in the directory; returns its exit status. What it prints is added to the log. `input` is what it reads, if anything."""
         settings.setdefault("cwd", self.directory)
+        if "input" not in settings:
+            settings["stdin"] = subprocess.DEVNULL
         log = self.path(f"log-{self.engine or 'install'}.txt")
         with open(log, "a", encoding="utf-8") as out:
             out.write("+ " + " ".join(command) + "\n")
             out.flush()
-            done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False, timeout=timeout, **settings)
+            done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False, timeout=timeout, **settings)
         if check and done.returncode:
             raise Unavailable(f"{command[0]} ended with {done.returncode}: see {log}")
         return done.returncode
