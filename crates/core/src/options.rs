@@ -82,6 +82,9 @@ pub struct Packing {
     pub compression: Compression,
     /// Of Zstandard, 1 to [`Packing::MOST_LEVEL`]; 0: the default. Others have none.
     pub level: u8,
+    /// Whether large values that are alike are put together, so that they share what they have in common; by and by,
+    /// in the background. Of tables with a file.
+    pub similarity: bool,
 }
 
 impl Packing {
@@ -91,7 +94,7 @@ impl Packing {
 
 impl From<Compression> for Packing {
     fn from(compression: Compression) -> Packing {
-        Packing { compression, level: 0 }
+        Packing { compression, level: 0, similarity: false }
     }
 }
 

@@ -5,9 +5,12 @@ use super::{Pacer, Tally};
 use crate::file::File;
 use crate::finding::Findings;
 use crate::store::{BlockAddress, Space, TreeRoot};
+use crate::sync::Mutex;
+use crate::tree::block::blob::BlobAddress;
 use crate::tree::{block::Block, check_image, check_image_shared, ImageVisitor, SharedVisitor};
 use crate::types::TreeId;
 use crate::Result;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Several threads share a tree that has so many leaves for each: with less, starting them costs more than it saves.
@@ -24,6 +27,8 @@ pub(super) struct SpaceCopy<'a> {
     tally: &'a Tally,
     pacer: Pacer<'a>,
     changes: Changes,
+    /// Extents that several leaves name, as they hold a value of each, which this round has copied.
+    packs: Arc<Mutex<HashSet<u64>>>,
     /// Written, and not told to the pacer.
     unpaced_bytes: u64,
     /// Of the page or leaf that was named last, if it was copied.
@@ -60,6 +65,7 @@ impl<'a> SpaceCopy<'a> {
             tally,
             pacer,
             changes: known.changes(),
+            packs: Arc::default(),
             unpaced_bytes: 0,
             stored: None,
         }
@@ -155,8 +161,19 @@ impl ImageVisitor for SpaceCopy<'_> {
         true
     }
 
-    fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
-        self.take(at)
+    fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
+        if at.member.is_none() {
+            return self.take(&at.extent);
+        }
+        if self.packs.lock().contains(&at.extent.offset) {
+            return Ok(true);
+        }
+        // Two threads may come to one at a time, and write the same.
+        let is_there = self.take(&at.extent)?;
+        if is_there {
+            self.packs.lock().insert(at.extent.offset);
+        }
+        Ok(is_there)
     }
 
     fn knows(&mut self, at: &BlockAddress) -> bool {
@@ -172,7 +189,8 @@ impl ImageVisitor for SpaceCopy<'_> {
 
 impl SharedVisitor for SpaceCopy<'_> {
     fn part(&self) -> Self {
-        SpaceCopy { changes: self.known.changes(), unpaced_bytes: 0, stored: None, ..*self }
+        let (changes, packs) = (self.known.changes(), self.packs.clone());
+        SpaceCopy { changes, packs, unpaced_bytes: 0, stored: None, ..*self }
     }
 
     fn end(&mut self) -> Result<()> {
@@ -193,7 +211,7 @@ impl ImageVisitor for WithRows<'_, '_, '_> {
         self.copy.take_stored()
     }
 
-    fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
+    fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
         self.copy.large_value(at)
     }
 

@@ -14,6 +14,9 @@ const VERSION_GUARDED: u8 = 4;
 const VERSION_IN_MEMORY: u8 = 5;
 
 /// Why bytes are not a record.
+/// In the number of a tree's compression: large values that are alike are put together. Unknown to builds that cannot.
+const SIMILARITY: u8 = 0x80;
+
 const NOT_UTF8: &str = "a name in a table record is not UTF-8";
 
 /// What one table says of its relation to another, by name: what it means is the caller's. The other need not exist.
@@ -61,7 +64,7 @@ impl TableRecord {
         for (id, spec) in &self.trees {
             out.extend_from_slice(&id.to_le_bytes());
             out.extend_from_slice(&spec.block_bytes.to_le_bytes());
-            out.push(spec.packing.compression as u8);
+            out.push(spec.packing.compression as u8 | if spec.packing.similarity { SIMILARITY } else { 0 });
             out.push(spec.packing.level);
         }
         if version != VERSION {
@@ -94,15 +97,17 @@ impl TableRecord {
         for _ in 0..count {
             let id = u64::from_le_bytes(take(&mut rest)?);
             let block_bytes = u32::from_le_bytes(take(&mut rest)?);
-            let compression = match take::<1>(&mut rest)?[0] {
+            let kind = take::<1>(&mut rest)?[0];
+            let compression = match kind & !SIMILARITY {
                 0 => Compression::None,
                 1 => Compression::Lz4,
                 2 => Compression::Zstd,
                 3 => Compression::Recompress,
-                other => return Err(format!("unknown compression {other} in a table record")),
+                _ => return Err(format!("unknown compression {kind} in a table record")),
             };
             let level = if version == 1 { 0 } else { take::<1>(&mut rest)?[0] };
-            trees.push((id, TreeSpec { block_bytes, packing: Packing { compression, level } }));
+            let similarity = kind & SIMILARITY != 0;
+            trees.push((id, TreeSpec { block_bytes, packing: Packing { compression, level, similarity } }));
         }
         let links = if version < VERSION_WITH_LINKS { Vec::new() } else { decode_links(&mut rest)? };
         if version == VERSION_WITH_LINKS && links.is_empty() {
@@ -197,7 +202,8 @@ mod tests {
         #[test]
         fn a_record_comes_back_as_it_was(
             space: u32,
-            trees in proptest::collection::vec((any::<u64>(), any::<u32>(), 0usize..4, any::<u8>()), 0..9),
+            trees in proptest::collection::vec(
+                (any::<u64>(), any::<u32>(), 0usize..4, any::<u8>(), any::<bool>()), 0..9),
             links in proptest::collection::vec(("[a-z]{0,9}", "[a-z/]{0,9}", any::<[u8; 3]>()), 0..4),
             meta in proptest::collection::vec(any::<u8>(), 0..100),
             guarded: bool,
@@ -205,9 +211,9 @@ mod tests {
         ) {
             let trees = trees
                 .into_iter()
-                .map(|(id, block_bytes, c, level)| {
+                .map(|(id, block_bytes, c, level, similarity)| {
                     let compression = COMPRESSIONS[c];
-                    (id, TreeSpec { block_bytes, packing: Packing { compression, level } })
+                    (id, TreeSpec { block_bytes, packing: Packing { compression, level, similarity } })
                 })
                 .collect();
             let links = links

@@ -24,8 +24,10 @@ pub struct SystemTrees {
 }
 
 /// How the system trees are stored.
-const SPEC: TreeSpec =
-    TreeSpec { block_bytes: 8 << 10, packing: Packing { compression: Compression::Lz4, level: 0 } };
+const SPEC: TreeSpec = TreeSpec {
+    block_bytes: 8 << 10,
+    packing: Packing { compression: Compression::Lz4, level: 0, similarity: false },
+};
 
 impl SystemTrees {
     /// Opens both trees as of a checkpoint; `directory` is what its superblock says.

@@ -16,15 +16,22 @@ const LOG_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old snapshots are looked at when nothing asks for it.
 const HISTORY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Starts `teak-checkpoint`, `teak-log-sync`, `teak-history`, `teak-block-*` and `teak-ahead-*`.
+/// How often large values that are alike are looked at when no checkpoint asks for it.
+const ALIKE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Starts `teak-checkpoint`, `teak-log-sync`, `teak-history`, `teak-alike`, `teak-block-*` and `teak-ahead-*`.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     let (progress, syncs) = (shared.progress.clone(), shared.progress.clone());
     let bell = shared.context.past.bell().clone();
+    let alike = shared.alike.bell.clone();
     let mut threads = vec![
         spawn("teak-checkpoint", shared, checkpoints, move || progress.wait_for_work())?,
         spawn("teak-log-sync", shared, sync_log, move || syncs.pause(LOG_SYNC_INTERVAL))?,
         spawn("teak-history", shared, Shared::look_after_history, move || {
             bell.wait_for_work(HISTORY_INTERVAL)
+        })?,
+        spawn("teak-alike", shared, Shared::look_for_alike_values, move || {
+            alike.wait_for_work(ALIKE_INTERVAL)
         })?,
     ];
     for number in 0..block_writers() {
@@ -72,6 +79,7 @@ impl Shared {
         }
         if history {
             self.look_after_history();
+            self.look_for_alike_values();
         }
         checkpoints(self);
     }

@@ -16,8 +16,8 @@ use crate::catalog::image::{Catalog, Directory};
 use crate::catalog::{space_file_name, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE};
 use crate::finding::{Finding, Findings};
 use crate::sort::Sorter;
-use crate::store::{BlockAddress, FreeSpace, OpenFiles, Space, Superblock, Unit};
-use crate::tree::{block::Block, check_image, each_row, ImageVisitor};
+use crate::store::{BlockAddress, FreeSpace, NamedExtent, OpenFiles, Space, Superblock, Unit};
+use crate::tree::{block::blob::BlobAddress, block::Block, check_image, each_row, ImageVisitor};
 use crate::Result;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,8 +40,11 @@ struct Collector<'a> {
 
 impl ImageVisitor for Collector<'_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
-        self.given_away += u64::from(self.live.is_some_and(|space| !space.has_in_use(at)));
-        self.extents.push(&at.offset.to_be_bytes(), &at.occupied_bytes(self.unit).to_le_bytes())
+        self.note(at, NamedExtent::whole(at, self.unit))
+    }
+
+    fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
+        self.note(&at.extent, at.named(self.unit)).map(|()| true)
     }
 
     fn rows(&mut self, block: &Block) -> Result<()> {
@@ -50,6 +53,12 @@ impl ImageVisitor for Collector<'_> {
 }
 
 impl Collector<'_> {
+    fn note(&mut self, at: &BlockAddress, named: NamedExtent) -> Result<()> {
+        self.given_away += u64::from(self.live.is_some_and(|space| !space.has_in_use(at)));
+        let (key, value) = named.to_entry();
+        self.extents.push(&key, &value)
+    }
+
     /// Compares what was gathered with the free map.
     fn compare(self, space: &Arc<Space>, map: Option<BlockAddress>, findings: &mut Findings) -> Result<()> {
         findings.expect(self.given_away == 0, || {
@@ -58,13 +67,12 @@ impl Collector<'_> {
         });
         let Some(free) = FreeSpace::read(space, map, findings)? else { return Ok(()) };
         let mut sorted = self.extents.finish()?;
-        let mut next = || -> Result<Option<(u64, u64)>> {
+        let mut next = || -> Result<Option<NamedExtent>> {
             if !sorted.advance()? {
                 return Ok(None);
             }
             let (key, value) = sorted.entry();
-            let number = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).unwrap_or_default();
-            Ok(Some((u64::from_be_bytes(number(key)), u64::from_le_bytes(number(value)))))
+            Ok(NamedExtent::of_entry(key, value))
         };
         free.compare(&mut next, findings)
     }

@@ -500,6 +500,7 @@ impl Shared {
         if self.reserve.is_spent() {
             self.fill_reserve();
         }
+        self.alike.checkpoint_durable(trees.iter());
         let written = trees.len();
         drop(trees);
         self.release_idle_tables(at, written);

@@ -27,6 +27,7 @@
 //!
 //! This room knows all others. What a checkpoint writes and what a replay does is in [`crate::checkpoint`].
 
+mod alike;
 mod append;
 mod background;
 mod build;
@@ -315,6 +316,7 @@ impl Shared {
         let Some(directory_lock) = self.directory_lock.lock().take() else { return Ok(()) };
         self.progress.stop();
         self.context.past.bell().stop();
+        self.alike.bell.stop();
         self.context.blocks.stop();
         self.context.ahead.stop();
         let threads = std::mem::take(&mut *self.threads.lock());

@@ -3,6 +3,7 @@
 mod spaces;
 
 use self::spaces::Spaces;
+use super::alike::Alike;
 use super::background::{self, Rounds};
 use super::checkpoints::Progress;
 use super::names::Names;
@@ -117,6 +118,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         settings,
         redo_bytes: options.redo_bytes,
         rounds: Rounds::new(&options.time),
+        alike: Alike::new(&options.time),
         time: options.time.clone(),
         clock,
         locks,

@@ -77,6 +77,7 @@ impl Engine {
         let mut packer =
             Packer { shared, preference: Preference(table.space()), done: 0, unwritten: 0, watch };
         if is_logged {
+            shared.put_alike_together(table, packer.watch)?;
             packer.preference.renew()?;
         }
         for tree in table.all_trees() {
@@ -92,6 +93,9 @@ impl Engine {
             let Some(limit) = packer.preference.renew()? else { break };
             for tree in table.all_trees() {
                 packer.relocate(tree, limit, moved)?;
+                if moved == Moved::Values && table.has_packs() {
+                    shared.move_packs(tree, limit, packer.watch)?;
+                }
             }
             shared.checkpoint(false, Urgency::Awaited)?;
         }

@@ -6,6 +6,7 @@
 //! it and by the first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for
 //! the moment in which it captures its state.
 
+use super::alike::Alike;
 use super::background::Rounds;
 use super::checkpoints::Progress;
 use super::digests::Digests;
@@ -81,6 +82,8 @@ pub(crate) struct Shared {
     pub digests: Digests,
     /// Files that were filled from outside, which the next checkpoint makes those of their tables.
     pub arrivals: Mutex<Vec<Arrival>>,
+    /// What is known of large values that are alike.
+    pub alike: Alike,
     /// Whose directory rows the next checkpoint removes.
     pub dropped: Mutex<Vec<Dropped>>,
     /// Files of no table that could not be removed, by space; with what may still be read of it.
@@ -240,6 +243,7 @@ impl Drop for Shared {
         // Without `close`: as after a crash, but the threads end.
         self.progress.stop();
         self.context.past.bell().stop();
+        self.alike.bell.stop();
         self.context.blocks.stop();
         self.context.ahead.stop();
     }

@@ -6,7 +6,7 @@
 
 use super::losses::Losses;
 use crate::checkpoint::PersistedCounter;
-use crate::store::Space;
+use crate::store::{PackUse, Space};
 use crate::sync::RwLock;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Timestamp, TreeId};
@@ -199,6 +199,16 @@ impl Table {
     /// What is in use in its file, in bytes: blocks, large values, and what keeps them; 0 if that cannot be read.
     pub fn used_bytes(&self) -> u64 {
         self.space.needed_bytes().unwrap_or_default()
+    }
+
+    /// Whether large values of it were put together.
+    pub(super) fn has_packs(&self) -> bool {
+        self.space.pack_usage().is_ok_and(|usage| usage.packs > 0)
+    }
+
+    /// Large values that are stored together with others which they are like, as of the last checkpoint.
+    pub fn pack_usage(&self) -> Result<PackUse> {
+        self.space.pack_usage()
     }
 
     /// Bytes of these that wait to be reused, or to be given back.

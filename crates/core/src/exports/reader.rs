@@ -1,11 +1,11 @@
 //! Reading an export, of which nothing is believed that was not looked at.
 
-use super::{Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
+use super::{Description, PacksMet, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
 use crate::file::{File, FileSystem, OpenMode};
 use crate::finding::Findings;
 use crate::sort::Sorter;
-use crate::store::{checksum, BlockAddress, Space};
-use crate::tree::{block::Block, check_image, ImageVisitor};
+use crate::store::{checksum, BlockAddress, NamedExtent, Space};
+use crate::tree::{block::blob::BlobAddress, block::Block, check_image, ImageVisitor};
 use crate::types::TreeId;
 use crate::{Error, Result};
 use std::path::Path;
@@ -34,6 +34,7 @@ struct Blocks<'a> {
     position: u64,
     to: &'a Space,
     extents: &'a mut Sorter,
+    packs: PacksMet,
     rows: u64,
     watch: Watch<'a>,
 }
@@ -87,11 +88,11 @@ impl ExportFile {
     /// is an error, and `to` is to be cut.
     pub fn copy(&self, to: &Arc<Space>, mut extents: Sorter, watch: Watch<'_>) -> Result<BlockAddress> {
         let mut findings = Findings::default();
-        let mut blocks =
-            Blocks { from: self, position: self.begin, to, extents: &mut extents, rows: 0, watch };
+        let (position, packs) = (self.begin, PacksMet::default());
+        let mut blocks = Blocks { from: self, position, to, extents: &mut extents, packs, rows: 0, watch };
         for (number, address) in self.description.trees.iter().filter_map(|tree| tree.dictionary) {
             to.know_dictionary(number, address, None);
-            blocks.take(&address)?;
+            blocks.extent(&address)?;
         }
         for (place, tree) in self.description.trees.iter().enumerate() {
             let Some(root) = &tree.root else { continue };
@@ -114,8 +115,7 @@ impl ExportFile {
                 return Ok(None);
             }
             let (key, value) = sorted.entry();
-            let number = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).unwrap_or_default();
-            Ok(Some((u64::from_be_bytes(number(key)), u64::from_le_bytes(number(value)))))
+            Ok(NamedExtent::of_entry(key, value))
         });
         // Two blocks at one place are a fault of the export, not of the file that is written.
         let map = map.map_err(|error| match error {
@@ -148,18 +148,26 @@ impl Blocks<'_> {
         }
         self.position += u64::from(at.stored_bytes);
         self.to.place(at, &stored)?;
-        self.extents.push(&at.offset.to_be_bytes(), &at.occupied_bytes(self.to.unit()).to_le_bytes())?;
         (self.watch)(u64::from(at.stored_bytes))
+    }
+
+    fn note(&mut self, named: NamedExtent) -> Result<()> {
+        let (key, value) = named.to_entry();
+        self.extents.push(&key, &value)
     }
 }
 
 impl ImageVisitor for Blocks<'_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
-        self.take(at)
+        self.take(at)?;
+        self.note(NamedExtent::whole(at, self.to.unit()))
     }
 
-    fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
-        self.take(at).map(|()| true)
+    fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
+        if self.packs.is_first(at) {
+            self.take(&at.extent)?;
+        }
+        self.note(at.named(self.to.unit())).map(|()| true)
     }
 
     fn rows(&mut self, block: &Block) -> Result<()> {

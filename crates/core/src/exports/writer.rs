@@ -1,10 +1,10 @@
 //! Writing an export from an image of the table's file.
 
-use super::{Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
+use super::{Description, PacksMet, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
 use crate::file::File;
 use crate::finding::Findings;
 use crate::store::{checksum, BlockAddress, Space};
-use crate::tree::{block::Block, check_image, ImageVisitor};
+use crate::tree::{block::blob::BlobAddress, block::Block, check_image, ImageVisitor};
 use crate::types::TreeId;
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ struct Blocks<'a> {
     buffer: Vec<u8>,
     /// Where the buffer goes.
     position: u64,
+    packs: PacksMet,
     rows: u64,
     watch: Watch<'a>,
 }
@@ -36,7 +37,8 @@ pub fn write(
 ) -> Result<()> {
     let begin = HEADER_BYTES + description.encode().len() as u64;
     target.set_len(0)?;
-    let mut blocks = Blocks { space, target, buffer: Vec::new(), position: begin, rows: 0, watch };
+    let packs = PacksMet::default();
+    let mut blocks = Blocks { space, target, buffer: Vec::new(), position: begin, packs, rows: 0, watch };
     let mut findings = Findings::default();
     for (number, address) in description.trees.iter().filter_map(|tree| tree.dictionary) {
         space.know_dictionary(number, address, None);
@@ -94,8 +96,11 @@ impl ImageVisitor for Blocks<'_> {
         self.copy(at)
     }
 
-    fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
-        self.copy(at).map(|()| true)
+    fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
+        match self.packs.is_first(at) {
+            true => self.copy(&at.extent).map(|()| true),
+            false => Ok(true),
+        }
     }
 
     fn rows(&mut self, block: &Block) -> Result<()> {

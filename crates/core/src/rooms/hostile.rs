@@ -301,7 +301,7 @@ fn sample_blocks(samples: &mut Samples) {
     });
     let empty = Block::empty();
     let mut image = large.bytes().to_vec();
-    let address = BlobAddress { extent: sample_address(), length: 32 << 10 }.encode();
+    let address = BlobAddress { extent: sample_address(), length: 32 << 10, member: None }.encode();
     let rows = large.blobs().len() * address.len();
     let at = image.len() - rows;
     image[at..].chunks_exact_mut(address.len()).for_each(|row| row.copy_from_slice(&address));
@@ -350,7 +350,7 @@ fn sample_records(samples: &mut Samples) {
     samples.push((
         "large_value",
         "address",
-        BlobAddress { extent: sample_address(), length: 32 << 10 }.encode().to_vec(),
+        BlobAddress { extent: sample_address(), length: 32 << 10, member: None }.encode().to_vec(),
     ));
 }
 
@@ -376,8 +376,10 @@ fn sample_rows(samples: &mut Samples) {
     for (name, kind, value) in rows {
         samples.push(("directory_row", name, [&[kind][..], &value].concat()));
     }
-    let packed =
-        TreeSpec { packing: Packing { compression: Compression::Zstd, level: 7 }, ..TreeSpec::default() };
+    let packed = TreeSpec {
+        packing: Packing { compression: Compression::Zstd, level: 7, similarity: false },
+        ..TreeSpec::default()
+    };
     let trees = vec![(20, TreeSpec::default()), (21, packed)];
     let record = TableRecord {
         space: 4,

@@ -2,7 +2,9 @@
 //! file meanwhile, and no image names anything in it; its books are made when it is opened with the map that is written
 //! at the end.
 
+use super::check::{Merged, NamedExtent};
 use super::free_map::{self, FreeMap};
+use super::packs::PackMap;
 use super::space::HEADER_BYTES;
 use super::{checksum, BlockAddress, Space, SECTOR_BYTES};
 use crate::{Compression, Error, Result};
@@ -13,14 +15,17 @@ impl Space {
         self.write_at(at.offset, stored)
     }
 
-    /// Writes the map of what is free beside the extents (offset, bytes), which `next` gives by ascending offset,
-    /// behind the last of them. An error if two overlap, or one lies where none can be. Does not sync.
+    /// Writes the map of what is free beside the extents that `next` gives by ascending offset, behind the last of them.
+    /// An error if two overlap, or one lies where none can be. Does not sync.
     pub fn write_map_around(
         &self,
-        next: &mut dyn FnMut() -> Result<Option<(u64, u64)>>,
+        next: &mut dyn FnMut() -> Result<Option<NamedExtent>>,
     ) -> Result<BlockAddress> {
-        let (mut end, mut ranges) = (HEADER_BYTES, Vec::new());
-        while let Some((offset, bytes)) = next()? {
+        let (mut end, mut ranges, mut packs) = (HEADER_BYTES, Vec::new(), PackMap::default());
+        let mut extents = Merged::new(next);
+        while let Some(extent) = extents.next()? {
+            let NamedExtent { offset, bytes, .. } = extent;
+            extent.count_pack(&mut packs);
             if offset < end {
                 return Err(Error::corrupt(self.path(), offset, "an extent overlaps another"));
             }
@@ -29,7 +34,7 @@ impl Space {
             }
             end = offset + bytes;
         }
-        let mut map = FreeMap { generation: 0, end, ranges };
+        let mut map = FreeMap { generation: 0, end, ranges, packs };
         // The end's number has the same size whatever it is.
         let bytes =
             (free_map::encode(self.id(), self.unit(), &map).len() as u64).next_multiple_of(SECTOR_BYTES);

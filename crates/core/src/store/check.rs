@@ -6,12 +6,129 @@
 
 use super::free_map::{self, FreeMap};
 use super::lifecycle::Books;
+use super::packs::{PackMap, PackUse, ThinnedPack};
 use super::space::HEADER_BYTES;
-use super::{BlockAddress, Space};
+use super::{fixed, BlockAddress, Space, Unit};
 use crate::finding::{Finding, Findings};
 use crate::Result;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// An extent that an image names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedExtent {
+    /// In the file.
+    pub offset: u64,
+    /// That it occupies.
+    pub bytes: u64,
+    pack: Option<NamedPack>,
+}
+
+/// Values of a pack that are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct NamedPack {
+    address: BlockAddress,
+    of: u8,
+    named: u64,
+    value_bytes: u64,
+}
+
+impl NamedExtent {
+    /// One with a single content, in a file of that unit.
+    pub fn whole(at: &BlockAddress, unit: Unit) -> NamedExtent {
+        NamedExtent { offset: at.offset, bytes: at.occupied_bytes(unit), pack: None }
+    }
+
+    /// One of which this names value `number` of `of`, which has so many bytes.
+    pub fn part(at: &BlockAddress, unit: Unit, (number, of): (u8, u8), value_bytes: u64) -> NamedExtent {
+        let pack = NamedPack { address: *at, of, named: 1 << (number % 64), value_bytes };
+        NamedExtent { pack: Some(pack), ..NamedExtent::whole(at, unit) }
+    }
+
+    /// Key and value with which it is sorted.
+    pub fn to_entry(self) -> ([u8; 8], Vec<u8>) {
+        let mut value = self.bytes.to_le_bytes().to_vec();
+        if let Some(NamedPack { address, of, named, value_bytes }) = self.pack {
+            value.extend_from_slice(&address.encode());
+            value.push(of);
+            value.extend_from_slice(&named.to_le_bytes());
+            value.extend_from_slice(&value_bytes.to_le_bytes());
+        }
+        (self.offset.to_be_bytes(), value)
+    }
+
+    /// Reads what [`NamedExtent::to_entry`] gave.
+    pub fn of_entry(key: &[u8], value: &[u8]) -> Option<NamedExtent> {
+        let number = |at| fixed(value, at).map(u64::from_le_bytes);
+        let (offset, bytes) = (fixed(key, 0).map(u64::from_be_bytes)?, number(0)?);
+        let mut pack = None;
+        if value.len() > 8 {
+            let address = BlockAddress::decode(&value[8..])?;
+            let at = 8 + BlockAddress::ENCODED_BYTES;
+            pack = Some(NamedPack {
+                address,
+                of: value[at],
+                named: number(at + 1)?,
+                value_bytes: number(at + 9)?,
+            });
+        }
+        Some(NamedExtent { offset, bytes, pack })
+    }
+
+    /// The two as one, if they are values of one pack.
+    fn merged(&self, other: &NamedExtent) -> Option<NamedExtent> {
+        let (one, more) = (self.pack?, other.pack?);
+        let apart = one.address == more.address && one.of == more.of && one.named & more.named == 0;
+        let pack = NamedPack {
+            named: one.named | more.named,
+            value_bytes: one.value_bytes.saturating_add(more.value_bytes),
+            ..one
+        };
+        apart.then_some(NamedExtent { pack: Some(pack), ..*self })
+    }
+
+    /// If it is a pack, enters it into what a map has of all of them.
+    pub(super) fn count_pack(&self, packs: &mut PackMap) {
+        let Some(NamedPack { address, of, named, value_bytes }) = self.pack else { return };
+        let PackUse { packs: count, values, value_bytes: bytes, stored_bytes, most_values } =
+            &mut packs.usage;
+        *count += 1;
+        *values += u64::from(named.count_ones());
+        *bytes = bytes.saturating_add(value_bytes);
+        *stored_bytes = stored_bytes.saturating_add(self.bytes);
+        *most_values = (*most_values).max(u64::from(of));
+        let dead = ThinnedPack::all(of) & !named;
+        if dead != 0 {
+            packs.thinned.push(ThinnedPack { address, of, dead });
+        }
+    }
+}
+
+/// Extents by ascending offset, of which packs come once for each of their values, each once.
+pub(super) struct Merged<'a> {
+    next: &'a mut dyn FnMut() -> Result<Option<NamedExtent>>,
+    ahead: Option<NamedExtent>,
+}
+
+impl Merged<'_> {
+    pub fn new(next: &mut dyn FnMut() -> Result<Option<NamedExtent>>) -> Merged<'_> {
+        Merged { next, ahead: None }
+    }
+
+    pub fn next(&mut self) -> Result<Option<NamedExtent>> {
+        let Some(mut extent) = self.ahead.take().map_or_else(|| (self.next)(), |extent| Ok(Some(extent)))?
+        else {
+            return Ok(None);
+        };
+        loop {
+            self.ahead = (self.next)()?;
+            match self.ahead.and_then(|ahead| extent.merged(&ahead)) {
+                Some(merged) => extent = merged,
+                None => return Ok(Some(extent)),
+            }
+        }
+    }
+}
 
 /// What an image says is free in its file.
 pub struct FreeSpace {
@@ -28,7 +145,8 @@ impl FreeSpace {
     ) -> Result<Option<FreeSpace>> {
         let path = space.path().to_path_buf();
         let Some(at) = at else {
-            let map = FreeMap { generation: 0, end: HEADER_BYTES, ranges: Vec::new() };
+            let packs = PackMap::default();
+            let map = FreeMap { generation: 0, end: HEADER_BYTES, ranges: Vec::new(), packs };
             return Ok(Some(FreeSpace { path, map }));
         };
         let Some(bytes) = findings.absorb(None, space.adopt(at).read())? else { return Ok(None) };
@@ -41,17 +159,18 @@ impl FreeSpace {
         }
     }
 
-    /// Compares it with the extents (offset, bytes) that the same image names: `next` gives them by ascending offset.
+    /// Compares it with the extents that the same image names: `next` gives them by ascending offset.
     pub fn compare(
         &self,
-        next: &mut dyn FnMut() -> Result<Option<(u64, u64)>>,
+        next: &mut dyn FnMut() -> Result<Option<NamedExtent>>,
         findings: &mut Findings,
     ) -> Result<()> {
         let mut free = self.map.ranges.iter().copied().peekable();
         let mut at = HEADER_BYTES;
+        let (mut extents, mut packs) = (Merged::new(next), PackMap::default());
         loop {
-            let used = next()?;
-            let until = used.map_or(self.map.end, |(offset, _)| offset);
+            let used = extents.next()?;
+            let until = used.map_or(self.map.end, |extent| extent.offset);
             // What lies before the next extent is free, all of it.
             while let Some((offset, bytes)) = free.next_if(|&(offset, _)| offset < until) {
                 if offset > at {
@@ -65,7 +184,9 @@ impl FreeSpace {
             if until > at {
                 self.lost(at, until, findings);
             }
-            let Some((offset, bytes)) = used else { break };
+            let Some(extent) = used else { break };
+            extent.count_pack(&mut packs);
+            let NamedExtent { offset, bytes, .. } = extent;
             if offset < at {
                 findings.add(self.fault(offset, "an extent overlaps another, or what is free"));
             }
@@ -75,7 +196,37 @@ impl FreeSpace {
             findings
                 .add(self.fault(at, format!("an extent ends behind {}, where the file ends", self.map.end)));
         }
+        self.compare_packs(packs, findings);
         Ok(())
+    }
+
+    /// What the map says of packs is what the image has.
+    fn compare_packs(&self, mut found: PackMap, findings: &mut Findings) {
+        let told = &self.map.packs;
+        // There may have been a larger one.
+        found.usage.most_values = found.usage.most_values.max(told.usage.most_values);
+        findings.expect(found.usage == told.usage, || {
+            self.fault(HEADER_BYTES, format!("packs: {:?}, the map has {:?}", found.usage, told.usage))
+        });
+        let (mut found, mut told) = (found.thinned.iter().peekable(), told.thinned.iter().peekable());
+        loop {
+            let first = match (found.peek(), told.peek()) {
+                (Some(a), Some(b)) => a.address.offset.min(b.address.offset),
+                (Some(a), None) | (None, Some(a)) => a.address.offset,
+                (None, None) => break,
+            };
+            let is_first = |pack: &&ThinnedPack| pack.address.offset == first;
+            let (found, told) = (found.next_if(is_first), told.next_if(is_first));
+            findings.expect(found == told, || {
+                let dead = |pack: Option<&ThinnedPack>| pack.map_or(0, |pack| pack.dead);
+                let detail = format!(
+                    "values {:#x} of a pack are not named, the map has {:#x}",
+                    dead(found),
+                    dead(told)
+                );
+                self.fault(first, detail)
+            });
+        }
     }
 
     fn lost(&self, from: u64, to: u64, findings: &mut Findings) {

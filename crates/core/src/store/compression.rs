@@ -253,7 +253,7 @@ mod tests {
         };
         let raw: Vec<u8> = (0..4000).flat_map(|_| word().into_bytes()).collect();
         let size = |level| {
-            let packing = Packing { compression: Compression::Zstd, level };
+            let packing = Packing { compression: Compression::Zstd, level, similarity: false };
             let packed = compress(&raw, packing, None, raw.len()).unwrap().unwrap();
             assert_eq!(unpack(&packed, raw.len(), Compression::Zstd).unwrap(), raw);
             packed.len()

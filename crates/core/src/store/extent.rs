@@ -1,8 +1,9 @@
 //! The handle of a stored block.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use super::{BlockAddress, Space};
+use super::{BlockAddress, PackUse, Space};
 use crate::Result;
 
 /// How long a new extent stays allocated, from the moment its bytes are in the file. Until then it is free when
@@ -39,6 +40,16 @@ impl Extent {
         &self.address
     }
 
+    /// Bytes that it takes in the file.
+    pub fn occupied_bytes(&self) -> u64 {
+        self.address.occupied_bytes(self.space.unit())
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.space.path()
+    }
+
     /// The block as it was given to `prepare`, checked and decompressed. One disk read.
     pub fn read(&self) -> Result<Vec<u8>> {
         self.space.read(&self.address)
@@ -56,6 +67,18 @@ impl Extent {
     /// already do so, that is the one after. A second call keeps the earlier generation.
     pub fn supersede(&self, generation: u64) {
         self.space.supersede(&self.address, self.born, generation);
+    }
+
+    /// The extent is a pack whose values the image that is being written is the first to name.
+    pub fn enter_pack(&self, pack: &PackUse) -> Result<()> {
+        self.space.enter_pack(pack)
+    }
+
+    /// The images of checkpoint `generation`, which is being written, and of all later ones do not name value `number`
+    /// of the pack that this extent is, `value_bytes` long, of so many values. When they name none, the extent is
+    /// superseded.
+    pub fn bury(&self, number: u8, of: u8, value_bytes: u64, generation: u64) -> Result<()> {
+        self.space.bury(&self.address, self.born, (number, of), value_bytes, generation)
     }
 
     /// A private extent becomes part of the image of checkpoint `generation`, which is being written; it is private

@@ -2,16 +2,23 @@
 //!
 //! ```text
 //!  0            8          12  16           24    32      40
-//!  | "TEAKFREE" | space id | 0 | generation | end | count | count x (gap, length) | zeros
+//!  | "TEAKFREE" | space id | 0 | generation | end | count | count x (gap, length) | packs | zeros
+//!
+//! packs, if there are any: five figures (`PackUse`), LEB128 | count, LEB128 | count x
+//!                          (address of the pack, 27 bytes | values u8 | which of them are dead, u64 little-endian)
 //! ```
 //! `end` is in bytes. Gap (from the end of the range before, or from 0) and length are LEB128 in units of the file.
 //! What lies past `end` is free too. The block is stored uncompressed; its checksum is in its address.
 
 use super::address::MAX_FILE_BYTES;
-use super::{u32_at, u64_at, Unit};
+use super::packs::{PackMap, PackUse, ThinnedPack};
+use super::{fixed, u32_at, u64_at, BlockAddress, Unit};
 
 const MAGIC: &[u8; 8] = b"TEAKFREE";
 const PREAMBLE_BYTES: usize = 40;
+/// Six numbers.
+const LEAST_PACKS_BYTES: usize = 6;
+const THINNED_BYTES: usize = BlockAddress::ENCODED_BYTES + 1 + 8;
 
 /// What a map says.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +29,8 @@ pub(super) struct FreeMap {
     pub end: u64,
     /// Free ranges (offset, length) in bytes, ascending, disjoint.
     pub ranges: Vec<(u64, u64)>,
+    /// What is known of extents that hold several values.
+    pub packs: PackMap,
 }
 
 pub(super) fn encode(space: u32, unit: Unit, map: &FreeMap) -> Vec<u8> {
@@ -46,7 +55,51 @@ pub(super) fn encode(space: u32, unit: Unit, map: &FreeMap) -> Vec<u8> {
         position = offset + bytes;
     }
     debug_assert!(position <= map.end, "free up to {position} in a space that ends at {}", map.end);
+    if map.packs != PackMap::default() {
+        encode_packs(&map.packs, &mut out);
+    }
     out
+}
+
+fn encode_packs(packs: &PackMap, out: &mut Vec<u8>) {
+    let PackUse { packs: count, values, value_bytes, stored_bytes, most_values } = packs.usage;
+    for number in [count, values, value_bytes, stored_bytes, most_values, packs.thinned.len() as u64] {
+        push_varint(out, number);
+    }
+    for pack in &packs.thinned {
+        out.extend_from_slice(&pack.address.encode());
+        out.push(pack.of);
+        out.extend_from_slice(&pack.dead.to_le_bytes());
+    }
+}
+
+/// What stands behind the ranges: nothing in maps of spaces without packs, or the zeros that fill their last sector,
+/// which read as no packs.
+fn decode_packs(mut rest: &[u8], end: u64) -> Result<PackMap, &'static str> {
+    const MALFORMED: &str = "free-space map with malformed packs";
+    if rest.len() < LEAST_PACKS_BYTES {
+        return Ok(PackMap::default());
+    }
+    let mut number = || pop_varint(&mut rest).ok_or(MALFORMED);
+    let (packs, values, value_bytes) = (number()?, number()?, number()?);
+    let (stored_bytes, most_values, count) = (number()?, number()?, number()?);
+    let usage = PackUse { packs, values, value_bytes, stored_bytes, most_values };
+    if count > (rest.len() / THINNED_BYTES) as u64 {
+        return Err(MALFORMED);
+    }
+    let mut thinned: Vec<ThinnedPack> = Vec::with_capacity(count as usize);
+    for bytes in rest.chunks_exact(THINNED_BYTES).take(count as usize) {
+        let address = BlockAddress::decode(bytes).filter(|at| at.offset < end).ok_or(MALFORMED)?;
+        let of = bytes[BlockAddress::ENCODED_BYTES];
+        let dead = fixed(bytes, BlockAddress::ENCODED_BYTES + 1).map(u64::from_le_bytes).ok_or(MALFORMED)?;
+        let pack = ThinnedPack { address, of, dead };
+        let follows = thinned.last().is_none_or(|before| before.address.offset < address.offset);
+        if !follows || of > 64 || dead == 0 || dead & !ThinnedPack::all(of) != 0 || pack.alive() == 0 {
+            return Err(MALFORMED);
+        }
+        thinned.push(pack);
+    }
+    Ok(PackMap { usage, thinned })
 }
 
 /// Reads a map of `space`, whose extents are in units of `unit`; the error says what is wrong with it.
@@ -83,7 +136,8 @@ pub(super) fn decode(space: u32, unit: Unit, bytes: &[u8]) -> Result<FreeMap, &'
         ranges.push((offset, length * unit));
         position = offset + length * unit;
     }
-    Ok(FreeMap { generation, end, ranges })
+    let packs = decode_packs(rest, end)?;
+    Ok(FreeMap { generation, end, ranges, packs })
 }
 
 fn push_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -121,7 +175,7 @@ mod tests {
                 ranges.push((position + gap * unit.bytes(), length * unit.bytes()));
                 position += (gap + length) * unit.bytes();
             }
-            let map = FreeMap { generation: 9, end: position, ranges };
+            let map = FreeMap { generation: 9, end: position, ranges, packs: PackMap::default() };
             let mut bytes = encode(3, unit, &map);
             bytes.resize(bytes.len().next_multiple_of(512), 0);
             prop_assert_eq!(decode(3, unit, &bytes), Ok(map));
@@ -133,7 +187,9 @@ mod tests {
             tail in proptest::collection::vec(any::<u8>(), 0..80), end in 0u64..100, count in 0u64..30,
         ) {
             let _ = decode(0, Unit::Fine, &tail);
-            let mut bytes = encode(0, Unit::Fine, &FreeMap { generation: 1, end: end * 32, ranges: Vec::new() });
+            let packs = PackMap::default();
+            let empty = FreeMap { generation: 1, end: end * 32, ranges: Vec::new(), packs };
+            let mut bytes = encode(0, Unit::Fine, &empty);
             bytes[32..40].copy_from_slice(&count.to_le_bytes());
             bytes.extend_from_slice(&tail);
             if let Ok(map) = decode(0, Unit::Fine, &bytes) {

@@ -3,6 +3,7 @@
 use super::compression;
 use super::dictionary::Dictionary;
 use super::free_map::{self, FreeMap};
+use super::packs::{PackMap, PackUse, ThinnedPack};
 use super::superblock::{self, Superblock};
 use super::{BlockAddress, TreeRoot, Unit};
 use crate::Compression;
@@ -61,5 +62,23 @@ pub(crate) fn free_map(bytes: &[u8]) {
 /// The same with some ranges.
 pub(crate) fn sample_free_map() -> Vec<u8> {
     let ranges = (1..30).map(|i| (i * 100 * 512, (i % 7 + 1) * 512)).collect();
-    free_map::encode(3, Unit::Fine, &FreeMap { generation: 9, end: 1 << 30, ranges })
+    free_map::encode(
+        3,
+        Unit::Fine,
+        &FreeMap { generation: 9, end: 1 << 30, ranges, packs: PackMap::default() },
+    )
+}
+
+/// One that tells of packs.
+pub(crate) fn sample_map_of_packs(address: BlockAddress) -> Vec<u8> {
+    let usage =
+        PackUse { packs: 9, values: 200, value_bytes: 2_000_000, stored_bytes: 90_000, most_values: 64 };
+    let pack =
+        |at: u64, of, dead| ThinnedPack { address: BlockAddress { offset: at * 512, ..address }, of, dead };
+    let packs = PackMap { usage, thinned: vec![pack(20, 64, 1 << 63), pack(30, 3, 0b101)] };
+    free_map::encode(
+        3,
+        Unit::Fine,
+        &FreeMap { generation: 9, end: 1 << 30, ranges: vec![(512, 1024)], packs },
+    )
 }

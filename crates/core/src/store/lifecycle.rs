@@ -28,8 +28,9 @@ use super::allocator::Allocator;
 use super::extent::Lifetime;
 use super::free_map::FreeMap;
 use super::holes::Holes;
+use super::packs::{PackUse, Packs, ThinnedPack};
 use super::space::HEADER_BYTES;
-use super::{Unit, SECTOR_BYTES};
+use super::{BlockAddress, Unit, SECTOR_BYTES};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -85,6 +86,7 @@ pub(super) struct Books {
     /// Map written for the running checkpoint.
     new_map: Option<(u64, MapExtent)>,
     outdated: bool,
+    packs: Packs,
     holes: Holes,
     /// Until the log is replayed: new extents lie behind this.
     new_behind: Option<u64>,
@@ -108,6 +110,7 @@ impl Books {
             durable_map: map.map(|(offset, bytes)| MapExtent { offset, bytes, born: 0 }),
             new_map: None,
             outdated: map.is_none(),
+            packs: Packs::default(),
             holes: Holes::default(),
             new_behind: None,
             preferred_below: None,
@@ -130,6 +133,7 @@ impl Books {
         self.durable = self.durable.max(map.generation);
         self.next = self.next.max(map.generation + 1);
         self.freed_early = Vec::new();
+        self.packs.load(map.packs);
         self.allocator = Some(allocator);
         Ok(())
     }
@@ -263,6 +267,39 @@ impl Books {
         }
     }
 
+    /// The image that is being written is the first to name values of a pack.
+    pub fn enter_pack(&mut self, pack: &PackUse) {
+        self.outdated = true;
+        self.packs.enter(pack);
+    }
+
+    /// The image of `generation`, which is being written, and later ones do not name value `number` of the pack at
+    /// `at`; see [`super::Extent::bury`]. The map has been read.
+    pub fn bury(
+        &mut self,
+        at: &BlockAddress,
+        born: u64,
+        (number, of): (u8, u8),
+        value_bytes: u64,
+        generation: u64,
+    ) {
+        self.outdated = true;
+        let bytes = at.occupied_bytes(self.unit);
+        if self.packs.bury(at, (number, of), value_bytes, bytes) {
+            self.supersede(at.offset, bytes, born, generation);
+        }
+    }
+
+    /// Of the durable image.
+    pub fn pack_usage(&self) -> PackUse {
+        self.packs.usage()
+    }
+
+    /// See [`Packs::sparse`].
+    pub fn sparse_packs(&self, after: u64, most: usize) -> Vec<ThinnedPack> {
+        self.packs.sparse(after, most)
+    }
+
     /// A holder is gone.
     pub fn dropped(&mut self, offset: u64) {
         if let Some(holders) = self.holders.get_mut(&offset) {
@@ -314,6 +351,7 @@ impl Books {
             }
         }
         self.tracked.retain(|_, tracked| !matches!(tracked.state, State::Checkpoint(of) if of <= generation));
+        self.packs.durable();
         self.free_all_reusable();
     }
 
@@ -342,6 +380,7 @@ impl Books {
             }
         }
         self.outdated = true;
+        self.packs.abandon();
         self.free_all_reusable();
     }
 
@@ -454,7 +493,8 @@ impl Books {
                 let _ = after.release(offset, tracked.bytes);
             }
         }
-        Some(FreeMap { generation, end: after.end(), ranges: after.ranges().collect() })
+        let packs = self.packs.map();
+        Some(FreeMap { generation, end: after.end(), ranges: after.ranges().collect(), packs })
     }
 
     /// What the allocator may give away: (offset, bytes), ascending.
@@ -501,6 +541,7 @@ impl Books {
         let Some(tracked) = self.tracked.get(&offset).copied() else { return };
         if self.is_unnamed(&tracked) && !self.holders.contains_key(&offset) {
             self.tracked.remove(&offset);
+            self.packs.freed(offset);
             match &mut self.allocator {
                 // A range that is free already came from an address that is not ours: it stays as the books have it.
                 Some(allocator) => _ = offset >= HEADER_BYTES && allocator.release(offset, tracked.bytes),

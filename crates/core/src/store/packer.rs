@@ -88,7 +88,9 @@ impl Packer {
         if !compression::is_dense(value) {
             return self.pack(value);
         }
-        if self.packing.compression == Compression::Recompress && doubts.are_worth_a_try() {
+        // Where values are put together later they are inflated then: one alone gains little.
+        let inflates = self.packing.compression == Compression::Recompress && !self.packing.similarity;
+        if inflates && doubts.are_worth_a_try() {
             let dictionary = self.dictionary.as_deref();
             let packed = recompression::pack(value, self.packing.level, dictionary, worth(value))?;
             doubts.note(packed.is_some());

@@ -35,7 +35,7 @@ pub(super) fn pack(
     form.extend_from_slice(&inflated.bytes);
     let Ok(form_bytes) = u32::try_from(form.len()) else { return Ok(None) };
     let level = if level == 0 { DEFAULT_LEVEL } else { level };
-    let packing = Packing { compression: Compression::Zstd, level };
+    let packing = Packing { compression: Compression::Zstd, level, similarity: false };
     let packed = compression::compress(&form, packing, dictionary, limit)?;
     Ok(packed.map(|packed| [&form_bytes.to_le_bytes()[..], &packed].concat()))
 }

@@ -44,7 +44,7 @@ use super::open_files::{KernelAhead, OpenFiles, TableFile};
 use super::packer::{Doubts, Packed, Packer};
 use super::spill::{SpillFile, SpillShare};
 use super::twin::Twin;
-use super::{checksum, free_map, u32_at, u64_at, BlockAddress, Unit};
+use super::{checksum, free_map, u32_at, u64_at, BlockAddress, PackUse, ThinnedPack, Unit};
 use crate::file::OpenMode;
 use crate::{Compression, Error, Residence, Result};
 
@@ -493,6 +493,33 @@ impl Space {
 
     pub(super) fn supersede(&self, at: &BlockAddress, born: u64, generation: u64) {
         self.books.lock().supersede(at.offset, at.occupied_bytes(self.unit), born, generation);
+    }
+
+    pub(super) fn enter_pack(&self, pack: &PackUse) -> Result<()> {
+        self.loaded_books()?.enter_pack(pack);
+        Ok(())
+    }
+
+    pub(super) fn bury(
+        &self,
+        at: &BlockAddress,
+        born: u64,
+        member: (u8, u8),
+        value_bytes: u64,
+        generation: u64,
+    ) -> Result<()> {
+        self.loaded_books()?.bury(at, born, member, value_bytes, generation);
+        Ok(())
+    }
+
+    /// What packs there are in the durable image.
+    pub fn pack_usage(&self) -> Result<PackUse> {
+        Ok(self.loaded_books()?.pack_usage())
+    }
+
+    /// Up to `most` packs behind the one at `after` of which more than half is dead in the durable image.
+    pub fn sparse_packs(&self, after: u64, most: usize) -> Result<Vec<ThinnedPack>> {
+        Ok(self.loaded_books()?.sparse_packs(after, most))
     }
 
     pub(super) fn join(&self, at: &BlockAddress, generation: u64) {

@@ -33,10 +33,9 @@ pub trait ImageVisitor {
     fn passes_over_rows(&self) -> bool {
         false
     }
-    /// The image names the extent of a large value, which is not read. `false`: it is not as it should be.
-    fn large_value(&mut self, at: &BlockAddress) -> Result<bool> {
-        self.extent(at).map(|()| true)
-    }
+    /// The image names the extent of a large value, which is not read; that of a pack once for each of its values.
+    /// `false`: it is not as it should be.
+    fn large_value(&mut self, at: &BlobAddress) -> Result<bool>;
     /// Whether the visitor knows the page or leaf and all that it leads to: then it is not looked at, and the sums of
     /// the tree are not compared.
     fn knows(&mut self, _at: &BlockAddress) -> bool {
@@ -130,7 +129,7 @@ impl Walk<'_> {
 
     fn read(&mut self, at: &BlockAddress) -> Result<Option<Block>> {
         let space = self.space;
-        let blob = |at: BlobAddress| Arc::new(Blob::stored(space.adopt(at.extent), at.length));
+        let blob = |at: BlobAddress| Arc::new(Blob::adopted(space, &at));
         self.read_as(at, &|raw| Block::parse(raw, &blob))
     }
 
@@ -234,7 +233,7 @@ impl Walk<'_> {
         self.sums.add_leaf(at);
         let mut whole = true;
         for value in &named {
-            whole &= self.visitor.large_value(&value.extent)?;
+            whole &= self.visitor.large_value(value)?;
         }
         if whole {
             self.visitor.whole(at, !named.is_empty());
@@ -255,8 +254,8 @@ impl Walk<'_> {
             }
         }
         for blob in block.blobs() {
-            match blob.extent() {
-                Some(extent) => whole &= self.visitor.large_value(extent.address())?,
+            match blob.address() {
+                Some(address) => whole &= self.visitor.large_value(&address)?,
                 None => return Ok(self.broken(at, "a large value without an address").unwrap_or(false)),
             }
         }

@@ -29,6 +29,7 @@ mod storing;
 mod tests;
 mod versions;
 
+pub(crate) use block::blob::{Blob, BlobAddress};
 pub(crate) use change::pack::Packing;
 pub use change::trunk::Trunk;
 pub use change::write::{Write, Written, MAX_KEY_BYTES};
@@ -42,8 +43,9 @@ pub use storing::direct::DirectJob;
 pub use storing::image::Moment;
 pub use storing::load::TreeLoader;
 pub use storing::lost::Lost;
+pub(crate) use storing::packs::{Exchange, Looked, WrittenPack, MOST_VALUE_BYTES};
 pub(crate) use storing::relocate::Moved;
 pub use storing::rewrite::Rewriter;
 pub use storing::tree::{Tree, TreeContext};
-pub use versions::past::Held;
+pub use versions::past::{Bell, Held};
 pub use versions::visibility::Reader;

@@ -81,8 +81,10 @@ impl Bench {
             0,
         ));
         let space = Space::create(&OpenFiles::new(Arc::new(fs), 8), &dir.path().join("s.teak"), 1).unwrap();
-        let spec =
-            TreeSpec { block_bytes: 4096, packing: Packing { compression: Compression::Lz4, level: 0 } };
+        let spec = TreeSpec {
+            block_bytes: 4096,
+            packing: Packing { compression: Compression::Lz4, level: 0, similarity: false },
+        };
         let tree = Tree::open(7, spec, space.clone(), None, context.clone());
         Bench { _dir: dir, context, space, tree, spec, generation: 0 }
     }

@@ -71,6 +71,18 @@ pub(crate) fn inflate(value: &[u8], most: usize) -> Option<Inflated> {
     Frame::guesses(value).find_map(|guess| remade(value, guess, most.min(MOST_BYTES)))
 }
 
+/// What is in `value`, if it looks as one of those that [`inflate`] takes; whether it can be made again is not tried.
+pub(crate) fn content_of(value: &[u8], most: usize) -> Option<Vec<u8>> {
+    if value.len() > MOST_BYTES {
+        return None;
+    }
+    Frame::guesses(value).find_map(|Guess { frame, start, announced }| {
+        let most = announced.unwrap_or(most).min(most);
+        let (bytes, used) = content(&value[start..], most).ok()?;
+        (value[start + used..] == *frame.tail(&bytes)).then_some(bytes)
+    })
+}
+
 /// The value as `guess` says, if it can be made again so.
 fn remade(value: &[u8], Guess { frame, start, announced }: Guess, most: usize) -> Option<Inflated> {
     let most = announced.unwrap_or(most).min(most);

@@ -7,14 +7,15 @@
 //! | `frame` | what stands around a deflate stream: headers, checksums, lengths |
 //! | `sketch` | a few numbers that are the same for values which share much |
 //! | `kin` | which of the values seen before is most like a new one |
+//! | `groups` | which values are to be put together, as far as they were seen |
+//! | `pack` | several values as one |
 //! | `zlib` | the pinned zlib behind safe calls |
 
 pub(crate) mod deflated;
 mod frame;
-// Nothing stores values by what they share yet, but docs/roadmap.md says how.
-#[allow(dead_code)]
-pub(crate) mod kin;
-#[allow(dead_code)]
+pub(crate) mod groups;
+mod kin;
+pub(crate) mod pack;
 pub(crate) mod sketch;
 #[cfg(test)]
 pub(crate) mod texts;

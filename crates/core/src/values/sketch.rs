@@ -49,6 +49,12 @@ impl Sketch {
         sketch
     }
 
+    /// The sketch that values of `owner` have: it has nothing in common with those of others.
+    pub(crate) fn of_owner(&self, owner: u64) -> Sketch {
+        let salt = owner.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
+        Sketch { smallest: self.smallest.map(|hash| if hash == u64::MAX { hash } else { hash ^ salt }) }
+    }
+
     /// The hashes, in their order; at most [`FEATURES`].
     pub(super) fn features(&self) -> impl Iterator<Item = u64> + '_ {
         self.smallest.iter().copied().filter(|&feature| feature != u64::MAX)

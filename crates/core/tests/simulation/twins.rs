@@ -11,8 +11,14 @@ use teak_core::{
 };
 
 const TREES: [TreeSpec; 2] = [
-    TreeSpec { block_bytes: 4096, packing: Packing { compression: Compression::Lz4, level: 0 } },
-    TreeSpec { block_bytes: 4096, packing: Packing { compression: Compression::None, level: 0 } },
+    TreeSpec {
+        block_bytes: 4096,
+        packing: Packing { compression: Compression::Lz4, level: 0, similarity: false },
+    },
+    TreeSpec {
+        block_bytes: 4096,
+        packing: Packing { compression: Compression::None, level: 0, similarity: false },
+    },
 ];
 
 /// A key with its value.

@@ -9,7 +9,7 @@ const ENABLED: &[u8] = b"enabled";
 
 const SPEC: TreeSpec = TreeSpec {
     block_bytes: 4096,
-    packing: crate::Packing { compression: crate::Compression::Zstd, level: 0 },
+    packing: crate::Packing { compression: crate::Compression::Zstd, level: 0, similarity: false },
 };
 const RENEW: [TreeSource; 2] = [TreeSource::Keep(0), TreeSource::New(SPEC)];
 const KEEP: [TreeSource; 2] = [TreeSource::Keep(0), TreeSource::Keep(1)];
@@ -330,7 +330,7 @@ fn trees_are_added_moved_and_dropped_and_keep_their_rows() {
 #[test]
 fn a_power_cut_leaves_all_tables_of_one_alteration_altered_or_none() {
     let (mut cut, mut finished) = (0, false);
-    let packing = Packing { compression: Compression::Lz4, level: 0 };
+    let packing = Packing { compression: Compression::Lz4, level: 0, similarity: false };
     while !finished {
         let (fs, engine, table) = with_table(cut + 1);
         fill(&engine, &table, 0..10).unwrap();

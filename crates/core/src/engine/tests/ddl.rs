@@ -285,7 +285,7 @@ fn a_table_gets_another_compression_while_it_is_used_and_keeps_its_rows() {
     engine.checkpoint().unwrap();
     let before = table.tree(0).disk_bytes();
     drop(table);
-    let packing = Packing { compression: Compression::Zstd, level: 3 };
+    let packing = Packing { compression: Compression::Zstd, level: 3, similarity: false };
     repack(&engine, "t", packing);
     engine.checkpoint().unwrap();
     // The power goes in the middle of the conversion: what is left of it stays as it was.

@@ -4,8 +4,10 @@ use super::*;
 use crate::file::{FileSystem, OpenMode};
 use crate::{Compression, Packing};
 
-const SPEC: TreeSpec =
-    TreeSpec { block_bytes: 4096, packing: Packing { compression: Compression::Zstd, level: 0 } };
+const SPEC: TreeSpec = TreeSpec {
+    block_bytes: 4096,
+    packing: Packing { compression: Compression::Zstd, level: 0, similarity: false },
+};
 
 fn open_with(fs: &SimulatedFileSystem, dictionary_sample_bytes: usize) -> Engine {
     Engine::open(Arc::new(fs.clone()), Options { dictionary_sample_bytes, ..options() }).unwrap()

@@ -6,8 +6,10 @@ use crate::{Compression, Packing};
 use std::path::Path;
 
 const EXPORT: &str = "/t.teak";
-const SPEC: TreeSpec =
-    TreeSpec { block_bytes: 4096, packing: Packing { compression: Compression::Zstd, level: 0 } };
+const SPEC: TreeSpec = TreeSpec {
+    block_bytes: 4096,
+    packing: Packing { compression: Compression::Zstd, level: 0, similarity: false },
+};
 
 /// Words in some order, so that a dictionary is trained on them.
 fn text(row: u32) -> String {

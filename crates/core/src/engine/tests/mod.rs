@@ -1,5 +1,6 @@
 //! Tests of the engine as a whole, mostly on the simulated file system without threads, so that they repeat exactly.
 
+mod alike;
 mod append;
 mod build;
 mod check;

@@ -35,7 +35,7 @@ fn is_as_written(engine: &Engine, rounds: &[(std::ops::Range<u64>, u64)]) {
 fn streams_come_back_to_the_bit_from_log_image_and_file_and_take_half() {
     let fs = SimulatedFileSystem::new(1);
     let engine = Engine::open(Arc::new(fs.clone()), options()).unwrap();
-    let recompressed = Packing { compression: Compression::Recompress, level: 1 };
+    let recompressed = Packing { compression: Compression::Recompress, level: 1, similarity: false };
     let spec = |packing| [TreeSpec { packing, ..TreeSpec::default() }];
     engine.create_table("t", &spec(recompressed), b"", None).unwrap();
     engine.create_table("plain", &spec(Compression::Zstd.into()), b"", None).unwrap();

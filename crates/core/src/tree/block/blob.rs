@@ -8,19 +8,36 @@
 //!
 //! ```text
 //! 0   extent  27 bytes  `BlockAddress`
-//! 27  length  u64       bytes of the value, equal to the extent's raw bytes
+//! 27  length  u32       bytes of the value
+//! 31  number  u8        0; of one that shares its extent with others: which of them it is
+//! 32  of      u8        0, and the length is that of the extent's raw bytes; or how many there are
+//! 33          u16       0
 //! ```
+//!
+//! Values that share an extent are a *pack* ([`crate::values::pack`]): one block, of which each has a part. They are put
+//! together long after they were written (`storing/packs.rs`).
 
 use std::sync::{Arc, OnceLock};
 
 use crate::sync::Mutex;
 
 use crate::cache::{Cache, Charge};
-use crate::store::{BlockAddress, Extent, Packer, Space};
-use crate::Result;
+use crate::store::{BlockAddress, Extent, NamedExtent, Packer, Space, Unit};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::values::pack::{self, MOST_MEMBERS};
+use crate::{Error, Result};
 
 /// Encoded size of a [`BlobAddress`].
 pub const BLOB_ADDRESS_BYTES: usize = BlockAddress::ENCODED_BYTES + 8;
+
+/// Which part of a pack a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// From 0.
+    pub number: u8,
+    /// How many values are in the pack.
+    pub of: u8,
+}
 
 /// Where a stored blob lies and how long it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +46,27 @@ pub struct BlobAddress {
     pub extent: BlockAddress,
     /// Length of the value in bytes.
     pub length: u64,
+    /// `None`: it has its extent for itself.
+    pub member: Option<Member>,
 }
 
 impl BlobAddress {
+    /// What an image names that names it, in a file of that unit.
+    pub fn named(&self, unit: Unit) -> NamedExtent {
+        match self.member {
+            None => NamedExtent::whole(&self.extent, unit),
+            Some(Member { number, of }) => NamedExtent::part(&self.extent, unit, (number, of), self.length),
+        }
+    }
+
     /// The bytes in a block's table of blobs.
     pub fn encode(&self) -> [u8; BLOB_ADDRESS_BYTES] {
         let mut out = [0; BLOB_ADDRESS_BYTES];
         out[..BlockAddress::ENCODED_BYTES].copy_from_slice(&self.extent.encode());
-        out[BlockAddress::ENCODED_BYTES..].copy_from_slice(&self.length.to_le_bytes());
+        // The extent has as many bytes, in 32 bits, or more.
+        let Member { number, of } = self.member.unwrap_or(Member { number: 0, of: 0 });
+        let length = self.length | u64::from(number) << 32 | u64::from(of) << 40;
+        out[BlockAddress::ENCODED_BYTES..].copy_from_slice(&length.to_le_bytes());
         out
     }
 
@@ -46,10 +76,20 @@ impl BlobAddress {
             row.split_at_checked(BlockAddress::ENCODED_BYTES).ok_or("a blob address cut short")?;
         let extent = BlockAddress::decode(extent).ok_or("an impossible blob address")?;
         let length = u64::from_le_bytes(length.try_into().map_err(|_| "a blob address of a wrong length")?);
-        if u64::from(extent.raw_bytes) != length {
-            return Err(format!("a blob of {length} bytes in an extent of {}", extent.raw_bytes));
+        if u64::from(extent.raw_bytes) == length {
+            return Ok(BlobAddress { extent, length, member: None });
         }
-        Ok(BlobAddress { extent, length })
+        let [_, _, _, _, number, of, 0, 0] = length.to_le_bytes() else {
+            return Err(format!("a blob of {length} bytes in an extent of {}", extent.raw_bytes));
+        };
+        if number >= of || usize::from(of) > MOST_MEMBERS {
+            return Err(format!(
+                "a blob that is value {number} of {of}, in an extent of {}",
+                extent.raw_bytes
+            ));
+        }
+        let length = length & u64::from(u32::MAX);
+        Ok(BlobAddress { extent, length, member: Some(Member { number, of }) })
     }
 }
 
@@ -66,6 +106,10 @@ pub struct Blob {
     bytes: Mutex<Option<Resident>>,
     /// Set once; from then on `bytes` is a copy that may go.
     extent: OnceLock<Arc<Extent>>,
+    /// Its part of the extent, if it has not the whole.
+    member: Option<Member>,
+    /// See [`Blob::is_first_look`].
+    looked_at: AtomicBool,
     /// Held by the one who writes the extent; readers never take it.
     storing: Mutex<()>,
 }
@@ -94,13 +138,32 @@ impl Blob {
             length: resident.bytes.len() as u64,
             bytes: Mutex::new(Some(resident)),
             extent: OnceLock::new(),
+            member: None,
+            looked_at: AtomicBool::new(false),
             storing: Mutex::new(()),
         }
     }
 
-    /// A blob that lies in `extent`.
+    /// A blob of `length` bytes that lies in `extent`.
     pub fn stored(extent: Arc<Extent>, length: u64) -> Blob {
-        Blob { length, bytes: Mutex::new(None), extent: OnceLock::from(extent), storing: Mutex::new(()) }
+        Blob::part_of(extent, length, None)
+    }
+
+    /// The blob at `at` in `space`.
+    pub fn adopted(space: &Arc<Space>, at: &BlobAddress) -> Blob {
+        Blob::part_of(space.adopt(at.extent), at.length, at.member)
+    }
+
+    /// One that is as `member` says in `extent`.
+    pub fn part_of(extent: Arc<Extent>, length: u64, member: Option<Member>) -> Blob {
+        Blob {
+            length,
+            bytes: Mutex::new(None),
+            extent: OnceLock::from(extent),
+            member,
+            looked_at: AtomicBool::new(false),
+            storing: Mutex::new(()),
+        }
     }
 
     /// Length of the value in bytes.
@@ -115,7 +178,29 @@ impl Blob {
 
     /// Its row in the blob table of a block, if it is stored.
     pub fn address(&self) -> Option<BlobAddress> {
-        self.extent().map(|extent| BlobAddress { extent: *extent.address(), length: self.length })
+        let address = |extent: &Arc<Extent>| BlobAddress {
+            extent: *extent.address(),
+            length: self.length,
+            member: self.member,
+        };
+        self.extent().map(address)
+    }
+
+    /// Whether it has an extent that it shares with no other.
+    pub fn is_alone(&self) -> bool {
+        self.member.is_none() && self.extent().is_some()
+    }
+
+    /// Whether [`Blob::is_first_look`] was asked.
+    pub fn is_seen(&self) -> bool {
+        // Relaxed: nothing else depends on it.
+        self.looked_at.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody has asked this before: who looks for values that are alike looks at each once.
+    pub fn is_first_look(&self) -> bool {
+        // Relaxed: nothing else depends on it.
+        !self.looked_at.swap(true, Ordering::Relaxed)
     }
 
     /// Makes sure that it is written, once whoever calls; durable with the next sync of the space. The bytes stay in
@@ -132,7 +217,7 @@ impl Blob {
         let block = space.prepare_value(&bytes, &packer.into())?;
         space.write(&block)?;
         let extent = self.extent.get_or_init(|| block.extent().clone());
-        Ok(BlobAddress { extent: *extent.address(), length: self.length })
+        Ok(BlobAddress { extent: *extent.address(), length: self.length, member: None })
     }
 
     /// A durable structure is about to name this blob: its extent no longer goes with it. Must come before the map of
@@ -151,15 +236,30 @@ impl Blob {
         }
     }
 
+    /// The images of checkpoint `generation`, which is being written, and of later ones do not name this blob.
+    pub fn supersede(&self, generation: u64) -> Result<()> {
+        match (self.extent(), self.member) {
+            (Some(extent), None) => extent.supersede(generation),
+            (Some(extent), Some(Member { number, of })) => {
+                extent.bury(number, of, self.length, generation)?
+            }
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
     /// The value: shared if it is in memory, else read and checked, and not kept.
     pub fn bytes(&self) -> Result<Arc<[u8]>> {
         if let Some(resident) = &*self.bytes.lock() {
             return Ok(resident.bytes.clone());
         }
-        match self.extent() {
-            Some(extent) => Ok(extent.read_value()?.into()),
-            None => unreachable!("the bytes of a blob go only after it is stored"),
-        }
+        let Some(extent) = self.extent() else {
+            unreachable!("the bytes of a blob go only after it is stored")
+        };
+        let stored = extent.read_value()?;
+        let Some(Member { number, .. }) = self.member else { return Ok(stored.into()) };
+        let value = pack::value(&stored, usize::from(number), self.length);
+        value.map(Arc::from).map_err(|detail| Error::corrupt(extent.path(), extent.address().offset, detail))
     }
 
     /// Gives up the copy in memory of a stored blob; returns the bytes that this blob no longer holds.

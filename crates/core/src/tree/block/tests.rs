@@ -293,7 +293,11 @@ fn large_values_are_found_without_the_rows() {
         compression: Compression::Zstd,
         dictionary: 0,
     };
-    let named = [0, 1].map(|i| BlobAddress { extent: BlockAddress { checksum: i, ..extent }, length: 100 });
+    let named = [0, 1].map(|i| BlobAddress {
+        extent: BlockAddress { checksum: i, ..extent },
+        length: 100,
+        member: None,
+    });
     let mut bytes = block.bytes().to_vec();
     let from = bytes.len() - 2 * BLOB_ADDRESS_BYTES;
     bytes.truncate(from);

@@ -83,7 +83,7 @@ impl Image {
             .and_then(|blobs| blobs.iter().find(|blob| blob.address() == Some(at)))
         {
             Some(blob) => blob.clone(),
-            None => Arc::new(Blob::stored(shared.space.adopt(at.extent), at.length)),
+            None => Arc::new(Blob::adopted(&shared.space, &at)),
         };
         let raw = self.extent.read()?;
         if self.extent.address().dictionary != 0 {

@@ -10,6 +10,7 @@
 //! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
 //! [`Tree::checkpoint_abandoned`] puts the leaves back on the list.
 
+use super::packs::Part;
 use super::tree::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
 use crate::sync::atomic::Ordering;
@@ -55,6 +56,32 @@ impl Moment {
     /// Of a tree that no load puts blocks into.
     pub fn at(at: Timestamp) -> Moment {
         Moment { at, counted_at: 0 }
+    }
+}
+
+/// Large values that an image names.
+#[derive(Default)]
+struct Kept {
+    alone: HashSet<*const Blob>,
+    /// Of packs: of those several objects may stand for one.
+    parts: HashSet<Part>,
+}
+
+impl Kept {
+    fn add(&mut self, blobs: &[Arc<Blob>]) {
+        for blob in blobs {
+            match Part::of(blob) {
+                Some(part) => _ = self.parts.insert(part),
+                None => _ = self.alone.insert(Arc::as_ptr(blob)),
+            }
+        }
+    }
+
+    fn has(&self, blob: &Arc<Blob>) -> bool {
+        match Part::of(blob) {
+            Some(part) => self.parts.contains(&part),
+            None => self.alone.contains(&Arc::as_ptr(blob)),
+        }
     }
 }
 
@@ -107,7 +134,7 @@ impl Tree {
         for block in &blocks {
             self.shared.space.write(block)?;
         }
-        self.supersede_replaced(generation);
+        self.supersede_replaced(generation)?;
         self.settle_direct(moment.counted_at);
         if more {
             self.is_dirty.store(true, Ordering::SeqCst);
@@ -356,15 +383,15 @@ impl Tree {
 
     /// Supersedes the images that this one replaces, and the blobs that no leaf of it names any more. (A blob may have
     /// moved to another leaf by a split; both were written then.)
-    fn supersede_replaced(&self, generation: u64) {
+    fn supersede_replaced(&self, generation: u64) -> Result<()> {
         let mut replaced: Vec<Arc<Image>> = self.structure.lock().loose.superseded().to_vec();
-        let mut kept: HashSet<*const Blob> = HashSet::new();
+        let mut kept = Kept::default();
         for node in self.imaged.lock().iter() {
             match &**node {
                 Node::Leaf(leaf) => {
                     let state = leaf.latch();
                     if let Some(pending) = state.copies.pending() {
-                        kept.extend(pending.blobs().iter().map(Arc::as_ptr));
+                        kept.add(pending.blobs());
                         replaced.extend(state.copies.durable().cloned());
                     }
                 }
@@ -378,9 +405,10 @@ impl Tree {
         }
         for image in &replaced {
             image.extent.supersede(generation);
-            let gone = image.blobs().iter().filter(|blob| !kept.contains(&Arc::as_ptr(blob)));
-            gone.filter_map(|blob| blob.extent()).for_each(|extent| extent.supersede(generation));
+            let mut gone = image.blobs().iter().filter(|blob| !kept.has(blob));
+            gone.try_for_each(|blob| blob.supersede(generation))?;
         }
+        self.packs.enter(&kept.parts, generation)
     }
 
     /// The superblock that names this image is durable: it is now what evicted leaves are read from.
@@ -388,9 +416,17 @@ impl Tree {
         self.structure.lock().loose.checkpoint_durable();
         self.shared.encoding.checkpoint_durable();
         self.release_direct();
+        self.packs.checkpoint_durable();
+        let looks = self.is_for_packs();
         for node in std::mem::take(&mut *self.imaged.lock()) {
             match &*node {
-                Node::Leaf(leaf) => leaf.latch().copies.checkpoint_durable(),
+                Node::Leaf(leaf) => {
+                    let mut state = leaf.latch();
+                    state.copies.checkpoint_durable();
+                    if let Some(image) = state.copies.durable().filter(|_| looks) {
+                        self.packs.note_leaf(image.blobs(), &leaf.view().low);
+                    }
+                }
                 Node::Inner(inner) => {
                     let mut image = inner.image.lock();
                     if let Some(extent) = image.pending.take() {
@@ -407,8 +443,7 @@ impl Tree {
         let structure = self.structure.lock();
         for image in structure.loose.gone() {
             image.extent.supersede(generation);
-            let blobs = image.blobs().iter().filter_map(|blob| blob.extent());
-            blobs.for_each(|extent| extent.supersede(generation));
+            image.blobs().iter().try_for_each(|blob| blob.supersede(generation))?;
         }
         self.supersede_node(&self.root.load_full(), generation)?;
         self.shared.encoding.supersede(generation);
@@ -421,8 +456,7 @@ impl Tree {
                 let image = leaf.latch().copies.durable().cloned();
                 let Some(image) = image else { return Ok(()) };
                 if let Some(block) = unless_damaged(leaf.read_base(&Base::Stored(image.clone())))? {
-                    let extents = block.blobs().iter().filter_map(|blob| blob.extent());
-                    extents.for_each(|extent| extent.supersede(generation));
+                    block.blobs().iter().try_for_each(|blob| blob.supersede(generation))?;
                 }
                 image.extent.supersede(generation);
             }

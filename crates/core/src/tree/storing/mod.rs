@@ -7,6 +7,7 @@ pub(super) mod early;
 pub(super) mod image;
 pub(super) mod load;
 pub(super) mod lost;
+pub(crate) mod packs;
 pub(super) mod relocate;
 pub(super) mod rewrite;
 pub(super) mod tree;

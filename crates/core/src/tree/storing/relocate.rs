@@ -74,7 +74,10 @@ impl Tree {
         self.consolidate_changed(node)?;
         leaf.touch();
         let base = leaf.base(node, &leaf.view())?;
-        let is_far = |blob: &Arc<Blob>| blob.extent().is_some_and(|at| at.address().offset >= limit);
+        // Packs are moved as a whole (`packs.rs`).
+        let is_far = |blob: &Arc<Blob>| {
+            blob.is_alone() && blob.extent().is_some_and(|at| at.address().offset >= limit)
+        };
         if !base.blobs().iter().any(is_far) {
             return Ok(());
         }

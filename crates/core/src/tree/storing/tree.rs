@@ -2,6 +2,7 @@
 
 use super::direct::{BlockQueue, Named};
 use super::lost::LostRanges;
+use super::packs::Packs;
 use crate::cache::Cache;
 use crate::mvcc::Clock;
 use crate::options::TreeSpec;
@@ -117,6 +118,8 @@ pub struct Tree {
     pub(super) direct: Mutex<Vec<Named>>,
     /// Nodes with a pending image.
     pub(super) imaged: Mutex<Vec<Arc<Node>>>,
+    /// What is put together of its large values.
+    pub(super) packs: Packs,
     /// From where on leaves still have the compression of before.
     pub(super) unconverted: Mutex<Option<Vec<u8>>>,
     /// See [`Tree::visible_from`].
@@ -172,6 +175,7 @@ impl Tree {
             context,
             direct: Mutex::default(),
             imaged: Mutex::default(),
+            packs: Packs::default(),
             unconverted: Mutex::default(),
             visible_from: AtomicU64::new(0),
             written_at: AtomicU64::new(0),

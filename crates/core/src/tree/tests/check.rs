@@ -3,6 +3,7 @@
 use super::*;
 use crate::finding::Findings;
 use crate::store::BlockAddress;
+use crate::tree::block::blob::BlobAddress;
 
 struct Extents(Vec<BlockAddress>);
 
@@ -10,6 +11,9 @@ impl ImageVisitor for Extents {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
         self.0.push(*at);
         Ok(())
+    }
+    fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
+        self.extent(&at.extent).map(|()| true)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::cache::Evictable;
 use crate::store::BlockAddress;
+use crate::tree::block::blob::BlobAddress;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::Value;
 use std::sync::atomic::AtomicBool;
@@ -32,6 +33,9 @@ impl ImageVisitor for InUse<'_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
         assert!(self.0.has_in_use(at), "the image names {at:?}, which is free");
         Ok(())
+    }
+    fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
+        self.extent(&at.extent).map(|()| true)
     }
 }
 

@@ -67,7 +67,7 @@ fn the_image_of_a_block_leads_back_to_its_blobs() {
         builder.push(key, Value::Blob(&Arc::new(Blob::new(&value[..]))));
     }
     let image = builder.finish().image(&scratch.space, Compression::Zstd).unwrap().into_owned();
-    let adopt = |at: BlobAddress| Arc::new(Blob::stored(scratch.space.adopt(at.extent), at.length));
+    let adopt = |at: BlobAddress| Arc::new(Blob::adopted(&scratch.space, &at));
     let block = Block::parse(image.clone(), &adopt).unwrap();
     for (i, expected) in values.iter().enumerate() {
         assert!(matches!(block.value(i), Value::Blob(blob) if blob.bytes().unwrap()[..] == expected[..]));

@@ -1,0 +1,454 @@
+//! Large values that are alike are put together, in the background: `SIMILARITY=YES`.
+//!
+//! ```text
+//! checkpoint durable ──> leaves with new values ──> each value: read, inflated, sketched ──> groups (values/groups.rs)
+//!                                                                                                │ a batch
+//!                    next checkpoint <── leaves name parts of packs <── some packs at a time <── pack written
+//! ```
+//!
+//! The thread `teak-alike` does this, and no session waits for it. It works on values that are durable, one in memory at
+//! a time, or those of one pack. Only the exchange holds back checkpoints, for the time in which some leaves are built
+//! anew in memory (`tree/storing/packs.rs`). The same thread takes packs apart of which more than half is dead.
+//!
+//! A value that no other is like stays as it was written. What was waiting when the engine ended is not looked for
+//! again, unless its leaf is written anew; OPTIMIZE TABLE looks at all.
+
+use super::check::Watcher;
+use super::checkpoints::Urgency;
+use super::shared::Shared;
+use super::tables::Table;
+use crate::options::LogLevel;
+use crate::store::ThinnedPack;
+use crate::sync::Mutex;
+use crate::tree::{Bell, Blob, BlobAddress, Exchange, Looked, Tree, WrittenPack, MOST_VALUE_BYTES};
+use crate::types::TreeId;
+use crate::values::deflated;
+use crate::values::groups::{Batch, Groups, Limits, Open, Waiting};
+use crate::values::pack::{Content, MOST_CONTENT, MOST_MEMBERS};
+use crate::values::sketch::Sketch;
+use crate::{Error, Result, Time};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Groups to which nothing came for so long are packed as they are.
+const QUIET: Duration = Duration::from_secs(10);
+/// A table to which nothing came for so long may be closed.
+const REMEMBERED: Duration = Duration::from_secs(600);
+/// Packs whose values are exchanged at a time: neighbours in a leaf are exchanged together.
+const PACKS_AT_ONCE: usize = 64;
+/// So many bytes of values that were put together are worth a checkpoint, which gives back what they took.
+const WORTH_A_CHECKPOINT: u64 = 32 << 20;
+/// A pack that does not save an eighth of what its values take is not worth reading all of them for one.
+const LEAST_SAVED: u64 = 8;
+/// Keys of more bytes than this are left: the pack has them all.
+const MOST_KEY_BYTES: usize = 1 << 10;
+/// For one engine, whatever its tables have: some 700,000 groups.
+const LIMITS: Limits = Limits { index_bytes: 32 << 20, groups: 1 << 19, waiting: 1 << 19 };
+
+/// What an engine knows of values that are alike.
+pub(super) struct Alike {
+    /// Rung for the thread.
+    pub bell: Arc<Bell>,
+    state: Mutex<State>,
+    /// One looks after values at a time, the thread or who does without it.
+    looking: Mutex<()>,
+}
+
+struct State {
+    /// Made with the first value.
+    groups: Option<Groups>,
+    /// Trees with leaves that nobody has looked at, or with sparse packs. A table whose trees somebody has stays open.
+    listed: HashMap<TreeId, Arc<Tree>>,
+    /// Trees of groups, and when a value of them was seen last.
+    owners: HashMap<TreeId, (Arc<Tree>, Instant)>,
+    /// When, and up to which turn, groups were looked at that nothing comes to.
+    quiet: (Instant, u64),
+    /// Bytes that a checkpoint would give back.
+    freed_bytes: u64,
+}
+
+/// Where the values of a pack are from.
+#[derive(Clone, Copy)]
+enum From {
+    Group(u64),
+    /// They are what was left of the pack at this offset.
+    Pack(u64),
+}
+
+/// A pack that is written, and what is to name it.
+struct Prepared {
+    tree: Arc<Tree>,
+    from: From,
+    pack: Option<WrittenPack>,
+    exchanges: Vec<Exchange>,
+    content_bytes: usize,
+    freed_bytes: u64,
+}
+
+/// A value that is to become part of a pack.
+struct Candidate {
+    key: Vec<u8>,
+    content: Content,
+    old: BlobAddress,
+}
+
+impl Alike {
+    pub(super) fn new(time: &Time) -> Alike {
+        let (listed, owners) = (HashMap::new(), HashMap::new());
+        let state = State { groups: None, listed, owners, quiet: (time.now(), 0), freed_bytes: 0 };
+        Alike { bell: Arc::default(), state: Mutex::new(state), looking: Mutex::new(()) }
+    }
+
+    /// A checkpoint of these trees is durable.
+    pub(super) fn checkpoint_durable<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
+        let mut has_work = false;
+        for tree in trees {
+            let is_new = tree.is_for_packs() && tree.has_unseen();
+            if is_new || tree.sparse_packs(0, 1).is_ok_and(|sparse| !sparse.is_empty()) {
+                self.state.lock().listed.insert(tree.id(), tree.clone());
+                has_work = true;
+            }
+        }
+        if has_work {
+            self.bell.ring();
+        }
+    }
+
+    fn with_groups<T>(&self, work: impl FnOnce(&mut Groups) -> T) -> T {
+        work(self.state.lock().groups.get_or_insert_with(|| Groups::new(LIMITS)))
+    }
+
+    /// The tree with that number, if it is still there.
+    fn owner(&self, id: TreeId) -> Option<Arc<Tree>> {
+        self.state.lock().owners.get(&id).map(|(tree, _)| tree.clone()).filter(|tree| !tree.is_dropped())
+    }
+}
+
+impl Shared {
+    /// What the thread `teak-alike` does when a checkpoint is durable, and every few seconds.
+    pub(super) fn look_for_alike_values(&self) {
+        let result = self.alike.looking.try_lock().map(|_looking| self.look_for_alike());
+        match result {
+            None | Some(Ok(()) | Err(Error::Interrupted)) => {}
+            // What it wrote is private and goes; the values stay as they are.
+            Some(Err(error)) => {
+                let text = format!("values that are alike stay as they were: {error}");
+                self.observer.message(LogLevel::Warning, &text);
+            }
+        }
+    }
+
+    fn look_for_alike(&self) -> Result<()> {
+        if self.health.check().is_err() || self.progress.pauses.any() {
+            return Ok(());
+        }
+        let listed = self.alike.take_listed(self.time.now());
+        let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: None, done: 0 };
+        for tree in listed.into_values().filter(|tree| !tree.is_dropped()) {
+            while let Some(low) = tree.next_unseen().filter(|_| !tree.is_dropped()) {
+                work.see_leaf(&tree, &low, Looked::Unseen)?;
+            }
+            work.repack_sparse(&tree)?;
+        }
+        for batch in self.alike.quiet_groups(self.time.now()) {
+            work.prepare(batch)?;
+        }
+        work.exchange()?;
+        let freed = std::mem::take(&mut self.alike.state.lock().freed_bytes);
+        if freed > 0 {
+            // A failure is one that the next checkpoint will meet and report.
+            let _ = self.checkpoint(false, Urgency::Background);
+        }
+        Ok(())
+    }
+
+    /// Puts together all values of the table that are alike, whether or not somebody has looked at them. What could be
+    /// freed by it is so after the next checkpoint.
+    pub(super) fn put_alike_together(&self, table: &Table, watch: Watcher<'_>) -> Result<()> {
+        let is_for_packs = |tree: &&Arc<Tree>| tree.is_for_packs();
+        if !table.all_trees().iter().any(|tree| tree.is_for_packs()) {
+            return Ok(());
+        }
+        // Only what is durable is put together.
+        self.checkpoint(false, Urgency::Awaited)?;
+        let _looking = self.alike.looking.lock();
+        let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: Some(watch), done: 0 };
+        for tree in table.all_trees().iter().filter(is_for_packs) {
+            let mut next = Some(Vec::new());
+            while let Some(key) = next {
+                next = work.see_leaf(tree, &key, Looked::Any)?;
+            }
+            let rest = self.alike.with_groups(|groups| groups.due(groups.turn(), Some(tree.id())));
+            rest.into_iter().try_for_each(|batch| work.prepare(batch))?;
+            work.repack_sparse(tree)?;
+        }
+        work.exchange()
+    }
+
+    /// Has packs of the tree that lie behind `limit` written anew, to where there is room before it.
+    pub(super) fn move_packs(&self, tree: &Arc<Tree>, limit: u64, watch: Watcher<'_>) -> Result<()> {
+        let _looking = self.alike.looking.lock();
+        let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: Some(watch), done: 0 };
+        let mut next = Some(Vec::new());
+        while let Some(key) = next {
+            let (far, after) = tree.packs_behind(&key, limit)?;
+            for pack in far {
+                work.repack(tree, &pack)?;
+            }
+            // Before the next leaf is looked at, which may name the same ones.
+            work.exchange()?;
+            work.tell()?;
+            next = after;
+        }
+        Ok(())
+    }
+}
+
+impl Alike {
+    /// Takes the list of trees; what waits of those that are gone, or that nothing came to for long, is forgotten.
+    fn take_listed(&self, now: Instant) -> HashMap<TreeId, Arc<Tree>> {
+        let mut state = self.state.lock();
+        let is_gone = |(_, (tree, seen)): &(&TreeId, &(Arc<Tree>, Instant))| {
+            tree.is_dropped() || now.saturating_duration_since(*seen) > REMEMBERED
+        };
+        let gone: Vec<TreeId> = state.owners.iter().filter(is_gone).map(|(id, _)| *id).collect();
+        let gone: Vec<_> = gone.into_iter().filter_map(|id| state.owners.remove(&id)).collect();
+        let listed = std::mem::take(&mut state.listed);
+        drop(state);
+        // Without the mutex: a table may be closed by it.
+        drop(gone);
+        listed
+    }
+
+    /// Batches of groups to which nothing came for a while; none if it is not time to look.
+    fn quiet_groups(&self, now: Instant) -> Vec<Batch> {
+        let mut state = self.state.lock();
+        let (since, turn) = state.quiet;
+        let Some(groups) = &mut state.groups else { return Vec::new() };
+        if now.saturating_duration_since(since) < QUIET {
+            return Vec::new();
+        }
+        let (batches, turn) = (groups.due(turn, None), groups.turn());
+        state.quiet = (now, turn);
+        batches
+    }
+}
+
+/// What one look works with.
+struct AlikeWork<'a, 'w> {
+    shared: &'a Shared,
+    prepared: Vec<Prepared>,
+    watch: Option<Watcher<'w>>,
+    /// Leaves.
+    done: u64,
+}
+
+impl AlikeWork<'_, '_> {
+    /// Whether to go on.
+    fn tell(&mut self) -> Result<()> {
+        self.done += 1;
+        match &mut self.watch {
+            Some(watch) => watch(self.done),
+            None if self.shared.background && !self.shared.progress.is_running() => Err(Error::Interrupted),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at the values of a leaf. Where the walk goes on.
+    fn see_leaf(&mut self, tree: &Arc<Tree>, key: &[u8], looked: Looked) -> Result<Option<Vec<u8>>> {
+        let (values, next) = tree.lone_values(key, looked, MOST_VALUE_BYTES)?;
+        if !values.is_empty() {
+            self.shared.alike.state.lock().owners.insert(tree.id(), (tree.clone(), self.shared.time.now()));
+        }
+        for value in values {
+            self.tell()?;
+            let Some(extent) = value.blob.extent().filter(|_| value.key.len() <= MOST_KEY_BYTES) else {
+                continue;
+            };
+            let bytes = value.blob.bytes()?;
+            let inflated = tree.inflates().then(|| deflated::content_of(&bytes, MOST_CONTENT)).flatten();
+            let text = inflated.as_deref().unwrap_or(&bytes);
+            let sketch = Sketch::of(text);
+            let waiting =
+                Waiting { key: value.key, offset: extent.address().offset, content_bytes: text.len() };
+            let batches = self.shared.alike.with_groups(|groups| groups.see(tree.id(), &sketch, waiting));
+            for batch in batches {
+                self.prepare(batch)?;
+            }
+        }
+        Ok(next)
+    }
+
+    /// Writes a pack for the values of a batch, if it saves enough.
+    fn prepare(&mut self, batch: Batch) -> Result<()> {
+        let Some(tree) = self.shared.alike.owner(batch.owner) else { return Ok(()) };
+        let mut candidates = Vec::new();
+        let mut bytes = 0;
+        for value in &batch.waiting {
+            self.tell()?;
+            let Some(blob) = tree.value_in(&value.key, value.offset)? else { continue };
+            let Some(old) = blob.address().filter(|at| at.member.is_none()) else { continue };
+            let Some(content) = content(&tree, &blob)? else { continue };
+            bytes += content.len();
+            if bytes > MOST_CONTENT {
+                break;
+            }
+            candidates.push(Candidate { key: value.key.clone(), content, old });
+        }
+        if let Some(pack) = batch.open.as_ref().map(|open| open_pack(&tree, open)).transpose()?.flatten() {
+            let before = candidates.len();
+            candidates.extend(values_of(&tree, &pack)?);
+            let bytes: usize = candidates.iter().map(|candidate| candidate.content.len()).sum();
+            if candidates.len() > MOST_MEMBERS || bytes > MOST_CONTENT {
+                candidates.truncate(before);
+            }
+        }
+        if candidates.len() >= 2 {
+            self.write(&tree, From::Group(batch.group), candidates)?;
+        }
+        Ok(())
+    }
+
+    /// Writes values of a pack of which more than half is dead together again.
+    fn repack_sparse(&mut self, tree: &Arc<Tree>) -> Result<()> {
+        let mut after = 0;
+        loop {
+            let sparse = tree.sparse_packs(after, PACKS_AT_ONCE)?;
+            let Some(last) = sparse.last() else { return Ok(()) };
+            after = last.address.offset;
+            for pack in &sparse {
+                self.tell()?;
+                self.repack(tree, pack)?;
+            }
+        }
+    }
+
+    fn repack(&mut self, tree: &Arc<Tree>, pack: &ThinnedPack) -> Result<()> {
+        let mut candidates = values_of(tree, pack)?;
+        match candidates.len() {
+            // They are another tree's of the same file, or about to go.
+            0 => Ok(()),
+            1 => self.write_alone(tree, candidates.swap_remove(0)),
+            _ => self.write(tree, From::Pack(pack.address.offset), candidates),
+        }
+    }
+
+    fn write_alone(&mut self, tree: &Arc<Tree>, candidate: Candidate) -> Result<()> {
+        let damaged = |detail| Error::corrupt(tree.space().path(), candidate.old.extent.offset, detail);
+        let new = tree.write_alone(&candidate.content.value().map_err(damaged)?)?;
+        let exchanges = vec![Exchange { key: candidate.key, old: candidate.old, new }];
+        let (from, tree) = (From::Pack(candidate.old.extent.offset), tree.clone());
+        self.add(Prepared { tree, from, pack: None, exchanges, content_bytes: 0, freed_bytes: 0 })
+    }
+
+    fn write(&mut self, tree: &Arc<Tree>, from: From, mut candidates: Vec<Candidate>) -> Result<()> {
+        candidates.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        candidates.dedup_by(|a, b| a.key == b.key);
+        let content_bytes = candidates.iter().map(|candidate| candidate.content.len()).sum();
+        let unit = tree.space().unit();
+        let mut before: Vec<(u64, u64)> = candidates
+            .iter()
+            .map(|candidate| (candidate.old.extent.offset, candidate.old.extent.occupied_bytes(unit)))
+            .collect();
+        before.sort_unstable();
+        before.dedup();
+        let before: u64 = before.iter().map(|(_, bytes)| bytes).sum();
+        let (olds, members): (Vec<_>, Vec<_>) =
+            candidates.into_iter().map(|Candidate { key, content, old }| (old, (key, content))).unzip();
+        let pack = tree.write_pack(&members)?;
+        let saved = before.saturating_sub(pack.occupied_bytes());
+        // What is in a pack already is written anew for other reasons.
+        if matches!(from, From::Group(_)) && saved < before / LEAST_SAVED {
+            return Ok(());
+        }
+        let news = pack.blobs();
+        let exchange = |(((key, _), old), new)| Exchange { key, old, new };
+        let exchanges = members.into_iter().zip(olds).zip(news).map(exchange).collect();
+        let (tree, pack) = (tree.clone(), Some(pack));
+        self.add(Prepared { tree, from, pack, exchanges, content_bytes, freed_bytes: before })
+    }
+
+    fn add(&mut self, prepared: Prepared) -> Result<()> {
+        self.prepared.push(prepared);
+        match self.prepared.len() < PACKS_AT_ONCE {
+            true => Ok(()),
+            false => self.exchange(),
+        }
+    }
+
+    /// Has rows name what was written for them, tree by tree.
+    fn exchange(&mut self) -> Result<()> {
+        let mut trees: HashMap<TreeId, Vec<Prepared>> = HashMap::new();
+        for prepared in self.prepared.drain(..) {
+            trees.entry(prepared.tree.id()).or_default().push(prepared);
+        }
+        trees.into_values().try_for_each(|prepared| self.shared.exchange(prepared))
+    }
+}
+
+impl Shared {
+    /// All of one tree.
+    fn exchange(&self, prepared: Vec<Prepared>) -> Result<()> {
+        let Some(tree) = prepared.first().map(|first| first.tree.clone()) else { return Ok(()) };
+        let (mut exchanges, mut packs, mut packed, mut freed_bytes) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for one in prepared {
+            if let Some(pack) = &one.pack {
+                let keys = one.exchanges.iter().map(|exchange| exchange.key.clone()).collect();
+                packed
+                    .push((one.from, Open { keys, offset: pack.offset(), content_bytes: one.content_bytes }));
+            }
+            exchanges.extend(one.exchanges);
+            packs.extend(one.pack);
+            freed_bytes += one.freed_bytes;
+        }
+        exchanges.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        exchanges.dedup_by(|a, b| a.key == b.key);
+        self.checkpointer.paused(|| {
+            let result = tree.exchange(&exchanges, packs);
+            if tree.is_dirty() {
+                self.mark_dirty(std::iter::once(&tree));
+            }
+            result
+        })?;
+        self.alike.with_groups(|groups| {
+            packed.into_iter().for_each(|(from, pack)| match from {
+                From::Group(group) => groups.packed(group, pack),
+                From::Pack(offset) => groups.moved(tree.id(), offset, pack),
+            });
+        });
+        let enough = {
+            let mut state = self.alike.state.lock();
+            state.freed_bytes += freed_bytes;
+            (state.freed_bytes >= WORTH_A_CHECKPOINT).then(|| state.freed_bytes = 0).is_some()
+        };
+        if enough {
+            // A failure is one that the next checkpoint will meet and report.
+            let _ = self.checkpoint(false, Urgency::Background);
+        }
+        Ok(())
+    }
+}
+
+/// What is put together of a value.
+fn content(tree: &Tree, blob: &Blob) -> Result<Option<Content>> {
+    let bytes = blob.bytes()?;
+    let inflated = tree.inflates().then(|| Content::inflated(&bytes)).flatten();
+    Ok(inflated.or_else(|| Content::plain(&bytes)))
+}
+
+/// The pack of a group, if one of its rows leads to it still.
+fn open_pack(tree: &Tree, open: &Open) -> Result<Option<ThinnedPack>> {
+    for key in &open.keys {
+        let Some(blob) = tree.value_in(key, open.offset)? else { continue };
+        if let Some(BlobAddress { extent, member: Some(member), .. }) = blob.address() {
+            return Ok(Some(ThinnedPack { address: extent, of: member.of, dead: 0 }));
+        }
+    }
+    Ok(None)
+}
+
+fn values_of(tree: &Tree, pack: &ThinnedPack) -> Result<Vec<Candidate>> {
+    let values = tree.values_of_pack(pack)?.into_iter();
+    Ok(values.map(|(key, content, old)| Candidate { key, content, old }).collect())
+}

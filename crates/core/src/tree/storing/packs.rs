@@ -1,0 +1,385 @@
+//! Large values that are alike, put together after they were written: several of them become one extent, a *pack*
+//! ([`crate::values::pack`]), and leaves name their parts of it.
+//!
+//! ```text
+//! written by a checkpoint, alone ── seen (engine/alike.rs) ── pack written, private ── exchanged, in memory
+//!                                                                                           │ next checkpoint
+//!                     the extents that they had alone are superseded, the pack is named <───┘
+//! ```
+//!
+//! No row changes: a leaf's base names the same value elsewhere, as after a move ([`super::relocate`]). So nothing is
+//! logged and nobody waits; old snapshots find what they need. What must hold:
+//!
+//! * Only values are exchanged that the durable image of their leaf names, and only while no checkpoint is under way.
+//!   So the next image names all values of a new pack that it will ever have named: those that it does not, as their
+//!   rows have changed, are dead from the beginning ([`Packs::enter`]).
+//! * An image stops naming a part as it stops naming a value alone: when the leaf that had it is written without it, and
+//!   no other has it. The books of the space note which parts are dead (`store/packs.rs`).
+//!
+//! A crash before that checkpoint leaves nothing: the pack was private. After it all is as the image says.
+
+use super::tree::Tree;
+use crate::options::{Compression, Packing};
+use crate::store::{Extent, Lifetime, PackUse, ThinnedPack};
+use crate::sync::Mutex;
+use crate::tree::block::blob::{Blob, BlobAddress, Member};
+use crate::tree::block::bound::Bound;
+use crate::tree::block::builder::BlockBuilder;
+use crate::tree::block::{Block, Value};
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::{Base, Leaf, LeafView};
+use crate::values::pack::{self, Content, MOST_CONTENT};
+use crate::{Error, Result};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// Of Zstandard, if the table says none: what a pack saves is worth more time than a block is.
+const DEFAULT_LEVEL: u8 = 9;
+/// How often a leaf is tried that others change meanwhile.
+const MOST_TRIES: usize = 8;
+/// So many leaves wait to be looked at; what is more is found when they are written again, or by OPTIMIZE TABLE.
+const MOST_UNSEEN: usize = 1 << 20;
+
+/// One value of a pack, in the tree's file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Part {
+    offset: u64,
+    number: u8,
+}
+
+impl Part {
+    /// What `blob` is; `None` if it is alone in its extent, or not stored.
+    pub fn of(blob: &Blob) -> Option<Part> {
+        let BlobAddress { extent, member, .. } = blob.address()?;
+        Some(Part { offset: extent.offset, number: member?.number })
+    }
+}
+
+/// A pack that no image names yet.
+struct NewPack {
+    extent: Arc<Extent>,
+    /// Lengths of its values.
+    values: Vec<u64>,
+}
+
+/// What a tree knows of its packs, besides what its leaves name.
+#[derive(Default)]
+pub(super) struct Packs {
+    /// Filled while no checkpoint is under way.
+    new: Mutex<Vec<NewPack>>,
+    /// Where leaves begin that have values nobody has looked at.
+    unseen: Mutex<VecDeque<Bound>>,
+}
+
+impl Packs {
+    /// The image that is being written names these parts, among others of older packs: new packs are entered into the
+    /// books, and what is not named of them is dead.
+    pub fn enter(&self, named: &HashSet<Part>, generation: u64) -> Result<()> {
+        for NewPack { extent, values } in &*self.new.lock() {
+            let offset = extent.address().offset;
+            let (of, occupied) = (values.len() as u8, extent.occupied_bytes());
+            let is_named = |number: u8| named.contains(&Part { offset, number });
+            if !(0..of).any(is_named) {
+                // It goes with who holds it.
+                continue;
+            }
+            extent.enter_pack(&PackUse {
+                packs: 1,
+                values: u64::from(of),
+                value_bytes: values.iter().sum(),
+                stored_bytes: occupied,
+                most_values: u64::from(of),
+            })?;
+            for number in (0..of).filter(|number| !is_named(*number)) {
+                extent.bury(number, of, values[usize::from(number)], generation)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What [`Packs::enter`] entered is durable.
+    pub fn checkpoint_durable(&self) {
+        self.new.lock().clear();
+    }
+
+    /// A leaf that begins at `low` names these in the durable image.
+    pub fn note_leaf(&self, blobs: &[Arc<Blob>], low: &Bound) {
+        if !blobs.iter().any(|blob| blob.is_alone() && !blob.is_seen()) {
+            return;
+        }
+        let mut unseen = self.unseen.lock();
+        if unseen.len() < MOST_UNSEEN && unseen.back().is_none_or(|last| **last != **low) {
+            unseen.push_back(low.clone());
+        }
+    }
+}
+
+/// Which values are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looked {
+    /// Those that nobody has looked at in this run.
+    Unseen,
+    /// All.
+    Any,
+}
+
+/// A value that has an extent for itself.
+pub(crate) struct LoneValue {
+    pub key: Vec<u8>,
+    pub blob: Arc<Blob>,
+}
+
+/// A row's value is to be named elsewhere.
+pub(crate) struct Exchange {
+    pub key: Vec<u8>,
+    pub old: BlobAddress,
+    pub new: Arc<Blob>,
+}
+
+/// A pack in the file, which nothing names.
+pub(crate) struct WrittenPack {
+    extent: Arc<Extent>,
+    values: Vec<u64>,
+}
+
+impl WrittenPack {
+    /// Where it is.
+    pub(crate) fn offset(&self) -> u64 {
+        self.extent.address().offset
+    }
+
+    /// Bytes that it takes in the file.
+    pub(crate) fn occupied_bytes(&self) -> u64 {
+        self.extent.occupied_bytes()
+    }
+
+    /// Its values, in their order, for rows that are to name them.
+    pub(crate) fn blobs(&self) -> Vec<Arc<Blob>> {
+        let of = self.values.len() as u8;
+        let blob = |(number, &length): (u8, &u64)| {
+            Arc::new(Blob::part_of(self.extent.clone(), length, Some(Member { number, of })))
+        };
+        (0..of).zip(&self.values).map(blob).collect()
+    }
+}
+
+impl Tree {
+    /// Whether large values that are alike are to be put together.
+    pub(crate) fn is_for_packs(&self) -> bool {
+        self.shared.space.is_lasting() && self.shared.encoding.packing().similarity
+    }
+
+    /// Whether values that are deflate streams are put together as what is in them.
+    pub(crate) fn inflates(&self) -> bool {
+        self.shared.encoding.packing().compression == Compression::Recompress
+    }
+
+    /// Whether leaves were written with values that nobody has looked at.
+    pub(crate) fn has_unseen(&self) -> bool {
+        !self.packs.unseen.lock().is_empty()
+    }
+
+    /// Where the next leaf with such values begins; it leaves the list.
+    pub(crate) fn next_unseen(&self) -> Option<Vec<u8>> {
+        self.packs.unseen.lock().pop_front().map(|low| low.to_vec())
+    }
+
+    /// Values of up to so many bytes that have extents for themselves, of the leaf that holds `key`; and where the walk
+    /// goes on, `None` if that was the last leaf.
+    pub(crate) fn lone_values(
+        &self,
+        key: &[u8],
+        looked: Looked,
+        most_bytes: u64,
+    ) -> Result<(Vec<LoneValue>, Option<Vec<u8>>)> {
+        self.shared.context.cache.make_room()?;
+        let moment = self.changes.now();
+        let node = self.find_leaf(key)?;
+        let Some(leaf) = node.leaf() else { return Ok((Vec::new(), None)) };
+        let view = leaf.view().clone();
+        if !view.holds(key) {
+            self.check_way(moment)?;
+            return Ok((Vec::new(), Some(key.to_vec())));
+        }
+        let base = leaf.base(&node, &view)?;
+        let mut found = Vec::new();
+        for at in 0..base.len() {
+            let Value::Blob(blob) = base.value(at) else { continue };
+            if !blob.is_alone() || blob.len() > most_bytes {
+                continue;
+            }
+            if blob.is_first_look() || looked == Looked::Any {
+                let mut key = Vec::new();
+                base.key_into(at, &mut key);
+                found.push(LoneValue { key, blob: blob.clone() });
+            }
+        }
+        Ok((found, view.high.as_ref().map(|high| high.to_vec())))
+    }
+
+    /// The large value of the row with this key, as the base of its leaf has it, if it is in the extent at `offset`.
+    pub(crate) fn value_in(&self, key: &[u8], offset: u64) -> Result<Option<Arc<Blob>>> {
+        let node = self.find_leaf(key)?;
+        let Some(leaf) = node.leaf() else { return Ok(None) };
+        let base = leaf.base(&node, &leaf.view())?;
+        let Ok(at) = base.search(key) else { return Ok(None) };
+        let Value::Blob(blob) = base.value(at) else { return Ok(None) };
+        let is_there = blob.extent().is_some_and(|extent| extent.address().offset == offset);
+        Ok(is_there.then(|| blob.clone()))
+    }
+
+    /// Packs behind `limit` that the leaf with `key` names, as if nothing of them were dead; and where the walk goes on.
+    pub(crate) fn packs_behind(&self, key: &[u8], limit: u64) -> Result<(Vec<ThinnedPack>, Option<Vec<u8>>)> {
+        self.shared.context.cache.make_room()?;
+        let moment = self.changes.now();
+        let node = self.find_leaf(key)?;
+        let Some(leaf) = node.leaf() else { return Ok((Vec::new(), None)) };
+        let view = leaf.view().clone();
+        if !view.holds(key) {
+            self.check_way(moment)?;
+            return Ok((Vec::new(), Some(key.to_vec())));
+        }
+        let base = leaf.base(&node, &view)?;
+        let pack = |at: BlobAddress| {
+            let of = at.member.filter(|_| at.extent.offset >= limit)?.of;
+            Some(ThinnedPack { address: at.extent, of, dead: 0 })
+        };
+        let mut packs: Vec<_> =
+            base.blobs().iter().filter_map(|blob| blob.address().and_then(pack)).collect();
+        packs.sort_unstable_by_key(|pack| pack.address.offset);
+        packs.dedup();
+        Ok((packs, view.high.as_ref().map(|high| high.to_vec())))
+    }
+
+    /// Values of a pack whose rows name it still, by their numbers, with their keys.
+    pub(crate) fn values_of_pack(&self, pack: &ThinnedPack) -> Result<Vec<(Vec<u8>, Content, BlobAddress)>> {
+        let extent = self.shared.space.adopt(pack.address);
+        let raw = extent.read()?;
+        let corrupt = |detail| Error::corrupt(extent.path(), pack.address.offset, detail);
+        let members = pack::decode(&raw).map_err(corrupt)?;
+        let mut found = Vec::new();
+        for (number, member) in members.iter().enumerate().take(usize::from(pack.of)) {
+            if pack.dead >> number & 1 != 0 {
+                continue;
+            }
+            let Some(blob) = self.value_in(member.key, pack.address.offset)? else { continue };
+            let Some(address) =
+                blob.address().filter(|at| at.member.is_some_and(|m| usize::from(m.number) == number))
+            else {
+                continue;
+            };
+            found.push((member.key.to_vec(), member.content().map_err(corrupt)?, address));
+        }
+        Ok(found)
+    }
+
+    /// Writes a pack of these to a private extent. Does not sync.
+    pub(crate) fn write_pack(&self, members: &[(Vec<u8>, Content)]) -> Result<WrittenPack> {
+        let level = match self.shared.encoding.packing().level {
+            0 => DEFAULT_LEVEL,
+            level => level,
+        };
+        let packing = Packing { compression: Compression::Zstd, level, similarity: false };
+        let space = &self.shared.space;
+        let prepared = space.prepare_for(Lifetime::Private, &pack::encode(members), packing)?;
+        space.write(&prepared)?;
+        let values = members.iter().map(|(_, content)| content.value_bytes()).collect();
+        Ok(WrittenPack { extent: prepared.extent().clone(), values })
+    }
+
+    /// A value for itself again.
+    pub(crate) fn write_alone(&self, value: &[u8]) -> Result<Arc<Blob>> {
+        let blob = Arc::new(Blob::charged(value, &self.shared.context.cache));
+        blob.evict(&self.shared.space, &self.shared.encoding.value_packer()?)?;
+        // Whoever looks for values that are alike has had it.
+        blob.is_first_look();
+        Ok(blob)
+    }
+
+    /// Has rows name their values elsewhere, in `packs` among others, as far as the rows are what they were; how many.
+    /// The caller sees to it that no checkpoint is under way. `exchanges` are in the order of their keys.
+    pub(crate) fn exchange(&self, exchanges: &[Exchange], packs: Vec<WrittenPack>) -> Result<usize> {
+        debug_assert!(exchanges.is_sorted_by(|a, b| a.key < b.key), "exchanges out of order");
+        // First: also if the rest fails, the next image has to know them.
+        let new = packs.into_iter().map(|pack| NewPack { extent: pack.extent, values: pack.values });
+        self.packs.new.lock().extend(new);
+        let (mut rest, mut done) = (exchanges, 0);
+        while let Some(first) = rest.first() {
+            self.shared.context.cache.make_room()?;
+            let moment = self.changes.now();
+            let node = self.find_leaf(&first.key)?;
+            let Some(leaf) = node.leaf() else { break };
+            let view = leaf.view().clone();
+            if !view.holds(&first.key) {
+                self.check_way(moment)?;
+                continue;
+            }
+            let run = rest.partition_point(|exchange| view.holds(&exchange.key));
+            for _ in 0..MOST_TRIES {
+                if let Some(count) = self.exchange_in_leaf(&node, leaf, &rest[..run])? {
+                    done += count;
+                    break;
+                }
+            }
+            rest = &rest[run..];
+        }
+        Ok(done)
+    }
+
+    /// `None`: the leaf has changed meanwhile.
+    fn exchange_in_leaf(
+        &self,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        exchanges: &[Exchange],
+    ) -> Result<Option<usize>> {
+        self.consolidate_changed(node)?;
+        leaf.touch();
+        let base = leaf.base(node, &leaf.view())?;
+        let Some(durable) = leaf.latch().copies.durable().cloned() else { return Ok(Some(0)) };
+        let named: HashSet<*const Blob> = durable.blobs().iter().map(Arc::as_ptr).collect();
+        let mut changed: HashMap<usize, &Arc<Blob>> = HashMap::new();
+        for exchange in exchanges {
+            let Ok(at) = base.search(&exchange.key) else { continue };
+            let Value::Blob(blob) = base.value(at) else { continue };
+            if blob.address() == Some(exchange.old) && named.contains(&Arc::as_ptr(blob)) {
+                changed.insert(at, &exchange.new);
+            }
+        }
+        if changed.is_empty() {
+            return Ok(Some(0));
+        }
+        let exchanged = with_others(&base, &changed);
+        let mut state = leaf.latch();
+        let now = leaf.view().clone();
+        if now.dead || !now.base.is_block(&base) {
+            return Ok(now.dead.then_some(0));
+        }
+        state.copies.changed();
+        self.list_dirty(&mut state, node);
+        leaf.publish(&mut state, LeafView { base: Base::Loaded(Arc::new(exchanged)), ..(*now).clone() });
+        Ok(Some(changed.len()))
+    }
+
+    /// Up to `most` packs of the tree's file, behind the one at `after`, of which more than half is dead.
+    pub(crate) fn sparse_packs(&self, after: u64, most: usize) -> Result<Vec<ThinnedPack>> {
+        self.shared.space.sparse_packs(after, most)
+    }
+}
+
+/// The same rows, with other objects for some large values.
+fn with_others(base: &Block, others: &HashMap<usize, &Arc<Blob>>) -> Block {
+    let mut builder = BlockBuilder::new();
+    let mut key = Vec::new();
+    for at in 0..base.len() {
+        base.key_into(at, &mut key);
+        match others.get(&at) {
+            Some(other) => builder.push(&key, Value::Blob(other)),
+            None => builder.push(&key, base.value(at)),
+        }
+    }
+    builder.finish()
+}
+
+/// Values of more bytes are not looked at: two of them would not fit into a pack.
+pub(crate) const MOST_VALUE_BYTES: u64 = MOST_CONTENT as u64 / 2;

@@ -1,0 +1,346 @@
+//! Which values are to be put together: groups of values that are alike, as far as they were seen in this run.
+//!
+//! ```text
+//!                        ┌── full, or nothing came for a while ──> Batch (the caller makes a pack of it) ──┐
+//! value ── sketch ──> group: waiting values | its pack, if it has one <─────────── packed ─────────────────┘
+//! ```
+//!
+//! A group whose pack has room left takes more: the next batch has the pack in it. So that a pack is not written again
+//! for each value that comes, as many must wait as a quarter of it has.
+//!
+//! All of it is in memory of a fixed size, of which the groups that were touched last keep theirs. What is forgotten,
+//! or what a restart forgets, is stored as it is.
+
+use super::kin::Kin;
+use super::pack::{MOST_CONTENT, MOST_MEMBERS};
+use super::sketch::Sketch;
+use std::collections::{BTreeMap, HashMap};
+
+/// A value that waits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Waiting {
+    /// Of its row.
+    pub key: Vec<u8>,
+    /// Where in the file it is.
+    pub offset: u64,
+    /// Bytes that it will have in a pack, before compression.
+    pub content_bytes: usize,
+}
+
+/// A pack of a group that has room left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Open {
+    /// Keys of rows whose values are in it.
+    pub keys: Vec<Vec<u8>>,
+    /// Where in the file it is.
+    pub offset: u64,
+    /// Of all its values.
+    pub content_bytes: usize,
+}
+
+/// Values that are to become a pack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Batch {
+    /// For [`Groups::packed`].
+    pub group: u64,
+    /// Whose values they are: the number of a tree.
+    pub owner: u64,
+    pub waiting: Vec<Waiting>,
+    /// To be taken apart for it.
+    pub open: Option<Open>,
+}
+
+struct Group {
+    owner: u64,
+    waiting: Vec<Waiting>,
+    open: Option<Open>,
+    /// When something came to it last.
+    turn: u64,
+}
+
+/// Bounds of what is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Of the index of sketches.
+    pub index_bytes: usize,
+    pub groups: usize,
+    /// Values that wait, in all groups.
+    pub waiting: usize,
+}
+
+/// See the module's documentation.
+pub(crate) struct Groups {
+    limits: Limits,
+    kin: Kin,
+    groups: HashMap<u64, Group>,
+    /// Groups by their turns.
+    turns: BTreeMap<u64, u64>,
+    /// Groups by owner and offset of their open packs.
+    opens: HashMap<(u64, u64), u64>,
+    waiting: usize,
+    next_group: u64,
+    next_turn: u64,
+}
+
+impl Groups {
+    pub(crate) fn new(limits: Limits) -> Groups {
+        Groups {
+            limits,
+            kin: Kin::new(limits.index_bytes),
+            groups: HashMap::new(),
+            turns: BTreeMap::new(),
+            opens: HashMap::new(),
+            waiting: 0,
+            next_group: 1,
+            next_turn: 1,
+        }
+    }
+
+    /// A value of `owner` that nobody has seen; `sketch` is that of its content. What has to become a pack now: its
+    /// group, or those that are given up for want of room.
+    pub(crate) fn see(&mut self, owner: u64, sketch: &Sketch, value: Waiting) -> Vec<Batch> {
+        let sketch = sketch.of_owner(owner);
+        let known = self.kin.find(&sketch).map(|(group, _)| group);
+        let known = known.filter(|group| self.groups.get(group).is_some_and(|group| group.owner == owner));
+        let number = known.unwrap_or_else(|| self.found(owner));
+        self.kin.note(&sketch, number);
+        let mut batches = Vec::new();
+        let Some(group) = self.groups.get_mut(&number) else { return batches };
+        if !group.fits(&value) {
+            // What waits is enough for a pack, with the open one or without it.
+            batches.extend(self.take(number));
+        }
+        self.touch(number);
+        if let Some(group) = self.groups.get_mut(&number) {
+            // One that is seen again has moved.
+            let before = group.waiting.len();
+            group.waiting.retain(|other| other.key != value.key);
+            group.waiting.push(value);
+            self.waiting += group.waiting.len() - before.min(group.waiting.len());
+            if group.is_full() {
+                batches.extend(self.take(number));
+            }
+        }
+        while self.groups.len() > self.limits.groups || self.waiting > self.limits.waiting {
+            let Some(oldest) = self.turns.first_key_value().map(|(_, group)| *group) else { break };
+            batches.extend(self.take(oldest));
+            self.forget(oldest);
+        }
+        batches
+    }
+
+    /// The turn that comes next, for [`Groups::due`].
+    pub(crate) fn turn(&self) -> u64 {
+        self.next_turn
+    }
+
+    /// Batches of all groups to which nothing came since `turn`, and of which one of `owner` only, if that is given.
+    pub(crate) fn due(&mut self, turn: u64, owner: Option<u64>) -> Vec<Batch> {
+        let is_due = |group: &&u64| {
+            self.groups.get(*group).is_some_and(|group| {
+                !group.waiting.is_empty() && owner.is_none_or(|owner| owner == group.owner)
+            })
+        };
+        let due: Vec<u64> =
+            self.turns.range(..turn).map(|(_, group)| group).filter(is_due).copied().collect();
+        due.into_iter().filter_map(|group| self.take(group)).collect()
+    }
+
+    /// The batch has become a pack.
+    pub(crate) fn packed(&mut self, number: u64, pack: Open) {
+        self.close(number);
+        let is_full = pack.keys.len() >= MOST_MEMBERS || pack.content_bytes >= MOST_CONTENT / 8 * 7;
+        if let Some(group) = self.groups.get_mut(&number).filter(|_| !is_full) {
+            self.opens.insert((group.owner, pack.offset), number);
+            group.open = Some(pack);
+        }
+    }
+
+    /// What was left of the pack at `offset` is another one now.
+    pub(crate) fn moved(&mut self, owner: u64, offset: u64, pack: Open) {
+        if let Some(group) = self.opens.get(&(owner, offset)) {
+            self.packed(*group, pack);
+        }
+    }
+
+    /// The group's pack takes nothing more.
+    fn close(&mut self, number: u64) -> Option<Open> {
+        let group = self.groups.get_mut(&number)?;
+        let open = group.open.take()?;
+        self.opens.remove(&(group.owner, open.offset));
+        Some(open)
+    }
+
+    /// How many values wait.
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    fn found(&mut self, owner: u64) -> u64 {
+        let number = self.next_group;
+        self.next_group += 1;
+        self.groups.insert(number, Group { owner, waiting: Vec::new(), open: None, turn: 0 });
+        number
+    }
+
+    fn touch(&mut self, number: u64) {
+        if let Some(group) = self.groups.get_mut(&number) {
+            self.turns.remove(&group.turn);
+            group.turn = self.next_turn;
+            self.turns.insert(group.turn, number);
+            self.next_turn += 1;
+        }
+    }
+
+    /// The group's batch, if it is worth a pack; otherwise its values go on waiting.
+    fn take(&mut self, number: u64) -> Option<Batch> {
+        let group = self.groups.get_mut(&number).filter(|group| group.is_worth_a_pack())?;
+        let waiting = std::mem::take(&mut group.waiting);
+        self.waiting -= waiting.len();
+        let owner = group.owner;
+        let bytes: usize = waiting.iter().map(|value| value.content_bytes).sum();
+        let open = self.close(number).filter(|open| {
+            open.keys.len() + waiting.len() <= MOST_MEMBERS && open.content_bytes + bytes <= MOST_CONTENT
+        });
+        Some(Batch { group: number, owner, waiting, open })
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.close(number);
+        if let Some(group) = self.groups.remove(&number) {
+            self.turns.remove(&group.turn);
+            self.waiting -= group.waiting.len();
+            self.kin.forget(number);
+        }
+    }
+}
+
+impl Group {
+    fn content_bytes(&self) -> usize {
+        self.waiting.iter().map(|value| value.content_bytes).sum()
+    }
+
+    /// Whether what waits would still be one pack with it.
+    fn fits(&self, value: &Waiting) -> bool {
+        self.waiting.is_empty() || self.content_bytes() + value.content_bytes <= MOST_CONTENT
+    }
+
+    fn is_full(&self) -> bool {
+        let open = self.open.as_ref().map_or((0, 0), |open| (open.keys.len(), open.content_bytes));
+        let (values, bytes) = (self.waiting.len() + open.0, self.content_bytes() + open.1);
+        values >= MOST_MEMBERS || bytes >= MOST_CONTENT
+    }
+
+    fn is_worth_a_pack(&self) -> bool {
+        match &self.open {
+            None => self.waiting.len() >= 2,
+            Some(open) => !self.waiting.is_empty() && self.waiting.len() >= open.keys.len() / 4,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::texts::text;
+
+    const LIMITS: Limits = Limits { index_bytes: 1 << 20, groups: 100, waiting: 1000 };
+
+    /// Version `version` of text `page`: something was added in front of it each time.
+    fn sketch(page: u64, version: usize) -> Sketch {
+        let mut content = text(1000 + page, version * 20);
+        content.extend_from_slice(&text(page, 20_000));
+        Sketch::of(&content)
+    }
+
+    fn value(page: u64, version: usize) -> Waiting {
+        Waiting {
+            key: vec![page as u8, version as u8],
+            offset: page << 32 | version as u64,
+            content_bytes: 20_000,
+        }
+    }
+
+    fn packed(groups: &mut Groups, batch: &Batch) -> usize {
+        let mut keys = batch.open.clone().map_or(Vec::new(), |open| open.keys);
+        keys.extend(batch.waiting.iter().map(|value| value.key.clone()));
+        let count = keys.len();
+        groups.packed(batch.group, Open { keys, offset: 0, content_bytes: 20_000 * count });
+        count
+    }
+
+    #[test]
+    fn versions_of_pages_that_come_in_turns_are_put_together_by_page() {
+        let mut groups = Groups::new(LIMITS);
+        let mut batches = Vec::new();
+        for version in 0..70 {
+            for page in 0..5 {
+                batches.extend(groups.see(7, &sketch(page, version), value(page, version)));
+            }
+        }
+        assert_eq!(batches.len(), 5);
+        for batch in &batches {
+            assert_eq!((batch.owner, batch.waiting.len(), &batch.open), (7, MOST_MEMBERS, &None));
+            assert!(batch.waiting.iter().all(|value| value.key[0] == batch.waiting[0].key[0]));
+            packed(&mut groups, batch);
+        }
+        assert_eq!(groups.waiting(), 5 * 6);
+        let turn = groups.turn();
+        let rest = groups.due(turn, Some(7));
+        assert_eq!(rest.iter().map(|batch| batch.waiting.len()).collect::<Vec<_>>(), [6; 5]);
+        assert!(rest.iter().all(|batch| batch.open.is_none()), "a full pack stays as it is");
+        assert_eq!(groups.waiting(), 0);
+    }
+
+    #[test]
+    fn an_open_pack_is_taken_again_once_enough_has_come() {
+        let mut groups = Groups::new(LIMITS);
+        let see = |groups: &mut Groups, version| groups.see(7, &sketch(1, version), value(1, version));
+        (0..8).for_each(|version| assert!(see(&mut groups, version).is_empty()));
+        let turn = groups.turn();
+        let batch = groups.due(turn, None).remove(0);
+        assert_eq!(packed(&mut groups, &batch), 8);
+        see(&mut groups, 8);
+        let turn = groups.turn();
+        assert!(groups.due(turn, None).is_empty(), "one more is not worth writing eight again");
+        see(&mut groups, 9);
+        // Seen again, elsewhere in the file.
+        groups.see(7, &sketch(1, 9), Waiting { offset: 99, ..value(1, 9) });
+        assert!(groups.due(turn - 1, None).is_empty(), "something has come since");
+        let turn = groups.turn();
+        let batch = groups.due(turn, None).remove(0);
+        assert_eq!((batch.waiting.len(), batch.waiting[1].offset), (2, 99));
+        assert!(batch.open.is_some() && groups.opens.is_empty());
+        assert_eq!(packed(&mut groups, &batch), 10);
+        // Written anew elsewhere, by who moves packs.
+        let open = Open { keys: vec![vec![1, 0]; 9], offset: 4096, content_bytes: 180_000 };
+        groups.moved(8, 0, Open { offset: 1, ..open.clone() });
+        groups.moved(7, 0, open.clone());
+        (10..14).for_each(|version| _ = see(&mut groups, version));
+        let turn = groups.turn();
+        assert_eq!(groups.due(turn, None).remove(0).open, Some(open));
+    }
+
+    #[test]
+    fn owners_do_not_meet_and_nothing_grows_without_bound() {
+        let mut groups = Groups::new(Limits { groups: 10, waiting: 50, ..LIMITS });
+        for owner in [1, 2] {
+            groups.see(owner, &sketch(3, 0), value(3, 0));
+        }
+        assert_eq!((groups.groups.len(), groups.waiting()), (2, 2));
+        for page in 0..200 {
+            for version in 0..3 {
+                groups.see(1, &sketch(page, version), value(page, version));
+            }
+        }
+        assert!(
+            groups.groups.len() <= 10 && groups.waiting() <= 50 && groups.turns.len() == groups.groups.len()
+        );
+        let mut groups = Groups::new(LIMITS);
+        // Of values that are larger than packs are there is one a pack, which is none.
+        let large = |version| Waiting { content_bytes: MOST_CONTENT * 2, ..value(1, version) };
+        (0..9).for_each(|version| _ = groups.see(1, &sketch(1, version), large(version)));
+        assert!(groups.waiting() <= 9);
+    }
+}
