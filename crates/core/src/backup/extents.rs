@@ -68,7 +68,7 @@ impl Seen {
     }
 
     // Relaxed, here and below: an image names an extent once, so one thread a round comes to it, and rounds are apart.
-    // Threads that come to one pack say the same of it.
+    // Threads that come to one bundle say the same of it.
     fn set(&self, round: u32, leads_on: bool) {
         self.0.store(round << 1 | u32::from(leads_on), Ordering::Relaxed);
     }
@@ -150,7 +150,7 @@ impl Extents {
         self.entries.append(&mut changes.whole);
         if changes.has_written {
             self.entries.sort_unstable_by_key(|entry| entry.offset);
-            // Two threads may have copied one pack.
+            // Two threads may have copied one bundle.
             self.entries.dedup_by_key(|entry| entry.offset);
         }
         debug_assert!(self.entries.is_sorted_by(|one, next| one.end() <= next.offset), "extents overlap");

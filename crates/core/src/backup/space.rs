@@ -28,7 +28,7 @@ pub(super) struct SpaceCopy<'a> {
     pacer: Pacer<'a>,
     changes: Changes,
     /// Extents that several leaves name, as they hold a value of each, which this round has copied.
-    packs: Arc<Mutex<HashSet<u64>>>,
+    bundles: Arc<Mutex<HashSet<u64>>>,
     /// Written, and not told to the pacer.
     unpaced_bytes: u64,
     /// Of the page or leaf that was named last, if it was copied.
@@ -65,7 +65,7 @@ impl<'a> SpaceCopy<'a> {
             tally,
             pacer,
             changes: known.changes(),
-            packs: Arc::default(),
+            bundles: Arc::default(),
             unpaced_bytes: 0,
             stored: None,
         }
@@ -165,13 +165,13 @@ impl ImageVisitor for SpaceCopy<'_> {
         if at.member.is_none() {
             return self.take(&at.extent);
         }
-        if self.packs.lock().contains(&at.extent.offset) {
+        if self.bundles.lock().contains(&at.extent.offset) {
             return Ok(true);
         }
         // Two threads may come to one at a time, and write the same.
         let is_there = self.take(&at.extent)?;
         if is_there {
-            self.packs.lock().insert(at.extent.offset);
+            self.bundles.lock().insert(at.extent.offset);
         }
         Ok(is_there)
     }
@@ -189,8 +189,8 @@ impl ImageVisitor for SpaceCopy<'_> {
 
 impl SharedVisitor for SpaceCopy<'_> {
     fn part(&self) -> Self {
-        let (changes, packs) = (self.known.changes(), self.packs.clone());
-        SpaceCopy { changes, packs, unpaced_bytes: 0, stored: None, ..*self }
+        let (changes, bundles) = (self.known.changes(), self.bundles.clone());
+        SpaceCopy { changes, bundles, unpaced_bytes: 0, stored: None, ..*self }
     }
 
     fn end(&mut self) -> Result<()> {

@@ -3,12 +3,12 @@
 //! ```text
 //! checkpoint durable ──> leaves with new values ──> each value: read, inflated, sketched ──> groups (values/groups.rs)
 //!                                                                                                │ a batch
-//!                    next checkpoint <── leaves name parts of packs <── some packs at a time <── pack written
+//!                    next checkpoint <── leaves name parts of bundles <── some bundles at a time <── bundle written
 //! ```
 //!
 //! The thread `teak-alike` does this, and no session waits for it. It works on values that are durable, one in memory at
-//! a time, or those of one pack. Only the exchange holds back checkpoints, for the time in which some leaves are built
-//! anew in memory (`tree/storing/packs.rs`). The same thread takes packs apart of which more than half is dead.
+//! a time, or those of one bundle. Only the exchange holds back checkpoints, for the time in which some leaves are built
+//! anew in memory (`tree/storing/bundles.rs`). The same thread takes bundles apart of which more than half is dead.
 //!
 //! A value that no other is like stays as it was written. What was waiting when the engine ended is not looked for
 //! again, unless its leaf is written anew; OPTIMIZE TABLE looks at all.
@@ -18,30 +18,30 @@ use super::checkpoints::Urgency;
 use super::shared::Shared;
 use super::tables::Table;
 use crate::options::LogLevel;
-use crate::store::ThinnedPack;
+use crate::store::ThinnedBundle;
 use crate::sync::Mutex;
-use crate::tree::{Bell, Blob, BlobAddress, Exchange, Looked, Tree, WrittenPack, MOST_VALUE_BYTES};
+use crate::tree::{Bell, Blob, BlobAddress, Exchange, Looked, Tree, WrittenBundle, MOST_VALUE_BYTES};
 use crate::types::TreeId;
+use crate::values::bundle::{Content, MOST_CONTENT, MOST_MEMBERS};
 use crate::values::deflated;
 use crate::values::groups::{Batch, Groups, Limits, Open, Waiting};
-use crate::values::pack::{Content, MOST_CONTENT, MOST_MEMBERS};
 use crate::values::sketch::Sketch;
 use crate::{Error, Result, Time};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Groups to which nothing came for so long are packed as they are.
+/// Groups to which nothing came for so long are bundled as they are.
 const QUIET: Duration = Duration::from_secs(10);
 /// A table to which nothing came for so long may be closed.
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// Packs whose values are exchanged at a time: neighbours in a leaf are exchanged together.
-const PACKS_AT_ONCE: usize = 64;
+/// Bundles whose values are exchanged at a time: neighbours in a leaf are exchanged together.
+const BUNDLES_AT_ONCE: usize = 64;
 /// So many bytes of values that were put together are worth a checkpoint, which gives back what they took.
 const WORTH_A_CHECKPOINT: u64 = 32 << 20;
-/// A pack that does not save an eighth of what its values take is not worth reading all of them for one.
+/// A bundle that does not save an eighth of what its values take is not worth reading all of them for one.
 const LEAST_SAVED: u64 = 8;
-/// Keys of more bytes than this are left: the pack has them all.
+/// Keys of more bytes than this are left: the bundle has them all.
 const MOST_KEY_BYTES: usize = 1 << 10;
 /// For one engine, whatever its tables have: some 700,000 groups.
 const LIMITS: Limits = Limits { index_bytes: 32 << 20, groups: 1 << 19, waiting: 1 << 19 };
@@ -58,7 +58,7 @@ pub(super) struct Alike {
 struct State {
     /// Made with the first value.
     groups: Option<Groups>,
-    /// Trees with leaves that nobody has looked at, or with sparse packs. A table whose trees somebody has stays open.
+    /// Trees with leaves that nobody has looked at, or with sparse bundles. A table whose trees somebody has stays open.
     listed: HashMap<TreeId, Arc<Tree>>,
     /// Trees of groups, and when a value of them was seen last.
     owners: HashMap<TreeId, (Arc<Tree>, Instant)>,
@@ -68,25 +68,25 @@ struct State {
     freed_bytes: u64,
 }
 
-/// Where the values of a pack are from.
+/// Where the values of a bundle are from.
 #[derive(Clone, Copy)]
 enum From {
     Group(u64),
-    /// They are what was left of the pack at this offset.
+    /// They are what was left of the bundle at this offset.
     Pack(u64),
 }
 
-/// A pack that is written, and what is to name it.
+/// A bundle that is written, and what is to name it.
 struct Prepared {
     tree: Arc<Tree>,
     from: From,
-    pack: Option<WrittenPack>,
+    bundle: Option<WrittenBundle>,
     exchanges: Vec<Exchange>,
     content_bytes: usize,
     freed_bytes: u64,
 }
 
-/// A value that is to become part of a pack.
+/// A value that is to become part of a bundle.
 struct Candidate {
     key: Vec<u8>,
     content: Content,
@@ -104,8 +104,8 @@ impl Alike {
     pub(super) fn checkpoint_durable<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
         let mut has_work = false;
         for tree in trees {
-            let is_new = tree.is_for_packs() && tree.has_unseen();
-            if is_new || tree.sparse_packs(0, 1).is_ok_and(|sparse| !sparse.is_empty()) {
+            let is_new = tree.is_for_bundles() && tree.has_unseen();
+            if is_new || tree.sparse_bundles(0, 1).is_ok_and(|sparse| !sparse.is_empty()) {
                 self.state.lock().listed.insert(tree.id(), tree.clone());
                 has_work = true;
             }
@@ -145,11 +145,12 @@ impl Shared {
         }
         let listed = self.alike.take_listed(self.time.now());
         let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: None, done: 0 };
-        for tree in listed.into_values().filter(|tree| !tree.is_dropped()) {
-            while let Some(low) = tree.next_unseen().filter(|_| !tree.is_dropped()) {
-                work.see_leaf(&tree, &low, Looked::Unseen)?;
+        for tree in listed.into_values() {
+            match work.look_at_tree(&tree) {
+                // Its file may be gone.
+                Err(_) if tree.is_dropped() => {}
+                looked => looked?,
             }
-            work.repack_sparse(&tree)?;
         }
         for batch in self.alike.quiet_groups(self.time.now()) {
             work.prepare(batch)?;
@@ -166,35 +167,35 @@ impl Shared {
     /// Puts together all values of the table that are alike, whether or not somebody has looked at them. What could be
     /// freed by it is so after the next checkpoint.
     pub(super) fn put_alike_together(&self, table: &Table, watch: Watcher<'_>) -> Result<()> {
-        let is_for_packs = |tree: &&Arc<Tree>| tree.is_for_packs();
-        if !table.all_trees().iter().any(|tree| tree.is_for_packs()) {
+        let is_for_bundles = |tree: &&Arc<Tree>| tree.is_for_bundles();
+        if !table.all_trees().iter().any(|tree| tree.is_for_bundles()) {
             return Ok(());
         }
         // Only what is durable is put together.
         self.checkpoint(false, Urgency::Awaited)?;
         let _looking = self.alike.looking.lock();
         let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: Some(watch), done: 0 };
-        for tree in table.all_trees().iter().filter(is_for_packs) {
+        for tree in table.all_trees().iter().filter(is_for_bundles) {
             let mut next = Some(Vec::new());
             while let Some(key) = next {
                 next = work.see_leaf(tree, &key, Looked::Any)?;
             }
             let rest = self.alike.with_groups(|groups| groups.due(groups.turn(), Some(tree.id())));
             rest.into_iter().try_for_each(|batch| work.prepare(batch))?;
-            work.repack_sparse(tree)?;
+            work.rewrite_sparse(tree)?;
         }
         work.exchange()
     }
 
-    /// Has packs of the tree that lie behind `limit` written anew, to where there is room before it.
-    pub(super) fn move_packs(&self, tree: &Arc<Tree>, limit: u64, watch: Watcher<'_>) -> Result<()> {
+    /// Has bundles of the tree that lie behind `limit` written anew, to where there is room before it.
+    pub(super) fn move_bundles(&self, tree: &Arc<Tree>, limit: u64, watch: Watcher<'_>) -> Result<()> {
         let _looking = self.alike.looking.lock();
         let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: Some(watch), done: 0 };
         let mut next = Some(Vec::new());
         while let Some(key) = next {
-            let (far, after) = tree.packs_behind(&key, limit)?;
-            for pack in far {
-                work.repack(tree, &pack)?;
+            let (far, after) = tree.bundles_behind(&key, limit)?;
+            for bundle in far {
+                work.rewrite(tree, &bundle)?;
             }
             // Before the next leaf is looked at, which may name the same ones.
             work.exchange()?;
@@ -255,6 +256,14 @@ impl AlikeWork<'_, '_> {
         }
     }
 
+    /// Looks at what was written of a tree since the last look.
+    fn look_at_tree(&mut self, tree: &Arc<Tree>) -> Result<()> {
+        while let Some(low) = tree.next_unseen().filter(|_| !tree.is_dropped()) {
+            self.see_leaf(tree, &low, Looked::Unseen)?;
+        }
+        self.rewrite_sparse(tree)
+    }
+
     /// Looks at the values of a leaf. Where the walk goes on.
     fn see_leaf(&mut self, tree: &Arc<Tree>, key: &[u8], looked: Looked) -> Result<Option<Vec<u8>>> {
         let (values, next) = tree.lone_values(key, looked, MOST_VALUE_BYTES)?;
@@ -266,7 +275,11 @@ impl AlikeWork<'_, '_> {
             let Some(extent) = value.blob.extent().filter(|_| value.key.len() <= MOST_KEY_BYTES) else {
                 continue;
             };
-            let bytes = value.blob.bytes()?;
+            let bytes = match value.blob.bytes() {
+                // Whoever reads it gets the error; a check finds it.
+                Err(Error::Corrupt { .. }) => continue,
+                bytes => bytes?,
+            };
             let inflated = tree.inflates().then(|| deflated::content_of(&bytes, MOST_CONTENT)).flatten();
             let text = inflated.as_deref().unwrap_or(&bytes);
             let sketch = Sketch::of(text);
@@ -280,7 +293,7 @@ impl AlikeWork<'_, '_> {
         Ok(next)
     }
 
-    /// Writes a pack for the values of a batch, if it saves enough.
+    /// Writes a bundle for the values of a batch, if it saves enough.
     fn prepare(&mut self, batch: Batch) -> Result<()> {
         let Some(tree) = self.shared.alike.owner(batch.owner) else { return Ok(()) };
         let mut candidates = Vec::new();
@@ -296,9 +309,10 @@ impl AlikeWork<'_, '_> {
             }
             candidates.push(Candidate { key: value.key.clone(), content, old });
         }
-        if let Some(pack) = batch.open.as_ref().map(|open| open_pack(&tree, open)).transpose()?.flatten() {
+        if let Some(bundle) = batch.open.as_ref().map(|open| open_bundle(&tree, open)).transpose()?.flatten()
+        {
             let before = candidates.len();
-            candidates.extend(values_of(&tree, &pack)?);
+            candidates.extend(values_of(&tree, &bundle)?);
             let bytes: usize = candidates.iter().map(|candidate| candidate.content.len()).sum();
             if candidates.len() > MOST_MEMBERS || bytes > MOST_CONTENT {
                 candidates.truncate(before);
@@ -310,27 +324,27 @@ impl AlikeWork<'_, '_> {
         Ok(())
     }
 
-    /// Writes values of a pack of which more than half is dead together again.
-    fn repack_sparse(&mut self, tree: &Arc<Tree>) -> Result<()> {
+    /// Writes values of a bundle of which more than half is dead together again.
+    fn rewrite_sparse(&mut self, tree: &Arc<Tree>) -> Result<()> {
         let mut after = 0;
         loop {
-            let sparse = tree.sparse_packs(after, PACKS_AT_ONCE)?;
+            let sparse = tree.sparse_bundles(after, BUNDLES_AT_ONCE)?;
             let Some(last) = sparse.last() else { return Ok(()) };
             after = last.address.offset;
-            for pack in &sparse {
+            for bundle in &sparse {
                 self.tell()?;
-                self.repack(tree, pack)?;
+                self.rewrite(tree, bundle)?;
             }
         }
     }
 
-    fn repack(&mut self, tree: &Arc<Tree>, pack: &ThinnedPack) -> Result<()> {
-        let mut candidates = values_of(tree, pack)?;
+    fn rewrite(&mut self, tree: &Arc<Tree>, bundle: &ThinnedBundle) -> Result<()> {
+        let mut candidates = values_of(tree, bundle)?;
         match candidates.len() {
             // They are another tree's of the same file, or about to go.
             0 => Ok(()),
             1 => self.write_alone(tree, candidates.swap_remove(0)),
-            _ => self.write(tree, From::Pack(pack.address.offset), candidates),
+            _ => self.write(tree, From::Pack(bundle.address.offset), candidates),
         }
     }
 
@@ -339,7 +353,7 @@ impl AlikeWork<'_, '_> {
         let new = tree.write_alone(&candidate.content.value().map_err(damaged)?)?;
         let exchanges = vec![Exchange { key: candidate.key, old: candidate.old, new }];
         let (from, tree) = (From::Pack(candidate.old.extent.offset), tree.clone());
-        self.add(Prepared { tree, from, pack: None, exchanges, content_bytes: 0, freed_bytes: 0 })
+        self.add(Prepared { tree, from, bundle: None, exchanges, content_bytes: 0, freed_bytes: 0 })
     }
 
     fn write(&mut self, tree: &Arc<Tree>, from: From, mut candidates: Vec<Candidate>) -> Result<()> {
@@ -356,22 +370,22 @@ impl AlikeWork<'_, '_> {
         let before: u64 = before.iter().map(|(_, bytes)| bytes).sum();
         let (olds, members): (Vec<_>, Vec<_>) =
             candidates.into_iter().map(|Candidate { key, content, old }| (old, (key, content))).unzip();
-        let pack = tree.write_pack(&members)?;
-        let saved = before.saturating_sub(pack.occupied_bytes());
-        // What is in a pack already is written anew for other reasons.
+        let bundle = tree.write_bundle(&members)?;
+        let saved = before.saturating_sub(bundle.occupied_bytes());
+        // What is in a bundle already is written anew for other reasons.
         if matches!(from, From::Group(_)) && saved < before / LEAST_SAVED {
             return Ok(());
         }
-        let news = pack.blobs();
+        let news = bundle.blobs();
         let exchange = |(((key, _), old), new)| Exchange { key, old, new };
         let exchanges = members.into_iter().zip(olds).zip(news).map(exchange).collect();
-        let (tree, pack) = (tree.clone(), Some(pack));
-        self.add(Prepared { tree, from, pack, exchanges, content_bytes, freed_bytes: before })
+        let (tree, bundle) = (tree.clone(), Some(bundle));
+        self.add(Prepared { tree, from, bundle, exchanges, content_bytes, freed_bytes: before })
     }
 
     fn add(&mut self, prepared: Prepared) -> Result<()> {
         self.prepared.push(prepared);
-        match self.prepared.len() < PACKS_AT_ONCE {
+        match self.prepared.len() < BUNDLES_AT_ONCE {
             true => Ok(()),
             false => self.exchange(),
         }
@@ -391,30 +405,33 @@ impl Shared {
     /// All of one tree.
     fn exchange(&self, prepared: Vec<Prepared>) -> Result<()> {
         let Some(tree) = prepared.first().map(|first| first.tree.clone()) else { return Ok(()) };
-        let (mut exchanges, mut packs, mut packed, mut freed_bytes) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let (mut exchanges, mut bundles, mut bundled, mut freed_bytes) =
+            (Vec::new(), Vec::new(), Vec::new(), 0);
         for one in prepared {
-            if let Some(pack) = &one.pack {
+            if let Some(bundle) = &one.bundle {
                 let keys = one.exchanges.iter().map(|exchange| exchange.key.clone()).collect();
-                packed
-                    .push((one.from, Open { keys, offset: pack.offset(), content_bytes: one.content_bytes }));
+                bundled.push((
+                    one.from,
+                    Open { keys, offset: bundle.offset(), content_bytes: one.content_bytes },
+                ));
             }
             exchanges.extend(one.exchanges);
-            packs.extend(one.pack);
+            bundles.extend(one.bundle);
             freed_bytes += one.freed_bytes;
         }
         exchanges.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         exchanges.dedup_by(|a, b| a.key == b.key);
         self.checkpointer.paused(|| {
-            let result = tree.exchange(&exchanges, packs);
+            let result = tree.exchange(&exchanges, bundles);
             if tree.is_dirty() {
                 self.mark_dirty(std::iter::once(&tree));
             }
             result
         })?;
         self.alike.with_groups(|groups| {
-            packed.into_iter().for_each(|(from, pack)| match from {
-                From::Group(group) => groups.packed(group, pack),
-                From::Pack(offset) => groups.moved(tree.id(), offset, pack),
+            bundled.into_iter().for_each(|(from, bundle)| match from {
+                From::Group(group) => groups.bundled(group, bundle),
+                From::Pack(offset) => groups.moved(tree.id(), offset, bundle),
             });
         });
         let enough = {
@@ -437,18 +454,18 @@ fn content(tree: &Tree, blob: &Blob) -> Result<Option<Content>> {
     Ok(inflated.or_else(|| Content::plain(&bytes)))
 }
 
-/// The pack of a group, if one of its rows leads to it still.
-fn open_pack(tree: &Tree, open: &Open) -> Result<Option<ThinnedPack>> {
+/// The bundle of a group, if one of its rows leads to it still.
+fn open_bundle(tree: &Tree, open: &Open) -> Result<Option<ThinnedBundle>> {
     for key in &open.keys {
         let Some(blob) = tree.value_in(key, open.offset)? else { continue };
         if let Some(BlobAddress { extent, member: Some(member), .. }) = blob.address() {
-            return Ok(Some(ThinnedPack { address: extent, of: member.of, dead: 0 }));
+            return Ok(Some(ThinnedBundle { address: extent, of: member.of, dead: 0 }));
         }
     }
     Ok(None)
 }
 
-fn values_of(tree: &Tree, pack: &ThinnedPack) -> Result<Vec<Candidate>> {
-    let values = tree.values_of_pack(pack)?.into_iter();
+fn values_of(tree: &Tree, bundle: &ThinnedBundle) -> Result<Vec<Candidate>> {
+    let values = tree.values_of_bundle(bundle)?.into_iter();
     Ok(values.map(|(key, content, old)| Candidate { key, content, old }).collect())
 }

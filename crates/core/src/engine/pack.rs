@@ -93,8 +93,8 @@ impl Engine {
             let Some(limit) = packer.preference.renew()? else { break };
             for tree in table.all_trees() {
                 packer.relocate(tree, limit, moved)?;
-                if moved == Moved::Values && table.has_packs() {
-                    shared.move_packs(tree, limit, packer.watch)?;
+                if moved == Moved::Values && table.has_bundles() {
+                    shared.move_bundles(tree, limit, packer.watch)?;
                 }
             }
             shared.checkpoint(false, Urgency::Awaited)?;

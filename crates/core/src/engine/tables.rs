@@ -6,7 +6,7 @@
 
 use super::losses::Losses;
 use crate::checkpoint::PersistedCounter;
-use crate::store::{PackUse, Space};
+use crate::store::{BundleUse, Space};
 use crate::sync::RwLock;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Timestamp, TreeId};
@@ -202,13 +202,13 @@ impl Table {
     }
 
     /// Whether large values of it were put together.
-    pub(super) fn has_packs(&self) -> bool {
-        self.space.pack_usage().is_ok_and(|usage| usage.packs > 0)
+    pub(super) fn has_bundles(&self) -> bool {
+        self.space.bundle_usage().is_ok_and(|usage| usage.bundles > 0)
     }
 
     /// Large values that are stored together with others which they are like, as of the last checkpoint.
-    pub fn pack_usage(&self) -> Result<PackUse> {
-        self.space.pack_usage()
+    pub fn bundle_usage(&self) -> Result<BundleUse> {
+        self.space.bundle_usage()
     }
 
     /// Bytes of these that wait to be reused, or to be given back.

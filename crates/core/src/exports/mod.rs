@@ -11,7 +11,7 @@
 //!  | "TEAKEXPT" | version | bytes of the        | bytes of the   | XXH3-64 of the          | XXH3-64 of bytes    |
 //!  |            | 1 (u32) | description (u32)   | blocks (u64)   | description             | 0 to 31             |
 //!  | description | blocks one after the other: the dictionaries of the trees, then each tree, depth first, a large
-//!  |             | value behind the leaf that names it, or that is the first to name a value of its pack
+//!  |             | value behind the leaf that names it, or that is the first to name a value of its bundle
 //!
 //! description: counter u64 | definition | meta | digest | trees u16 | for each tree:
 //!              block size u32 | 0 or 1: dictionary (number u16, address 27) | 0 or 1: root (63)
@@ -56,11 +56,11 @@ pub struct Description {
     pub trees: Vec<ExportedTree>,
 }
 
-/// Packs that a walk has come to: each is in the export once. Some ten bytes for each, which holds dozens of values.
+/// Bundles that a walk has come to: each is in the export once. Some ten bytes for each, which holds dozens of values.
 #[derive(Default)]
-struct PacksMet(HashSet<u64>);
+struct BundlesMet(HashSet<u64>);
 
-impl PacksMet {
+impl BundlesMet {
     /// Whether the extent of the value is one that nobody has come to.
     fn is_first(&mut self, at: &BlobAddress) -> bool {
         at.member.is_none() || self.0.insert(at.extent.offset)

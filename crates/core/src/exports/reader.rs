@@ -1,6 +1,6 @@
 //! Reading an export, of which nothing is believed that was not looked at.
 
-use super::{Description, PacksMet, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
+use super::{BundlesMet, Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
 use crate::file::{File, FileSystem, OpenMode};
 use crate::finding::Findings;
 use crate::sort::Sorter;
@@ -34,7 +34,7 @@ struct Blocks<'a> {
     position: u64,
     to: &'a Space,
     extents: &'a mut Sorter,
-    packs: PacksMet,
+    bundles: BundlesMet,
     rows: u64,
     watch: Watch<'a>,
 }
@@ -88,8 +88,8 @@ impl ExportFile {
     /// is an error, and `to` is to be cut.
     pub fn copy(&self, to: &Arc<Space>, mut extents: Sorter, watch: Watch<'_>) -> Result<BlockAddress> {
         let mut findings = Findings::default();
-        let (position, packs) = (self.begin, PacksMet::default());
-        let mut blocks = Blocks { from: self, position, to, extents: &mut extents, packs, rows: 0, watch };
+        let (position, bundles) = (self.begin, BundlesMet::default());
+        let mut blocks = Blocks { from: self, position, to, extents: &mut extents, bundles, rows: 0, watch };
         for (number, address) in self.description.trees.iter().filter_map(|tree| tree.dictionary) {
             to.know_dictionary(number, address, None);
             blocks.extent(&address)?;
@@ -164,7 +164,7 @@ impl ImageVisitor for Blocks<'_> {
     }
 
     fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
-        if self.packs.is_first(at) {
+        if self.bundles.is_first(at) {
             self.take(&at.extent)?;
         }
         self.note(at.named(self.to.unit())).map(|()| true)

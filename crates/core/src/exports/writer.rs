@@ -1,6 +1,6 @@
 //! Writing an export from an image of the table's file.
 
-use super::{Description, PacksMet, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
+use super::{BundlesMet, Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
 use crate::file::File;
 use crate::finding::Findings;
 use crate::store::{checksum, BlockAddress, Space};
@@ -21,7 +21,7 @@ struct Blocks<'a> {
     buffer: Vec<u8>,
     /// Where the buffer goes.
     position: u64,
-    packs: PacksMet,
+    bundles: BundlesMet,
     rows: u64,
     watch: Watch<'a>,
 }
@@ -37,8 +37,8 @@ pub fn write(
 ) -> Result<()> {
     let begin = HEADER_BYTES + description.encode().len() as u64;
     target.set_len(0)?;
-    let packs = PacksMet::default();
-    let mut blocks = Blocks { space, target, buffer: Vec::new(), position: begin, packs, rows: 0, watch };
+    let bundles = BundlesMet::default();
+    let mut blocks = Blocks { space, target, buffer: Vec::new(), position: begin, bundles, rows: 0, watch };
     let mut findings = Findings::default();
     for (number, address) in description.trees.iter().filter_map(|tree| tree.dictionary) {
         space.know_dictionary(number, address, None);
@@ -97,7 +97,7 @@ impl ImageVisitor for Blocks<'_> {
     }
 
     fn large_value(&mut self, at: &BlobAddress) -> Result<bool> {
-        match self.packs.is_first(at) {
+        match self.bundles.is_first(at) {
             true => self.copy(&at.extent).map(|()| true),
             false => Ok(true),
         }

@@ -13,11 +13,12 @@ use crate::checkpoint::direct::DirectBlock;
 use crate::log::{hostile::unpack, CounterChange, LogRecord, Op, OpKind, RedoBuffer};
 use crate::options::{Compression, Packing};
 use crate::store::{hostile as store, BlockAddress, Dictionary, Training, TreeRoot};
-use crate::tree::block::blob::{Blob, BlobAddress};
+use crate::tree::block::blob::{Blob, BlobAddress, Member};
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::hostile::by_columns;
 use crate::tree::block::{large_values, Block, Value};
 use crate::values::deflated::{inflate, Recipe};
+use crate::values::{self, bundle::Content};
 use crate::{TreeSpec, WriteOp};
 use std::sync::{Arc, OnceLock};
 
@@ -58,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("export", crate::exports::hostile::description),
     Target::new("deflated", deflated),
     Target::new("recipe", recipe),
+    Target::new("bundle", bundle),
 ];
 
 /// Runs one of [`TARGETS`]: for `fuzz/`, which watches memory by itself.
@@ -220,6 +222,20 @@ fn deflated(bytes: &[u8]) {
     assert_eq!(Recipe::decode(&encoded), Ok((inflated.recipe, encoded.len())));
 }
 
+/// Several values as one: all that it has, and one that it may not have.
+fn bundle(bytes: &[u8]) {
+    let Ok(members) = values::bundle::decode(bytes) else { return };
+    for (number, member) in members.iter().enumerate() {
+        let value = member.value();
+        let content = member.content().and_then(|content| content.value());
+        assert_eq!(value, content);
+        if let Ok(value) = value {
+            assert_eq!(values::bundle::value(bytes, number, value.len() as u64), Ok(value));
+        }
+    }
+    assert!(values::bundle::value(bytes, members.len(), 1).is_err());
+}
+
 /// A length (4 bytes), the recipe of a value so long, and what it is made of.
 fn recipe(bytes: &[u8]) {
     let Some((length, rest)) = bytes.split_first_chunk() else { return };
@@ -352,6 +368,12 @@ fn sample_records(samples: &mut Samples) {
         "address",
         BlobAddress { extent: sample_address(), length: 32 << 10, member: None }.encode().to_vec(),
     ));
+    let member = Some(Member { number: 7, of: 30 });
+    samples.push((
+        "large_value",
+        "member",
+        BlobAddress { extent: sample_address(), length: 9000, member }.encode().to_vec(),
+    ));
 }
 
 fn sample_rows(samples: &mut Samples) {
@@ -404,6 +426,7 @@ fn sample_rows(samples: &mut Samples) {
     samples.push(("catalog_record", "name", crate::catalog::name_key("db/table")));
     samples.push(("superblock", "newest", store::sample_superblock(root, sample_address())));
     samples.push(("free_map", "ranges", store::sample_free_map()));
+    samples.push(("free_map", "bundles", store::sample_map_of_bundles(sample_address())));
     samples.push((
         "export",
         "description",
@@ -454,6 +477,10 @@ fn sample_deflated(samples: &mut Samples) {
         let Some(value) = value else { continue };
         let length = (value.len() as u32).to_le_bytes();
         samples.push(("recipe", name, [&length[..], encoded, &content].concat()));
-        samples.push(("deflated", name, value));
+        samples.push(("deflated", name, value.clone()));
+        if let (Some(inflated), Some(plain)) = (Content::inflated(&value), Content::plain(&content)) {
+            let members = [(b"key".to_vec(), inflated), (vec![0; 8], plain)];
+            samples.push(("bundle", name, values::bundle::encode(&members)));
+        }
     }
 }

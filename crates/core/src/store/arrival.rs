@@ -2,9 +2,9 @@
 //! file meanwhile, and no image names anything in it; its books are made when it is opened with the map that is written
 //! at the end.
 
+use super::bundles::BundleMap;
 use super::check::{Merged, NamedExtent};
 use super::free_map::{self, FreeMap};
-use super::packs::PackMap;
 use super::space::HEADER_BYTES;
 use super::{checksum, BlockAddress, Space, SECTOR_BYTES};
 use crate::{Compression, Error, Result};
@@ -21,11 +21,11 @@ impl Space {
         &self,
         next: &mut dyn FnMut() -> Result<Option<NamedExtent>>,
     ) -> Result<BlockAddress> {
-        let (mut end, mut ranges, mut packs) = (HEADER_BYTES, Vec::new(), PackMap::default());
+        let (mut end, mut ranges, mut bundles) = (HEADER_BYTES, Vec::new(), BundleMap::default());
         let mut extents = Merged::new(next);
         while let Some(extent) = extents.next()? {
             let NamedExtent { offset, bytes, .. } = extent;
-            extent.count_pack(&mut packs);
+            extent.count_bundle(&mut bundles);
             if offset < end {
                 return Err(Error::corrupt(self.path(), offset, "an extent overlaps another"));
             }
@@ -34,7 +34,7 @@ impl Space {
             }
             end = offset + bytes;
         }
-        let mut map = FreeMap { generation: 0, end, ranges, packs };
+        let mut map = FreeMap { generation: 0, end, ranges, bundles };
         // The end's number has the same size whatever it is.
         let bytes =
             (free_map::encode(self.id(), self.unit(), &map).len() as u64).next_multiple_of(SECTOR_BYTES);

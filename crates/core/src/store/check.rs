@@ -4,9 +4,9 @@
 //! Who walks the trees gives their extents, sorted by offset; what is free is told by the free map of the image, or by
 //! the books.
 
+use super::bundles::{BundleMap, BundleUse, ThinnedBundle};
 use super::free_map::{self, FreeMap};
 use super::lifecycle::Books;
-use super::packs::{PackMap, PackUse, ThinnedPack};
 use super::space::HEADER_BYTES;
 use super::{fixed, BlockAddress, Space, Unit};
 use crate::finding::{Finding, Findings};
@@ -21,12 +21,12 @@ pub struct NamedExtent {
     pub offset: u64,
     /// That it occupies.
     pub bytes: u64,
-    pack: Option<NamedPack>,
+    bundle: Option<NamedBundle>,
 }
 
-/// Values of a pack that are named.
+/// Values of a bundle that are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct NamedPack {
+struct NamedBundle {
     address: BlockAddress,
     of: u8,
     named: u64,
@@ -36,19 +36,19 @@ struct NamedPack {
 impl NamedExtent {
     /// One with a single content, in a file of that unit.
     pub fn whole(at: &BlockAddress, unit: Unit) -> NamedExtent {
-        NamedExtent { offset: at.offset, bytes: at.occupied_bytes(unit), pack: None }
+        NamedExtent { offset: at.offset, bytes: at.occupied_bytes(unit), bundle: None }
     }
 
     /// One of which this names value `number` of `of`, which has so many bytes.
     pub fn part(at: &BlockAddress, unit: Unit, (number, of): (u8, u8), value_bytes: u64) -> NamedExtent {
-        let pack = NamedPack { address: *at, of, named: 1 << (number % 64), value_bytes };
-        NamedExtent { pack: Some(pack), ..NamedExtent::whole(at, unit) }
+        let bundle = NamedBundle { address: *at, of, named: 1 << (number % 64), value_bytes };
+        NamedExtent { bundle: Some(bundle), ..NamedExtent::whole(at, unit) }
     }
 
     /// Key and value with which it is sorted.
     pub fn to_entry(self) -> ([u8; 8], Vec<u8>) {
         let mut value = self.bytes.to_le_bytes().to_vec();
-        if let Some(NamedPack { address, of, named, value_bytes }) = self.pack {
+        if let Some(NamedBundle { address, of, named, value_bytes }) = self.bundle {
             value.extend_from_slice(&address.encode());
             value.push(of);
             value.extend_from_slice(&named.to_le_bytes());
@@ -61,50 +61,50 @@ impl NamedExtent {
     pub fn of_entry(key: &[u8], value: &[u8]) -> Option<NamedExtent> {
         let number = |at| fixed(value, at).map(u64::from_le_bytes);
         let (offset, bytes) = (fixed(key, 0).map(u64::from_be_bytes)?, number(0)?);
-        let mut pack = None;
+        let mut bundle = None;
         if value.len() > 8 {
             let address = BlockAddress::decode(&value[8..])?;
             let at = 8 + BlockAddress::ENCODED_BYTES;
-            pack = Some(NamedPack {
+            bundle = Some(NamedBundle {
                 address,
                 of: value[at],
                 named: number(at + 1)?,
                 value_bytes: number(at + 9)?,
             });
         }
-        Some(NamedExtent { offset, bytes, pack })
+        Some(NamedExtent { offset, bytes, bundle })
     }
 
-    /// The two as one, if they are values of one pack.
+    /// The two as one, if they are values of one bundle.
     fn merged(&self, other: &NamedExtent) -> Option<NamedExtent> {
-        let (one, more) = (self.pack?, other.pack?);
+        let (one, more) = (self.bundle?, other.bundle?);
         let apart = one.address == more.address && one.of == more.of && one.named & more.named == 0;
-        let pack = NamedPack {
+        let bundle = NamedBundle {
             named: one.named | more.named,
             value_bytes: one.value_bytes.saturating_add(more.value_bytes),
             ..one
         };
-        apart.then_some(NamedExtent { pack: Some(pack), ..*self })
+        apart.then_some(NamedExtent { bundle: Some(bundle), ..*self })
     }
 
-    /// If it is a pack, enters it into what a map has of all of them.
-    pub(super) fn count_pack(&self, packs: &mut PackMap) {
-        let Some(NamedPack { address, of, named, value_bytes }) = self.pack else { return };
-        let PackUse { packs: count, values, value_bytes: bytes, stored_bytes, most_values } =
-            &mut packs.usage;
+    /// If it is a bundle, enters it into what a map has of all of them.
+    pub(super) fn count_bundle(&self, bundles: &mut BundleMap) {
+        let Some(NamedBundle { address, of, named, value_bytes }) = self.bundle else { return };
+        let BundleUse { bundles: count, values, value_bytes: bytes, stored_bytes, most_values } =
+            &mut bundles.usage;
         *count += 1;
         *values += u64::from(named.count_ones());
         *bytes = bytes.saturating_add(value_bytes);
         *stored_bytes = stored_bytes.saturating_add(self.bytes);
         *most_values = (*most_values).max(u64::from(of));
-        let dead = ThinnedPack::all(of) & !named;
+        let dead = ThinnedBundle::all(of) & !named;
         if dead != 0 {
-            packs.thinned.push(ThinnedPack { address, of, dead });
+            bundles.thinned.push(ThinnedBundle { address, of, dead });
         }
     }
 }
 
-/// Extents by ascending offset, of which packs come once for each of their values, each once.
+/// Extents by ascending offset, of which bundles come once for each of their values, each once.
 pub(super) struct Merged<'a> {
     next: &'a mut dyn FnMut() -> Result<Option<NamedExtent>>,
     ahead: Option<NamedExtent>,
@@ -145,8 +145,8 @@ impl FreeSpace {
     ) -> Result<Option<FreeSpace>> {
         let path = space.path().to_path_buf();
         let Some(at) = at else {
-            let packs = PackMap::default();
-            let map = FreeMap { generation: 0, end: HEADER_BYTES, ranges: Vec::new(), packs };
+            let bundles = BundleMap::default();
+            let map = FreeMap { generation: 0, end: HEADER_BYTES, ranges: Vec::new(), bundles };
             return Ok(Some(FreeSpace { path, map }));
         };
         let Some(bytes) = findings.absorb(None, space.adopt(at).read())? else { return Ok(None) };
@@ -167,7 +167,7 @@ impl FreeSpace {
     ) -> Result<()> {
         let mut free = self.map.ranges.iter().copied().peekable();
         let mut at = HEADER_BYTES;
-        let (mut extents, mut packs) = (Merged::new(next), PackMap::default());
+        let (mut extents, mut bundles) = (Merged::new(next), BundleMap::default());
         loop {
             let used = extents.next()?;
             let until = used.map_or(self.map.end, |extent| extent.offset);
@@ -185,7 +185,7 @@ impl FreeSpace {
                 self.lost(at, until, findings);
             }
             let Some(extent) = used else { break };
-            extent.count_pack(&mut packs);
+            extent.count_bundle(&mut bundles);
             let NamedExtent { offset, bytes, .. } = extent;
             if offset < at {
                 findings.add(self.fault(offset, "an extent overlaps another, or what is free"));
@@ -196,17 +196,17 @@ impl FreeSpace {
             findings
                 .add(self.fault(at, format!("an extent ends behind {}, where the file ends", self.map.end)));
         }
-        self.compare_packs(packs, findings);
+        self.compare_bundles(bundles, findings);
         Ok(())
     }
 
-    /// What the map says of packs is what the image has.
-    fn compare_packs(&self, mut found: PackMap, findings: &mut Findings) {
-        let told = &self.map.packs;
+    /// What the map says of bundles is what the image has.
+    fn compare_bundles(&self, mut found: BundleMap, findings: &mut Findings) {
+        let told = &self.map.bundles;
         // There may have been a larger one.
         found.usage.most_values = found.usage.most_values.max(told.usage.most_values);
         findings.expect(found.usage == told.usage, || {
-            self.fault(HEADER_BYTES, format!("packs: {:?}, the map has {:?}", found.usage, told.usage))
+            self.fault(HEADER_BYTES, format!("bundles: {:?}, the map has {:?}", found.usage, told.usage))
         });
         let (mut found, mut told) = (found.thinned.iter().peekable(), told.thinned.iter().peekable());
         loop {
@@ -215,12 +215,12 @@ impl FreeSpace {
                 (Some(a), None) | (None, Some(a)) => a.address.offset,
                 (None, None) => break,
             };
-            let is_first = |pack: &&ThinnedPack| pack.address.offset == first;
+            let is_first = |bundle: &&ThinnedBundle| bundle.address.offset == first;
             let (found, told) = (found.next_if(is_first), told.next_if(is_first));
             findings.expect(found == told, || {
-                let dead = |pack: Option<&ThinnedPack>| pack.map_or(0, |pack| pack.dead);
+                let dead = |bundle: Option<&ThinnedBundle>| bundle.map_or(0, |bundle| bundle.dead);
                 let detail = format!(
-                    "values {:#x} of a pack are not named, the map has {:#x}",
+                    "values {:#x} of a bundle are not named, the map has {:#x}",
                     dead(found),
                     dead(told)
                 );

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{BlockAddress, PackUse, Space};
+use super::{BlockAddress, BundleUse, Space};
 use crate::Result;
 
 /// How long a new extent stays allocated, from the moment its bytes are in the file. Until then it is free when
@@ -69,13 +69,13 @@ impl Extent {
         self.space.supersede(&self.address, self.born, generation);
     }
 
-    /// The extent is a pack whose values the image that is being written is the first to name.
-    pub fn enter_pack(&self, pack: &PackUse) -> Result<()> {
-        self.space.enter_pack(pack)
+    /// The extent is a bundle whose values the image that is being written is the first to name.
+    pub fn enter_bundle(&self, bundle: &BundleUse) -> Result<()> {
+        self.space.enter_bundle(bundle)
     }
 
     /// The images of checkpoint `generation`, which is being written, and of all later ones do not name value `number`
-    /// of the pack that this extent is, `value_bytes` long, of so many values. When they name none, the extent is
+    /// of the bundle that this extent is, `value_bytes` long, of so many values. When they name none, the extent is
     /// superseded.
     pub fn bury(&self, number: u8, of: u8, value_bytes: u64, generation: u64) -> Result<()> {
         self.space.bury(&self.address, self.born, (number, of), value_bytes, generation)

@@ -2,22 +2,22 @@
 //!
 //! ```text
 //!  0            8          12  16           24    32      40
-//!  | "TEAKFREE" | space id | 0 | generation | end | count | count x (gap, length) | packs | zeros
+//!  | "TEAKFREE" | space id | 0 | generation | end | count | count x (gap, length) | bundles | zeros
 //!
-//! packs, if there are any: five figures (`PackUse`), LEB128 | count, LEB128 | count x
-//!                          (address of the pack, 27 bytes | values u8 | which of them are dead, u64 little-endian)
+//! bundles, if there are any: five figures (`BundleUse`), LEB128 | count, LEB128 | count x
+//!                          (address of the bundle, 27 bytes | values u8 | which of them are dead, u64 little-endian)
 //! ```
 //! `end` is in bytes. Gap (from the end of the range before, or from 0) and length are LEB128 in units of the file.
 //! What lies past `end` is free too. The block is stored uncompressed; its checksum is in its address.
 
 use super::address::MAX_FILE_BYTES;
-use super::packs::{PackMap, PackUse, ThinnedPack};
+use super::bundles::{BundleMap, BundleUse, ThinnedBundle};
 use super::{fixed, u32_at, u64_at, BlockAddress, Unit};
 
 const MAGIC: &[u8; 8] = b"TEAKFREE";
 const PREAMBLE_BYTES: usize = 40;
 /// Six numbers.
-const LEAST_PACKS_BYTES: usize = 6;
+const LEAST_BUNDLES_BYTES: usize = 6;
 const THINNED_BYTES: usize = BlockAddress::ENCODED_BYTES + 1 + 8;
 
 /// What a map says.
@@ -30,7 +30,7 @@ pub(super) struct FreeMap {
     /// Free ranges (offset, length) in bytes, ascending, disjoint.
     pub ranges: Vec<(u64, u64)>,
     /// What is known of extents that hold several values.
-    pub packs: PackMap,
+    pub bundles: BundleMap,
 }
 
 pub(super) fn encode(space: u32, unit: Unit, map: &FreeMap) -> Vec<u8> {
@@ -55,51 +55,51 @@ pub(super) fn encode(space: u32, unit: Unit, map: &FreeMap) -> Vec<u8> {
         position = offset + bytes;
     }
     debug_assert!(position <= map.end, "free up to {position} in a space that ends at {}", map.end);
-    if map.packs != PackMap::default() {
-        encode_packs(&map.packs, &mut out);
+    if map.bundles != BundleMap::default() {
+        encode_bundles(&map.bundles, &mut out);
     }
     out
 }
 
-fn encode_packs(packs: &PackMap, out: &mut Vec<u8>) {
-    let PackUse { packs: count, values, value_bytes, stored_bytes, most_values } = packs.usage;
-    for number in [count, values, value_bytes, stored_bytes, most_values, packs.thinned.len() as u64] {
+fn encode_bundles(bundles: &BundleMap, out: &mut Vec<u8>) {
+    let BundleUse { bundles: count, values, value_bytes, stored_bytes, most_values } = bundles.usage;
+    for number in [count, values, value_bytes, stored_bytes, most_values, bundles.thinned.len() as u64] {
         push_varint(out, number);
     }
-    for pack in &packs.thinned {
-        out.extend_from_slice(&pack.address.encode());
-        out.push(pack.of);
-        out.extend_from_slice(&pack.dead.to_le_bytes());
+    for bundle in &bundles.thinned {
+        out.extend_from_slice(&bundle.address.encode());
+        out.push(bundle.of);
+        out.extend_from_slice(&bundle.dead.to_le_bytes());
     }
 }
 
-/// What stands behind the ranges: nothing in maps of spaces without packs, or the zeros that fill their last sector,
-/// which read as no packs.
-fn decode_packs(mut rest: &[u8], end: u64) -> Result<PackMap, &'static str> {
-    const MALFORMED: &str = "free-space map with malformed packs";
-    if rest.len() < LEAST_PACKS_BYTES {
-        return Ok(PackMap::default());
+/// What stands behind the ranges: nothing in maps of spaces without bundles, or the zeros that fill their last sector,
+/// which read as no bundles.
+fn decode_bundles(mut rest: &[u8], end: u64) -> Result<BundleMap, &'static str> {
+    const MALFORMED: &str = "free-space map with malformed bundles";
+    if rest.len() < LEAST_BUNDLES_BYTES {
+        return Ok(BundleMap::default());
     }
     let mut number = || pop_varint(&mut rest).ok_or(MALFORMED);
-    let (packs, values, value_bytes) = (number()?, number()?, number()?);
+    let (bundles, values, value_bytes) = (number()?, number()?, number()?);
     let (stored_bytes, most_values, count) = (number()?, number()?, number()?);
-    let usage = PackUse { packs, values, value_bytes, stored_bytes, most_values };
+    let usage = BundleUse { bundles, values, value_bytes, stored_bytes, most_values };
     if count > (rest.len() / THINNED_BYTES) as u64 {
         return Err(MALFORMED);
     }
-    let mut thinned: Vec<ThinnedPack> = Vec::with_capacity(count as usize);
+    let mut thinned: Vec<ThinnedBundle> = Vec::with_capacity(count as usize);
     for bytes in rest.chunks_exact(THINNED_BYTES).take(count as usize) {
         let address = BlockAddress::decode(bytes).filter(|at| at.offset < end).ok_or(MALFORMED)?;
         let of = bytes[BlockAddress::ENCODED_BYTES];
         let dead = fixed(bytes, BlockAddress::ENCODED_BYTES + 1).map(u64::from_le_bytes).ok_or(MALFORMED)?;
-        let pack = ThinnedPack { address, of, dead };
+        let bundle = ThinnedBundle { address, of, dead };
         let follows = thinned.last().is_none_or(|before| before.address.offset < address.offset);
-        if !follows || of > 64 || dead == 0 || dead & !ThinnedPack::all(of) != 0 || pack.alive() == 0 {
+        if !follows || of > 64 || dead == 0 || dead & !ThinnedBundle::all(of) != 0 || bundle.alive() == 0 {
             return Err(MALFORMED);
         }
-        thinned.push(pack);
+        thinned.push(bundle);
     }
-    Ok(PackMap { usage, thinned })
+    Ok(BundleMap { usage, thinned })
 }
 
 /// Reads a map of `space`, whose extents are in units of `unit`; the error says what is wrong with it.
@@ -136,8 +136,8 @@ pub(super) fn decode(space: u32, unit: Unit, bytes: &[u8]) -> Result<FreeMap, &'
         ranges.push((offset, length * unit));
         position = offset + length * unit;
     }
-    let packs = decode_packs(rest, end)?;
-    Ok(FreeMap { generation, end, ranges, packs })
+    let bundles = decode_bundles(rest, end)?;
+    Ok(FreeMap { generation, end, ranges, bundles })
 }
 
 fn push_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -175,7 +175,7 @@ mod tests {
                 ranges.push((position + gap * unit.bytes(), length * unit.bytes()));
                 position += (gap + length) * unit.bytes();
             }
-            let map = FreeMap { generation: 9, end: position, ranges, packs: PackMap::default() };
+            let map = FreeMap { generation: 9, end: position, ranges, bundles: BundleMap::default() };
             let mut bytes = encode(3, unit, &map);
             bytes.resize(bytes.len().next_multiple_of(512), 0);
             prop_assert_eq!(decode(3, unit, &bytes), Ok(map));
@@ -187,8 +187,8 @@ mod tests {
             tail in proptest::collection::vec(any::<u8>(), 0..80), end in 0u64..100, count in 0u64..30,
         ) {
             let _ = decode(0, Unit::Fine, &tail);
-            let packs = PackMap::default();
-            let empty = FreeMap { generation: 1, end: end * 32, ranges: Vec::new(), packs };
+            let bundles = BundleMap::default();
+            let empty = FreeMap { generation: 1, end: end * 32, ranges: Vec::new(), bundles };
             let mut bytes = encode(0, Unit::Fine, &empty);
             bytes[32..40].copy_from_slice(&count.to_le_bytes());
             bytes.extend_from_slice(&tail);

@@ -1,9 +1,9 @@
 //! What [`crate::rooms::hostile`] needs of this room.
 
+use super::bundles::{BundleMap, BundleUse, ThinnedBundle};
 use super::compression;
 use super::dictionary::Dictionary;
 use super::free_map::{self, FreeMap};
-use super::packs::{PackMap, PackUse, ThinnedPack};
 use super::superblock::{self, Superblock};
 use super::{BlockAddress, TreeRoot, Unit};
 use crate::Compression;
@@ -65,20 +65,20 @@ pub(crate) fn sample_free_map() -> Vec<u8> {
     free_map::encode(
         3,
         Unit::Fine,
-        &FreeMap { generation: 9, end: 1 << 30, ranges, packs: PackMap::default() },
+        &FreeMap { generation: 9, end: 1 << 30, ranges, bundles: BundleMap::default() },
     )
 }
 
-/// One that tells of packs.
-pub(crate) fn sample_map_of_packs(address: BlockAddress) -> Vec<u8> {
+/// One that tells of bundles.
+pub(crate) fn sample_map_of_bundles(address: BlockAddress) -> Vec<u8> {
     let usage =
-        PackUse { packs: 9, values: 200, value_bytes: 2_000_000, stored_bytes: 90_000, most_values: 64 };
-    let pack =
-        |at: u64, of, dead| ThinnedPack { address: BlockAddress { offset: at * 512, ..address }, of, dead };
-    let packs = PackMap { usage, thinned: vec![pack(20, 64, 1 << 63), pack(30, 3, 0b101)] };
+        BundleUse { bundles: 9, values: 200, value_bytes: 2_000_000, stored_bytes: 90_000, most_values: 64 };
+    let bundle =
+        |at: u64, of, dead| ThinnedBundle { address: BlockAddress { offset: at * 512, ..address }, of, dead };
+    let bundles = BundleMap { usage, thinned: vec![bundle(20, 64, 1 << 63), bundle(30, 3, 0b101)] };
     free_map::encode(
         3,
         Unit::Fine,
-        &FreeMap { generation: 9, end: 1 << 30, ranges: vec![(512, 1024)], packs },
+        &FreeMap { generation: 9, end: 1 << 30, ranges: vec![(512, 1024)], bundles },
     )
 }

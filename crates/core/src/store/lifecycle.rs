@@ -25,10 +25,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::allocator::Allocator;
+use super::bundles::{BundleUse, Bundles, ThinnedBundle};
 use super::extent::Lifetime;
 use super::free_map::FreeMap;
 use super::holes::Holes;
-use super::packs::{PackUse, Packs, ThinnedPack};
 use super::space::HEADER_BYTES;
 use super::{BlockAddress, Unit, SECTOR_BYTES};
 
@@ -86,7 +86,7 @@ pub(super) struct Books {
     /// Map written for the running checkpoint.
     new_map: Option<(u64, MapExtent)>,
     outdated: bool,
-    packs: Packs,
+    bundles: Bundles,
     holes: Holes,
     /// Until the log is replayed: new extents lie behind this.
     new_behind: Option<u64>,
@@ -110,7 +110,7 @@ impl Books {
             durable_map: map.map(|(offset, bytes)| MapExtent { offset, bytes, born: 0 }),
             new_map: None,
             outdated: map.is_none(),
-            packs: Packs::default(),
+            bundles: Bundles::default(),
             holes: Holes::default(),
             new_behind: None,
             preferred_below: None,
@@ -133,7 +133,7 @@ impl Books {
         self.durable = self.durable.max(map.generation);
         self.next = self.next.max(map.generation + 1);
         self.freed_early = Vec::new();
-        self.packs.load(map.packs);
+        self.bundles.load(map.bundles);
         self.allocator = Some(allocator);
         Ok(())
     }
@@ -267,13 +267,13 @@ impl Books {
         }
     }
 
-    /// The image that is being written is the first to name values of a pack.
-    pub fn enter_pack(&mut self, pack: &PackUse) {
+    /// The image that is being written is the first to name values of a bundle.
+    pub fn enter_bundle(&mut self, bundle: &BundleUse) {
         self.outdated = true;
-        self.packs.enter(pack);
+        self.bundles.enter(bundle);
     }
 
-    /// The image of `generation`, which is being written, and later ones do not name value `number` of the pack at
+    /// The image of `generation`, which is being written, and later ones do not name value `number` of the bundle at
     /// `at`; see [`super::Extent::bury`]. The map has been read.
     pub fn bury(
         &mut self,
@@ -285,19 +285,19 @@ impl Books {
     ) {
         self.outdated = true;
         let bytes = at.occupied_bytes(self.unit);
-        if self.packs.bury(at, (number, of), value_bytes, bytes) {
+        if self.bundles.bury(at, (number, of), value_bytes, bytes) {
             self.supersede(at.offset, bytes, born, generation);
         }
     }
 
     /// Of the durable image.
-    pub fn pack_usage(&self) -> PackUse {
-        self.packs.usage()
+    pub fn bundle_usage(&self) -> BundleUse {
+        self.bundles.usage()
     }
 
-    /// See [`Packs::sparse`].
-    pub fn sparse_packs(&self, after: u64, most: usize) -> Vec<ThinnedPack> {
-        self.packs.sparse(after, most)
+    /// See [`Bundles::sparse`].
+    pub fn sparse_bundles(&self, after: u64, most: usize) -> Vec<ThinnedBundle> {
+        self.bundles.sparse(after, most)
     }
 
     /// A holder is gone.
@@ -351,7 +351,7 @@ impl Books {
             }
         }
         self.tracked.retain(|_, tracked| !matches!(tracked.state, State::Checkpoint(of) if of <= generation));
-        self.packs.durable();
+        self.bundles.durable();
         self.free_all_reusable();
     }
 
@@ -380,7 +380,7 @@ impl Books {
             }
         }
         self.outdated = true;
-        self.packs.abandon();
+        self.bundles.abandon();
         self.free_all_reusable();
     }
 
@@ -493,8 +493,8 @@ impl Books {
                 let _ = after.release(offset, tracked.bytes);
             }
         }
-        let packs = self.packs.map();
-        Some(FreeMap { generation, end: after.end(), ranges: after.ranges().collect(), packs })
+        let bundles = self.bundles.map();
+        Some(FreeMap { generation, end: after.end(), ranges: after.ranges().collect(), bundles })
     }
 
     /// What the allocator may give away: (offset, bytes), ascending.
@@ -541,7 +541,7 @@ impl Books {
         let Some(tracked) = self.tracked.get(&offset).copied() else { return };
         if self.is_unnamed(&tracked) && !self.holders.contains_key(&offset) {
             self.tracked.remove(&offset);
-            self.packs.freed(offset);
+            self.bundles.freed(offset);
             match &mut self.allocator {
                 // A range that is free already came from an address that is not ours: it stays as the books have it.
                 Some(allocator) => _ = offset >= HEADER_BYTES && allocator.release(offset, tracked.bytes),

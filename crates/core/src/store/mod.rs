@@ -15,7 +15,7 @@
 //! | `allocator.rs` | free ranges of one file, in memory |
 //! | `free_map.rs` | free ranges as a block on disk |
 //! | `holes.rs` | which free ranges the file system has back |
-//! | `packs.rs` | which values of extents that hold several are still named |
+//! | `bundles.rs` | which values of extents that hold several are still named |
 //! | `lifecycle.rs` | which extent may be reused when: the generation protocol, without I/O |
 //! | `space.rs`, `extent.rs` | one table file and its extents |
 //! | `twin.rs` | the second copy of the system space |
@@ -30,6 +30,7 @@
 mod address;
 mod allocator;
 mod arrival;
+mod bundles;
 mod check;
 mod compression;
 mod dictionary;
@@ -41,7 +42,6 @@ pub(crate) mod hostile;
 mod lifecycle;
 mod open_files;
 mod packer;
-mod packs;
 mod recompression;
 mod space;
 mod spill;
@@ -51,13 +51,13 @@ mod tests;
 mod twin;
 
 pub use address::{BlockAddress, TreeRoot};
+pub use bundles::{BundleUse, ThinnedBundle};
 pub use check::{FreeSpace, NamedExtent};
 pub use compression::is_dense;
 pub use dictionary::{Dictionary, Training};
 pub use extent::{Extent, Lifetime, PreparedBlock};
 pub use open_files::OpenFiles;
 pub use packer::Packer;
-pub use packs::{PackUse, ThinnedPack};
 pub use space::Space;
 pub use spill::{SpillExtent, SpillFile};
 pub use superblock::{Newest, Superblock};

@@ -44,7 +44,7 @@ use super::open_files::{KernelAhead, OpenFiles, TableFile};
 use super::packer::{Doubts, Packed, Packer};
 use super::spill::{SpillFile, SpillShare};
 use super::twin::Twin;
-use super::{checksum, free_map, u32_at, u64_at, BlockAddress, PackUse, ThinnedPack, Unit};
+use super::{checksum, free_map, u32_at, u64_at, BlockAddress, BundleUse, ThinnedBundle, Unit};
 use crate::file::OpenMode;
 use crate::{Compression, Error, Residence, Result};
 
@@ -495,8 +495,8 @@ impl Space {
         self.books.lock().supersede(at.offset, at.occupied_bytes(self.unit), born, generation);
     }
 
-    pub(super) fn enter_pack(&self, pack: &PackUse) -> Result<()> {
-        self.loaded_books()?.enter_pack(pack);
+    pub(super) fn enter_bundle(&self, bundle: &BundleUse) -> Result<()> {
+        self.loaded_books()?.enter_bundle(bundle);
         Ok(())
     }
 
@@ -512,14 +512,14 @@ impl Space {
         Ok(())
     }
 
-    /// What packs there are in the durable image.
-    pub fn pack_usage(&self) -> Result<PackUse> {
-        Ok(self.loaded_books()?.pack_usage())
+    /// What bundles there are in the durable image.
+    pub fn bundle_usage(&self) -> Result<BundleUse> {
+        Ok(self.loaded_books()?.bundle_usage())
     }
 
-    /// Up to `most` packs behind the one at `after` of which more than half is dead in the durable image.
-    pub fn sparse_packs(&self, after: u64, most: usize) -> Result<Vec<ThinnedPack>> {
-        Ok(self.loaded_books()?.sparse_packs(after, most))
+    /// Up to `most` bundles behind the one at `after` of which more than half is dead in the durable image.
+    pub fn sparse_bundles(&self, after: u64, most: usize) -> Result<Vec<ThinnedBundle>> {
+        Ok(self.loaded_books()?.sparse_bundles(after, most))
     }
 
     pub(super) fn join(&self, at: &BlockAddress, generation: u64) {

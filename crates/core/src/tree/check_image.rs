@@ -33,7 +33,7 @@ pub trait ImageVisitor {
     fn passes_over_rows(&self) -> bool {
         false
     }
-    /// The image names the extent of a large value, which is not read; that of a pack once for each of its values.
+    /// The image names the extent of a large value, which is not read; that of a bundle once for each of its values.
     /// `false`: it is not as it should be.
     fn large_value(&mut self, at: &BlobAddress) -> Result<bool>;
     /// Whether the visitor knows the page or leaf and all that it leads to: then it is not looked at, and the sums of

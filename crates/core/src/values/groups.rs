@@ -1,18 +1,18 @@
 //! Which values are to be put together: groups of values that are alike, as far as they were seen in this run.
 //!
 //! ```text
-//!                        ┌── full, or nothing came for a while ──> Batch (the caller makes a pack of it) ──┐
-//! value ── sketch ──> group: waiting values | its pack, if it has one <─────────── packed ─────────────────┘
+//!                        ┌── full, or nothing came for a while ──> Batch (the caller makes a bundle of it) ──┐
+//! value ── sketch ──> group: waiting values | its bundle, if it has one <─────────── bundled ─────────────────┘
 //! ```
 //!
-//! A group whose pack has room left takes more: the next batch has the pack in it. So that a pack is not written again
+//! A group whose bundle has room left takes more: the next batch has the bundle in it. So that a bundle is not written again
 //! for each value that comes, as many must wait as a quarter of it has.
 //!
 //! All of it is in memory of a fixed size, of which the groups that were touched last keep theirs. What is forgotten,
 //! or what a restart forgets, is stored as it is.
 
+use super::bundle::{MOST_CONTENT, MOST_MEMBERS};
 use super::kin::Kin;
-use super::pack::{MOST_CONTENT, MOST_MEMBERS};
 use super::sketch::Sketch;
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,11 +23,11 @@ pub(crate) struct Waiting {
     pub key: Vec<u8>,
     /// Where in the file it is.
     pub offset: u64,
-    /// Bytes that it will have in a pack, before compression.
+    /// Bytes that it will have in a bundle, before compression.
     pub content_bytes: usize,
 }
 
-/// A pack of a group that has room left.
+/// A bundle of a group that has room left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Open {
     /// Keys of rows whose values are in it.
@@ -38,10 +38,10 @@ pub(crate) struct Open {
     pub content_bytes: usize,
 }
 
-/// Values that are to become a pack.
+/// Values that are to become a bundle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Batch {
-    /// For [`Groups::packed`].
+    /// For [`Groups::bundled`].
     pub group: u64,
     /// Whose values they are: the number of a tree.
     pub owner: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Groups {
     groups: HashMap<u64, Group>,
     /// Groups by their turns.
     turns: BTreeMap<u64, u64>,
-    /// Groups by owner and offset of their open packs.
+    /// Groups by owner and offset of their open bundles.
     opens: HashMap<(u64, u64), u64>,
     waiting: usize,
     next_group: u64,
@@ -96,7 +96,7 @@ impl Groups {
         }
     }
 
-    /// A value of `owner` that nobody has seen; `sketch` is that of its content. What has to become a pack now: its
+    /// A value of `owner` that nobody has seen; `sketch` is that of its content. What has to become a bundle now: its
     /// group, or those that are given up for want of room.
     pub(crate) fn see(&mut self, owner: u64, sketch: &Sketch, value: Waiting) -> Vec<Batch> {
         let sketch = sketch.of_owner(owner);
@@ -107,7 +107,7 @@ impl Groups {
         let mut batches = Vec::new();
         let Some(group) = self.groups.get_mut(&number) else { return batches };
         if !group.fits(&value) {
-            // What waits is enough for a pack, with the open one or without it.
+            // What waits is enough for a bundle, with the open one or without it.
             batches.extend(self.take(number));
         }
         self.touch(number);
@@ -146,24 +146,24 @@ impl Groups {
         due.into_iter().filter_map(|group| self.take(group)).collect()
     }
 
-    /// The batch has become a pack.
-    pub(crate) fn packed(&mut self, number: u64, pack: Open) {
+    /// The batch has become a bundle.
+    pub(crate) fn bundled(&mut self, number: u64, bundle: Open) {
         self.close(number);
-        let is_full = pack.keys.len() >= MOST_MEMBERS || pack.content_bytes >= MOST_CONTENT / 8 * 7;
+        let is_full = bundle.keys.len() >= MOST_MEMBERS || bundle.content_bytes >= MOST_CONTENT / 8 * 7;
         if let Some(group) = self.groups.get_mut(&number).filter(|_| !is_full) {
-            self.opens.insert((group.owner, pack.offset), number);
-            group.open = Some(pack);
+            self.opens.insert((group.owner, bundle.offset), number);
+            group.open = Some(bundle);
         }
     }
 
-    /// What was left of the pack at `offset` is another one now.
-    pub(crate) fn moved(&mut self, owner: u64, offset: u64, pack: Open) {
+    /// What was left of the bundle at `offset` is another one now.
+    pub(crate) fn moved(&mut self, owner: u64, offset: u64, bundle: Open) {
         if let Some(group) = self.opens.get(&(owner, offset)) {
-            self.packed(*group, pack);
+            self.bundled(*group, bundle);
         }
     }
 
-    /// The group's pack takes nothing more.
+    /// The group's bundle takes nothing more.
     fn close(&mut self, number: u64) -> Option<Open> {
         let group = self.groups.get_mut(&number)?;
         let open = group.open.take()?;
@@ -193,9 +193,9 @@ impl Groups {
         }
     }
 
-    /// The group's batch, if it is worth a pack; otherwise its values go on waiting.
+    /// The group's batch, if it is worth a bundle; otherwise its values go on waiting.
     fn take(&mut self, number: u64) -> Option<Batch> {
-        let group = self.groups.get_mut(&number).filter(|group| group.is_worth_a_pack())?;
+        let group = self.groups.get_mut(&number).filter(|group| group.is_worth_a_bundle())?;
         let waiting = std::mem::take(&mut group.waiting);
         self.waiting -= waiting.len();
         let owner = group.owner;
@@ -221,7 +221,7 @@ impl Group {
         self.waiting.iter().map(|value| value.content_bytes).sum()
     }
 
-    /// Whether what waits would still be one pack with it.
+    /// Whether what waits would still be one bundle with it.
     fn fits(&self, value: &Waiting) -> bool {
         self.waiting.is_empty() || self.content_bytes() + value.content_bytes <= MOST_CONTENT
     }
@@ -232,7 +232,7 @@ impl Group {
         values >= MOST_MEMBERS || bytes >= MOST_CONTENT
     }
 
-    fn is_worth_a_pack(&self) -> bool {
+    fn is_worth_a_bundle(&self) -> bool {
         match &self.open {
             None => self.waiting.len() >= 2,
             Some(open) => !self.waiting.is_empty() && self.waiting.len() >= open.keys.len() / 4,
@@ -262,11 +262,11 @@ mod tests {
         }
     }
 
-    fn packed(groups: &mut Groups, batch: &Batch) -> usize {
+    fn bundled(groups: &mut Groups, batch: &Batch) -> usize {
         let mut keys = batch.open.clone().map_or(Vec::new(), |open| open.keys);
         keys.extend(batch.waiting.iter().map(|value| value.key.clone()));
         let count = keys.len();
-        groups.packed(batch.group, Open { keys, offset: 0, content_bytes: 20_000 * count });
+        groups.bundled(batch.group, Open { keys, offset: 0, content_bytes: 20_000 * count });
         count
     }
 
@@ -283,24 +283,24 @@ mod tests {
         for batch in &batches {
             assert_eq!((batch.owner, batch.waiting.len(), &batch.open), (7, MOST_MEMBERS, &None));
             assert!(batch.waiting.iter().all(|value| value.key[0] == batch.waiting[0].key[0]));
-            packed(&mut groups, batch);
+            bundled(&mut groups, batch);
         }
         assert_eq!(groups.waiting(), 5 * 6);
         let turn = groups.turn();
         let rest = groups.due(turn, Some(7));
         assert_eq!(rest.iter().map(|batch| batch.waiting.len()).collect::<Vec<_>>(), [6; 5]);
-        assert!(rest.iter().all(|batch| batch.open.is_none()), "a full pack stays as it is");
+        assert!(rest.iter().all(|batch| batch.open.is_none()), "a full bundle stays as it is");
         assert_eq!(groups.waiting(), 0);
     }
 
     #[test]
-    fn an_open_pack_is_taken_again_once_enough_has_come() {
+    fn an_open_bundle_is_taken_again_once_enough_has_come() {
         let mut groups = Groups::new(LIMITS);
         let see = |groups: &mut Groups, version| groups.see(7, &sketch(1, version), value(1, version));
         (0..8).for_each(|version| assert!(see(&mut groups, version).is_empty()));
         let turn = groups.turn();
         let batch = groups.due(turn, None).remove(0);
-        assert_eq!(packed(&mut groups, &batch), 8);
+        assert_eq!(bundled(&mut groups, &batch), 8);
         see(&mut groups, 8);
         let turn = groups.turn();
         assert!(groups.due(turn, None).is_empty(), "one more is not worth writing eight again");
@@ -312,8 +312,8 @@ mod tests {
         let batch = groups.due(turn, None).remove(0);
         assert_eq!((batch.waiting.len(), batch.waiting[1].offset), (2, 99));
         assert!(batch.open.is_some() && groups.opens.is_empty());
-        assert_eq!(packed(&mut groups, &batch), 10);
-        // Written anew elsewhere, by who moves packs.
+        assert_eq!(bundled(&mut groups, &batch), 10);
+        // Written anew elsewhere, by who moves bundles.
         let open = Open { keys: vec![vec![1, 0]; 9], offset: 4096, content_bytes: 180_000 };
         groups.moved(8, 0, Open { offset: 1, ..open.clone() });
         groups.moved(7, 0, open.clone());
@@ -338,7 +338,7 @@ mod tests {
             groups.groups.len() <= 10 && groups.waiting() <= 50 && groups.turns.len() == groups.groups.len()
         );
         let mut groups = Groups::new(LIMITS);
-        // Of values that are larger than packs are there is one a pack, which is none.
+        // Of values that are larger than bundles are there is one a bundle, which is none.
         let large = |version| Waiting { content_bytes: MOST_CONTENT * 2, ..value(1, version) };
         (0..9).for_each(|version| _ = groups.see(1, &sketch(1, version), large(version)));
         assert!(groups.waiting() <= 9);

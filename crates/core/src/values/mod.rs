@@ -8,14 +8,14 @@
 //! | `sketch` | a few numbers that are the same for values which share much |
 //! | `kin` | which of the values seen before is most like a new one |
 //! | `groups` | which values are to be put together, as far as they were seen |
-//! | `pack` | several values as one |
+//! | `bundle` | several values as one |
 //! | `zlib` | the pinned zlib behind safe calls |
 
+pub(crate) mod bundle;
 pub(crate) mod deflated;
 mod frame;
 pub(crate) mod groups;
 mod kin;
-pub(crate) mod pack;
 pub(crate) mod sketch;
 #[cfg(test)]
 pub(crate) mod texts;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Session, Step, NAMES};
 use crate::durable::{Durable, Table};
-use teak_core::{Compression, Error, Result, TreeSpec};
+use teak_core::{Compression, Error, Packing, Result, TreeSpec};
 
 impl Session<'_> {
     pub(super) fn create_table(&mut self) -> Step {
@@ -18,8 +18,10 @@ impl Session<'_> {
     }
 
     fn create(&mut self, name: &str, replace: Option<&str>) -> Step {
-        let compressions = [Compression::None, Compression::Lz4, Compression::Zstd];
-        let spec = TreeSpec { block_bytes: 4096, packing: self.random.pick(&compressions).into() };
+        let compressions = [Compression::None, Compression::Lz4, Compression::Zstd, Compression::Recompress];
+        let compression = self.random.pick(&compressions);
+        let packing = Packing { similarity: self.random.percent(50), ..compression.into() };
+        let spec = TreeSpec { block_bytes: 4096, packing };
         let specs = vec![spec; 1 + self.random.below(3)];
         let meta = self.random.next().to_be_bytes().to_vec();
         let mut next = self.expected.current.clone();

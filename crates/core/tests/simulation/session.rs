@@ -16,6 +16,8 @@ mod definitions;
 mod exports;
 #[path = "packing.rs"]
 mod packing;
+#[path = "versions.rs"]
+mod versions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use crate::durable::{rows_differ, rows_in, Change, Durable, Found};
 use crate::seeds::{key, value, Random};
 use crate::sound::assert_sound;
 use crate::{plan, Expectation};
+use versions::one_of_versions;
 
 const KEYS: usize = 80;
 const LARGEST_VALUE: usize = 60 << 10;
@@ -296,12 +299,17 @@ impl<'a> Session<'a> {
         // New rows in the order of their keys may go past the log.
         let appended = self.random.percent(60);
         let length = self.random.below(longest);
+        let alike = self.random.percent(40).then(|| self.random.below(1000));
         for i in 0..50 + self.random.below(200) as u32 {
             let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
             if deleted && i as usize % stays == 0 {
                 continue;
             }
-            let value = (!deleted).then(|| Arc::from(vec![i as u8; length]));
+            let content = || match alike {
+                Some(version) => one_of_versions(i as usize % 4, version + i as usize, length),
+                None => vec![i as u8; length],
+            };
+            let value = (!deleted).then(|| Arc::from(content()));
             let change = Change { table: name.clone(), tree, key, value };
             if let Step::Failed(error) = self.change(chosen, change, appended) {
                 return Step::Failed(error);

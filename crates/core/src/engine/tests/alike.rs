@@ -1,7 +1,7 @@
 //! Large values that are alike and are put together.
 
 use super::*;
-use crate::store::PackUse;
+use crate::store::BundleUse;
 use crate::values::texts::{deflated, text};
 use crate::{Compression, Packing};
 
@@ -74,25 +74,25 @@ fn versions_that_come_in_turns_take_a_tenth_and_survive_everything() {
     insert_versions(&engine, &table, 0..40, &mut rows);
     engine.checkpoint().unwrap();
     let alone = table.used_bytes();
-    assert_eq!(table.pack_usage().unwrap(), PackUse::default());
+    assert_eq!(table.bundle_usage().unwrap(), BundleUse::default());
     optimize(&engine, &table);
-    let usage = table.pack_usage().unwrap();
-    assert_eq!((usage.packs, usage.values, usage.most_values), (PAGES, 40 * PAGES, 40));
+    let usage = table.bundle_usage().unwrap();
+    assert_eq!((usage.bundles, usage.values, usage.most_values), (PAGES, 40 * PAGES, 40));
     assert_eq!(usage.value_bytes, rows.values().map(|value| value.len() as u64).sum::<u64>());
     assert!(table.used_bytes() < alone / 9, "{} of {alone}", table.used_bytes());
     is_sound(&engine, &rows);
-    // More come, and join the packs that have room.
+    // More come, and join the bundles that have room.
     insert_versions(&engine, &table, 40..60, &mut rows);
     engine.checkpoint().unwrap();
     optimize(&engine, &table);
-    let usage = table.pack_usage().unwrap();
-    assert_eq!((usage.packs, usage.values, usage.most_values), (PAGES, 60 * PAGES, 60));
+    let usage = table.bundle_usage().unwrap();
+    assert_eq!((usage.bundles, usage.values, usage.most_values), (PAGES, 60 * PAGES, 60));
     is_sound(&engine, &rows);
     drop(table);
     let (fs, engine) = crash(&fs, engine);
     is_sound(&engine, &rows);
     let table = engine.open_table("t").unwrap();
-    assert_eq!(table.pack_usage().unwrap(), usage);
+    assert_eq!(table.bundle_usage().unwrap(), usage);
     // An old snapshot sees what it saw.
     let mut old = engine.begin(Isolation::Repeatable);
     let before = rows.clone();
@@ -110,15 +110,15 @@ fn versions_that_come_in_turns_take_a_tenth_and_survive_everything() {
     assert!(read(&mut old, table.tree(0), View::Snapshot) == before);
     drop(old);
     engine.checkpoint().unwrap();
-    let thinned = table.pack_usage().unwrap();
-    assert_eq!((thinned.packs, thinned.values), (PAGES, 60 + 10 * (PAGES - 1)));
+    let thinned = table.bundle_usage().unwrap();
+    assert_eq!((thinned.bundles, thinned.values), (PAGES, 60 + 10 * (PAGES - 1)));
     assert!(thinned.stored_bytes < usage.stored_bytes * 9 / 10, "{thinned:?} after {usage:?}");
     is_sound(&engine, &rows);
     // All of them go.
     delete(&engine, &table, rows.clone().into_keys(), &mut rows);
     engine.checkpoint().unwrap();
-    let none = table.pack_usage().unwrap();
-    assert_eq!((none.packs, none.values, none.value_bytes, none.stored_bytes), (0, 0, 0, 0));
+    let none = table.bundle_usage().unwrap();
+    assert_eq!((none.bundles, none.values, none.value_bytes, none.stored_bytes), (0, 0, 0, 0));
     is_sound(&engine, &rows);
     drop(table);
     let (_, engine) = crash(&fs, engine);
@@ -133,12 +133,12 @@ fn the_option_may_come_later_and_go_again() {
     insert_versions(&engine, &table, 0..20, &mut rows);
     engine.checkpoint().unwrap();
     optimize(&engine, &table);
-    assert_eq!(table.pack_usage().unwrap().packs, 0);
+    assert_eq!(table.bundle_usage().unwrap().bundles, 0);
     drop(table);
     repack(&engine, "t", packing(true));
     let table = engine.open_table("t").unwrap();
     optimize(&engine, &table);
-    assert_eq!(table.pack_usage().unwrap().values, 20 * PAGES);
+    assert_eq!(table.bundle_usage().unwrap().values, 20 * PAGES);
     is_sound(&engine, &rows);
     drop(table);
     repack(&engine, "t", Compression::None.into());
@@ -146,15 +146,15 @@ fn the_option_may_come_later_and_go_again() {
     insert_versions(&engine, &table, 20..40, &mut rows);
     optimize(&engine, &table);
     is_sound(&engine, &rows);
-    assert_eq!(table.pack_usage().unwrap().values, 20 * PAGES, "what is there stays");
-    // Packs that lose more than half are taken apart, into others, and one value alone.
+    assert_eq!(table.bundle_usage().unwrap().values, 20 * PAGES, "what is there stays");
+    // Bundles that lose more than half are taken apart, into others, and one value alone.
     delete(&engine, &table, (1..20).map(|version| key(0, version)), &mut rows);
     delete(&engine, &table, (2..20).map(|version| key(1, version)), &mut rows);
     engine.checkpoint().unwrap();
     engine.shared.look_for_alike_values();
     engine.checkpoint().unwrap();
-    let usage = table.pack_usage().unwrap();
-    assert_eq!((usage.packs, usage.values), (PAGES - 1, 20 * (PAGES - 2) + 2));
+    let usage = table.bundle_usage().unwrap();
+    assert_eq!((usage.bundles, usage.values), (PAGES - 1, 20 * (PAGES - 2) + 2));
     is_sound(&engine, &rows);
 }
 
@@ -193,7 +193,7 @@ fn values_that_change_while_they_are_put_together_are_theirs_who_changed_them() 
 }
 
 #[test]
-fn packs_that_lie_at_the_end_of_a_file_are_moved_to_its_beginning() {
+fn bundles_that_lie_at_the_end_of_a_file_are_moved_to_its_beginning() {
     let (fs, mut rows) = (SimulatedFileSystem::new(4), Rows::new());
     let engine = open(&fs);
     let table = create(&engine, true);
@@ -217,7 +217,7 @@ fn packs_that_lie_at_the_end_of_a_file_are_moved_to_its_beginning() {
     optimize(&engine, &table);
     engine.checkpoint().unwrap();
     is_sound(&engine, &rows);
-    let usage = table.pack_usage().unwrap();
-    assert_eq!((usage.packs, usage.values), (PAGES, 30 * PAGES));
+    let usage = table.bundle_usage().unwrap();
+    assert_eq!((usage.bundles, usage.values), (PAGES, 30 * PAGES));
     assert!(end() < before / 8, "{} after {before}", end());
 }

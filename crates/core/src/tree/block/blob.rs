@@ -14,8 +14,8 @@
 //! 33          u16       0
 //! ```
 //!
-//! Values that share an extent are a *pack* ([`crate::values::pack`]): one block, of which each has a part. They are put
-//! together long after they were written (`storing/packs.rs`).
+//! Values that share an extent are a *bundle* ([`crate::values::bundle`]): one block, of which each has a part. They are put
+//! together long after they were written (`storing/bundles.rs`).
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,18 +24,18 @@ use crate::sync::Mutex;
 use crate::cache::{Cache, Charge};
 use crate::store::{BlockAddress, Extent, NamedExtent, Packer, Space, Unit};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::values::pack::{self, MOST_MEMBERS};
+use crate::values::bundle::{self, MOST_MEMBERS};
 use crate::{Error, Result};
 
 /// Encoded size of a [`BlobAddress`].
 pub const BLOB_ADDRESS_BYTES: usize = BlockAddress::ENCODED_BYTES + 8;
 
-/// Which part of a pack a value is.
+/// Which part of a bundle a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Member {
     /// From 0.
     pub number: u8,
-    /// How many values are in the pack.
+    /// How many values are in the bundle.
     pub of: u8,
 }
 
@@ -258,7 +258,7 @@ impl Blob {
         };
         let stored = extent.read_value()?;
         let Some(Member { number, .. }) = self.member else { return Ok(stored.into()) };
-        let value = pack::value(&stored, usize::from(number), self.length);
+        let value = bundle::value(&stored, usize::from(number), self.length);
         value.map(Arc::from).map_err(|detail| Error::corrupt(extent.path(), extent.address().offset, detail))
     }
 

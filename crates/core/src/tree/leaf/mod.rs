@@ -79,9 +79,13 @@ impl Image {
 
     fn read(&self, shared: &Shared) -> Result<Block> {
         let known = self.blobs.get();
-        let adopt = |at: super::block::blob::BlobAddress| match known
-            .and_then(|blobs| blobs.iter().find(|blob| blob.address() == Some(at)))
-        {
+        // The block names them in the same order each time.
+        let next = std::cell::Cell::new(0);
+        let known_at = |at| {
+            let blob = known?.get(next.replace(next.get() + 1))?;
+            (blob.address() == Some(at)).then_some(blob)
+        };
+        let adopt = |at: super::block::blob::BlobAddress| match known_at(at) {
             Some(blob) => blob.clone(),
             None => Arc::new(Blob::adopted(&shared.space, &at)),
         };

@@ -10,7 +10,7 @@
 //! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
 //! [`Tree::checkpoint_abandoned`] puts the leaves back on the list.
 
-use super::packs::Part;
+use super::bundles::Part;
 use super::tree::Tree;
 use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
 use crate::sync::atomic::Ordering;
@@ -63,7 +63,7 @@ impl Moment {
 #[derive(Default)]
 struct Kept {
     alone: HashSet<*const Blob>,
-    /// Of packs: of those several objects may stand for one.
+    /// Of bundles: of those several objects may stand for one.
     parts: HashSet<Part>,
 }
 
@@ -408,7 +408,7 @@ impl Tree {
             let mut gone = image.blobs().iter().filter(|blob| !kept.has(blob));
             gone.try_for_each(|blob| blob.supersede(generation))?;
         }
-        self.packs.enter(&kept.parts, generation)
+        self.bundles.enter(&kept.parts, generation)
     }
 
     /// The superblock that names this image is durable: it is now what evicted leaves are read from.
@@ -416,15 +416,15 @@ impl Tree {
         self.structure.lock().loose.checkpoint_durable();
         self.shared.encoding.checkpoint_durable();
         self.release_direct();
-        self.packs.checkpoint_durable();
-        let looks = self.is_for_packs();
+        self.bundles.checkpoint_durable();
+        let looks = self.is_for_bundles();
         for node in std::mem::take(&mut *self.imaged.lock()) {
             match &*node {
                 Node::Leaf(leaf) => {
                     let mut state = leaf.latch();
                     state.copies.checkpoint_durable();
                     if let Some(image) = state.copies.durable().filter(|_| looks) {
-                        self.packs.note_leaf(image.blobs(), &leaf.view().low);
+                        self.bundles.note_leaf(image.blobs(), &leaf.view().low);
                     }
                 }
                 Node::Inner(inner) => {

@@ -74,7 +74,7 @@ impl Tree {
         self.consolidate_changed(node)?;
         leaf.touch();
         let base = leaf.base(node, &leaf.view())?;
-        // Packs are moved as a whole (`packs.rs`).
+        // Bundles are moved as a whole (`bundles.rs`).
         let is_far = |blob: &Arc<Blob>| {
             blob.is_alone() && blob.extent().is_some_and(|at| at.address().offset >= limit)
         };

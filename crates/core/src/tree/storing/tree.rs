@@ -1,8 +1,8 @@
 //! A tree as it is opened, written and dropped: its nodes in memory, and what is to become of them on disk.
 
+use super::bundles::Bundles;
 use super::direct::{BlockQueue, Named};
 use super::lost::LostRanges;
-use super::packs::Packs;
 use crate::cache::Cache;
 use crate::mvcc::Clock;
 use crate::options::TreeSpec;
@@ -119,7 +119,7 @@ pub struct Tree {
     /// Nodes with a pending image.
     pub(super) imaged: Mutex<Vec<Arc<Node>>>,
     /// What is put together of its large values.
-    pub(super) packs: Packs,
+    pub(super) bundles: Bundles,
     /// From where on leaves still have the compression of before.
     pub(super) unconverted: Mutex<Option<Vec<u8>>>,
     /// See [`Tree::visible_from`].
@@ -175,7 +175,7 @@ impl Tree {
             context,
             direct: Mutex::default(),
             imaged: Mutex::default(),
-            packs: Packs::default(),
+            bundles: Bundles::default(),
             unconverted: Mutex::default(),
             visible_from: AtomicU64::new(0),
             written_at: AtomicU64::new(0),

@@ -1,26 +1,26 @@
-//! Large values that are alike, put together after they were written: several of them become one extent, a *pack*
-//! ([`crate::values::pack`]), and leaves name their parts of it.
+//! Large values that are alike, put together after they were written: several of them become one extent, a *bundle*
+//! ([`crate::values::bundle`]), and leaves name their parts of it.
 //!
 //! ```text
-//! written by a checkpoint, alone ── seen (engine/alike.rs) ── pack written, private ── exchanged, in memory
+//! written by a checkpoint, alone ── seen (engine/alike.rs) ── bundle written, private ── exchanged, in memory
 //!                                                                                           │ next checkpoint
-//!                     the extents that they had alone are superseded, the pack is named <───┘
+//!                     the extents that they had alone are superseded, the bundle is named <───┘
 //! ```
 //!
 //! No row changes: a leaf's base names the same value elsewhere, as after a move ([`super::relocate`]). So nothing is
 //! logged and nobody waits; old snapshots find what they need. What must hold:
 //!
 //! * Only values are exchanged that the durable image of their leaf names, and only while no checkpoint is under way.
-//!   So the next image names all values of a new pack that it will ever have named: those that it does not, as their
-//!   rows have changed, are dead from the beginning ([`Packs::enter`]).
+//!   So the next image names all values of a new bundle that it will ever have named: those that it does not, as their
+//!   rows have changed, are dead from the beginning ([`Bundles::enter`]).
 //! * An image stops naming a part as it stops naming a value alone: when the leaf that had it is written without it, and
-//!   no other has it. The books of the space note which parts are dead (`store/packs.rs`).
+//!   no other has it. The books of the space note which parts are dead (`store/bundles.rs`).
 //!
-//! A crash before that checkpoint leaves nothing: the pack was private. After it all is as the image says.
+//! A crash before that checkpoint leaves nothing: the bundle was private. After it all is as the image says.
 
 use super::tree::Tree;
 use crate::options::{Compression, Packing};
-use crate::store::{Extent, Lifetime, PackUse, ThinnedPack};
+use crate::store::{BundleUse, Extent, Lifetime, ThinnedBundle};
 use crate::sync::Mutex;
 use crate::tree::block::blob::{Blob, BlobAddress, Member};
 use crate::tree::block::bound::Bound;
@@ -28,19 +28,19 @@ use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::{Base, Leaf, LeafView};
-use crate::values::pack::{self, Content, MOST_CONTENT};
+use crate::values::bundle::{self, Content, MOST_CONTENT};
 use crate::{Error, Result};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// Of Zstandard, if the table says none: what a pack saves is worth more time than a block is.
+/// Of Zstandard, if the table says none: what a bundle saves is worth more time than a block is.
 const DEFAULT_LEVEL: u8 = 9;
 /// How often a leaf is tried that others change meanwhile.
 const MOST_TRIES: usize = 8;
 /// So many leaves wait to be looked at; what is more is found when they are written again, or by OPTIMIZE TABLE.
 const MOST_UNSEEN: usize = 1 << 20;
 
-/// One value of a pack, in the tree's file.
+/// One value of a bundle, in the tree's file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Part {
     offset: u64,
@@ -55,27 +55,27 @@ impl Part {
     }
 }
 
-/// A pack that no image names yet.
-struct NewPack {
+/// A bundle that no image names yet.
+struct NewBundle {
     extent: Arc<Extent>,
     /// Lengths of its values.
     values: Vec<u64>,
 }
 
-/// What a tree knows of its packs, besides what its leaves name.
+/// What a tree knows of its bundles, besides what its leaves name.
 #[derive(Default)]
-pub(super) struct Packs {
+pub(super) struct Bundles {
     /// Filled while no checkpoint is under way.
-    new: Mutex<Vec<NewPack>>,
+    new: Mutex<Vec<NewBundle>>,
     /// Where leaves begin that have values nobody has looked at.
     unseen: Mutex<VecDeque<Bound>>,
 }
 
-impl Packs {
-    /// The image that is being written names these parts, among others of older packs: new packs are entered into the
+impl Bundles {
+    /// The image that is being written names these parts, among others of older bundles: new bundles are entered into the
     /// books, and what is not named of them is dead.
     pub fn enter(&self, named: &HashSet<Part>, generation: u64) -> Result<()> {
-        for NewPack { extent, values } in &*self.new.lock() {
+        for NewBundle { extent, values } in &*self.new.lock() {
             let offset = extent.address().offset;
             let (of, occupied) = (values.len() as u8, extent.occupied_bytes());
             let is_named = |number: u8| named.contains(&Part { offset, number });
@@ -83,8 +83,8 @@ impl Packs {
                 // It goes with who holds it.
                 continue;
             }
-            extent.enter_pack(&PackUse {
-                packs: 1,
+            extent.enter_bundle(&BundleUse {
+                bundles: 1,
                 values: u64::from(of),
                 value_bytes: values.iter().sum(),
                 stored_bytes: occupied,
@@ -97,7 +97,7 @@ impl Packs {
         Ok(())
     }
 
-    /// What [`Packs::enter`] entered is durable.
+    /// What [`Bundles::enter`] entered is durable.
     pub fn checkpoint_durable(&self) {
         self.new.lock().clear();
     }
@@ -136,13 +136,13 @@ pub(crate) struct Exchange {
     pub new: Arc<Blob>,
 }
 
-/// A pack in the file, which nothing names.
-pub(crate) struct WrittenPack {
+/// A bundle in the file, which nothing names.
+pub(crate) struct WrittenBundle {
     extent: Arc<Extent>,
     values: Vec<u64>,
 }
 
-impl WrittenPack {
+impl WrittenBundle {
     /// Where it is.
     pub(crate) fn offset(&self) -> u64 {
         self.extent.address().offset
@@ -165,7 +165,7 @@ impl WrittenPack {
 
 impl Tree {
     /// Whether large values that are alike are to be put together.
-    pub(crate) fn is_for_packs(&self) -> bool {
+    pub(crate) fn is_for_bundles(&self) -> bool {
         self.shared.space.is_lasting() && self.shared.encoding.packing().similarity
     }
 
@@ -176,12 +176,12 @@ impl Tree {
 
     /// Whether leaves were written with values that nobody has looked at.
     pub(crate) fn has_unseen(&self) -> bool {
-        !self.packs.unseen.lock().is_empty()
+        !self.bundles.unseen.lock().is_empty()
     }
 
     /// Where the next leaf with such values begins; it leaves the list.
     pub(crate) fn next_unseen(&self) -> Option<Vec<u8>> {
-        self.packs.unseen.lock().pop_front().map(|low| low.to_vec())
+        self.bundles.unseen.lock().pop_front().map(|low| low.to_vec())
     }
 
     /// Values of up to so many bytes that have extents for themselves, of the leaf that holds `key`; and where the walk
@@ -205,10 +205,11 @@ impl Tree {
         let mut found = Vec::new();
         for at in 0..base.len() {
             let Value::Blob(blob) = base.value(at) else { continue };
-            if !blob.is_alone() || blob.len() > most_bytes {
+            if !blob.is_alone() {
                 continue;
             }
-            if blob.is_first_look() || looked == Looked::Any {
+            let is_wanted = blob.is_first_look() || looked == Looked::Any;
+            if is_wanted && blob.len() <= most_bytes {
                 let mut key = Vec::new();
                 base.key_into(at, &mut key);
                 found.push(LoneValue { key, blob: blob.clone() });
@@ -228,8 +229,12 @@ impl Tree {
         Ok(is_there.then(|| blob.clone()))
     }
 
-    /// Packs behind `limit` that the leaf with `key` names, as if nothing of them were dead; and where the walk goes on.
-    pub(crate) fn packs_behind(&self, key: &[u8], limit: u64) -> Result<(Vec<ThinnedPack>, Option<Vec<u8>>)> {
+    /// Bundles behind `limit` that the leaf with `key` names, as if nothing of them were dead; and where the walk goes on.
+    pub(crate) fn bundles_behind(
+        &self,
+        key: &[u8],
+        limit: u64,
+    ) -> Result<(Vec<ThinnedBundle>, Option<Vec<u8>>)> {
         self.shared.context.cache.make_room()?;
         let moment = self.changes.now();
         let node = self.find_leaf(key)?;
@@ -240,29 +245,32 @@ impl Tree {
             return Ok((Vec::new(), Some(key.to_vec())));
         }
         let base = leaf.base(&node, &view)?;
-        let pack = |at: BlobAddress| {
+        let bundle = |at: BlobAddress| {
             let of = at.member.filter(|_| at.extent.offset >= limit)?.of;
-            Some(ThinnedPack { address: at.extent, of, dead: 0 })
+            Some(ThinnedBundle { address: at.extent, of, dead: 0 })
         };
-        let mut packs: Vec<_> =
-            base.blobs().iter().filter_map(|blob| blob.address().and_then(pack)).collect();
-        packs.sort_unstable_by_key(|pack| pack.address.offset);
-        packs.dedup();
-        Ok((packs, view.high.as_ref().map(|high| high.to_vec())))
+        let mut bundles: Vec<_> =
+            base.blobs().iter().filter_map(|blob| blob.address().and_then(bundle)).collect();
+        bundles.sort_unstable_by_key(|bundle| bundle.address.offset);
+        bundles.dedup();
+        Ok((bundles, view.high.as_ref().map(|high| high.to_vec())))
     }
 
-    /// Values of a pack whose rows name it still, by their numbers, with their keys.
-    pub(crate) fn values_of_pack(&self, pack: &ThinnedPack) -> Result<Vec<(Vec<u8>, Content, BlobAddress)>> {
-        let extent = self.shared.space.adopt(pack.address);
+    /// Values of a bundle whose rows name it still, by their numbers, with their keys.
+    pub(crate) fn values_of_bundle(
+        &self,
+        bundle: &ThinnedBundle,
+    ) -> Result<Vec<(Vec<u8>, Content, BlobAddress)>> {
+        let extent = self.shared.space.adopt(bundle.address);
         let raw = extent.read()?;
-        let corrupt = |detail| Error::corrupt(extent.path(), pack.address.offset, detail);
-        let members = pack::decode(&raw).map_err(corrupt)?;
+        let corrupt = |detail| Error::corrupt(extent.path(), bundle.address.offset, detail);
+        let members = bundle::decode(&raw).map_err(corrupt)?;
         let mut found = Vec::new();
-        for (number, member) in members.iter().enumerate().take(usize::from(pack.of)) {
-            if pack.dead >> number & 1 != 0 {
+        for (number, member) in members.iter().enumerate().take(usize::from(bundle.of)) {
+            if bundle.dead >> number & 1 != 0 {
                 continue;
             }
-            let Some(blob) = self.value_in(member.key, pack.address.offset)? else { continue };
+            let Some(blob) = self.value_in(member.key, bundle.address.offset)? else { continue };
             let Some(address) =
                 blob.address().filter(|at| at.member.is_some_and(|m| usize::from(m.number) == number))
             else {
@@ -273,18 +281,18 @@ impl Tree {
         Ok(found)
     }
 
-    /// Writes a pack of these to a private extent. Does not sync.
-    pub(crate) fn write_pack(&self, members: &[(Vec<u8>, Content)]) -> Result<WrittenPack> {
+    /// Writes a bundle of these to a private extent. Does not sync.
+    pub(crate) fn write_bundle(&self, members: &[(Vec<u8>, Content)]) -> Result<WrittenBundle> {
         let level = match self.shared.encoding.packing().level {
             0 => DEFAULT_LEVEL,
             level => level,
         };
         let packing = Packing { compression: Compression::Zstd, level, similarity: false };
         let space = &self.shared.space;
-        let prepared = space.prepare_for(Lifetime::Private, &pack::encode(members), packing)?;
+        let prepared = space.prepare_for(Lifetime::Private, &bundle::encode(members), packing)?;
         space.write(&prepared)?;
         let values = members.iter().map(|(_, content)| content.value_bytes()).collect();
-        Ok(WrittenPack { extent: prepared.extent().clone(), values })
+        Ok(WrittenBundle { extent: prepared.extent().clone(), values })
     }
 
     /// A value for itself again.
@@ -296,13 +304,14 @@ impl Tree {
         Ok(blob)
     }
 
-    /// Has rows name their values elsewhere, in `packs` among others, as far as the rows are what they were; how many.
+    /// Has rows name their values elsewhere, in `bundles` among others, as far as the rows are what they were; how many.
     /// The caller sees to it that no checkpoint is under way. `exchanges` are in the order of their keys.
-    pub(crate) fn exchange(&self, exchanges: &[Exchange], packs: Vec<WrittenPack>) -> Result<usize> {
+    pub(crate) fn exchange(&self, exchanges: &[Exchange], bundles: Vec<WrittenBundle>) -> Result<usize> {
         debug_assert!(exchanges.is_sorted_by(|a, b| a.key < b.key), "exchanges out of order");
         // First: also if the rest fails, the next image has to know them.
-        let new = packs.into_iter().map(|pack| NewPack { extent: pack.extent, values: pack.values });
-        self.packs.new.lock().extend(new);
+        let new =
+            bundles.into_iter().map(|bundle| NewBundle { extent: bundle.extent, values: bundle.values });
+        self.bundles.new.lock().extend(new);
         let (mut rest, mut done) = (exchanges, 0);
         while let Some(first) = rest.first() {
             self.shared.context.cache.make_room()?;
@@ -361,9 +370,9 @@ impl Tree {
         Ok(Some(changed.len()))
     }
 
-    /// Up to `most` packs of the tree's file, behind the one at `after`, of which more than half is dead.
-    pub(crate) fn sparse_packs(&self, after: u64, most: usize) -> Result<Vec<ThinnedPack>> {
-        self.shared.space.sparse_packs(after, most)
+    /// Up to `most` bundles of the tree's file, behind the one at `after`, of which more than half is dead.
+    pub(crate) fn sparse_bundles(&self, after: u64, most: usize) -> Result<Vec<ThinnedBundle>> {
+        self.shared.space.sparse_bundles(after, most)
     }
 }
 
@@ -381,5 +390,5 @@ fn with_others(base: &Block, others: &HashMap<usize, &Arc<Blob>>) -> Block {
     builder.finish()
 }
 
-/// Values of more bytes are not looked at: two of them would not fit into a pack.
+/// Values of more bytes are not looked at: two of them would not fit into a bundle.
 pub(crate) const MOST_VALUE_BYTES: u64 = MOST_CONTENT as u64 / 2;

@@ -1,4 +1,4 @@
-//! Several values as one: a *pack*, which is compressed as a whole, so that what its values have in common is there
+//! Several values as one: a *bundle*, which is compressed as a whole, so that what its values have in common is there
 //! once. Values that are deflate streams may be in it as what is in them ([`super::deflated`]).
 //!
 //! ```text
@@ -15,7 +15,7 @@ use super::deflated::{self, Recipe};
 
 /// More values are never put together.
 pub(crate) const MOST_MEMBERS: usize = 64;
-/// A pack of more than one value has no more content than this, in bytes: to read one of them is to decompress them
+/// A bundle of more than one value has no more content than this, in bytes: to read one of them is to decompress them
 /// all, which takes a few hundred microseconds.
 pub(crate) const MOST_CONTENT: usize = 2 << 20;
 
@@ -27,7 +27,7 @@ const ENTRY_BYTES: usize = 2 + 1 + 4 + 4;
 /// What a stream of so many bytes may have in it, as a multiple of it and besides: see `store/recompression.rs`.
 const MOST_RATIO: usize = 16;
 
-/// What stands for a value in a pack.
+/// What stands for a value in a bundle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Content {
     bytes: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct Content {
     value_bytes: u32,
 }
 
-/// Why a pack has not the value that is asked for.
+/// Why a bundle has not the value that is asked for.
 type Malformed = String;
 
 impl Content {
@@ -56,7 +56,7 @@ impl Content {
         Some(Content { bytes, form: RECREATED, value_bytes })
     }
 
-    /// Bytes in the pack, before it is compressed.
+    /// Bytes in the bundle, before it is compressed.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -72,7 +72,7 @@ impl Content {
     }
 }
 
-/// A pack of at most [`MOST_MEMBERS`], before it is compressed: keys and contents.
+/// A bundle of at most [`MOST_MEMBERS`], before it is compressed: keys and contents.
 pub(crate) fn encode(members: &[(Vec<u8>, Content)]) -> Vec<u8> {
     debug_assert!((1..=MOST_MEMBERS).contains(&members.len()), "{} values", members.len());
     let table: usize = members.iter().map(|(key, _)| ENTRY_BYTES + key.len()).sum();
@@ -91,7 +91,7 @@ pub(crate) fn encode(members: &[(Vec<u8>, Content)]) -> Vec<u8> {
     out
 }
 
-/// One value of a pack, as its table has it.
+/// One value of a bundle, as its table has it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Member<'a> {
     /// Of its row.
@@ -101,19 +101,19 @@ pub(crate) struct Member<'a> {
     value_bytes: usize,
 }
 
-/// The values of a pack.
+/// The values of a bundle.
 ///
 /// # Errors
 /// The bytes are none.
-pub(crate) fn decode(pack: &[u8]) -> Result<Vec<Member<'_>>, Malformed> {
-    let cut = || "a pack that is cut off".to_string();
-    let (&[version, count], mut rest) = pack.split_first_chunk().ok_or_else(cut)?;
+pub(crate) fn decode(bundle: &[u8]) -> Result<Vec<Member<'_>>, Malformed> {
+    let cut = || "a bundle that is cut off".to_string();
+    let (&[version, count], mut rest) = bundle.split_first_chunk().ok_or_else(cut)?;
     if version != VERSION {
-        return Err(format!("a pack of version {version}, this build reads {VERSION}"));
+        return Err(format!("a bundle of version {version}, this build reads {VERSION}"));
     }
     let count = usize::from(count);
     if !(1..=MOST_MEMBERS).contains(&count) {
-        return Err(format!("a pack of {count} values"));
+        return Err(format!("a bundle of {count} values"));
     }
     let mut lengths = Vec::with_capacity(count);
     let mut members = Vec::with_capacity(count);
@@ -131,20 +131,23 @@ pub(crate) fn decode(pack: &[u8]) -> Result<Vec<Member<'_>>, Malformed> {
     }
     match rest.len() {
         0 => Ok(members),
-        more => Err(format!("a pack with {more} bytes too many")),
+        more => Err(format!("a bundle with {more} bytes too many")),
     }
 }
 
 /// The value with that number, of so many bytes.
 ///
 /// # Errors
-/// The pack is none, or has no such value.
-pub(crate) fn value(pack: &[u8], number: usize, value_bytes: u64) -> Result<Vec<u8>, Malformed> {
-    let members = decode(pack)?;
+/// The bundle is none, or has no such value.
+pub(crate) fn value(bundle: &[u8], number: usize, value_bytes: u64) -> Result<Vec<u8>, Malformed> {
+    let members = decode(bundle)?;
     let member =
-        members.get(number).ok_or_else(|| format!("no value {number} in a pack of {}", members.len()))?;
+        members.get(number).ok_or_else(|| format!("no value {number} in a bundle of {}", members.len()))?;
     if member.value_bytes as u64 != value_bytes {
-        return Err(format!("value {number} of a pack has {} bytes, not {value_bytes}", member.value_bytes));
+        return Err(format!(
+            "value {number} of a bundle has {} bytes, not {value_bytes}",
+            member.value_bytes
+        ));
     }
     member.value()
 }
@@ -155,7 +158,7 @@ impl Member<'_> {
         made(self.form, self.bytes, self.value_bytes)
     }
 
-    /// For another pack.
+    /// For another bundle.
     pub(crate) fn content(&self) -> Result<Content, Malformed> {
         let content =
             Content { bytes: self.bytes.to_vec(), form: self.form, value_bytes: self.value_bytes as u32 };
@@ -172,7 +175,7 @@ fn made(form: u8, bytes: &[u8], value_bytes: usize) -> Result<Vec<u8>, Malformed
             let (recipe, used) = Recipe::decode(bytes)?;
             recipe.recreate(&bytes[used..], value_bytes)
         }
-        other => Err(format!("a value of form {other} in a pack")),
+        other => Err(format!("a value of form {other} in a bundle")),
     }
 }
 
