@@ -51,7 +51,7 @@ bool repacks(const TABLE* now, const TABLE* then) {
     const ha_table_option_struct *a = now->s->option_struct, *b = then->s->option_struct;
     return a && b &&
            (a->compression != b->compression || a->compression_level != b->compression_level ||
-            a->recompress != b->recompress);
+            a->recompress != b->recompress || a->similarity != b->similarity);
 }
 
 /* Why the server is not given an algorithm that the statement asks for, in the words that InnoDB has for it. */

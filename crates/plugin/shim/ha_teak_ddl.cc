@@ -87,10 +87,11 @@ namespace teak {
 
 teak_tree_spec tree_spec(const ha_table_option_struct* options) {
     static const uint16_t compressions[] = {TEAK_COMPRESSION_ZSTD, TEAK_COMPRESSION_LZ4, TEAK_COMPRESSION_NONE};
-    if (!options) return {0, TEAK_COMPRESSION_ZSTD, 0};
+    if (!options) return {0, TEAK_COMPRESSION_ZSTD, 0, 0};
     const uint16_t compression =
         options->recompress ? TEAK_COMPRESSION_RECOMPRESS : compressions[options->compression % 3];
-    return {static_cast<uint32_t>(options->block_size), compression, static_cast<uint16_t>(options->compression_level)};
+    return {static_cast<uint32_t>(options->block_size), compression, static_cast<uint16_t>(options->compression_level),
+            options->similarity};
 }
 
 const char* contradiction(const ha_table_option_struct* options) {

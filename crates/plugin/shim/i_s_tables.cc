@@ -31,6 +31,10 @@ ST_FIELD_INFO tables[] = {Column("TABLE_SCHEMA", Varchar(NAME_CHAR_LEN), NOT_NUL
                           Column("RATIO", Double(6), NULLABLE),
                           Column("COMPRESSION", Varchar(8), NOT_NULL),
                           Column("COMPRESSION_LEVEL", Show::ULonglong(), NOT_NULL),
+                          Column("BUNDLED_VALUES", Show::ULonglong(), NOT_NULL),
+                          Column("BUNDLED_BYTES", Show::ULonglong(), NOT_NULL),
+                          Column("BUNDLED_DISK_BYTES", Show::ULonglong(), NOT_NULL),
+                          Column("LARGEST_BUNDLE", Show::ULonglong(), NOT_NULL),
                           CEnd()};
 } // namespace fields
 
@@ -65,7 +69,9 @@ int store_tree(void* context, const teak_tree_report* tree) {
     field++;
     const char* compression = tree->compression < 4 ? compressions[tree->compression] : "";
     (*field++)->store(compression, strlen(compression), system_charset_info);
-    (*field)->store(static_cast<longlong>(tree->level), true);
+    for (uint64_t number : {uint64_t(tree->level), tree->bundled_values, tree->bundled_bytes, tree->bundled_disk_bytes,
+                            tree->largest_bundle})
+        (*field++)->store(static_cast<longlong>(number), true);
     return schema_table_store_record(output->thd, output->table) || thd_killed(output->thd);
 }
 

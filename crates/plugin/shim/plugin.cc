@@ -379,6 +379,7 @@ ha_create_table_option table_options[] = {HA_TOPTION_NUMBER("BLOCK_SIZE", block_
                                           HA_TOPTION_ENUM("COMPRESSION", compression, "zstd,lz4,none", 0),
                                           HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 0, 0, 19, 1),
                                           HA_TOPTION_BOOL("RECOMPRESS", recompress, false),
+                                          HA_TOPTION_BOOL("SIMILARITY", similarity, false),
                                           HA_TOPTION_SYSVAR("IN_MEMORY", in_memory, default_in_memory),
                                           HA_TOPTION_NUMBER("MEMORY_LIMIT", memory_limit, 0, 0, LLONG_MAX, 1),
                                           HA_TOPTION_END};

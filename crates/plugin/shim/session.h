@@ -119,6 +119,8 @@ struct ha_table_option_struct {
     ulonglong compression_level;
     /* Large values that are deflate streams are inflated before they are compressed. */
     bool recompress;
+    /* Large values that are alike are put together, in the background. */
+    bool similarity;
     /* The rows are in memory alone, and gone with the server. */
     bool in_memory;
     /* What such a table may take, in bytes; 0: what all of them may. */

@@ -84,7 +84,7 @@ pub unsafe extern "C" fn teak_table_import(
             pending: RawBytes::NONE,
             meta: RawBytes::NONE,
             guarded: 0,
-            spec: RawTreeSpec { block_bytes: 0, compression: 0, level: 0 },
+            spec: RawTreeSpec { block_bytes: 0, compression: 0, level: 0, similarity: 0 },
             refusal: RawBytes::NONE,
         };
         let (definition, meta) = (RawBytes::of(incoming.definition), RawBytes::of(incoming.meta));

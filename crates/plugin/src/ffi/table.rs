@@ -34,6 +34,8 @@ pub struct RawTreeSpec {
     pub compression: u16,
     /// Of Zstandard; 0: the default.
     pub level: u16,
+    /// Not 0: large values that are alike are put together.
+    pub similarity: u16,
 }
 
 impl RawTreeSpec {
@@ -57,7 +59,8 @@ impl RawTreeSpec {
             bytes if (4 << 10..=1 << 20).contains(&bytes) => bytes,
             _ => return Err(Stop::Misuse("block size")),
         };
-        Ok(TreeSpec { block_bytes, packing: Packing { compression, level: self.level()? } })
+        let packing = Packing { compression, level: self.level()?, similarity: self.similarity != 0 };
+        Ok(TreeSpec { block_bytes, packing })
     }
 }
 

@@ -7,7 +7,7 @@ use teak_core::Error;
 use super::border::RawBytes;
 use super::engine::with_engine;
 use super::status::Status;
-use teak_core::server::Tree;
+use teak_core::server::{Table, Tree};
 use teak_rows::engine::EngineHandle;
 
 /// Of one tree. What it takes, of its leaves only: large values and inner pages are not in it.
@@ -31,12 +31,24 @@ pub struct RawTreeReport {
     /// As in teak_tree_spec.
     pub compression: u32,
     pub level: u32,
+    /// With its first tree, of the table: large values that are stored together with others which they are like.
+    pub bundled_values: u64,
+    /// Their bytes.
+    pub bundled_bytes: u64,
+    /// What they take.
+    pub bundled_disk_bytes: u64,
+    /// The most of them that are, or were, read for one.
+    pub largest_bundle: u64,
 }
 
-fn report(table: &str, number: usize, tree: &Tree) -> RawTreeReport {
+fn report(name: &str, number: usize, table: &Table) -> RawTreeReport {
+    let tree: &Tree = table.tree(number);
     let packing = tree.spec().packing;
+    // A file whose map cannot be read says nothing of them.
+    let bundles =
+        Some(table).filter(|_| number == 0).and_then(|table| table.bundle_usage().ok()).unwrap_or_default();
     RawTreeReport {
-        table: RawBytes::of(table.as_bytes()),
+        table: RawBytes::of(name.as_bytes()),
         tree: number as u64,
         entries: tree.entries(),
         leaves: tree.leaves(),
@@ -46,6 +58,10 @@ fn report(table: &str, number: usize, tree: &Tree) -> RawTreeReport {
         memory_bytes: tree.memory_bytes().filter(|_| number == 0).unwrap_or(0),
         compression: packing.compression as u32,
         level: u32::from(packing.level),
+        bundled_values: bundles.values,
+        bundled_bytes: bundles.value_bytes,
+        bundled_disk_bytes: bundles.stored_bytes,
+        largest_bundle: bundles.most_values,
     }
 }
 
@@ -67,7 +83,7 @@ pub unsafe extern "C" fn teak_trees_report(
                     Err(error) => return Err(error.into()),
                 };
                 for number in 0..table.trees() {
-                    let tree = report(&name, number, table.tree(number));
+                    let tree = report(&name, number, &table);
                     // SAFETY: the shim's function takes its own context and a report that lives until it returns.
                     if visit(context, &tree) != 0 {
                         return Ok(());
