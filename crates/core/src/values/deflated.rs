@@ -5,8 +5,9 @@
 //! inflated bytes.
 //!
 //! ```text
-//! recipe   generation << 4 | kind of frame u8 | memory << 4 | level u8
+//! recipe   generation << 4 | AROUND | kind of frame u8 | memory << 4 | level u8
 //!          and for gzip: length u16 little-endian | its header
+//!          and with AROUND, 8: length u8 | what stands before the frame | length u8 | what stands behind it
 //! ```
 //!
 //! A *generation* is a library and its output: 1 is zlib 1.3.2 (and many before it), with windows of 32 KiB and the
@@ -14,11 +15,14 @@
 //! stored. `docs/design/values.md` has what zlib's output depends on.
 
 use super::frame::{begins_stored, Frame, Guess, Kind};
+use super::place::{places, MOST_AROUND};
 use super::zlib::{Deflater, Failed, Inflater, Memory, MOST_BYTES};
 use std::collections::TryReserveError;
 
 /// See the module's documentation.
 const GENERATION: u8 = 1;
+/// Set where the stream and its frame are not all of the value.
+const AROUND: u8 = 8;
 /// Bytes that are compared at a time.
 const COMPARED_BYTES: usize = 4 << 10;
 /// Bytes that are inflated before memory is taken for all: what is no stream has failed by then.
@@ -56,9 +60,12 @@ pub(crate) struct Recipe {
     frame: Frame,
     level: u8,
     memory: Memory,
+    /// Of the value, before the frame and behind it: at most [`MOST_AROUND`] bytes each.
+    before: Box<[u8]>,
+    behind: Box<[u8]>,
 }
 
-/// What is in `value`, if the whole of it is a zlib stream, a gzip file of one member, a raw deflate stream, or one of
+/// What is in `value`, if the whole of it, or most of it ([`super::place`]), is a zlib stream, a gzip file of one member, a raw deflate stream, or one of
 /// these as MariaDB's COMPRESS() and its compressed columns have it; of at most `most` bytes inflated; and if the
 /// pinned zlib makes the same of it again.
 ///
@@ -68,7 +75,14 @@ pub(crate) fn inflate(value: &[u8], most: usize) -> Option<Inflated> {
     if value.len() > MOST_BYTES {
         return None;
     }
-    Frame::guesses(value).find_map(|guess| remade(value, guess, most.min(MOST_BYTES)))
+    places(value).find_map(|place| {
+        let part = &value[place.clone()];
+        let mut inflated =
+            Frame::guesses(part).find_map(|guess| remade(part, guess, most.min(MOST_BYTES)))?;
+        inflated.recipe.before = value[..place.start].into();
+        inflated.recipe.behind = value[place.end..].into();
+        Some(inflated)
+    })
 }
 
 /// What is in `value`, if it looks as one of those that [`inflate`] takes; whether it can be made again is not tried.
@@ -76,10 +90,12 @@ pub(crate) fn content_of(value: &[u8], most: usize) -> Option<Vec<u8>> {
     if value.len() > MOST_BYTES {
         return None;
     }
-    Frame::guesses(value).find_map(|Guess { frame, start, announced }| {
+    let parts = places(value).map(|place| &value[place]);
+    let mut guesses = parts.flat_map(|part| Frame::guesses(part).map(move |guess| (part, guess)));
+    guesses.find_map(|(part, Guess { frame, start, announced })| {
         let most = announced.unwrap_or(most).min(most);
-        let (bytes, used) = content(&value[start..], most).ok()?;
-        (value[start + used..] == *frame.tail(&bytes)).then_some(bytes)
+        let (bytes, used) = content(&part[start..], most).ok()?;
+        (part[start + used..] == *frame.tail(&bytes)).then_some(bytes)
     })
 }
 
@@ -98,7 +114,8 @@ fn remade(value: &[u8], Guess { frame, start, announced }: Guess, most: usize) -
     let (level, memory) = stored.into_iter().chain(hinted).chain(others).find(|&(level, memory)| {
         frame.head(level, bytes.len()) == head && makes(level, memory, &bytes, stream)
     })?;
-    Some(Inflated { bytes, recipe: Recipe { frame, level, memory } })
+    let (before, behind) = (Box::default(), Box::default());
+    Some(Inflated { bytes, recipe: Recipe { frame, level, memory, before, behind } })
 }
 
 /// What is in the deflate stream that `stream` begins with, and how long that stream is.
@@ -153,14 +170,22 @@ fn no_memory(_: TryReserveError) -> Failed {
 }
 
 impl Recipe {
-    /// Appends the recipe to `out`: two bytes, for gzip files fourteen and more.
+    /// Appends the recipe to `out`: two bytes, for gzip files fourteen and more, and what stands around the frame.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.push(GENERATION << 4 | self.frame.kind as u8);
+        let is_all = self.before.is_empty() && self.behind.is_empty();
+        out.push(GENERATION << 4 | if is_all { 0 } else { AROUND } | self.frame.kind as u8);
         out.push((self.memory as u8) << 4 | self.level);
         if self.frame.kind == Kind::Gzip {
             // At most `MOST_HEAD` bytes.
             out.extend_from_slice(&(self.frame.kept.len() as u16).to_le_bytes());
             out.extend_from_slice(&self.frame.kept);
+        }
+        if !is_all {
+            for around in [&self.before, &self.behind] {
+                debug_assert!(around.len() <= MOST_AROUND);
+                out.push(around.len() as u8);
+                out.extend_from_slice(around);
+            }
         }
     }
 
@@ -171,7 +196,7 @@ impl Recipe {
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Recipe, usize), String> {
         let (&[first, second], rest) = bytes.split_first_chunk().ok_or("a recipe is cut off")?;
         let kind = match first >> 4 {
-            GENERATION => Kind::of_number(first & 15),
+            GENERATION => Kind::of_number(first & 15 & !AROUND),
             other => return Err(format!("a recipe of generation {other}, this build knows {GENERATION}")),
         };
         let kind = kind.ok_or_else(|| format!("a recipe for values of kind {}", first & 15))?;
@@ -196,7 +221,22 @@ impl Recipe {
         if !frame.is_sound() {
             return Err("a recipe whose header is none of gzip".to_string());
         }
-        Ok((Recipe { frame, level, memory }, used))
+        let (mut before, mut behind) = (Box::default(), Box::default());
+        if first & AROUND != 0 {
+            let mut around = || -> Result<Box<[u8]>, String> {
+                let rest = bytes.get(used..).and_then(|rest| rest.split_first());
+                let (&length, rest) = rest.ok_or("a recipe is cut off")?;
+                let kept =
+                    rest.get(..usize::from(length)).ok_or("a recipe is cut off in what stands around")?;
+                used += 1 + kept.len();
+                Ok(kept.into())
+            };
+            (before, behind) = (around()?, around()?);
+            if before.is_empty() && behind.is_empty() {
+                return Err("a recipe with nothing around its stream".to_string());
+            }
+        }
+        Ok((Recipe { frame, level, memory, before, behind }, used))
     }
 
     /// The value of `length` bytes that `inflated` was in.
@@ -206,7 +246,8 @@ impl Recipe {
     pub(crate) fn recreate(&self, inflated: &[u8], length: usize) -> Result<Vec<u8>, String> {
         let other = || format!("{} inflated bytes do not make a value of {length}", inflated.len());
         // What zlib cannot compress, it stores, with five bytes for each of its blocks.
-        let longest = inflated.len() + inflated.len() / 8 + self.frame.kept.len() + AMPLE_BYTES;
+        let around = self.before.len() + self.behind.len();
+        let longest = inflated.len() + inflated.len() / 8 + self.frame.kept.len() + around + AMPLE_BYTES;
         if length > longest || inflated.len() > MOST_BYTES {
             return Err(other());
         }
@@ -214,12 +255,14 @@ impl Recipe {
         let no_memory = |_| format!("no memory for a value of {length} bytes");
         value.try_reserve_exact(length + AMPLE_BYTES).map_err(no_memory)?;
         let (head, tail) = (self.frame.head(self.level, inflated.len()), self.frame.tail(inflated));
-        let room = length.checked_sub(head.len() + tail.len()).ok_or_else(other)? + AMPLE_BYTES;
+        let room = length.checked_sub(around + head.len() + tail.len()).ok_or_else(other)? + AMPLE_BYTES;
+        value.extend_from_slice(&self.before);
         value.extend_from_slice(&head);
         let made =
             Deflater::with(self.level, self.memory, |deflater| deflater.step(inflated, &mut value, room));
         let ended = made.map_err(|Failed| "zlib has no memory to deflate a value")?.ended;
         value.extend_from_slice(&tail);
+        value.extend_from_slice(&self.behind);
         (ended && value.len() == length).then_some(value).ok_or_else(other)
     }
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `deflated` | values that are zlib, gzip or deflate streams: what is in them, how they are made again |
 //! | `frame` | what stands around a deflate stream: headers, checksums, lengths |
+//! | `place` | where in a value a stream may stand |
 //! | `sketch` | a few numbers that are the same for values which share much |
 //! | `kin` | which of the values seen before is most like a new one |
 //! | `groups` | which values are to be put together, as far as they were seen |
@@ -16,6 +17,7 @@ pub(crate) mod deflated;
 mod frame;
 pub(crate) mod groups;
 mod kin;
+mod place;
 pub(crate) mod sketch;
 #[cfg(test)]
 pub(crate) mod texts;

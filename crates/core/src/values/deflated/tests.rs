@@ -13,7 +13,8 @@ fn fixture(name: &str) -> Vec<u8> {
 /// A value with `frame` that has `content` in it.
 fn written(kind: Kind, level: u8, memory: Memory, content: &[u8]) -> Vec<u8> {
     let kept: &[u8] = if kind == Kind::Gzip { b"\x1f\x8b\x08\0\0\0\0\0\0\x03" } else { b"" };
-    let recipe = Recipe { frame: Frame { kind, kept: kept.into() }, level, memory };
+    let (before, behind) = (Box::default(), Box::default());
+    let recipe = Recipe { frame: Frame { kind, kept: kept.into() }, level, memory, before, behind };
     let mut value = recipe.frame.head(level, content.len());
     let mut stream = Vec::with_capacity(content.len() * 2 + 200);
     let made = Deflater::with(level, memory, |deflater| deflater.step(content, &mut stream, usize::MAX));
@@ -34,6 +35,29 @@ fn proved(value: &[u8]) -> Option<Inflated> {
     stored.extend_from_slice(b"behind");
     assert_eq!(Recipe::decode(&stored[6..]), Ok((inflated.recipe.clone(), used)));
     Some(inflated)
+}
+
+/// As rows of tables have them: what is around the stream is kept, and what is in it is found.
+#[test]
+fn streams_inside_of_a_value_whose_length_stands_in_front_are_inflated() {
+    let content = text(17, 30_000);
+    for kind in [Kind::Raw, Kind::Zlib, Kind::Gzip, Kind::Counted, Kind::Column] {
+        let stream = written(kind, 6, Memory::Usual, &content);
+        let length = (stream.len() as u32).to_le_bytes();
+        for (before, width, behind) in
+            [(&b"\x01\x02\0\xfe"[..], 4, &b""[..]), (b"", 3, b"behind"), (&[7; 250], 2, &[9; 255])]
+        {
+            let value = [before, &length[..width], &stream, behind].concat();
+            let inflated = proved(&value).unwrap_or_else(|| panic!("{kind:?}, {width}"));
+            assert!(inflated.bytes == content);
+            assert_eq!(content_of(&value, MOST).as_deref(), Some(&content[..]));
+            // The length is not what is there.
+            let wrong = [before, &(stream.len() as u32 - 1).to_le_bytes()[..width], &stream, behind].concat();
+            assert!(inflate(&wrong, MOST).is_none() && content_of(&wrong, MOST).is_none());
+        }
+        let far = [&[7; 260][..], &length, &stream].concat();
+        assert!(inflate(&far, MOST).is_none());
+    }
 }
 
 /// Streams of Python 3.11, PHP 8.2, Perl 5.36 and MariaDB 10.11 (all with zlib 1.2.13), and of GNU gzip 1.12, which has
