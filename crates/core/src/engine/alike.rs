@@ -6,9 +6,10 @@
 //!                    next checkpoint <── leaves name parts of bundles <── some bundles at a time <── bundle written
 //! ```
 //!
-//! The thread `teak-alike` does this, and no session waits for it. It works on values that are durable, one in memory at
-//! a time, or those of one bundle. Only the exchange holds back checkpoints, for the time in which some leaves are built
-//! anew in memory (`tree/storing/bundles.rs`). The same thread takes bundles apart of which more than half is dead.
+//! The thread `teak-alike` does this, and no session waits for it. It works on values that are durable, one in memory
+//! at a time, or those of one bundle. Only the exchange holds back checkpoints, for the time in which some leaves are
+//! built anew in memory (`tree/storing/bundles.rs`). The same thread takes bundles apart of which more than half is
+//! dead.
 //!
 //! A value that no other is like stays as it was written. What was waiting when the engine ended is not looked for
 //! again, unless its leaf is written anew; OPTIMIZE TABLE looks at all.
@@ -58,7 +59,8 @@ pub(super) struct Alike {
 struct State {
     /// Made with the first value.
     groups: Option<Groups>,
-    /// Trees with leaves that nobody has looked at, or with sparse bundles. A table whose trees somebody has stays open.
+    /// Trees with leaves that nobody has looked at, or with sparse bundles. A table whose trees somebody has stays
+    /// open.
     listed: HashMap<TreeId, Arc<Tree>>,
     /// Trees of groups, and when a value of them was seen last.
     owners: HashMap<TreeId, (Arc<Tree>, Instant)>,

@@ -15,8 +15,8 @@ impl Space {
         self.write_at(at.offset, stored)
     }
 
-    /// Writes the map of what is free beside the extents that `next` gives by ascending offset, behind the last of them.
-    /// An error if two overlap, or one lies where none can be. Does not sync.
+    /// Writes the map of what is free beside the extents that `next` gives by ascending offset, behind the last of
+    /// them. An error if two overlap, or one lies where none can be. Does not sync.
     pub fn write_map_around(
         &self,
         next: &mut dyn FnMut() -> Result<Option<NamedExtent>>,

@@ -1,8 +1,9 @@
-//! Bundles of one space: extents that hold several values, each of which goes at its own time ([`crate::values::bundle`]).
+//! Bundles of one space: extents that hold several values, each of which goes at its own time
+//! ([`crate::values::bundle`]).
 //!
-//! An extent that holds one value is superseded when no image names the value any more. Of a bundle the books note which
-//! of its values are *dead*: no image of the generation and later ones names them. When all are, it is superseded as
-//! any other. What the running checkpoint says is *dying* until that checkpoint is durable, and alive again if it is
+//! An extent that holds one value is superseded when no image names the value any more. Of a bundle the books note
+//! which of its values are *dead*: no image of the generation and later ones names them. When all are, it is superseded
+//! as any other. What the running checkpoint says is *dying* until that checkpoint is durable, and alive again if it is
 //! abandoned; the next one says so anew. Bundles of which nothing is dead are in no list: a store that only grows has
 //! none, whatever its size.
 
@@ -187,7 +188,8 @@ impl Bundles {
         self.durable
     }
 
-    /// Up to `most` bundles behind the one at `after` of which more than half is dead in the durable image, and not all.
+    /// Up to `most` bundles behind the one at `after` of which more than half is dead in the durable image, and not
+    /// all.
     pub fn sparse(&self, after: u64, most: usize) -> Vec<ThinnedBundle> {
         let bundles = self.sparse.range(after + 1..).filter_map(|offset| self.thinned.get(offset));
         bundles.map(|thinned| thinned.bundle).filter(ThinnedBundle::is_sparse).take(most).collect()

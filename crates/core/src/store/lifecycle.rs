@@ -143,9 +143,9 @@ impl Books {
         self.allocator.as_ref().map(|allocator| (allocator.end(), allocator.free_bytes()))
     }
 
-    /// Bytes below the highest position in use that hold what somebody needs now: not what no image to come names, which
-    /// waits for a checkpoint or for its readers, nor what is not written, among it what [`Books::begin_punching`] has
-    /// taken. Looks at all that is tracked.
+    /// Bytes below the highest position in use that hold what somebody needs now: not what no image to come names,
+    /// which waits for a checkpoint or for its readers, nor what is not written, among it what
+    /// [`Books::begin_punching`] has taken. Looks at all that is tracked.
     pub fn needed_bytes(&self) -> Option<u64> {
         let idle = self
             .tracked

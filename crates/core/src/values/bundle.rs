@@ -45,7 +45,8 @@ impl Content {
         Some(Content { bytes: value.to_vec(), form: AS_IT_IS, value_bytes })
     }
 
-    /// What is in the value, if it is a deflate stream that can be made again to the bit; proving it costs deflating it.
+    /// What is in the value, if it is a deflate stream that can be made again to the bit; proving it costs deflating
+    /// it.
     pub(crate) fn inflated(value: &[u8]) -> Option<Content> {
         let value_bytes = u32::try_from(value.len()).ok()?;
         let inflated =

@@ -65,9 +65,9 @@ pub(crate) struct Recipe {
     behind: Box<[u8]>,
 }
 
-/// What is in `value`, if the whole of it, or most of it ([`super::place`]), is a zlib stream, a gzip file of one member, a raw deflate stream, or one of
-/// these as MariaDB's COMPRESS() and its compressed columns have it; of at most `most` bytes inflated; and if the
-/// pinned zlib makes the same of it again.
+/// What is in `value`, if the whole of it, or most of it ([`super::place`]), is a zlib stream, a gzip file of one
+/// member, a raw deflate stream, or one of these as MariaDB's COMPRESS() and its compressed columns have it; of at most
+/// `most` bytes inflated; and if the pinned zlib makes the same of it again.
 ///
 /// Most of what is no such value is refused within a microsecond. What is, costs inflating it and deflating it again;
 /// streams of other libraries, which differ from all that zlib makes, cost up to twelve times the latter.

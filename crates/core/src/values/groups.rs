@@ -5,8 +5,8 @@
 //! value ── sketch ──> group: waiting values | its bundle, if it has one <─────────── bundled ─────────────────┘
 //! ```
 //!
-//! A group whose bundle has room left takes more: the next batch has the bundle in it. So that a bundle is not written again
-//! for each value that comes, as many must wait as a quarter of it has.
+//! A group whose bundle has room left takes more: the next batch has the bundle in it. So that a bundle is not written
+//! again for each value that comes, as many must wait as a quarter of it has.
 //!
 //! All of it is in memory of a fixed size, of which the groups that were touched last keep theirs. What is forgotten,
 //! or what a restart forgets, is stored as it is.

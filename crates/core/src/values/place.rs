@@ -41,7 +41,7 @@ mod tests {
             assert_eq!(found[0], 0..value.len());
             assert!(found[1..].contains(&(3 + width..value.len() - 4)), "{found:?}");
         }
-        assert_eq!(places(b"").collect::<Vec<_>>(), [0..0]);
+        assert_eq!(places(b"").count(), 1);
         let far = [&[0; 300][..], &200u32.to_le_bytes(), &[0xa5; 200]].concat();
         assert_eq!(places(&far).count(), 1, "nobody keeps so much around it");
     }

@@ -53,7 +53,8 @@ impl Opened {
         let callbacks = Callbacks { log: Some(log), ..Callbacks::default() };
         let (mut engine, mut table) = (null_mut(), null_mut());
         let mut options = std::mem::MaybeUninit::uninit();
-        let spec = [RawTreeSpec { block_bytes: 0, compression: TEAK_COMPRESSION_ZSTD, level: 0 }; 2];
+        let spec =
+            [RawTreeSpec { block_bytes: 0, compression: TEAK_COMPRESSION_ZSTD, level: 0, similarity: 0 }; 2];
         // SAFETY: all pointers are to locals of the right types.
         unsafe {
             teak_options_default(options.as_mut_ptr());
@@ -250,7 +251,8 @@ fn a_panic_is_logged_and_turns_the_engine_read_only() {
 fn ddl_finds_and_loses_tables() {
     let opened = Opened::new("ddl");
     let engine = opened.engine;
-    let spec = RawTreeSpec { block_bytes: 16 << 10, compression: TEAK_COMPRESSION_NONE, level: 0 };
+    let spec =
+        RawTreeSpec { block_bytes: 16 << 10, compression: TEAK_COMPRESSION_NONE, level: 0, similarity: 0 };
     // SAFETY: handles are open, pointers are to locals.
     unsafe {
         assert_eq!(teak_table_create(engine, raw(b"db/t"), &spec, 1, RawBytes::NONE), Status::Exists);
@@ -275,7 +277,8 @@ fn ddl_finds_and_loses_tables() {
         assert_eq!(teak_table_exists(engine, raw(b"db/t")), 0);
         assert_eq!(teak_table_meta(opened.table).slice(), b"meta");
         assert_eq!(teak_table_trees(opened.table), 2);
-        let spec = RawTreeSpec { block_bytes: 100, compression: TEAK_COMPRESSION_NONE, level: 0 };
+        let spec =
+            RawTreeSpec { block_bytes: 100, compression: TEAK_COMPRESSION_NONE, level: 0, similarity: 0 };
         assert_eq!(teak_table_create(engine, raw(b"w"), &spec, 1, RawBytes::NONE), Status::Misuse);
     }
 }

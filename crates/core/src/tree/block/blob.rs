@@ -14,8 +14,8 @@
 //! 33          u16       0
 //! ```
 //!
-//! Values that share an extent are a *bundle* ([`crate::values::bundle`]): one block, of which each has a part. They are put
-//! together long after they were written (`storing/bundles.rs`).
+//! Values that share an extent are a *bundle* ([`crate::values::bundle`]): one block, of which each has a part. They
+//! are put together long after they were written (`storing/bundles.rs`).
 
 use std::sync::{Arc, OnceLock};
 

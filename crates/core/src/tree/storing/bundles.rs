@@ -13,8 +13,8 @@
 //! * Only values are exchanged that the durable image of their leaf names, and only while no checkpoint is under way.
 //!   So the next image names all values of a new bundle that it will ever have named: those that it does not, as their
 //!   rows have changed, are dead from the beginning ([`Bundles::enter`]).
-//! * An image stops naming a part as it stops naming a value alone: when the leaf that had it is written without it, and
-//!   no other has it. The books of the space note which parts are dead (`store/bundles.rs`).
+//! * An image stops naming a part as it stops naming a value alone: when the leaf that had it is written without it,
+//!   and no other has it. The books of the space note which parts are dead (`store/bundles.rs`).
 //!
 //! A crash before that checkpoint leaves nothing: the bundle was private. After it all is as the image says.
 
@@ -72,8 +72,8 @@ pub(super) struct Bundles {
 }
 
 impl Bundles {
-    /// The image that is being written names these parts, among others of older bundles: new bundles are entered into the
-    /// books, and what is not named of them is dead.
+    /// The image that is being written names these parts, among others of older bundles: new bundles are entered into
+    /// the books, and what is not named of them is dead.
     pub fn enter(&self, named: &HashSet<Part>, generation: u64) -> Result<()> {
         for NewBundle { extent, values } in &*self.new.lock() {
             let offset = extent.address().offset;
@@ -229,7 +229,8 @@ impl Tree {
         Ok(is_there.then(|| blob.clone()))
     }
 
-    /// Bundles behind `limit` that the leaf with `key` names, as if nothing of them were dead; and where the walk goes on.
+    /// Bundles behind `limit` that the leaf with `key` names, as if nothing of them were dead; and where the walk goes
+    /// on.
     pub(crate) fn bundles_behind(
         &self,
         key: &[u8],
@@ -304,8 +305,8 @@ impl Tree {
         Ok(blob)
     }
 
-    /// Has rows name their values elsewhere, in `bundles` among others, as far as the rows are what they were; how many.
-    /// The caller sees to it that no checkpoint is under way. `exchanges` are in the order of their keys.
+    /// Has rows name their values elsewhere, in `bundles` among others, as far as the rows are what they were; how
+    /// many. The caller sees to it that no checkpoint is under way. `exchanges` are in the order of their keys.
     pub(crate) fn exchange(&self, exchanges: &[Exchange], bundles: Vec<WrittenBundle>) -> Result<usize> {
         debug_assert!(exchanges.is_sorted_by(|a, b| a.key < b.key), "exchanges out of order");
         // First: also if the rest fails, the next image has to know them.
