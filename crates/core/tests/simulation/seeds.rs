@@ -1,8 +1,9 @@
 //! Random histories by number: a seed that failed is printed and reproduces.
 //!
-//! `TEAK_SEEDS=n` runs n seeds, `TEAK_SEED=x` only that one. Without either, the release build runs 500 and the debug
-//! build 60.
+//! `TEAK_SEEDS=n` runs n seeds, `TEAK_SEEDS=a..b` those from a up to b, without b, `TEAK_SEED=x` only that one. Without
+//! either, 500 are run.
 
+use std::ops::Range;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -78,17 +79,27 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
+/// What `TEAK_SEEDS` says.
+fn range() -> Range<u64> {
+    let number = |text: &str| text.parse().expect("TEAK_SEEDS is n or a..b");
+    match std::env::var("TEAK_SEEDS").as_deref().map(|text| (text, text.split_once(".."))) {
+        Ok((_, Some((first, end)))) => number(first)..number(end),
+        Ok((count, None)) => 0..number(count),
+        Err(_) => 0..500,
+    }
+}
+
 /// Runs `history` for each seed, on all processors.
 pub fn for_each_seed(test: &str, history: impl Fn(u64) + Sync) {
     if let Some(seed) = number("TEAK_SEED") {
         return history(seed);
     }
-    let seeds = number("TEAK_SEEDS").unwrap_or(500);
-    let next = AtomicU64::new(0);
+    let seeds = range();
+    let next = AtomicU64::new(seeds.start);
     let failed = AtomicBool::new(false);
     let work = || loop {
         let seed = next.fetch_add(1, Ordering::SeqCst);
-        if seed >= seeds || failed.load(Ordering::SeqCst) {
+        if seed >= seeds.end || failed.load(Ordering::SeqCst) {
             return;
         }
         if catch_unwind(AssertUnwindSafe(|| history(seed))).is_err() {
