@@ -115,8 +115,11 @@ impl Engine {
     /// the table meanwhile. All of the file is checked. The rows are durable when this returns; handles opened before
     /// are to be opened again.
     ///
-    /// After an error, or a crash, the table is empty and has the pending metadata, or it is as before. Costs a
-    /// checkpoint, and reading and writing all blocks.
+    /// After an error, or a crash, the table is as before, or it has the pending metadata, and is not to be used until
+    /// it is imported, truncated or dropped: it has no rows, or those of the file, and a restart may exchange the one
+    /// for the other, whatever was committed meanwhile, as it depends on which checkpoint is the newest durable one. If
+    /// the error has made the engine read-only, a restart may find it complete. Costs a checkpoint, and reading and
+    /// writing all blocks.
     ///
     /// Errors: that of `admit`; [`Error::Corrupt`] and [`Error::UnknownVersion`] tell what is wrong with the file;
     /// [`Error::Undecided`]; [`Error::CheckpointsPaused`].

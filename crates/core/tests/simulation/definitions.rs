@@ -30,7 +30,8 @@ impl Session<'_> {
         }
         let trees = vec![Default::default(); specs.len()];
         let identity = self.random.next();
-        next.tables.insert(name.to_string(), Table { identity, meta: meta.clone(), trees, counter: 0 });
+        let table = Table { identity, meta: meta.clone(), trees, counter: 0, instead: None };
+        next.tables.insert(name.to_string(), table);
         let created = self.engine.create_table(name, &specs, &meta, replace);
         self.ddl(created, next)
     }
@@ -78,7 +79,8 @@ impl Session<'_> {
             1 | 2 => {
                 let trees = vec![Default::default(); table.trees.len()];
                 let identity = self.random.next();
-                next.tables.insert(name.clone(), Table { identity, trees, counter: 0, ..table });
+                let table = Table { identity, trees, counter: 0, instead: None, ..table };
+                next.tables.insert(name.clone(), table);
                 let truncated = self.engine.truncate_table(&name);
                 self.ddl(truncated, next)
             }

@@ -27,6 +27,10 @@ pub struct Table {
     pub trees: Vec<Rows>,
     /// The AUTO_INCREMENT counter is at least this.
     pub counter: u64,
+    /// Of a table whose import has failed: the trees and the counter that it may have instead once the engine has
+    /// restarted. What is imported is in no log, and what the engine shows of it (nothing, or the rows, if the attempt
+    /// at a checkpoint came so far) is durable with the next checkpoint only. Such a table is nobody's to use.
+    pub instead: Option<(Vec<Rows>, u64)>,
 }
 
 /// A state that the disk may be in.
@@ -47,6 +51,26 @@ impl Durable {
                 None => rows.remove(&change.key),
             };
         }
+    }
+
+    /// What a restart may find of this state.
+    pub fn after_restart(&self) -> Vec<Durable> {
+        let mut states = vec![self.clone().with_imports_settled()];
+        for (name, table) in &self.tables {
+            let Some((trees, counter)) = &table.instead else { continue };
+            for mut state in states.clone() {
+                let table = Table { trees: trees.clone(), counter: *counter, instead: None, ..table.clone() };
+                state.tables.insert(name.clone(), table);
+                states.push(state);
+            }
+        }
+        states
+    }
+
+    /// Tables whose import has failed stay as they are.
+    pub fn with_imports_settled(mut self) -> Durable {
+        self.tables.values_mut().for_each(|table| table.instead = None);
+        self
     }
 
     /// The first difference from what an engine shows; `None` if there is none.
@@ -150,7 +174,8 @@ impl Found {
                 assert_eq!(keys.next(), None, "{name}, tree {i}: downwards");
                 trees.push(rows);
             }
-            let table = Table { identity: 0, meta: table.meta().to_vec(), trees, counter: table.counter() };
+            let (meta, counter) = (table.meta().to_vec(), table.counter());
+            let table = Table { identity: 0, meta, trees, counter, instead: None };
             tables.insert(name, table);
         }
         txn.rollback();

@@ -8,7 +8,7 @@ use teak_core::Error;
 impl Session<'_> {
     /// Nothing is different afterwards, but that a checkpoint was made.
     pub(super) fn pack(&mut self) -> Step {
-        let (name, _) = self.any_table();
+        let Some((name, _)) = self.any_table() else { return Step::Done };
         let table = attempt!(self.engine.open_table(&name));
         if let Some(fault) = self.fault.filter(|_| self.errors == 0 && self.random.percent(40)) {
             plan(self.fs, fault, self.random.below(80) as u64);
@@ -20,8 +20,7 @@ impl Session<'_> {
         };
         match self.engine.pack_table(&table, &mut watch) {
             Ok(()) => {
-                let current = self.expected.current.clone();
-                self.expected.durable(current);
+                self.expected.checkpointed();
                 Step::Done
             }
             Err(Error::CheckpointsPaused) if self.backup.as_ref().is_some_and(Backup::pauses) => Step::Done,

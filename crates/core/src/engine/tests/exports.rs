@@ -199,6 +199,66 @@ fn a_full_disk_fails_export_and_import_and_leaves_nothing_behind() {
     assert_sound(&engine);
 }
 
+/// What the engine shows of it after the error is of the checkpoint that failed: it is in no log, so neither a sync of
+/// that nor another commit makes it durable, and a restart may find the other.
+#[test]
+fn a_failed_import_leaves_no_table_to_use_whatever_is_committed_after_it() {
+    let (from, engine) = source(12);
+    export(&engine).unwrap();
+    let (expected, bytes) = (content(&engine, "t"), bytes_of(&from));
+    let whole = |engine: &Engine, when: &str| {
+        assert_eq!(engine.table_meta("u").unwrap(), b"discarded", "{when}");
+        let found = content(engine, "u");
+        assert!(found == expected || found.0.iter().all(|rows| rows.is_empty()), "{when}");
+        found == expected
+    };
+    let (fs, engine) = target(13);
+    bring(&fs, &bytes);
+    let before = fs.operations();
+    import(&engine).unwrap();
+    let operations = fs.operations() - before;
+    let mut vanished = (0, 0);
+    // From the last blocks on.
+    for at in operations - 20..operations {
+        // An I/O error of the superblock or of the log ends all writing, a full disk only that of the superblock.
+        for fault in [Fault::Eio, Fault::Enospc] {
+            let when = format!("{fault:?} at {at}");
+            let (fs, engine) = target(3000 + at);
+            bring(&fs, &bytes);
+            fs.fail_after(at, fault);
+            if import(&engine).is_ok() {
+                continue;
+            }
+            fs.heal();
+            let shown = whole(&engine, &when);
+            let other = engine.open_table("other").unwrap();
+            let mut txn = engine.begin(Isolation::Repeatable);
+            let op = WriteOp::Insert(b"row");
+            let committed = txn.write(other.tree(0), b"new", op).and_then(|()| txn.commit()).is_ok();
+            drop(other);
+            let (fs, engine) = crash(&fs, engine);
+            if !committed && engine.table_meta("u").unwrap() == b"imported" {
+                // The last step was in the log after all.
+                assert_eq!(content(&engine, "u"), expected, "{when}");
+                continue;
+            }
+            let found = whole(&engine, &when);
+            match shown && !found {
+                true if committed => vanished.0 += 1,
+                true => vanished.1 += 1,
+                false => {}
+            }
+            let other = engine.open_table("other").unwrap();
+            assert_eq!(all(&engine, other.tree(0)).len(), usize::from(committed), "{when}");
+            bring(&fs, &bytes);
+            import(&engine).unwrap();
+            assert_eq!(content(&engine, "u"), expected, "{when}");
+            assert_sound(&engine);
+        }
+    }
+    assert!(vanished.0 > 0 && vanished.1 > 0, "{vanished:?}");
+}
+
 #[test]
 fn an_export_that_was_cut_or_changed_anywhere_is_refused() {
     let (from, engine) = source(8);
