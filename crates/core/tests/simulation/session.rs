@@ -151,7 +151,11 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        // One that nobody was told of, because the work went on without what failed, is for the next checkpoint to
+        // A checkpoint that nobody asked for may have ended all writing; who would decide a transaction is told.
+        if let Err(error @ Error::ReadOnly(_)) = self.engine.rollback_prepared(b"nobody's") {
+            self.failed(error);
+        }
+        // A fault that nobody was told of, because the work went on without what failed, is for the next checkpoint to
         // meet.
         let harmless = self.fault.is_none_or(passes);
         (harmless || (self.errors == 0 && !self.fs.has_struck()), self.open)
