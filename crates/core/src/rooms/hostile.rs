@@ -227,8 +227,7 @@ fn bundle(bytes: &[u8]) {
     let Ok(members) = values::bundle::decode(bytes) else { return };
     for (number, member) in members.iter().enumerate() {
         let value = member.value();
-        let content = member.content().and_then(|content| content.value());
-        assert_eq!(value, content);
+        assert_eq!(value, member.content().value());
         if let Ok(value) = value {
             assert_eq!(values::bundle::value(bytes, number, value.len() as u64), Ok(value));
         }

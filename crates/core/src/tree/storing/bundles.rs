@@ -277,7 +277,7 @@ impl Tree {
             else {
                 continue;
             };
-            found.push((member.key.to_vec(), member.content().map_err(corrupt)?, address));
+            found.push((member.key.to_vec(), member.content(), address));
         }
         Ok(found)
     }
