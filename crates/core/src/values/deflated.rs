@@ -17,6 +17,7 @@
 use super::frame::{begins_stored, Frame, Guess, Kind};
 use super::place::{places, MOST_AROUND};
 use super::zlib::{Deflater, Failed, Inflater, Memory, MOST_BYTES};
+use std::cell::Cell;
 use std::collections::TryReserveError;
 
 /// See the module's documentation.
@@ -46,6 +47,12 @@ const HABITS: [(u8, Memory); 12] = [
     (3, Memory::Usual),
     (2, Memory::Usual),
 ];
+
+thread_local! {
+    /// Number of the habit that made the last value which this thread has taken: mostly the next has it, too. Each one
+    /// that is tried in vain costs as much as the one that succeeds, and PHP's is the fourth.
+    static LAST_HABIT: Cell<usize> = const { Cell::new(0) };
+}
 
 /// What is in a deflate stream, and how the stream is made of it.
 #[derive(Debug)]
@@ -110,10 +117,15 @@ fn remade(value: &[u8], Guess { frame, start, announced }: Guess, most: usize) -
     }
     let stored = begins_stored(stream).then_some((0, Memory::Usual));
     let hinted = frame.hinted_level().map(|level| (level, Memory::Usual));
-    let others = HABITS.into_iter().filter(|habit| Some(*habit) != hinted);
-    let (level, memory) = stored.into_iter().chain(hinted).chain(others).find(|&(level, memory)| {
+    let last = HABITS[LAST_HABIT.get()];
+    let first = [stored, hinted, Some(last)].into_iter().flatten();
+    let others = HABITS.into_iter().filter(|habit| Some(*habit) != hinted && *habit != last);
+    let (level, memory) = first.chain(others).find(|&(level, memory)| {
         frame.head(level, bytes.len()) == head && makes(level, memory, &bytes, stream)
     })?;
+    if let Some(habit) = HABITS.iter().position(|habit| *habit == (level, memory)) {
+        LAST_HABIT.set(habit);
+    }
     let (before, behind) = (Box::default(), Box::default());
     Some(Inflated { bytes, recipe: Recipe { frame, level, memory, before, behind } })
 }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The value that came last stays as it is: a text is mostly read in its newest version, and that one costs what it
-//! costs alone. A group whose bundle has room left takes more: the next batch has the bundle in it. So that a bundle is not written
-//! again for each value that comes, as many must wait as a quarter of it has.
+//! costs alone. A group whose bundle has room left takes more: the next batch has the bundle in it. So that a bundle is
+//! not written again for each value that comes, as many must wait as a quarter of it has.
 //!
 //! All of it is in memory of a fixed size, of which the groups that were touched last keep theirs. What is forgotten,
 //! or what a restart forgets, is stored as it is.
