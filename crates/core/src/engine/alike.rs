@@ -44,14 +44,25 @@ const WORTH_A_CHECKPOINT: u64 = 32 << 20;
 const LEAST_SAVED: u64 = 8;
 /// Keys of more bytes than this are left: the bundle has them all.
 const MOST_KEY_BYTES: usize = 1 << 10;
-/// For one engine, whatever its tables have: some 700,000 groups.
-const LIMITS: Limits = Limits { index_bytes: 32 << 20, groups: 1 << 19, waiting: 1 << 19 };
+/// The index of sketches takes this part of the cache's budget, beside it, and what waits as much again at most.
+const PART_OF_BUDGET: u64 = 16;
+const LEAST_INDEX_BYTES: u64 = 1 << 20;
+const MOST_INDEX_BYTES: u64 = 256 << 20;
+/// Of memory for a group, or a value that waits.
+const ENTRY_BYTES: usize = 256;
+
+/// For one engine, whatever its tables have.
+fn limits(budget: u64) -> Limits {
+    let index_bytes = (budget / PART_OF_BUDGET).clamp(LEAST_INDEX_BYTES, MOST_INDEX_BYTES) as usize;
+    Limits { index_bytes, groups: index_bytes / ENTRY_BYTES, waiting: index_bytes / ENTRY_BYTES }
+}
 
 /// What an engine knows of values that are alike.
 pub(super) struct Alike {
     /// Rung for the thread.
     pub bell: Arc<Bell>,
     state: Mutex<State>,
+    limits: Limits,
     /// One looks after values at a time, the thread or who does without it.
     looking: Mutex<()>,
 }
@@ -96,10 +107,12 @@ struct Candidate {
 }
 
 impl Alike {
-    pub(super) fn new(time: &Time) -> Alike {
+    /// `budget`: the cache's, in bytes.
+    pub(super) fn new(time: &Time, budget: u64) -> Alike {
         let (listed, owners) = (HashMap::new(), HashMap::new());
         let state = State { groups: None, listed, owners, quiet: (time.now(), 0), freed_bytes: 0 };
-        Alike { bell: Arc::default(), state: Mutex::new(state), looking: Mutex::new(()) }
+        let (state, limits) = (Mutex::new(state), limits(budget));
+        Alike { bell: Arc::default(), state, limits, looking: Mutex::new(()) }
     }
 
     /// A checkpoint of these trees is durable.
@@ -118,7 +131,7 @@ impl Alike {
     }
 
     fn with_groups<T>(&self, work: impl FnOnce(&mut Groups) -> T) -> T {
-        work(self.state.lock().groups.get_or_insert_with(|| Groups::new(LIMITS)))
+        work(self.state.lock().groups.get_or_insert_with(|| Groups::new(self.limits)))
     }
 
     /// The tree with that number, if it is still there.

@@ -118,7 +118,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         settings,
         redo_bytes: options.redo_bytes,
         rounds: Rounds::new(&options.time),
-        alike: Alike::new(&options.time),
+        alike: Alike::new(&options.time, options.cache_bytes),
         time: options.time.clone(),
         clock,
         locks,
