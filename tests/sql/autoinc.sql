@@ -56,3 +56,14 @@ set insert_id=10;
 insert into g(v) values (1);
 insert into g(v) values (2);
 select * from g;
+-- A column that does not count any more.
+create table stopped (id int not null auto_increment primary key, v int);
+insert into stopped (v) values (1), (2), (3);
+alter table stopped modify id int not null;
+show create table stopped;
+select auto_increment from information_schema.tables where table_schema = database() and table_name = 'stopped';
+insert into stopped (v) values (4);
+alter table stopped modify id int not null auto_increment;
+insert into stopped (v) values (5);
+show create table stopped;
+drop table stopped;

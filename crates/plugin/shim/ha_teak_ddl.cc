@@ -440,7 +440,8 @@ bool ha_teak::check_if_incompatible_data(HA_CREATE_INFO* info, uint changes) {
 void ha_teak::update_create_info(HA_CREATE_INFO* info) {
     if (info->used_fields & HA_CREATE_USED_AUTO) return;
     this->info(HA_STATUS_AUTO);
-    info->auto_increment_value = stats.auto_increment_value;
+    /* A column that does not count any more has left the counter where it was. */
+    info->auto_increment_value = table->found_next_number_field ? stats.auto_increment_value : 0;
 }
 
 /* Keys from before all weights were kept: to be built anew. */
