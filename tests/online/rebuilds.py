@@ -19,7 +19,10 @@ TRUNCATED = 1265
 # In this order each finds what the one before has left.
 REBUILDS = ("force", "drop primary key, add primary key (u), add unique id (id)", "drop primary key, add primary key (id desc), drop index id, add index v (v)",
             "add column c int not null default 7, add index c (c), drop index v, force", "drop column c, drop primary key, add primary key (u, id), add unique id (id), add index g (g)",
-            "modify v int, drop index g", "modify v int not null", "drop primary key, add primary key (id), drop index id, engine=teak")
+            "modify v int, drop index g", "modify v int not null", "drop primary key, add primary key (id), drop index id, engine=teak",
+            "modify u decimal(30) not null, modify v bigint not null", "modify u varchar(30) not null, modify v varchar(20) not null, modify text varchar(80) character set latin1, add index v (v)",
+            "modify u bigint not null, modify v int not null, modify text varchar(60) collate utf8mb4_unicode_ci, add unique u (u)",
+            "modify id bigint unsigned not null auto_increment, drop index u, drop index v")
 
 
 def content(connection):
@@ -106,6 +109,11 @@ def errors_of_rows(server):
         ("insert into t (v, u) values (1, 4711)", "drop primary key, add primary key (u), add unique id (id)", (DUPLICATE, "Duplicate entry '4711' for key 'PRIMARY'")),
         ("insert into t (v, u, text) values (1, 4711, 'x')", "add unique u (u), drop primary key, add primary key (id, v)", (DUPLICATE, "Duplicate entry '4711' for key 'u'")),
         ("update t set text = null where id = 7", "modify text varchar(60) collate utf8mb4_unicode_ci not null", (TRUNCATED, "Data truncated for column 'text' at row 7")),
+        ("update t set text = null where id = 7", "modify text varchar(60) character set latin1 not null", (TRUNCATED, "Data truncated for column 'text' at row 7")),
+        ("update t set text = 'longer than 12' where id in (7, 50000)", "modify text varchar(12) collate utf8mb4_unicode_ci", (TRUNCATED, "Data truncated for column 'text' at row 7")),
+        ("update t set text = 'no \u01ff' where id = 7", "modify v bigint not null, modify text varchar(60) character set latin1",
+         (1366, "Incorrect string value: '\\xC7\\xBF' for column `test`.`t`.`text` at row 7")),
+        ("insert into t (v, u) values (1, 4711)", "modify u varchar(20) not null, add unique u (u)", (DUPLICATE, "Duplicate entry '4711' for key 'u'")),
     ):
         # Beside it, and before it.
         for is_open in (True, False):
@@ -123,7 +131,7 @@ def errors_of_rows(server):
             assert outcome == expected, (is_open, what, outcome)
             assert left_over(server) == files, left_over(server)
             server.query("delete from t where v = 1 and u = 4711")
-            server.query("update t set text = 'Text 7' where id = 7")
+            server.query("update t set text = 'Text 7' where id in (7, 50000)")
             check(server, what)
     # They come and go.
     alter = rebuild(server, "drop primary key, add primary key (u), add unique id (id)")
@@ -143,10 +151,15 @@ def errors_of_rows(server):
 
 def old_snapshots_and_xa(server):
     """A snapshot from before the end does not see the new table, a prepared transaction is waited for."""
+    for what in "force", "modify u decimal(30) not null, modify v varchar(20) not null":
+        old_snapshot_and_xa(server, what)
+
+
+def old_snapshot_and_xa(server, what):
     fresh(server, 60_000)
     old, writer = server.connect(), server.connect()
     rows(old, "start transaction with consistent snapshot")
-    alter = rebuild(server, "force")
+    alter = rebuild(server, what)
     alter.builds()
     rows(writer, "xa start 'x'")
     rows(writer, "update t set v = v + 1000000 where id <= 100")
@@ -178,7 +191,7 @@ def killed_statements(server):
                 # However fast the machine is.
                 alter, holder = held(server)
             else:
-                alter, holder = rebuild(server, "force"), None
+                alter, holder = rebuild(server, source.choice(["force", "modify v varchar(20) not null", "modify v int not null"])), None
                 wait_until(lambda alter=alter: alter.state() in BUILDING or not alter.task.is_alive(), "the rebuild")
                 time.sleep(source.random() * 0.5)
             error_of(server.query, f"kill query {alter.id}")
@@ -197,15 +210,23 @@ def killed_statements(server):
     print(f"    {interrupted} of 9 were killed")
 
 
+# What a new table is known by.
+KILLED = {
+    "drop primary key, add primary key (u), add unique id (id), add index g (g)": "PRIMARY KEY (`u`)",
+    "modify u decimal(30) not null, modify text varchar(80) character set latin1, add unique u (u), add index text (text)": "`u` decimal(30,0)",
+}
+
+
 def killed_servers(server):
     """SIGKILL at any moment: the old table is there, or the new one, whole, and nothing of the other."""
     source = random.Random(SEED + 2)
     there = 0
-    for n in range(6):
+    for n in range(8):
+        what = list(KILLED)[n % 2]
         fresh(server, 30_000)
         files = left_over(server)
         writers = Writers(server, 2, SEED + 10 + n)
-        alter = rebuild(server, "drop primary key, add primary key (u), add unique id (id), add index g (g)")
+        alter = rebuild(server, what)
         if source.random() < 0.8:
             wait_until(lambda alter=alter: alter.state() in BUILDING or not alter.task.is_alive(), "the rebuild")
         time.sleep(source.random() * source.choice([0.05, 0.3, 1]))
@@ -214,7 +235,7 @@ def killed_servers(server):
         writers.stop()
         server.start(OPTIONS)
         roll_back_prepared(server)
-        is_new = "PRIMARY KEY (`u`)" in server.query("show create table t")[0][1]
+        is_new = KILLED[what] in server.query("show create table t")[0][1]
         there += is_new
         assert left_over(server) == files, left_over(server)
         check(server, f"kill {n}, new: {is_new}")
@@ -222,7 +243,7 @@ def killed_servers(server):
             assert error_of(server.query, "insert into t (v, u) select 1, u from t limit 1")[0] == DUPLICATE
         server.query("alter table t force, algorithm=inplace, lock=none")
         check(server, f"after kill {n}")
-    print(f"    the new table was there after {there} of 6 kills")
+    print(f"    the new table was there after {there} of 8 kills")
 
 
 TESTS = [errors_of_rows, old_snapshots_and_xa, the_same_rows, one_after_the_other, killed_statements, killed_servers]

@@ -50,11 +50,6 @@ select id from a force index (l) where l like 'llll%';
 update a set s = concat(s, repeat('-', 30)), t = concat(t, repeat('+', 60)) where id % 5 = 0;
 update c set s = concat(s, repeat('-', 30)), t = concat(t, repeat('+', 60)) where id % 5 = 0;
 call same();
--- Not instant: shorter, another type, another number of length bytes.
-alter table a modify s varchar(10) not null, algorithm=instant;
-alter table a modify n bigint, algorithm=instant;
-alter table a modify n bigint, algorithm=inplace;
-alter table a modify t varchar(30), algorithm=instant;
 -- Names: of indexes (one takes the place of another), of columns.
 alter table a rename index s to sss, rename index n to s, algorithm=instant;
 alter table c rename index s to sss, rename index n to s, algorithm=copy;
@@ -91,7 +86,6 @@ alter table a alter column n drop default, alter column n set default 8, algorit
 alter table c alter column n drop default, alter column n set default 8, algorithm=copy;
 alter table a modify e enum('x','y','z','w'), modify f set('p','q','r'), algorithm=instant;
 alter table c modify e enum('x','y','z','w'), modify f set('p','q','r'), algorithm=copy;
-alter table a modify e enum('y','x'), algorithm=instant;
 alter table a default charset utf8mb4 collate utf8mb4_bin, algorithm=instant, lock=none;
 alter table c default charset utf8mb4 collate utf8mb4_bin, algorithm=copy;
 alter table a modify e enum('x','y','z','w') character set utf8mb3 default 'z', algorithm=instant;
@@ -190,8 +184,6 @@ alter table q drop key k, algorithm=nocopy, lock=none;
 alter table q add key k (v), algorithm=nocopy, lock=shared;
 alter table q drop primary key, algorithm=inplace;
 alter ignore table q add unique key x (v), algorithm=inplace;
-alter table q modify v varchar(10), algorithm=nocopy;
-alter table q modify v varchar(10), lock=none;
 alter table q add g int as (v) virtual, add unique key x (v), algorithm=inplace;
 alter table q comment 'locked', algorithm=instant, lock=exclusive;
 alter table q comment 'shared', algorithm=instant, lock=shared;

@@ -41,10 +41,11 @@ constexpr const char* kPartitionSeparator = "#P#";
 std::string export_path(const std::string& name);
 bool is_export(THD* thd);
 
-class CheckReport;   /* ha_teak_check.cc */
-struct EntryTarget;  /* row_scan.h */
-class OnlineIndexes; /* online_indexes.h */
-class Rebuild;       /* rebuild.h */
+class CheckReport;    /* ha_teak_check.cc */
+struct EntryTarget;   /* row_scan.h */
+class FieldConverter; /* field_converter.h */
+class OnlineIndexes;  /* online_indexes.h */
+class Rebuild;        /* rebuild.h */
 
 /* What all handlers of a table share. */
 class TableShare : public Handler_share {
@@ -259,7 +260,9 @@ class ha_teak final : public handler {
     int run_rebuild(TABLE* altered, teak::Rebuild* rebuild);
     int finish_rebuild(TABLE* altered, teak::Rebuild* rebuild);
     void tell_rebuild_error(TABLE* altered, teak::Rebuild* rebuild, int error);
+    template <typename Meets> void find_row(const Meets& meets);
     void tell_of_null(const teak::Rebuild* rebuild);
+    void tell_of_value(teak::Rebuild* rebuild);
     int commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
     void note_columns(const std::vector<const teak::IndexCodec*>& indexes, MY_BITMAP* columns) const;
     bool altered_state(const TABLE* altered, const Alter_inplace_info* info, Altered* state) const;
@@ -320,7 +323,8 @@ class ha_teak final : public handler {
     bool loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const;
     bool verifies_constraints() const;
     int relink(const teak::ConstraintChange& change, teak::Relinks* out) const;
-    bool changes_needed_null(const TABLE* altered, const Alter_inplace_info* info) const;
+    bool changes_needed_values(const TABLE* altered, const Alter_inplace_info* info,
+                               const teak::FieldConverter& fields) const;
     bool changes_needed_type(const TABLE* altered, const Alter_inplace_info* info) const;
     int verify_constraints(const TABLE* altered, const teak::TableMeta& meta,
                            const std::vector<teak::ForeignKey>& added);

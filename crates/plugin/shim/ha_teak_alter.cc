@@ -65,8 +65,7 @@ const char* reason_for_copy(const Alter_inplace_info* info) {
     if (wanted & kVirtualColumns && wanted & ~(kVirtualColumns | kDefinitionChanges | kHarmless | kLayoutChanges |
                                                (kIndexChanges & ~kIndexAdditions)))
         return "INPLACE ADD or DROP of virtual columns cannot be combined with other ALTER TABLE actions";
-    if (wanted & (ALTER_STORED_COLUMN_TYPE | ALTER_VIRTUAL_COLUMN_TYPE))
-        return my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_COLUMN_TYPE);
+    if (wanted & ALTER_VIRTUAL_COLUMN_TYPE) return my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_COLUMN_TYPE);
     return nullptr;
 }
 
@@ -194,7 +193,11 @@ enum_alter_inplace_result ha_teak::check_if_supported_inplace_alter(TABLE* alter
     const enum_alter_inplace_result constraints = check_constraints_inplace(altered, info);
     if (constraints != HA_ALTER_INPLACE_INSTANT) return constraints;
     info->unsupported_reason = reason_for_copy(info);
-    if (info->unsupported_reason || info->handler_flags & ~kInPlace || info->create_info->sequence || temporary_)
+    if (info->unsupported_reason) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    /* Should it be refused, or ask for less than a rebuild. */
+    if (info->handler_flags & ALTER_STORED_COLUMN_TYPE)
+        info->unsupported_reason = my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_COLUMN_TYPE);
+    if (info->handler_flags & ~kInPlace || info->create_info->sequence || temporary_)
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (altered->versioned(VERS_TIMESTAMP)) {
         info->unsupported_reason = "Not implemented for system-versioned timestamp tables";

@@ -9,6 +9,7 @@
 
   With foreign_key_checks=0 nothing is searched for, and a constraint comes at once.
 */
+#include "field_converter.h"
 #include "ha_teak.h"
 #include "orphan_search.h"
 #include "row_scan.h"
@@ -99,8 +100,9 @@ bool ha_teak::changes_needed_type(const TABLE* altered, const Alter_inplace_info
            });
 }
 
-/* Whether a column of a constraint may be NULL from now on, or may not any more. */
-bool ha_teak::changes_needed_null(const TABLE* altered, const Alter_inplace_info* info) const {
+/* Whether a column of a constraint may be NULL from now on, or may not any more, or gets other values. */
+bool ha_teak::changes_needed_values(const TABLE* altered, const Alter_inplace_info* info,
+                                    const FieldConverter& fields) const {
     auto has = [](const std::vector<std::string>& columns, const Field* field) {
         return std::any_of(columns.begin(), columns.end(), [&](const std::string& column) {
             return my_strcasecmp(system_charset_info, column.c_str(), field->field_name.str) == 0;
@@ -111,7 +113,7 @@ bool ha_teak::changes_needed_null(const TABLE* altered, const Alter_inplace_info
     for (const Create_field& column : info->alter_info->create_list) {
         const Field* const after = altered->field[number++];
         const Field* const before = column.field;
-        if (!before || before->real_maybe_null() == after->real_maybe_null()) continue;
+        if (!before || (before->real_maybe_null() == after->real_maybe_null() && !fields.converts(before))) continue;
         if (std::any_of(keys.own.begin(), keys.own.end(), [&](const auto& key) { return has(key.columns, before); }) ||
             std::any_of(keys.of_others.begin(), keys.of_others.end(),
                         [&](const auto& key) { return has(key.parent_columns, before); }))

@@ -1,6 +1,6 @@
 /*
-  ALTER TABLE that writes all rows anew while others write: FORCE, another primary key, columns that may not be NULL any
-  more, other block sizes, and what comes with those.
+  ALTER TABLE that writes all rows anew while others write: FORCE, another primary key, columns of other types or that
+  may not be NULL any more, other block sizes, and what comes with those.
 
     prepare    a new table, under a name of its own; writes to the old one are followed   (exclusive lock)
     alter      it is filled from a snapshot of the rows; then, until little is left,      (no lock)
@@ -94,10 +94,15 @@ enum_alter_inplace_result ha_teak::check_rebuild(TABLE* altered, Alter_inplace_i
         info->unsupported_reason = my_get_err_msg(ER_PRIMARY_CANT_HAVE_NULL);
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
-    /* The server refuses some of these copies, with its words. */
-    if (changes_needed_null(altered, info)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     Rebuild rebuild;
     if (!rebuild.init(table, altered, info->alter_info->create_list)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    /* The server refuses some of these copies, with its words. */
+    if (changes_needed_values(altered, info, rebuild.fields())) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (rebuild.fields().may_change_values() && (info->ignore || !ha_thd()->is_strict_mode())) {
+        if (!info->ignore)
+            info->unsupported_reason = "without strict sql_mode a copy gives other values for those that do not fit";
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
     if (wanted & ALTER_VIRTUAL_GCOL_EXPR && rebuild.computes()) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     /* Says so to the later phases, and to other partitions. */
     info->handler_flags |= ALTER_RECREATE_TABLE;
@@ -130,22 +135,39 @@ int ha_teak::finish_rebuild(TABLE* altered, Rebuild* rebuild) {
     return error;
 }
 
+/* Gives rows of now to `meets`, in the order of their keys, until it is true of one. */
+template <typename Meets> void ha_teak::find_row(const Meets& meets) {
+    WholeRows whole(table, statement_.reads_snapshot);
+    if (teak_open_snapshot(session()) != TEAK_OK || ha_rnd_init(true) != 0) return;
+    while (!thd_kill_level(ha_thd()) && ha_rnd_next(table->record[0]) == 0 && !meets())
+        ;
+    ha_rnd_end();
+}
+
 /* InnoDB's errors. Several threads have read the rows, so which is the first, and its number, takes a scan in the order
    of their keys; nobody's row may be it any more. */
 void ha_teak::tell_of_null(const Rebuild* rebuild) {
-    WholeRows whole(table, statement_.reads_snapshot);
     const Field* found = nullptr;
     ulong row = 0;
-    if (teak_open_snapshot(session()) == TEAK_OK && ha_rnd_init(true) == 0) {
-        while (!found && !thd_kill_level(ha_thd()) && ha_rnd_next(table->record[0]) == 0) {
-            row++;
-            found = rebuild->refused(table->record[0]);
-        }
-        ha_rnd_end();
-    }
+    find_row([&] {
+        row++;
+        found = rebuild->refused(table->record[0]);
+        return found != nullptr;
+    });
     if (found)
         my_printf_error(WARN_DATA_TRUNCATED, ER_THD(ha_thd(), WARN_DATA_TRUNCATED), MYF(0), found->field_name.str, row);
     my_error(ER_INVALID_USE_OF_NULL, MYF(0));
+}
+
+/* The copy's error, with the number of a row that was written meanwhile; if that is gone the number is wrong. */
+void ha_teak::tell_of_value(Rebuild* rebuild) {
+    THD* thd = ha_thd();
+    const ulonglong options = thd->variables.option_bits;
+    thd->variables.option_bits &= ~OPTION_SQL_NOTES; /* they were given */
+    thd->get_stmt_da()->reset_current_row_for_warning(0);
+    find_row([&] { return !rebuild->convert(table->record[0]); });
+    thd->variables.option_bits = options;
+    if (!thd->is_error()) rebuild->tell_refused_value();
 }
 
 void ha_teak::tell_rebuild_error(TABLE* altered, Rebuild* rebuild, int error) {
@@ -153,6 +175,8 @@ void ha_teak::tell_rebuild_error(TABLE* altered, Rebuild* rebuild, int error) {
     if (ha_thd()->is_error()) return;
     if (rebuild->has_met_null())
         tell_of_null(rebuild);
+    else if (rebuild->has_refused_value())
+        tell_of_value(rebuild);
     else if (error == HA_ERR_FOUND_DUPP_KEY && rebuild->restore_duplicate(altered, &key) && key)
         print_keydup_error(altered, key, MYF(0));
     else

@@ -16,8 +16,8 @@ constexpr alter_table_operations kConstraints = ALTER_ADD_FOREIGN_KEY | ALTER_DR
 constexpr alter_table_operations kVirtualColumns =
     ALTER_ADD_VIRTUAL_COLUMN | ALTER_DROP_VIRTUAL_COLUMN | ALTER_VIRTUAL_COLUMN_ORDER;
 /* Rows are written anew. */
-constexpr alter_table_operations kRebuilds =
-    ALTER_RECREATE_TABLE | ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX | ALTER_COLUMN_NOT_NULLABLE;
+constexpr alter_table_operations kRebuilds = ALTER_RECREATE_TABLE | ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX |
+                                             ALTER_COLUMN_NOT_NULLABLE | ALTER_STORED_COLUMN_TYPE;
 
 inline const KEY& added_key(const Alter_inplace_info* info, uint i) {
     return info->key_info_buffer[info->index_add_buffer[i]];

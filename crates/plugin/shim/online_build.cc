@@ -21,6 +21,7 @@ int OnlineBuild::run(THD* thd, teak_session* session, const RowReading& reading,
     const char* before = thd_proc_info(thd, stages.filling);
     thd_progress_init(thd, 3);
     int error = fill(thd, session, reading, rows);
+    filled_ = true;
     if (!error) {
         thd_progress_next_stage(thd);
         thd_proc_info(thd, stages.following);

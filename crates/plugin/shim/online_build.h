@@ -37,6 +37,8 @@ class OnlineBuild {
     int run(THD* thd, teak_session* session, const RowReading& reading, ulonglong rows, const Stages& stages);
     /* What is left when nobody else has the table. */
     int finish(THD* thd, const RowReading& reading);
+    /* What is read from now on was written meanwhile. */
+    bool is_filled() const { return filled_; }
     /* Writes are not followed any more. */
     void end() {
         teak_online_free(handle_);
@@ -58,6 +60,7 @@ class OnlineBuild {
     int note(THD* thd, teak_status status, const teak_build* build);
 
     teak_online* handle_ = nullptr;
+    bool filled_ = false;
     uint32_t part_ = 0;
     std::vector<uchar> key_, value_;
 };

@@ -41,7 +41,7 @@ bool Rebuild::init(const TABLE* now, TABLE* altered, List<Create_field>& columns
         if (!indexes_.back().init(altered, i, &primary_)) return false;
     }
     metadata_ = TableMeta(altered).encode();
-    return converter_.init(now, altered, columns, computes_);
+    return converter_.init(now, altered, columns, computes_, &fields_);
 }
 
 int Rebuild::begin(THD* thd, teak_table* table) {
@@ -62,6 +62,10 @@ void Rebuild::close() {
     build.end();
     teak_table_close(into_);
     into_ = nullptr;
+}
+
+bool Rebuild::convert(const uchar* record) {
+    return converter_.convert(record, altered_->record[0]) && fields_.convert(altered_);
 }
 
 bool Rebuild::restore_duplicate(const TABLE* altered, KEY** key) {
@@ -91,16 +95,21 @@ bool RowMaker::ready() {
 
 teak_status RowMaker::take(teak_feed* feed, teak_bytes pk, teak_bytes row) {
     TABLE* const table = source_.table;
-    uchar* const before = rebuild_->computes_ ? table->record[0] : before_.data();
+    uchar* const before = rebuild_->is_by_session() ? table->record[0] : before_.data();
     if (!source_.rows->unpack(row, before, &blobs_, nullptr)) return TEAK_CORRUPT;
     if (pk.len > source_.primary->max_size()) return TEAK_CORRUPT;
     if (!source_.primary->hidden() && !source_.primary->decode(pk, before)) return TEAK_CORRUPT;
     if (rebuild_->computes_) table->update_virtual_fields(table->file, VCOL_UPDATE_FOR_READ);
-    uchar* const after = after_.data();
+    FieldConverter& fields = rebuild_->fields_;
+    uchar* const after = fields.empty() ? after_.data() : rebuild_->altered_->record[0];
     if (!rebuild_->converter_.convert(before, after)) {
         rebuild_->met_null_.store(true);
         return TEAK_INTERRUPTED;
     }
+    /* Rows of the first snapshot come once, in the order of their keys, as to a copy. */
+    if (!fields.empty() &&
+        !(rebuild_->build.is_filled() ? fields.try_convert(rebuild_->altered_) : fields.convert(rebuild_->altered_)))
+        return TEAK_INTERRUPTED;
     if (!primary_.hidden()) pk = {pk_.data(), primary_.encode(pk_.data(), after)};
     return add(feed, pk, after);
 }

@@ -8,6 +8,7 @@
 #ifndef TEAK_REBUILD_H
 #define TEAK_REBUILD_H
 
+#include "field_converter.h"
 #include "index_codec.h"
 #include "online_build.h"
 #include "record_converter.h"
@@ -37,8 +38,15 @@ class Rebuild {
     template <typename Action> int with_reading(THD* thd, const RowSource& source, const Action& action);
     /* The server computes columns of indexes. */
     bool computes() const { return computes_; }
-    /* Why reading has ended: a column is NULL that may not be. */
+    /* What it converts. */
+    const FieldConverter& fields() const { return fields_; }
+    /* Why reading has ended: a column is NULL that may not be, or */
     bool has_met_null() const { return met_null_.load(); }
+    /* what was written meanwhile does not fit into a column, */
+    bool has_refused_value() const { return fields_.has_refused(); }
+    /* which the statement is told by converting this record of the table, or at last by what was kept of it. */
+    bool convert(const uchar* record);
+    void tell_refused_value() const { fields_.tell_refusal(); }
     /* Which one, in this record of the table as it is. */
     const Field* refused(const uchar* record) const { return converter_.refused(record); }
     /* Two entries have one key: the columns of the key in the altered table's record. False: not to be restored. */
@@ -53,10 +61,14 @@ class Rebuild {
 
   private:
     friend class RowMaker;
-    const TABLE* altered_ = nullptr;
+    /* Reading is the session's thread's alone: records are those of the two TABLEs. */
+    bool is_by_session() const { return computes_ || !fields_.empty(); }
+
+    TABLE* altered_ = nullptr;
     std::string name_; /* empty: there is none */
     teak_table* into_ = nullptr;
     RecordConverter converter_;
+    FieldConverter fields_;
     PrimaryCodec primary_;
     RowCodec rows_;
     std::vector<IndexCodec> indexes_;
@@ -111,7 +123,7 @@ template <typename Action> int Rebuild::with_reading(THD* thd, const RowSource& 
     return action(RowReading{{RebuildScan::begin, RebuildScan::row, RebuildScan::end, RebuildScan::watch},
                              &scan,
                              &scan.progress,
-                             computes_});
+                             is_by_session()});
 }
 
 } // namespace teak

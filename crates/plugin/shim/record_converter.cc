@@ -5,7 +5,9 @@ namespace teak {
 namespace {
 
 /* Whether the bytes of one in a record are a value of the other, and the same. */
-bool takes_bytes(const Field* before, const Field* after) {
+bool takes_bytes(const Field* before, const Create_field& column, const Field* after) {
+    /* Types of one name and length may differ: where the point is, which words an ENUM has. */
+    if (!before->is_equal(column) && !before->table->file->can_convert_nocopy(*before, column)) return false;
     if (before->type_handler() != after->type_handler() ||
         before->compression_method() != after->compression_method() ||
         before->pack_length() != before->pack_length_in_rec() || after->pack_length() != after->pack_length_in_rec() ||
@@ -16,20 +18,37 @@ bool takes_bytes(const Field* before, const Field* after) {
     return a->length_bytes == b->length_bytes && a->pack_length() <= b->pack_length();
 }
 
+/* Whether some values are converted. Then NULL where it may not be any more is told as a copy tells it. */
+bool converts_some(TABLE* altered, List<Create_field>& columns) {
+    uint number = 0;
+    for (const Create_field& column : columns)
+        if (const Field* const after = altered->field[number++]; column.field && after->stored_in_db())
+            if (!takes_bytes(column.field, column, after)) return true;
+    return false;
+}
+
 } // namespace
 
-bool RecordConverter::init(const TABLE* now, TABLE* altered, List<Create_field>& columns, bool computed) {
+bool RecordConverter::init(const TABLE* now, TABLE* altered, List<Create_field>& columns, bool computed,
+                           FieldConverter* others) {
+    if (columns.elements > altered->s->fields) return false;
+    const bool converts = converts_some(altered, columns);
     uint number = 0;
     for (const Create_field& column : columns) {
-        if (number == altered->s->fields) return false;
         Field* const after = altered->field[number++];
         if (!after->stored_in_db() && !computed) continue;
         if (!column.field) {
             if (after->vcol_info || after->unireg_check == Field::NEXT_NUMBER || !evaluate_default(after)) return false;
             continue;
         }
-        if (column.field->stored_in_db() != after->stored_in_db() || !takes_bytes(column.field, after)) return false;
-        keep(now, column.field, altered, after);
+        /* A column that is generated from now on, or was, keeps nothing. */
+        if (column.field->stored_in_db() != after->stored_in_db() || !column.field->vcol_info != !after->vcol_info)
+            return false;
+        const bool loses_null = column.field->real_maybe_null() && !after->real_maybe_null();
+        if (takes_bytes(column.field, column, after) && !(converts && loses_null))
+            keep(now, column.field, altered, after);
+        else if (!others->add(column.field, after))
+            return false;
     }
     blank_.assign(altered->s->default_values, altered->s->default_values + altered->s->reclength);
     number = 0;
@@ -44,7 +63,7 @@ bool RecordConverter::init(const TABLE* now, TABLE* altered, List<Create_field>&
             static_cast<uchar>((nulls & ~place.null_mask) | (altered->record[0][place.null_offset] & place.null_mask));
     }
     /* Hidden columns, of keys that are hashes. */
-    return number == altered->s->fields;
+    return number == altered->s->fields && others->is_enough(now, altered);
 }
 
 void RecordConverter::keep(const TABLE* now, const Field* before, const TABLE* altered, const Field* after) {

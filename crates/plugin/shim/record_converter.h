@@ -2,11 +2,13 @@
   Records of a table made into records of the one that ALTER TABLE makes of it.
 
   For columns that keep their bytes: those that stay, go, come, change places, or may be NULL no longer, or may from now
-  on. Each is followed by the server's list of what it was before, as in layout_maker.h.
+  on. Each is followed by the server's list of what it was before, as in layout_maker.h. Others are left to the server
+  (field_converter.h).
 */
 #ifndef TEAK_RECORD_CONVERTER_H
 #define TEAK_RECORD_CONVERTER_H
 
+#include "field_converter.h"
 #include "row_codec.h"
 
 namespace teak {
@@ -14,8 +16,9 @@ namespace teak {
 class RecordConverter {
   public:
     /* False: some column cannot be converted. The defaults of new columns are evaluated here, once for all rows.
-       Virtual columns are taken over only if `computed`, else they are nobody's. */
-    bool init(const TABLE* now, TABLE* altered, List<Create_field>& columns, bool computed);
+       Virtual columns are taken over only if `computed`, else they are nobody's. Columns that do not keep their bytes
+       are added to `others`. */
+    bool init(const TABLE* now, TABLE* altered, List<Create_field>& columns, bool computed, FieldConverter* others);
     /* BLOBs are not copied: the two have the same. False: a column is NULL that may not be. */
     bool convert(const uchar* from, uchar* to) const;
     /* The first column of the altered table that may not be NULL, and is in this record; nullptr: there is none. */
