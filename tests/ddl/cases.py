@@ -128,6 +128,11 @@ CASES = [
              "ALTER TABLE p RENAME COLUMN id TO number, RENAME COLUMN v TO id", "ALTER TABLE t ADD CONSTRAINT g FOREIGN KEY (v) REFERENCES p (number), RENAME COLUMN value TO v",
              "ALTER TABLE t DROP FOREIGN KEY f, ALGORITHM=INSTANT") + [Step("ALTER TABLE t ADD FOREIGN KEY (w) REFERENCES p (number)", error=1452)] + steps(
              "ALTER TABLE p RENAME COLUMN id TO v, RENAME COLUMN number TO id, COMMENT = 'a comment'", "ALTER TABLE t DROP FOREIGN KEY g, DROP KEY g", "ALTER TABLE p COMMENT = ''")),
+    Case("renamed_keys", table("p", FEW) + table("t", MANY) + ["UPDATE t SET v = 1 + v % 600", "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (id)"], steps(
+             "ALTER TABLE t RENAME COLUMN v TO value, FORCE, ALGORITHM=INPLACE, LOCK=NONE", "ALTER TABLE p CHANGE id number INT NOT NULL, FORCE, ALGORITHM=INPLACE, LOCK=NONE",
+             "ALTER TABLE t CHANGE value v INT, ADD COLUMN c INT DEFAULT 5 FIRST, FORCE", "ALTER TABLE t CHANGE v value INT NOT NULL, DROP COLUMN c, ALGORITHM=INPLACE, LOCK=NONE",
+             "ALTER TABLE t DROP FOREIGN KEY f, RENAME COLUMN value TO v, FORCE, ALGORITHM=INPLACE", "ALTER TABLE p RENAME COLUMN number TO id, FORCE",
+             "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (v) REFERENCES p (id)")),
     Case("create", table("t", FEW), [
         Step("CREATE TABLE n (PRIMARY KEY (id), UNIQUE KEY u (w), KEY k (note)) SELECT * FROM t", logged=r"CREATE TABLE `?n`? \(", may_be_undone=True),
         Step("CREATE OR REPLACE TABLE n (PRIMARY KEY (w), KEY k (v)) SELECT * FROM t WHERE id % 2", logged=r"CREATE OR REPLACE TABLE `?n`? \(", may_restart=True),

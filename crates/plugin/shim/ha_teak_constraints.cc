@@ -100,7 +100,8 @@ bool ha_teak::changes_needed_type(const TABLE* altered, const Alter_inplace_info
            });
 }
 
-/* Whether a column of a constraint may be NULL from now on, or may not any more, or gets other values. */
+/* Whether a column of a constraint gets other values, or ON UPDATE CASCADE might have to give NULL to one that may not
+   be NULL from now on, or from one that may be from now on: then the server has a word to say of the copy. */
 bool ha_teak::changes_needed_values(const TABLE* altered, const Alter_inplace_info* info,
                                     const FieldConverter& fields) const {
     auto has = [](const std::vector<std::string>& columns, const Field* field) {
@@ -113,11 +114,17 @@ bool ha_teak::changes_needed_values(const TABLE* altered, const Alter_inplace_in
     for (const Create_field& column : info->alter_info->create_list) {
         const Field* const after = altered->field[number++];
         const Field* const before = column.field;
-        if (!before || (before->real_maybe_null() == after->real_maybe_null() && !fields.converts(before))) continue;
-        if (std::any_of(keys.own.begin(), keys.own.end(), [&](const auto& key) { return has(key.columns, before); }) ||
-            std::any_of(keys.of_others.begin(), keys.of_others.end(),
-                        [&](const auto& key) { return has(key.parent_columns, before); }))
-            return true;
+        if (!before) continue;
+        const bool converts = fields.converts(before);
+        const bool loses_null = before->real_maybe_null() && !after->real_maybe_null();
+        const bool gets_null = !before->real_maybe_null() && after->real_maybe_null();
+        auto is_needed = [&](const ForeignKey& key, const std::vector<std::string>& names, bool matters) {
+            return (converts || (matters && key.on_update == FK_OPTION_CASCADE)) && has(names, before);
+        };
+        for (const ForeignKey& key : keys.own)
+            if (!is_dropped(info->alter_info, key) && is_needed(key, key.columns, loses_null)) return true;
+        for (const ForeignKey& key : keys.of_others)
+            if (is_needed(key, key.parent_columns, gets_null)) return true;
     }
     return false;
 }

@@ -71,8 +71,9 @@ bool ha_teak::needs_rebuild(const TABLE* altered, const Alter_inplace_info* info
 
 enum_alter_inplace_result ha_teak::check_rebuild(TABLE* altered, Alter_inplace_info* info) {
     const alter_table_operations wanted = info->handler_flags;
-    if (wanted & (kVirtualColumns | kConstraints) || foreign_.change.any || open_.disabled_indexes ||
-        open_.meta.discarded || has_odd_options(info->create_info) || has_odd_keys(altered, info))
+    /* Rows cannot be looked at for their parents before they are written. */
+    if (wanted & kVirtualColumns || verifies_constraints() || open_.disabled_indexes || open_.meta.discarded ||
+        has_odd_options(info->create_info) || has_odd_keys(altered, info))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (info->ignore && wanted & (ALTER_ADD_PK_INDEX | ALTER_COLUMN_NOT_NULLABLE)) {
         info->unsupported_reason = my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_IGNORE);
@@ -187,6 +188,9 @@ void ha_teak::tell_rebuild_error(TABLE* altered, Rebuild* rebuild, int error) {
 int ha_teak::commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts) {
     std::vector<AlteredTable*> contexts;
     std::vector<teak_replacement> replacements;
+    Relinks relinks;
+    /* A partitioned table has no constraints. */
+    if (int error = relink(context_of(*parts)->constraints, &relinks)) return error;
     for (; *parts; parts++) {
         AlteredTable* const context = context_of(*parts);
         ha_teak* const handler = context->handler;
@@ -206,7 +210,8 @@ int ha_teak::commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inpl
         context->rebuild->close();
         context->handler->close_table();
     }
-    int error = fail(teak_tables_replace(plugin.engine, replacements.data(), replacements.size()));
+    int error = fail(
+        teak_tables_replace(plugin.engine, replacements.data(), replacements.size(), relinks.data(), relinks.size()));
     for (AlteredTable* context : contexts) {
         context->handler->share_->generation++;
         if (!error) {

@@ -1,9 +1,11 @@
 //! A table takes the place of another: what an ALTER that writes all rows anew ends with ([`super::online`]).
 //!
 //! The new table was created and filled under a name of its own. In one synced transaction of the catalog it gets the
-//! other's name and links, and the other goes, with its file: after a crash there is the one or the other.
+//! other's name and links, or those that it is to have, and the other goes, with its file: after a crash there is the
+//! one or the other.
 
 use super::ddl::Changes;
+use super::links::Relink;
 use super::shared::Shared;
 use super::Engine;
 use crate::catalog::TableRecord;
@@ -25,13 +27,23 @@ impl Engine {
     /// all in one step. Nobody else uses any of them. Snapshots from before the new tables were finished
     /// ([`super::OnlineBuild::finish`]) do not see them.
     pub fn replace_tables(&self, replacements: &[Replacement<'_>]) -> Result<()> {
-        self.shared.replace_tables(replacements)
+        self.shared.replace_tables(replacements, &[])
+    }
+
+    /// As [`Engine::replace_tables`], and gives tables other links in the same step: these ones or others.
+    pub fn replace_linked_tables(
+        &self,
+        replacements: &[Replacement<'_>],
+        relinks: &[Relink<'_>],
+    ) -> Result<()> {
+        self.shared.replace_tables(replacements, relinks)
     }
 }
 
 impl Shared {
-    fn replace_tables(&self, replacements: &[Replacement<'_>]) -> Result<()> {
-        let names: Vec<&str> = replacements.iter().flat_map(|one| [one.table, one.by]).collect();
+    fn replace_tables(&self, replacements: &[Replacement<'_>], relinks: &[Relink<'_>]) -> Result<()> {
+        let replaced = replacements.iter().flat_map(|one| [one.table, one.by]);
+        let names: Vec<&str> = replaced.chain(relinks.iter().flat_map(Relink::names)).collect();
         let _turn = self.names.take(&names);
         let mut changes = Changes::default();
         for one in replacements {
@@ -42,15 +54,24 @@ impl Shared {
         let _ddl = self.ddl.read();
         self.health.check()?;
         let mut old = Vec::with_capacity(replacements.len());
-        let mut linked = false;
+        let mut linked = !relinks.is_empty();
         for one in replacements {
             let (goes, comes) = (self.record(one.table)?, self.record(one.by)?);
             self.check_decided(&goes)?;
             linked |= self.is_linked(one.table)?;
             changes.remove(one.table, &goes);
             changes.remove(one.by, &comes);
-            changes.add(one.table, &TableRecord { links: goes.links.clone(), ..comes });
+            let mut record = TableRecord { links: goes.links.clone(), ..comes };
+            if let Some(relink) = relinks.iter().find(|relink| relink.table == one.table) {
+                record = self.relinked(record, relink)?;
+            }
+            changes.add(one.table, &record);
             old.push(goes);
+        }
+        for relink in relinks.iter().filter(|relink| replacements.iter().all(|one| one.table != relink.table))
+        {
+            let old = self.record(relink.table)?;
+            changes.relink(relink.table, &old, &self.relinked(old.clone(), relink)?);
         }
         changes.commit(self)?;
         self.note_links(linked);

@@ -4,10 +4,10 @@ use std::os::raw::c_void;
 
 use super::border::{array, RawBytes};
 use super::engine::with_engine;
-use super::foreign::RawRelink;
+use super::foreign::{links_of, relinked, RawRelink};
 use super::status::Status;
 use super::table::RawTreeSpec;
-use teak_core::server::{Alteration, Relink, Replacement, TreeSource};
+use teak_core::server::{Alteration, Replacement, TreeSource};
 use teak_core::Error;
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
@@ -84,12 +84,8 @@ pub unsafe extern "C" fn teak_tables_alter(
                 parsed.push(Alteration { table, layout, meta, packing, counter, memory_limit, guarded });
             }
             let relinks = array(relinks, n_relinks);
-            let links = relinks.iter().map(|relink| relink.links()).collect::<Result<Vec<_>>>()?;
-            let mut relinked = Vec::with_capacity(relinks.len());
-            for (relink, links) in relinks.iter().zip(&links) {
-                relinked.push(Relink { table: relink.table.name()?, links });
-            }
-            Ok(engine.core.alter_linked_tables(&parsed, &relinked)?)
+            let links = links_of(relinks)?;
+            Ok(engine.core.alter_linked_tables(&parsed, &relinked(relinks, &links)?)?)
         })
     }
 }
@@ -106,15 +102,17 @@ pub struct RawReplacement {
     pub counter: u64,
 }
 
-/// Tables go, and others have their names and links from then on, all in one step. Handles of the tables that go must
-/// be closed and opened again.
+/// Tables go, and others have their names and links from then on, and tables (these or others) get other links, all in
+/// one step. Handles of the tables that go must be closed and opened again. TEAK_LINK_EXISTS as of `teak_tables_alter`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_tables_replace(
     handle: *const EngineHandle,
     replacements: *const RawReplacement,
     n_replacements: usize,
+    relinks: *const RawRelink,
+    n_relinks: usize,
 ) -> Status {
-    // SAFETY: the handle is open, the array and what it points to readable.
+    // SAFETY: the handle is open, the arrays and what they point to readable.
     unsafe {
         with_engine(handle, |engine| {
             let raw = array(replacements, n_replacements);
@@ -126,7 +124,9 @@ pub unsafe extern "C" fn teak_tables_replace(
                     counter: one.counter,
                 });
             }
-            Ok(engine.core.replace_tables(&parsed)?)
+            let relinks = array(relinks, n_relinks);
+            let links = links_of(relinks)?;
+            Ok(engine.core.replace_linked_tables(&parsed, &relinked(relinks, &links)?)?)
         })
     }
 }

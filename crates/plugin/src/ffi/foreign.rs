@@ -9,7 +9,7 @@ use super::guard::value;
 use super::session::{with_reader, with_session};
 use super::status::Status;
 use super::table::{tree_specs, RawTreeSpec};
-use teak_core::server::{Link, Renaming, Table};
+use teak_core::server::{Link, Relink, Renaming, Table};
 use teak_core::{Error, LockMode, Residence, View};
 use teak_rows::engine::EngineHandle;
 use teak_rows::foreign::{Found, Look};
@@ -164,6 +164,28 @@ impl RawRelink {
         // SAFETY: by the contract of this function.
         unsafe { array(self.links, self.n_links).iter().map(|link| link.link()).collect() }
     }
+}
+
+/// The links of each, which [`relinked`] refers to.
+///
+/// # Safety
+/// The arrays and their bytes are readable.
+pub(super) unsafe fn links_of(relinks: &[RawRelink]) -> Result<Vec<Vec<Link>>> {
+    // SAFETY: by the contract of this function.
+    relinks.iter().map(|relink| unsafe { relink.links() }).collect()
+}
+
+/// As the engine takes them.
+///
+/// # Safety
+/// The names are readable as long as what comes of them is used.
+pub(super) unsafe fn relinked<'a>(
+    relinks: &'a [RawRelink],
+    links: &'a [Vec<Link>],
+) -> Result<Vec<Relink<'a>>> {
+    let each = relinks.iter().zip(links);
+    // SAFETY: by the contract of this function.
+    each.map(|(relink, links)| Ok(Relink { table: unsafe { relink.table.name()? }, links })).collect()
 }
 
 /// Calls `visit` with each link that the table has. TEAK_NO_TABLE if there is none of this name.

@@ -221,6 +221,49 @@ fn a_table_that_is_altered_gets_other_links_in_the_same_step() {
 }
 
 #[test]
+fn a_table_that_takes_the_place_of_another_gets_other_links_in_the_same_step() {
+    for cut in 0.. {
+        let fs = SimulatedFileSystem::new(cut * 7 + 3);
+        let engine = open(&fs);
+        family(&engine);
+        engine.create_linked_table("third", &specs(1), b"", &[link("e", "child")]).unwrap();
+        engine.create_table("new", &specs(2), b"new", None).unwrap();
+        let replacement = Replacement { table: "child", by: "new", counter: 5 };
+        // One of its own stays, with another target; one of another table follows.
+        let (own, others) = ([link("a", "absent"), link("f", "child")], [link("g", "child")]);
+        let taken = [Relink { table: "child", links: &[link("e", "parent")] }];
+        assert!(matches!(
+            engine.replace_linked_tables(&[replacement], &taken),
+            Err(Error::LinkExists { .. })
+        ));
+        let relinks = [Relink { table: "child", links: &own }, Relink { table: "third", links: &others }];
+        fs.fail_after(cut, Fault::PowerCut);
+        let result =
+            engine.replace_linked_tables(&[replacement], &relinks).and_then(|()| engine.checkpoint());
+        let finished = !fs.power_is_off();
+        let (_fs, engine) = crash(&fs, engine);
+        let is_new = engine.table_meta("child").unwrap() == b"new";
+        let found = ["parent", "child", "absent"].map(|target| referrers(&engine, target));
+        let wanted: [&[&str]; 3] = match is_new {
+            true => [&[], &["child.f", "third.g"], &["child.a"]],
+            false => [&["child.a", "child.c"], &["child.b", "third.e"], &["child.d"]],
+        };
+        assert_eq!(found, wanted.map(|links| links.iter().map(|link| link.to_string()).collect::<Vec<_>>()));
+        // The names that are not used any more may be taken.
+        if is_new {
+            engine
+                .create_linked_table("fourth", &specs(1), b"", &[link("b", "child"), link("e", "child")])
+                .unwrap();
+        }
+        expect_sound(&engine);
+        if finished {
+            result.unwrap();
+            return;
+        }
+    }
+}
+
+#[test]
 fn a_power_cut_at_any_moment_of_a_rename_leaves_all_links_with_one_name() {
     for cut in 0.. {
         let fs = SimulatedFileSystem::new(cut * 5 + 1);
