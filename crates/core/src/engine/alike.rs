@@ -48,13 +48,14 @@ const MOST_KEY_BYTES: usize = 1 << 10;
 const PART_OF_BUDGET: u64 = 16;
 const LEAST_INDEX_BYTES: u64 = 1 << 20;
 const MOST_INDEX_BYTES: u64 = 256 << 20;
-/// Of memory for a group, or a value that waits.
-const ENTRY_BYTES: usize = 256;
+/// Of memory for a group, and for a value that waits.
+const GROUP_BYTES: usize = 256;
+const WAITING_BYTES: usize = 128;
 
 /// For one engine, whatever its tables have.
 fn limits(budget: u64) -> Limits {
     let index_bytes = (budget / PART_OF_BUDGET).clamp(LEAST_INDEX_BYTES, MOST_INDEX_BYTES) as usize;
-    Limits { index_bytes, groups: index_bytes / ENTRY_BYTES, waiting: index_bytes / ENTRY_BYTES }
+    Limits { index_bytes, groups: index_bytes / GROUP_BYTES, waiting: index_bytes / WAITING_BYTES }
 }
 
 /// What an engine knows of values that are alike.
