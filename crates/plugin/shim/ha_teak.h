@@ -323,8 +323,8 @@ class ha_teak final : public handler {
     bool loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const;
     bool verifies_constraints() const;
     int relink(const teak::ConstraintChange& change, teak::Relinks* out) const;
-    bool changes_needed_values(const TABLE* altered, const Alter_inplace_info* info,
-                               const teak::FieldConverter& fields) const;
+    bool lets_null_follow(const TABLE* altered, const Alter_inplace_info* info) const;
+    bool changes_needed_values(const teak::FieldConverter& fields) const;
     bool changes_needed_type(const TABLE* altered, const Alter_inplace_info* info) const;
     int verify_constraints(const TABLE* altered, const teak::TableMeta& meta,
                            const std::vector<teak::ForeignKey>& added);

@@ -14,6 +14,7 @@
 #include "orphan_search.h"
 #include "row_scan.h"
 #include <algorithm>
+#include <optional>
 #include <set>
 
 using namespace teak;
@@ -29,10 +30,10 @@ int keep_writers_out(THD* thd, const std::string& core_name) {
     return wait_for_prepared(thd, bytes_of(core_name.c_str()));
 }
 
-/* A column of this name, by its old one; nullptr: it goes. */
+/* A column of this name, by its old one if there is an ALTER; nullptr: it goes. */
 const Field* column_of(const TABLE* altered, Alter_info* alter, const std::string& column) {
     std::vector<std::string> name{column};
-    rename_columns(alter, &name);
+    if (alter) rename_columns(alter, &name);
     for (Field** field = altered->field; *field; field++)
         if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name[0].c_str()) == 0) return *field;
     return nullptr;
@@ -100,33 +101,65 @@ bool ha_teak::changes_needed_type(const TABLE* altered, const Alter_inplace_info
            });
 }
 
-/* Whether a column of a constraint gets other values, or ON UPDATE CASCADE might have to give NULL to one that may not
-   be NULL from now on, or from one that may be from now on: then the server has a word to say of the copy. */
-bool ha_teak::changes_needed_values(const TABLE* altered, const Alter_inplace_info* info,
-                                    const FieldConverter& fields) const {
-    auto has = [](const std::vector<std::string>& columns, const Field* field) {
+/* Whether a column of a constraint gets other values: the server has a word to say of the copy. */
+bool ha_teak::changes_needed_values(const FieldConverter& fields) const {
+    const ForeignKeys& keys = foreign_keys();
+    auto changes = [&](const std::vector<std::string>& columns) {
         return std::any_of(columns.begin(), columns.end(), [&](const std::string& column) {
-            return my_strcasecmp(system_charset_info, column.c_str(), field->field_name.str) == 0;
+            const Field* const field = column_of(table, nullptr, column);
+            return field && fields.converts(field);
         });
     };
+    return std::any_of(keys.own.begin(), keys.own.end(), [&](const auto& key) { return changes(key.columns); }) ||
+           std::any_of(keys.of_others.begin(), keys.of_others.end(),
+                       [&](const auto& key) { return changes(key.parent_columns); });
+}
+
+/*
+  Whether ON UPDATE CASCADE could give NULL from now on where none may be: to this table's column that may have none any
+  more, or from the one that may have one. InnoDB's rule and errors, which does not ask a table without an index for the
+  constraint. The error is set.
+*/
+bool ha_teak::lets_null_follow(const TABLE* altered, const Alter_inplace_info* info) const {
+    THD* thd = ha_thd();
+    Alter_info* const alter = info->alter_info;
     const ForeignKeys& keys = foreign_keys();
-    uint number = 0;
-    for (const Create_field& column : info->alter_info->create_list) {
-        const Field* const after = altered->field[number++];
-        const Field* const before = column.field;
-        if (!before) continue;
-        const bool converts = fields.converts(before);
-        const bool loses_null = before->real_maybe_null() && !after->real_maybe_null();
-        const bool gets_null = !before->real_maybe_null() && after->real_maybe_null();
-        auto is_needed = [&](const ForeignKey& key, const std::vector<std::string>& names, bool matters) {
-            return (converts || (matters && key.on_update == FK_OPTION_CASCADE)) && has(names, before);
-        };
-        for (const ForeignKey& key : keys.own)
-            if (!is_dropped(info->alter_info, key) && is_needed(key, key.columns, loses_null)) return true;
-        for (const ForeignKey& key : keys.of_others)
-            if (is_needed(key, key.parent_columns, gets_null)) return true;
-    }
-    return false;
+    auto changes = [&](const std::string& column, bool to_null) {
+        const Field *const before = column_of(table, nullptr, column), *const after = column_of(altered, alter, column);
+        return before && after && before->real_maybe_null() != to_null && after->real_maybe_null() == to_null;
+    };
+    /* Whether the other side's column may be NULL; -1: it has none, or no index on the columns. */
+    auto other_may_be_null = [&](const std::string& name, const ForeignKey& key, size_t place, bool is_parent) -> int {
+        std::vector<std::string> columns = is_parent ? key.parent_columns : key.columns;
+        std::optional<OtherDefinition> definition;
+        if (key.is_of_itself())
+            rename_columns(alter, &columns);
+        else if (hold_definition(thd, name))
+            return -1;
+        else
+            definition.emplace(thd, name);
+        const TABLE* const other = definition ? definition->table() : altered;
+        const uint index = other ? index_on(other, columns, nullptr) : MAX_KEY;
+        return index == MAX_KEY ? -1 : other->key_info[index].key_part[place].field->real_maybe_null();
+    };
+    for (const ForeignKey& key : keys.own)
+        for (size_t i = 0; i < key.columns.size(); i++)
+            if (key.on_update == FK_OPTION_CASCADE && !is_dropped(alter, key) && changes(key.columns[i], false) &&
+                other_may_be_null(key.parent, key, i, true) == 1) {
+                my_error(ER_FK_COLUMN_NOT_NULL, MYF(0), key.columns[i].c_str(), key.name().c_str());
+                return true;
+            }
+    for (const ForeignKey& key : keys.of_others)
+        for (size_t i = 0; i < key.columns.size(); i++)
+            if (key.on_update == FK_OPTION_CASCADE && !(key.is_of_itself() && is_dropped(alter, key)) &&
+                changes(key.parent_columns[i], true) && other_may_be_null(key.child, key, i, false) == 0) {
+                const TableName child(key.child);
+                const std::string called = std::string(child.db().str) + "." + child.table().str;
+                my_error(ER_FK_COLUMN_CANNOT_CHANGE_CHILD, MYF(0), key.parent_columns[i].c_str(), key.name().c_str(),
+                         called.c_str());
+                return true;
+            }
+    return thd->is_error();
 }
 
 /* HA_ALTER_INPLACE_INSTANT says that foreign keys have nothing against it. */
@@ -144,7 +177,7 @@ enum_alter_inplace_result ha_teak::check_constraints_inplace(TABLE* altered, con
         my_error(ER_DROP_INDEX_FK, MYF(0), table->key_info[index].name.str);
         return HA_ALTER_ERROR;
     }
-    if (loses_needed_column(altered, info)) return HA_ALTER_ERROR;
+    if (loses_needed_column(altered, info) || lets_null_follow(altered, info)) return HA_ALTER_ERROR;
     /* The server refuses the copy, with its words. */
     if (changes_needed_type(altered, info)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (!(info->handler_flags & (changes | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN))) return HA_ALTER_INPLACE_INSTANT;

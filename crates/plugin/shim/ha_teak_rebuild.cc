@@ -98,7 +98,7 @@ enum_alter_inplace_result ha_teak::check_rebuild(TABLE* altered, Alter_inplace_i
     Rebuild rebuild;
     if (!rebuild.init(table, altered, info->alter_info->create_list)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     /* The server refuses some of these copies, with its words. */
-    if (changes_needed_values(altered, info, rebuild.fields())) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (changes_needed_values(rebuild.fields())) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (rebuild.fields().may_change_values() && (info->ignore || !ha_thd()->is_strict_mode())) {
         if (!info->ignore)
             info->unsupported_reason = "without strict sql_mode a copy gives other values for those that do not fit";
