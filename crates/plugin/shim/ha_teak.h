@@ -450,7 +450,6 @@ class ha_teak final : public handler {
         bool holds_looks = false;        /* the tables that foreign keys look at keep their definitions */
         ulonglong deferred_indexes = 0;  /* to be built at the end of the bulk insert */
         uint32_t duplicate_part = 0;     /* of a build: which index two rows have one key of */
-        uint duplicate_index = UINT_MAX; /* which index HA_ERR_FOUND_DUPP_KEY was about */
     };
     Statement statement_;
 

@@ -111,7 +111,7 @@ int ha_teak::build_indexes(ulonglong indexes) {
         if (indexes & 1ULL << i) codecs.push_back(&indexes_[i]);
     int error = build(codecs, trees_of(indexes));
     if (error != HA_ERR_FOUND_DUPP_KEY) return error;
-    statement_.duplicate_index = index_of(trees_of(indexes)[statement_.duplicate_part]);
+    held_.session->duplicate = {table, index_of(trees_of(indexes)[statement_.duplicate_part])};
     ha_rnd_end();
     return error;
 }

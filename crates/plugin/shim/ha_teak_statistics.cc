@@ -75,7 +75,10 @@ std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample&
 
 int ha_teak::info(uint flag) {
     if (!open_.table) return HA_ERR_NO_SUCH_TABLE;
-    if (flag & HA_STATUS_ERRKEY) errkey = statement_.duplicate_index;
+    if (flag & HA_STATUS_ERRKEY) {
+        const Session* session = session_of(ha_thd());
+        errkey = session && session->duplicate.of == table ? session->duplicate.index : UINT_MAX;
+    }
     if (flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO | HA_STATUS_TIME)) {
         teak_table_statistics now;
         teak_table_get_statistics(open_.table, &now);

@@ -46,7 +46,8 @@ uint32_t ha_teak::row_flags_of(teak_bytes pk) const {
 
 int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate) {
     if (status != TEAK_DUPLICATE) return fail(status);
-    statement_.duplicate_index = errkey = duplicate.tree ? index_of(duplicate.tree) : table->s->primary_key;
+    errkey = duplicate.tree ? index_of(duplicate.tree) : table->s->primary_key;
+    held_.session->duplicate = {table, errkey};
     if (dup_ref && duplicate.pk.len + 2 <= ref_length) {
         int2store(dup_ref, duplicate.pk.len);
         memcpy(dup_ref + 2, duplicate.pk.data, duplicate.pk.len);

@@ -57,6 +57,12 @@ struct Session {
     teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
     std::vector<CascadeStep> cascade; /* that is under way */
     LostRow lost_row;
+    /* Which index the last duplicate was about, and of what: the server asks another partition than it came from, where
+       a row was to move. */
+    struct {
+        const TABLE* of = nullptr;
+        uint index = UINT_MAX;
+    } duplicate;
     /* Tables that a restart has emptied: the group that is applied says so when it is committed. */
     std::vector<std::string> telling;
     void note_told();
