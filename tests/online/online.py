@@ -32,8 +32,12 @@ NUMBERS = iter(range(10_000_000, 1 << 50))
 SEED = int(os.environ.get("TEAK_SEED", "1"))
 
 
-def fresh(server, count):
-    """A table `t` with a parent, a trigger, columns of many kinds, and so many rows."""
+FAMILY = ", constraint f foreign key (parent) references parent (id) on delete cascade on update cascade)"
+PARTS = ") partition by hash (id) partitions 3"
+
+
+def fresh(server, count, rest=FAMILY):
+    """A table `t` with a parent, a trigger, columns of many kinds, and so many rows; or with partitions and no parent."""
     server.query("drop database if exists test", database=None)
     server.query("create database test", database=None)
     for statement in (
@@ -41,7 +45,7 @@ def fresh(server, count):
         f"insert into parent select seq, concat('parent ', seq) from seq_1_to_{PARENTS}",
         "create table log (id bigint auto_increment primary key, what varchar(10), row_id bigint)",
         "create table t (id bigint auto_increment primary key, v int not null, u bigint not null, parent int, text varchar(60) collate utf8mb4_unicode_ci,"
-        " g int as (v % 1000) virtual, b text, constraint f foreign key (parent) references parent (id) on delete cascade on update cascade)",
+        " g int as (v % 1000) virtual, b text" + rest,
         "create trigger t_insert after insert on t for each row insert into log (what, row_id) values ('insert', new.id)",
         f"insert into t (v, u, parent, text, b) select seq * 7919 % 100003, seq, 1 + seq % {PARENTS}, concat('Text ', seq % 997), repeat('b', seq % 50)"
         f" from seq_1_to_{count}",
@@ -225,6 +229,24 @@ def checked_at_once(server):
         check(server, addition)
         for index in sorted(indexes(server) - {"PRIMARY", "f"}):
             server.query(f"alter table t drop index {index}, lock=none")
+
+
+def of_parts(server):
+    """All partitions have the indexes, or none has them."""
+    fresh(server, 20_000, PARTS)
+    done = 0
+    additions = {"add index v (v), add unique ui (u, id)": "v", "add index g (g, v)": "g", "add index text (text, v desc), add index bt (b(10))": "bt"}
+    for n, (addition, goes) in enumerate(additions.items()):
+        writers = Writers(server, 3, SEED + 70 + n)
+        try:
+            server.query(f"alter table t {addition}, algorithm=nocopy, lock=none")
+        finally:
+            done += writers.stop()
+        check(server, addition)
+        server.query(f"alter table t drop index {goes}, algorithm=nocopy, lock=none")
+        check(server, f"without {goes}")
+    assert indexes(server) == {"PRIMARY", "ui", "text"}, indexes(server)
+    print(f"    beside {done} transactions")
 
 
 def state_of(server, text):
@@ -429,7 +451,7 @@ def locks_and_refusals(server):
 
 OPTIONS = ["--teak-cache-size=64M", "--teak-checkpoint-log-size=16M", "--teak-log-segment-size=4M", "--teak-flush-log-at-trx-commit=2", "--secure-file-priv=",
            "--teak-sort-buffer-size=1M", "--log-bin", "--binlog-format=ROW", "--server-id=1"]
-TESTS = [locks_and_refusals, duplicates, old_snapshots_and_xa, checked_at_once, all_kinds_of_writers, killed_statements, killed_servers]
+TESTS = [locks_and_refusals, duplicates, old_snapshots_and_xa, checked_at_once, of_parts, all_kinds_of_writers, killed_statements, killed_servers]
 
 
 def main(tests):
