@@ -6,7 +6,7 @@
 //! else needs.
 
 use super::error::LoadError;
-use super::shared::Shared;
+use super::state::LoadState;
 use super::task::Table;
 use super::worker::says_it_is_done;
 use crate::client::Connection;
@@ -59,7 +59,7 @@ impl Deferred {
         &self,
         connection: &mut Connection,
         table: &Arc<Table>,
-        shared: &Shared,
+        shared: &LoadState,
     ) -> Result<(), LoadError> {
         if self.mode == DeferIndexes::Off || self.lock().contains_key(&table.shown()) {
             return Ok(());
@@ -92,7 +92,7 @@ impl Deferred {
         &self,
         connection: &mut Connection,
         table: &Table,
-        shared: &Shared,
+        shared: &LoadState,
     ) -> Result<(), LoadError> {
         let Some((_, clauses)) = self.lock().get(&table.shown()).cloned() else { return Ok(()) };
         match connection.execute([b"ALTER TABLE ", &table.quoted()[..], b" ", &clauses[..]].concat()) {

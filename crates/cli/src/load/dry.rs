@@ -4,7 +4,7 @@ use super::error::LoadError;
 use super::input::{self, Source};
 use super::report::Report;
 use super::rows;
-use super::session::Session;
+use super::session::SessionState;
 use super::splitter::{Splitter, LONGEST};
 use super::statement::{classify, Kind};
 use crate::amounts::bytes;
@@ -29,7 +29,7 @@ pub fn run(sources: &[Source], report: &Report, count: bool, out: &mut dyn Write
         let unreadable = |error| LoadError::Read { name: source.name.clone(), error };
         let input = input::open(source, report.counters.read.clone()).map_err(unreadable)?;
         let mut splitter = Splitter::new(input, LONGEST, source.delimiter);
-        let mut session = Session::new(source.database.as_ref().map(|name| name.clone().into_bytes()));
+        let mut session = SessionState::new(source.database.as_ref().map(|name| name.clone().into_bytes()));
         let mut dialect = session.dialect("");
         loop {
             let statement =
@@ -50,7 +50,7 @@ pub fn run(sources: &[Source], report: &Report, count: bool, out: &mut dyn Write
                     }
                 }
                 Kind::Use(name) => session.database = Some(name),
-                Kind::Session => {
+                Kind::SessionState => {
                     session.guess(statement.text);
                     dialect = session.dialect("");
                     splitter.set_dialect(dialect);

@@ -11,9 +11,9 @@ use super::progress::{cannot_resume, Verdict};
 use super::queue::Work;
 use super::rows::Rows;
 use super::server::Server;
-use super::session::Session;
-use super::shared::Shared;
+use super::session::SessionState;
 use super::splitter::{Splitter, Statement, LONGEST};
+use super::state::LoadState;
 use super::statement::{classify, classify_complex_insert, Insert, Kind, TableName};
 use super::task::{Action, Facts, Origin, Piece, Table, Task, Unit};
 use super::verify::{self, Checker};
@@ -37,11 +37,11 @@ const MOST_OPEN: usize = 256;
 
 /// The thread that reads.
 pub struct Loader<'a> {
-    shared: &'a Shared,
+    shared: &'a LoadState,
     server: Server,
     main: Connection,
     control: Connection,
-    session: Session,
+    session: SessionState,
     dialect: Dialect,
     origin: Arc<Origin>,
     tables: HashMap<(Vec<u8>, Vec<u8>), Arc<Table>>,
@@ -58,7 +58,11 @@ pub struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     /// `control`: a connection for questions and records, in no session of a dump.
-    pub fn new(shared: &'a Shared, mut control: Connection, serial: bool) -> Result<Loader<'a>, LoadError> {
+    pub fn new(
+        shared: &'a LoadState,
+        mut control: Connection,
+        serial: bool,
+    ) -> Result<Loader<'a>, LoadError> {
         let main = shared.connect()?;
         let server = Server::ask(&mut control)?;
         let session = shared.first_session();
@@ -174,7 +178,7 @@ impl<'a> Loader<'a> {
             }
         }
         match kind {
-            Kind::Session => self.set(statement),
+            Kind::SessionState => self.set(statement),
             Kind::Use(database) => self.enter_database(statement, database),
             _ if self.serial => self.serially(statement, kind),
             Kind::Insert(insert) => self.insert(statement, insert),
@@ -205,7 +209,7 @@ impl<'a> Loader<'a> {
         if let Err(error) = self.main.execute(statement.text) {
             return self.failed(statement, error);
         }
-        if !self.serial && Session::sets_autocommit(statement.text, self.dialect) {
+        if !self.serial && SessionState::sets_autocommit(statement.text, self.dialect) {
             self.main.execute("SET SESSION autocommit = 1")?;
         }
         self.session.update(statement.text, self.dialect, &mut self.main)?;

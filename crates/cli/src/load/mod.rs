@@ -30,7 +30,7 @@ mod rows;
 mod scan;
 pub mod server;
 pub mod session;
-mod shared;
+mod state;
 
 mod splitter;
 mod statement;
@@ -48,7 +48,7 @@ pub use error::LoadError;
 use loader::Loader;
 use progress::Progress;
 use report::Report;
-use shared::{Beginning, OnError, Shared};
+use state::{Beginning, LoadState, OnError};
 use std::io::Write;
 use std::path::PathBuf;
 use team::Team;
@@ -128,7 +128,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
     }
     let team = Team::new(arguments.connections, arguments.serial)?;
     let settings = Settings::read(&arguments.client)?;
-    let mut control = shared::connect(&settings, arguments.skip_log_bin)?;
+    let mut control = state::connect(&settings, arguments.skip_log_bin)?;
     if let Some(create) = create {
         control.execute(create)?;
     }
@@ -141,7 +141,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
             open_progress(&mut control, &sources, database, arguments, &report)?
         }
     };
-    let shared = Shared::new(Beginning {
+    let shared = LoadState::new(Beginning {
         settings,
         report,
         progress,
@@ -188,7 +188,7 @@ fn open_progress(
 
 /// Runs the loader and its workers to their end.
 fn work(
-    shared: &Shared,
+    shared: &LoadState,
     loader: &mut Loader<'_>,
     sources: &[input::Source],
     team: Team,
@@ -212,7 +212,7 @@ fn work(
     }
 }
 
-fn finish(shared: &Shared, loader: &mut Loader<'_>, arguments: &Arguments) -> Result<(), LoadError> {
+fn finish(shared: &LoadState, loader: &mut Loader<'_>, arguments: &Arguments) -> Result<(), LoadError> {
     // Relaxed: the threads that count have ended.
     let skipped = shared.counters.skipped.load(std::sync::atomic::Ordering::Relaxed);
     if skipped == 0 {

@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 /// What a connection must be like for a statement.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Session {
+pub struct SessionState {
     pub database: Option<Vec<u8>>,
     /// Session variables that the dump has set, with their values; sorted, since a character set must come before its
     /// collation.
     variables: Arc<BTreeMap<String, Option<Vec<u8>>>>,
 }
 
-impl Session {
+impl SessionState {
     /// At the beginning of a source.
-    pub fn new(database: Option<Vec<u8>>) -> Session {
-        Session { database, variables: Arc::default() }
+    pub fn new(database: Option<Vec<u8>>) -> SessionState {
+        SessionState { database, variables: Arc::default() }
     }
 
     /// Reads back what `statement`, which was just carried out on `main`, has set.
@@ -87,7 +87,7 @@ impl Session {
     }
 
     /// What brings a connection from `before` to this session. `None`: only a new connection can be brought there.
-    pub fn changes_from(&self, before: &Session) -> Option<Vec<Vec<u8>>> {
+    pub fn changes_from(&self, before: &SessionState) -> Option<Vec<Vec<u8>>> {
         let forgotten = before.variables.keys().any(|name| !self.variables.contains_key(name));
         if forgotten || (self.database.is_none() && before.database.is_some()) {
             return None;
@@ -212,18 +212,18 @@ mod tests {
         );
         assert_eq!(of("SET TRANSACTION ISOLATION LEVEL READ COMMITTED"), ["tx_isolation", "tx_read_only"]);
         assert_eq!(of("SET"), [""; 0]);
-        assert!(Session::sets_autocommit(
+        assert!(SessionState::sets_autocommit(
             b"SET @OLD_AUTOCOMMIT=@@AUTOCOMMIT, @@AUTOCOMMIT=0",
             Dialect::default()
         ));
     }
 
-    fn session(database: &str, variables: &[(&str, &str)]) -> Session {
+    fn session(database: &str, variables: &[(&str, &str)]) -> SessionState {
         let variables = variables
             .iter()
             .map(|(name, value)| (name.to_string(), Some(value.as_bytes().to_vec())))
             .collect();
-        Session { database: Some(database.into()), variables: Arc::new(variables) }
+        SessionState { database: Some(database.into()), variables: Arc::new(variables) }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum Kind {
     /// `ALTER TABLE ... DISABLE KEYS`, likewise.
     DisableKeys(TableName),
     /// Changes the session only.
-    Session,
+    SessionState,
     Use(Vec<u8>),
     /// Begins or ends a transaction, or locks tables: the loader has its own order and transactions instead.
     Dropped,
@@ -133,7 +133,7 @@ fn set(tokens: &Tokens<'_>) -> Kind {
     if tokens.peek().is_some_and(|token| token.is("DEFAULT")) || tokens.any_of(ONCE) {
         return Kind::Exclusive;
     }
-    Kind::Session
+    Kind::SessionState
 }
 
 fn create(mut tokens: Tokens<'_>, foreign_keys: bool) -> Option<Kind> {
@@ -277,7 +277,7 @@ mod tests {
             "/*!40101 SET @saved_cs_client     = @@character_set_client */",
             "/*!40014 SET @O=@@FOREIGN_KEY_CHECKS, FOREIGN_KEY_CHECKS=0 */",
         ] {
-            assert_eq!(kind(text), Kind::Session, "{text}");
+            assert_eq!(kind(text), Kind::SessionState, "{text}");
         }
         for text in [
             "LOCK TABLES `a` WRITE",

@@ -2,7 +2,7 @@
 
 use super::cut::Part;
 use super::queue::Work;
-use super::session::Session;
+use super::session::SessionState;
 use super::statement::TableName;
 use super::verify::Column;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ pub enum Action {
 pub struct Task {
     pub table: Arc<Table>,
     pub origin: Arc<Origin>,
-    pub session: Session,
+    pub session: SessionState,
     pub action: Action,
     pub barrier: bool,
     /// A former run began this and may have ended it.

@@ -5,7 +5,7 @@
 
 use super::error::LoadError;
 use super::pace::Pace;
-use super::shared::Shared;
+use super::state::LoadState;
 use super::worker;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, Scope};
@@ -49,7 +49,7 @@ impl Team {
     pub fn start<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        shared: &'scope Shared,
+        shared: &'scope LoadState,
     ) -> Result<(), LoadError> {
         admit(shared, self.first);
         let thread = |name: String| Builder::new().name(name);
@@ -63,7 +63,7 @@ impl Team {
     }
 
     /// Watches the work and admits as many workers as turn out to be good, until it ends.
-    fn adapt(self, shared: &Shared) {
+    fn adapt(self, shared: &LoadState) {
         let mut pace = Pace::new(self.first, self.most);
         while let Some(window) = shared.queue.watch(WINDOW) {
             pace.observe(window);
@@ -73,7 +73,7 @@ impl Team {
 }
 
 /// So many workers may work; without any, there is the loader's own connection.
-fn admit(shared: &Shared, workers: usize) {
+fn admit(shared: &LoadState, workers: usize) {
     shared.queue.set_admitted(workers);
     // Relaxed: only shown.
     shared.counters.connections.store(workers.max(1), Ordering::Relaxed);

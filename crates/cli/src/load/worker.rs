@@ -6,8 +6,8 @@
 
 use super::error::{LoadError, Place};
 use super::queue::Work;
-use super::session::Session;
-use super::shared::Shared;
+use super::session::SessionState;
+use super::state::LoadState;
 use super::task::{Action, Facts, Piece, Task, Unit};
 use super::verify::{Checker, Doubt, Verify};
 use crate::client::{Connection, Error};
@@ -18,9 +18,9 @@ const ATTEMPTS: usize = 30;
 
 /// One connection and the session that it is in.
 pub struct Worker<'a> {
-    shared: &'a Shared,
+    shared: &'a LoadState,
     connection: Connection,
-    session: Session,
+    session: SessionState,
     checker: Option<Checker<'a>>,
     /// Rows that the server says the task changed.
     affected: u64,
@@ -41,7 +41,7 @@ pub fn is_conflict(error: &Error) -> bool {
 }
 
 /// Ends the load for everybody if its thread panics: the others would wait for the task that it had.
-struct EndOnPanic<'a>(&'a Shared);
+struct EndOnPanic<'a>(&'a LoadState);
 
 impl Drop for EndOnPanic<'_> {
     fn drop(&mut self) {
@@ -52,7 +52,7 @@ impl Drop for EndOnPanic<'_> {
 }
 
 /// The worker of this number: works when it is admitted, until there is nothing more to do, or something failed.
-pub fn run(shared: &Shared, number: usize) {
+pub fn run(shared: &LoadState, number: usize) {
     let _guard = EndOnPanic(shared);
     while shared.queue.admit(number) {
         let worked = Worker::connect(shared, number).and_then(|worker| match worker {
@@ -68,7 +68,7 @@ pub fn run(shared: &Shared, number: usize) {
 impl<'a> Worker<'a> {
     /// With all the connections that its tasks need, so that no worker keeps one while it waits for another. `None`:
     /// there are not enough.
-    fn connect(shared: &'a Shared, number: usize) -> Result<Option<Worker<'a>>, LoadError> {
+    fn connect(shared: &'a LoadState, number: usize) -> Result<Option<Worker<'a>>, LoadError> {
         let Some(connection) = shared.connect_worker(number)? else { return Ok(None) };
         let mut checker = None;
         if shared.verify.is_some() {
@@ -108,7 +108,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Brings the connection into the session in which the dump has these statements.
-    fn enter(&mut self, wanted: &Session) -> Result<(), LoadError> {
+    fn enter(&mut self, wanted: &SessionState) -> Result<(), LoadError> {
         let shared = self.shared;
         shared.enter((&mut self.connection, &mut self.session), wanted, || Ok(shared.connect()?))
     }

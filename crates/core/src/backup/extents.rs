@@ -8,9 +8,9 @@
 //! An incremental backup begins with what the backups below it have ([`super::list`]): each extent's origin says which
 //! of them.
 //!
-//! During a round, the threads that copy a file read these and gather what they change apart ([`Changes`]), so nobody
-//! waits for anybody. That is enough: extents of one image lie apart, so what the round writes changes nothing of what
-//! it is going to ask for.
+//! During a round, the threads that copy a file read these and gather what they change apart ([`ExtentChanges`]), so
+//! nobody waits for anybody. That is enough: extents of one image lie apart, so what the round writes changes nothing
+//! of what it is going to ask for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -54,7 +54,7 @@ pub(super) struct Extents {
 
 /// What is to become of the extents of one file.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(super) struct ExtentChanges {
     has_written: bool,
     /// Where something was written: offset and end. `None`: there was nothing before.
     written: Option<Vec<(u64, u64)>>,
@@ -123,7 +123,7 @@ impl Extents {
 
     /// Does `work`, which reads these and says what it has changed. If it fails, nothing is known any more: something
     /// may have been written over. Whether something was written.
-    pub fn change(&mut self, work: impl FnOnce(&Extents) -> Result<Changes>) -> Result<bool> {
+    pub fn change(&mut self, work: impl FnOnce(&Extents) -> Result<ExtentChanges>) -> Result<bool> {
         let known = std::mem::take(self);
         let changes = work(&known)?;
         *self = known;
@@ -133,13 +133,13 @@ impl Extents {
     }
 
     /// Changes of these, none so far.
-    pub fn changes(&self) -> Changes {
+    pub fn changes(&self) -> ExtentChanges {
         let written = (!self.entries.is_empty()).then(Vec::new);
-        Changes { has_written: false, written, whole: Vec::new() }
+        ExtentChanges { has_written: false, written, whole: Vec::new() }
     }
 
     /// Takes in what was done. What was written over is forgotten.
-    pub fn apply(&mut self, mut changes: Changes) {
+    pub fn apply(&mut self, mut changes: ExtentChanges) {
         if let Some(written) = changes.written.as_mut().filter(|written| !written.is_empty()) {
             written.sort_unstable();
             self.entries.retain(|entry| !overlaps(written, entry));
@@ -186,7 +186,7 @@ fn overlaps(written: &[(u64, u64)], entry: &Entry) -> bool {
     written.get(first).is_some_and(|(offset, _)| *offset < entry.end())
 }
 
-impl Changes {
+impl ExtentChanges {
     /// The bytes of the extent are going to be written: what the target had there is lost.
     pub fn overwrite(&mut self, at: &BlockAddress) {
         self.has_written = true;
@@ -200,7 +200,7 @@ impl Changes {
     }
 
     /// What another thread has done elsewhere in the file.
-    pub fn join(&mut self, mut others: Changes) {
+    pub fn join(&mut self, mut others: ExtentChanges) {
         self.has_written |= others.has_written;
         if let (Some(written), Some(more)) = (&mut self.written, &mut others.written) {
             written.append(more);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// What was written, and is whole.
-    fn written(extents: &Extents, changed: &[(&BlockAddress, Mark, bool)]) -> Changes {
+    fn written(extents: &Extents, changed: &[(&BlockAddress, Mark, bool)]) -> ExtentChanges {
         let mut changes = extents.changes();
         for (at, mark, leads_on) in changed {
             changes.overwrite(at);

@@ -53,7 +53,7 @@ use partial::Choice;
 use space::{is_for_several, SpaceCopy};
 
 use crate::catalog::directory::StoredDictionary;
-use crate::catalog::image::{Catalog, Directory};
+use crate::catalog::image::{Catalog, DirectoryRows};
 use crate::catalog::{space_file_name, Contained, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE};
 use crate::engine::{log_dir, superblock_path};
 use crate::file::{FileSystem, OpenMode, ReadOnlyFileSystem};
@@ -264,11 +264,11 @@ impl BackupCopy {
         superblock: &Superblock,
         tally: &Tally,
         pacer: Pacer<'_>,
-    ) -> Result<(Directory, Catalog)> {
+    ) -> Result<(DirectoryRows, Catalog)> {
         let extents = self.extents.entry(SYSTEM_SPACE).or_default().clone();
         let path = self.from.join(space_file_name(SYSTEM_SPACE));
         let space = Space::open_twice(files, &path, SYSTEM_SPACE, superblock.system_map)?;
-        let (mut rows, mut names, mut odd) = (Directory::default(), Catalog::default(), Vec::new());
+        let (mut rows, mut names, mut odd) = (DirectoryRows::default(), Catalog::default(), Vec::new());
         let target = self.target_file(SYSTEM_SPACE, &path)?;
         extents.lock().change(|known| {
             let mut copy = SpaceCopy::new(&space, &*target, (known, self.mark), tally, pacer);
@@ -397,7 +397,7 @@ fn parent(dir: &Path) -> &Path {
     dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn space_images(mut rows: Directory, names: Catalog) -> Vec<SpaceImage> {
+fn space_images(mut rows: DirectoryRows, names: Catalog) -> Vec<SpaceImage> {
     let mut image = |(name, record): (String, TableRecord)| {
         let mut take = |tree: TreeId| TreeImage {
             tree,

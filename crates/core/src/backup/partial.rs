@@ -13,7 +13,7 @@
 //! has a list of those that were wanted.
 
 use super::{space_images, BackupCopy, Pacer, Settled, SpaceImage, Tally, OPEN_FILES};
-use crate::catalog::image::{Catalog, Directory};
+use crate::catalog::image::{Catalog, DirectoryRows};
 use crate::catalog::{encode_memory_list, MEMORY_LIST};
 use crate::catalog::{name_of_key, space_file_name, space_of_file_name, Contained, Counted, TableRecord};
 use crate::checkpoint::recovery::Survey;
@@ -57,7 +57,7 @@ impl BackupCopy {
     }
 
     /// What a round copies of an image.
-    pub(super) fn choose(&self, rows: Directory, names: Catalog) -> (Vec<SpaceImage>, Option<Choice>) {
+    pub(super) fn choose(&self, rows: DirectoryRows, names: Catalog) -> (Vec<SpaceImage>, Option<Choice>) {
         let place = |(name, record): (&String, &TableRecord)| (name.clone(), Place::of(record));
         let tables = names.records.iter().map(place).collect();
         let images = space_images(rows, names);

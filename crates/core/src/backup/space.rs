@@ -1,6 +1,6 @@
 //! Copies what an image has in one file.
 
-use super::extents::{Changes, Extents, Mark};
+use super::extents::{ExtentChanges, Extents, Mark};
 use super::{Pacer, Tally};
 use crate::file::File;
 use crate::finding::Findings;
@@ -26,7 +26,7 @@ pub(super) struct SpaceCopy<'a> {
     mark: Mark,
     tally: &'a Tally,
     pacer: Pacer<'a>,
-    changes: Changes,
+    changes: ExtentChanges,
     /// Extents that several leaves name, as they hold a value of each, which this round has copied.
     bundles: Arc<Mutex<HashSet<u64>>>,
     /// Written, and not told to the pacer.
@@ -96,7 +96,7 @@ impl<'a> SpaceCopy<'a> {
     }
 
     /// What it has done.
-    pub fn finish(mut self) -> Result<Changes> {
+    pub fn finish(mut self) -> Result<ExtentChanges> {
         self.tell_pacer()?;
         Ok(self.changes)
     }

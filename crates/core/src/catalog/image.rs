@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The rows of the directory, by what they are about.
 #[derive(Default)]
-pub struct Directory {
+pub struct DirectoryRows {
     /// Where each tree begins.
     pub roots: BTreeMap<TreeId, TreeRoot>,
     /// Where the free-space map of each file is.
@@ -48,7 +48,7 @@ fn space_of(key: &[u8]) -> Option<u32> {
     key.get(1..).and_then(|number| number.try_into().ok()).map(u32::from_be_bytes)
 }
 
-impl Directory {
+impl DirectoryRows {
     /// Which commits the image contains, of a checkpoint from which replay starts at `replay_from`.
     pub fn contained(&self, replay_from: Lsn) -> Contained {
         let common = self.counted.clone().unwrap_or_else(|| Counted::nothing(replay_from));

@@ -12,7 +12,7 @@
 
 use super::open::superblock_path;
 use super::shared::Shared;
-use crate::catalog::image::{Catalog, Directory};
+use crate::catalog::image::{Catalog, DirectoryRows};
 use crate::catalog::{space_file_name, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE};
 use crate::finding::{Finding, Findings};
 use crate::sort::Sorter;
@@ -106,7 +106,7 @@ impl<'a> ImageCheck<'a> {
         let path = self.shared.space_path(SYSTEM_SPACE);
         let opened = Space::open(&self.files, &path, SYSTEM_SPACE, map);
         let Some(space) = self.findings.absorb(None, opened)? else { return Ok(()) };
-        let (mut rows, mut names) = (Directory::default(), Catalog::default());
+        let (mut rows, mut names) = (DirectoryRows::default(), Catalog::default());
         let shared = self.shared;
         let spill = &shared.context.spill;
         let extents = Sorter::new(spill.clone(), SORT_BYTES, false);
@@ -131,7 +131,7 @@ impl<'a> ImageCheck<'a> {
         self.tables(&superblock, rows, names)
     }
 
-    fn tables(&mut self, superblock: &Superblock, mut rows: Directory, mut names: Catalog) -> Result<()> {
+    fn tables(&mut self, superblock: &Superblock, mut rows: DirectoryRows, mut names: Catalog) -> Result<()> {
         let path = self.shared.space_path(SYSTEM_SPACE);
         let mut spaces = HashSet::new();
         for (done, (name, record)) in std::mem::take(&mut names.records).into_iter().enumerate() {
@@ -187,7 +187,7 @@ impl<'a> ImageCheck<'a> {
     }
 
     /// One table's file. What belongs to it leaves `rows`.
-    fn table(&mut self, name: &str, record: &TableRecord, rows: &mut Directory) -> Result<()> {
+    fn table(&mut self, name: &str, record: &TableRecord, rows: &mut DirectoryRows) -> Result<()> {
         let map = rows.maps.remove(&record.space);
         if let Some((first, _)) = record.trees.first() {
             rows.counters.remove(first);

@@ -57,13 +57,13 @@ pub struct Alteration<'a> {
 
 /// Rows of the catalog to be changed together, and counters; or temporary tables.
 #[derive(Default)]
-pub(super) struct Changes {
+pub(super) struct CatalogChanges {
     rows: Vec<(Vec<u8>, Option<Vec<u8>>, bool)>,
     counters: Vec<(Arc<Table>, u64)>,
     temporary: Vec<(String, Option<TableRecord>)>,
 }
 
-impl Changes {
+impl CatalogChanges {
     pub(super) fn remove(&mut self, name: &str, record: &TableRecord) {
         if record.residence.is_temporary() {
             return self.temporary.push((name.to_string(), None));
@@ -218,7 +218,7 @@ impl Shared {
     }
 
     /// The commit of `changes` that make `record` known failed or not: a file without record goes.
-    fn commit_new(&self, changes: &Changes, record: &TableRecord) -> Result<()> {
+    fn commit_new(&self, changes: &CatalogChanges, record: &TableRecord) -> Result<()> {
         changes.commit(self).inspect_err(|error| {
             // After a failed sync only the next start knows whether the record is in the log.
             if !matches!(error, Error::ReadOnly(_)) && record.has_file() {
@@ -281,7 +281,7 @@ impl Shared {
         self.check_link_names(links, replace.as_slice())?;
         let linked = !links.is_empty() || self.is_linked(name)?;
         let record = self.new_record(specs, residence, links, meta)?;
-        let mut changes = Changes::default();
+        let mut changes = CatalogChanges::default();
         if let Some((old, record)) = &replaced {
             changes.remove(old, record);
         }
@@ -303,7 +303,7 @@ impl Shared {
             self.check_decided(&record)?;
         }
         let linked = self.is_linked(name)?;
-        let mut changes = Changes::default();
+        let mut changes = CatalogChanges::default();
         changes.remove(name, &record);
         changes.commit(self)?;
         self.note_links(linked);
@@ -321,7 +321,7 @@ impl Shared {
             return Err(Error::TableExists(to.to_string()));
         }
         let mut new = if renaming.carries { record.retargeted(from, to) } else { record.clone() };
-        let mut changes = Changes::default();
+        let mut changes = CatalogChanges::default();
         changes.remove(from, &record);
         if let Some(names) = renaming.link_names {
             new.rename_links(names);
@@ -384,7 +384,7 @@ impl Shared {
         let linked = self.is_linked(name)?;
         let mut record = self.new_record(specs, old.residence, &old.links, meta)?;
         record.guarded = old.guarded && old.meta == meta;
-        let mut changes = Changes::default();
+        let mut changes = CatalogChanges::default();
         changes.remove(name, &old);
         changes.add(name, &record);
         self.commit_new(&changes, &record)?;
@@ -405,7 +405,7 @@ impl Shared {
         }
         let _ddl = self.ddl.read();
         self.health.check()?;
-        let mut changes = Changes::default();
+        let mut changes = CatalogChanges::default();
         let mut records = Vec::with_capacity(alterations.len());
         let mut linked = !relinks.is_empty();
         for (alteration, table) in alterations.iter().zip(&open) {
@@ -436,7 +436,7 @@ impl Shared {
         &self,
         alteration: &Alteration<'_>,
         relink: Option<&Relink<'_>>,
-        changes: &mut Changes,
+        changes: &mut CatalogChanges,
     ) -> Result<TableRecord> {
         let name = alteration.table;
         let old = self.record(name)?;

@@ -17,7 +17,7 @@
 //! that the next one, or a DROP, replaces.
 
 use super::checkpoints::Urgency;
-use super::ddl::Changes;
+use super::ddl::CatalogChanges;
 use super::shared::Shared;
 use super::tables::Table;
 use super::Engine;
@@ -229,7 +229,7 @@ impl Shared {
         {
             let _ddl = self.ddl.read();
             self.health.check()?;
-            let mut changes = Changes::default();
+            let mut changes = CatalogChanges::default();
             changes.update(name, &TableRecord { meta: meta.clone(), guarded, ..record });
             changes.commit(self)?;
         }

@@ -4,7 +4,7 @@
 //! replayed: what it has for them is passed over, as for all tables that are gone. From then on the directory is like
 //! any other; without that transaction a later start, whose log may still begin before it, would find them again.
 
-use super::ddl::Changes;
+use super::ddl::CatalogChanges;
 use super::shared::Shared;
 use crate::catalog::{decode_memory_list, space_of_file_name, MEMORY_LIST};
 use crate::checkpoint::Dropped;
@@ -20,7 +20,7 @@ impl Shared {
         let files = self.fs.list(&self.dir)?;
         let present: HashSet<u32> = files.iter().filter_map(|name| space_of_file_name(name)).collect();
         let listed = self.memory_list()?;
-        let mut changes = Changes::default();
+        let mut changes = CatalogChanges::default();
         let (mut count, mut dropped) = (0, Vec::new());
         for name in self.system.names("")? {
             let record = self.record(&name)?;

@@ -8,7 +8,7 @@
 //! Whoever keeps what he found out about links asks [`Engine::link_changes`] whether it still holds: the number grows
 //! after each change, so who reads it first and the links then never takes old ones for new.
 
-use super::ddl::{check_limit, Alteration, Changes};
+use super::ddl::{check_limit, Alteration, CatalogChanges};
 use super::shared::Shared;
 use super::Engine;
 use crate::catalog::{Link, TableRecord, MAX_NAME_BYTES};
@@ -129,7 +129,7 @@ impl Shared {
     }
 
     /// The table that goes loses the names that its successor's links are to have.
-    pub(super) fn give_names(&self, renaming: &Renaming<'_>, changes: &mut Changes) -> Result<()> {
+    pub(super) fn give_names(&self, renaming: &Renaming<'_>, changes: &mut CatalogChanges) -> Result<()> {
         let Some(name) = renaming.successor_of else { return Ok(()) };
         let old = self.record(name)?;
         let mut new = old.clone();

@@ -4,7 +4,7 @@
 //! other's name and links, or those that it is to have, and the other goes, with its file: after a crash there is the
 //! one or the other.
 
-use super::ddl::Changes;
+use super::ddl::CatalogChanges;
 use super::links::Relink;
 use super::shared::Shared;
 use super::Engine;
@@ -45,7 +45,7 @@ impl Shared {
         let replaced = replacements.iter().flat_map(|one| [one.table, one.by]);
         let names: Vec<&str> = replaced.chain(relinks.iter().flat_map(Relink::names)).collect();
         let _turn = self.names.take(&names);
-        let mut changes = Changes::default();
+        let mut changes = CatalogChanges::default();
         for one in replacements {
             let comes = self.open_in_turn(one.by)?;
             comes.losses.add(&self.open_in_turn(one.table)?.losses);

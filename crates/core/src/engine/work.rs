@@ -91,7 +91,7 @@ pub(super) struct Work {
     /// Where the row began that is being written; its memory is used again for each row.
     row: Option<Mark>,
     /// The log has operations of it, the last with this sequence.
-    spilled: Option<u32>,
+    logged_redo: Option<u32>,
     /// Its first write to a table that is not logged, of which no redo knows.
     unlogged: Option<u32>,
     touched: NumberMap<TreeId, Touched>,
@@ -127,7 +127,7 @@ impl Work {
             deferred: Deferred::default(),
             marks: Vec::new(),
             row: None,
-            spilled: None,
+            logged_redo: None,
             unlogged: None,
             touched: NumberMap::default(),
             near: None,
@@ -149,7 +149,7 @@ impl Work {
         let trail = Trail::found(from.txn, &from.xid, from.records, from.bytes, &from.voids);
         work.trail = Some(shared.hold_log_from(&work, from.first, trail));
         work.xid = Some(from.xid);
-        work.spilled = Some(from.sequence);
+        work.logged_redo = Some(from.sequence);
         work.status = Some(from.status);
         work.sequence = from.sequence;
         // What one locked too much another might have had.
@@ -201,7 +201,7 @@ impl Work {
     }
 
     fn has_logged_writes(&self) -> bool {
-        !self.redo.is_empty() || self.spilled.is_some()
+        !self.redo.is_empty() || self.logged_redo.is_some()
     }
 
     /// Whether the log has, or is to have, anything of it: not if all its writes are to tables that are not logged.
@@ -267,7 +267,7 @@ impl Work {
             self.note_key(shared, tree, key);
         }
         if self.redo.len() > shared.redo_bytes {
-            self.spill(shared)?;
+            self.log_redo(shared)?;
         }
         Ok(())
     }
@@ -278,7 +278,7 @@ impl Work {
         match op {
             WriteOp::Insert(value) | WriteOp::Update(value) => {
                 tree.is_large(value)
-                    && (self.spilled.is_some() || self.redo.len() + value.len() > shared.redo_bytes)
+                    && (self.logged_redo.is_some() || self.redo.len() + value.len() > shared.redo_bytes)
             }
             WriteOp::Delete => false,
         }
@@ -351,7 +351,7 @@ impl Work {
     }
 
     /// Sends the redo to the log ahead of the decision. If that fails the redo stays here and the write stands.
-    fn spill(&mut self, shared: &Shared) -> Result<()> {
+    fn log_redo(&mut self, shared: &Shared) -> Result<()> {
         let trail = self.hold_log(shared);
         self.direct.sync(shared)?;
         self.log_counters(shared)?;
@@ -515,7 +515,7 @@ impl Work {
         // A failure is no harm here: a transaction without outcome counts for nothing, and a prepared one comes back
         // undecided.
         let _ = self.log_counters(shared);
-        if self.spilled.is_some() {
+        if self.logged_redo.is_some() {
             let record = LogRecord::Rollback { txn: self.id }.encode();
             let _ = self.decide(|| shared.log.append_decision(record));
         }

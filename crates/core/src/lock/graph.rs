@@ -18,7 +18,7 @@ use std::time::Instant;
 use crate::sync::Mutex;
 
 use super::party::Party;
-use super::{Shared, Target};
+use super::{LockTables, Target};
 use crate::{Error, Result, TxnId};
 
 struct Waiter {
@@ -61,7 +61,7 @@ impl WaitGraph {
     /// victim.
     pub(super) fn enter(
         &self,
-        shared: &Shared,
+        shared: &LockTables,
         party: &Arc<Party>,
         target: Target,
         since: Instant,
@@ -72,7 +72,7 @@ impl WaitGraph {
     }
 
     /// Searches once more, for a waiter that has waited long.
-    pub(super) fn search_again(&self, shared: &Shared, txn: TxnId) -> Result<()> {
+    pub(super) fn search_again(&self, shared: &LockTables, txn: TxnId) -> Result<()> {
         resolve(&self.waiters.lock(), shared, txn)
     }
 
@@ -89,7 +89,7 @@ impl WaitGraph {
     }
 
     /// All direct edges between waiters and those in their way.
-    pub(super) fn waits(&self, shared: &Shared) -> Vec<(TxnId, TxnId)> {
+    pub(super) fn waits(&self, shared: &LockTables) -> Vec<(TxnId, TxnId)> {
         let waiters = self.waiters.lock();
         let mut edges: Vec<(TxnId, TxnId)> = Vec::new();
         for (txn, waiter) in waiters.iter() {
@@ -104,7 +104,7 @@ impl WaitGraph {
 }
 
 /// Ends every cycle through `start` by a victim each; an error if that is `start`.
-fn resolve(waiters: &Waiters, shared: &Shared, start: TxnId) -> Result<()> {
+fn resolve(waiters: &Waiters, shared: &LockTables, start: TxnId) -> Result<()> {
     while let Some(cycle) = find_cycle(waiters, shared, start) {
         if !cycle.iter().all(|step| still_there(waiters, shared, step, start)) {
             // Something moved while it was read: what moved is not deadlocked. Look again.
@@ -128,7 +128,7 @@ fn resolve(waiters: &Waiters, shared: &Shared, start: TxnId) -> Result<()> {
 }
 
 /// A shortest cycle through `start`, breadth first.
-fn find_cycle(waiters: &Waiters, shared: &Shared, start: TxnId) -> Option<Vec<Step>> {
+fn find_cycle(waiters: &Waiters, shared: &LockTables, start: TxnId) -> Option<Vec<Step>> {
     let mut steps: Vec<(Step, Option<usize>)> = Vec::new();
     let mut seen = HashSet::from([start]);
     let mut frontier: Vec<(TxnId, Option<usize>)> = vec![(start, None)];
@@ -159,7 +159,7 @@ fn find_cycle(waiters: &Waiters, shared: &Shared, start: TxnId) -> Option<Vec<St
     None
 }
 
-fn still_there(waiters: &Waiters, shared: &Shared, step: &Step, start: TxnId) -> bool {
+fn still_there(waiters: &Waiters, shared: &LockTables, step: &Step, start: TxnId) -> bool {
     let Some(waiter) = waiters.get(&step.txn) else { return false };
     let edge = |b: &super::Blocker| b.txn == step.next && b.via == step.via;
     waiter.party.waiting() == Some(step.number)

@@ -103,7 +103,7 @@ struct Counters {
     wait_nanoseconds: AtomicU64,
 }
 
-struct Shared {
+struct LockTables {
     time: Time,
     account: Arc<Account>,
     rows: RowTable,
@@ -114,7 +114,7 @@ struct Shared {
     counters: Counters,
 }
 
-impl Shared {
+impl LockTables {
     /// Who must go before `txn`, which waits for `target`. Requests that wait ahead of it in a row's queue are left out
     /// unless they are `sought`: they wait for the same row, so its holders say the same.
     fn blockers(&self, target: Target, txn: TxnId, sought: Option<TxnId>) -> Vec<Blocker> {
@@ -144,7 +144,7 @@ impl Shared {
 /// All locks of an engine; cheap to clone.
 #[derive(Clone)]
 pub struct LockManager {
-    shared: Arc<Shared>,
+    shared: Arc<LockTables>,
 }
 
 impl Default for LockManager {
@@ -163,7 +163,7 @@ impl LockManager {
     pub(crate) fn with_time(cache: Option<Arc<Cache>>, time: Time) -> LockManager {
         let account = Arc::new(Account::new(cache));
         LockManager {
-            shared: Arc::new(Shared {
+            shared: Arc::new(LockTables {
                 time,
                 rows: RowTable::new(account.clone()),
                 covers: CoverTable::new(account.clone()),

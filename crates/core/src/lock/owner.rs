@@ -12,7 +12,7 @@ use super::party::{Party, Woken};
 use super::presence::Entered;
 use super::range::Want;
 use super::row::{Attempt, IfBlocked, Known, RowId};
-use super::{LockOutcome, Shared, Target};
+use super::{LockOutcome, LockTables, Target};
 use crate::numbers::{NumberMap, NumberSet};
 use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
 
@@ -28,7 +28,7 @@ const LOOK_AT_MEMORY: usize = if cfg!(test) { 8 } else { 1024 };
 
 /// The locks of one transaction; dropping it releases them.
 pub struct LockOwner {
-    shared: Arc<Shared>,
+    shared: Arc<LockTables>,
     party: Arc<Party>,
     /// Rows locked; may hold rows that were unlocked again.
     rows: Vec<RowId>,
@@ -53,7 +53,7 @@ fn if_blocked(wait: &WaitRequest<'_>) -> IfBlocked {
 }
 
 impl LockOwner {
-    pub(super) fn new(shared: Arc<Shared>, party: Arc<Party>) -> LockOwner {
+    pub(super) fn new(shared: Arc<LockTables>, party: Arc<Party>) -> LockOwner {
         LockOwner {
             shared,
             party,

@@ -428,7 +428,8 @@ impl RowTable {
         kept
     }
 
-    /// See [`super::Shared::blockers`]. With an exclusive request ahead, a shared one waits for all holders through it.
+    /// See [`super::LockTables::blockers`]. With an exclusive request ahead, a shared one waits for all holders through
+    /// it.
     pub(super) fn blockers(&self, id: RowId, txn: TxnId, sought: Option<TxnId>) -> Vec<Blocker> {
         let shard = self.shard(id).lock();
         let Some(queue) = shard.queues.get(&id) else { return Vec::new() };

@@ -22,7 +22,7 @@ use crate::sync::{Mutex, MutexGuard};
 
 use super::prerequisites::{Prerequisite, Prerequisites};
 use super::reader::{self, Gathering, RecordReader, Visit};
-use super::segment::{list_segments, Directory, Failure, FrameHeader, Segment, MAX_SPARES};
+use super::segment::{list_segments, Failure, FrameHeader, Segment, SegmentDirectory, MAX_SPARES};
 use super::slot::{Slot, SlotState};
 use super::writer::{Entry, Payload, Writer};
 use super::Lsn;
@@ -38,7 +38,7 @@ const MAX_QUEUED_BYTES: usize = 8 << 20;
 
 /// The write-ahead log. All methods may be called from any number of threads.
 pub struct Log {
-    directory: Directory,
+    directory: SegmentDirectory,
     queue: Mutex<Queue>,
     /// Locked by the leader only.
     writer: Mutex<Writer>,
@@ -139,7 +139,7 @@ impl Log {
                 fs.remove(&super::segment::segment_path(dir, old))?;
             }
         }
-        let directory = Directory::open(fs, dir, segment_bytes)?;
+        let directory = SegmentDirectory::open(fs, dir, segment_bytes)?;
         let segment = match directory.start_segment(start) {
             Ok(segment) => segment,
             Err(Failure::Clean(error) | Failure::Fatal(error)) => return Err(error),
@@ -158,7 +158,7 @@ impl Log {
         from: Lsn,
         gathering: Gathering<'_, P>,
     ) -> Result<Recovered> {
-        let directory = Directory::open(fs, dir, segment_bytes)?;
+        let directory = SegmentDirectory::open(fs, dir, segment_bytes)?;
         let scanned = reader::gather(&*directory.fs, dir, from, gathering)?;
         reader::rewrite_unsynced(&*directory.fs, dir, &scanned)?;
         Ok(Recovered { log: Log::new(directory, None, scanned.end), synced: scanned.synced })
@@ -166,7 +166,7 @@ impl Log {
 
     /// A log that nobody is going to write to, positioned at `end`: nothing is read or changed.
     pub fn look_at(fs: Arc<dyn FileSystem>, dir: &Path, segment_bytes: u64, end: Lsn) -> Result<Log> {
-        Ok(Log::new(Directory::look_at(fs, dir, segment_bytes)?, None, end))
+        Ok(Log::new(SegmentDirectory::look_at(fs, dir, segment_bytes)?, None, end))
     }
 
     /// A log of which nothing before `start` is needed any more, whatever is there; its first record will be at
@@ -177,7 +177,7 @@ impl Log {
         for behind in list_segments(&*fs, dir)?.into_iter().rev().take_while(|&segment| segment > start) {
             fs.remove(&super::segment::segment_path(dir, behind))?;
         }
-        let directory = Directory::open(fs, dir, segment_bytes)?;
+        let directory = SegmentDirectory::open(fs, dir, segment_bytes)?;
         match directory.start_segment(start) {
             Ok(segment) => Ok(Log::new(directory, Some(segment), start)),
             Err(Failure::Clean(error) | Failure::Fatal(error)) => Err(error),
@@ -194,7 +194,7 @@ impl Log {
         Ok(reader::scan(fs, dir, from, visit)?.end)
     }
 
-    fn new(directory: Directory, segment: Option<Segment>, end: Lsn) -> Log {
+    fn new(directory: SegmentDirectory, segment: Option<Segment>, end: Lsn) -> Log {
         let prerequisites = Arc::<Prerequisites>::default();
         let writer = Writer::new(segment, end, prerequisites.clone());
         let queue = Queue {

@@ -17,7 +17,7 @@ use std::path::Path;
 use crate::sync::Mutex;
 
 use super::segment::{
-    checksum, list_segments, segment_path, Directory, FrameHeader, Segment, FRAME_BYTES, HEADER_BYTES,
+    checksum, list_segments, segment_path, FrameHeader, Segment, SegmentDirectory, FRAME_BYTES, HEADER_BYTES,
 };
 use super::{packed, LogRecord, Lsn};
 use crate::file::{FileSystem, OpenMode};
@@ -244,14 +244,14 @@ impl<'a> Segments<'a> {
 
 /// Reads single records of a log that is being written.
 pub struct RecordReader<'a> {
-    directory: &'a Directory,
+    directory: &'a SegmentDirectory,
     /// Of the segment that was read last.
     segment: Option<SegmentReader>,
     unpacked: Vec<u8>,
 }
 
 impl<'a> RecordReader<'a> {
-    pub(super) fn new(directory: &'a Directory) -> RecordReader<'a> {
+    pub(super) fn new(directory: &'a SegmentDirectory) -> RecordReader<'a> {
         RecordReader { directory, segment: None, unpacked: Vec::new() }
     }
 

@@ -238,7 +238,7 @@ pub(super) fn list_segments(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<Lsn>>
 }
 
 /// The directory of the log: which segments live, which files wait for reuse.
-pub(super) struct Directory {
+pub(super) struct SegmentDirectory {
     pub fs: Arc<dyn FileSystem>,
     pub path: PathBuf,
     /// Open, since a segment that has its name must not wait for a descriptor to become durable.
@@ -254,9 +254,9 @@ struct Names {
     spares: Vec<PathBuf>,
 }
 
-impl Directory {
+impl SegmentDirectory {
     /// Lists the directory and clears away what an interrupted start or release left.
-    pub(super) fn open(fs: Arc<dyn FileSystem>, path: &Path, segment_bytes: u64) -> Result<Directory> {
+    pub(super) fn open(fs: Arc<dyn FileSystem>, path: &Path, segment_bytes: u64) -> Result<SegmentDirectory> {
         let dir = fs.open_dir(path)?;
         // What the list shows must not be undone by a later power loss.
         dir.sync()?;
@@ -271,15 +271,19 @@ impl Directory {
             }
         }
         let names = Mutex::new(Names { live, spares });
-        Ok(Directory { fs, path: path.to_owned(), dir, segment_bytes, names })
+        Ok(SegmentDirectory { fs, path: path.to_owned(), dir, segment_bytes, names })
     }
 
     /// Lists the directory and leaves it as it is.
-    pub(super) fn look_at(fs: Arc<dyn FileSystem>, path: &Path, segment_bytes: u64) -> Result<Directory> {
+    pub(super) fn look_at(
+        fs: Arc<dyn FileSystem>,
+        path: &Path,
+        segment_bytes: u64,
+    ) -> Result<SegmentDirectory> {
         let live = list_segments(&*fs, path)?;
         let names = Mutex::new(Names { live, spares: Vec::new() });
         let dir = fs.open_dir(path)?;
-        Ok(Directory { fs, path: path.to_owned(), dir, segment_bytes, names })
+        Ok(SegmentDirectory { fs, path: path.to_owned(), dir, segment_bytes, names })
     }
 
     /// Where the segment starts that has `lsn`, if it is there.

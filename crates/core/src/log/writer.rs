@@ -1,13 +1,13 @@
 //! Puts queued records into segment files. One thread at a time: whoever leads a group (see `group`).
 
 use super::prerequisites::Prerequisites;
-use super::segment::{checksum, Directory, Failure, FrameHeader, Segment, FRAME_BYTES};
+use super::segment::{checksum, Failure, FrameHeader, Segment, SegmentDirectory, FRAME_BYTES};
 use super::Lsn;
 use crate::{Error, Result};
 use std::sync::Arc;
 
 /// Payloads from this size on are written from where they are instead of being copied beside others.
-const DIRECT_BYTES: usize = 256 << 10;
+const UNCOPIED_BYTES: usize = 256 << 10;
 /// The buffer is written when it is this full.
 const BUFFER_BYTES: usize = 4 << 20;
 
@@ -96,7 +96,11 @@ impl Writer {
 
     /// Writes a prefix of `entries`, as much as goes into one segment, and returns its length. After a clean failure
     /// nothing of `entries` is or becomes durable and `position` is unchanged.
-    pub(super) fn write(&mut self, directory: &Directory, entries: &[Entry]) -> Result<usize, Failure> {
+    pub(super) fn write(
+        &mut self,
+        directory: &SegmentDirectory,
+        entries: &[Entry],
+    ) -> Result<usize, Failure> {
         let Some(first) = entries.first() else { return Ok(0) };
         debug_assert_eq!(first.lsn, self.position);
         let room_until = |segment: &Segment| segment.start + directory.segment_bytes;
@@ -159,7 +163,7 @@ impl Writer {
             buffer.extend_from_slice(&header.encode(segment.id, entry.lsn));
             let payload_at = entry.lsn + FRAME_BYTES;
             match &entry.payload {
-                Payload::Record(bytes, _) if bytes.len() < DIRECT_BYTES => buffer.extend_from_slice(bytes),
+                Payload::Record(bytes, _) if bytes.len() < UNCOPIED_BYTES => buffer.extend_from_slice(bytes),
                 Payload::Record(bytes, _) => {
                     flush(buffer, payload_at + u64::from(length))?;
                     segment.file.write_at(segment.offset(payload_at), bytes)?;

@@ -86,7 +86,7 @@ pub(crate) struct State {
 }
 
 /// What handles share.
-pub(crate) struct Shared {
+pub(crate) struct ModelShared {
     state: Mutex<State>,
     locks: LockManager,
     settings: Settings,
@@ -96,7 +96,7 @@ pub(crate) struct Shared {
 /// An engine in memory; cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
-    shared: Arc<Shared>,
+    shared: Arc<ModelShared>,
 }
 
 /// Options that can be changed while the engine runs.
@@ -189,7 +189,7 @@ impl Engine {
         };
         let state = State { next_tree: 16, next_txn: 1, ..State::default() };
         Ok(Engine {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ModelShared {
                 state: Mutex::new(state),
                 locks: LockManager::new(None),
                 settings,

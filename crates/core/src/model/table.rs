@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{visible, Chain, Shared};
+use super::{visible, Chain, ModelShared};
 use crate::{Result, Timestamp, TreeId};
 
 /// Keys a pretended leaf has.
@@ -89,7 +89,7 @@ impl Table {
 /// An ordered map from keys to values.
 pub struct Tree {
     id: TreeId,
-    shared: Arc<Shared>,
+    shared: Arc<ModelShared>,
 }
 
 fn newest(chain: &Chain) -> bool {
@@ -97,11 +97,11 @@ fn newest(chain: &Chain) -> bool {
 }
 
 impl Tree {
-    pub(super) fn new(id: TreeId, shared: Arc<Shared>) -> Tree {
+    pub(super) fn new(id: TreeId, shared: Arc<ModelShared>) -> Tree {
         Tree { id, shared }
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<ModelShared> {
         &self.shared
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Shared, Status, Table, Tree, Version};
+use super::{ModelShared, Status, Table, Tree, Version};
 use crate::lock::{LockOutcome, LockOwner};
 use crate::{Error, Isolation, LockMode, Result, Timestamp, TreeId, TxnId, WaitRequest, WriteOp};
 
@@ -15,7 +15,7 @@ pub struct Savepoint(pub(crate) u32);
 
 /// What is needed to end a transaction; a prepared one outlives its handle as this.
 pub(crate) struct Ending {
-    shared: Arc<Shared>,
+    shared: Arc<ModelShared>,
     status: Arc<Status>,
     writes: Vec<(TreeId, Vec<u8>)>,
     locks: LockOwner,
@@ -64,7 +64,7 @@ impl Ending {
 /// A transaction; dropped without commit it is rolled back, unless it is prepared: then it stays prepared.
 pub struct Transaction {
     ending: Option<Ending>,
-    shared: Arc<Shared>,
+    shared: Arc<ModelShared>,
     id: TxnId,
     isolation: Isolation,
     snapshot: Option<Timestamp>,
@@ -74,7 +74,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    pub(super) fn new(shared: Arc<Shared>, id: TxnId, isolation: Isolation) -> Transaction {
+    pub(super) fn new(shared: Arc<ModelShared>, id: TxnId, isolation: Isolation) -> Transaction {
         let weight = Arc::new(AtomicU64::new(0));
         let ending = Ending {
             locks: shared.locks.open(id, weight.clone(), 0),

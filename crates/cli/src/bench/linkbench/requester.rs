@@ -3,7 +3,7 @@
 use super::operation::Operation;
 use super::recorder::{PhasePart, Recorder};
 use super::schedule::{Pace, Schedule};
-use super::session::{is_conflict, Answer, Session};
+use super::session::{is_conflict, Answer, Connections};
 use super::workload::{Request, Requests};
 use crate::bench::random::Random;
 use crate::bench::Error;
@@ -28,8 +28,8 @@ pub struct Report {
 /// Everything that one requester needs.
 pub struct Requester<'a> {
     /// Makes new connections after one broke.
-    pub connect: &'a (dyn Fn() -> Result<Session, Error> + Sync),
-    pub session: Session,
+    pub connect: &'a (dyn Fn() -> Result<Connections, Error> + Sync),
+    pub session: Connections,
     pub requests: Requests,
     pub recorder: Recorder,
     pub schedule: Schedule,

@@ -6,7 +6,7 @@ use super::operation::Operation;
 use super::recorder::{PhasePart, Recorder, SecondPart};
 use super::requester::{Report, Requester};
 use super::schedule::{Pace, Schedule};
-use super::session::Session;
+use super::session::Connections;
 use super::snapshot::Snapshot;
 use super::workload::Requests;
 use crate::bench::random::Random;
@@ -42,7 +42,7 @@ pub struct Plan {
 
 /// Runs all phases and fills in what was measured. `progress` gets a line each second.
 pub fn run(plan: &Plan, result: &mut Run, mut progress: impl FnMut(&str)) -> Result<(), Error> {
-    let connect = || Session::connect(&plan.settings, plan.isolation.as_deref());
+    let connect = || Connections::connect(&plan.settings, plan.isolation.as_deref());
     let sessions = (0..plan.requesters).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;
     let start = Instant::now();
     let schedule = Schedule { zero: start + plan.warmup, phase: plan.phase, phases: PHASES };

@@ -19,14 +19,14 @@ pub struct Answer {
 }
 
 /// The connections of one requester.
-pub struct Session {
+pub struct Connections {
     single: Connection,
     several: Connection,
 }
 
-impl Session {
+impl Connections {
     /// Connects. `isolation` is a level as SQL has it; without it, it is the server's default.
-    pub fn connect(settings: &Settings, isolation: Option<&str>) -> Result<Session, BenchError> {
+    pub fn connect(settings: &Settings, isolation: Option<&str>) -> Result<Connections, BenchError> {
         let connect = || -> Result<Connection, Error> {
             let mut connection = settings.connect()?;
             if let Some(isolation) = isolation {
@@ -36,10 +36,11 @@ impl Session {
         };
         let (single, mut several) = (connect()?, connect()?);
         several.execute("SET SESSION autocommit = 0")?;
-        Ok(Session { single, several })
+        Ok(Connections { single, several })
     }
 
-    /// Does what the request asks for, once. After an error the transaction is still open: see [`Session::roll_back`].
+    /// Does what the request asks for, once. After an error the transaction is still open: see
+    /// [`Connections::roll_back`].
     pub fn perform(&mut self, request: &Request) -> Result<Answer, Error> {
         match request {
             Request::AddLink(key, data) | Request::UpdateLink(key, data) => self.add_link(key, data)?,

@@ -24,7 +24,7 @@ pub use scratch::Checker;
 
 use super::charset::Dialect;
 use super::error::LoadError;
-use super::shared::Shared;
+use super::state::LoadState;
 use super::task::{Facts, Table, Task};
 use super::tokens::Tokens;
 use crate::client::{Connection, Error};
@@ -172,7 +172,7 @@ impl Verify {
     /// Rows of the dump are about to go into the table.
     pub fn expect(
         &self,
-        shared: &Shared,
+        shared: &LoadState,
         table: &Arc<Table>,
         facts: &Facts,
         rows: u64,
@@ -234,7 +234,7 @@ impl Verify {
 
     /// Inserts a task's rows a second time, on a checker that is made when it is needed.
     pub fn sum_of<'a>(
-        shared: &'a Shared,
+        shared: &'a LoadState,
         checker: &mut Option<Checker<'a>>,
         (task, facts): (&Task, &Arc<Facts>),
     ) -> Result<(), LoadError> {
@@ -250,7 +250,7 @@ impl Verify {
     }
 
     /// Compares all tables; the number of those that differ, or could not be compared.
-    pub fn compare(&self, shared: &Shared) -> Result<Compared, LoadError> {
+    pub fn compare(&self, shared: &LoadState) -> Result<Compared, LoadError> {
         let tables = std::mem::take(&mut *self.lock());
         let tables: Vec<Expected> = tables.into_values().collect();
         let (next, different, unknown) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
@@ -311,7 +311,7 @@ impl std::fmt::Display for Compared {
 }
 
 /// What a table holds that the dump did not make.
-fn before(shared: &Shared, table: &Table, facts: &Facts) -> Result<Sum, LoadError> {
+fn before(shared: &LoadState, table: &Table, facts: &Facts) -> Result<Sum, LoadError> {
     let mut connection = scratch::for_comparison(shared)?;
     Ok(Sum::ask(&mut connection, &columns::sum(table, &facts.definition))?)
 }
@@ -325,7 +325,7 @@ impl Expected {
     }
 
     /// Compares the table and tells what came of it.
-    fn compare(&self, shared: &Shared, connection: &mut Connection) -> Result<Verdict, LoadError> {
+    fn compare(&self, shared: &LoadState, connection: &mut Connection) -> Result<Verdict, LoadError> {
         let present = columns::of(connection, &self.table)?;
         if present.is_empty() && self.rows == 0 {
             // Renamed, or dropped together with others.
@@ -375,7 +375,7 @@ impl Expected {
         (Verdict::Different, format!("{} rows as in the dump, but with other values", found.rows))
     }
 
-    fn tell(&self, shared: &Shared, found: Option<Sum>, verdict: Verdict, why: &str) {
+    fn tell(&self, shared: &LoadState, found: Option<Sum>, verdict: Verdict, why: &str) {
         let name = self.table.shown();
         let fields = serde_json::json!({
             "table": name, "dump": self.before.rows + self.rows, "server": found.map(|found| found.rows.to_string()),

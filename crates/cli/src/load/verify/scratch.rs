@@ -4,8 +4,8 @@
 //! session. It holds the rows of one task at a time.
 
 use super::super::error::LoadError;
-use super::super::session::Session;
-use super::super::shared::Shared;
+use super::super::session::SessionState;
+use super::super::state::LoadState;
 use super::super::task::{Facts, Table};
 use super::{columns, Sum};
 use crate::client::{Connection, Error};
@@ -26,9 +26,9 @@ const DUMPS_SESSION: &str = "SET SESSION sql_mode = @teak_mode, SESSION characte
 
 /// One connection with its temporary tables.
 pub struct Checker<'a> {
-    shared: &'a Shared,
+    shared: &'a LoadState,
     connection: Connection,
-    session: Session,
+    session: SessionState,
     /// The temporary tables, by lane, with the facts that they were made after.
     made: HashMap<usize, (Arc<Facts>, Vec<u8>)>,
 }
@@ -46,7 +46,7 @@ fn unlogged(mut connection: Connection) -> Result<Connection, LoadError> {
 
 impl<'a> Checker<'a> {
     /// On a connection of its own, as it was made.
-    pub fn new(shared: &'a Shared, connection: Connection) -> Result<Checker<'a>, LoadError> {
+    pub fn new(shared: &'a LoadState, connection: Connection) -> Result<Checker<'a>, LoadError> {
         let (connection, session) = (unlogged(connection)?, shared.first_session());
         Ok(Checker { shared, connection, session, made: HashMap::new() })
     }
@@ -54,7 +54,7 @@ impl<'a> Checker<'a> {
     /// What these statements should have added to the table. `Err` of a server: it cannot be told.
     pub fn sum<'t>(
         &mut self,
-        session: &Session,
+        session: &SessionState,
         table: &Table,
         facts: &Arc<Facts>,
         statements: impl Iterator<Item = &'t [u8]>,
@@ -76,7 +76,7 @@ impl<'a> Checker<'a> {
         Ok(sum)
     }
 
-    fn enter(&mut self, wanted: &Session) -> Result<(), LoadError> {
+    fn enter(&mut self, wanted: &SessionState) -> Result<(), LoadError> {
         let (shared, made) = (self.shared, &mut self.made);
         shared.enter((&mut self.connection, &mut self.session), wanted, || {
             let connection = unlogged(shared.connect()?)?;
@@ -109,7 +109,7 @@ impl<'a> Checker<'a> {
 }
 
 /// A connection on which tables are compared, with the same settings as those under which sums are made.
-pub fn for_comparison(shared: &Shared) -> Result<Connection, LoadError> {
+pub fn for_comparison(shared: &LoadState) -> Result<Connection, LoadError> {
     let mut connection = shared.connect()?;
     connection.execute(OWN_SESSION)?;
     Ok(connection)

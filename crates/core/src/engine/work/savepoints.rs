@@ -27,7 +27,7 @@ impl Work {
     pub(super) fn redo_is_logged(&mut self, sequence: u32) {
         self.redo.clear();
         self.forget_redo_marks();
-        self.spilled = Some(sequence);
+        self.logged_redo = Some(sequence);
     }
 
     fn forget_redo_marks(&mut self) {
@@ -103,7 +103,7 @@ impl Work {
         while self.marks.last().is_some_and(|mark| mark.sequence > sequence) {
             self.marks.pop();
         }
-        let logged = self.spilled.is_some_and(|spilled| spilled > sequence);
+        let logged = self.logged_redo.is_some_and(|last| last > sequence);
         self.restore_rows(sequence, logged);
         if logged {
             return self.void_in_log(shared, sequence);

@@ -112,7 +112,7 @@ impl Work {
         let flush = if self.direct.trees().is_empty() { flush } else { CommitFlush::Sync };
         let record = LogRecord::Rollback { txn: self.id }.encode();
         self.decide(|| shared.log.harden(record, flush))?;
-        self.spilled = None;
+        self.logged_redo = None;
         Ok(())
     }
 }

@@ -97,7 +97,7 @@ fn truncating_to_a_mark_forgets_later_ops_and_keeps_sequences_right() {
 }
 
 #[test]
-fn a_mark_from_before_a_spill_asks_for_a_rollback_record() {
+fn a_mark_from_before_the_redo_was_logged_asks_for_a_rollback_record() {
     let mut redo = buffer(&[(1, 1, vec![1], None)]);
     let mark = redo.mark();
     redo.clear();

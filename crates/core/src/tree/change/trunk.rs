@@ -4,7 +4,7 @@ use super::attended::Attended;
 use super::finished::FinishedLeaves;
 use super::merge::ThinLeaves;
 use super::structure::Structure;
-use super::vacancy::{Changes, Spent};
+use super::vacancy::{Spent, StructureCount};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
@@ -12,7 +12,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::ArcSwap;
 use crate::sync::Mutex;
 use crate::tree::leaf::node::{InnerView, Node};
-use crate::tree::leaf::shared::Shared;
+use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::Latched;
 use crate::tree::versions::visibility;
 use crate::types::TreeId;
@@ -86,12 +86,12 @@ pub(super) struct HasAttention {
 
 /// The nodes of one tree.
 pub struct Trunk {
-    pub(in crate::tree) shared: Arc<Shared>,
+    pub(in crate::tree) shared: Arc<TreeShared>,
     pub(in crate::tree) root: ArcSwap<Node>,
     /// The structure latch, and what a checkpoint in progress must know of structure changes.
     pub(in crate::tree) structure: Mutex<Structure>,
     /// Of the structure.
-    pub(in crate::tree) changes: Changes,
+    pub(in crate::tree) changes: StructureCount,
     pub(super) me: Weak<Trunk>,
     pub(super) attention: Arc<Attention>,
     pub(super) has_attention: HasAttention,
@@ -109,12 +109,12 @@ pub struct Trunk {
 }
 
 impl Trunk {
-    pub(in crate::tree) fn new(shared: Arc<Shared>, root: Node, attention: Arc<Attention>) -> Arc<Trunk> {
+    pub(in crate::tree) fn new(shared: Arc<TreeShared>, root: Node, attention: Arc<Attention>) -> Arc<Trunk> {
         let trunk = Arc::new_cyclic(|me| Trunk {
             shared,
             root: ArcSwap::from_pointee(root),
             structure: Mutex::default(),
-            changes: Changes::default(),
+            changes: StructureCount::default(),
             me: me.clone(),
             finished: FinishedLeaves::new(attention.clone()),
             attention,
@@ -287,7 +287,7 @@ impl Trunk {
 
 fn descend(
     node: &Arc<Node>,
-    shared: &Arc<Shared>,
+    shared: &Arc<TreeShared>,
     choose: &impl Fn(&InnerView) -> usize,
 ) -> Result<Arc<Node>> {
     match &**node {

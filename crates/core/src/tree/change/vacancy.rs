@@ -11,8 +11,8 @@
 //! * Nodes become vacant under the structure latch (leaves under theirs as well). Whoever wants to push to a vacant
 //!   leaf first marks it and all above it occupied, under the same latches. So a reader that sees a commit also sees
 //!   the marks that came before it.
-//! * Children move between nodes only while [`Changes`] is odd: a descent that passed something by starts again if it
-//!   has changed.
+//! * Children move between nodes only while [`StructureCount`] is odd: a descent that passed something by starts again
+//!   if it has changed.
 
 use super::structure::Structure;
 use super::trunk::Trunk;
@@ -48,12 +48,12 @@ impl Spent {
 
 /// Counts structure changes; odd while one is going on.
 #[derive(Default)]
-pub(in crate::tree) struct Changes(AtomicU64);
+pub(in crate::tree) struct StructureCount(AtomicU64);
 
 /// A structure change that is going on.
-pub(in crate::tree) struct Changing<'a>(&'a Changes);
+pub(in crate::tree) struct Changing<'a>(&'a StructureCount);
 
-impl Changes {
+impl StructureCount {
     /// The structure latch is held.
     pub(in crate::tree) fn begin(&self) -> Changing<'_> {
         self.0.fetch_add(1, Ordering::SeqCst);
@@ -112,7 +112,7 @@ pub(in crate::tree) fn children_towards<'a>(
 
 impl Trunk {
     /// The next leaf, at or beyond `bound`, in which a reader of `snapshot` may find something, or that there is none:
-    /// as long as the structure is as at `moment` (see [`Changes::now`]). `None`: it is changing.
+    /// as long as the structure is as at `moment` (see [`StructureCount::now`]). `None`: it is changing.
     pub(in crate::tree) fn occupied_leaf(
         &self,
         moment: u64,

@@ -18,7 +18,7 @@
 //! gives up after a while and reads for himself.
 
 use super::node::Node;
-use super::shared::Shared;
+use super::shared::TreeShared;
 use super::{Base, Leaf};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
@@ -72,7 +72,7 @@ impl Ticket {
 
 struct Job {
     node: Arc<Node>,
-    shared: Arc<Shared>,
+    shared: Arc<TreeShared>,
     ticket: Arc<Ticket>,
 }
 
@@ -232,7 +232,7 @@ impl Job {
 }
 
 /// Lists an inner page, whose children are not known yet.
-pub(in crate::tree) fn list_page(node: &Arc<Node>, shared: &Arc<Shared>, ticket: &Arc<Ticket>) {
+pub(in crate::tree) fn list_page(node: &Arc<Node>, shared: &Arc<TreeShared>, ticket: &Arc<Ticket>) {
     shared.context.ahead.list(Job { node: node.clone(), shared: shared.clone(), ticket: ticket.clone() });
 }
 

@@ -23,7 +23,7 @@ pub(super) mod vacancy;
 use self::changes::{Backing, Changes};
 use self::lifecycle::Copies;
 use self::node::Node;
-use self::shared::{Resources, Shared};
+use self::shared::{Resources, TreeShared};
 use self::spill::SpilledHistory;
 use self::vacancy::Vacancy;
 use super::block::blob::Blob;
@@ -77,7 +77,7 @@ impl Image {
         self.blobs().iter().map(|blob| blob.forget_bytes()).sum()
     }
 
-    fn read(&self, shared: &Shared) -> Result<Block> {
+    fn read(&self, shared: &TreeShared) -> Result<Block> {
         let known = self.blobs.get();
         // The block names them in the same order each time.
         let next = std::cell::Cell::new(0);
@@ -272,7 +272,7 @@ pub(crate) struct Leaf {
     touched: AtomicBool,
     /// What merging the delta has cost readers since the last consolidation, in entries looked at.
     merge_cost: AtomicU32,
-    pub shared: Arc<Shared>,
+    pub shared: Arc<TreeShared>,
     pub vacancy: Vacancy,
     latch: Mutex<LeafState>,
     /// Of its base.
@@ -289,7 +289,7 @@ pub(crate) struct Leaf {
 pub(crate) type Latched<'a> = MutexGuard<'a, LeafState>;
 
 impl Leaf {
-    fn with(shared: Arc<Shared>, view: LeafView, state: LeafState) -> Leaf {
+    fn with(shared: Arc<TreeShared>, view: LeafView, state: LeafState) -> Leaf {
         Leaf {
             shared,
             view: ArcSwap::from_pointee(view),
@@ -306,7 +306,7 @@ impl Leaf {
     }
 
     /// A leaf of new content; it is charged to the cache when it is first published or adopted.
-    pub(crate) fn new(shared: Arc<Shared>, view: LeafView) -> Leaf {
+    pub(crate) fn new(shared: Arc<TreeShared>, view: LeafView) -> Leaf {
         let charged = view.memory();
         shared.context.cache.charge(charged as usize);
         let history = view.history.clone();
@@ -315,7 +315,7 @@ impl Leaf {
         leaf
     }
 
-    pub(crate) fn empty(shared: Arc<Shared>) -> Leaf {
+    pub(crate) fn empty(shared: Arc<TreeShared>) -> Leaf {
         let view = LeafView {
             low: Bound::from(&[][..]),
             high: None,
@@ -330,7 +330,12 @@ impl Leaf {
     }
 
     /// A leaf whose base is on disk. Neighbours share the bound between them.
-    pub(crate) fn stored(shared: Arc<Shared>, low: Bound, high: Option<Bound>, image: Arc<Image>) -> Leaf {
+    pub(crate) fn stored(
+        shared: Arc<TreeShared>,
+        low: Bound,
+        high: Option<Bound>,
+        image: Arc<Image>,
+    ) -> Leaf {
         let view = LeafView {
             low,
             high,

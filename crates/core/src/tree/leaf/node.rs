@@ -4,7 +4,7 @@
 //! serialised by the tree's structure latch. A stale view is harmless: it leads to a leaf which once held the key, and
 //! the leaf knows that it no longer does (see [`crate::tree::leaf`]), upon which the descent starts again.
 
-use super::shared::Shared;
+use super::shared::TreeShared;
 use super::vacancy::Vacancy;
 use crate::store::{BlockAddress, Extent};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -142,7 +142,10 @@ impl Inner {
 
     /// The content, read from disk on first use.
     #[inline]
-    pub(crate) fn view(&self, shared: &Arc<Shared>) -> Result<crate::sync::Guard<Option<Arc<InnerView>>>> {
+    pub(crate) fn view(
+        &self,
+        shared: &Arc<TreeShared>,
+    ) -> Result<crate::sync::Guard<Option<Arc<InnerView>>>> {
         let view = self.view.load();
         if view.is_some() {
             return Ok(view);
@@ -164,7 +167,7 @@ impl Inner {
         self.dirty.store(true, Ordering::SeqCst);
     }
 
-    fn load(&self, shared: &Arc<Shared>) -> Result<()> {
+    fn load(&self, shared: &Arc<TreeShared>) -> Result<()> {
         let _loading = self.loading.lock();
         if self.view.load().is_some() {
             return Ok(());
@@ -234,7 +237,7 @@ impl Inner {
 
     fn child(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<TreeShared>,
         low: &Bound,
         high: Option<&Bound>,
         extent: &Arc<Extent>,

@@ -31,7 +31,7 @@ pub struct Resources {
 }
 
 /// What the leaves of one tree share.
-pub(crate) struct Shared {
+pub(crate) struct TreeShared {
     pub id: TreeId,
     /// As the tree was opened; compression may have changed: see [`Encoding::packing`].
     pub spec: TreeSpec,
@@ -126,7 +126,7 @@ impl Size {
     }
 }
 
-impl Shared {
+impl TreeShared {
     /// Whether the tree has no file: then no leaf ever leaves memory.
     #[inline]
     pub(in crate::tree) fn is_in_memory(&self) -> bool {

@@ -26,7 +26,7 @@ use crate::tree::change::structure::Structure;
 use crate::tree::change::write::Written;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
-use crate::tree::leaf::shared::Shared;
+use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::{Archive, Base, Leaf, LeafView};
 use crate::tree::versions::birth::Birth;
 use crate::tree::versions::delta::Delta;
@@ -210,7 +210,7 @@ fn room_behind(view: &LeafView) -> Option<Room> {
 
 /// The compression and writing of one block.
 pub struct DirectJob {
-    shared: Arc<Shared>,
+    shared: Arc<TreeShared>,
     node: Arc<Node>,
     block: Arc<Block>,
     progress: Mutex<Progress>,
@@ -224,7 +224,7 @@ enum Progress {
 }
 
 impl DirectJob {
-    fn new(shared: Arc<Shared>, node: Arc<Node>, block: Arc<Block>) -> DirectJob {
+    fn new(shared: Arc<TreeShared>, node: Arc<Node>, block: Arc<Block>) -> DirectJob {
         DirectJob { shared, node, block, progress: Mutex::new(Progress::Waiting), done: Condvar::new() }
     }
 

@@ -12,7 +12,7 @@ use crate::store::{Extent, Lifetime};
 use crate::tree::block::Block;
 use crate::tree::change::finished::Finished;
 use crate::tree::leaf::node::Node;
-use crate::tree::leaf::shared::Shared;
+use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::tree::versions::visibility::Reader;
 use crate::types::Timestamp;
@@ -78,7 +78,7 @@ impl Tree {
     }
 }
 
-impl Shared {
+impl TreeShared {
     /// Writes `block`, which names no large values, to a private extent: the leaf's early image, if it is still the
     /// leaf's base then.
     pub(in crate::tree) fn write_ahead(&self, leaf: &Leaf, block: &Arc<Block>) -> Result<Arc<Extent>> {

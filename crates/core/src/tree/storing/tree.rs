@@ -14,7 +14,7 @@ use crate::tree::block::Block;
 use crate::tree::change::trunk::{Attention, Trunk};
 use crate::tree::encoding::Encoding;
 use crate::tree::leaf::node::{Bounds, Inner, Node};
-use crate::tree::leaf::shared::{Resources, Shared, Size};
+use crate::tree::leaf::shared::{Resources, Size, TreeShared};
 use crate::tree::leaf::{Image, Leaf};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::past::PastUsage;
@@ -156,7 +156,7 @@ impl Tree {
         let extent = root.as_ref().map(|root| space.adopt(root.address));
         let resources = context.resources_of(&space);
         let sample_bytes = context.dictionary_sample_bytes;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TreeShared {
             id,
             spec,
             encoding: Encoding::new(spec.packing, space.clone(), resources.cache.clone(), sample_bytes),
@@ -185,7 +185,7 @@ impl Tree {
         })
     }
 
-    fn stored_root(shared: &Arc<Shared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
+    fn stored_root(shared: &Arc<TreeShared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
         if root.height == 0 {
             return Node::Leaf(Leaf::stored(shared.clone(), Bound::from(&[][..]), None, Image::new(extent)));
         }

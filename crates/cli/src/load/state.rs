@@ -5,7 +5,7 @@ use super::error::LoadError;
 use super::progress::Progress;
 use super::queue::Queue;
 use super::report::{Counters, Report};
-use super::session::Session;
+use super::session::SessionState;
 use super::task::{Facts, Task};
 use super::verify::Verify;
 use crate::client::{Connection, Error, Settings};
@@ -28,7 +28,7 @@ pub enum OnError {
 }
 
 /// The state of one load.
-pub struct Shared {
+pub struct LoadState {
     pub settings: Settings,
     pub queue: Queue<Task>,
     pub report: Report,
@@ -62,8 +62,8 @@ pub struct Beginning {
     pub queue_bytes: usize,
 }
 
-impl Shared {
-    pub fn new(beginning: Beginning) -> Shared {
+impl LoadState {
+    pub fn new(beginning: Beginning) -> LoadState {
         let Beginning {
             settings,
             report,
@@ -77,7 +77,7 @@ impl Shared {
             queue_bytes,
         } = beginning;
         let (queue, counters) = (Queue::new(queue_bytes), report.counters.clone());
-        Shared {
+        LoadState {
             settings,
             queue,
             report,
@@ -134,15 +134,15 @@ impl Shared {
     }
 
     /// The session of a new connection.
-    pub fn first_session(&self) -> Session {
-        Session::new(self.settings.database.as_ref().map(|name| name.clone().into_bytes()))
+    pub fn first_session(&self) -> SessionState {
+        SessionState::new(self.settings.database.as_ref().map(|name| name.clone().into_bytes()))
     }
 
     /// Brings a connection from the session that it is in into `wanted`; `anew` makes another where no way leads there.
     pub fn enter(
         &self,
-        (connection, session): (&mut Connection, &mut Session),
-        wanted: &Session,
+        (connection, session): (&mut Connection, &mut SessionState),
+        wanted: &SessionState,
         anew: impl FnOnce() -> Result<Connection, LoadError>,
     ) -> Result<(), LoadError> {
         let changes = match wanted.changes_from(session) {
