@@ -58,7 +58,18 @@ impl Usage {
 
     /// The sum; exact while nobody adds.
     pub fn exact(&self) -> u64 {
+        self.sum().max(0) as u64
+    }
+
+    fn sum(&self) -> i64 {
         let parts = self.counters.iter().map(|counter| counter.load(Ordering::Relaxed));
-        (self.total.load(Ordering::Relaxed) + parts.sum::<i64>()).max(0) as u64
+        self.total.load(Ordering::Relaxed) + parts.sum::<i64>()
+    }
+}
+
+impl Drop for Usage {
+    fn drop(&mut self) {
+        let sum = self.sum();
+        debug_assert!(sum >= 0 || std::thread::panicking(), "{} bytes given back that nobody took", -sum);
     }
 }

@@ -81,6 +81,7 @@ impl TableRecord {
             out.extend_from_slice(&limit_bytes.to_le_bytes());
         }
         out.extend_from_slice(&self.meta);
+        debug_assert_eq!(TableRecord::decode(&out).as_ref(), Ok(self), "what is written is what is read");
         out
     }
 

@@ -193,6 +193,10 @@ impl Work {
         let Some(append) = &mut self.direct.append else {
             return self.write_row(shared, tree, key, WriteOp::Insert(value));
         };
+        debug_assert!(
+            append.last_key.as_slice() < key || append.last_key.is_empty(),
+            "rows are appended in order"
+        );
         append.last_key.clear();
         append.last_key.extend_from_slice(key);
         append.builder.push(key, Value::Inline(value));

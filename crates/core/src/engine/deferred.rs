@@ -136,6 +136,10 @@ impl Deferred {
         ) else {
             return false;
         };
+        debug_assert!(
+            self.entries.last().is_none_or(|last| last.sequence < sequence),
+            "entries are gathered by number"
+        );
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.entries.push(Entry { head: wide_head(key), sequence, at, key_bytes, value_bytes, tree, kind });

@@ -83,6 +83,7 @@ impl Holds {
     /// All that the log has for the transaction, if it is there still, is at or behind `from`.
     pub(super) fn move_to(&self, txn: TxnId, from: Lsn) {
         if let Some(hold) = self.shard(txn).lock().get_mut(&txn) {
+            debug_assert!(from >= hold.from, "a copy from {from} lies before {}", hold.from);
             hold.from = from;
         }
     }
@@ -133,7 +134,8 @@ impl Shared {
     pub(super) fn hold_log_from(&self, work: &Work, from: Lsn, trail: Trail) -> Arc<Trail> {
         let trail = Arc::new(trail);
         let hold = Hold { from, trail: trail.clone(), since: self.time.now(), label: work.label, told: 0 };
-        self.holds.shard(work.id).lock().insert(work.id, hold);
+        let other = self.holds.shard(work.id).lock().insert(work.id, hold);
+        debug_assert!(other.is_none(), "transaction {} holds the log twice", work.id);
         trail
     }
 

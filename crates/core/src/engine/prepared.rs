@@ -58,7 +58,8 @@ impl Prepared {
         if let Some(xid) = work.xid.clone() {
             let mut shard = self.shard(&xid);
             shard.owned.remove(&xid);
-            shard.waiting.insert(xid, work);
+            let other = shard.waiting.insert(xid, work);
+            debug_assert!(other.is_none(), "two transactions wait under one identifier");
         }
     }
 

@@ -73,6 +73,8 @@ pub(super) struct Original {
 impl State {
     fn note(&mut self, end: Lsn, bytes: usize) -> u64 {
         let start = Log::start_of(end, bytes);
+        debug_assert!(self.records.last().is_none_or(|last| *last < start), "records are ascending");
+        debug_assert!(!self.decided, "operations behind the decision");
         self.records.push(start);
         end - start
     }
@@ -81,6 +83,10 @@ impl State {
         while self.voids.last().is_some_and(|last| last.kept >= void.kept) {
             self.voids.pop();
         }
+        debug_assert!(
+            self.voids.last().is_none_or(|last| last.until <= void.until),
+            "rollbacks are ascending"
+        );
         self.voids.push(void);
     }
 
@@ -158,6 +164,7 @@ impl Trail {
     /// To be called before the decision is appended: no copy ends behind it in the log.
     pub(super) fn decide(&self) {
         let mut state = self.state.lock();
+        debug_assert!(!state.decided, "transaction {} is decided once", self.txn);
         state.decided = true;
         state.copy = None;
     }
@@ -213,6 +220,7 @@ impl Trail {
             under_way.records.push(start);
             taken = end - start;
         }
+        debug_assert!(under_way.done < state.records.len(), "a copy of more records than there are");
         under_way.bytes += taken;
         under_way.done += 1;
         Ok(Some(taken))

@@ -326,6 +326,7 @@ impl Work {
 
     /// The write with this number is done and added so many rows.
     pub(super) fn note_written(&mut self, tree: &Arc<Tree>, sequence: u32, rows: i64) {
+        debug_assert!(sequence > self.sequence, "number {sequence} after {}", self.sequence);
         self.sequence = sequence;
         let touched = self.touched.entry(tree.id()).or_insert_with(|| Touched::new(tree, 0));
         touched.rows += rows;

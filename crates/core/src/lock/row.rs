@@ -142,6 +142,10 @@ impl Queue {
     }
 
     fn enqueue(&mut self, request: Request) {
+        debug_assert!(
+            self.waiting.iter().all(|r| r.txn != request.txn),
+            "a transaction waits twice for a row"
+        );
         let place = match request.upgrade {
             true => self.waiting.iter().take_while(|r| r.upgrade).count(),
             false => self.waiting.len(),
@@ -271,7 +275,8 @@ impl Shard {
         let queue = entry.get();
         if queue.waiting.is_empty() && queue.holders.len() <= 1 {
             if let Some(holder) = entry.remove().holders.pop() {
-                self.single.insert(id, holder);
+                let other = self.single.insert(id, holder);
+                debug_assert!(other.is_none(), "a row with a queue had a holder beside it");
             }
         }
     }

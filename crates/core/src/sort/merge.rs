@@ -81,6 +81,10 @@ impl Merge {
             self.sources.swap_remove(0);
         }
         self.sift_down(0);
+        debug_assert!(
+            self.sources.iter().skip(1).take(2).all(|source| !source.is_before(&self.sources[0])),
+            "the least is not on top"
+        );
         Ok(!self.sources.is_empty())
     }
 

@@ -92,6 +92,7 @@ impl Sorter {
         if self.levels.len() <= level {
             self.levels.resize_with(level + 1, Vec::new);
         }
+        debug_assert!(self.levels[level].len() < FAN, "a level that should have been merged");
         self.levels[level].push(run);
         if self.levels[level].len() < FAN {
             return Ok(());

@@ -89,6 +89,10 @@ impl MemoryRun {
         let key = |item: &Item| &bytes[item.start as usize..][..item.key_bytes as usize];
         self.items.iter_mut().for_each(|item| item.head = head(&key(item)[shared..]));
         self.items.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
+        debug_assert!(
+            self.items.windows(2).all(|pair| key(&pair[0]) <= key(&pair[1])),
+            "heads do not sort like their keys"
+        );
     }
 
     pub fn entry(&self, i: usize) -> (&[u8], &[u8]) {
@@ -132,6 +136,7 @@ impl<'a> RunWriter<'a> {
     }
 
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        debug_assert!(key.starts_with(&self.shared), "a key that does not begin as all of the run do");
         self.chunk.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.chunk.extend_from_slice(&(value.len() as u32).to_le_bytes());
         self.chunk.extend_from_slice(key);

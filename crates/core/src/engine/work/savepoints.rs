@@ -56,6 +56,10 @@ impl Work {
                 number > MARKS / 2 || number % 2 == 0
             });
         }
+        debug_assert!(
+            self.marks.last().is_none_or(|last| last.sequence < mark.sequence),
+            "savepoints are ascending"
+        );
         self.marks.push(mark);
     }
 

@@ -22,6 +22,7 @@ impl Work {
         flush: CommitFlush,
         always_logged: bool,
     ) -> Result<()> {
+        debug_assert!(self.phase == Phase::Active && self.xid.is_none(), "prepared twice");
         self.finish_append(shared)?;
         self.finish_deferred(shared)?;
         self.check(shared)?;

@@ -56,7 +56,8 @@ pub(in crate::tree) struct Changing<'a>(&'a StructureCount);
 impl StructureCount {
     /// The structure latch is held.
     pub(in crate::tree) fn begin(&self) -> Changing<'_> {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        let before = self.0.fetch_add(1, Ordering::SeqCst);
+        debug_assert!(before % 2 == 0, "two changes of the structure at once");
         Changing(self)
     }
 
@@ -73,7 +74,8 @@ impl StructureCount {
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        self.0 .0.fetch_add(1, Ordering::SeqCst);
+        let before = self.0 .0.fetch_add(1, Ordering::SeqCst);
+        debug_assert!(before % 2 == 1, "a change of the structure ends that had not begun");
     }
 }
 

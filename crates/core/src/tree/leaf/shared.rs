@@ -97,7 +97,8 @@ impl Size {
     }
 
     pub(in crate::tree) fn remove_leaf(&self) {
-        self.leaves.fetch_sub(1, Ordering::Relaxed); // Relaxed: see above
+        let before = self.leaves.fetch_sub(1, Ordering::Relaxed); // Relaxed: see above
+        debug_assert!(before > 1, "a tree without leaves");
     }
 
     pub(in crate::tree) fn raw_bytes(&self) -> u64 {
