@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ADD INDEX, ADD UNIQUE, OPTIMIZE TABLE and ADD COLUMN beside writers, of the same rows in Teak and in InnoDB, each on a
-server of its own, in turn.
+"""ADD INDEX, ADD UNIQUE, OPTIMIZE TABLE, ADD COLUMN and other types of columns beside writers, of the same rows in Teak and
+in InnoDB, each on a server of its own, in turn.
 
 Prints, for each engine: how long the statement takes without writers and beside them, what the writers do in the seconds
 before it and while it runs, and the server's processor time for each transaction before and while. Ratios are of medians:
@@ -8,7 +8,8 @@ Teak's figure divided by InnoDB's, and the writers' rate while the statement run
 the machine does enters into times and rates, and hardly into processor time.
 
 OPTIMIZE TABLE is of a table of which every other row was deleted just before; each of its runs has a new one. ADD COLUMN
-is instant, so one column is added twice a second for as long as the writers are watched before; the slowest counts.
+is instant, so one column is added twice a second for as long as the writers are watched before; the slowest counts. The
+type is that of an indexed column, INT to BIGINT and back; InnoDB copies the table for it, and writers wait.
 What instant changes of a large table take is measured by benches/definitions.py.
 
 usage: benches/online_ddl.py [--rows N] [--runs N] [--seconds N] [--writers N] [--sync] [STATEMENT...]
@@ -40,6 +41,7 @@ STATEMENTS = {
     "unique": (f"ALTER TABLE s ADD UNIQUE u (u), {NOCOPY}", "ALTER TABLE s DROP INDEX u"),
     "optimize": ("OPTIMIZE TABLE s", None),
     "column": ("ALTER TABLE s ADD COLUMN extra INT NOT NULL DEFAULT 7, ALGORITHM=INSTANT", "ALTER TABLE s DROP COLUMN extra, ALGORITHM=INSTANT"),
+    "type": ("ALTER TABLE s MODIFY k BIGINT NOT NULL", "ALTER TABLE s MODIFY k INT NOT NULL"),
 }
 FIGURES = ("seconds alone", "seconds beside writers", "transactions a second before", "transactions a second while", "rate while / before",
            "processor us a transaction before", "processor us a transaction while")
