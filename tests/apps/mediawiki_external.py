@@ -19,7 +19,7 @@ from mediawiki_place import Wiki
 from place import free_port
 
 # Table options that the second form of the test gives to the tables of blobs.
-OPTIONS = "RECOMPRESS=YES"
+OPTIONS = "SIMILARITY=YES RECOMPRESS=YES"
 UNKNOWN_OPTION = 1911
 CLUSTERS = ("cluster22", "cluster23")
 COPIES = {cluster: f"{cluster}_copy" for cluster in CLUSTERS}
