@@ -129,7 +129,7 @@ impl Session {
             self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, duplicate_tree)?;
         }
         let gathers = self.gathers_entries();
-        if !manner.append && !manner.fresh_key {
+        if !manner.fresh_key {
             self.aim_at_probed(rows);
         }
         let txn = self.writable()?;

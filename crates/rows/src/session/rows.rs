@@ -108,18 +108,25 @@ impl Session {
                 appended.last.extend_from_slice(key);
             }
             earlier => {
-                if earlier.is_some() {
-                    self.finish_writes()?;
+                let next = Appended { tree: tree.clone(), first: key.to_vec(), last: key.to_vec() };
+                // Who appends a row that is not behind the last has brought those before it to where others meet them;
+                // index entries that are gathered may wait for more.
+                if let Some(earlier) = earlier.replace(next) {
+                    self.check_appended(&earlier)?;
                 }
-                self.appended =
-                    Some(Appended { tree: tree.clone(), first: key.to_vec(), last: key.to_vec() });
             }
         }
         Ok(())
     }
 
-    /// What was appended is where others meet it; waits for those who have locked ranges that it lies in: they looked
-    /// when it was not there yet.
+    /// Waits for those who have locked ranges in which appended rows lie: they looked when these were not there yet.
+    fn check_appended(&mut self, appended: &Appended) -> Result<()> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        let Appended { tree, first, last } = appended;
+        self.waits.run(WaitPolicy::Wait, |wait| txn.check_inserts(tree, first, last, wait))
+    }
+
+    /// What was appended or gathered is where others meet it; waits for those who have locked ranges that it lies in.
     pub fn finish_writes(&mut self) -> Result<()> {
         let Some(txn) = &mut self.txn else { return Ok(()) };
         if let Err(error) = txn.finish_writes() {
@@ -131,8 +138,7 @@ impl Session {
         if txn.is_unchecked() {
             self.waits.run(WaitPolicy::Wait, |wait| txn.check_finished(wait))?;
         }
-        let Some(Appended { tree, first, last }) = self.appended.take() else { return Ok(()) };
-        self.waits.run(WaitPolicy::Wait, |wait| txn.check_inserts(&tree, &first, &last, wait))
+        self.appended.take().map_or(Ok(()), |appended| self.check_appended(&appended))
     }
 
     /// The next row of the statement is written. Whether its entries in indexes may wait for those of others: a
