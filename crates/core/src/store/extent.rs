@@ -81,6 +81,12 @@ impl Extent {
         self.space.bury(&self.address, self.born, (number, of), value_bytes, generation)
     }
 
+    /// Whether a durable image names it, and none has been said not to: then nothing happens to it when it is dropped,
+    /// and it may be adopted again.
+    pub fn is_settled(&self) -> bool {
+        self.space.is_settled(&self.address)
+    }
+
     /// A private extent becomes part of the image of checkpoint `generation`, which is being written; it is private
     /// again if that is abandoned. Others are not changed.
     pub fn join(&self, generation: u64) {

@@ -240,6 +240,12 @@ impl Books {
         }
     }
 
+    /// Whether the extent stays as it is if nobody holds it: no checkpoint has to become durable for that, and none
+    /// has superseded it.
+    pub fn is_settled(&self, offset: u64) -> bool {
+        !self.tracked.contains_key(&offset)
+    }
+
     /// One more holder of an extent.
     pub fn hold(&mut self, offset: u64) {
         *self.holders.entry(offset).or_insert(0) += 1;

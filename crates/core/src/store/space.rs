@@ -530,6 +530,10 @@ impl Space {
         self.books.lock().publish(at.offset);
     }
 
+    pub(super) fn is_settled(&self, at: &BlockAddress) -> bool {
+        self.books.lock().is_settled(at.offset)
+    }
+
     pub(super) fn dropped(&self, at: &BlockAddress) {
         self.books.lock().dropped(at.offset);
     }

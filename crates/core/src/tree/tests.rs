@@ -1,7 +1,7 @@
 //! Trees against a model that a reader believes at sight: every version of every key in a map.
 
 use super::*;
-use crate::cache::Cache;
+use crate::cache::{Cache, Evictable};
 use crate::file::RealFileSystem;
 use crate::mvcc::SnapshotGuard;
 use crate::mvcc::{Clock, TxnStatus};
@@ -121,29 +121,43 @@ impl Bench {
 
     /// Writes images of leaves, as if appends had just filled them.
     fn write_early(&self, wanted: &mut dyn FnMut() -> bool) {
+        self.each_leaf(&mut |node, _| {
+            if wanted() {
+                self.tree.finished.note(node.clone());
+            }
+        });
+        self.tree.write_finished(0, &|| false).unwrap();
+    }
+
+    /// All nodes, those above others first, leaves in the order of their keys.
+    fn each_node(&self, visit: &mut dyn FnMut(&Arc<Node>)) {
         let mut nodes = vec![self.tree.root.load_full()];
         while let Some(node) = nodes.pop() {
-            match &*node {
-                Node::Leaf(_) if wanted() => self.tree.finished.note(node.clone()),
-                Node::Leaf(_) => {}
-                Node::Inner(inner) => {
-                    nodes.extend(inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone());
-                }
+            visit(&node);
+            if let Node::Inner(inner) = &*node {
+                let children = inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone();
+                nodes.extend(children.into_iter().rev());
             }
         }
-        self.tree.write_finished(0, &|| false).unwrap();
+    }
+
+    fn each_leaf(&self, visit: &mut dyn FnMut(&Arc<Node>, &leaf::Leaf)) {
+        self.each_node(&mut |node| {
+            if let Some(leaf) = node.leaf() {
+                visit(node, leaf);
+            }
+        });
+    }
+
+    /// Has all leaves give their memory back, as far as they can.
+    fn evict_all(&self) {
+        self.each_leaf(&mut |node, _| _ = node.evict().unwrap());
     }
 
     /// Nodes of the tree.
     fn nodes(&self) -> usize {
-        let mut nodes = vec![self.tree.root.load_full()];
         let mut count = 0;
-        while let Some(node) = nodes.pop() {
-            count += 1;
-            if let Node::Inner(inner) = &*node {
-                nodes.extend(inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone());
-            }
-        }
+        self.each_node(&mut |_| count += 1);
         count
     }
 

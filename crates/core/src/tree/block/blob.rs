@@ -166,6 +166,14 @@ impl Blob {
         }
     }
 
+    /// Bytes of memory that an object takes besides the value: itself, its extent, and its place among the holders that
+    /// the books of a space count.
+    pub const OBJECT_BYTES: usize = {
+        let counts = 4 * std::mem::size_of::<usize>();
+        let holder = 3 * std::mem::size_of::<u64>();
+        std::mem::size_of::<Blob>() + std::mem::size_of::<Extent>() + counts + holder
+    };
+
     /// Length of the value in bytes.
     pub fn len(&self) -> u64 {
         self.length
@@ -189,6 +197,11 @@ impl Blob {
     /// Whether it has an extent that it shares with no other.
     pub fn is_alone(&self) -> bool {
         self.member.is_none() && self.extent().is_some()
+    }
+
+    /// Whether nothing is lost with the object: a durable image names its extent, see [`Extent::is_settled`].
+    pub fn is_settled(&self) -> bool {
+        self.extent().is_some_and(|extent| extent.is_settled())
     }
 
     /// Whether [`Blob::is_first_look`] was asked.

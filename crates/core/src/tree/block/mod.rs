@@ -195,7 +195,7 @@ impl Block {
     pub fn memory(&self) -> usize {
         std::mem::size_of::<Block>()
             + self.bytes.capacity()
-            + self.blobs.capacity() * std::mem::size_of::<Arc<Blob>>()
+            + self.blobs.capacity() * (std::mem::size_of::<Arc<Blob>>() + Blob::OBJECT_BYTES)
     }
 
     /// The bytes as they are. Rows of blobs that were not stored when the block was built are zero: for the disk, use

@@ -37,11 +37,12 @@ impl Evictable for Node {
         if view.dead {
             return Ok(values);
         }
-        let values = values + state.forget_blobs() as u64 + void_bytes(&view.delta) as u64;
+        let values = values + state.forget_bytes() as u64 + void_bytes(&view.delta) as u64;
         let base = evicted_base(leaf, &state, &view)?;
         let delta = evicted_delta(leaf, &state, &view)?;
         let history = evicted_history(leaf, &view)?;
         if base.is_none() && delta.is_none() && history.is_none() {
+            state.forget_blobs(&view.base);
             return Ok(values);
         }
         let before = leaf.charged(&state);
@@ -54,7 +55,11 @@ impl Evictable for Node {
             history: history.unwrap_or_else(|| view.history.clone()),
             ..(*view).clone()
         };
+        let base = evicted.base.clone();
+        // Until nobody has the block, the values in it are in use.
+        drop(view);
         leaf.publish(&mut state, evicted);
+        state.forget_blobs(&base);
         Ok(values + before.saturating_sub(leaf.charged(&state)))
     }
 }
@@ -118,8 +123,16 @@ fn void_bytes(delta: &Changes) -> usize {
 
 impl LeafState {
     /// Large values that only images name leave memory; how many bytes they were.
-    fn forget_blobs(&self) -> usize {
-        self.copies.images().map(|image| image.forget_blobs()).sum()
+    fn forget_bytes(&self) -> usize {
+        self.copies.images().map(|image| image.forget_bytes()).sum()
+    }
+
+    /// The objects that `base`, which the leaf has, stands for on disk leave memory; of a leaf that the running
+    /// checkpoint has written they stay until that is durable.
+    pub(in crate::tree) fn forget_blobs(&self, base: &Base) {
+        if let (Base::Stored(image), None) = (base, self.copies.pending()) {
+            image.forget_blobs();
+        }
     }
 }
 

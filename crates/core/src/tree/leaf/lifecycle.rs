@@ -255,7 +255,7 @@ impl LooseImages {
     pub(in crate::tree) fn retire(&mut self, image: Option<Arc<Image>>) {
         if let Some(image) = image {
             // No eviction would come by them any more.
-            image.forget_blobs();
+            image.forget_bytes();
             self.removed.push(image);
         }
     }
@@ -274,7 +274,9 @@ impl LooseImages {
     pub(in crate::tree) fn publish_loaded(&mut self) {
         for image in self.loaded.drain(..) {
             image.extent.publish();
-            image.blobs().iter().for_each(|blob| blob.publish());
+            image.known_blobs().iter().for_each(|blob| blob.publish());
+            // As it was loaded, nobody has them in memory; it may be more than memory holds.
+            image.forget_blobs();
         }
     }
 

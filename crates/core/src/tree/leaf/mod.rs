@@ -14,6 +14,7 @@
 pub(super) mod ahead;
 pub(super) mod changes;
 pub(super) mod evict;
+pub(super) mod image;
 pub(super) mod lifecycle;
 pub(super) mod node;
 pub(super) mod shared;
@@ -21,6 +22,7 @@ pub(super) mod spill;
 pub(super) mod vacancy;
 
 use self::changes::{Backing, Changes};
+pub(crate) use self::image::Image;
 use self::lifecycle::Copies;
 use self::node::Node;
 use self::shared::{Resources, TreeShared};
@@ -35,75 +37,16 @@ use super::versions::history::History;
 use super::versions::materialise::materialise;
 use super::versions::past::Counted;
 use super::versions::visibility::{Content, Reader};
-use crate::store::{Extent, SpillExtent};
+use crate::store::SpillExtent;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::ArcSwap;
 use crate::sync::{Mutex, MutexGuard};
 use crate::types::Timestamp;
 use crate::{Error, Result};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 /// A consolidation costs about as much as passing this many delta entries in scans.
 const MERGE_COST_LIMIT: u32 = 512;
-
-/// A leaf's block on disk and the large values it names.
-pub(crate) struct Image {
-    pub extent: Arc<Extent>,
-    /// Known once the block was in memory; kept, so that there is one object for one stored blob.
-    blobs: OnceLock<Vec<Arc<Blob>>>,
-}
-
-impl Image {
-    pub(crate) fn new(extent: Arc<Extent>) -> Arc<Image> {
-        Arc::new(Image { extent, blobs: OnceLock::new() })
-    }
-
-    pub(crate) fn with_blobs(extent: Arc<Extent>, blobs: &[Arc<Blob>]) -> Arc<Image> {
-        Arc::new(Image { extent, blobs: OnceLock::from(blobs.to_vec()) })
-    }
-
-    /// Bytes of the block on disk, and before it was compressed.
-    pub(crate) fn sizes(&self) -> (i64, i64) {
-        let address = self.extent.address();
-        (i64::from(address.stored_bytes), i64::from(address.raw_bytes))
-    }
-
-    pub(crate) fn blobs(&self) -> &[Arc<Blob>] {
-        self.blobs.get().map_or(&[], |blobs| &blobs[..])
-    }
-
-    /// Its large values leave memory; how many bytes they were. All of them are on disk.
-    pub(crate) fn forget_blobs(&self) -> usize {
-        self.blobs().iter().map(|blob| blob.forget_bytes()).sum()
-    }
-
-    fn read(&self, shared: &TreeShared) -> Result<Block> {
-        let known = self.blobs.get();
-        // The block names them in the same order each time.
-        let next = std::cell::Cell::new(0);
-        let known_at = |at| {
-            let blob = known?.get(next.replace(next.get() + 1))?;
-            (blob.address() == Some(at)).then_some(blob)
-        };
-        let adopt = |at: super::block::blob::BlobAddress| match known_at(at) {
-            Some(blob) => blob.clone(),
-            None => Arc::new(Blob::adopted(&shared.space, &at)),
-        };
-        let raw = self.extent.read()?;
-        if self.extent.address().dictionary != 0 {
-            shared.encoding.charge_dictionary();
-        }
-        let block = Block::parse(raw, &adopt).map_err(|detail| {
-            Error::corrupt(shared.space.path(), self.extent.address().offset, format!("base block: {detail}"))
-        })?;
-        let kept = self.blobs.get_or_init(|| block.blobs().to_vec());
-        if known.is_none() && kept.iter().zip(block.blobs()).any(|(a, b)| !Arc::ptr_eq(a, b)) {
-            // Another reader was first: use its objects.
-            return self.read(shared);
-        }
-        Ok(block)
-    }
-}
 
 /// A base in the spill file, with its blobs, which stay where they are.
 pub(crate) struct SpilledBase {

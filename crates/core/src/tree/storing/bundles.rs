@@ -348,7 +348,7 @@ impl Tree {
         leaf.touch();
         let base = leaf.base(node, &leaf.view())?;
         let Some(durable) = leaf.latch().copies.durable().cloned() else { return Ok(Some(0)) };
-        let named: HashSet<*const Blob> = durable.blobs().iter().map(Arc::as_ptr).collect();
+        let named: HashSet<*const Blob> = durable.known_blobs().iter().map(Arc::as_ptr).collect();
         let mut changed: HashMap<usize, &Arc<Blob>> = HashMap::new();
         for exchange in exchanges {
             let Ok(at) = base.search(&exchange.key) else { continue };

@@ -391,7 +391,7 @@ impl Tree {
                 Node::Leaf(leaf) => {
                     let state = leaf.latch();
                     if let Some(pending) = state.copies.pending() {
-                        kept.add(pending.blobs());
+                        kept.add(&pending.known_blobs());
                         replaced.extend(state.copies.durable().cloned());
                     }
                 }
@@ -405,7 +405,8 @@ impl Tree {
         }
         for image in &replaced {
             image.extent.supersede(generation);
-            let mut gone = image.blobs().iter().filter(|blob| !kept.has(blob));
+            let Some(named) = unless_damaged(image.blobs(&self.shared))? else { continue };
+            let mut gone = named.iter().filter(|blob| !kept.has(blob));
             gone.try_for_each(|blob| blob.supersede(generation))?;
         }
         self.bundles.enter(&kept.parts, generation)
@@ -423,9 +424,12 @@ impl Tree {
                 Node::Leaf(leaf) => {
                     let mut state = leaf.latch();
                     state.copies.checkpoint_durable();
+                    let view = leaf.view();
                     if let Some(image) = state.copies.durable().filter(|_| looks) {
-                        self.bundles.note_leaf(image.blobs(), &leaf.view().low);
+                        self.bundles.note_leaf(&image.known_blobs(), &view.low);
                     }
+                    // It may have been evicted while the checkpoint was under way.
+                    state.forget_blobs(&view.base);
                 }
                 Node::Inner(inner) => {
                     let mut image = inner.image.lock();
@@ -443,7 +447,9 @@ impl Tree {
         let structure = self.structure.lock();
         for image in structure.loose.gone() {
             image.extent.supersede(generation);
-            image.blobs().iter().try_for_each(|blob| blob.supersede(generation))?;
+            if let Some(named) = unless_damaged(image.blobs(&self.shared))? {
+                named.iter().try_for_each(|blob| blob.supersede(generation))?;
+            }
         }
         self.supersede_node(&self.root.load_full(), generation)?;
         self.shared.encoding.supersede(generation);

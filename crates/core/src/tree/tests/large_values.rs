@@ -1,6 +1,7 @@
 //! Large values leave memory, whoever refers to them, and what they leave behind on disk goes with them.
 
 use super::*;
+use crate::tree::storing::bundles::Looked;
 
 const CACHE: u64 = 512 << 10;
 const BYTES: usize = 20_000;
@@ -27,16 +28,8 @@ impl Bench {
     }
 
     fn values_in_memory(&self) -> usize {
-        let mut nodes = vec![self.tree.root.load_full()];
         let mut bytes = 0;
-        while let Some(node) = nodes.pop() {
-            match &*node {
-                Node::Leaf(leaf) => bytes += leaf.view().values_in_memory(),
-                Node::Inner(inner) => {
-                    nodes.extend(inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone());
-                }
-            }
-        }
+        self.each_leaf(&mut |_, leaf| bytes += leaf.view().values_in_memory());
         bytes
     }
 
@@ -55,7 +48,7 @@ impl leaf::LeafView {
         let base = match &self.base {
             leaf::Base::Loaded(block) => sum(block.blobs()),
             leaf::Base::Spilled(spilled) => sum(&spilled.blobs),
-            leaf::Base::Stored(image) => sum(image.blobs()),
+            leaf::Base::Stored(image) => sum(&image.known_blobs()),
         };
         let delta = match &self.delta {
             leaf::changes::Changes::Live(delta) => delta.blobs().map(|(_, blob)| blob.memory()).sum(),
@@ -157,4 +150,116 @@ fn what_an_abandoned_checkpoint_stored_goes_with_the_values() {
     bench.checkpoint().unwrap();
     bench.checkpoint();
     assert!(bench.used() <= before + (16 << 10), "{} bytes instead of {before}", bench.used());
+}
+
+impl Bench {
+    /// Objects of large values that images have.
+    fn objects(&self) -> usize {
+        let mut objects = 0;
+        self.each_leaf(&mut |_, leaf| {
+            objects += leaf.latch().copies.images().map(|image| image.known_blobs().len()).sum::<usize>();
+        });
+        objects
+    }
+
+    fn commit_texts(&self, count: u64, round: u8) {
+        let status = TxnStatus::new(1);
+        self.write_texts(&status, count, round);
+        self.context.clock.publish(&status);
+    }
+}
+
+#[test]
+fn the_objects_of_large_values_leave_memory_with_their_leaf_and_their_extents_are_freed_all_the_same() {
+    let mut bench = Bench::new(CACHE);
+    bench.commit_texts(300, 0);
+    let root = bench.checkpoint().unwrap();
+    bench.evict_all();
+    assert_eq!(bench.objects(), 0, "they were written by this run");
+    bench.reopen(root);
+    for _ in 0..2 {
+        bench.expect_texts(&Reader::at(Timestamp::MAX), 300, 0);
+        assert!(bench.objects() > 0, "leaves in memory name values");
+        bench.evict_all();
+        assert_eq!(bench.objects(), 0, "they were read");
+    }
+    bench.commit(&(0..300).map(|n| (key(n), None)).collect::<Vec<_>>());
+    bench.checkpoint().unwrap();
+    bench.checkpoint();
+    assert!(bench.used() <= 24 << 10, "{} bytes for an empty tree", bench.used());
+}
+
+#[test]
+fn objects_that_somebody_needs_stay() {
+    let mut bench = Bench::new(CACHE);
+    bench.commit_texts(100, 0);
+    // No checkpoint has named the extents: they would go with the objects.
+    bench.evict_all();
+    bench.abandon_checkpoint();
+    bench.evict_all();
+    bench.expect_texts(&Reader::at(Timestamp::MAX), 100, 0);
+    bench.checkpoint().unwrap();
+    // History has the same objects as the image.
+    let old = bench.context.clock.snapshot(1);
+    bench.commit_texts(50, 1);
+    bench.evict_all();
+    bench.abandon_checkpoint();
+    bench.evict_all();
+    bench.expect_texts(&Reader::at(old.timestamp()), 100, 0);
+    bench.checkpoint().unwrap();
+    bench.evict_all();
+    bench.expect_texts(&Reader::at(old.timestamp()), 100, 0);
+    drop(old);
+    bench.commit_texts(100, 2);
+    bench.checkpoint().unwrap();
+    bench.checkpoint();
+    bench.evict_all();
+    assert_eq!(bench.objects(), 0);
+    bench.expect_texts(&Reader::at(Timestamp::MAX), 100, 2);
+    assert!(bench.used() < 100 * BYTES as u64, "{} bytes for 100 values", bench.used());
+}
+
+#[test]
+fn what_a_forgotten_image_named_is_read_again_when_a_checkpoint_replaces_it() {
+    let mut bench = Bench::new(CACHE);
+    bench.commit(&[(key(500), Some(b"small".to_vec()))]);
+    bench.checkpoint().unwrap();
+    let before = bench.used();
+    bench.commit_texts(200, 0);
+    let root = bench.checkpoint().unwrap();
+    bench.reopen(root);
+    bench.commit(&(0..200).map(|n| (key(n), None)).collect::<Vec<_>>());
+    bench.each_leaf(&mut |node, _| bench.tree.consolidate_changed(node).unwrap());
+    bench.tree.remove_vacant().unwrap();
+    let mut forgotten = 0;
+    for image in bench.tree.structure.lock().loose.gone() {
+        let named = image.known_blobs().len();
+        image.forget_blobs();
+        forgotten += named - image.known_blobs().len();
+    }
+    assert!(forgotten > 100, "{forgotten}: no other has them, as no snapshot needs the rows");
+    bench.abandon_checkpoint();
+    bench.checkpoint().unwrap();
+    bench.checkpoint();
+    assert!(bench.used() <= before + (16 << 10), "{} bytes instead of {before}", bench.used());
+}
+
+#[test]
+fn a_value_that_was_looked_at_is_not_looked_at_again_after_an_eviction() {
+    let mut bench = Bench::new(CACHE);
+    bench.commit_texts(100, 0);
+    bench.checkpoint().unwrap();
+    let found = |bench: &Bench| {
+        let (mut at, mut found) = (Some(Vec::new()), 0);
+        while let Some(key) = at {
+            let (values, next) = bench.tree.lone_values(&key, Looked::Unseen, u64::MAX).unwrap();
+            found += values.len();
+            at = next;
+        }
+        found
+    };
+    assert_eq!(found(&bench), 100);
+    bench.evict_all();
+    assert_eq!(bench.objects(), 0);
+    assert_eq!(found(&bench), 0);
 }

@@ -36,23 +36,10 @@ impl Bench {
         self.commit(&gone);
     }
 
-    fn each_leaf(&self, visit: &mut dyn FnMut(&Arc<Node>)) {
-        let mut nodes = vec![self.tree.root.load_full()];
-        while let Some(node) = nodes.pop() {
-            match &*node {
-                Node::Leaf(_) => visit(&node),
-                Node::Inner(inner) => {
-                    let children = inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone();
-                    nodes.extend(children.into_iter().rev());
-                }
-            }
-        }
-    }
-
     /// What a reader, or time, does sooner or later to leaves with changes; then the background's part.
     fn fold_and_merge(&self) -> u64 {
         let before = self.merged();
-        self.each_leaf(&mut |node| self.tree.maintain(node).unwrap());
+        self.each_leaf(&mut |node, _| self.tree.maintain(node).unwrap());
         self.context.attention().merge_thin().unwrap();
         self.merged() - before
     }
@@ -98,16 +85,14 @@ fn leaves_that_were_evicted_are_read_to_be_merged_and_dense_ones_are_not() {
     let leaves = bench.tree.leaves();
     // In the first half each leaf is nearly empty, in the second nothing changes.
     bench.commit(&(0..2000).filter(|n| n % STAYS != 0).map(|n| (key(n), None)).collect::<Vec<_>>());
-    bench.each_leaf(&mut |node| {
+    bench.each_leaf(&mut |node, _| {
         bench.tree.maintain(node).unwrap();
         node.evict().unwrap();
     });
     let root = bench.checkpoint().unwrap();
     assert!(bench.tree.leaves() < leaves * 3 / 4, "{} of {leaves}", bench.tree.leaves());
     let mut loaded = 0;
-    bench.each_leaf(&mut |node| {
-        loaded += u64::from(matches!(node.leaf().unwrap().view().base, Base::Loaded(_)))
-    });
+    bench.each_leaf(&mut |_, leaf| loaded += u64::from(matches!(leaf.view().base, Base::Loaded(_))));
     assert!(loaded < leaves / 4, "{loaded} leaves are in memory");
     bench.assert_sound(Some(&root));
 }

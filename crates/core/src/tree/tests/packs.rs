@@ -1,7 +1,6 @@
 //! Trees that are packed: leaves are full afterwards, and nobody who reads or writes notices.
 
 use super::*;
-use crate::cache::Evictable;
 use crate::tree::leaf::Base;
 use crate::tree::{Moved, Packing as Walk};
 
@@ -44,24 +43,10 @@ impl Bench {
         }
     }
 
-    fn each_leaf_of(&self, visit: &mut dyn FnMut(&Arc<Node>)) {
-        let mut nodes = vec![self.tree.root.load_full()];
-        while let Some(node) = nodes.pop() {
-            match &*node {
-                Node::Leaf(_) => visit(&node),
-                Node::Inner(inner) => {
-                    let children = inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone();
-                    nodes.extend(children.into_iter().rev());
-                }
-            }
-        }
-    }
-
     /// Bytes of the leaves' blocks, of how many leaves.
     fn filled(&self) -> (usize, usize) {
         let (mut bytes, mut leaves) = (0, 0);
-        self.each_leaf_of(&mut |node| {
-            let leaf = node.leaf().unwrap();
+        self.each_leaf(&mut |node, leaf| {
             bytes += leaf.base(node, &leaf.view()).unwrap().bytes().len();
             leaves += 1;
         });
@@ -128,14 +113,14 @@ fn a_tree_that_is_packed_stays_as_it_is() {
     bench.assert_packed();
     bench.checkpoint();
     bench.checkpoint();
-    bench.each_leaf_of(&mut |node| _ = node.evict().unwrap());
+    bench.evict_all();
     assert!(!bench.tree.is_dirty());
     bench.pack();
     assert!(!bench.tree.is_dirty(), "a packed tree was packed again");
     let (mut loaded, mut leaves) = (0, 0);
-    bench.each_leaf_of(&mut |node| {
+    bench.each_leaf(&mut |_, leaf| {
         leaves += 1;
-        loaded += u64::from(matches!(node.leaf().unwrap().view().base, Base::Loaded(_)));
+        loaded += u64::from(matches!(leaf.view().base, Base::Loaded(_)));
     });
     assert!(loaded < leaves / 5, "{loaded} of {leaves} leaves were read");
 }
