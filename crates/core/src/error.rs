@@ -162,6 +162,16 @@ pub enum Error {
         /// The lesser one of their values.
         value: Vec<u8>,
     },
+    /// A key of a unique index is taken, which was put in without a look.
+    #[error("two entries of a unique index have one key")]
+    DuplicateKey {
+        /// Number of the tree.
+        tree: crate::types::TreeId,
+        /// The key.
+        key: Vec<u8>,
+        /// Value of the entry that cannot have it.
+        value: Vec<u8>,
+    },
     /// There is a row with this key already, perhaps one that came after the transaction's snapshot.
     #[error("two rows have one key")]
     DuplicateRow {

@@ -221,7 +221,7 @@ void ha_teak::start_bulk_insert(ha_rows rows, uint) {
 }
 
 /*
-  Whether a duplicate primary key may be told at the end of the statement. Not to who may have read the rows before
+  Whether a duplicate key may be told at the end of the statement. Not to who may have read the rows before
   (triggers), who skips single errors (a replica) or looks for duplicates by reading (long unique keys); nor by one of
   several partitions, as the server asks the last that was written to what the key was.
 */
@@ -244,13 +244,17 @@ void ha_teak::defer_indexes() {
         if (may_be_disabled(i) && !(open_.disabled_indexes & 1ULL << i)) statement_.deferred_indexes |= 1ULL << i;
 }
 
-/* After a duplicate among sorted rows the record is the row that is there, for the message. */
+/* After a duplicate that was told late the record becomes a row that has the key, for the message. */
+void ha_teak::show_duplicate(teak_bytes pk) {
+    if (inited != NONE) return;
+    read_duplicate(pk);
+    ha_rnd_end();
+}
+
 int ha_teak::end_append() {
     teak_duplicate duplicate{};
-    int error = note_duplicate(teak_append_end(session(), &duplicate), duplicate);
-    if (error != HA_ERR_FOUND_DUPP_KEY || inited != NONE) return error;
-    read_duplicate(duplicate.pk);
-    ha_rnd_end();
+    const int error = note_duplicate(teak_append_end(session(), open_.table, &duplicate), duplicate);
+    if (error == HA_ERR_FOUND_DUPP_KEY) show_duplicate(duplicate.pk);
     return error;
 }
 

@@ -119,7 +119,11 @@ int ha_teak::write_row(const uchar* buf) {
         if (int error = mark_row()) return error;
     teak_duplicate duplicate{};
     teak_status status = teak_insert(session(), open_.table, pk, row, new_entries_.data(), entries, flags, &duplicate);
-    if (status != TEAK_OK) return note_duplicate(status, duplicate);
+    if (status != TEAK_OK) {
+        const int error = note_duplicate(status, duplicate);
+        if (duplicate.late) show_duplicate(duplicate.pk);
+        return error;
+    }
     bool overtakes;
     if (!(flags & TEAK_ROW_FRESH_KEY))
         if (int error = note_overtaking(pk, &overtakes)) return error;

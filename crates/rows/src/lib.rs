@@ -10,7 +10,7 @@
 //! | [`engine`] | the handle of an engine, its sessions, what happens on a panic |
 //! | [`session`] | a connection's transaction: statements, savepoints, two-phase commit, lock waits |
 //! | [`bounds`], [`scan`], `locking` | cursors: where they start and end, how they move; locking reads and ranges |
-//! | [`row`], [`unique`] | operations on a row in all trees of a table; uniqueness |
+//! | [`row`], [`unique`], [`collision`] | operations on a row in all trees of a table; uniqueness |
 //! | [`foreign`] | looks at rows of other tables, for foreign keys |
 //! | [`orphans`] | rows whose parents are missing, all of a table at once |
 //! | [`counter`] | AUTO_INCREMENT |
@@ -26,6 +26,7 @@
 #![deny(missing_docs)]
 
 pub mod bounds;
+pub mod collision;
 pub mod counter;
 pub mod engine;
 pub mod foreign;

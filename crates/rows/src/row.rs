@@ -37,7 +37,7 @@ pub struct Manner {
     pub no_locks: bool,
     /// One of many rows of a statement, which [`Session::finish_writes`] ends.
     pub append: bool,
-    /// It may be told at that end that the primary key is taken, so that rows in no order can be sorted before.
+    /// It may be told at that end that a key is taken, so that rows and entries in no order can be sorted before.
     pub sorts: bool,
     /// In a transaction of its own (see [`Session::apart`]).
     pub apart: bool,
@@ -66,9 +66,33 @@ fn tree(table: &Table, number: u32) -> Result<&Arc<Tree>> {
     Ok(table.tree(number as usize))
 }
 
-/// Whether a statement that gathers entries gathers this one. For a unique key everybody looks before he takes it.
-fn waits(entry: &Entry<'_>, gathers: bool) -> bool {
-    gathers && !entry.unique
+/// Which entries of a row a statement gathers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gathered {
+    None,
+    /// For a unique key everybody looks before he takes it.
+    Plain,
+    /// Also new ones of unique keys, which are looked for later.
+    All,
+}
+
+impl Gathered {
+    /// `many`: the statement has written enough rows for that.
+    fn by(many: bool) -> Gathered {
+        if many {
+            Gathered::Plain
+        } else {
+            Gathered::None
+        }
+    }
+
+    fn has(self, entry: &Entry<'_>) -> bool {
+        match self {
+            Gathered::None => false,
+            Gathered::Plain => !entry.unique,
+            Gathered::All => true,
+        }
+    }
 }
 
 /// Writes an entry, or has it written later.
@@ -77,19 +101,19 @@ fn put(
     table: &Table,
     entry: &Entry<'_>,
     op: WriteOp<'_>,
-    gathers: bool,
+    gathered: Gathered,
 ) -> Result<()> {
     let tree = tree(table, entry.tree)?;
-    match waits(entry, gathers) {
-        true => txn.write_later(tree, entry.key, op)?,
-        false => txn.write(tree, entry.key, op)?,
+    match (gathered.has(entry), entry.unique) {
+        (true, true) => txn.claim_later(tree, entry.key, entry.value)?,
+        (true, false) => txn.write_later(tree, entry.key, op)?,
+        (false, _) => txn.write(tree, entry.key, op)?,
     }
     Ok(())
 }
 
 impl Session {
-    /// Puts in a new row. On [`Stop::Duplicate`] `duplicate_tree` says which tree refused, `self.duplicate_pk` which
-    /// row is there.
+    /// Puts in a new row. On [`Stop::Duplicate`] [`Session::collision`] says with what.
     pub fn insert<'e>(
         &mut self,
         table: &Table,
@@ -97,18 +121,19 @@ impl Session {
         row: &[u8],
         entries: impl Iterator<Item = Entry<'e>> + Clone,
         manner: Manner,
-        duplicate_tree: &mut u32,
     ) -> Result<()> {
         if manner.apart {
             let manner = Manner { apart: false, append: false, ..manner };
-            return self.apart(|session| session.insert(table, pk, row, entries, manner, duplicate_tree));
+            return self.apart(|session| session.insert(table, pk, row, entries, manner));
         }
         if manner.append {
             // What fails after the claims fails the statement, whose rollback undoes it: a savepoint a row would end
             // the gathering.
-            return self.put_in(table, pk, row, entries, manner, duplicate_tree);
+            return self
+                .put_in(table, pk, row, entries, manner)
+                .map_err(|stop| self.collision.note_late(stop, table));
         }
-        self.atomically(|session| session.put_in(table, pk, row, entries, manner, duplicate_tree))
+        self.atomically(|session| session.put_in(table, pk, row, entries, manner))
     }
 
     /// Claims everything, then writes, then looks for range locks that came meanwhile (for appended rows at the end of
@@ -120,15 +145,17 @@ impl Session {
         row: &[u8],
         entries: impl Iterator<Item = Entry<'e>> + Clone,
         manner: Manner,
-        duplicate_tree: &mut u32,
     ) -> Result<()> {
         let rows = tree(table, 0)?;
         self.writable()?;
-        self.make_room_for_row(rows, pk, manner, duplicate_tree)?;
+        let gathered = match Gathered::by(self.gathers_entries()) {
+            Gathered::Plain if manner.append && manner.sorts => Gathered::All,
+            gathered => gathered,
+        };
+        self.make_room_for_row(rows, pk, manner)?;
         for entry in entries.clone() {
-            self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, duplicate_tree)?;
+            self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, gathered)?;
         }
-        let gathers = self.gathers_entries();
         if !manner.fresh_key {
             self.aim_at_probed(rows);
         }
@@ -138,14 +165,14 @@ impl Session {
             false => txn.write(rows, pk, WriteOp::Insert(row))?,
         }
         for entry in entries.clone() {
-            put(txn, table, &entry, WriteOp::Insert(entry.value), gathers)?;
+            put(txn, table, &entry, WriteOp::Insert(entry.value), gathered)?;
         }
         if !manner.no_locks {
             match manner.append {
                 true => self.note_appended(rows, pk)?,
                 false => self.check_insert(rows, pk)?,
             }
-            for entry in entries.filter(|entry| !waits(entry, gathers)) {
+            for entry in entries.filter(|entry| !gathered.has(entry)) {
                 self.check_insert(tree(table, entry.tree)?, entry.key)?;
             }
         }
@@ -153,7 +180,6 @@ impl Session {
     }
 
     /// Replaces the row `old_pk`. Each pair of entries belongs to one tree; `None`: there is no entry.
-    #[allow(clippy::too_many_arguments)] // it is what a row operation needs, and bundles would be taken apart at once
     pub fn update<'e>(
         &mut self,
         table: &Table,
@@ -162,29 +188,27 @@ impl Session {
         row: &[u8],
         pairs: impl Iterator<Item = (Option<Entry<'e>>, Option<Entry<'e>>)> + Clone,
         manner: Manner,
-        duplicate_tree: &mut u32,
     ) -> Result<()> {
         if manner.apart {
             let manner = Manner { apart: false, ..manner };
-            return self
-                .apart(|session| session.update(table, old_pk, new_pk, row, pairs, manner, duplicate_tree));
+            return self.apart(|session| session.update(table, old_pk, new_pk, row, pairs, manner));
         }
         let rows = tree(table, 0)?;
         let moves = old_pk != new_pk;
         self.atomically(|session| {
             session.take_row(rows, old_pk, manner)?;
             if moves {
-                session.make_room_for_row(rows, new_pk, manner, duplicate_tree)?;
+                session.make_room_for_row(rows, new_pk, manner)?;
             }
             for (old, new) in pairs.clone().filter(|(old, new)| key(old) != key(new)) {
                 if let Some(old) = old {
                     session.lock_entry(tree(table, old.tree)?, &old, manner)?;
                 }
                 if let Some(new) = new {
-                    session.make_room_for_entry(tree(table, new.tree)?, &new, manner, duplicate_tree)?;
+                    session.make_room_for_entry(tree(table, new.tree)?, &new, manner, Gathered::None)?;
                 }
             }
-            let gathers = session.gathers_entries();
+            let gathered = Gathered::by(session.gathers_entries());
             let txn = session.writable()?;
             if moves {
                 txn.write(rows, old_pk, WriteOp::Delete)?;
@@ -196,15 +220,15 @@ impl Session {
                 match pair {
                     (Some(old), Some(new)) if old.key == new.key => {
                         if manner.rewrites || old.value != new.value {
-                            put(txn, table, &new, WriteOp::Update(new.value), gathers)?;
+                            put(txn, table, &new, WriteOp::Update(new.value), gathered)?;
                         }
                     }
                     (old, new) => {
                         if let Some(old) = old {
-                            put(txn, table, &old, WriteOp::Delete, gathers)?;
+                            put(txn, table, &old, WriteOp::Delete, gathered)?;
                         }
                         if let Some(new) = new {
-                            put(txn, table, &new, WriteOp::Insert(new.value), gathers)?;
+                            put(txn, table, &new, WriteOp::Insert(new.value), gathered)?;
                         }
                     }
                 }
@@ -214,7 +238,7 @@ impl Session {
                     session.check_insert(rows, new_pk)?;
                 }
                 for (_, new) in pairs.filter(|(old, new)| key(old) != key(new)) {
-                    if let Some(new) = new.filter(|new| !waits(new, gathers)) {
+                    if let Some(new) = new.filter(|new| !gathered.has(new)) {
                         session.check_insert(tree(table, new.tree)?, new.key)?;
                     }
                 }
@@ -241,11 +265,11 @@ impl Session {
             for entry in entries.clone() {
                 session.lock_entry(tree(table, entry.tree)?, &entry, manner)?;
             }
-            let gathers = session.gathers_entries();
+            let gathered = Gathered::by(session.gathers_entries());
             let txn = session.writable()?;
             txn.write(rows, pk, WriteOp::Delete)?;
             for entry in entries {
-                put(txn, table, &entry, WriteOp::Delete, gathers)?;
+                put(txn, table, &entry, WriteOp::Delete, gathered)?;
             }
             Ok(())
         })
@@ -277,26 +301,16 @@ impl Session {
         Ok(())
     }
 
-    fn make_room_for_row(
-        &mut self,
-        rows: &Arc<Tree>,
-        pk: &[u8],
-        manner: Manner,
-        duplicate_tree: &mut u32,
-    ) -> Result<()> {
+    fn make_room_for_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner) -> Result<()> {
         let sorted = manner.append && manner.sorts && self.sorts(rows, pk)?;
         let claimed = match (manner.no_locks, manner.fresh_key || sorted) {
             (true, true) => Ok(()),
             (true, false) => self.claim_unlocked(rows, pk),
-            (false, true) => self
-                .check_insert(rows, pk)
-                .and_then(|()| self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait).map(drop)),
+            (false, true) => self.reserve(rows, pk),
             (false, false) => self.claim(rows, pk, manner.duplicate),
         };
         if matches!(claimed, Err(Stop::Duplicate)) {
-            *duplicate_tree = 0;
-            self.duplicate_pk.clear();
-            self.duplicate_pk.extend_from_slice(pk);
+            self.collision.note(0, pk);
         }
         claimed?;
         if manner.no_locks || manner.fresh_key {
@@ -310,23 +324,28 @@ impl Session {
         tree: &Arc<Tree>,
         entry: &Entry<'_>,
         manner: Manner,
-        duplicate_tree: &mut u32,
+        gathered: Gathered,
     ) -> Result<()> {
-        let claimed = match (entry.unique, manner.no_locks) {
-            (false, true) => return Ok(()),
+        let claimed = match (entry.unique, gathered.has(entry), manner.no_locks) {
+            (false, _, true) | (true, true, true) => return Ok(()),
             // A claim waits for ranges as well.
-            (false, false) => return self.check_insert(tree, entry.key),
-            (true, true) => self.claim_unlocked(tree, entry.key),
-            (true, false) => self.claim(tree, entry.key, manner.duplicate),
+            (false, _, false) => return self.check_insert(tree, entry.key),
+            (true, true, false) => return self.reserve(tree, entry.key),
+            (true, false, true) => self.claim_unlocked(tree, entry.key),
+            (true, false, false) => self.claim(tree, entry.key, manner.duplicate),
         };
         if matches!(claimed, Err(Stop::Duplicate)) {
-            *duplicate_tree = entry.tree;
-            let mut pk = std::mem::take(&mut self.duplicate_pk);
-            pk.clear();
-            pk.extend_from_slice(primary_key(self.probed(tree)?).unwrap_or_default());
-            self.duplicate_pk = pk;
+            let mut collision = std::mem::take(&mut self.collision);
+            collision.note(entry.tree, primary_key(self.probed(tree)?).unwrap_or_default());
+            self.collision = collision;
         }
         claimed
+    }
+
+    /// Locks a key for an insert, and does not look whether it is taken.
+    fn reserve(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+        self.check_insert(tree, key)?;
+        self.lock(tree, key, LockMode::Exclusive, WaitPolicy::Wait).map(drop)
     }
 
     fn claim_unlocked(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {

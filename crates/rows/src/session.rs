@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use teak_core::{Error, Isolation, LogLevel, TreeId, TxnId, WaitPolicy, WaitRequest};
 
+use crate::collision::Collision;
 use crate::engine::{EngineHandle, SessionTag};
 use crate::foreign::Found;
 use crate::host::Thd;
@@ -115,8 +116,8 @@ pub struct Session {
     taken_key: Vec<u8>,
     /// Rows that were locked exclusively all at once, last.
     stretch: Option<Stretch>,
-    /// Primary key of the row that the last duplicate collided with.
-    pub duplicate_pk: Vec<u8>,
+    /// What the last duplicate has collided with.
+    pub collision: Collision,
 }
 
 impl Session {
@@ -142,7 +143,7 @@ impl Session {
             taken: None,
             taken_key: Vec::new(),
             stretch: None,
-            duplicate_pk: Vec::new(),
+            collision: Collision::default(),
         }
     }
 

@@ -9,15 +9,19 @@
 //! range while an entry in it waits scans without it. Therefore the pusher looks for such ranges when the entries are
 //! in the tree, and the transaction waits for their holders before it commits ([`Work::check_deferred`]); the same as
 //! appended rows do.
+//!
+//! An entry of a unique index may be a *claim*: the caller has locked its key and not looked whether it is taken. That is
+//! done when the entries are pushed, where neighbours meet each other and look-ups find the leaves of those before them.
 
 use super::shared::Shared;
+use super::sorting::is_there;
 use super::work::Work;
 use crate::cache::{Cache, Charge};
 use crate::mvcc::TxnStatus;
 use crate::tree::block::wide_head;
-use crate::tree::{Tree, Write, MAX_KEY_BYTES};
+use crate::tree::{Tree, TreeCursor, Write, MAX_KEY_BYTES};
 use crate::types::{WaitRequest, WriteOp};
-use crate::Result;
+use crate::{Error, Result};
 use std::sync::Arc;
 
 /// So many bytes are gathered, at most: entries that meet in one leaf should be many.
@@ -48,8 +52,20 @@ struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Insert,
+    /// Which nobody may have put in before.
+    Claim,
     Update,
     Delete,
+}
+
+impl Kind {
+    fn op(self, value: &[u8]) -> WriteOp<'_> {
+        match self {
+            Kind::Insert | Kind::Claim => WriteOp::Insert(value),
+            Kind::Update => WriteOp::Update(value),
+            Kind::Delete => WriteOp::Delete,
+        }
+    }
 }
 
 /// Keys that lie in ranges which others have locked, or, in `between`, where they lie.
@@ -122,12 +138,7 @@ impl Deferred {
     }
 
     /// `false`: the entry cannot wait.
-    fn add(&mut self, tree: &Arc<Tree>, key: &[u8], op: WriteOp<'_>, sequence: u32) -> bool {
-        let (kind, value) = match op {
-            WriteOp::Insert(value) => (Kind::Insert, value),
-            WriteOp::Update(value) => (Kind::Update, value),
-            WriteOp::Delete => (Kind::Delete, &[][..]),
-        };
+    fn add(&mut self, tree: &Arc<Tree>, key: &[u8], (kind, value): (Kind, &[u8]), sequence: u32) -> bool {
         let (Ok(key_bytes), Ok(value_bytes), Ok(at), Some(tree)) = (
             u16::try_from(key.len()),
             u16::try_from(value.len()),
@@ -150,14 +161,8 @@ impl Deferred {
         &self.bytes[entry.at as usize..][..usize::from(entry.key_bytes)]
     }
 
-    fn op(&self, entry: &Entry) -> WriteOp<'_> {
-        let value = &self.bytes[entry.at as usize + usize::from(entry.key_bytes)..];
-        let value = &value[..usize::from(entry.value_bytes)];
-        match entry.kind {
-            Kind::Insert => WriteOp::Insert(value),
-            Kind::Update => WriteOp::Update(value),
-            Kind::Delete => WriteOp::Delete,
-        }
+    fn value(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.at as usize + usize::from(entry.key_bytes)..][..usize::from(entry.value_bytes)]
     }
 
     /// Tree after tree by key; of one key, in the order in which they came.
@@ -188,11 +193,16 @@ impl Deferred {
         let mut done = 0;
         let mut writes = Vec::with_capacity(RUN.min(self.entries.len()));
         while let Some(first) = self.entries.get(done) {
-            let run = self.entries[done..].iter().take(RUN).take_while(|entry| entry.tree == first.tree);
+            let same_tree = |entry: &&Entry| entry.tree == first.tree;
+            let run = self.entries[done..].iter().take(RUN).take_while(same_tree).count();
+            let run = &self.entries[done..done + run];
+            if let Err(error) = self.check_claims(run, status) {
+                return (done, Err(error));
+            }
             writes.clear();
-            writes.extend(run.map(|entry| Write {
+            writes.extend(run.iter().map(|entry| Write {
                 key: self.key(entry),
-                op: self.op(entry),
+                op: entry.kind.op(self.value(entry)),
                 status,
                 sequence: entry.sequence,
             }));
@@ -208,6 +218,28 @@ impl Deferred {
             }
         }
         (done, Ok(()))
+    }
+
+    /// [`Error::DuplicateKey`] if one of `run`, which are the next for their tree, is a claim of a key that is taken:
+    /// by another of them, or whatever the tree has.
+    fn check_claims(&self, run: &[Entry], status: &Arc<TxnStatus>) -> Result<()> {
+        let Some(first) = run.iter().find(|entry| entry.kind == Kind::Claim) else { return Ok(()) };
+        let tree = &self.trees[usize::from(first.tree)];
+        let taken = |entry: &Entry| Error::DuplicateKey {
+            tree: tree.id(),
+            key: self.key(entry).to_vec(),
+            value: self.value(entry).to_vec(),
+        };
+        let mut cursor = TreeCursor::new(tree.clone());
+        for (at, entry) in run.iter().enumerate().filter(|(_, entry)| entry.kind == Kind::Claim) {
+            let before = at.checked_sub(1).map(|before| &run[before]);
+            match before.filter(|before| self.key(before) == self.key(entry)) {
+                Some(before) if before.kind == Kind::Delete => {}
+                None if !is_there(&mut cursor, self.key(entry), Some(status))? => {}
+                Some(_) | None => return Err(taken(entry)),
+            }
+        }
+        Ok(())
     }
 
     /// Drops the first `done`, which are in their trees; the others are by number again.
@@ -249,12 +281,46 @@ impl Work {
         key: &[u8],
         op: WriteOp<'_>,
     ) -> Result<()> {
-        let value = match op {
-            WriteOp::Insert(value) | WriteOp::Update(value) => value,
-            WriteOp::Delete => &[],
+        let what = match op {
+            WriteOp::Insert(value) => (Kind::Insert, value),
+            WriteOp::Update(value) => (Kind::Update, value),
+            WriteOp::Delete => (Kind::Delete, &[][..]),
         };
+        match self.defer(shared, tree, key, what)? {
+            true => Ok(()),
+            false => self.write(shared, tree, key, op),
+        }
+    }
+
+    /// Like [`Work::write_later`] of an insert; whether the key is taken, which the caller has locked, is told when the
+    /// entry is written.
+    pub(super) fn claim_later(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        if self.defer(shared, tree, key, (Kind::Claim, value))? {
+            return Ok(());
+        }
+        self.show_deferred(shared, tree)?;
+        if is_there(&mut TreeCursor::new(tree.clone()), key, self.status())? {
+            return Err(Error::DuplicateKey { tree: tree.id(), key: key.to_vec(), value: value.to_vec() });
+        }
+        self.write(shared, tree, key, WriteOp::Insert(value))
+    }
+
+    /// `false`: the entry cannot wait, and is to be written.
+    fn defer(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        (kind, value): (Kind, &[u8]),
+    ) -> Result<bool> {
         if key.len() > MAX_KEY_BYTES || tree.is_large(value) {
-            return self.write(shared, tree, key, op);
+            return Ok(false);
         }
         self.finish_append_to(shared, tree)?;
         self.deferred.prepare(&shared.context.cache);
@@ -264,14 +330,15 @@ impl Work {
         let sequence = self.next_sequence()?;
         let mark = self.redo.mark();
         match tree.is_logged() {
-            true => self.redo.push(tree.id(), sequence, key, op)?,
+            true => self.redo.push(tree.id(), sequence, key, kind.op(value))?,
             false => self.note_unlogged(sequence),
         }
-        if !self.deferred.add(tree, key, op, sequence) {
+        if !self.deferred.add(tree, key, (kind, value), sequence) {
             let _ = self.redo.truncate_to(mark);
-            return self.write(shared, tree, key, op);
+            return Ok(false);
         }
-        self.wrote(shared, tree, sequence, key, op)
+        self.wrote(shared, tree, sequence, key, kind.op(value))?;
+        Ok(true)
     }
 
     /// Before a read of `tree`, or another write to it.
@@ -296,7 +363,7 @@ impl Work {
         for at in 0..done {
             let entry = deferred.entries[at];
             let tree = deferred.trees[usize::from(entry.tree)].id();
-            let is_new = entry.kind == Kind::Insert;
+            let is_new = matches!(entry.kind, Kind::Insert | Kind::Claim);
             if is_new && locks.check_insert(tree, deferred.key(&entry), &WaitRequest::no_wait()).is_err() {
                 deferred.note_unchecked(&entry);
             }

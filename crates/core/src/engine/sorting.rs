@@ -13,6 +13,7 @@
 use super::append::for_each_row;
 use super::shared::Shared;
 use super::work::Work;
+use crate::mvcc::TxnStatus;
 use crate::sort::Sorter;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::Timestamp;
@@ -58,17 +59,16 @@ impl Work {
             let (key, value) = sorted.entry();
             // As they ascend, one that does not lie behind what is gathered is the last of it.
             let twin = self.direct.append_to(&tree).is_some_and(|append| !append.is_beyond(key));
-            if twin || self.is_there(&mut cursor, key)? {
+            if twin || is_there(&mut cursor, key, self.status())? {
                 return Err(Error::DuplicateRow { key: key.to_vec() });
             }
             self.append(shared, &tree, key, value)?;
         }
         Ok(())
     }
+}
 
-    /// Whether the tree has `key`, whoever committed it, or by this transaction.
-    fn is_there(&self, cursor: &mut TreeCursor, key: &[u8]) -> Result<bool> {
-        let own = self.status();
-        cursor.get(&Reader { snapshot: Timestamp::MAX, own, pending: false, fate: None }, key)
-    }
+/// Whether the tree has `key`, whoever committed it, or by the transaction of `own`; the cursor stands on it then.
+pub(super) fn is_there(cursor: &mut TreeCursor, key: &[u8], own: Option<&TxnStatus>) -> Result<bool> {
+    cursor.get(&Reader { snapshot: Timestamp::MAX, own, pending: false, fate: None }, key)
 }

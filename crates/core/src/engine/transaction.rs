@@ -141,6 +141,14 @@ impl Transaction {
         writing(&mut self.work, &self.shared)?.write_later(&self.shared, tree, key, op)
     }
 
+    /// Like [`Transaction::write_later`] of an insert into the tree of a unique index, whose key the caller has locked
+    /// exclusively: if it is taken, whatever writes the entry, [`Transaction::finish_writes`] at the latest, gives
+    /// [`Error::DuplicateKey`].
+    pub fn claim_later(&mut self, tree: &Arc<Tree>, key: &[u8], value: &[u8]) -> Result<()> {
+        self.shared.check_space()?;
+        writing(&mut self.work, &self.shared)?.claim_later(&self.shared, tree, key, value)
+    }
+
     /// Like [`Transaction::write`] of an insert, for many rows in the order of their keys: they are gathered into
     /// blocks, which go to the table's file past the log. The key is not in the tree, and the caller holds its
     /// exclusive row lock; whether a range lock covers it is to be asked (again) before the commit, after

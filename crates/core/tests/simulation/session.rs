@@ -363,7 +363,10 @@ impl<'a> Session<'a> {
             Some(value) if exists && later => txn.write_later(tree, &change.key, WriteOp::Update(value))?,
             Some(value) if exists => txn.write(tree, &change.key, WriteOp::Update(value))?,
             Some(value) if appended => txn.append(tree, &change.key, value)?,
-            Some(value) if later => txn.write_later(tree, &change.key, WriteOp::Insert(value))?,
+            Some(value) if later && change.tree == 0 => {
+                txn.write_later(tree, &change.key, WriteOp::Insert(value))?;
+            }
+            Some(value) if later => txn.claim_later(tree, &change.key, value)?,
             Some(value) => txn.write(tree, &change.key, WriteOp::Insert(value))?,
             None if exists && later => txn.write_later(tree, &change.key, WriteOp::Delete)?,
             None if exists => txn.write(tree, &change.key, WriteOp::Delete)?,

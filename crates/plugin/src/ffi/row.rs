@@ -5,6 +5,7 @@ use teak_core::LockMode;
 use super::border::{array, put, RawBytes, SessionHandle, TableHandle};
 use super::session::with_reader;
 use super::status::Status;
+use teak_rows::collision::Collision;
 use teak_rows::outcome::{Result, Stop};
 use teak_rows::row::{Entry, Manner};
 use teak_rows::session::Session;
@@ -20,7 +21,7 @@ pub const TEAK_ROW_FRESH_KEY: u32 = 0x02;
 pub const TEAK_ROW_NO_LOCKS: u32 = 0x04;
 /// One of many rows that a statement inserts: may go to the file past the log; teak_append_end follows.
 pub const TEAK_ROW_APPEND: u32 = 0x08;
-/// With TEAK_ROW_APPEND: a duplicate primary key ends the statement, so teak_append_end may be the one that tells.
+/// With TEAK_ROW_APPEND: a duplicate key ends the statement, so a later row, or teak_append_end, may be what tells.
 pub const TEAK_ROW_SORT: u32 = 0x10;
 /// In a transaction of its own, committed when the call returns: stays if the session's is rolled back.
 pub const TEAK_ROW_APART: u32 = 0x20;
@@ -47,8 +48,17 @@ pub struct RawEntry {
 pub struct RawDuplicate {
     /// Which tree found it: 0 = primary key, else the entry's tree.
     pub tree: u32,
-    /// Primary key of the existing row; valid until the session's next row operation.
+    /// Primary key of the existing row, or of any that has the key; valid until the session's next row operation.
     pub pk: RawBytes,
+    /// Not 0: another row of the statement than the last may have been refused; `pk` is that of one with the key.
+    pub late: u32,
+}
+
+impl RawDuplicate {
+    pub(super) fn of(collision: &Collision) -> RawDuplicate {
+        let Collision { tree, pk, is_late } = collision;
+        RawDuplicate { tree: *tree, pk: RawBytes::of(pk), late: u32::from(*is_late) }
+    }
 }
 
 /// The entry; `None` if its key is NULL.
@@ -85,7 +95,7 @@ unsafe fn with_row(
     table: *const TableHandle,
     out: *mut RawDuplicate,
     flags: u32,
-    body: impl FnOnce(&mut Session, &TableHandle, &mut u32) -> Result<()>,
+    body: impl FnOnce(&mut Session, &TableHandle) -> Result<()>,
 ) -> Status {
     // SAFETY: by the contract of this function.
     unsafe {
@@ -97,10 +107,9 @@ unsafe fn with_row(
         }
         with_reader(session, |session| {
             let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            let mut tree = 0;
-            let result = body(session, table, &mut tree);
+            let result = body(session, table);
             if matches!(result, Err(Stop::Duplicate)) {
-                put(out, RawDuplicate { tree, pk: RawBytes::of(&session.duplicate_pk) });
+                put(out, RawDuplicate::of(&session.collision));
             }
             result
         })
@@ -147,8 +156,8 @@ pub unsafe extern "C" fn teak_insert(
     // SAFETY: the handles are open, the arrays and what they point to readable, the result writable or NULL.
     unsafe {
         let entries = array(entries, n_entries).iter().filter_map(|raw| entry(raw));
-        with_row(session, table, duplicate, flags, |session, t, tree| {
-            session.insert(&t.table, pk.slice(), row.slice(), entries, manner(flags), tree)
+        with_row(session, table, duplicate, flags, |session, t| {
+            session.insert(&t.table, pk.slice(), row.slice(), entries, manner(flags))
         })
     }
 }
@@ -178,9 +187,9 @@ pub unsafe extern "C" fn teak_update(
         let old = array(old_entries, n_entries).iter();
         let new = array(new_entries, n_entries).iter();
         let pairs = old.zip(new).map(|(old, new)| (entry(old), entry(new)));
-        with_row(session, table, duplicate, flags, |session, t, tree| {
+        with_row(session, table, duplicate, flags, |session, t| {
             let (old_pk, new_pk, row) = (old_pk.slice(), new_pk.slice(), row.slice());
-            session.update(&t.table, old_pk, new_pk, row, pairs, manner(flags), tree)
+            session.update(&t.table, old_pk, new_pk, row, pairs, manner(flags))
         })
     }
 }
@@ -198,7 +207,7 @@ pub unsafe extern "C" fn teak_delete(
     // SAFETY: as above.
     unsafe {
         let entries = array(entries, n_entries).iter().filter_map(|raw| entry(raw));
-        with_row(session, table, std::ptr::null_mut(), flags, |session, t, _| {
+        with_row(session, table, std::ptr::null_mut(), flags, |session, t| {
             session.delete(&t.table, pk.slice(), entries, manner(flags))
         })
     }

@@ -261,21 +261,21 @@ pub unsafe extern "C" fn teak_statement_begin(session: *const SessionHandle) -> 
     unsafe { with_session(session, Session::statement_begin) }
 }
 
-/// No more rows with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to be rolled
-/// back. TEAK_DUPLICATE, only after rows with TEAK_ROW_SORT, fills `*duplicate`.
+/// No more rows of the table with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to
+/// be rolled back. TEAK_DUPLICATE, only after rows with TEAK_ROW_SORT, fills `*duplicate`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_append_end(
     session: *const SessionHandle,
+    table: *const TableHandle,
     duplicate: *mut RawDuplicate,
 ) -> Status {
-    // SAFETY: the handle is open, the result writable or NULL.
+    // SAFETY: the handles are open, the result writable or NULL.
     unsafe {
         with_session(session, |session| {
-            let result = session.finish_writes();
-            if let Err(stop) = &result {
-                if Status::of(stop) == Status::Duplicate {
-                    put(duplicate, RawDuplicate { tree: 0, pk: RawBytes::of(&session.duplicate_pk) });
-                }
+            let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
+            let result = session.finish_rows(&table.table);
+            if matches!(result, Err(Stop::Duplicate)) {
+                put(duplicate, RawDuplicate::of(&session.collision));
             }
             result
         })

@@ -112,7 +112,9 @@ fn of_error(error: &Error) -> Status {
         Error::LinkExists { .. } => Status::LinkExists,
         Error::NoSuchTable(_) => Status::NoTable,
         Error::NoSuchTree(_) => Status::Misuse,
-        Error::DuplicateEntry { .. } | Error::DuplicateRow { .. } => Status::Duplicate,
+        Error::DuplicateEntry { .. } | Error::DuplicateKey { .. } | Error::DuplicateRow { .. } => {
+            Status::Duplicate
+        }
         Error::Xid(_) => Status::NoXid,
         Error::ReadOnly(_) => Status::ReadOnly,
         Error::TooLarge { .. } => Status::TooLarge,

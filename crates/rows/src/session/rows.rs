@@ -85,8 +85,8 @@ impl Session {
         }
     }
 
-    /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_writes`] tells then if
-    /// its key is taken.
+    /// Whether the row with `key`, which is to be appended, is sorted first; [`Session::finish_rows`] tells then if its
+    /// key is taken.
     pub(crate) fn sorts(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let bytes = self.sort_bytes;
         Ok(self.txn()?.sorts(tree, key, bytes)?)
@@ -129,16 +129,17 @@ impl Session {
     /// What was appended or gathered is where others meet it; waits for those who have locked ranges that it lies in.
     pub fn finish_writes(&mut self) -> Result<()> {
         let Some(txn) = &mut self.txn else { return Ok(()) };
-        if let Err(error) = txn.finish_writes() {
-            if let Error::DuplicateRow { key } = &error {
-                self.duplicate_pk.clone_from(key);
-            }
-            return Err(error.into());
-        }
+        txn.finish_writes()?;
         if txn.is_unchecked() {
             self.waits.run(WaitPolicy::Wait, |wait| txn.check_finished(wait))?;
         }
         self.appended.take().map_or(Ok(()), |appended| self.check_appended(&appended))
+    }
+
+    /// [`Session::finish_writes`] for a statement that has written rows of `table`; [`Stop::Duplicate`] if a key is
+    /// taken of which it was not known yet.
+    pub fn finish_rows(&mut self, table: &Table) -> Result<()> {
+        self.finish_writes().map_err(|stop| self.collision.note_late(stop, table))
     }
 
     /// The next row of the statement is written. Whether its entries in indexes may wait for those of others: a

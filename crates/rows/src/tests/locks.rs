@@ -418,7 +418,7 @@ fn a_lenient_write_over_what_its_snapshot_does_not_see_is_told() {
     let pairs = before.iter().zip(after.iter()).map(|(old, new)| (Some(*old), Some(*new)));
     let manner = Manner { rewrites: true, ..Manner::default() };
     assert!(!bench.keys(&mut lenient, 2, Read::SNAPSHOT).unwrap().contains(&"q\x003".to_string()));
-    lenient.update(&bench.table, &old.pk, &new.pk, &new.row, pairs, manner, &mut 0).unwrap();
+    lenient.update(&bench.table, &old.pk, &new.pk, &new.row, pairs, manner).unwrap();
     assert!(bench.keys(&mut lenient, 2, Read::SNAPSHOT).unwrap().contains(&"q\x003".to_string()));
     // Of a row that it has taken out only the snapshot's entry is left, which leads to nothing.
     bench.delete(&mut lenient, row("5", "u5", "r")).unwrap();
@@ -562,4 +562,65 @@ fn gathers_entries_of(keys: impl Iterator<Item = u32>, manner: Manner) {
     reader.rollback();
     assert_eq!(bench.keys(&mut bench.repeatable(), 2, Read::SNAPSHOT).unwrap(), before);
     assert_eq!(bench.committed(0), ["1", "3", "5"]);
+}
+
+/// 100 rows of which those of `unique` have what it says.
+fn load_sorted(bench: &Bench, loader: &mut Session, unique: impl Fn(u32) -> String) -> Result<()> {
+    let manner = Manner { append: true, sorts: true, ..Manner::default() };
+    for n in 100..200 {
+        let (pk, unique) = (n.to_string(), unique(n));
+        bench.insert_with(loader, row(&pk, &unique, "p"), manner).map_err(|(stop, _)| stop)?;
+    }
+    loader.finish_rows(&bench.table)
+}
+
+#[test]
+fn a_load_that_sorts_is_told_at_its_end_which_unique_key_is_taken() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut loader = bench.repeatable();
+    loader.statement_begin().unwrap();
+    let collided = |loader: &Session| {
+        let collision = &loader.collision;
+        (collision.tree, String::from_utf8(collision.pk.clone()).unwrap(), collision.is_late)
+    };
+    let twin = |n| if n == 190 { "x150".to_string() } else { format!("x{n}") };
+    assert!(matches!(load_sorted(&bench, &mut loader, twin), Err(Stop::Duplicate)));
+    assert_eq!(collided(&loader), (1, "190".into(), true));
+    loader.statement_rollback().unwrap();
+    loader.statement_begin().unwrap();
+    let taken = |n| if n == 170 { "u3".to_string() } else { format!("x{n}") };
+    assert!(matches!(load_sorted(&bench, &mut loader, taken), Err(Stop::Duplicate)));
+    assert_eq!(collided(&loader), (1, "170".into(), true));
+    loader.statement_rollback().unwrap();
+    loader.statement_begin().unwrap();
+    load_sorted(&bench, &mut loader, |n| format!("x{n}")).unwrap();
+    loader.commit().unwrap();
+    assert_eq!(bench.committed(1).len(), 103);
+}
+
+/// The key that a load is going to put in is locked from when its row comes: one of the two waits.
+#[test]
+fn a_load_that_sorts_waits_for_who_has_a_unique_key_and_is_waited_for() {
+    let bench = Bench::new();
+    let mut other = bench.repeatable();
+    bench.insert(&mut other, row("1", "x170", "p")).unwrap();
+    let mut loader = bench.repeatable();
+    loader.statement_begin().unwrap();
+    assert!(is_timeout(load_sorted(&bench, &mut loader, |n| format!("x{n}"))));
+    loader.rollback();
+    other.rollback();
+    let (mut loader, mut other) = (bench.repeatable(), bench.repeatable());
+    loader.statement_begin().unwrap();
+    let manner = Manner { append: true, sorts: true, ..Manner::default() };
+    for n in 100..200 {
+        let (pk, unique) = (n.to_string(), format!("x{n}"));
+        bench.insert_with(&mut loader, row(&pk, &unique, "p"), manner).map_err(|(stop, _)| stop).unwrap();
+    }
+    assert!(is_timeout(bench.insert(&mut other, row("1", "x170", "p"))));
+    other.rollback();
+    loader.finish_rows(&bench.table).unwrap();
+    loader.commit().unwrap();
+    let mut other = bench.repeatable();
+    assert!(matches!(bench.insert(&mut other, row("1", "x170", "p")), Err(Stop::Duplicate)));
 }

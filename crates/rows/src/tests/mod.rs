@@ -243,18 +243,17 @@ impl Bench {
         manner: Manner,
     ) -> std::result::Result<(), (Stop, u32)> {
         let image = row.image();
-        let mut tree = 99;
         let entries = image.entries();
         session
-            .insert(&self.table, &image.pk, &image.row, entries.iter().copied(), manner, &mut tree)
-            .map_err(|stop| (stop, tree))
+            .insert(&self.table, &image.pk, &image.row, entries.iter().copied(), manner)
+            .map_err(|stop| (stop, session.collision.tree))
     }
 
     fn update(&self, session: &mut Session, old: Row<'_>, new: Row<'_>) -> Result<()> {
         let (old, new) = (old.image(), new.image());
         let (before, after) = (old.entries(), new.entries());
         let pairs = before.iter().zip(after.iter()).map(|(old, new)| (Some(*old), Some(*new)));
-        session.update(&self.table, &old.pk, &new.pk, &new.row, pairs, Manner::default(), &mut 0)
+        session.update(&self.table, &old.pk, &new.pk, &new.row, pairs, Manner::default())
     }
 
     fn delete(&self, session: &mut Session, row: Row<'_>) -> Result<()> {

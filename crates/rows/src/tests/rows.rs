@@ -20,7 +20,7 @@ fn a_duplicate_primary_key_names_the_row() {
     let mut session = bench.repeatable();
     let refused = bench.insert_with(&mut session, row("1", "u9", "q"), Manner::default());
     assert!(matches!(refused, Err((Stop::Duplicate, 0))), "{refused:?}");
-    assert_eq!(session.duplicate_pk, b"1");
+    assert_eq!(session.collision.pk, b"1");
     assert!(!session.has_writes());
 }
 
@@ -31,7 +31,7 @@ fn a_duplicate_unique_key_names_the_row_and_leaves_nothing_behind() {
     let mut session = bench.repeatable();
     let refused = bench.insert_with(&mut session, row("2", "u1", "q"), Manner::default());
     assert!(matches!(refused, Err((Stop::Duplicate, 1))), "{refused:?}");
-    assert_eq!(session.duplicate_pk, b"1");
+    assert_eq!(session.collision.pk, b"1");
     session.commit().unwrap();
     assert_eq!(bench.committed(0), ["1"]);
     assert_eq!(bench.committed(2), ["p\x001"]);
@@ -75,7 +75,7 @@ fn an_update_of_the_primary_key_moves_everything() {
     let mut session = bench.repeatable();
     let refused = bench.insert(&mut session, row("8", "u1", "p"));
     assert!(matches!(refused, Err(Stop::Duplicate)));
-    assert_eq!(session.duplicate_pk, b"7", "the entry refers to the moved row");
+    assert_eq!(session.collision.pk, b"7", "the entry refers to the moved row");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_tree_that_the_table_does_not_have_is_refused() {
     let bench = Bench::new();
     let mut session = bench.repeatable();
     let stray = Entry { tree: 3, unique: false, key: b"k", value: b"" };
-    let result = session.insert(&bench.table, b"1", b"r", std::iter::once(stray), Manner::default(), &mut 0);
+    let result = session.insert(&bench.table, b"1", b"r", std::iter::once(stray), Manner::default());
     assert!(matches!(result, Err(Stop::Misuse(_))));
     assert!(TableCursor::new(bench.table.clone(), 3, false).is_err());
 }

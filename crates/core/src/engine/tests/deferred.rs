@@ -105,3 +105,60 @@ fn whoever_locked_a_range_while_entries_waited_is_waited_for() {
     reader.rollback();
     expect(&engine, "t", 1, &[("a", ""), ("m", ""), ("z", "")]);
 }
+
+/// Whether the key is taken, so that the entry with `value` cannot have it.
+fn is_taken(result: Result<()>, tree: &Arc<Tree>, key: &[u8], value: &[u8]) -> bool {
+    matches!(&result, Err(Error::DuplicateKey { tree: t, key: k, value: v })
+        if *t == tree.id() && k == key && v == value)
+}
+
+#[test]
+fn claims_find_what_anybody_has_and_each_other() {
+    let (_fs, engine, table) = with_table(5);
+    let tree = table.tree(1);
+    put(&engine, tree, &[("m", "old")]);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.open_snapshot();
+    put(&engine, tree, &[("n", "newer than the snapshot")]);
+    let before = txn.savepoint();
+    for taken in [b"m", b"n"] {
+        for key in [b"a", taken, b"z"] {
+            txn.claim_later(tree, key, b"new").unwrap();
+        }
+        assert!(is_taken(txn.finish_writes(), tree, taken, b"new"));
+        txn.rollback_to(before).unwrap();
+    }
+    // Twins, next to each other or with a push between.
+    for between in [false, true] {
+        txn.claim_later(tree, b"c", b"first").unwrap();
+        if between {
+            assert_eq!(count(&mut txn, tree, View::Latest), 3);
+        }
+        txn.claim_later(tree, b"b", b"other").unwrap();
+        txn.claim_later(tree, b"c", b"second").unwrap();
+        assert!(is_taken(txn.finish_writes(), tree, b"c", b"second"));
+        txn.rollback_to(before).unwrap();
+    }
+    // What the transaction itself has taken out is free.
+    txn.write_later(tree, b"m", WriteOp::Delete).unwrap();
+    txn.claim_later(tree, b"m", b"new").unwrap();
+    txn.write(tree, b"n", WriteOp::Delete).unwrap();
+    txn.claim_later(tree, b"n", b"new").unwrap();
+    txn.commit().unwrap();
+    expect(&engine, "t", 1, &[("m", "new"), ("n", "new")]);
+}
+
+#[test]
+fn a_claim_that_cannot_wait_is_looked_for_at_once() {
+    let (_fs, engine, table) = with_table(6);
+    let tree = table.tree(1);
+    let large = vec![7; 1 << 20];
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.claim_later(tree, b"a", b"small").unwrap();
+    assert!(is_taken(txn.claim_later(tree, b"a", &large), tree, b"a", &large));
+    txn.claim_later(tree, b"b", &large).unwrap();
+    txn.claim_later(tree, b"b", b"small").unwrap();
+    assert!(is_taken(txn.finish_writes(), tree, b"b", b"small"));
+    txn.rollback();
+    expect(&engine, "t", 1, &[]);
+}
