@@ -118,6 +118,11 @@ impl Direct {
         self.append.as_ref().is_some_and(|append| !append.is_empty())
     }
 
+    /// Whether rows of the tree have been gathered.
+    pub(super) fn appends_to(&self, tree: &Tree) -> bool {
+        self.append.as_ref().is_some_and(|append| append.tree.id() == tree.id())
+    }
+
     /// What is being appended, if it is to `tree`.
     pub(super) fn append_to(&mut self, tree: &Arc<Tree>) -> Option<&mut Append> {
         self.append.as_deref_mut().filter(|append| Arc::ptr_eq(&append.tree, tree))

@@ -95,7 +95,7 @@ pub(crate) use view::FixedView;
 
 use crate::file::FileSystem;
 use crate::options::{LogLevel, Options, Residence, TreeSpec};
-use crate::types::{Isolation, TxnId, WaitRequest};
+use crate::types::{Isolation, Timestamp, TxnId, WaitRequest};
 use crate::Result;
 use checkpoints::Urgency;
 use shared::Shared;
@@ -220,6 +220,22 @@ impl Engine {
     /// The table of that name.
     pub fn open_table(&self, name: &str) -> Result<Arc<Table>> {
         self.shared.open_table(name)
+    }
+
+    /// The table of that name, if it is open; no I/O.
+    pub fn opened_table(&self, name: &str) -> Option<Arc<Table>> {
+        self.shared.tables.lock().get(name).cloned()
+    }
+
+    /// The last commit that has written to the tree, or one after it: it is kept from the first call on. A snapshot
+    /// that is taken before, and that has it, sees all that was committed to the tree by then.
+    pub fn last_change(&self, tree: &Tree) -> Timestamp {
+        self.shared.clock.last_change(tree.last_change())
+    }
+
+    /// The same, if it is kept.
+    pub fn known_last_change(&self, tree: &Tree) -> Option<Timestamp> {
+        tree.last_change().known()
     }
 
     /// What the creator of the table, or who altered it, wanted remembered; without opening the table.

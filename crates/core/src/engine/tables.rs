@@ -105,6 +105,7 @@ impl Table {
 
     pub(super) fn set_name(&self, name: &str) {
         *self.name.write() = name.to_string();
+        self.forget_last_change();
     }
 
     /// What the creator wanted remembered.
@@ -232,6 +233,12 @@ impl Table {
     pub(super) fn retire(&self) {
         // Relaxed: see `is_current`.
         self.current.store(false, Ordering::Relaxed);
+        self.forget_last_change();
+    }
+
+    /// Its name does not mean it any more, or its rows mean something else.
+    fn forget_last_change(&self) {
+        self.trees.iter().for_each(|tree| tree.last_change().forget());
     }
 }
 

@@ -81,6 +81,11 @@ impl Transaction {
         self.work.as_ref().map_or(0, |work| work.rows_added(tree))
     }
 
+    /// Whether it has written to the tree, also if that was undone.
+    pub fn has_written(&self, tree: &Tree) -> bool {
+        self.work.as_ref().is_some_and(|work| work.has_written(tree))
+    }
+
     /// Names the session in [`super::Engine::snapshots`], for snapshots taken from now on.
     pub fn set_label(&mut self, session: u64) {
         if let Some(work) = &mut self.work {

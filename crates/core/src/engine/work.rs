@@ -324,6 +324,11 @@ impl Work {
         self.touched.get(&tree.id()).map_or(0, |touched| touched.rows)
     }
 
+    /// Whether it has written to the tree, also if that was undone.
+    pub(super) fn has_written(&self, tree: &Tree) -> bool {
+        self.touched.contains_key(&tree.id()) || self.direct.appends_to(tree)
+    }
+
     /// The write with this number is done and added so many rows.
     pub(super) fn note_written(&mut self, tree: &Arc<Tree>, sequence: u32, rows: i64) {
         debug_assert!(sequence > self.sequence, "number {sequence} after {}", self.sequence);
@@ -546,7 +551,7 @@ fn publish(
     founded: &[Arc<Table>],
 ) {
     if let Some(status) = status {
-        shared.clock.publish(status);
+        shared.clock.publish_changes(status, touched.values().map(|touched| touched.tree.last_change()));
     }
     let now = shared.time.calendar_seconds();
     for touched in touched.values() {

@@ -1,5 +1,6 @@
 //! Commit timestamps: one counter, one short critical section a commit.
 
+use super::last_change::LastChange;
 use super::snapshots::{ActiveSnapshots, Registry, SnapshotGuard, SnapshotInfo};
 use super::{State, TxnStatus};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Orders commits and knows the active snapshots.
 pub struct Clock {
-    latch: CachePadded<Mutex<()>>,
+    /// With whether there is any [`LastChange`] to be kept.
+    latch: CachePadded<Mutex<bool>>,
     last: CachePadded<AtomicU64>,
     registry: Registry,
     time: Time,
@@ -43,7 +45,7 @@ impl Clock {
     /// A clock whose last commit had the timestamp `last`; snapshots age by `time`.
     pub fn with_time(last: Timestamp, time: Time) -> Arc<Clock> {
         Arc::new(Clock {
-            latch: CachePadded::new(Mutex::new(())),
+            latch: CachePadded::new(Mutex::new(false)),
             last: CachePadded::new(AtomicU64::new(last)),
             registry: Registry::new(time.clone()),
             time,
@@ -53,16 +55,39 @@ impl Clock {
 
     /// Makes a transaction's writes visible, all at once, with the next timestamp.
     pub fn publish(&self, status: &TxnStatus) -> Timestamp {
-        let _latch = self.latch.lock();
+        self.publish_changes(status, std::iter::empty())
+    }
+
+    /// The same for a transaction that has changed what these belong to.
+    pub fn publish_changes<'a>(
+        &self,
+        status: &TxnStatus,
+        changed: impl Iterator<Item = &'a LastChange>,
+    ) -> Timestamp {
+        let are_kept = self.latch.lock();
         // Relaxed: only written under the latch that is held here.
         let timestamp = self.last.load(Ordering::Relaxed) + 1;
         debug_assert_eq!(status.state(), State::Active, "transaction {} is decided once", status.id());
         status.set_committed(timestamp);
+        if *are_kept {
+            changed.for_each(|change| change.note(timestamp));
+        }
         // Relaxed: as above.
         debug_assert_eq!(self.last.load(Ordering::Relaxed) + 1, timestamp, "two commits with one timestamp");
-        // Release: a snapshot that reads this timestamp sees the status set above.
+        // Release: a snapshot that reads this timestamp sees the status set above, and the changes noted.
         self.last.store(timestamp, Ordering::Release);
         timestamp
+    }
+
+    /// The commit that was the last to change what `change` belongs to, or a later one. It is kept from the first call
+    /// on. A snapshot that was taken before the call, and is not older, sees the newest state that there is.
+    pub fn last_change(&self, change: &LastChange) -> Timestamp {
+        change.known().unwrap_or_else(|| {
+            // Under the latch: a commit either has been published by now, or is going to be noted.
+            let mut are_kept = self.latch.lock();
+            *are_kept = true;
+            change.keep_from(self.last_committed())
+        })
     }
 
     /// Timestamp of the newest visible commit.

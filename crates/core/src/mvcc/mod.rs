@@ -6,11 +6,13 @@
 //! see.
 
 mod clock;
+mod last_change;
 #[cfg(all(test, feature = "schedules"))]
 mod schedules;
 mod snapshots;
 mod status;
 
 pub use clock::Clock;
+pub use last_change::LastChange;
 pub use snapshots::{ActiveSnapshots, Fate, SnapshotGuard, SnapshotInfo};
 pub use status::{State, TxnStatus};

@@ -1,6 +1,6 @@
 //! Commits, snapshots and judgements of garbage under many schedules.
 
-use super::{Clock, State, TxnStatus};
+use super::{Clock, LastChange, State, TxnStatus};
 use crate::sync::explore;
 use crate::types::Timestamp;
 use std::sync::Arc;
@@ -71,5 +71,39 @@ fn nothing_that_a_snapshot_sees_is_ever_judged_garbage() {
             assert!(judged.iter().all(|active| active.needs(at, at + 1)), "{at} was garbage in {judged:?}");
         }
         commits.join().unwrap();
+    });
+}
+
+#[test]
+fn a_snapshot_not_older_than_the_last_change_sees_all_that_was_changed_by_then() {
+    explore(|| {
+        let (clock, change) = (Clock::new(10), Arc::new(LastChange::default()));
+        let statuses: Vec<_> = (1..4).map(TxnStatus::new).collect();
+        let mut threads: Vec<_> = statuses
+            .iter()
+            .map(|status| {
+                let (clock, status, change) = (clock.clone(), status.clone(), change.clone());
+                shuttle::thread::spawn(move || {
+                    let published = clock.publish_changes(&status, std::iter::once(&*change));
+                    // What is said of it from now on is not older.
+                    assert!(change.known().is_none_or(|last| last >= published));
+                })
+            })
+            .collect();
+        for label in [1, 2] {
+            let (clock, change, all) = (clock.clone(), change.clone(), statuses.clone());
+            threads.push(shuttle::thread::spawn(move || {
+                let snapshot = clock.snapshot(label);
+                let last = clock.last_change(&change);
+                let seen = || all.iter().filter(|status| sees(snapshot.timestamp(), status)).count();
+                let newest = || all.iter().filter(|status| sees(clock.last_committed(), status)).count();
+                // As long as it stays the last, the snapshot misses nothing.
+                let (seen, newest) = (seen(), newest());
+                if last <= snapshot.timestamp() && change.known() == Some(last) {
+                    assert_eq!(seen, newest, "a snapshot at {} misses a change", snapshot.timestamp());
+                }
+            }));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }

@@ -4,7 +4,7 @@ use super::bundles::Bundles;
 use super::direct::{BlockQueue, Named};
 use super::lost::LostRanges;
 use crate::cache::Cache;
-use crate::mvcc::Clock;
+use crate::mvcc::{Clock, LastChange};
 use crate::options::TreeSpec;
 use crate::store::{BlockAddress, Extent, Space, SpillFile, TreeRoot};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -128,6 +128,8 @@ pub struct Tree {
     written_at: AtomicU64,
     /// See [`Tree::is_entered`].
     entered: AtomicBool,
+    /// See [`Tree::last_change`].
+    last_change: LastChange,
     /// See [`Tree::is_dropped`].
     is_dropped: AtomicBool,
     /// See [`Tree::note_miscounted`].
@@ -180,6 +182,7 @@ impl Tree {
             visible_from: AtomicU64::new(0),
             written_at: AtomicU64::new(0),
             entered: AtomicBool::new(false),
+            last_change: LastChange::default(),
             is_dropped: AtomicBool::new(false),
             is_miscounted: AtomicBool::new(false),
         })
@@ -229,6 +232,12 @@ impl Tree {
     #[inline]
     pub(crate) fn is_entered(&self) -> bool {
         self.entered.load(Ordering::SeqCst)
+    }
+
+    /// The last commit that has written to it, as far as that is kept.
+    #[inline]
+    pub(crate) fn last_change(&self) -> &LastChange {
+        &self.last_change
     }
 
     /// The newest image stands beside a count of other commits than it has: the next checkpoint writes its root again,
