@@ -84,8 +84,9 @@ class ha_teak final : public handler {
     uint max_supported_key_parts() const override { return 16; }
     uint max_supported_key_length() const override { return 3500; }
     uint max_supported_key_part_length() const override { return 3072; }
-    /* The query cache would have to know about snapshots. */
-    uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+    uint8 table_cache_type() override { return HA_CACHE_TBL_ASKTRANSACT; }
+    my_bool register_query_cache_table(THD* thd, const char* key, uint key_length, qc_engine_callback* callback,
+                                       ulonglong* version) override; /* ha_teak_results.cc */
     const key_map* keys_to_use_for_scanning() override { return &key_map_full; }
 
     /* ---- DDL (ha_teak_ddl.cc) */
@@ -362,6 +363,8 @@ class ha_teak final : public handler {
         teak::copy_few(current_pk_.data(), pk.data, pk.len);
         current_pk_length_ = pk.len;
     }
+
+    void drop_stale_results(THD* thd); /* ha_teak_results.cc */
 
     /* what a restart has taken (ha_teak_memory.cc) */
     enum class Asked : uint8_t { ByRecord, ByKey, ByStep };

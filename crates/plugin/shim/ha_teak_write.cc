@@ -373,6 +373,7 @@ int ha_teak::external_lock(THD* thd, int lock_type) {
         return 0;
     }
     if (int error = prepare_statement(thd)) return error;
+    if (!held_.session->stale.empty()) drop_stale_results(thd);
     held_.by_server = true;
     if (lock_type == F_WRLCK)
         held_.rows = RowLock::Exclusive;

@@ -20,8 +20,6 @@ namespace {
 
 Session* existing_session(THD* thd) { return static_cast<Session*>(thd_get_ha_data(thd, plugin.hton)); }
 
-bool in_transaction(THD* thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
-
 uint32_t isolation_of(THD* thd) {
     switch (thd_tx_isolation(thd)) {
     case ISO_READ_UNCOMMITTED:
@@ -223,13 +221,10 @@ bool savepoint_rollback_can_release_mdl(handlerton*, THD* thd) {
 
 int savepoint_release(handlerton*, THD*, void*) { return 0; }
 
-int start_consistent_snapshot(handlerton* hton, THD* thd) {
+int start_consistent_snapshot(handlerton*, THD* thd) {
     Session* session = session_of(thd);
     if (!session) return HA_ERR_OUT_OF_MEM;
-    teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
-    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), 0);
-    if (status != TEAK_OK) return error_code(status, thd);
-    trans_register_ha(thd, true, hton, 0);
+    if (int error = begin_transaction(thd, session)) return error;
     if (isolation_of(thd) == TEAK_READ_COMMITTED) return 0;
     return error_code(teak_open_snapshot(session->handle), thd);
 }
@@ -345,6 +340,16 @@ int wait_for_prepared(THD* thd, teak_bytes table) {
     if (!session) return HA_ERR_OUT_OF_MEM;
     set_wait_limits(thd, session);
     return error_code(teak_table_wait_for_prepared(session->handle, table), thd);
+}
+
+bool in_transaction(THD* thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
+
+int begin_transaction(THD* thd, Session* session) {
+    teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
+    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), 0);
+    if (status != TEAK_OK) return error_code(status, thd);
+    trans_register_ha(thd, true, plugin.hton, 0);
+    return 0;
 }
 
 int begin_statement(THD* thd, Session* session) {

@@ -345,6 +345,7 @@ int start(void* p) {
 
 int stop(void*) {
     if (!plugin.engine) return 0;
+    teak::drop_all_results();
     teak_status status = teak_engine_close(plugin.engine);
     plugin.engine = nullptr;
     teak::forget_innodb_settings();

@@ -63,6 +63,8 @@ struct Session {
         const TABLE* of = nullptr;
         uint index = UINT_MAX;
     } duplicate;
+    /* Name of the partitioned table of which the query cache has a result that is not right any more. */
+    std::string stale;
     /* Tables that a restart has emptied: the group that is applied says so when it is committed. */
     std::vector<std::string> telling;
     void note_told();
@@ -82,6 +84,15 @@ struct Session {
 
 /* Of this THD; made if there is none. nullptr: memory is out (an error is already set). */
 Session* session_of(THD* thd);
+
+/* Whether what `thd` does is committed by a statement of its own. */
+bool in_transaction(THD* thd);
+
+/* That transaction begins, if it has not, without a statement that uses a table. Returns an HA_ERR_ code. */
+int begin_transaction(THD* thd, Session* session);
+
+/* UNINSTALL: the query cache must not call the plugin any more. The server's shutdown has ended the cache before. */
+void drop_all_results(); /* ha_teak_results.cc */
 
 /* A statement of `thd` is about to use a Teak table: begins the transaction and the statement as needed, and registers
    with the server. Returns an HA_ERR_ code. */

@@ -14,6 +14,7 @@
 //! | [`foreign`] | looks at rows of other tables, for foreign keys |
 //! | [`orphans`] | rows whose parents are missing, all of a table at once |
 //! | [`counter`] | AUTO_INCREMENT |
+//! | [`results`] | results of queries that the server keeps: who may leave one, who may take one |
 //! | [`report`] | status variables and SHOW ENGINE TEAK STATUS |
 //! | [`xid`] | identifiers of XA transactions as people write them |
 //! | [`outcome`] | why an operation did not succeed |
@@ -35,6 +36,7 @@ mod locking;
 pub mod orphans;
 pub mod outcome;
 pub mod report;
+pub mod results;
 pub mod row;
 pub mod scan;
 pub mod session;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use teak_core::{Error, Isolation, LogLevel, TreeId, TxnId, WaitPolicy, WaitRequest};
+use teak_core::{Error, Isolation, LogLevel, Timestamp, TreeId, TxnId, WaitPolicy, WaitRequest};
 
 use crate::collision::Collision;
 use crate::engine::{EngineHandle, SessionTag};
@@ -147,6 +147,11 @@ impl Session {
         }
     }
 
+    /// Whose it is.
+    pub(crate) fn engine(&self) -> &Arc<EngineHandle> {
+        &self.waits.engine
+    }
+
     /// What other threads may know of it.
     pub fn tag(&self) -> &Arc<SessionTag> {
         &self.waits.tag
@@ -223,6 +228,11 @@ impl Session {
         self.txn.as_ref().is_some_and(Transaction::has_writes)
     }
 
+    /// Whether it has written to the tree, also if that was undone.
+    pub fn has_written(&self, tree: &Tree) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.has_written(tree))
+    }
+
     /// Whether it is prepared.
     pub fn is_prepared(&self) -> bool {
         self.prepared
@@ -254,10 +264,9 @@ impl Session {
         self.isolation().is_some_and(Isolation::is_serializable)
     }
 
-    /// Takes the snapshot, if there is none.
-    pub fn open_snapshot(&mut self) -> Result<()> {
-        self.txn()?.open_snapshot();
-        Ok(())
+    /// Takes the snapshot, if there is none, and returns its timestamp.
+    pub fn open_snapshot(&mut self) -> Result<Timestamp> {
+        Ok(self.txn()?.open_snapshot())
     }
 
     // ---- statements and savepoints ----

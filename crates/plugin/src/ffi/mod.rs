@@ -54,6 +54,7 @@ pub mod memory;
 pub mod online;
 pub mod pack;
 pub mod pause;
+pub mod results;
 pub mod row;
 pub mod session;
 pub mod status;

@@ -237,7 +237,7 @@ pub unsafe extern "C" fn teak_txn_set_isolation(session: *const SessionHandle, i
 #[no_mangle]
 pub unsafe extern "C" fn teak_open_snapshot(session: *const SessionHandle) -> Status {
     // SAFETY: the handle is open.
-    unsafe { with_session(session, Session::open_snapshot) }
+    unsafe { with_session(session, |session| session.open_snapshot().map(drop)) }
 }
 
 /// What the open transaction writes to `table`, which no other session has seen, is how the table begins: snapshots

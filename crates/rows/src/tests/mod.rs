@@ -7,6 +7,7 @@ mod foreign;
 mod locks;
 mod orphans;
 mod random;
+mod results;
 mod rows;
 mod transactions;
 mod vanished;
