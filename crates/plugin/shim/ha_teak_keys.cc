@@ -253,7 +253,7 @@ void ha_teak::show_duplicate(teak_bytes pk) {
 
 int ha_teak::end_append() {
     teak_duplicate duplicate{};
-    const int error = note_duplicate(teak_append_end(session(), open_.table, &duplicate), duplicate);
+    const int error = note_duplicate(teak_append_end(session(), open_.table, statement_.copies, &duplicate), duplicate);
     if (error == HA_ERR_FOUND_DUPP_KEY) show_duplicate(duplicate.pk);
     return error;
 }

@@ -131,7 +131,7 @@ impl Session {
             // the gathering.
             return self
                 .put_in(table, pk, row, entries, manner)
-                .map_err(|stop| self.collision.note_late(stop, table));
+                .map_err(|stop| self.first_to_end(stop, table));
         }
         self.atomically(|session| session.put_in(table, pk, row, entries, manner))
     }

@@ -10,8 +10,9 @@
 //! in the tree, and the transaction waits for their holders before it commits ([`Work::check_deferred`]); the same as
 //! appended rows do.
 //!
-//! An entry of a unique index may be a *claim*: the caller has locked its key and not looked whether it is taken. That is
-//! done when the entries are pushed, where neighbours meet each other and look-ups find the leaves of those before them.
+//! An entry of a unique index may be a *claim*: the caller has locked its key and not looked whether it is taken. That
+//! is done when the entries are pushed, where neighbours meet each other and look-ups find the leaves of those before
+//! them.
 
 use super::shared::Shared;
 use super::sorting::is_there;
@@ -195,12 +196,11 @@ impl Deferred {
         while let Some(first) = self.entries.get(done) {
             let same_tree = |entry: &&Entry| entry.tree == first.tree;
             let run = self.entries[done..].iter().take(RUN).take_while(same_tree).count();
-            let run = &self.entries[done..done + run];
-            if let Err(error) = self.check_claims(run, status) {
+            if let Err(error) = self.check_claims(done..done + run, status) {
                 return (done, Err(error));
             }
             writes.clear();
-            writes.extend(run.iter().map(|entry| Write {
+            writes.extend(self.entries[done..done + run].iter().map(|entry| Write {
                 key: self.key(entry),
                 op: entry.kind.op(self.value(entry)),
                 status,
@@ -220,26 +220,45 @@ impl Deferred {
         (done, Ok(()))
     }
 
-    /// [`Error::DuplicateKey`] if one of `run`, which are the next for their tree, is a claim of a key that is taken:
-    /// by another of them, or whatever the tree has.
-    fn check_claims(&self, run: &[Entry], status: &Arc<TxnStatus>) -> Result<()> {
-        let Some(first) = run.iter().find(|entry| entry.kind == Kind::Claim) else { return Ok(()) };
-        let tree = &self.trees[usize::from(first.tree)];
-        let taken = |entry: &Entry| Error::DuplicateKey {
-            tree: tree.id(),
-            key: self.key(entry).to_vec(),
-            value: self.value(entry).to_vec(),
-        };
-        let mut cursor = TreeCursor::new(tree.clone());
-        for (at, entry) in run.iter().enumerate().filter(|(_, entry)| entry.kind == Kind::Claim) {
-            let before = at.checked_sub(1).map(|before| &run[before]);
-            match before.filter(|before| self.key(before) == self.key(entry)) {
-                Some(before) if before.kind == Kind::Delete => {}
-                None if !is_there(&mut cursor, self.key(entry), Some(status))? => {}
-                Some(_) | None => return Err(taken(entry)),
+    /// Of `entries`, which are sorted, the claim of a key that is taken, by another of them or whatever its tree has.
+    /// Of several it is the one that was gathered first.
+    fn first_taken(&self, entries: &[Entry], status: &Arc<TxnStatus>) -> Result<Option<Entry>> {
+        let mut first: Option<Entry> = None;
+        let mut looking: Option<(u16, TreeCursor)> = None;
+        for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.kind == Kind::Claim) {
+            if looking.as_ref().is_none_or(|(tree, _)| *tree != entry.tree) {
+                looking = Some((entry.tree, TreeCursor::new(self.trees[usize::from(entry.tree)].clone())));
+            }
+            let Some((_, cursor)) = &mut looking else { continue };
+            let before = at.checked_sub(1).map(|before| &entries[before]);
+            let before =
+                before.filter(|before| before.tree == entry.tree && self.key(before) == self.key(entry));
+            let taken = match before {
+                Some(before) => before.kind != Kind::Delete,
+                None => is_there(cursor, self.key(entry), Some(status))?,
+            };
+            if taken && first.is_none_or(|first| entry.sequence < first.sequence) {
+                first = Some(*entry);
             }
         }
-        Ok(())
+        Ok(first)
+    }
+
+    /// [`Error::DuplicateKey`] if one of `run`, the next for their tree, claims a key that is taken: then it is about
+    /// the first of all such that are not pushed yet.
+    fn check_claims(&self, run: std::ops::Range<usize>, status: &Arc<TxnStatus>) -> Result<()> {
+        let from = run.start;
+        if self.first_taken(&self.entries[run], status)?.is_none() {
+            return Ok(());
+        }
+        match self.first_taken(&self.entries[from..], status)? {
+            Some(entry) => Err(Error::DuplicateKey {
+                tree: self.trees[usize::from(entry.tree)].id(),
+                key: self.key(&entry).to_vec(),
+                value: self.value(&entry).to_vec(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Drops the first `done`, which are in their trees; the others are by number again.
@@ -371,6 +390,11 @@ impl Work {
         deferred.forget(done);
         self.deferred = deferred;
         result.inspect_err(|error| shared.ask_for_room(error))
+    }
+
+    /// Forgets what is gathered, of a tree that is going to be dropped.
+    pub(super) fn drop_deferred(&mut self) {
+        self.deferred = Deferred::default();
     }
 
     /// [`Work::write_deferred`], and the memory is given back.

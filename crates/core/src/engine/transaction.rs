@@ -185,6 +185,14 @@ impl Transaction {
         work.finish_deferred(&self.shared)
     }
 
+    /// After an error of [`Transaction::finish_writes`], for who drops the trees that it has written to and does not
+    /// roll back.
+    pub fn abandon_writes(&mut self) {
+        if let Some(work) = self.work.as_deref_mut() {
+            work.drop_deferred();
+        }
+    }
+
     /// After [`Transaction::finish_writes`]: waits while another transaction's range lock covers what
     /// [`Transaction::write_later`] has put in.
     pub fn check_finished(&mut self, wait: &WaitRequest<'_>) -> Result<()> {

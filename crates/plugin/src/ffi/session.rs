@@ -262,18 +262,20 @@ pub unsafe extern "C" fn teak_statement_begin(session: *const SessionHandle) -> 
 }
 
 /// No more rows of the table with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to
-/// be rolled back. TEAK_DUPLICATE, only after rows with TEAK_ROW_SORT, fills `*duplicate`.
+/// be rolled back, or, if `drops` is not 0, the table to be dropped. TEAK_DUPLICATE, only after rows with
+/// TEAK_ROW_SORT, fills `*duplicate`.
 #[no_mangle]
 pub unsafe extern "C" fn teak_append_end(
     session: *const SessionHandle,
     table: *const TableHandle,
+    drops: u32,
     duplicate: *mut RawDuplicate,
 ) -> Status {
     // SAFETY: the handles are open, the result writable or NULL.
     unsafe {
         with_session(session, |session| {
             let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            let result = session.finish_rows(&table.table);
+            let result = session.finish_rows(&table.table, drops != 0);
             if matches!(result, Err(Stop::Duplicate)) {
                 put(duplicate, RawDuplicate::of(&session.collision));
             }

@@ -571,7 +571,7 @@ fn load_sorted(bench: &Bench, loader: &mut Session, unique: impl Fn(u32) -> Stri
         let (pk, unique) = (n.to_string(), unique(n));
         bench.insert_with(loader, row(&pk, &unique, "p"), manner).map_err(|(stop, _)| stop)?;
     }
-    loader.finish_rows(&bench.table)
+    loader.finish_rows(&bench.table, false)
 }
 
 #[test]
@@ -589,7 +589,12 @@ fn a_load_that_sorts_is_told_at_its_end_which_unique_key_is_taken() {
     assert_eq!(collided(&loader), (1, "190".into(), true));
     loader.statement_rollback().unwrap();
     loader.statement_begin().unwrap();
-    let taken = |n| if n == 170 { "u3".to_string() } else { format!("x{n}") };
+    // Both are: the row that came first is told.
+    let taken = |n| match n {
+        170 => "u3".to_string(),
+        190 => "u1".to_string(),
+        n => format!("x{n}"),
+    };
     assert!(matches!(load_sorted(&bench, &mut loader, taken), Err(Stop::Duplicate)));
     assert_eq!(collided(&loader), (1, "170".into(), true));
     loader.statement_rollback().unwrap();
@@ -619,7 +624,7 @@ fn a_load_that_sorts_waits_for_who_has_a_unique_key_and_is_waited_for() {
     }
     assert!(is_timeout(bench.insert(&mut other, row("1", "x170", "p"))));
     other.rollback();
-    loader.finish_rows(&bench.table).unwrap();
+    loader.finish_rows(&bench.table, false).unwrap();
     loader.commit().unwrap();
     let mut other = bench.repeatable();
     assert!(matches!(bench.insert(&mut other, row("1", "x170", "p")), Err(Stop::Duplicate)));
