@@ -17,7 +17,7 @@ import pymysql
 
 import external_report
 from cgroup import MemoryLimit
-from comparison import Comparison, machine, plugin_options
+from comparison import Comparison, machine, plugin_options, size_of
 
 # Form of a table: engine, and options of the table.
 SIDES = {
@@ -33,12 +33,6 @@ PLAIN_TO_GZIP = 3.4
 QUICK = {"histories": 100, "revisions": 15, "runs": 2, "group": 500, "memory": "256M", "cache": "16M"}
 # What an engine's cache is where the tables are not its own.
 IDLE_CACHE = "16M"
-UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
-
-
-def size_of(text):
-    """Bytes of a size as the server takes it."""
-    return int(text[:-1]) * UNITS[text[-1].upper()] if text[-1:].upper() in UNITS else int(text)
 
 
 def server_options(engine, cache, more):
