@@ -222,12 +222,12 @@ void ha_teak::start_bulk_insert(ha_rows rows, uint) {
 
 /*
   Whether a duplicate key may be told at the end of the statement. Not to who may have read the rows before
-  (triggers), who skips single errors (a replica) or looks for duplicates by reading (long unique keys); nor by one of
-  several partitions, as the server asks the last that was written to what the key was.
+  (triggers), who skips single errors (a replica) or looks at the keys by reading before each row (long unique keys,
+  WITHOUT OVERLAPS); nor by one of several partitions, as the server asks the last that was written to what the key was.
 */
 bool ha_teak::may_sort() const {
-    return !primary_.hidden() && !table->triggers && !table->s->long_unique_table && !table->part_info &&
-           !ha_thd()->slave_thread;
+    return !primary_.hidden() && !table->triggers && !table->s->long_unique_table && !table->s->period.unique_keys &&
+           !table->part_info && !ha_thd()->slave_thread;
 }
 
 /* A table that ALTER copies into is seen by nobody else: its indexes can wait until the rows are there. */
