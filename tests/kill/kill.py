@@ -37,7 +37,9 @@ SCHEMA = [
     " UNIQUE KEY (client, number), KEY (note))",
     "CREATE TABLE altered (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, note VARCHAR(60), UNIQUE KEY (client, number), KEY (note),"
     " KEY (number))",
-    "CREATE TABLE loaded (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, body VARCHAR(300), KEY (number))",
+    # A unique key in no order: a load looks for it when its entries are written.
+    "CREATE TABLE loaded (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, body VARCHAR(300),"
+    " code BINARY(16) AS (UNHEX(MD5(CONCAT(client, ' ', number, ' ', body)))) STORED, KEY (number), UNIQUE KEY (code))",
     "INSERT INTO altered (client, number, note) SELECT -1, seq, MD5(seq) FROM seq_1_to_%d" % OLD_ROWS,
     "INSERT INTO accounts SELECT seq, %d, 0 FROM seq_1_to_%d" % (START_BALANCE, ACCOUNTS),
 ]
@@ -45,7 +47,7 @@ SCHEMA = [
 INDEXES = {
     "accounts": (["PRIMARY", "changed", "balance"], "id, balance, changed"),
     "journal": (["PRIMARY", "source", "target"], "client, number, source, target, amount"),
-    "loaded": (["PRIMARY", "number"], "id, client, number, MD5(body)"),
+    "loaded": (["PRIMARY", "number", "code"], "id, client, number, MD5(body), code"),
     "appended": (["PRIMARY", "client", "note"], "id, client, number, note, MD5(body)"),
 }
 
