@@ -5,24 +5,24 @@ Clients append versions of pages, each gzipped as PHP does it, change and delete
 server is killed while values are read, bundled, exchanged and given back. What a row has to hold follows from its columns. Prints 'N passed, N failed'.
 """
 
-import argparse
 import os
 import random
 import sys
 import time
 import zlib
 
-import pymysql
-
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from asking import rows  # pylint: disable=wrong-import-position
 from kill import Client, check_structures  # pylint: disable=wrong-import-position
-from server import Server, attempt  # pylint: disable=wrong-import-position
+from rounds import carry_out  # pylint: disable=wrong-import-position
+from server import attempt  # pylint: disable=wrong-import-position
 
 CLIENTS = 2
 PAGES = 5
 # Older versions are deleted, so that bundles lose values.
 KEPT = 120
+# How many values were with others, at the ends of rounds in which some were.
+BUNDLED = []
 SCHEMA = ("CREATE TABLE texts (id BIGINT AUTO_INCREMENT PRIMARY KEY, client INT, number INT, edition INT, body LONGBLOB,"
           " UNIQUE KEY (client, number)) ENGINE=Teak RECOMPRESS=YES SIMILARITY=YES")
 
@@ -85,7 +85,7 @@ def check(server, authors):
     return bundled
 
 
-def one_round(server, teak, acknowledged, random_source):
+def one_round(server, teak, _, acknowledged, random_source):
     options = ["--teak-flush-log-at-trx-commit=1"]
     server.start(options)
     authors = [Author(server, n, acknowledged.get(n, 0), f"{random_source.random()}") for n in range(CLIENTS)]
@@ -102,44 +102,10 @@ def one_round(server, teak, acknowledged, random_source):
     server.kill()
     check_structures(server, teak)
     acknowledged.update((author.number, author.acknowledged) for author in authors)
-    return bundled
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--teak", required=True, help="the command line of the engine")
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
-    print(f"histories: seed {arguments.seed}")
-    random_source = random.Random(arguments.seed)
-    server = Server(arguments.directory, arguments.plugin_dir)
-    server.install()
-    passed = failed = most = 0
-    try:
-        server.start()
-        connection = server.connect(autocommit=True)
-        rows(connection, SCHEMA)
-        connection.close()
-        server.kill()
-        acknowledged = {}
-        for number in range(arguments.rounds):
-            bundled = one_round(server, arguments.teak, acknowledged, random_source)
-            most = max(most, bundled)
-            print(f"round {number}: {sum(acknowledged.values())} commits, {bundled} values with others", flush=True)
-            passed += 1
-        if not most:
-            raise AssertionError("nothing was put together: this has tested nothing")
-    except (AssertionError, RuntimeError, pymysql.err.MySQLError) as error:
-        print(f"FAILED: {error}\n{server.log_end()}")
-        failed = 1
-    finally:
-        server.kill()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    if bundled:
+        BUNDLED.append(bundled)
+    return f"{sum(acknowledged.values())} commits, {bundled} values with others"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(carry_out(__doc__, 8, [SCHEMA], one_round, lambda: None if BUNDLED else "nothing was put together"))

@@ -6,7 +6,6 @@ now and then; appends to a table whose keys are disabled, enabled, added and dro
 their blocks go to the file past the log. Every other round runs with the binary log. Prints 'N passed, N failed', a round each.
 """
 
-import argparse
 import os
 import random
 import subprocess
@@ -18,7 +17,8 @@ import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from asking import rows  # pylint: disable=wrong-import-position
-from server import Server, attempt  # pylint: disable=wrong-import-position
+from rounds import carry_out  # pylint: disable=wrong-import-position
+from server import attempt  # pylint: disable=wrong-import-position
 from writers import LOADED_ROWS, Appends, Loads  # pylint: disable=wrong-import-position
 
 ACCOUNTS = 200
@@ -247,38 +247,5 @@ def one_round(server, teak, number, acknowledged, random_source):
     return f"{commits} commits, start {seconds:.1f} s"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--teak", required=True, help="the command line of the engine")
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}")
-    random_source = random.Random(arguments.seed)
-    server = Server(arguments.directory, arguments.plugin_dir)
-    server.install()
-    passed = failed = 0
-    try:
-        server.start()
-        connection = server.connect(autocommit=True)
-        for statement in SCHEMA:
-            rows(connection, statement)
-        connection.close()
-        server.kill()
-        acknowledged = {}
-        for number in range(arguments.rounds):
-            print(f"round {number}: {one_round(server, arguments.teak, number, acknowledged, random_source)}", flush=True)
-            passed += 1
-    except (AssertionError, RuntimeError, pymysql.err.MySQLError) as error:
-        print(f"FAILED: {error}\n{server.log_end()}")
-        failed = 1
-    finally:
-        server.kill()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(carry_out(__doc__, 20, SCHEMA, one_round))
