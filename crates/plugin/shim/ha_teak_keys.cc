@@ -226,8 +226,8 @@ void ha_teak::start_bulk_insert(ha_rows rows, uint) {
   WITHOUT OVERLAPS); nor by one of several partitions, as the server asks the last that was written to what the key was.
 */
 bool ha_teak::may_sort() const {
-    return !primary_.hidden() && !table->triggers && !table->s->long_unique_table && !table->s->period.unique_keys &&
-           !table->part_info && !ha_thd()->slave_thread;
+    return !table->triggers && !table->s->long_unique_table && !table->s->period.unique_keys && !table->part_info &&
+           !ha_thd()->slave_thread;
 }
 
 /* A table that ALTER copies into is seen by nobody else: its indexes can wait until the rows are there. */
