@@ -62,9 +62,33 @@ impl Directory for RealDirectory {
     }
 }
 
-/// Holds the descriptor whose closing ends the flock.
-struct FileLock {
-    _file: std::fs::File,
+/// A flock, which ends with this object and not with the last descriptor: a process that has been forked, and does not
+/// run its program yet, has all that are open.
+struct FileLock(std::fs::File);
+
+impl FileLock {
+    fn take(path: &Path) -> Result<FileLock> {
+        let file = options(OpenMode::Create).open(path).map_err(|e| not_opened("open", path, &e))?;
+        loop {
+            // SAFETY: the descriptor is open for as long as `file` lives; flock touches no memory of ours.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+                return Ok(FileLock(file));
+            }
+            let cause = io::Error::last_os_error();
+            match cause.raw_os_error() {
+                Some(libc::EINTR) => continue,
+                Some(libc::EWOULDBLOCK) => return Err(Error::InUse { path: path.to_owned() }),
+                _ => return Err(Error::io("lock", path, &cause)),
+            }
+        }
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // SAFETY: as in `take`. A failure leaves what closing does.
+        unsafe { libc::flock(self.0.as_raw_fd(), libc::LOCK_UN) };
+    }
 }
 
 fn options(mode: OpenMode) -> OpenOptions {
@@ -161,19 +185,7 @@ impl FileSystem for RealFileSystem {
     }
 
     fn lock_exclusive(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        let file = options(OpenMode::Create).open(path).map_err(|e| not_opened("open", path, &e))?;
-        loop {
-            // SAFETY: the descriptor is open for as long as `file` lives; flock touches no memory of ours.
-            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-                return Ok(Box::new(FileLock { _file: file }));
-            }
-            let cause = io::Error::last_os_error();
-            match cause.raw_os_error() {
-                Some(libc::EINTR) => continue,
-                Some(libc::EWOULDBLOCK) => return Err(Error::InUse { path: path.to_owned() }),
-                _ => return Err(Error::io("lock", path, &cause)),
-            }
-        }
+        Ok(Box::new(FileLock::take(path)?))
     }
 }
 
@@ -381,6 +393,17 @@ mod tests {
         assert_eq!(RealFileSystem.list(&dir.0).unwrap(), ["c"]);
         assert!(!RealFileSystem.exists(&dir.0.join("a")).unwrap());
         assert!(RealFileSystem.open(&dir.0.join("a"), OpenMode::Existing).is_err());
+    }
+
+    #[test]
+    fn a_lock_ends_with_its_holder_also_if_a_forked_process_has_the_descriptor() {
+        let dir = TempDir::new("forked-lock");
+        let path = dir.0.join("lock");
+        let lock = FileLock::take(&path).unwrap();
+        let inherited = lock.0.try_clone().unwrap();
+        drop(lock);
+        FileLock::take(&path).unwrap();
+        drop(inherited);
     }
 
     #[test]
