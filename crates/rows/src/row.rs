@@ -129,9 +129,13 @@ impl Session {
         if manner.append {
             // What fails after the claims fails the statement, whose rollback undoes it: a savepoint a row would end
             // the gathering.
-            return self
-                .put_in(table, pk, row, entries, manner)
-                .map_err(|stop| self.first_to_end(stop, table));
+            return self.put_in(table, pk, row, entries, manner).map_err(|stop| {
+                if manner.sorts {
+                    self.first_to_end(stop, table)
+                } else {
+                    stop
+                }
+            });
         }
         self.atomically(|session| session.put_in(table, pk, row, entries, manner))
     }

@@ -629,3 +629,22 @@ fn a_load_that_sorts_waits_for_who_has_a_unique_key_and_is_waited_for() {
     let mut other = bench.repeatable();
     assert!(matches!(bench.insert(&mut other, row("1", "x170", "p")), Err(Stop::Duplicate)));
 }
+
+/// One that goes on after a duplicate knows it at once, and gathers on.
+#[test]
+fn a_duplicate_does_not_end_the_gathering_of_a_statement_that_goes_on() {
+    let bench = Bench::new();
+    three(&bench);
+    let mut writer = bench.repeatable();
+    let append = Manner { append: true, ..Manner::default() };
+    for n in 100..200 {
+        let key = n.to_string();
+        bench.insert_with(&mut writer, row(&key, &key, "p"), append).map_err(|(stop, _)| stop).unwrap();
+    }
+    let met = |bench: &Bench| bench.keys(&mut bench.repeatable(), 2, EXCLUSIVE).unwrap().len();
+    let before = met(&bench);
+    assert!(before < 50, "most entries were there before the end");
+    assert!(matches!(bench.insert_with(&mut writer, row("3", "x", "p"), append), Err((Stop::Duplicate, 0))));
+    assert!(!writer.collision.is_late);
+    assert_eq!(met(&bench), before);
+}
