@@ -4,7 +4,9 @@
 //! long as the version is the same, the result is what a query that begins now would read. A session with a snapshot
 //! takes it only if the snapshot has that commit, and nobody takes it whose own transaction has written to the table.
 
-use teak_core::server::{Table, Tree};
+use std::sync::Arc;
+
+use teak_core::server::Table;
 use teak_core::Timestamp;
 
 use crate::engine::EngineHandle;
@@ -31,14 +33,16 @@ pub fn version_read(session: &mut Session, table: &Table) -> Result<Option<Times
     Ok((version <= snapshot && !session.has_written(rows)).then_some(version))
 }
 
+/// The table of that name, if it is open and this is its version.
+fn newest(engine: &EngineHandle, name: &str, version: Timestamp) -> Option<Arc<Table>> {
+    let table = engine.core.opened_table(name)?;
+    (engine.core.known_last_change(table.tree(0)) == Some(version)).then_some(table)
+}
+
 /// What becomes of a result of this version for somebody who reads what is newest. The table is only looked at if it is
 /// open.
 pub fn fate_now(engine: &EngineHandle, name: &str, version: Timestamp) -> Fate {
-    let is_newest = |rows: &Tree| engine.core.known_last_change(rows) == Some(version);
-    match engine.core.opened_table(name).is_some_and(|table| is_newest(table.tree(0))) {
-        true => Fate::Taken,
-        false => Fate::Stale,
-    }
+    newest(engine, name, version).map_or(Fate::Stale, |_| Fate::Taken)
 }
 
 /// What becomes of it for the session, in a transaction. `repeats`: what that reads it will read again, so it has a
@@ -46,10 +50,9 @@ pub fn fate_now(engine: &EngineHandle, name: &str, version: Timestamp) -> Fate {
 pub fn fate_in(session: &mut Session, name: &str, version: Timestamp, repeats: bool) -> Result<Fate> {
     // The snapshot first: the version that is compared below is then the newest at a moment after it.
     let has_it = !repeats || session.open_snapshot()? >= version;
-    let engine = session.engine().clone();
-    let Some(table) = engine.core.opened_table(name) else { return Ok(Fate::Stale) };
-    Ok(match fate_now(&engine, name, version) {
-        Fate::Taken if !has_it || session.has_written(table.tree(0)) => Fate::Passed,
-        fate => fate,
+    Ok(match newest(session.engine(), name, version) {
+        None => Fate::Stale,
+        Some(table) if !has_it || session.has_written(table.tree(0)) => Fate::Passed,
+        Some(_) => Fate::Taken,
     })
 }

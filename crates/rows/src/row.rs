@@ -35,7 +35,7 @@ pub struct Manner {
     pub fresh_key: bool,
     /// Nobody else can see the table.
     pub no_locks: bool,
-    /// One of many rows of a statement, which [`Session::finish_writes`] ends.
+    /// One of many rows of a statement, which [`Session::finish_rows`] ends.
     pub append: bool,
     /// It may be told at that end that a key is taken, so that rows and entries in no order can be sorted before.
     pub sorts: bool,
@@ -77,12 +77,12 @@ enum Gathered {
 }
 
 impl Gathered {
-    /// `many`: the statement has written enough rows for that.
-    fn by(many: bool) -> Gathered {
-        if many {
-            Gathered::Plain
-        } else {
-            Gathered::None
+    /// `many`: the statement has written enough rows for that. `claims`: it may be told late that a key is taken.
+    fn by(many: bool, claims: bool) -> Gathered {
+        match (many, claims) {
+            (false, _) => Gathered::None,
+            (true, false) => Gathered::Plain,
+            (true, true) => Gathered::All,
         }
     }
 
@@ -152,10 +152,7 @@ impl Session {
     ) -> Result<()> {
         let rows = tree(table, 0)?;
         self.writable()?;
-        let gathered = match Gathered::by(self.gathers_entries()) {
-            Gathered::Plain if manner.append && manner.sorts => Gathered::All,
-            gathered => gathered,
-        };
+        let gathered = Gathered::by(self.gathers_entries(), manner.append && manner.sorts);
         self.make_room_for_row(rows, pk, manner)?;
         for entry in entries.clone() {
             self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, gathered)?;
@@ -212,7 +209,7 @@ impl Session {
                     session.make_room_for_entry(tree(table, new.tree)?, &new, manner, Gathered::None)?;
                 }
             }
-            let gathered = Gathered::by(session.gathers_entries());
+            let gathered = Gathered::by(session.gathers_entries(), false);
             let txn = session.writable()?;
             if moves {
                 txn.write(rows, old_pk, WriteOp::Delete)?;
@@ -269,7 +266,7 @@ impl Session {
             for entry in entries.clone() {
                 session.lock_entry(tree(table, entry.tree)?, &entry, manner)?;
             }
-            let gathered = Gathered::by(session.gathers_entries());
+            let gathered = Gathered::by(session.gathers_entries(), false);
             let txn = session.writable()?;
             txn.write(rows, pk, WriteOp::Delete)?;
             for entry in entries {

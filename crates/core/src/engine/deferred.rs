@@ -224,21 +224,17 @@ impl Deferred {
     /// Of several it is the one that was gathered first.
     fn first_taken(&self, entries: &[Entry], status: &Arc<TxnStatus>) -> Result<Option<Entry>> {
         let mut first: Option<Entry> = None;
-        let mut looking: Option<(u16, TreeCursor)> = None;
-        for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.kind == Kind::Claim) {
-            if looking.as_ref().is_none_or(|(tree, _)| *tree != entry.tree) {
-                looking = Some((entry.tree, TreeCursor::new(self.trees[usize::from(entry.tree)].clone())));
-            }
-            let Some((_, cursor)) = &mut looking else { continue };
-            let before = at.checked_sub(1).map(|before| &entries[before]);
-            let before =
-                before.filter(|before| before.tree == entry.tree && self.key(before) == self.key(entry));
-            let taken = match before {
-                Some(before) => before.kind != Kind::Delete,
-                None => is_there(cursor, self.key(entry), Some(status))?,
-            };
-            if taken && first.is_none_or(|first| entry.sequence < first.sequence) {
-                first = Some(*entry);
+        for run in entries.chunk_by(|a, b| a.tree == b.tree) {
+            let mut cursor = TreeCursor::new(self.trees[usize::from(run[0].tree)].clone());
+            for (at, entry) in run.iter().enumerate().filter(|(_, entry)| entry.kind == Kind::Claim) {
+                let before = at.checked_sub(1).map(|before| &run[before]);
+                let taken = match before.filter(|before| self.key(before) == self.key(entry)) {
+                    Some(before) => before.kind != Kind::Delete,
+                    None => is_there(&mut cursor, self.key(entry), Some(status))?,
+                };
+                if taken && first.is_none_or(|first| entry.sequence < first.sequence) {
+                    first = Some(*entry);
+                }
             }
         }
         Ok(first)
@@ -346,17 +342,17 @@ impl Work {
         if self.deferred.memory() + key.len() + value.len() > self.deferred.limit {
             self.write_deferred(shared)?;
         }
-        let sequence = self.next_sequence()?;
+        let (op, sequence) = (kind.op(value), self.next_sequence()?);
         let mark = self.redo.mark();
         match tree.is_logged() {
-            true => self.redo.push(tree.id(), sequence, key, kind.op(value))?,
+            true => self.redo.push(tree.id(), sequence, key, op)?,
             false => self.note_unlogged(sequence),
         }
         if !self.deferred.add(tree, key, (kind, value), sequence) {
             let _ = self.redo.truncate_to(mark);
             return Ok(false);
         }
-        self.wrote(shared, tree, sequence, key, kind.op(value))?;
+        self.wrote(shared, tree, sequence, key, op)?;
         Ok(true)
     }
 

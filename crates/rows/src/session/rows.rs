@@ -146,8 +146,8 @@ impl Session {
         result
     }
 
-    /// What ends a statement that sorts, whose last row was refused by `stop`: if a row before it was, of which that was
-    /// not known yet, then that.
+    /// What ends a statement that sorts, whose last row was refused by `stop`: if a row before it was, and that was not
+    /// known yet, then that.
     pub(crate) fn first_to_end(&mut self, stop: Stop, table: &Table) -> Stop {
         let earlier = match (&stop, &mut self.txn) {
             (Stop::Duplicate, Some(txn)) => txn.finish_writes().err(),

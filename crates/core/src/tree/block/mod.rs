@@ -191,7 +191,8 @@ impl Block {
         self.entries == 0
     }
 
-    /// Bytes of memory that this block holds. Its blobs account for themselves (other blocks may share them).
+    /// Bytes of memory that this block holds, with the objects of its large values. The values account for themselves
+    /// (other blocks may share them).
     pub fn memory(&self) -> usize {
         std::mem::size_of::<Block>()
             + self.bytes.capacity()

@@ -55,11 +55,10 @@ impl Evictable for Node {
             history: history.unwrap_or_else(|| view.history.clone()),
             ..(*view).clone()
         };
-        let base = evicted.base.clone();
         // Until nobody has the block, the values in it are in use.
         drop(view);
         leaf.publish(&mut state, evicted);
-        state.forget_blobs(&base);
+        state.forget_blobs(&leaf.view().base);
         Ok(values + before.saturating_sub(leaf.charged(&state)))
     }
 }
