@@ -47,6 +47,7 @@ impl Shared {
             attention.retire_spent()?;
             self.keep_history_small()?;
             attention.merge_thin()?;
+            attention.fold_due()?;
             attention.settle()
         };
         if let Err(error) = look() {

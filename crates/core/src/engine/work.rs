@@ -58,6 +58,9 @@ impl Touched {
     }
 }
 
+/// A transaction with so many writes may have left leaves to the background that were due for consolidation.
+const MANY_WRITES: u64 = 1024;
+
 struct NotedCounter {
     table: TreeId,
     cell: Arc<PersistedCounter>,
@@ -537,9 +540,13 @@ impl Work {
         }
         self.intent = None;
         // Relaxed: nobody else changes it.
-        shared.counted.writes.add(self.weight.load(Ordering::Relaxed));
+        let writes = self.weight.load(Ordering::Relaxed);
+        shared.counted.writes.add(writes);
         shared.counted.reads.add(self.reads);
         shared.counted.active.subtract(1);
+        if writes >= MANY_WRITES && shared.context.attention().has_due() {
+            shared.context.past.bell().ring();
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use std::sync::Arc;
 mod ahead;
 mod check;
 mod crafted_pages;
+mod due;
 mod early;
 mod large_values;
 mod merges;
@@ -316,6 +317,7 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) -> u64 {
             4 => bench.abandon_checkpoint(),
             6 => bench.context.attention().merge_thin().unwrap(),
             8 => bench.pack(),
+            9 => bench.context.attention().fold_due().unwrap(),
             7 => thin_out(&bench, &mut random, &mut model),
             5 => {
                 for (snapshot, model) in &old {

@@ -1,5 +1,5 @@
-//! Trees that the thread `teak-history` has to look at: those with history, and those with leaves whose rows were all
-//! deleted. Its looks cost nothing for the others, however many are open.
+//! Trees that the thread `teak-history` has to look at: those with history, those with leaves whose rows were all
+//! deleted, and others. Its looks cost nothing for the others, however many are open.
 
 use super::trunk::Trunk;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +18,11 @@ impl Attended {
         if !listed.load(Ordering::SeqCst) && !listed.swap(true, Ordering::SeqCst) {
             self.0.lock().push(tree.me.clone());
         }
+    }
+
+    /// Whether there are any.
+    pub(super) fn any(&self) -> bool {
+        !self.0.lock().is_empty()
     }
 
     /// Does `work` for each, up to the first error. Those that `has_more` then are looked at again the next time.

@@ -1,6 +1,7 @@
 //! A tree in memory: its root, the way from there to leaves, and the lists of leaves that somebody has to look at.
 
 use super::attended::Attended;
+use super::due::DueLeaves;
 use super::finished::FinishedLeaves;
 use super::merge::ThinLeaves;
 use super::structure::Structure;
@@ -28,6 +29,8 @@ pub struct Attention {
     pub(super) spent: Attended,
     /// With leaves that may be merged.
     pub(super) thin: Attended,
+    /// With leaves that were due for consolidation while they were undecided.
+    pub(super) due: Attended,
     /// Not logged, with leaves that were written to.
     pub(super) unsettled: Attended,
     /// Leaves that were merged into others.
@@ -63,6 +66,16 @@ impl Attention {
         self.thin.each(|trunk| &trunk.has_attention.thin, merge, Trunk::has_thin)
     }
 
+    /// Whether [`Attention::fold_due`] may have something to do.
+    pub fn has_due(&self) -> bool {
+        self.due.any()
+    }
+
+    /// [`Trunk::fold_due`] for all trees with leaves that were due while they were undecided.
+    pub fn fold_due(&self) -> Result<()> {
+        self.due.each(|trunk| &trunk.has_attention.due, Trunk::fold_due, Trunk::has_due)
+    }
+
     /// [`Trunk::settle`] for all trees that have something for it.
     pub fn settle(&self) -> Result<()> {
         self.unsettled.each(|trunk| &trunk.has_attention.unsettled, Trunk::settle, Trunk::is_dirty)
@@ -81,6 +94,7 @@ pub(super) struct HasAttention {
     pub past: AtomicBool,
     pub spent: AtomicBool,
     pub thin: AtomicBool,
+    pub due: AtomicBool,
     pub unsettled: AtomicBool,
 }
 
@@ -104,6 +118,8 @@ pub struct Trunk {
     pub(in crate::tree) spent: Mutex<Spent>,
     /// Leaves that may be merged.
     pub(in crate::tree) thin: ThinLeaves,
+    /// Leaves to be consolidated once they are decided.
+    pub(super) due: DueLeaves,
     /// Leaves with history.
     pub(in crate::tree) past: Mutex<Vec<Arc<Node>>>,
 }
@@ -123,6 +139,7 @@ impl Trunk {
             is_dirty: AtomicBool::new(false),
             spent: Mutex::default(),
             thin: ThinLeaves::default(),
+            due: DueLeaves::default(),
             past: Mutex::default(),
         });
         trunk.enter_budget();

@@ -142,6 +142,7 @@ impl Trunk {
             let pushed = self.push(&node, writes, blob)?;
             if pushed.due {
                 self.maintain(&node)?;
+                self.note_due(&node);
             }
             if pushed.vacant {
                 self.occupy(&node)?;

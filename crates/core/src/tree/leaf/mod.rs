@@ -226,6 +226,8 @@ pub(crate) struct Leaf {
     pub in_spent: AtomicBool,
     /// In the tree's list of leaves that may be merged.
     pub in_thin: AtomicBool,
+    /// In the tree's list of leaves to be consolidated once they are decided.
+    pub in_due: AtomicBool,
 }
 
 /// The latch, held.
@@ -245,6 +247,7 @@ impl Leaf {
             in_past: AtomicBool::new(false),
             in_spent: AtomicBool::new(false),
             in_thin: AtomicBool::new(false),
+            in_due: AtomicBool::new(false),
         }
     }
 

@@ -1,0 +1,74 @@
+//! Leaves that were due for consolidation while their changes were undecided.
+//!
+//! What a large transaction has written stays in deltas when it ends: the consolidations of its own writes came too
+//! early, and the next would be that of a checkpoint, or of a reader who has paid for the merge often enough. So such
+//! leaves are noted, and the thread `teak-history` folds them once they are decided: scans get their windows over the
+//! block back, and the memory of the deltas is free. It is woken when a transaction with many writes ends.
+//!
+//! A leaf that was evicted meanwhile is left alone: folding it would cost the reading.
+
+use super::trunk::Trunk;
+use crate::sync::atomic::Ordering;
+use crate::sync::Mutex;
+use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::LeafView;
+use crate::Result;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Leaves of a tree that one look folds at most, or finds undecided: a fraction of a second.
+const LOOKS_AT_ONCE: usize = 1024;
+
+/// Those of one tree, in the order in which they are looked at.
+#[derive(Default)]
+pub(in crate::tree) struct DueLeaves(Mutex<VecDeque<Arc<Node>>>);
+
+impl Trunk {
+    /// The leaf was consolidated because it was due; it is noted if too much of it is left.
+    pub(super) fn note_due(&self, node: &Arc<Node>) {
+        let Some(leaf) = node.leaf() else { return };
+        if !self.is_logged() || !self.is_large_delta(&leaf.view()) {
+            return;
+        }
+        if !leaf.in_due.swap(true, Ordering::SeqCst) {
+            self.due.0.lock().push_back(node.clone());
+            self.attention.due.note(self, &self.has_attention.due);
+        }
+    }
+
+    fn is_large_delta(&self, view: &LeafView) -> bool {
+        let limit = self.shared.spec.block_bytes as usize / 2;
+        matches!(&view.delta, Changes::Live(delta) if delta.memory() > limit)
+    }
+
+    /// Whether leaves are noted.
+    pub(in crate::tree) fn has_due(&self) -> bool {
+        !self.due.0.lock().is_empty()
+    }
+
+    /// Consolidates the noted leaves that are decided, or some of them, if they are many; the others keep their turn.
+    pub(crate) fn fold_due(&self) -> Result<()> {
+        let looks = self.due.0.lock().len().min(LOOKS_AT_ONCE);
+        let mut has_folded = false;
+        for _ in 0..looks {
+            let Some(node) = self.due.0.lock().pop_front() else { break };
+            let Some(leaf) = node.leaf() else { continue };
+            let view = leaf.view().clone();
+            if view.delta.is_undecided() {
+                self.due.0.lock().push_back(node);
+                continue;
+            }
+            // Before the look at what there is: who adds to it from here on notes it again.
+            leaf.in_due.store(false, Ordering::SeqCst);
+            if leaf.is_in_memory() && !view.dead && self.is_large_delta(&view) {
+                self.maintain(&node)?;
+                has_folded = true;
+            }
+        }
+        if has_folded && self.has_due() {
+            self.shared.context.past.bell().ring();
+        }
+        Ok(())
+    }
+}
