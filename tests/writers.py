@@ -22,13 +22,15 @@ class Loads:
     KEPT = 3  # loads
     DELETES = 1.0  # so often it does
     CHANGES = 0.0  # and so often it changes what it has just loaded
+    COPIES = {}  # other tables that get each load, and lose it, with what fills them for a client and number
 
     def step(self, _, number):
         body = "".join(self.random.choices("abcdefghij ", k=200))
         values = ",".join(f"({self.number},{number},'{row} {body}')" for row in range(LOADED_ROWS))
         statements = [(f"INSERT INTO loaded (client, number, body) VALUES {values}", None)]
+        statements += [(fill, (self.number, number)) for fill in self.COPIES.values()]
         if self.random.random() < self.DELETES:
-            statements.append(("DELETE FROM loaded WHERE client = %s AND number <= %s", (self.number, number - self.KEPT)))
+            statements += [(f"DELETE FROM {table} WHERE client = %s AND number <= %s", (self.number, number - self.KEPT)) for table in ("loaded", *self.COPIES)]
         if self.random.random() < self.CHANGES:
             statements.append(("UPDATE loaded SET body = CONCAT(body, ' changed') WHERE client = %s AND number = %s", (self.number, number)))
         return attempt(self.connection, statements, self.random)

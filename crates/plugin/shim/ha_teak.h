@@ -276,7 +276,7 @@ class ha_teak final : public handler {
     int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
     int end_append();
     int read_duplicate(teak_bytes pk);
-    void show_duplicate(teak_bytes pk);
+    void show_duplicate(const teak_duplicate& duplicate);
     int feed(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_by_threads(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_record_by_record(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);

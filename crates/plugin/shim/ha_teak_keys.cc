@@ -244,17 +244,20 @@ void ha_teak::defer_indexes() {
         if (may_be_disabled(i) && !(open_.disabled_indexes & 1ULL << i)) statement_.deferred_indexes |= 1ULL << i;
 }
 
-/* After a duplicate that was told late the record becomes a row that has the key, for the message. */
-void ha_teak::show_duplicate(teak_bytes pk) {
-    if (inited != NONE) return;
-    read_duplicate(pk);
-    ha_rnd_end();
+/* After a duplicate that was told late the record becomes a row that has the key, for the message. It is not read: the
+   statement may have others that wait to be written, and that would come first. */
+void ha_teak::show_duplicate(const teak_duplicate& duplicate) {
+    if (!duplicate.row.len || !rows_.unpack(duplicate.row, table->record[0], &blobs_, nullptr)) return;
+    if (!primary_.hidden() && !primary_.decode(duplicate.pk, table->record[0])) return;
+    if (!table->vfield) return;
+    WholeRows whole(table, statement_.reads_latest);
+    table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
 }
 
 int ha_teak::end_append() {
     teak_duplicate duplicate{};
     const int error = note_duplicate(teak_append_end(session(), open_.table, statement_.copies, &duplicate), duplicate);
-    if (error == HA_ERR_FOUND_DUPP_KEY) show_duplicate(duplicate.pk);
+    if (error == HA_ERR_FOUND_DUPP_KEY) show_duplicate(duplicate);
     return error;
 }
 

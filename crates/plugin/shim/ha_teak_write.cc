@@ -121,7 +121,7 @@ int ha_teak::write_row(const uchar* buf) {
     teak_status status = teak_insert(session(), open_.table, pk, row, new_entries_.data(), entries, flags, &duplicate);
     if (status != TEAK_OK) {
         const int error = note_duplicate(status, duplicate);
-        if (duplicate.late) show_duplicate(duplicate.pk);
+        if (duplicate.late) show_duplicate(duplicate);
         return error;
     }
     bool overtakes;

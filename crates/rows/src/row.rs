@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use teak_core::{LockMode, WaitPolicy, WriteOp};
+use teak_core::{Error, LockMode, WaitPolicy, WriteOp};
 
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
@@ -72,7 +72,7 @@ enum Gathered {
     None,
     /// For a unique key everybody looks before he takes it.
     Plain,
-    /// Also new ones of unique keys, which are looked for later.
+    /// Also new ones of unique keys, which are looked for later; and rows, if they come in no order.
     All,
 }
 
@@ -153,25 +153,28 @@ impl Session {
         let rows = tree(table, 0)?;
         self.writable()?;
         let gathered = Gathered::by(self.gathers_entries(), manner.append && manner.sorts);
-        self.make_room_for_row(rows, pk, manner)?;
+        let waits = gathered == Gathered::All && !manner.fresh_key && self.txn()?.is_scattered();
+        self.make_room_for_row(rows, pk, manner, waits)?;
         for entry in entries.clone() {
             self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, gathered)?;
         }
-        if !manner.fresh_key {
+        if !manner.fresh_key && !waits {
             self.aim_at_probed(rows);
         }
         let txn = self.writable()?;
-        match manner.append {
-            true => txn.append(rows, pk, row)?,
-            false => txn.write(rows, pk, WriteOp::Insert(row))?,
+        match (waits, manner.append) {
+            (true, _) => txn.claim_later(rows, pk, row)?,
+            (false, true) => txn.append(rows, pk, row)?,
+            (false, false) => txn.write(rows, pk, WriteOp::Insert(row))?,
         }
         for entry in entries.clone() {
             put(txn, table, &entry, WriteOp::Insert(entry.value), gathered)?;
         }
         if !manner.no_locks {
-            match manner.append {
-                true => self.note_appended(rows, pk)?,
-                false => self.check_insert(rows, pk)?,
+            match (waits, manner.append) {
+                (true, _) => {}
+                (false, true) => self.note_appended(rows, pk)?,
+                (false, false) => self.check_insert(rows, pk)?,
             }
             for entry in entries.filter(|entry| !gathered.has(entry)) {
                 self.check_insert(tree(table, entry.tree)?, entry.key)?;
@@ -199,7 +202,7 @@ impl Session {
         self.atomically(|session| {
             session.take_row(rows, old_pk, manner)?;
             if moves {
-                session.make_room_for_row(rows, new_pk, manner)?;
+                session.make_room_for_row(rows, new_pk, manner, false)?;
             }
             for (old, new) in pairs.clone().filter(|(old, new)| key(old) != key(new)) {
                 if let Some(old) = old {
@@ -302,12 +305,13 @@ impl Session {
         Ok(())
     }
 
-    fn make_room_for_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner) -> Result<()> {
-        let sorted = manner.append && manner.sorts && self.sorts(rows, pk)?;
-        let claimed = match (manner.no_locks, manner.fresh_key || sorted) {
+    /// `waits`: the row is going to be gathered.
+    fn make_room_for_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner, waits: bool) -> Result<()> {
+        let looks_later = waits || manner.append && manner.sorts && self.sorts(rows, pk)?;
+        let claimed = match (manner.no_locks, manner.fresh_key || looks_later) {
             (true, true) => Ok(()),
             (true, false) => self.claim_unlocked(rows, pk),
-            (false, true) => self.reserve(rows, pk),
+            (false, true) => self.reserve(rows, pk, manner.duplicate),
             (false, false) => self.claim(rows, pk, manner.duplicate),
         };
         if matches!(claimed, Err(Stop::Duplicate)) {
@@ -331,7 +335,7 @@ impl Session {
             (false, _, true) | (true, true, true) => return Ok(()),
             // A claim waits for ranges as well.
             (false, _, false) => return self.check_insert(tree, entry.key),
-            (true, true, false) => return self.reserve(tree, entry.key),
+            (true, true, false) => self.reserve(tree, entry.key, manner.duplicate),
             (true, false, true) => self.claim_unlocked(tree, entry.key),
             (true, false, false) => self.claim(tree, entry.key, manner.duplicate),
         };
@@ -343,10 +347,14 @@ impl Session {
         claimed
     }
 
-    /// Locks a key for an insert, and does not look whether it is taken.
-    fn reserve(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+    /// Locks a key for an insert, and does not look whether it is taken. If somebody else has it locked this is
+    /// [`Session::claim`]: he may not be worth waiting for.
+    fn reserve(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<()> {
         self.check_insert(tree, key)?;
-        self.lock(tree, key, LockMode::Exclusive, WaitPolicy::Wait).map(drop)
+        match self.lock(tree, key, LockMode::Exclusive, WaitPolicy::NoWait) {
+            Err(Stop::Core(Error::WouldBlock)) => self.claim(tree, key, duplicate),
+            locked => locked.map(drop),
+        }
     }
 
     fn claim_unlocked(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {

@@ -123,6 +123,11 @@ impl Direct {
         self.append.as_ref().is_some_and(|append| append.tree.id() == tree.id())
     }
 
+    /// Whether rows came in no order, so that none are gathered into blocks any more.
+    pub(super) fn is_scattered(&self) -> bool {
+        self.interleaved > MOST_INTERLEAVED
+    }
+
     /// What is being appended, if it is to `tree`.
     pub(super) fn append_to(&mut self, tree: &Arc<Tree>) -> Option<&mut Append> {
         self.append.as_deref_mut().filter(|append| Arc::ptr_eq(&append.tree, tree))
@@ -179,7 +184,7 @@ impl Work {
             self.direct.interleaved += u32::from(early);
             self.finish_append(shared)?;
         }
-        if self.direct.interleaved > MOST_INTERLEAVED {
+        if self.direct.is_scattered() {
             return self.write_row(shared, tree, key, WriteOp::Insert(value));
         }
         let append = self.direct.append.get_or_insert_with(|| Box::new(Append::new(tree)));

@@ -10,14 +10,15 @@
 //! in the tree, and the transaction waits for their holders before it commits ([`Work::check_deferred`]); the same as
 //! appended rows do.
 //!
-//! An entry of a unique index may be a *claim*: the caller has locked its key and not looked whether it is taken. That
-//! is done when the entries are pushed, where neighbours meet each other and look-ups find the leaves of those before
-//! them.
+//! An entry of a unique index, and a row, may be a *claim*: the caller has locked its key and not looked whether it is
+//! taken. That is done when the entries are pushed, where neighbours meet each other and look-ups find the leaves of
+//! those before them.
 
 use super::shared::Shared;
 use super::sorting::is_there;
 use super::work::Work;
 use crate::cache::{Cache, Charge};
+use crate::lock::LockOwner;
 use crate::mvcc::TxnStatus;
 use crate::tree::block::wide_head;
 use crate::tree::{Tree, TreeCursor, Write, MAX_KEY_BYTES};
@@ -31,6 +32,8 @@ const MOST_BYTES: usize = 4 << 20;
 const PART_OF_CACHE: u64 = 64;
 /// Least bytes, however small the cache.
 const LEAST_BYTES: usize = 64 << 10;
+/// Longer rows do not wait, as they would have the room that many entries need.
+const MOST_ROW_BYTES: usize = 1 << 10;
 /// Writes that are handed to a tree at a time.
 const RUN: usize = 1024;
 /// Keys under ranges of others that are remembered one by one; of more, only where they lie.
@@ -67,6 +70,10 @@ impl Kind {
             Kind::Delete => WriteOp::Delete,
         }
     }
+
+    fn is_new(self) -> bool {
+        matches!(self, Kind::Insert | Kind::Claim)
+    }
 }
 
 /// Keys that lie in ranges which others have locked, or, in `between`, where they lie.
@@ -75,6 +82,22 @@ struct Unchecked {
     /// With the numbers of the writes.
     keys: Vec<(u32, Vec<u8>)>,
     between: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Those of all trees.
+#[derive(Default)]
+struct UncheckedKeys(Vec<Unchecked>);
+
+impl UncheckedKeys {
+    /// The key, which was written with this number, lies in a range that another transaction has locked.
+    fn note(&mut self, tree: &Arc<Tree>, sequence: u32, key: &[u8]) {
+        let known = self.0.iter().position(|unchecked| Arc::ptr_eq(&unchecked.tree, tree));
+        let place = known.unwrap_or_else(|| {
+            self.0.push(Unchecked { tree: tree.clone(), keys: Vec::new(), between: None });
+            self.0.len() - 1
+        });
+        self.0[place].add(sequence, key);
+    }
 }
 
 impl Unchecked {
@@ -101,7 +124,7 @@ pub(super) struct Deferred {
     /// Memory that it may take; there from the first entry to the end of the statement.
     limit: usize,
     charge: Option<Charge>,
-    unchecked: Vec<Unchecked>,
+    unchecked: UncheckedKeys,
 }
 
 impl Deferred {
@@ -120,7 +143,7 @@ impl Deferred {
 
     /// Whether entries were pushed into ranges that others have locked.
     pub(super) fn is_unchecked(&self) -> bool {
-        !self.unchecked.is_empty()
+        !self.unchecked.0.is_empty()
     }
 
     /// Whether something waits for `tree`.
@@ -158,6 +181,14 @@ impl Deferred {
         true
     }
 
+    /// What `key` of `tree` is going to be, if that waits.
+    fn find(&self, tree: &Arc<Tree>, key: &[u8]) -> Option<&[u8]> {
+        let place = self.trees.iter().position(|known| Arc::ptr_eq(known, tree))?;
+        let mut entries = self.entries.iter().rev();
+        let entry = entries.find(|entry| usize::from(entry.tree) == place && self.key(entry) == key)?;
+        entry.kind.is_new().then(|| self.value(entry))
+    }
+
     fn key(&self, entry: &Entry) -> &[u8] {
         &self.bytes[entry.at as usize..][..usize::from(entry.key_bytes)]
     }
@@ -184,7 +215,7 @@ impl Deferred {
             self.entries.pop();
         }
         self.cut();
-        for unchecked in &mut self.unchecked {
+        for unchecked in &mut self.unchecked.0 {
             unchecked.keys.retain(|(of, _)| *of <= sequence);
         }
     }
@@ -274,16 +305,15 @@ impl Deferred {
         }
     }
 
-    /// The entry lies in a range that another transaction has locked.
-    fn note_unchecked(&mut self, entry: &Entry) {
-        let tree = &self.trees[usize::from(entry.tree)];
-        let known = self.unchecked.iter().position(|unchecked| Arc::ptr_eq(&unchecked.tree, tree));
-        let place = known.unwrap_or_else(|| {
-            self.unchecked.push(Unchecked { tree: tree.clone(), keys: Vec::new(), between: None });
-            self.unchecked.len() - 1
-        });
-        let key = &self.bytes[entry.at as usize..][..usize::from(entry.key_bytes)];
-        self.unchecked[place].add(entry.sequence, key);
+    /// Of the first `done` entries, which are in their trees now, those that lie in ranges of others are noted.
+    fn check_ranges(&mut self, done: usize, locks: &mut LockOwner) {
+        for entry in self.entries[..done].iter().filter(|entry| entry.kind.is_new()) {
+            let tree = &self.trees[usize::from(entry.tree)];
+            let key = &self.bytes[entry.at as usize..][..usize::from(entry.key_bytes)];
+            if locks.check_insert(tree.id(), key, &WaitRequest::no_wait()).is_err() {
+                self.unchecked.note(tree, entry.sequence, key);
+            }
+        }
     }
 }
 
@@ -308,7 +338,8 @@ impl Work {
     }
 
     /// Like [`Work::write_later`] of an insert; whether the key is taken, which the caller has locked, is told when the
-    /// entry is written.
+    /// entry is written. One that cannot wait does not have the others written: if one of them has its key, that one
+    /// will find it taken.
     pub(super) fn claim_later(
         &mut self,
         shared: &Shared,
@@ -316,14 +347,19 @@ impl Work {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
-        if self.defer(shared, tree, key, (Kind::Claim, value))? {
+        if value.len() <= MOST_ROW_BYTES && self.defer(shared, tree, key, (Kind::Claim, value))? {
             return Ok(());
         }
-        self.show_deferred(shared, tree)?;
+        self.finish_append_to(shared, tree)?;
         if is_there(&mut TreeCursor::new(tree.clone()), key, self.status())? {
             return Err(Error::DuplicateKey { tree: tree.id(), key: key.to_vec(), value: value.to_vec() });
         }
-        self.write(shared, tree, key, WriteOp::Insert(value))
+        self.write_row(shared, tree, key, WriteOp::Insert(value))?;
+        let sequence = self.next_sequence()? - 1;
+        if self.locks(shared).check_insert(tree.id(), key, &WaitRequest::no_wait()).is_err() {
+            self.deferred.unchecked.note(tree, sequence, key);
+        }
+        Ok(())
     }
 
     /// `false`: the entry cannot wait, and is to be written.
@@ -364,6 +400,20 @@ impl Work {
         }
     }
 
+    /// What the transaction, or whoever else committed it, has of `key`, which may wait: then the whole of what waits
+    /// is searched.
+    pub(super) fn peek(&mut self, shared: &Shared, tree: &Arc<Tree>, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(value) = self.deferred.find(tree, key) {
+            return Ok(Some(value.to_vec()));
+        }
+        self.show_append(shared, tree, Some(key))?;
+        let mut cursor = TreeCursor::new(tree.clone());
+        Ok(match is_there(&mut cursor, key, self.status())? {
+            true => Some(cursor.value()?.to_vec()),
+            false => None,
+        })
+    }
+
     /// Everything that was gathered is in the trees. After an error what is not is still gathered.
     pub(super) fn write_deferred(&mut self, shared: &Shared) -> Result<()> {
         if self.deferred.entries.is_empty() {
@@ -374,15 +424,7 @@ impl Work {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.sort();
         let (done, result) = deferred.push(&status);
-        let locks = self.locks(shared);
-        for at in 0..done {
-            let entry = deferred.entries[at];
-            let tree = deferred.trees[usize::from(entry.tree)].id();
-            let is_new = matches!(entry.kind, Kind::Insert | Kind::Claim);
-            if is_new && locks.check_insert(tree, deferred.key(&entry), &WaitRequest::no_wait()).is_err() {
-                deferred.note_unchecked(&entry);
-            }
-        }
+        deferred.check_ranges(done, self.locks(shared));
         deferred.forget(done);
         self.deferred = deferred;
         result.inspect_err(|error| shared.ask_for_room(error))
@@ -406,7 +448,7 @@ impl Work {
 
     /// Waits while other transactions have locked ranges in which entries lie that were gathered while these looked.
     pub(super) fn check_deferred(&mut self, shared: &Shared, wait: &WaitRequest<'_>) -> Result<()> {
-        for Unchecked { tree, keys, between } in std::mem::take(&mut self.deferred.unchecked) {
+        for Unchecked { tree, keys, between } in std::mem::take(&mut self.deferred.unchecked).0 {
             let locks = self.locks(shared);
             for (_, key) in &keys {
                 locks.check_insert(tree.id(), key, wait)?;

@@ -146,12 +146,18 @@ impl Transaction {
         writing(&mut self.work, &self.shared)?.write_later(&self.shared, tree, key, op)
     }
 
-    /// Like [`Transaction::write_later`] of an insert into the tree of a unique index, whose key the caller has locked
-    /// exclusively: if it is taken, whatever writes the entry, [`Transaction::finish_writes`] at the latest, gives
-    /// [`Error::DuplicateKey`].
+    /// Like [`Transaction::write_later`] of a row, or of an entry of a unique index, whose key the caller has locked
+    /// exclusively and nobody may have: if it is taken, whatever writes the entry gives [`Error::DuplicateKey`],
+    /// [`Transaction::finish_writes`] at the latest.
     pub fn claim_later(&mut self, tree: &Arc<Tree>, key: &[u8], value: &[u8]) -> Result<()> {
         self.shared.check_space()?;
         writing(&mut self.work, &self.shared)?.claim_later(&self.shared, tree, key, value)
+    }
+
+    /// After [`Error::DuplicateKey`] or [`Error::DuplicateRow`]: the value of a row that was written before it, or is
+    /// going to be. A read would try to have it written, and fail again.
+    pub fn peek(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.work.as_deref_mut().ok_or(ENDED)?.peek(&self.shared, tree, key)
     }
 
     /// Like [`Transaction::write`] of an insert, for many rows in the order of their keys: they are gathered into
@@ -175,6 +181,12 @@ impl Transaction {
     /// Whether rows of the tree wait to be sorted.
     pub fn is_sorting(&mut self, tree: &Arc<Tree>) -> bool {
         self.work.as_deref_mut().is_some_and(|work| work.is_sorting(tree))
+    }
+
+    /// Whether rows that were appended came in no order, so that [`Transaction::append`] writes one by one from now on
+    /// and [`Transaction::claim_later`] is cheaper.
+    pub fn is_scattered(&self) -> bool {
+        self.work.as_deref().is_some_and(|work| work.direct.is_scattered())
     }
 
     /// Everything that was appended, or written for later, is where other transactions meet it. After an error roll

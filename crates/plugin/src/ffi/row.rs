@@ -52,12 +52,15 @@ pub struct RawDuplicate {
     pub pk: RawBytes,
     /// Not 0: another row of the statement than the last may have been refused; `pk` is that of one with the key.
     pub late: u32,
+    /// Then also that row; without data if it cannot be read. As long valid.
+    pub row: RawBytes,
 }
 
 impl RawDuplicate {
     pub(super) fn of(collision: &Collision) -> RawDuplicate {
-        let Collision { tree, pk, is_late } = collision;
-        RawDuplicate { tree: *tree, pk: RawBytes::of(pk), late: u32::from(*is_late) }
+        let Collision { tree, pk, row, is_late } = collision;
+        let row = if *is_late { row.as_slice() } else { &[] };
+        RawDuplicate { tree: *tree, pk: RawBytes::of(pk), late: u32::from(*is_late), row: RawBytes::of(row) }
     }
 }
 

@@ -184,7 +184,7 @@ fn a_duplicate_comes_with_its_row() {
     let value = [&2u16.to_le_bytes()[..], b"r1"].concat();
     let entry = RawEntry { tree: 1, flags: TEAK_ENTRY_UNIQUE, key: raw(b"u"), value: raw(&value) };
     let none = RawEntry { tree: 1, flags: 0, key: RawBytes::NONE, value: RawBytes::NONE };
-    let mut duplicate = RawDuplicate { tree: 9, pk: RawBytes::NONE, late: 0 };
+    let mut duplicate = RawDuplicate { tree: 9, pk: RawBytes::NONE, late: 0, row: RawBytes::NONE };
     // SAFETY: handles are open, pointers are to locals.
     unsafe {
         let table = opened.table;

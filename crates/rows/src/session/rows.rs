@@ -139,7 +139,8 @@ impl Session {
     /// [`Session::finish_writes`] for a statement that has written rows of `table`; [`Stop::Duplicate`] if a key is
     /// taken of which it was not known yet. `drops`: after an error nobody rolls back, but the table goes.
     pub fn finish_rows(&mut self, table: &Table, drops: bool) -> Result<()> {
-        let result = self.finish_writes().map_err(|stop| self.collision.note_late(stop, table));
+        let result = self.finish_writes();
+        let result = result.map_err(|stop| self.collision.note_late(stop, table, self.txn.as_mut()));
         if let (Some(txn), true, true) = (&mut self.txn, drops, result.is_err()) {
             txn.abandon_writes();
         }
@@ -149,13 +150,15 @@ impl Session {
     /// What ends a statement that sorts, whose last row was refused by `stop`: if a row before it was, and that was not
     /// known yet, then that.
     pub(crate) fn first_to_end(&mut self, stop: Stop, table: &Table) -> Stop {
-        let earlier = match (&stop, &mut self.txn) {
-            (Stop::Duplicate, Some(txn)) => txn.finish_writes().err(),
-            _ => None,
-        };
         let is_earlier = |error: &Error| matches!(error, Error::DuplicateKey { .. });
+        let is_taken = match &stop {
+            Stop::Duplicate => true,
+            Stop::Core(error) => is_earlier(error),
+            _ => false,
+        };
+        let earlier = self.txn.as_mut().filter(|_| is_taken).and_then(|txn| txn.finish_writes().err());
         let stop = earlier.filter(is_earlier).map_or(stop, Stop::Core);
-        self.collision.note_late(stop, table)
+        self.collision.note_late(stop, table, self.txn.as_mut())
     }
 
     /// The next row of the statement is written. Whether its entries in indexes may wait for those of others: a

@@ -9,7 +9,7 @@ use teak_core::Error;
 use super::*;
 use crate::scan::Busy;
 
-fn is_timeout<T>(result: Result<T>) -> bool {
+pub(super) fn is_timeout<T>(result: Result<T>) -> bool {
     matches!(result, Err(Stop::Core(Error::LockTimeout)))
 }
 
@@ -17,7 +17,7 @@ fn is_conflict<T>(result: Result<T>) -> bool {
     matches!(result, Err(Stop::Core(Error::SnapshotConflict)))
 }
 
-fn three(bench: &Bench) {
+pub(super) fn three(bench: &Bench) {
     bench.fill(&[row("1", "u1", "p"), row("3", "u3", "p"), row("5", "u5", "p")]);
 }
 
@@ -562,89 +562,4 @@ fn gathers_entries_of(keys: impl Iterator<Item = u32>, manner: Manner) {
     reader.rollback();
     assert_eq!(bench.keys(&mut bench.repeatable(), 2, Read::SNAPSHOT).unwrap(), before);
     assert_eq!(bench.committed(0), ["1", "3", "5"]);
-}
-
-/// 100 rows of which those of `unique` have what it says.
-fn load_sorted(bench: &Bench, loader: &mut Session, unique: impl Fn(u32) -> String) -> Result<()> {
-    let manner = Manner { append: true, sorts: true, ..Manner::default() };
-    for n in 100..200 {
-        let (pk, unique) = (n.to_string(), unique(n));
-        bench.insert_with(loader, row(&pk, &unique, "p"), manner).map_err(|(stop, _)| stop)?;
-    }
-    loader.finish_rows(&bench.table, false)
-}
-
-#[test]
-fn a_load_that_sorts_is_told_at_its_end_which_unique_key_is_taken() {
-    let bench = Bench::new();
-    three(&bench);
-    let mut loader = bench.repeatable();
-    loader.statement_begin().unwrap();
-    let collided = |loader: &Session| {
-        let collision = &loader.collision;
-        (collision.tree, String::from_utf8(collision.pk.clone()).unwrap(), collision.is_late)
-    };
-    let twin = |n| if n == 190 { "x150".to_string() } else { format!("x{n}") };
-    assert!(matches!(load_sorted(&bench, &mut loader, twin), Err(Stop::Duplicate)));
-    assert_eq!(collided(&loader), (1, "190".into(), true));
-    loader.statement_rollback().unwrap();
-    loader.statement_begin().unwrap();
-    // Both are: the row that came first is told.
-    let taken = |n| match n {
-        170 => "u3".to_string(),
-        190 => "u1".to_string(),
-        n => format!("x{n}"),
-    };
-    assert!(matches!(load_sorted(&bench, &mut loader, taken), Err(Stop::Duplicate)));
-    assert_eq!(collided(&loader), (1, "170".into(), true));
-    loader.statement_rollback().unwrap();
-    loader.statement_begin().unwrap();
-    load_sorted(&bench, &mut loader, |n| format!("x{n}")).unwrap();
-    loader.commit().unwrap();
-    assert_eq!(bench.committed(1).len(), 103);
-}
-
-/// The key that a load is going to put in is locked from when its row comes: one of the two waits.
-#[test]
-fn a_load_that_sorts_waits_for_who_has_a_unique_key_and_is_waited_for() {
-    let bench = Bench::new();
-    let mut other = bench.repeatable();
-    bench.insert(&mut other, row("1", "x170", "p")).unwrap();
-    let mut loader = bench.repeatable();
-    loader.statement_begin().unwrap();
-    assert!(is_timeout(load_sorted(&bench, &mut loader, |n| format!("x{n}"))));
-    loader.rollback();
-    other.rollback();
-    let (mut loader, mut other) = (bench.repeatable(), bench.repeatable());
-    loader.statement_begin().unwrap();
-    let manner = Manner { append: true, sorts: true, ..Manner::default() };
-    for n in 100..200 {
-        let (pk, unique) = (n.to_string(), format!("x{n}"));
-        bench.insert_with(&mut loader, row(&pk, &unique, "p"), manner).map_err(|(stop, _)| stop).unwrap();
-    }
-    assert!(is_timeout(bench.insert(&mut other, row("1", "x170", "p"))));
-    other.rollback();
-    loader.finish_rows(&bench.table, false).unwrap();
-    loader.commit().unwrap();
-    let mut other = bench.repeatable();
-    assert!(matches!(bench.insert(&mut other, row("1", "x170", "p")), Err(Stop::Duplicate)));
-}
-
-/// One that goes on after a duplicate knows it at once, and gathers on.
-#[test]
-fn a_duplicate_does_not_end_the_gathering_of_a_statement_that_goes_on() {
-    let bench = Bench::new();
-    three(&bench);
-    let mut writer = bench.repeatable();
-    let append = Manner { append: true, ..Manner::default() };
-    for n in 100..200 {
-        let key = n.to_string();
-        bench.insert_with(&mut writer, row(&key, &key, "p"), append).map_err(|(stop, _)| stop).unwrap();
-    }
-    let met = |bench: &Bench| bench.keys(&mut bench.repeatable(), 2, EXCLUSIVE).unwrap().len();
-    let before = met(&bench);
-    assert!(before < 50, "most entries were there before the end");
-    assert!(matches!(bench.insert_with(&mut writer, row("3", "x", "p"), append), Err((Stop::Duplicate, 0))));
-    assert!(!writer.collision.is_late);
-    assert_eq!(met(&bench), before);
 }

@@ -4,6 +4,7 @@
 
 mod contention;
 mod foreign;
+mod later;
 mod locks;
 mod orphans;
 mod random;

@@ -154,11 +154,29 @@ fn a_claim_that_cannot_wait_is_looked_for_at_once() {
     let tree = table.tree(1);
     let large = vec![7; 1 << 20];
     let mut txn = engine.begin(Isolation::Repeatable);
-    txn.claim_later(tree, b"a", b"small").unwrap();
-    assert!(is_taken(txn.claim_later(tree, b"a", &large), tree, b"a", &large));
+    let before = txn.savepoint();
     txn.claim_later(tree, b"b", &large).unwrap();
+    assert!(is_taken(txn.claim_later(tree, b"b", &large), tree, b"b", &large));
     txn.claim_later(tree, b"b", b"small").unwrap();
     assert!(is_taken(txn.finish_writes(), tree, b"b", b"small"));
+    // One that waits is not written for it, but finds out.
+    txn.rollback_to(before).unwrap();
+    txn.claim_later(tree, b"a", b"small").unwrap();
+    txn.claim_later(tree, b"a", &large).unwrap();
+    assert!(is_taken(txn.finish_writes(), tree, b"a", b"small"));
     txn.rollback();
     expect(&engine, "t", 1, &[]);
+}
+
+#[test]
+fn who_locks_a_range_beside_a_claim_that_cannot_wait_is_waited_for() {
+    let (_fs, engine, table) = with_table(7);
+    let tree = table.tree(1);
+    let mut writer = engine.begin(Isolation::Repeatable);
+    let mut reader = engine.begin(Isolation::Repeatable);
+    let range = (Bound::Included(&b"a"[..]), Bound::Excluded(&b"z"[..]));
+    reader.lock_range(tree, range.0, range.1, LockMode::Shared, &WaitRequest::no_wait()).unwrap();
+    writer.claim_later(tree, b"m", &vec![7; 1 << 20]).unwrap();
+    assert!(writer.is_unchecked());
+    assert!(matches!(writer.check_finished(&WaitRequest::no_wait()), Err(Error::WouldBlock)));
 }

@@ -236,13 +236,13 @@ impl Trunk {
         };
         let Node::Inner(inner) = &*parent else { return };
         let Some(view) = inner.loaded() else { return };
+        if view.children.len() + children.len() <= MAX_CHILDREN {
+            inner.publish(view.with_children_behind(at, children));
+            return;
+        }
         let mut entries = view.entries();
         let at_end = at + 1 == entries.len();
         entries.splice(at + 1..at + 1, children.iter().cloned());
-        if entries.len() <= MAX_CHILDREN {
-            inner.publish(InnerView::new(&entries));
-            return;
-        }
         // An append-only tree leaves full nodes behind.
         let keep = if at_end { MAX_CHILDREN - LEFT_FREE } else { entries.len() / 2 };
         let right: Vec<_> = entries[keep..]

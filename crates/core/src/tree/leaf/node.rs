@@ -70,6 +70,25 @@ impl InnerView {
         self.keys.lower_bound(key).saturating_sub(1)
     }
 
+    /// With more children behind the one at `at`; there is room for them. Much cheaper than by way of
+    /// [`InnerView::entries`]: each split of a leaf needs it.
+    pub(crate) fn with_children_behind(&self, at: usize, more: &[(Vec<u8>, Arc<Node>)]) -> InnerView {
+        debug_assert!(self.children.len() + more.len() <= MAX_CHILDREN);
+        let mut builder = BlockBuilder::reused();
+        builder.push_range(&self.keys, 0..at + 1);
+        for (key, _) in more {
+            builder.push(key, Value::Inline(&[]));
+        }
+        builder.push_range(&self.keys, at + 1..self.keys.len());
+        let keys = builder.finish();
+        builder.give_back();
+        let (left, right) = self.children.split_at(at + 1);
+        let new = more.iter().map(|(_, child)| child);
+        let view = InnerView { keys, children: left.iter().chain(new).chain(right).cloned().collect() };
+        debug_assert!(view.entries().windows(2).all(|pair| pair[0].0 < pair[1].0), "children out of order");
+        view
+    }
+
     /// As editable pairs.
     pub(crate) fn entries(&self) -> Vec<(Vec<u8>, Arc<Node>)> {
         let key = |i| {
