@@ -21,57 +21,73 @@ void complement(uchar* from, const uchar* to) {
         *from = static_cast<uchar>(~*from);
 }
 
-uchar* encode_units_padded(size_t u, const uchar* special, uchar* to, const uchar* w, size_t n) {
-    while (n >= u && memcmp(w + n - u, special, u) == 0)
-        n -= u;
+/* A unit of `U` bytes; the size is known, so that no unit costs a call. */
+template <size_t U> bool is_unit(const uchar* at, const uchar* unit) { return memcmp(at, unit, U) == 0; }
+
+template <size_t U> uchar* encode_padded(const uchar* special, uchar* to, const uchar* w, size_t n) {
+    while (n >= U && is_unit<U>(w + n - U, special))
+        n -= U;
     const uchar* end = w + n;
     uchar run_flag = 0; /* of the run of spaces we are in; 0 = not in one */
-    while (w < end) {
-        size_t left = static_cast<size_t>(end - w);
-        if (left < u) { /* no collation does this; keep the order sane anyway */
-            memcpy(to, special, u);
-            memcpy(to, w, left);
-            to += u;
-            break;
-        }
-        memcpy(to, w, u);
-        to += u;
-        if (memcmp(w, special, u) == 0) {
-            if (run_flag == 0) {
-                const uchar* next = w + u;
-                while (static_cast<size_t>(end - next) >= u && memcmp(next, special, u) == 0)
-                    next += u;
-                size_t rest = std::min<size_t>(u, static_cast<size_t>(end - next));
-                run_flag = memcmp(next, special, rest) < 0 ? kBelowSpaces : kAboveSpaces;
-            }
-            *to++ = run_flag;
-        } else
+    for (; static_cast<size_t>(end - w) >= U; w += U) {
+        memcpy(to, w, U);
+        to += U;
+        if (!is_unit<U>(w, special)) {
             run_flag = 0;
-        w += u;
+            continue;
+        }
+        if (run_flag == 0) {
+            const uchar* next = w + U;
+            while (static_cast<size_t>(end - next) >= U && is_unit<U>(next, special))
+                next += U;
+            size_t rest = std::min<size_t>(U, static_cast<size_t>(end - next));
+            run_flag = memcmp(next, special, rest) < 0 ? kBelowSpaces : kAboveSpaces;
+        }
+        *to++ = run_flag;
     }
-    memcpy(to, special, u);
-    to += u;
+    if (w < end) { /* no collation does this; keep the order sane anyway */
+        memcpy(to, special, U);
+        memcpy(to, w, static_cast<size_t>(end - w));
+        to += U;
+    }
+    memcpy(to, special, U);
+    to += U;
     *to++ = kEndSpaces;
     return to;
 }
 
-uchar* encode_units_zero(size_t u, uchar* to, const uchar* w, size_t n) {
+template <size_t U> uchar* encode_zero(uchar* to, const uchar* w, size_t n) {
+    static const uchar zero[U] = {};
     const uchar* end = w + n;
-    while (w < end) {
-        size_t take = std::min<size_t>(u, static_cast<size_t>(end - w));
-        memset(to, 0, u);
-        memcpy(to, w, take);
-        if (is_zero(to, u)) {
-            to += u;
-            *to++ = kEscapedZero;
-        } else
-            to += u;
-        w += take;
+    for (; static_cast<size_t>(end - w) >= U; w += U) {
+        memcpy(to, w, U);
+        to += U;
+        if (is_unit<U>(w, zero)) *to++ = kEscapedZero;
     }
-    memset(to, 0, u);
-    to += u;
+    if (w < end) {
+        memcpy(to, zero, U);
+        memcpy(to, w, static_cast<size_t>(end - w));
+        to += U;
+        if (is_unit<U>(to - U, zero)) *to++ = kEscapedZero;
+    }
+    memcpy(to, zero, U);
+    to += U;
     *to++ = kEndZero;
     return to;
+}
+
+uchar* encode_units(const KeyPartCodec::Level& level, size_t unit, uchar* to, const uchar* w, size_t n) {
+    const uchar* special = level.special;
+    switch (unit) {
+    case 2:
+        return level.padded ? encode_padded<2>(special, to, w, n) : encode_zero<2>(to, w, n);
+    case 3:
+        return level.padded ? encode_padded<3>(special, to, w, n) : encode_zero<3>(to, w, n);
+    case 4:
+        return level.padded ? encode_padded<4>(special, to, w, n) : encode_zero<4>(to, w, n);
+    default:
+        return level.padded ? encode_padded<1>(special, to, w, n) : encode_zero<1>(to, w, n);
+    }
 }
 
 /* Collations that give the weights of all their levels one after the other, whatever they are asked for. */
@@ -147,17 +163,33 @@ uint weights_size(const KeyPartCodec& part) {
         part.charset->strnxfrm(buffer.data(), buffer.size(), characters, &nothing, 0, MY_STRXFRM_PAD_WITH_SPACE));
 }
 
-/* Behind the end of one level's units, nullptr if there is none. */
-const uchar* skip_units(const KeyPartCodec::Level& level, size_t u, uchar flip, const uchar* from, const uchar* end) {
+template <size_t U>
+const uchar* skip(const KeyPartCodec::Level& level, uchar flip, const uchar* from, const uchar* end) {
     const uchar stop = level.padded ? kEndSpaces : kEndZero;
-    while (static_cast<size_t>(end - from) > u) {
-        bool is_special = true;
-        for (size_t i = 0; i < u; i++)
-            is_special &= (from[i] ^ flip) == level.special[i];
-        from += u;
+    uchar special[U];
+    for (size_t i = 0; i < U; i++)
+        special[i] = level.special[i] ^ flip;
+    while (static_cast<size_t>(end - from) > U) {
+        const bool is_special = is_unit<U>(from, special);
+        from += U;
         if (is_special && (*from++ ^ flip) == stop) return from;
     }
     return nullptr;
+}
+
+/* Behind the end of one level's units, nullptr if there is none. */
+const uchar* skip_units(const KeyPartCodec::Level& level, size_t unit, uchar flip, const uchar* from,
+                        const uchar* end) {
+    switch (unit) {
+    case 2:
+        return skip<2>(level, flip, from, end);
+    case 3:
+        return skip<3>(level, flip, from, end);
+    case 4:
+        return skip<4>(level, flip, from, end);
+    default:
+        return skip<1>(level, flip, from, end);
+    }
 }
 
 } // namespace
@@ -335,7 +367,7 @@ uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* d
         return to + n;
     }
     case PartKind::Binary:
-        return encode_units_zero(1, to, data, std::min<size_t>(length, part.length));
+        return encode_zero<1>(to, data, std::min<size_t>(length, part.length));
     case PartKind::String:
     case PartKind::Weights:
         break;
@@ -359,8 +391,7 @@ uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* d
         size_t n = part.by_codes
                        ? codes_of(cs, weights_.data(), data, length)
                        : cs->strnxfrm(weights_.data(), part.level_size, part.level_size, data, length, level.flags);
-        to = level.padded ? encode_units_padded(part.unit, level.special, to, weights_.data(), n)
-                          : encode_units_zero(part.unit, to, weights_.data(), n);
+        to = encode_units(level, part.unit, to, weights_.data(), n);
     }
     return to;
 }
