@@ -481,7 +481,7 @@ fn look_ups_in_key_order_open_a_window_that_ends_as_that_of_a_scan_does() {
 }
 
 #[test]
-fn a_long_locking_scan_has_windows_where_every_row_was_changed() {
+fn a_long_locking_scan_has_windows_where_many_rows_were_changed() {
     let opened = Opened::new("locked");
     let session = opened.session();
     let mut cursor = null_mut();
@@ -498,7 +498,8 @@ fn a_long_locking_scan_has_windows_where_every_row_was_changed() {
         assert_eq!(teak_commit(session), Status::Ok);
         assert_eq!(teak_engine_checkpoint(opened.engine), Status::Ok);
         assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
-        for n in (0..ROWS).filter(|n| n % 3 != 0) {
+        // So few that no leaf is due for consolidation, which would make another block of it.
+        for n in (0..ROWS).filter(|n| n % 3 == 1) {
             let pk = n.to_be_bytes();
             let (old, new) = (raw(&pk), raw(&pk));
             let status =
@@ -515,7 +516,7 @@ fn a_long_locking_scan_has_windows_where_every_row_was_changed() {
             teak_cursor_seek(session, cursor, first, RawBytes::NONE, &end, TEAK_READ_EXCLUSIVE, &mut out);
         let (mut n, mut listed) = (0u32, 0);
         while status == Status::Ok {
-            let value: &[u8] = if n % 3 == 0 { &[1; 100] } else { &[2; 8] };
+            let value: &[u8] = if n % 3 == 1 { &[2; 8] } else { &[1; 100] };
             assert_eq!((out.key.slice(), out.value.slice()), (&n.to_be_bytes()[..], value));
             listed += usize::from((*window).left > 0 && !(*window).listed.is_null());
             status = teak_cursor_next(session, cursor, &mut out);

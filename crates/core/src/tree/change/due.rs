@@ -8,17 +8,26 @@
 //! A leaf that was evicted meanwhile is left alone: folding it would cost the reading.
 
 use super::trunk::Trunk;
+use crate::mvcc::State;
 use crate::sync::atomic::Ordering;
 use crate::sync::Mutex;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::LeafView;
+use crate::tree::versions::delta::EntryRef;
 use crate::Result;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Leaves of a tree that one look folds at most, or finds undecided: a fraction of a second.
 const LOOKS_AT_ONCE: usize = 1024;
+
+/// Whether no version of the entry is committed or rolled back.
+fn is_undecided(entry: EntryRef<'_>) -> bool {
+    let mut versions = std::iter::successors(entry.newest(), |version| version.older());
+    versions
+        .all(|version| version.status.state() == State::Active && !version.status.is_void(version.sequence))
+}
 
 /// Those of one tree, in the order in which they are looked at.
 #[derive(Default)]
@@ -35,6 +44,23 @@ impl Trunk {
             self.due.0.lock().push_back(node.clone());
             self.attention.due.note(self, &self.has_attention.due);
         }
+    }
+
+    /// Whether a consolidation would find nothing to fold, and the leaf is not so large either that it should be cut:
+    /// then the next is due when it is.
+    pub(super) fn waits_for_decision(&self, node: &Arc<Node>) -> bool {
+        let Some(leaf) = node.leaf() else { return false };
+        let mut state = leaf.latch();
+        let view = leaf.view();
+        let Changes::Live(delta) = &view.delta else { return false };
+        let block_bytes = self.shared.spec.block_bytes as usize;
+        if view.birth.is_some() || delta.memory() > block_bytes || !delta.iter().all(is_undecided) {
+            return false;
+        }
+        state.deletions = 0;
+        state.fold_again_at = block_bytes;
+        state.deletions_again_at = delta.versions() * 2;
+        true
     }
 
     fn is_large_delta(&self, view: &LeafView) -> bool {

@@ -141,7 +141,9 @@ impl Trunk {
             let node = known.take().map_or_else(|| self.find_leaf(writes[0].key), Ok)?;
             let pushed = self.push(&node, writes, blob)?;
             if pushed.due {
-                self.maintain(&node)?;
+                if !self.waits_for_decision(&node) {
+                    self.maintain(&node)?;
+                }
                 self.note_due(&node);
             }
             if pushed.vacant {
