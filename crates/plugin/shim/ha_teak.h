@@ -277,6 +277,7 @@ class ha_teak final : public handler {
     int end_append();
     int read_duplicate(teak_bytes pk);
     void show_duplicate(const teak_duplicate& duplicate);
+    bool show_row(teak_bytes pk, teak_bytes row);
     int feed(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_by_threads(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_record_by_record(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);

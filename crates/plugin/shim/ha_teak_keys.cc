@@ -247,11 +247,17 @@ void ha_teak::defer_indexes() {
 /* After a duplicate that was told late the record becomes a row that has the key, for the message. It is not read: the
    statement may have others that wait to be written, and that would come first. */
 void ha_teak::show_duplicate(const teak_duplicate& duplicate) {
-    if (!duplicate.row.len || !rows_.unpack(duplicate.row, table->record[0], &blobs_, nullptr)) return;
-    if (!primary_.hidden() && !primary_.decode(duplicate.pk, table->record[0])) return;
-    if (!table->vfield) return;
-    WholeRows whole(table, statement_.reads_latest);
-    table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
+    if (duplicate.row.len) show_row(duplicate.pk, duplicate.row);
+}
+
+/* The record becomes this row, virtual columns and all; false: it cannot be read. */
+bool ha_teak::show_row(teak_bytes pk, teak_bytes row) {
+    bool whole_rows;
+    WholeRows whole(table, whole_rows);
+    if (!rows_.unpack(row, table->record[0], &blobs_, nullptr)) return false;
+    if (!primary_.hidden() && !primary_.decode(pk, table->record[0])) return false;
+    if (table->vfield) table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
+    return true;
 }
 
 int ha_teak::end_append() {

@@ -129,16 +129,12 @@ void ha_teak::tell_online_error(TABLE* altered, const OnlineIndexes& added, int 
     uint part;
     const teak_entry_view entry = added.build.duplicate(&part);
     teak_bytes row, pk{nullptr, 0};
-    bool whole_rows;
-    WholeRows whole(table, whole_rows);
     if (error == HA_ERR_FOUND_DUPP_KEY)
         pk = added.indexes()[part]->primary_of(entry, pk_scratch_.data(), pk_scratch_.size());
-    if (!pk.len || !added.build.row(pk, &row) || !rows_.unpack(row, table->record[0], &blobs_, nullptr) ||
-        (!primary_.hidden() && !primary_.decode(pk, table->record[0]))) {
+    if (!pk.len || !added.build.row(pk, &row) || !show_row(pk, row)) {
         print_error(error, MYF(0));
         return;
     }
-    if (table->vfield) table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
     memcpy(altered->record[0], table->record[0], altered->s->reclength);
     print_keydup_error(altered, added.key(part), MYF(0));
 }

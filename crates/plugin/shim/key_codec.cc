@@ -76,17 +76,17 @@ template <size_t U> uchar* encode_zero(uchar* to, const uchar* w, size_t n) {
     return to;
 }
 
-uchar* encode_units(const KeyPartCodec::Level& level, size_t unit, uchar* to, const uchar* w, size_t n) {
-    const uchar* special = level.special;
+/* What `action` gives for units of so many bytes, which it knows when it is compiled. */
+template <typename Action> auto with_unit(size_t unit, const Action& action) {
     switch (unit) {
     case 2:
-        return level.padded ? encode_padded<2>(special, to, w, n) : encode_zero<2>(to, w, n);
+        return action(std::integral_constant<size_t, 2>());
     case 3:
-        return level.padded ? encode_padded<3>(special, to, w, n) : encode_zero<3>(to, w, n);
+        return action(std::integral_constant<size_t, 3>());
     case 4:
-        return level.padded ? encode_padded<4>(special, to, w, n) : encode_zero<4>(to, w, n);
+        return action(std::integral_constant<size_t, 4>());
     default:
-        return level.padded ? encode_padded<1>(special, to, w, n) : encode_zero<1>(to, w, n);
+        return action(std::integral_constant<size_t, 1>());
     }
 }
 
@@ -163,6 +163,7 @@ uint weights_size(const KeyPartCodec& part) {
         part.charset->strnxfrm(buffer.data(), buffer.size(), characters, &nothing, 0, MY_STRXFRM_PAD_WITH_SPACE));
 }
 
+/* Behind the end of one level's units, nullptr if there is none. */
 template <size_t U>
 const uchar* skip(const KeyPartCodec::Level& level, uchar flip, const uchar* from, const uchar* end) {
     const uchar stop = level.padded ? kEndSpaces : kEndZero;
@@ -175,21 +176,6 @@ const uchar* skip(const KeyPartCodec::Level& level, uchar flip, const uchar* fro
         if (is_special && (*from++ ^ flip) == stop) return from;
     }
     return nullptr;
-}
-
-/* Behind the end of one level's units, nullptr if there is none. */
-const uchar* skip_units(const KeyPartCodec::Level& level, size_t unit, uchar flip, const uchar* from,
-                        const uchar* end) {
-    switch (unit) {
-    case 2:
-        return skip<2>(level, flip, from, end);
-    case 3:
-        return skip<3>(level, flip, from, end);
-    case 4:
-        return skip<4>(level, flip, from, end);
-    default:
-        return skip<1>(level, flip, from, end);
-    }
 }
 
 } // namespace
@@ -391,7 +377,10 @@ uchar* KeyCodec::encode_body(const KeyPartCodec& part, uchar* to, const uchar* d
         size_t n = part.by_codes
                        ? codes_of(cs, weights_.data(), data, length)
                        : cs->strnxfrm(weights_.data(), part.level_size, part.level_size, data, length, level.flags);
-        to = encode_units(level, part.unit, to, weights_.data(), n);
+        to = with_unit(part.unit, [&](auto u) {
+            return level.padded ? encode_padded<u>(level.special, to, weights_.data(), n)
+                                : encode_zero<u>(to, weights_.data(), n);
+        });
     }
     return to;
 }
@@ -455,9 +444,9 @@ const uchar* KeyCodec::skip_part(const KeyPartCodec& part, const uchar* from, co
     }
     if (part.fixed_size) return static_cast<size_t>(end - from) >= part.fixed_size ? from + part.fixed_size : nullptr;
     static const KeyPartCodec::Level binary{};
-    if (part.kind == PartKind::Binary) return skip_units(binary, 1, flip, from, end);
+    if (part.kind == PartKind::Binary) return skip<1>(binary, flip, from, end);
     for (uint i = 0; i < part.levels && from; i++)
-        from = skip_units(part.level[i], part.unit, flip, from, end);
+        from = with_unit(part.unit, [&](auto u) { return skip<u>(part.level[i], flip, from, end); });
     return from;
 }
 

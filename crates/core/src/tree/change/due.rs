@@ -25,8 +25,7 @@ const LOOKS_AT_ONCE: usize = 1024;
 /// Whether no version of the entry is committed or rolled back.
 fn is_undecided(entry: EntryRef<'_>) -> bool {
     let mut versions = std::iter::successors(entry.newest(), |version| version.older());
-    versions
-        .all(|version| version.status.state() == State::Active && !version.status.is_void(version.sequence))
+    versions.all(|version| version.status.state() == State::Active && !version.is_void())
 }
 
 /// Those of one tree, in the order in which they are looked at.
