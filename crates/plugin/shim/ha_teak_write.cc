@@ -295,6 +295,7 @@ THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_
         lock = RowLock::Shared;
         bool plain = lock_type == TL_READ || lock_type == TL_READ_NO_INSERT;
         switch (command) {
+        case SQLCOM_CHECK: /* misplaced rows of partitions are looked for in a snapshot */
         case SQLCOM_CHECKSUM:
         case SQLCOM_CREATE_SEQUENCE:
         case SQLCOM_FLUSH:
