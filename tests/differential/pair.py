@@ -1,0 +1,227 @@
+"""Two databases of one server, `d_i` with InnoDB as the default engine and `d_t` with Teak, in which the same statements are carried out one after the other.
+What each statement gives is compared at once (rows, counts, errors, warnings), and what the tables have, now and then and at the end."""
+
+import re
+
+import pymysql
+
+DATABASES = {"InnoDB": "d_i", "Teak": "d_t"}
+# Which error of several ends a statement of many rows depends on the order in which rows and keys are looked at.
+OF_ROWS = {1022, 1048, 1062, 1088, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1451, 1452, 1557, 1586, 1690, 1761, 4025, 4078}
+CONFLICTS = {1020, 1205, 1213}
+GONE = {0, 2006, 2013, 2014, 2055}
+# What InnoDB's pages and records are too small for.
+TOO_LARGE = {139, 1030, 1118, 1071, 1713}
+# The table was changed after the snapshot: InnoDB has an error without a text for some ways of reading.
+CHANGED = {159, 1412}
+# Teak refuses in words what InnoDB refuses in others (docs/compatibility.md), or which of several refusals comes first differs.
+REFUSALS = {1005, 1025, 1072, 1091, 1150, 1215, 1217, 1451, 1452, 1478, 1846, 1845, 1221, 1506, 1553, 1828, 1829, 1830, 1832, 1833, 1834, 1822, 4110, 4119}
+
+
+class Difference(Exception):
+    """What the two engines disagree about. `kind` stays the same while a history is made smaller."""
+
+    def __init__(self, kind, text):
+        super().__init__(text)
+        self.kind = kind
+
+
+class Conflict(Exception):
+    """One engine gave up a lock that the other one got, outside of a transaction: the tables may differ now, which proves nothing."""
+
+
+class Outcome:
+    """What a statement gave on one side."""
+
+    def __init__(self):
+        self.rows, self.counts, self.error, self.warnings = None, None, None, []
+
+    def __eq__(self, other):
+        return (self.rows, self.counts, self.error, self.warnings) == (other.rows, other.counts, other.error, other.warnings)
+
+    def __str__(self):
+        if self.error:
+            return f"error {self.error[0]}: {self.error[1]}"
+        rows = f", rows {self.rows[:12]}" if self.rows is not None else ""
+        return f"counts {self.counts}{rows}, warnings {self.warnings[:6]}"
+
+
+def masked(text):
+    """A message without what must differ: names of databases, of engines, of temporary tables."""
+    text = re.sub(r"\bd_[it]\b", "d", str(text))
+    text = re.sub(r"\b(InnoDB|Teak)\b", "ENGINE", text, flags=re.IGNORECASE)
+    return re.sub(r"#sql[-\w]*", "#sql", text)
+
+
+class Side:
+    """One engine's sessions."""
+
+    def __init__(self, server, engine, sessions, settings):
+        self.server, self.engine, self.settings = server, engine, settings
+        self.database = DATABASES[engine]
+        self.count = sessions
+        self.sessions = []
+
+    def begin(self):
+        """An empty database, new sessions."""
+        self.server.query(f"drop database if exists {self.database}", database=None)
+        self.server.query(f"create database {self.database} default character set latin1", database=None)
+        self.connect()
+
+    def connect(self):
+        """New sessions."""
+        self.close()
+        for _ in range(self.count):
+            session = self.server.connect(database=self.database, autocommit=True, read_timeout=60)
+            self.sessions.append(session)
+            with session.cursor() as cursor:
+                cursor.execute(f"set default_storage_engine = {self.engine}, lock_wait_timeout = 0, innodb_lock_wait_timeout = 0, max_statement_time = 30")
+                for setting in self.settings:
+                    cursor.execute(f"set {setting}")
+
+    def close(self):
+        """Ends the sessions."""
+        for session in self.sessions:
+            try:
+                session.close()
+            except pymysql.err.Error:
+                pass
+        self.sessions = []
+
+    def run(self, session, statement, at):
+        """Carries out a statement as if it were `at` seconds since 1970."""
+        outcome = Outcome()
+        statement = statement.replace("%ENGINE%", self.engine)
+        try:
+            with self.sessions[session].cursor() as cursor:
+                cursor.execute(f"set timestamp = {at}")
+                try:
+                    cursor.execute(statement)
+                    rows = cursor.fetchall()
+                    outcome.counts = (cursor.rowcount, masked((cursor._result.message or b"").decode()))  # pylint: disable=protected-access
+                    if cursor.description is not None:
+                        outcome.rows = [masked(row) for row in rows]
+                        if "order by" not in statement:
+                            outcome.rows.sort()
+                except pymysql.err.MySQLError as error:
+                    number = error.args[0] if error.args else 0
+                    if number in GONE:
+                        raise
+                    outcome.error = (number, masked(error.args[1]))
+                cursor.execute("show warnings")
+                outcome.warnings = sorted((level, number, masked(text)) for level, number, text in cursor.fetchall())
+        except (pymysql.err.InterfaceError, pymysql.err.OperationalError, OSError) as error:
+            raise Difference("end", f"{self.engine}: the server is gone ({error})\n{self.server.log_end(60)}") from None
+        return outcome
+
+
+def alike(statement, first, second):
+    """Whether two outcomes say the same, but for what docs/compatibility.md explains."""
+    if first == second:
+        return True
+    if first.error and second.error:
+        numbers = {first.error[0], second.error[0]}
+        return len(numbers) == 1 or any(numbers <= group for group in (OF_ROWS, REFUSALS, CHANGED))
+    if first.error and first.error[0] in TOO_LARGE:
+        return True
+    # InnoDB's OPTIMIZE says that it copies the table, and refuses that where there is history.
+    if statement.startswith("optimize") and not first.error and not second.error:
+        return True
+    if first.error or second.error or first.rows != second.rows:
+        return False
+    if first.counts != second.counts:
+        # Children that a cascade takes before the second table's turn are counted by InnoDB.
+        return statement.startswith("delete") and " join " in statement or statement.startswith(("alter", "optimize", "analyze"))
+    return not statement.startswith(("insert", "update", "delete", "replace")) or worded(first) == worded(second)
+
+
+def worded(outcome):
+    """Numbers of the warnings: texts have rows' numbers and values, which the order of the rows decides."""
+    return sorted({number for level, number, _ in outcome.warnings if level != "Note"})
+
+
+def compare_rows(name, places, kind):
+    """The rows of a table, with its history, in two places: pairs of a name, a server and a database. Raises Difference."""
+    shown = places[0][1].query(f"show create table {name}", database=places[0][2])[0][1]
+    history = " for system_time all" if "SYSTEM VERSIONING" in shown else ""
+    rows = [sorted(map(repr, server.query(f"select * from {name}{history}", database=database))) for _, server, database in places]
+    if rows[0] != rows[1]:
+        only = [[row for row in rows[here] if row not in rows[1 - here]][:8] for here in (0, 1)]
+        said = [f"{place[0]} has {len(rows[here])} rows, alone {only[here]}" for here, place in enumerate(places)]
+        raise Difference(kind, f"table {name}: {'; '.join(said)}")
+
+
+class Pair:
+    """Both sides."""
+
+    def __init__(self, server, sessions, settings=(), teak_settings=()):
+        self.server = server
+        self.sides = [Side(server, "InnoDB", sessions, settings), Side(server, "Teak", sessions, [*settings, *teak_settings])]
+        self.at = 1_600_000_000
+        self.conflicts = 0
+
+    def begin(self):
+        """Empty databases."""
+        self.at = 1_600_000_000
+        for side in self.sides:
+            side.close()
+        for side in self.sides:
+            side.begin()
+
+    def run(self, session, statement):
+        """One statement on both sides. Raises Difference, or Conflict."""
+        self.at += 1
+        first, second = (self.run_on(side, session, statement) for side in self.sides)
+        numbers = [outcome.error[0] if outcome.error else None for outcome in (first, second)]
+        if CONFLICTS & set(numbers) and (numbers[0] != numbers[1] or 1213 in numbers):
+            self.conflicts += 1
+            if not self.in_transaction(session):
+                raise Conflict
+            for side in self.sides:
+                side.run(session, "rollback", self.at)
+        elif numbers[1] == 1478 and not numbers[0]:
+            # What Teak says that it does not take, and InnoDB takes: the tables go different ways from here on.
+            raise Conflict
+        elif not alike(statement, first, second):
+            verb = " ".join(statement.split()[:2])
+            raise Difference(f"{verb} {numbers[0]} {numbers[1]}", f"session {session}: {statement}\n    InnoDB: {first}\n    Teak:   {second}")
+
+    def run_on(self, side, session, statement):
+        """A statement on one side. What cannot be had in the way that ALTER TABLE asks for is had in another: which ways there are differs."""
+        outcome = side.run(session, statement, self.at)
+        if outcome.error and outcome.error[0] in (1845, 1846, 1847):
+            return side.run(session, re.sub(r", (algorithm|lock)=\w+", "", statement), self.at)
+        return outcome
+
+    def in_transaction(self, session):
+        """Whether a rollback takes back what the session's last statement did, on the side that did it."""
+        found = [side.run(session, "select @@in_transaction", self.at).rows for side in self.sides]
+        return "(1,)" in found[0] + found[1]
+
+    def compare(self):
+        """All tables of both sides, as those see them who come new."""
+        tables = [self.names(side) for side in self.sides]
+        if tables[0] != tables[1]:
+            raise Difference("tables", f"InnoDB has {tables[0]}, Teak {tables[1]}")
+        for name in tables[0]:
+            self.compare_table(name)
+
+    def names(self, side):
+        """The tables of a side."""
+        return [row[0] for row in self.server.query("show tables", database=side.database)]
+
+    def compare_table(self, name):
+        """Rows, definition, and the indexes of Teak's."""
+        shown = [self.definition(side, name) for side in self.sides]
+        if shown[0] != shown[1]:
+            raise Difference("definition", f"table {name}\n    InnoDB: {shown[0]}\n    Teak:   {shown[1]}")
+        compare_rows(name, [(side.engine, self.server, side.database) for side in self.sides], "rows")
+        found = self.server.query(f"check table {name} extended", database="d_t")
+        if any(row[3] != "OK" and row[2] != "note" and not re.search(r"constraint .* (is not met|cannot be checked|has no index)", row[3]) for row in found):
+            raise Difference("check", f"check table {name} extended: {found}\n{self.server.log_end(6)}")
+
+    def definition(self, side, name):
+        """SHOW CREATE TABLE without what must differ."""
+        text = masked(self.server.query(f"show create table {name}", database=side.database)[0][1])
+        text = re.sub(r" (AUTO_INCREMENT=\d+|`?IN_MEMORY`?='?ON'?)", "", text)
+        return re.sub(r" USING (HASH|BTREE)", "", text)

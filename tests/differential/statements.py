@@ -1,0 +1,316 @@
+"""Random statements for the tables of a history (schemas.py). A step is a pair: the session's number, and the statement."""
+
+from schemas import TYPES, Column, generated_column, key_part, random_table
+
+SWITCHES = [
+    "default", "'materialization=off,firstmatch=off,loosescan=off'", "'materialization=off,loosescan=off'", "'firstmatch=off,loosescan=off'",
+    "'materialization=off,firstmatch=off'", "'semijoin=off'", "'mrr=on,mrr_cost_based=off'", "'index_merge_sort_intersection=on,rowid_filter=on'",
+    "'index_condition_pushdown=off'", "'derived_merge=off,split_materialized=off'", "'extended_keys=off'",
+]
+SETTINGS = [
+    "sql_mode = ''", "sql_mode = default", "sql_mode = default", "foreign_key_checks = 0", "foreign_key_checks = 1", "foreign_key_checks = 1",
+    "alter_algorithm = copy", "alter_algorithm = default", "alter_algorithm = default", "sort_buffer_size = 16384", "sort_buffer_size = default",
+    "join_cache_level = 4", "join_cache_level = 0", "join_cache_level = default", "tmp_memory_table_size = 0", "tmp_memory_table_size = default",
+    "unique_checks = 0", "unique_checks = 1",
+]
+
+
+class Writer:
+    """Writes the statements of one history. `source` gives all random numbers."""
+
+    def __init__(self, source, features, sessions):
+        self.source, self.features, self.sessions = source, features, sessions
+        self.tables, self.made, self.triggers = [], 0, 0
+        self.open = [False] * sessions
+
+    def beginning(self):
+        """The statements that make the first tables, and fill them."""
+        for _ in range(self.source.randint(2, 4)):
+            yield 0, self.create_table()
+        for table in list(self.tables):
+            for _ in range(self.source.randint(1, 3)):
+                yield 0, self.insert(table)
+
+    def step(self):
+        """The next step."""
+        source = self.source
+        session = source.randrange(self.sessions)
+        choice = source.random()
+        if self.sessions > 1:
+            if not self.open[session] and choice < 0.9:
+                self.open[session] = True
+                return session, f"start transaction{source.choice(['', '', ' with consistent snapshot'])}"
+            if self.open[session] and choice < 0.25:
+                self.open[session] = False
+                return session, source.choice(["commit", "commit", "rollback"])
+            if self.open[session] and choice < 0.95:
+                return session, self.change() if choice < 0.75 else self.select()
+        if choice < 0.5:
+            return session, self.change()
+        if choice < 0.68:
+            return session, self.select()
+        if choice < 0.74:
+            return session, self.transaction(session)
+        if choice < 0.80:
+            return session, self.setting()
+        return session, self.definition()
+
+    # -- definitions
+
+    def create_table(self):
+        """CREATE TABLE, of a table that is known from now on."""
+        table, statement = random_table(self.source, f"t{self.made}", self.tables, self.features)
+        self.made += 1
+        self.tables.append(table)
+        return statement
+
+    def definition(self):
+        """A statement that changes a definition."""
+        source = self.source
+        table = source.choice(self.tables)
+        choice = source.random()
+        if choice < 0.10 and len(self.tables) < 6:
+            return self.create_table()
+        if choice < 0.16 and len(self.tables) > 2:
+            if source.random() < 0.5:
+                self.tables.remove(table)
+            return f"drop table {source.choice(['', 'if exists '])}{table.name}"
+        if choice < 0.22:
+            return f"truncate table {table.name}"
+        if choice < 0.34:
+            return self.trigger(table)
+        if choice < 0.37:
+            return f"drop trigger if exists g{source.randrange(max(self.triggers, 1))}"
+        if choice < 0.40:
+            return f"delete history from {table.name}" if table.versioned else f"{source.choice(['analyze', 'optimize'])} table {table.name}"
+        if choice < 0.43:
+            return f"drop table if exists t{source.randrange(self.made + 2) + self.made}"
+        return self.alter(table)
+
+    def trigger(self, table):
+        """A trigger whose statement may change what the statement itself is about, through a cascade."""
+        source = self.source
+        when, event = source.choice(["before", "after"]), source.choice(["insert", "update", "delete"])
+        related = [other for other in table.parents if other is not table] + [t for t in self.tables if table in t.parents]
+        other = source.choice([t for t in related or self.tables if t is not table] or self.tables)
+        row = "old" if event == "delete" else "new"
+        columns = [column for column in other.stored() if column.family == "n"] or other.stored()
+        mine = [column for column in table.stored() if column.family == "n"] or table.stored()
+        column, own = source.choice(columns), source.choice(mine)
+        action = source.choice([
+            f"update {other.name} set {column.name} = {column.name} + 20 where {column.name} = {row}.{own.name}",
+            f"update {other.name} set {column.name} = {column.value(source)} where {column.name} = {row}.{own.name}",
+            f"delete from {other.name} where {column.name} = {row}.{own.name}",
+            f"set @seen = concat(coalesce(@seen, ''), '/', coalesce({row}.{own.name}, 'null'))",
+            self.insert(other, one=True),
+        ])
+        self.triggers += 1
+        return f"create trigger g{self.triggers - 1} {when} {event} on {table.name} for each row {action}"
+
+    def alter(self, table):
+        """ALTER TABLE with one change, now and then with two."""
+        source = self.source
+        changes = [self.alteration(table)]
+        if source.random() < 0.2:
+            changes.append(self.alteration(table))
+        how = source.choice(["", "", "", "", ", algorithm=copy", ", lock=none", ", algorithm=inplace"])
+        return f"alter table {table.name} {', '.join(changes)}{how}"
+
+    def alteration(self, table):
+        """One change of a table."""
+        source = self.source
+        column = source.choice(table.columns)
+        choice = source.randrange(17)
+        if choice <= 3:
+            return "force"
+        if choice == 4:
+            new = Column(f"c{len(table.columns) + source.randrange(3)}", source.choice(TYPES), source.random() < 0.7)
+            table.columns.append(new)
+            return f"add column {new.definition}{source.choice(['', '', ' first'])}"
+        if choice == 5:
+            return f"drop column {column.name}"
+        if choice == 6:
+            kind = source.choice(TYPES)
+            return f"modify {column.name} {kind[0]}{source.choice(['', ' not null', ' null'])}"
+        if choice == 7:
+            return f"modify {column.name} {column.type}{source.choice([' not null', ' not null', ' null'])}"
+        if choice <= 9:
+            unique = source.choice(["", "", "unique "])
+            using = source.choice(["", "", "", " using hash"])
+            parts = source.sample(table.columns, min(len(table.columns), source.choice([1, 1, 2])))
+            return f"add {unique}key k{source.randrange(6)} ({', '.join(key_part(source, part) for part in parts)}){using}"
+        if choice == 10:
+            return f"drop key k{source.randrange(4)}"
+        if choice == 11:
+            if table.constraints and source.random() < 0.6:
+                return f"drop foreign key {source.choice(table.constraints)}"
+            return f"drop key {column.name}"
+        if choice == 12 and self.features["foreign"]:
+            parent = source.choice([t for t in self.tables if t.primary and (t is not table or column.name not in t.primary)] or self.tables)
+            table.parents.append(parent)
+            action = source.choice(["", " on delete cascade", " on delete set null", " on update cascade", " on delete cascade on update cascade"])
+            return f"add foreign key ({column.name}) references {parent.name} ({parent.primary[0] if parent.primary else column.name}){action}"
+        if choice == 13 and self.features["generated"]:
+            new = generated_column(source, table, f"g{source.randrange(1, 5)}")
+            if new:
+                table.columns.append(new)
+                return f"add column {new.definition}"
+        if choice == 14 and self.features["versioned"]:
+            return source.choice(["add system versioning", "drop system versioning"])
+        if choice == 15:
+            return source.choice(["drop primary key", f"add primary key ({column.name})", f"drop primary key, add primary key ({column.name})"])
+        return f"rename column {column.name} to {column.name}" if choice == 16 else "force"
+
+    # -- rows
+
+    def condition(self, table, prefix=""):
+        """What stands behind WHERE."""
+        source = self.source
+        column = source.choice(table.columns)
+        name = prefix + column.name
+        value, other = source.choice(column.values), source.choice(column.values)
+        return source.choice([
+            f"{name} = {value}", f"{name} = {value}", f"{name} = {value}", f"{name} <=> {value}", f"{name} > {value}", f"{name} < {value}", f"{name} <> {value}",
+            f"{name} in ({value}, {other})", f"{name} between {value} and {other}", f"{name} is null", f"{name} is not null",
+            f"{name} >= {value} and {name} <= {other}", f"({name} = {value} or {self.simple(table, prefix)})", f"{name} like 'a%'", "1 = 1",
+        ])
+
+    def simple(self, table, prefix=""):
+        """A comparison."""
+        column = self.source.choice(table.columns)
+        return f"{prefix}{column.name} {self.source.choice(['=', '<', '>='])} {self.source.choice(column.values)}"
+
+    def order(self, table):
+        """An order in which no two rows are alike, as far as the rows differ."""
+        first = self.source.choice(table.columns)
+        names = [first.name + self.source.choice(["", " desc"])] + [c.name for c in table.columns if c is not first and c.family != "l"]
+        names += [c.name for c in table.columns if c is not first and c.family == "l"]
+        return "order by " + ", ".join(names)
+
+    def row(self, table, columns):
+        """Values of a row, in parentheses."""
+        return f"({', '.join(column.value(self.source) for column in columns)})"
+
+    def insert(self, table, one=False):
+        """INSERT or REPLACE of some rows."""
+        source = self.source
+        columns = [c for c in table.stored() if not c.more]
+        if source.random() < 0.3:
+            columns = source.sample(columns, max(1, len(columns) - 1))
+        count = 1 if one else source.choice([1, 1, 2, 3, 5, 12, 40])
+        verb = source.choice(["insert into", "insert into", "insert into", "insert ignore into", "replace into"])
+        rows = ", ".join(self.row(table, columns) for _ in range(count))
+        names = [column.name for column in columns]
+        end = ""
+        if verb == "insert into" and source.random() < 0.25:
+            target = source.choice(columns)
+            end = f" on duplicate key update {target.name} = {source.choice([f'values({target.name})', target.value(source)])}"
+        elif not one and verb != "insert ignore into" and source.random() < 0.08:
+            end = f" returning {source.choice(names)}"
+        return f"{verb} {table.name} ({', '.join(names)}) values {rows}{end}"
+
+    def assignment(self, table, prefix=""):
+        """A column and its new value."""
+        source = self.source
+        column = source.choice(table.stored() or table.columns)
+        name = prefix + column.name
+        values = [column.value(source), column.value(source)]
+        if column.family == "n":
+            values += [f"{name} + 1", f"{name} + 10", f"-{name}"]
+        elif column.family == "t":
+            values += [f"concat({name}, 'q')", f"left({name}, 1)", name]
+        return f"{name} = {source.choice(values)}"
+
+    def change(self):
+        """A statement that changes rows."""
+        source = self.source
+        table = source.choice(self.tables)
+        choice = source.random()
+        if choice < 0.34:
+            return self.insert(table)
+        if choice < 0.38:
+            other = source.choice(self.tables)
+            return self.insert_select(table, other)
+        if choice < 0.66:
+            ignore = source.choice(["", "", "", "", "ignore "])
+            assignments = ", ".join({self.assignment(table) for _ in range(source.choice([1, 1, 2]))})
+            limit = f" limit {source.choice([1, 2, 5])}" if source.random() < 0.3 else ""
+            order = self.order(table) if limit or ignore or source.random() < 0.4 else ""
+            return f"update {ignore}{table.name} set {assignments} where {self.condition(table)} {order}{limit}"
+        if choice < 0.86:
+            limit = f" limit {source.choice([1, 2, 5])}" if source.random() < 0.3 else ""
+            order = self.order(table) if limit or source.random() < 0.3 else ""
+            returning = " returning *" if source.random() < 0.1 else ""
+            ignore = source.choice(["", "", "", "", "ignore "])
+            return f"delete {ignore}from {table.name} where {self.condition(table)} {order}{limit}{returning}"
+        return self.several(table)
+
+    def insert_select(self, table, other):
+        """Rows of a table into another one."""
+        columns, theirs = table.stored(), other.columns
+        count = self.source.randint(1, min(len(columns), len(theirs)))
+        mine, values = self.source.sample(columns, count), self.source.sample(theirs, count)
+        verb = self.source.choice(["insert into", "insert ignore into", "replace into"])
+        return f"{verb} {table.name} ({', '.join(c.name for c in mine)}) select {', '.join(c.name for c in values)} from {other.name} {self.order(other)}"
+
+    def several(self, table):
+        """A statement that changes several tables, or one by what another has."""
+        source = self.source
+        other = source.choice(self.tables)
+        mine = source.choice(table.columns)
+        theirs = source.choice(other.families(mine.family) or other.columns)
+        on = f"a.{mine.name} = b.{theirs.name}"
+        if source.random() < 0.4:
+            return f"delete {source.choice(['a', 'b', 'a, b'])} from {table.name} a join {other.name} b on {on} where {self.condition(table, 'a.')}"
+        if source.random() < 0.3:
+            return f"delete from {table.name} where {mine.name} in (select {theirs.name} from {other.name} where {self.condition(other)})"
+        target = source.choice([(table, "a."), (other, "b.")])
+        return f"update {table.name} a join {other.name} b on {on} set {self.assignment(*target)} where {self.condition(table, 'a.')}"
+
+    # -- reads, and the rest
+
+    def select(self):
+        """A query."""
+        source = self.source
+        table, other = source.choice(self.tables), source.choice(self.tables)
+        column = source.choice(table.columns)
+        # Comparisons of other types warn of each row that they meet, and which those are is the plan's.
+        second = source.choice(other.families(column.family) or other.columns)
+        names = ", ".join(c.name for c in source.sample(table.columns, source.randint(1, len(table.columns))))
+        history = " for system_time all" if table.versioned and source.random() < 0.4 else ""
+        lock = source.choice(["", "", "", " for update", " lock in share mode"]) if self.sessions > 1 else ""
+        return source.choice([
+            f"select {names} from {table.name}{history} where {self.condition(table)}{lock}",
+            f"select {names} from {table.name}{history} where {self.condition(table)} and {self.condition(table)}{lock}",
+            f"select {names} from {table.name}{history} where {self.condition(table)} {self.order(table)} limit {source.choice([1, 3, 7])}{lock}",
+            f"select min({column.name}), max({column.name}), count(*), count(distinct {column.name}) from {table.name} where {self.condition(table)}",
+            f"select min({column.name}) from {table.name}", f"select max({column.name}) from {table.name}",
+            f"select count(*), count(distinct a.{column.name}) from {table.name} a where {column.name} in (select b.{second.name} from {other.name} b where "
+            f"{self.condition(other, 'b.')})",
+            f"select {names} from {table.name} a where a.{column.name} in (select b.{second.name} from {other.name} b where b.{second.name} >= a.{column.name})",
+            f"select count(*) from {table.name} a join {other.name} b on a.{column.name} = b.{second.name} where {self.condition(table, 'a.')}",
+            f"select {column.name}, count(*) from {table.name} group by {column.name} order by {column.name}",
+            f"select distinct {column.name} from {table.name} where {self.condition(table)} order by {column.name} desc",
+            f"select {column.name} from {table.name} where {column.name} > {source.choice(column.values)} order by {column.name} desc limit 2",
+            "select @seen" if any(c.generated for c in table.columns) else f"checksum table {table.name}", "select @seen",
+        ])
+
+    def transaction(self, session):
+        """What begins, ends or divides a transaction."""
+        source = self.source
+        if not self.open[session]:
+            self.open[session] = True
+            return source.choice(["begin", "begin", "set autocommit = 0"])
+        choice = source.random()
+        if choice < 0.3:
+            return f"savepoint s{source.randrange(2)}"
+        if choice < 0.5:
+            return f"rollback to s{source.randrange(2)}"
+        self.open[session] = False
+        return source.choice(["commit", "commit", "rollback", "set autocommit = 1"])
+
+    def setting(self):
+        """SET of something that changes how statements are carried out."""
+        if self.source.random() < 0.5:
+            return f"set optimizer_switch = {self.source.choice(SWITCHES)}"
+        return f"set {self.source.choice(SETTINGS)}"
