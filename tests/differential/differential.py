@@ -42,7 +42,7 @@ def history(kind, seed, length):
     writer = Writer(random.Random(seed), {name: features.get(name, False) for name in FEATURES}, sessions)
     steps = list(writer.beginning())
     for number in range(length):
-        steps.append(writer.step())
+        steps += writer.steps()
         if number % 25 == 24:
             steps.append((0, COMPARE))
     # What is in memory alone does not outlive the server.

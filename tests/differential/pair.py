@@ -1,9 +1,14 @@
 """Two databases of one server, `d_i` with InnoDB as the default engine and `d_t` with Teak, in which the same statements are carried out one after the other.
 What each statement gives is compared at once (rows, counts, errors, warnings), and what the tables have, now and then and at the end."""
 
+import os
 import re
+import sys
 
 import pymysql
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from asking import roll_back_prepared  # pylint: disable=wrong-import-position
 
 DATABASES = {"InnoDB": "d_i", "Teak": "d_t"}
 # Which error of several ends a statement of many rows depends on the order in which rows and keys are looked at.
@@ -88,10 +93,20 @@ class Side:
                 pass
         self.sessions = []
 
+    def own(self, statement):
+        """The statement with what only this side can say: the engine's name, a file with what LOAD DATA is to read."""
+        data = re.search(r"infile 'data:([^']*)'", statement)
+        if data:
+            path = os.path.join(self.server.directory, "tmp", "load.txt")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(data[1].replace("\\t", "\t").replace("\\n", "\n"))
+            statement = statement.replace(data[0], f"infile '{path}'")
+        return statement.replace("%ENGINE%", self.engine)
+
     def run(self, session, statement, at):
         """Carries out a statement as if it were `at` seconds since 1970."""
         outcome = Outcome()
-        statement = statement.replace("%ENGINE%", self.engine)
+        statement = self.own(statement)
         try:
             with self.sessions[session].cursor() as cursor:
                 cursor.execute(f"set timestamp = {at}")
@@ -165,6 +180,7 @@ class Pair:
         self.at = 1_600_000_000
         for side in self.sides:
             side.close()
+        roll_back_prepared(self.server)
         for side in self.sides:
             side.begin()
 

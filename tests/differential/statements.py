@@ -20,8 +20,8 @@ class Writer:
 
     def __init__(self, source, features, sessions):
         self.source, self.features, self.sessions = source, features, sessions
-        self.tables, self.made, self.triggers = [], 0, 0
-        self.open = [False] * sessions
+        self.tables, self.made, self.triggers, self.functions = [], 0, 0, 0
+        self.open, self.prepared, self.transactions = [False] * sessions, [], 0
 
     def beginning(self):
         """The statements that make the first tables, and fill them."""
@@ -31,29 +31,36 @@ class Writer:
             for _ in range(self.source.randint(1, 3)):
                 yield 0, self.insert(table)
 
-    def step(self):
-        """The next step."""
+    def steps(self):
+        """The next step, or some that belong together."""
+        session = self.source.randrange(self.sessions)
+        statements = self.statement(session)
+        return [(session, statement) for statement in ([statements] if isinstance(statements, str) else statements)]
+
+    def statement(self, session):
+        """What a session does next: a statement, or a list of some."""
         source = self.source
-        session = source.randrange(self.sessions)
         choice = source.random()
         if self.sessions > 1:
             if not self.open[session] and choice < 0.9:
                 self.open[session] = True
-                return session, f"start transaction{source.choice(['', '', ' with consistent snapshot'])}"
+                return f"start transaction{source.choice(['', '', ' with consistent snapshot'])}"
             if self.open[session] and choice < 0.25:
                 self.open[session] = False
-                return session, source.choice(["commit", "commit", "rollback"])
+                return source.choice(["commit", "commit", "rollback"])
             if self.open[session] and choice < 0.95:
-                return session, self.change() if choice < 0.75 else self.select()
+                return self.change() if choice < 0.75 else self.select()
         if choice < 0.5:
-            return session, self.change()
+            return self.change()
         if choice < 0.68:
-            return session, self.select()
+            return self.select()
         if choice < 0.74:
-            return session, self.transaction(session)
+            return self.transaction(session)
         if choice < 0.80:
-            return session, self.setting()
-        return session, self.definition()
+            return self.setting()
+        if choice < 0.84:
+            return self.rare(session)
+        return self.definition()
 
     # -- definitions
 
@@ -308,6 +315,51 @@ class Writer:
             return f"rollback to s{source.randrange(2)}"
         self.open[session] = False
         return source.choice(["commit", "commit", "rollback", "set autocommit = 1"])
+
+    def rare(self, session):
+        """HANDLER, XA, LOAD DATA, functions that change tables."""
+        source = self.source
+        table = source.choice(self.tables)
+        choice = source.random()
+        if choice < 0.35:
+            key = source.choice(table.keys or [("primary", ["id"])])
+            column = table.column(key[1][0]) or source.choice(table.columns)
+            return source.choice([
+                f"handler {table.name} open", f"handler {table.name} open", f"handler {table.name} read first limit 3", f"handler {table.name} read next",
+                f"handler {table.name} read `{key[0]}` {source.choice(['first', 'last', 'next', 'prev'])}", f"handler {table.name} close",
+                f"handler {table.name} read `{key[0]}` {source.choice(['=', '>=', '<=', '<', '>'])} ({source.choice(column.values)})",
+            ])
+        if choice < 0.6:
+            return self.two_phases(session)
+        if choice < 0.8:
+            columns = [c for c in table.stored() if not c.more and c.family in "ntd"] or table.stored()
+            lines = "".join("\\t".join(source.choice(c.values).strip("'") for c in columns) + "\\n" for _ in range(source.choice([1, 3, 10])))
+            # Texts that are made by functions are not evaluated by LOAD DATA, which is as good a text as any.
+            lines = lines.replace("'", "")
+            how = source.choice(["", "ignore ", "replace "])
+            return f"load data infile 'data:{lines}' {how}into table {table.name} character set utf8mb4 ({', '.join(c.name for c in columns)})"
+        if choice < 0.9:
+            self.functions += 1
+            return f"create function f{self.functions - 1}(x bigint) returns bigint modifies sql data begin {self.change()}; return x; end"
+        numbers = table.families("n")
+        if not numbers:
+            return f"drop function if exists f{source.randrange(self.functions + 1)}"
+        column = source.choice([c for c in numbers if not c.generated] or numbers)
+        return f"update {table.name} set {column.name} = f{source.randrange(self.functions + 1)}({column.name}) where {self.condition(table)} {self.order(table)} limit 1"
+
+    def two_phases(self, session):
+        """XA transactions, which are decided at once or later, by any session."""
+        source = self.source
+        if self.prepared and source.random() < 0.6:
+            return f"xa {source.choice(['commit', 'commit', 'rollback'])} '{self.prepared.pop(source.randrange(len(self.prepared)))}'"
+        if self.open[session]:
+            return "xa recover"
+        name = f"x{self.transactions}-%ENGINE%"
+        self.transactions += 1
+        if source.random() < 0.3:
+            return f"xa start '{name}'"
+        self.prepared.append(name)
+        return [f"xa start '{name}'", self.change(), self.change(), f"xa end '{name}'", f"xa prepare '{name}'"]
 
     def setting(self):
         """SET of something that changes how statements are carried out."""
