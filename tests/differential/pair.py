@@ -8,7 +8,7 @@ import sys
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from asking import roll_back_prepared  # pylint: disable=wrong-import-position
+from asking import error_number, roll_back_prepared, wait_until  # pylint: disable=wrong-import-position
 
 DATABASES = {"InnoDB": "d_i", "Teak": "d_t"}
 # Which error of several ends a statement of many rows depends on the order in which rows and keys are looked at.
@@ -180,9 +180,14 @@ class Pair:
         self.at = 1_600_000_000
         for side in self.sides:
             side.close()
-        roll_back_prepared(self.server)
+        wait_until(self.nothing_prepared, "the end of prepared transactions")
         for side in self.sides:
             side.begin()
+
+    def nothing_prepared(self):
+        """Rolls back what is prepared; False if some of it belongs to sessions that are still about to end."""
+        error_number(roll_back_prepared, self.server)
+        return not self.server.query("xa recover", database=None)
 
     def run(self, session, statement):
         """One statement on both sides. Raises Difference, or Conflict."""

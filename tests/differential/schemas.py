@@ -65,9 +65,9 @@ class Table:
         """Columns that INSERT gives values for."""
         return [column for column in self.columns if not column.generated]
 
-    def families(self, letters):
-        """Columns of these families."""
-        return [column for column in self.columns if column.family in letters]
+    def numbers(self):
+        """Columns of numbers."""
+        return [column for column in self.columns if column.family == "n"]
 
 
 def key_part(source, column):

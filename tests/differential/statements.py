@@ -252,6 +252,13 @@ class Writer:
             return f"delete {ignore}from {table.name} where {self.condition(table)} {order}{limit}{returning}"
         return self.several(table)
 
+    def related(self, table):
+        """A column, and one of the same type in another table or in this one: comparisons of different types warn of each row that they meet, and which
+        those are is the plan's."""
+        column, other = self.source.choice(table.columns), self.source.choice(self.tables)
+        alike = [theirs for theirs in other.columns if theirs.type == column.type or theirs.family == column.family == "n"]
+        return (column, other, self.source.choice(alike)) if alike else (column, table, column)
+
     def insert_select(self, table, other):
         """Rows of a table into another one."""
         columns, theirs = table.stored(), other.columns
@@ -263,9 +270,7 @@ class Writer:
     def several(self, table):
         """A statement that changes several tables, or one by what another has."""
         source = self.source
-        other = source.choice(self.tables)
-        mine = source.choice(table.columns)
-        theirs = source.choice(other.families(mine.family) or other.columns)
+        mine, other, theirs = self.related(table)
         on = f"a.{mine.name} = b.{theirs.name}"
         if source.random() < 0.4:
             return f"delete {source.choice(['a', 'b', 'a, b'])} from {table.name} a join {other.name} b on {on} where {self.condition(table, 'a.')}"
@@ -279,10 +284,8 @@ class Writer:
     def select(self):
         """A query."""
         source = self.source
-        table, other = source.choice(self.tables), source.choice(self.tables)
-        column = source.choice(table.columns)
-        # Comparisons of other types warn of each row that they meet, and which those are is the plan's.
-        second = source.choice(other.families(column.family) or other.columns)
+        table = source.choice(self.tables)
+        column, other, second = self.related(table)
         names = ", ".join(c.name for c in source.sample(table.columns, source.randint(1, len(table.columns))))
         history = " for system_time all" if table.versioned and source.random() < 0.4 else ""
         lock = source.choice(["", "", "", " for update", " lock in share mode"]) if self.sessions > 1 else ""
@@ -341,7 +344,7 @@ class Writer:
         if choice < 0.9:
             self.functions += 1
             return f"create function f{self.functions - 1}(x bigint) returns bigint modifies sql data begin {self.change()}; return x; end"
-        numbers = table.families("n")
+        numbers = table.numbers()
         if not numbers:
             return f"drop function if exists f{source.randrange(self.functions + 1)}"
         column = source.choice([c for c in numbers if not c.generated] or numbers)
