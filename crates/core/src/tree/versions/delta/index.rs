@@ -17,7 +17,24 @@
 //! dangerous: pointers in chunks lead to complete nodes and chunks of the same arena, which stay until the delta goes.
 //! A reader that meets the writer too often gets [`Busy`], and follows the list of nodes instead, which needs no luck.
 //!
+//! An entry behind all others is appended: nothing moves, and the number stays. To a chunk of nodes that is one node
+//! more, which a reader that has counted before is free not to see. To an inner chunk it may be the upper half of its
+//! last child, and the nodes in there are not new: who has chosen a child by the inner chunk's count compares the count,
+//! too.
+//!
 //! The index is changed before the list: whatever a scan meets a search finds.
+//!
+//! What a search says is true by itself, of one moment while it ran; that the caller follows the list from there is not
+//! part of the proof. Each look-up of `Delta` and what it takes:
+//!
+//! | look-up | by | takes |
+//! |---|---|---|
+//! | `find`, `first_at_or_after`, `first_after` | `find`, `Delta::at` | the next node; without one, the list behind `before` |
+//! | `last_before`, `last_at_or_before` | `find` | `before`, as it is |
+//! | `some_before` | `around` | the nodes before the key, as they are; without any, that there are none |
+//! | `push` | `place` | all: it is the writer |
+//! | `last` | `last`, which compares nothing | any node; it follows the list to its end |
+//! | `first`, `iter`, `some_from` | the list | |
 
 use crate::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::marker::PhantomData;
@@ -267,7 +284,7 @@ impl<'a> ChunkRef<'a> {
         let head = self.head(key);
         let grow = || self.get().count.store(count as u32 + 1, Ordering::Release);
         if at == count {
-            // Release: who sees the count sees the entry. Nothing moves.
+            // Release: who sees the count sees the entry. Nothing moves; for an inner chunk see `try_read`.
             self.set(at, head, pointer);
             return grow();
         }
@@ -409,9 +426,10 @@ impl Index {
     ) -> Result<Option<T>, Changed> {
         let Some(top) = self.top() else { return Ok(None) };
         let of_top = top.begin()?;
+        let children = top.count();
         let (chunk, of_chunk) = match top.get().inner {
             true => {
-                let child = top.child(top.position(top.count(), key, past)? - 1)?;
+                let child = top.child(top.position(children, key, past)? - 1)?;
                 (child, child.begin()?)
             }
             false => (top, of_top),
@@ -420,9 +438,14 @@ impl Index {
         let found = look(chunk, count, chunk.position(count, key, past)?)?;
         // What is read below is not older than what was read above.
         fence(Ordering::Acquire);
+        // A child that was divided after `children` were counted has given nodes to one behind them. `split` appends that
+        // before it shortens the child (and puts an even number): if the child was short when `begin` looked at it, the
+        // greater count is seen here. A chunk of nodes may have grown: it is looked at as of its own count.
         // Relaxed: ordered by the fence.
+        let same_children = || top.get().count.load(Ordering::Relaxed) as usize == children;
         let still = chunk.is_still(of_chunk)
             && top.is_still(of_top)
+            && (!top.get().inner || same_children())
             && self.top.load(Ordering::Relaxed) == top.chunk.as_ptr();
         still.then_some(Some(found)).ok_or(Changed)
     }

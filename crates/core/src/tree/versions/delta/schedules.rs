@@ -6,8 +6,12 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{explore, yield_now};
 use std::sync::Arc;
 
-/// Enough for chunks of all sizes, and for divided ones.
-const KEYS: usize = 44;
+/// Enough for chunks of all sizes, for divided ones, and for an inner chunk that others are appended to.
+const KEYS: usize = 100;
+
+/// What of the keys is there before others look: nothing, so that the first chunk grows and is divided; a full chunk and
+/// a bit, so that the inner chunk gets its third and fourth; most, so that all of its places have been used.
+const FILLED: [usize; 3] = [0, 40, 80];
 
 /// Keys share what they begin with: heads are equal, and differ.
 fn key(number: usize) -> [u8; 12] {
@@ -22,6 +26,8 @@ enum Order {
     Up,
     Down,
     Mixed,
+    /// Upwards, but the greatest comes first: the last chunk is divided again and again.
+    Below,
 }
 
 impl Order {
@@ -30,6 +36,7 @@ impl Order {
             Order::Up => push,
             Order::Down => KEYS - 1 - push,
             Order::Mixed => push * 17 % KEYS,
+            Order::Below => (push + KEYS - 1) % KEYS,
         }
     }
 }
@@ -64,6 +71,11 @@ fn look(delta: &Delta, pushed: &AtomicUsize, order: Order) {
         if let (Some(last), Some(greatest)) = (last, greatest) {
             assert!(last < wanted.to_vec() && last >= greatest, "{number}: a key was passed over");
         }
+        let mut downwards = Vec::new();
+        delta.some_before(&key(KEYS), &mut downwards);
+        let top = downwards.first().map(|(entry, _)| entry.key().to_vec());
+        let greatest = (0..KEYS).rev().find(|&number| known(number)).map(|number| key(number).to_vec());
+        assert!(top >= greatest, "the greatest keys were passed over");
         if round % 4 == 0 {
             let all: Vec<_> = delta.iter().map(|entry| entry.key().to_vec()).collect();
             assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
@@ -78,20 +90,24 @@ fn look(delta: &Delta, pushed: &AtomicUsize, order: Order) {
     }
 }
 
-fn readers_beside_a_writer(order: Order) {
+fn readers_beside_a_writer(order: Order, filled: usize) {
     explore(move || {
         let delta = Arc::new(Delta::new());
-        let pushed = Arc::new(AtomicUsize::new(0));
+        let status = TxnStatus::new(1);
+        let push = |delta: &Delta, push: usize| {
+            let key = key(order.key(push));
+            // SAFETY: this thread alone pushes.
+            unsafe { delta.push(&key, status.clone(), push as u32, VersionOp::Put(&key)) };
+        };
+        (0..filled).for_each(|number| push(&delta, number));
+        let pushed = Arc::new(AtomicUsize::new(filled));
         let readers = [0, 1].map(|_| {
             let (delta, pushed) = (delta.clone(), pushed.clone());
             shuttle::thread::spawn(move || look(&delta, &pushed, order))
         });
-        let status = TxnStatus::new(1);
-        for push in 0..KEYS {
-            let key = key(order.key(push));
-            // SAFETY: this thread alone pushes.
-            unsafe { delta.push(&key, status.clone(), push as u32, VersionOp::Put(&key)) };
-            pushed.store(push + 1, Ordering::SeqCst);
+        for number in filled..KEYS {
+            push(&delta, number);
+            pushed.store(number + 1, Ordering::SeqCst);
         }
         readers.into_iter().for_each(|reader| reader.join().unwrap());
         assert_eq!(delta.iter().count(), KEYS);
@@ -100,17 +116,22 @@ fn readers_beside_a_writer(order: Order) {
 
 #[test]
 fn readers_find_what_was_pushed_in_ascending_order() {
-    readers_beside_a_writer(Order::Up);
+    FILLED.into_iter().for_each(|filled| readers_beside_a_writer(Order::Up, filled));
 }
 
 #[test]
 fn readers_find_what_was_pushed_in_descending_order() {
-    readers_beside_a_writer(Order::Down);
+    FILLED.into_iter().for_each(|filled| readers_beside_a_writer(Order::Down, filled));
 }
 
 #[test]
 fn readers_find_what_was_pushed_in_any_order() {
-    readers_beside_a_writer(Order::Mixed);
+    FILLED.into_iter().for_each(|filled| readers_beside_a_writer(Order::Mixed, filled));
+}
+
+#[test]
+fn readers_find_what_was_pushed_below_the_greatest_key() {
+    FILLED.into_iter().for_each(|filled| readers_beside_a_writer(Order::Below, filled));
 }
 
 #[test]

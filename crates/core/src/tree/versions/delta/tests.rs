@@ -239,3 +239,33 @@ fn readers_beside_one_writer_see_only_complete_entries_and_lose_none() {
         assert_eq!(delta.versions(), pushes as usize);
     }
 }
+
+/// The last chunk is divided all the time, and its upper half appended to the inner chunk, where nothing is moved. (A
+/// reader that had counted the inner chunk's entries before took the lower half for the last.)
+#[test]
+fn the_last_entry_is_never_passed_over_while_keys_come_below_it() {
+    let (keys, rounds) = if cfg!(miri) { (120u32, 1) } else { (4_000, 40) };
+    let key = |number: u32| [&b"key"[..], &number.to_be_bytes()].concat();
+    for _ in 0..rounds {
+        let (delta, done, status) = (Delta::new(), AtomicBool::new(false), TxnStatus::new(9));
+        put(&delta, &key(u32::MAX - 1), &status, 0, b"the greatest");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut some = Vec::new();
+                while !done.load(Ordering::SeqCst) {
+                    let (greatest, beyond) = (key(u32::MAX - 1), key(u32::MAX));
+                    assert_eq!(key_of(delta.last_before(&beyond)), Some(&greatest[..]));
+                    assert_eq!(key_of(delta.last_at_or_before(&beyond)), Some(&greatest[..]));
+                    assert_eq!(key_of(delta.last()), Some(&greatest[..]));
+                    assert_eq!(key_of(delta.find(&greatest)), Some(&greatest[..]));
+                    delta.some_before(&beyond, &mut some);
+                    assert_eq!(key_of(some.first().map(|&(entry, _)| entry)), Some(&greatest[..]));
+                }
+            });
+            for number in 1..=keys {
+                put(&delta, &key(number), &status, number, b"below");
+            }
+            done.store(true, Ordering::SeqCst);
+        });
+    }
+}
