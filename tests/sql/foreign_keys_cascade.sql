@@ -192,3 +192,49 @@ set foreign_key_checks = 1;
 update summit set code = 'c' where id = 1;
 update summit set code = 'zz' where id = 1;
 select * from summit; select * from slope; select * from `bot tom`;
+
+# Definitions change between two cascades, also of tables that only a cascade comes to: what a handler knew of them
+# before is not what there is.
+create table p (id int primary key);
+create table c (id int primary key, pid int, foreign key (pid) references p (id) on delete cascade on update cascade);
+create table g (id int primary key, cid int, foreign key (cid) references c (id) on delete cascade);
+create table r (id int primary key, cid int);
+insert into p select seq from seq_1_to_40; insert into c select seq, seq from seq_1_to_40;
+insert into g values (1, 1); delete from p where id = 1; select count(*) from g;
+alter table g force; insert into g values (2, 2); delete from p where id = 2; select * from g;
+alter table g force, algorithm=copy; insert into g values (3, 3); delete from p where id = 3; select * from g;
+insert into g values (100, 40); truncate table g; delete from p where id = 40;
+insert into g values (4, 4); delete from p where id = 4; select * from g;
+create table h (id int primary key, cid int, foreign key (cid) references c (id) on delete set null);
+insert into h values (5, 5); delete from p where id = 5; select * from h;
+create table k (id int primary key, cid int, constraint keeps foreign key (cid) references c (id));
+insert into k values (6, 6); delete from p where id = 6; select * from c where id = 6;
+drop table k; delete from p where id = 6; select * from c where id = 6;
+create table k (id int primary key, cid int, foreign key (cid) references c (id) on delete cascade);
+insert into k values (7, 7); delete from p where id = 7; select * from k;
+insert into r values (8, 8); delete from p where id = 9;
+alter table r add constraint added foreign key (cid) references c (id); delete from p where id = 8; select * from r;
+alter table r force; insert into r values (10, 10); delete from p where id = 10; select * from c where id = 10;
+alter table r drop foreign key added; delete from p where id = 10; select * from c where id = 10; delete from r;
+alter table r add foreign key (cid) references c (id) on delete set null on update cascade, algorithm=copy;
+insert into r values (11, 11); delete from p where id = 11; select * from r where id = 11;
+alter table p force; update p set id = 112 where id = 12; select * from c where pid = 112;
+alter table p force, algorithm=copy; update p set id = 113 where id = 13; select * from c where pid = 113;
+alter table c force; update p set id = 114 where id = 14; insert into g values (15, 15); delete from p where id = 15; select * from g;
+rename table g to gg; insert into gg values (16, 16); delete from p where id = 16; select * from gg;
+alter table gg rename column cid to c_id; insert into gg values (17, 17); delete from p where id = 17; select * from gg;
+alter table gg add column more int, add key (more); insert into gg values (18, 18, 1); delete from p where id = 18; select * from gg;
+alter table gg drop key cid; alter table gg add key c2 (c_id, id), drop key cid; insert into gg values (19, 19, 1); delete from p where id = 19; select * from gg;
+# A second parent of a child that follows its first.
+create table q (a int, b int, primary key (b, a));
+create table pa (a int primary key);
+create table two (id int primary key, a int, b int, foreign key (a) references pa (a) on update cascade, foreign key (b, a) references q (b, a));
+insert into pa values (1), (2); insert into q values (1, 1), (2, 1), (3, 1), (4, 1); insert into two values (1, 1, 1);
+update pa set a = 3 where a = 1; select * from two;
+alter table q force; update pa set a = 4 where a = 3; select * from two;
+delete from q where a = 1; alter table q force, algorithm=copy; insert into q values (5, 1);
+update pa set a = 5 where a = 4; update pa set a = 6 where a = 5; select * from two;
+# The same under LOCK TABLES, a statement later.
+lock tables pa write; update pa set a = 7 where a = 5; unlock tables;
+select * from two;
+drop table two, q, pa, gg, h, k, r, c, p;

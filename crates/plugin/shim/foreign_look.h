@@ -93,5 +93,18 @@ class ForeignLook {
     std::vector<uchar> scratch_;
 };
 
+/*
+  All looks that the rows of one table need, as of one moment: all that a handler keeps of foreign keys from one
+  statement to another, and compares before each row. A cascade goes on with those that it has begun with, whatever its
+  rows find out meanwhile: so it shares them, and they do not change.
+*/
+struct Looks {
+    uint64_t changes = UINT64_MAX; /* teak_link_changes when they were made */
+    std::vector<std::unique_ptr<ForeignLook>> at_parents, at_children;
+
+    bool are_of(uint64_t now) const { return changes == now; }
+    bool empty() const { return at_parents.empty() && at_children.empty(); }
+};
+
 } // namespace teak
 #endif

@@ -306,8 +306,9 @@ class ha_teak final : public handler {
     /* foreign keys */
     const teak::ForeignKeys& foreign_keys() const;
     bool is_needed_by_foreign_key(uint index) const;
-    int open_looks();
-    int hold_looks();
+    int renew_looks();
+    int make_looks();
+    int hold_looks(const teak::Looks& looks);
     int prepare_looks(bool* wanted);
     int look_at_parents(const uchar* record, const uchar* before);
     int look_at_children(const uchar* record, const uchar* after, teak_bytes pk);
@@ -402,8 +403,8 @@ class ha_teak final : public handler {
     /* Foreign keys: what was asked of the engine last. */
     struct Foreign {
         mutable teak::ForeignKeys keys;
-        uint64_t open_as_of = UINT64_MAX; /* teak_link_changes when the looks were made */
-        std::vector<std::unique_ptr<teak::ForeignLook>> at_parents, at_children;
+        std::shared_ptr<const teak::Looks> looks; /* nullptr: none are known */
+        uint64_t held_in = 0; /* the session's statement that keeps the definitions of what they look at */
         std::string broken; /* which one the last error is about */
         /* Where HA_ERR_FOREIGN_DUPLICATE_KEY has met the duplicate. */
         std::string duplicate_table, duplicate_index;
@@ -452,7 +453,6 @@ class ha_teak final : public handler {
         bool sorts = false;              /* and be sorted before */
         bool reads_latest = false;       /* rows whoever wrote them */
         bool reads_snapshot = false;     /* rows as of the snapshot, whatever the statement would read */
-        bool holds_looks = false;        /* the tables that foreign keys look at keep their definitions */
         ulonglong deferred_indexes = 0;  /* to be built at the end of the bulk insert */
         uint32_t duplicate_part = 0;     /* of a build: which index two rows have one key of */
     };

@@ -92,7 +92,8 @@ ha_teak* ha_teak::free_for_cascade(const std::string& core_name) {
 
 /* Whether children have to follow when this row goes, or becomes `after`. */
 bool ha_teak::has_to_cascade(const uchar* record, const uchar* after) const {
-    return std::any_of(foreign_.at_children.begin(), foreign_.at_children.end(), [&](const auto& look) {
+    const auto& looks = foreign_.looks->at_children;
+    return std::any_of(looks.begin(), looks.end(), [&](const auto& look) {
         return look->key().cascades(!after) && !look->names_none(record) && (!after || look->differs(record, after));
     });
 }
@@ -104,10 +105,12 @@ int ha_teak::cascade(const uchar* record, const uchar* after) {
     const std::vector<uchar> was(record, record + table->s->reclength);
     std::vector<uchar> is;
     if (after) is.assign(after, after + table->s->reclength);
+    /* A cascade that comes round to this handler may find others. */
+    const std::shared_ptr<const Looks> looks = foreign_.looks;
     chain.push_back({name_, after != nullptr});
     int error = 0;
-    for (size_t i = 0; i < foreign_.at_children.size() && !error; i++) {
-        ForeignLook& look = *foreign_.at_children[i];
+    for (size_t i = 0; i < looks->at_children.size() && !error; i++) {
+        ForeignLook& look = *looks->at_children[i];
         if (!look.key().cascades(!after) || look.names_none(was.data()) ||
             (after && !look.differs(was.data(), is.data())))
             continue;

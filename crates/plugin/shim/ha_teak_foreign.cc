@@ -123,68 +123,65 @@ bool ha_teak::is_needed_by_foreign_key(uint index) const {
 
 /* ---- rows */
 
-/* Makes the looks that the table's rows need, if they are not those that there are now. */
-int ha_teak::open_looks() {
+/* Finds out which looks the table's rows need now. */
+int ha_teak::make_looks() {
     THD* thd = ha_thd();
-    while (foreign_.open_as_of != teak_link_changes(plugin.engine)) {
-        foreign_.open_as_of = UINT64_MAX;
-        foreign_.at_parents.clear();
-        foreign_.at_children.clear();
-        if (int error = foreign_.keys.load(name_, thd)) return error;
-        for (const ForeignKey& key : foreign_.keys.own)
-            foreign_.at_parents.emplace_back(new ForeignLook(key, true));
-        for (const ForeignKey& key : foreign_.keys.of_others)
-            foreign_.at_children.emplace_back(new ForeignLook(key, false));
-        if (int error = hold_looks()) return error;
-        for (auto* looks : {&foreign_.at_parents, &foreign_.at_children}) {
-            for (auto& look : *looks)
-                if (int error = look->open(thd, table)) return error;
-            /* In the order of the indexes, as InnoDB looks. */
-            std::stable_sort(looks->begin(), looks->end(),
-                             [](const auto& a, const auto& b) { return a->index() < b->index(); });
-        }
-        /* Nobody has changed anything before it was held: else once more. */
-        foreign_.open_as_of = foreign_.keys.changes;
+    foreign_.looks.reset();
+    if (int error = foreign_.keys.load(name_, thd)) return error;
+    const auto looks = std::make_shared<Looks>();
+    looks->changes = foreign_.keys.changes;
+    for (const ForeignKey& key : foreign_.keys.own)
+        looks->at_parents.emplace_back(new ForeignLook(key, true));
+    for (const ForeignKey& key : foreign_.keys.of_others)
+        looks->at_children.emplace_back(new ForeignLook(key, false));
+    if (int error = hold_looks(*looks)) return error;
+    for (auto* side : {&looks->at_parents, &looks->at_children}) {
+        for (auto& look : *side)
+            if (int error = look->open(thd, table)) return error;
+        /* In the order of the indexes, as InnoDB looks. */
+        std::stable_sort(side->begin(), side->end(),
+                         [](const auto& a, const auto& b) { return a->index() < b->index(); });
     }
+    foreign_.looks = looks;
     return 0;
 }
 
 /* Keeps the tables that are looked at as they are, to the end of the statement. */
-int ha_teak::hold_looks() {
-    for (auto* looks : {&foreign_.at_parents, &foreign_.at_children})
-        for (auto& look : *looks)
+int ha_teak::hold_looks(const Looks& looks) {
+    for (const auto* side : {&looks.at_parents, &looks.at_children})
+        for (const auto& look : *side)
             if (int error = hold_definition(ha_thd(), look->other_name())) return error;
-    statement_.holds_looks = true;
+    foreign_.held_in = held_.session->statement;
     return 0;
 }
 
-/* To be called before each row that is changed: `*wanted` says whether foreign keys are to be looked after. */
+/* Makes the looks, if they are not those that there are now, and holds them, if the statement does not yet. Nobody has
+   changed anything before they were held: else once more. */
+int ha_teak::renew_looks() {
+    for (;;) {
+        const bool are_known = foreign_.looks && foreign_.looks->are_of(teak_link_changes(plugin.engine));
+        if (are_known && foreign_.held_in == held_.session->statement) return 0;
+        if (int error = are_known ? hold_looks(*foreign_.looks) : make_looks()) return error;
+    }
+}
+
+/* To be called before each row that is changed, also in a cascade, whose handlers may have been idle for long:
+   `*wanted` says whether foreign keys are to be looked after. */
 int ha_teak::prepare_looks(bool* wanted) {
     *wanted = false;
     THD* thd = ha_thd();
     if (temporary_ && !statement_.copies) return 0;
-    /* Within a cascade the looks are in use; what comes now, comes after it. */
-    if (held_.session && !held_.session->cascade.empty() && foreign_.open_as_of != UINT64_MAX) {
-        *wanted = true;
-        return 0;
-    }
-    if (foreign_.open_as_of == teak_link_changes(plugin.engine) && foreign_.at_parents.empty() &&
-        foreign_.at_children.empty())
-        return 0;
+    if (foreign_.looks && foreign_.looks->empty() && foreign_.looks->are_of(teak_link_changes(plugin.engine))) return 0;
     /* A copy has the rows of a table whose constraints hold, unless it gets others. */
     if (!are_checked(thd) || (statement_.copies && !(thd->lex->alter_info.flags & ALTER_ADD_FOREIGN_KEY))) return 0;
-    if (int error = open_looks()) return error;
-    if (!statement_.holds_looks) {
-        if (int error = hold_looks()) return error;
-        if (int error = open_looks()) return error;
-    }
-    *wanted = !foreign_.at_parents.empty() || !foreign_.at_children.empty();
+    if (int error = renew_looks()) return error;
+    *wanted = !foreign_.looks->empty();
     return 0;
 }
 
 /* The parents of a row that was written; `before`: what it was, nullptr if it is new. */
 int ha_teak::look_at_parents(const uchar* record, const uchar* before) {
-    for (auto& look : foreign_.at_parents) {
+    for (const auto& look : foreign_.looks->at_parents) {
         if (look->names_none(record) || (before && !look->differs(before, record))) continue;
         bool found = false;
         if (look->is_open()) {
@@ -199,7 +196,7 @@ int ha_teak::look_at_parents(const uchar* record, const uchar* before) {
 /* The children of a row that is about to go, or to become `after`. */
 int ha_teak::look_at_children(const uchar* record, const uchar* after, teak_bytes pk) {
     bool held = false;
-    for (auto& look : foreign_.at_children) {
+    for (const auto& look : foreign_.looks->at_children) {
         if (look->key().cascades(!after) || look->names_none(record) || (after && !look->differs(record, after)))
             continue;
         if (!held) {

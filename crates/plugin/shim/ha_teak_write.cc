@@ -91,7 +91,7 @@ int ha_teak::write_row(const uchar* buf) {
     uint32_t flags = row_flags();
     bool constrained = false;
     if (int error = prepare_looks(&constrained)) return error;
-    constrained &= !foreign_.at_parents.empty();
+    constrained = constrained && !foreign_.looks->at_parents.empty();
     /* Rows that are appended are counted late. */
     if (statement_.appends && !bounded && !statement_.replaces && !constrained && !is_sequence()) {
         flags |= TEAK_ROW_APPEND;

@@ -367,6 +367,7 @@ int begin_statement(THD* thd, Session* session) {
     if (status == TEAK_OK) status = teak_statement_begin(session->handle);
     if (status != TEAK_OK) return error_code(status, thd);
     session->statement_open = true;
+    session->statement++;
     return 0;
 }
 

@@ -47,6 +47,7 @@ struct Session {
     teak_session* handle = nullptr;
     const uint64_t* moment = nullptr; /* changes with what the session's own writes change */
     bool statement_open = false;      /* teak_statement_begin was called and no end yet */
+    uint64_t statement = 0;           /* which: their number */
     /* The statement that the limits of waits are of; within one that is open it may be another, of a function. */
     const LEX* waits_of = nullptr;
     bool fails_at_once = false;  /* NOWAIT */
