@@ -51,7 +51,7 @@ done
 
 # Foreign keys, sequences and exports want a file.
 not_in_memory=(autoinc exports foreign_keys foreign_keys_alter foreign_keys_cascade foreign_keys_ddl foreign_keys_null
-    foreign_keys_rebuilds instant_columns rebuilds rows_later_foreign unique_later_foreign)
+    foreign_keys_rebuilds foreign_keys_versioned instant_columns rebuilds rows_later_foreign unique_later_foreign)
 
 # run_one FILE ENGINE OUTPUT [VARIABLES]
 run_one() {

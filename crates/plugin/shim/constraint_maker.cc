@@ -114,8 +114,6 @@ int ConstraintMaker::refuse_unkept(const Foreign_key* from) const {
         refused = "FOREIGN KEY ... ON DELETE SET DEFAULT";
     else if (from->update_opt == FK_OPTION_SET_DEFAULT)
         refused = "FOREIGN KEY ... ON UPDATE SET DEFAULT";
-    else if (form_->versioned() && (is_carried_out(from->delete_opt) || is_carried_out(from->update_opt)))
-        refused = "FOREIGN KEY ... CASCADE or SET NULL WITH SYSTEM VERSIONING";
     if (!refused) return 0;
     my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "Teak", refused);
     return HA_WRONG_CREATE_OPTION;

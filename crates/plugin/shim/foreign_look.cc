@@ -1,6 +1,7 @@
 #include "foreign_look.h"
 #include "errors.h"
 #include "session.h"
+#include <algorithm>
 
 namespace teak {
 namespace {
@@ -114,7 +115,8 @@ int ForeignLook::open(THD* thd, const TABLE* mine) {
     if (my_index_ == MAX_KEY) return 0;
     KeyCodec own_key;
     if (!own_key.add_parts(mine, &mine->key_info[my_index_], static_cast<uint>(my_columns.size()),
-                           KeyEncoding::AllWeights))
+                           KeyEncoding::AllWeights) ||
+        !end_.init(mine))
         return HA_ERR_UNSUPPORTED;
     columns_ = own_key.parts();
     OtherDefinition definition(thd, other_name());
@@ -128,8 +130,8 @@ int ForeignLook::open_other(THD* thd, const TABLE* mine, TABLE* theirs) {
     if (status == TEAK_NO_TABLE) return 0;
     if (status != TEAK_OK) return error_code(status, thd);
     TableMeta meta;
-    const bool known = meta.parse(teak_table_meta(other)) && teak_table_trees(other) == 1 + meta.indexes.size();
-    const uint their_index = known ? index_on(theirs, their_columns, &meta) : MAX_KEY;
+    const bool readable = meta.parse(teak_table_meta(other)) && teak_table_trees(other) == 1 + meta.indexes.size();
+    const uint their_index = readable ? index_on(theirs, their_columns, &meta) : MAX_KEY;
     if (their_index == MAX_KEY || meta.encoding != KeyEncoding::AllWeights ||
         differing_column(mine, my_index_, theirs, their_index, their_columns.size()) != SIZE_MAX) {
         teak_table_close(other);
@@ -139,7 +141,7 @@ int ForeignLook::open_other(THD* thd, const TABLE* mine, TABLE* theirs) {
     const bool in_rows = their_index == theirs->s->primary_key;
     KeyCodec their_key;
     if (!their_key.add_parts(theirs, &theirs->key_info[their_index], count, KeyEncoding::AllWeights) ||
-        !primary_.init(theirs, meta.encoding) || (!in_rows && !index_.init(theirs, their_index, &primary_))) {
+        !theirs_.init(theirs, their_index, count, meta)) {
         teak_table_close(other);
         return HA_ERR_UNSUPPORTED;
     }
@@ -154,14 +156,16 @@ int ForeignLook::open_other(THD* thd, const TABLE* mine, TABLE* theirs) {
         shapes_.push_back({their_key.parts()[i].null_mask != 0, their_key.parts()[i].descending});
         max_size_ += 1 + part.max_size;
     }
-    scratch_.resize(primary_.max_size());
+    max_size_ += theirs_.behind().size();
     tree_ = in_rows ? 0 : meta.tree_of(theirs->key_info[their_index]);
-    is_row_ = in_rows && count == theirs->key_info[their_index].user_defined_key_parts;
+    const uint known = count + (theirs_.behind().empty() ? 0 : 1);
+    is_row_ = in_rows && known == theirs->key_info[their_index].user_defined_key_parts;
     other_ = other;
     return 0;
 }
 
 bool ForeignLook::names_none(const uchar* record) const {
+    if (end_.is_history(record)) return true;
     for (const KeyPartCodec& part : columns_)
         if (part.is_null(record)) return true;
     return false;
@@ -171,11 +175,6 @@ bool ForeignLook::differs(const uchar* a, const uchar* b) const {
     for (const KeyPartCodec& part : columns_)
         if (part.differs(a, b)) return true;
     return false;
-}
-
-teak_bytes ForeignLook::primary_of(void* context, teak_entry_view entry) {
-    auto* self = static_cast<ForeignLook*>(context);
-    return self->index_.primary_of(entry, self->scratch_.data(), self->scratch_.size());
 }
 
 teak_bytes ForeignLook::key_of(const uchar* record) {
@@ -190,6 +189,7 @@ teak_bytes ForeignLook::key_of(const uchar* record) {
         for (uchar* byte = from; byte < at; byte++)
             *byte = static_cast<uchar>(~*byte);
     }
+    at = std::copy(theirs_.behind().begin(), theirs_.behind().end(), at);
     return bytes_of(key, static_cast<size_t>(at - key));
 }
 
@@ -197,8 +197,8 @@ teak_status ForeignLook::look(teak_session* session, const uchar* record, bool* 
     const teak_bytes key = key_of(record);
     if (!key.data) return TEAK_OUT_OF_MEMORY;
     teak_found there{};
-    const teak_status status =
-        teak_look(session, other_, tree_, key, {nullptr, 0}, is_row_, false, primary_of, this, &there);
+    const teak_reading reading = theirs_.reading(theirs_.behind().empty());
+    const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, is_row_, false, &reading, &there);
     *found = there.entry.len != 0;
     return status;
 }
@@ -208,8 +208,9 @@ teak_status ForeignLook::next(teak_session* session, const uchar* record, std::v
     const teak_bytes key = key_of(record);
     if (!key.data) return TEAK_OUT_OF_MEMORY;
     teak_found there{};
-    const teak_status status = teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()), is_row_,
-                                         true, primary_of, this, &there);
+    const teak_reading reading = theirs_.reading(theirs_.behind().empty());
+    const teak_status status =
+        teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()), is_row_, true, &reading, &there);
     if (status != TEAK_OK) return status;
     if (!there.entry.len) return TEAK_NOT_FOUND;
     entry->assign(there.entry.data, there.entry.data + there.entry.len);

@@ -8,8 +8,7 @@
 #define TEAK_FOREIGN_LOOK_H
 
 #include "foreign_key.h"
-#include "index_codec.h"
-#include "table_meta.h"
+#include "history.h"
 #include <memory>
 
 namespace teak {
@@ -58,7 +57,7 @@ class ForeignLook {
     /* Finds out how to look; `mine` is the table of this side. Returns an HA_ERR_ code; if the other side is not there,
        or has no fitting index, that is no error, and nothing will be found. */
     int open(THD* thd, const TABLE* mine);
-    /* A column is NULL: such a row names none, and none names it. */
+    /* A column is NULL, or the row is history: such a row names none, and none names it. */
     bool names_none(const uchar* record) const;
     bool differs(const uchar* a, const uchar* b) const;
     /* Whether the other table has what the record asks for. `is_open` false: it could not be looked for. */
@@ -75,22 +74,20 @@ class ForeignLook {
     };
     int open_other(THD* thd, const TABLE* mine, TABLE* theirs);
     teak_bytes key_of(const uchar* record);
-    static teak_bytes primary_of(void* context, teak_entry_view entry);
 
     const ForeignKey key_;
     const bool at_parent_;
     uint my_index_ = MAX_KEY;
     std::vector<KeyPartCodec> columns_; /* of this side */
+    RowEnd end_;                        /* of its rows */
     std::vector<KeyCodec> plain_;       /* the same, each by itself, as if it could not be NULL and ascending */
     std::vector<Shape> shapes_;
     size_t max_size_ = 0;
     teak_table* other_ = nullptr;
-    PrimaryCodec primary_;
-    IndexCodec index_;
+    EntryOwner theirs_;
     uint32_t tree_ = 0;
     bool is_row_ = false; /* the key is a whole primary key */
     Buffer key_bytes_;
-    std::vector<uchar> scratch_;
 };
 
 /*

@@ -320,6 +320,9 @@ class ha_teak final : public handler {
     int check_chain(const teak::ForeignKey& key, bool updated);
     int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);
     int follow(const teak::ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row);
+    bool is_versioned(const teak::ForeignKey& key) const;
+    int end_row();
+    int put_history();
     int mark_row();
     enum_alter_inplace_result check_constraints_inplace(TABLE* altered, const Alter_inplace_info* info);
     enum_alter_inplace_result plan_constraints(TABLE* altered, const Alter_inplace_info* info);
@@ -398,6 +401,7 @@ class ha_teak final : public handler {
     uint32_t changed_keys_ = 0; /* that the share was not told of */
     teak::PrimaryCodec primary_;
     teak::RowCodec rows_;
+    teak::RowEnd end_;                      /* of a system-versioned table */
     std::vector<teak::IndexCodec> indexes_; /* by the server's index number; that of the primary key is unused */
 
     /* Foreign keys: what was asked of the engine last. */

@@ -5,6 +5,9 @@
   each that the statement itself does not use. Rows are changed through their handlers, below the server: no triggers,
   no row events. Each change looks after the constraints of its own table, and so goes on to the next.
 
+  A row of a system-versioned child that goes, or changes in a column that is versioned, leaves history, as in InnoDB:
+  with the statement's time, and without the triggers and row events that the server's own has.
+
   A row is written before its children are followed: so a cascade that comes round finds nothing left to do. If anything
   fails, the row's mark (teak_row_mark, by depth) takes back all that has come of it.
 */
@@ -38,6 +41,12 @@ bool copy_value(Field* to, Field* from) {
     from->val_str(&wanted);
     to->val_str(&stored);
     return sortcmp(&wanted, &stored, to->charset()) == 0;
+}
+
+/* The time of the statement, to which changes of versioned rows belong. */
+void put_time(Field* to) {
+    THD* const thd = to->table->in_use;
+    to->store_timestamp(thd->query_start(), thd->query_start_sec_part());
 }
 
 /* While values are copied: none is cut, and nobody is warned. */
@@ -169,6 +178,33 @@ bool ha_teak::get_foreign_dup_key(char* child, uint child_size, char* index, uin
     return true;
 }
 
+/* Whether a change of the constraint's columns leaves history. */
+bool ha_teak::is_versioned(const ForeignKey& key) const {
+    return end_.exists() && std::any_of(key.columns.begin(), key.columns.end(), [&](const std::string& column) {
+               const Field* const field = field_named(table, column);
+               return field && !field->vers_update_unversioned();
+           });
+}
+
+/* The row in both records of the table goes, and is history from now on. */
+int ha_teak::end_row() {
+    put_time(table->vers_end_field());
+    const int error = update_row(table->record[1], table->record[0]);
+    /* One with this key has ended in the same moment: as the server does then. */
+    return error == HA_ERR_FOUND_DUPP_KEY ? delete_row(table->record[1]) : error;
+}
+
+/* The row was what the table's second record has, until now. One that came in the same moment leaves nothing. */
+int ha_teak::put_history() {
+    memcpy(table->record[0], table->record[1], table->s->reclength);
+    Field *const start = table->vers_start_field(), *const end = table->vers_end_field();
+    put_time(end);
+    if (start->cmp(start->ptr, end->ptr) >= 0) return 0;
+    if (table->vfield && table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ)) return HA_ERR_INTERNAL_ERROR;
+    const int error = write_row(table->record[0]);
+    return error == HA_ERR_FOUND_DUPP_KEY ? 0 : error;
+}
+
 /* Of a child: changes its row with this key as its parent, which is `after` now (nullptr: which has gone), demands. */
 int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row) {
     const AllColumns all(table);
@@ -182,8 +218,10 @@ int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, co
     /* It went by another way of the cascade. */
     if (error == HA_ERR_KEY_NOT_FOUND) return 0;
     if (error) return error;
-    if (!after && key.on_delete == FK_OPTION_CASCADE) return delete_row(table->record[0]);
+    const bool goes = !after && key.on_delete == FK_OPTION_CASCADE;
+    if (goes && !end_.exists()) return delete_row(table->record[0]);
     memcpy(table->record[1], table->record[0], table->s->reclength);
+    if (goes) return end_row();
     const enum_fk_option rule = after ? key.on_update : key.on_delete;
     const Silently silently(ha_thd());
     const my_ptrdiff_t offset = after ? after - parent->record[0] : 0;
@@ -200,7 +238,10 @@ int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, co
         theirs->move_field_offset(-offset);
         if (!fits) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
     }
+    const bool leaves_history = is_versioned(key);
+    if (leaves_history) put_time(table->vers_start_field());
     if (table->vfield && table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE)) return HA_ERR_INTERNAL_ERROR;
     error = update_row(table->record[1], table->record[0]);
-    return error == HA_ERR_RECORD_IS_THE_SAME ? 0 : error;
+    if (error == HA_ERR_RECORD_IS_THE_SAME) return 0;
+    return error || !leaves_history ? error : put_history();
 }

@@ -240,7 +240,7 @@ int ha_teak::make_row_codec() {
 
 /* What is made of the table's definition: how its keys and rows are laid over trees. */
 int ha_teak::make_codecs() {
-    if (!primary_.init(table, open_.meta.encoding)) return HA_ERR_UNSUPPORTED;
+    if (!primary_.init(table, open_.meta.encoding) || !end_.init(table)) return HA_ERR_UNSUPPORTED;
     if (int error = make_row_codec()) return error;
     indexes_.clear();
     indexes_.resize(table->s->keys);

@@ -157,8 +157,10 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (!moved && rows_.same(old_record, new_record)) return HA_ERR_RECORD_IS_THE_SAME;
     bool constrained = false;
     if (int error = prepare_looks(&constrained)) return error;
+    /* What the row is for its children: nullptr if it goes. A versioned table's is kept as history then. */
+    const uchar* const after = end_.ends(old_record, new_record) ? nullptr : new_record;
     if (constrained) {
-        if (int error = look_at_children(old_record, new_record, old_pk)) return error;
+        if (int error = look_at_children(old_record, after, old_pk)) return error;
         if (int error = mark_row()) return error;
     }
     teak_bytes new_pk = moved ? primary_key_of(new_record, &new_pk_buffer_) : old_pk;
@@ -185,8 +187,8 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (moved)
         if (int error = note_overtaking(new_pk, &overtakes)) return error;
     if (constrained) {
-        int error = has_to_cascade(old_record, new_record) ? cascade(old_record, new_record) : 0;
-        if (!error) error = look_at_parents(new_record, old_record);
+        int error = has_to_cascade(old_record, after) ? cascade(old_record, after) : 0;
+        if (!error) error = look_at_parents(new_record, end_.is_history(old_record) ? nullptr : old_record);
         if (error) return undo_row(error);
     }
     if (moved || entries) note_changed_keys();

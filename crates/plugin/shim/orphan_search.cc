@@ -25,17 +25,15 @@ bool OrphanSearch::Side::open(const TABLE* table, const TableMeta& meta, const s
     const bool in_rows = index == table->s->primary_key;
     tree = in_rows ? 0 : meta.tree_of(table->key_info[index]);
     const uint count = static_cast<uint>(columns.size());
-    return (in_rows || tree) && key.add_parts(table, &table->key_info[index], count, meta.encoding);
+    return (in_rows || tree) && key.add_parts(table, &table->key_info[index], count, meta.encoding) &&
+           owner.init(table, index, count, meta);
 }
 
 int OrphanSearch::open(THD* thd, const TABLE* child, teak_table* table, const TableMeta& meta) {
     thd_ = thd;
     child_ = child;
     child_table_ = table;
-    if (!mine_.open(child, meta, key_.columns) || !primary_.init(child, meta.encoding) ||
-        (mine_.tree && !index_.init(child, mine_.index, &primary_)))
-        return HA_ERR_UNSUPPORTED;
-    pk_.resize(primary_.max_size());
+    if (!mine_.open(child, meta, key_.columns)) return HA_ERR_UNSUPPORTED;
     if (key_.is_of_itself()) {
         parent_ = table;
         return open_parent(child, meta);
@@ -66,9 +64,11 @@ int OrphanSearch::run(teak_session* session, View view, size_t wanted, ulonglong
     expected_ = expected;
     if (!parent_) return HA_ERR_NO_SUCH_TABLE;
     const teak_relatives functions{named, orphan, watch};
-    return error_code(
-        teak_find_orphans(session, child_table_, mine_.tree, parent_, theirs_.tree, view == Latest, &functions, this),
-        thd_);
+    const teak_reading of_child = mine_.owner.reading(true);
+    const teak_reading of_parent = theirs_.owner.reading(theirs_.owner.behind().empty());
+    return error_code(teak_find_orphans(session, child_table_, mine_.tree, &of_child, parent_, theirs_.tree, &of_parent,
+                                        view == Latest, &functions, this),
+                      thd_);
 }
 
 teak_named OrphanSearch::name_of(teak_bytes entry_key) {
@@ -88,6 +88,7 @@ teak_named OrphanSearch::name_of(teak_bytes entry_key) {
         for (; at < next; at++)
             named_.push_back(*at ^ flip);
     }
+    named_.insert(named_.end(), theirs_.owner.behind().begin(), theirs_.owner.behind().end());
     const size_t bytes = static_cast<size_t>(at - entry_key.data);
     return {bytes_of(named_.data(), is_none ? 0 : named_.size()), bytes};
 }
@@ -112,8 +113,7 @@ int OrphanSearch::watch(void* context, uint64_t entries) {
 std::string OrphanSearch::describe(const teak_entry_view& entry) {
     uchar* const record = child_->record[0];
     memset(record, 0, child_->s->reclength);
-    const bool is_read = mine_.tree ? index_.restore(entry, record) : primary_.decode(entry.key, record);
-    if (!is_read) return "a row that cannot be read";
+    if (!mine_.owner.restore(entry, record)) return "a row that cannot be read";
     auto* const table = const_cast<TABLE*>(child_);
     MY_BITMAP* const before = tmp_use_all_columns(table, &table->read_set);
     std::string columns, values;

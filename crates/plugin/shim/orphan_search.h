@@ -32,9 +32,10 @@ class OrphanSearch {
     const std::vector<std::string>& found() const { return found_; }
 
   private:
-    /* One side: which tree has the keys, and how they are made. */
+    /* One side: which tree has the keys, and how they are made and read. */
     struct Side {
         KeyCodec key;
+        EntryOwner owner;
         uint index = MAX_KEY;
         uint32_t tree = 0;
         bool open(const TABLE* table, const TableMeta& meta, const std::vector<std::string>& columns);
@@ -51,10 +52,8 @@ class OrphanSearch {
     const TABLE* child_ = nullptr;
     teak_table *child_table_ = nullptr, *parent_ = nullptr;
     bool owns_parent_ = false;
-    PrimaryCodec primary_;
-    IndexCodec index_;
     Side mine_, theirs_;
-    std::vector<uchar> named_, pk_;
+    std::vector<uchar> named_;
     std::vector<std::string> found_;
     size_t wanted_ = 0;
     ulonglong expected_ = 0;

@@ -22,6 +22,17 @@ use teak_core::server::{Cursor, Table, Tree};
 /// The primary key that an entry (its key, its value) names.
 pub type PrimaryOf<'a> = dyn Fn(&[u8], &[u8]) -> Option<Vec<u8>> + 'a;
 
+/// Which rows of a table are history: for constraints they are not there.
+#[derive(Clone, Copy)]
+pub enum History<'a> {
+    /// None.
+    Never,
+    /// Those whose primary keys say so.
+    ByKey(&'a dyn Fn(&[u8]) -> bool),
+    /// Those that say so themselves.
+    ByRow(&'a dyn Fn(&[u8]) -> bool),
+}
+
 /// A look at another table.
 pub struct Look<'a> {
     /// The table.
@@ -34,6 +45,8 @@ pub struct Look<'a> {
     pub is_row: bool,
     /// Reads an entry of the tree.
     pub primary_of: &'a PrimaryOf<'a>,
+    /// Rows that it does not see.
+    pub history: History<'a>,
 }
 
 impl Look<'_> {
@@ -80,18 +93,29 @@ impl Session {
         };
         while found && cursor.key().starts_with(look.prefix) {
             let row = look.row_of(&cursor)?;
+            if matches!(look.history, History::ByKey(says) if says(&row)) {
+                found = cursor.next(self.txn()?)?;
+                continue;
+            }
             let new = self.lock(&rows, &row, mode, WaitPolicy::Wait)?;
             let is_there = cursor.refresh(self.txn()?, View::Pending)?;
-            if is_there && look.row_of(&cursor)? == row {
+            let is_same = is_there && look.row_of(&cursor)? == row;
+            if is_same && !self.is_history(look, &rows, &row)? {
                 return Ok(Some(Found { entry: cursor.key().to_vec(), row }));
             }
             if new {
                 self.unlock(&rows, &row);
             }
             // A unique key may have passed to another row while this one was waited for: then that one is looked at.
-            found = is_there || cursor.next(self.txn()?)?;
+            found = (is_there && !is_same) || cursor.next(self.txn()?)?;
         }
         Ok(None)
+    }
+
+    /// Whether a row, which is locked, says that it is history.
+    fn is_history(&mut self, look: &Look<'_>, rows: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        let History::ByRow(says) = look.history else { return Ok(false) };
+        Ok(!self.probe(rows, key)? || says(self.probed(rows)?))
     }
 
     fn find_row(&mut self, rows: &Arc<Tree>, key: &[u8], mode: LockMode) -> Result<bool> {

@@ -2,17 +2,17 @@
 //!
 //! The child's entries come in the order of their keys. What the parent's index is asked for comes in the same order
 //! wherever the two are encoded in one direction; then its cursor goes on from where it stands, and each leaf of either
-//! side is read once. Rows with one parent ask once. Wherever the order differs, each question is a descent.
+//! side is read once. Rows with one parent ask once. Wherever the order differs, each question is a descent. Rows that
+//! are history ([`History`]) have no parents, and are none.
 //!
 //! What holds of the answer is the view's: a snapshot's, or, if the caller keeps writers out of both tables, what is
 //! committed.
 
-use std::sync::Arc;
-
-use teak_core::server::{Cursor, Tree};
+use teak_core::server::{Cursor, Table};
 use teak_core::{Seek, View};
 
-use crate::outcome::Result;
+use crate::foreign::{History, PrimaryOf};
+use crate::outcome::{Result, Stop};
 use crate::session::Session;
 
 /// After so many entries of the child it is told how many there were.
@@ -20,12 +20,51 @@ const TOLD_EVERY: u64 = 1024;
 /// So many entries the parent's cursor goes on before it descends again.
 const STEPS: usize = 16;
 
+/// An index, or the rows, of one of the two tables.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// Which of its trees.
+    pub tree: u32,
+    /// Reads an entry of the tree.
+    pub primary_of: &'a PrimaryOf<'a>,
+    /// Rows that do not count.
+    pub history: History<'a>,
+}
+
+impl Side<'_> {
+    fn cursor(&self) -> Cursor {
+        Cursor::new(self.table.tree(self.tree as usize).clone())
+    }
+
+    /// Whether the entry at which the cursor stands is of a row that is history.
+    fn is_history(&self, session: &mut Session, view: View, entry: &Cursor) -> Result<bool> {
+        if matches!(self.history, History::Never) {
+            return Ok(false);
+        }
+        let row = match self.tree {
+            0 => Some(entry.key().to_vec()),
+            _ => (self.primary_of)(entry.key(), entry.value()?),
+        };
+        let row = row.ok_or_else(|| Stop::Inconsistent { table: self.table.name(), tree: self.tree })?;
+        match self.history {
+            History::Never => Ok(false),
+            History::ByKey(says) => Ok(says(&row)),
+            History::ByRow(says) => {
+                let mut rows = Cursor::new(self.table.tree(0).clone());
+                Ok(rows.get(session.txn()?, view, &row)? && says(rows.value()?))
+            }
+        }
+    }
+}
+
 /// Which two indexes are compared.
 pub struct Kinship<'a> {
     /// Entries of the child's rows.
-    pub child: &'a Arc<Tree>,
+    pub child: Side<'a>,
     /// Entries, or rows, of the parent's.
-    pub parent: &'a Arc<Tree>,
+    pub parent: Side<'a>,
     /// How both are read.
     pub view: View,
 }
@@ -51,7 +90,7 @@ pub trait Relatives {
 impl Session {
     /// Tells `relatives` of each of the child's entries that names a parent which is not there.
     pub fn find_orphans(&mut self, kinship: &Kinship<'_>, relatives: &mut dyn Relatives) -> Result<()> {
-        let mut child = Cursor::new(kinship.child.clone());
+        let mut child = kinship.child.cursor();
         let mut parents = Parents::new(kinship);
         let mut same = Vec::new();
         let mut has_parent = true;
@@ -68,7 +107,10 @@ impl Session {
                 same.clear();
                 same.extend_from_slice(&child.key()[..bytes]);
             }
-            if !has_parent && !relatives.orphan(child.key(), child.value()?)? {
+            if !has_parent
+                && !kinship.child.is_history(self, kinship.view, &child)?
+                && !relatives.orphan(child.key(), child.value()?)?
+            {
                 return Ok(());
             }
             entries += 1;
@@ -82,19 +124,20 @@ impl Session {
 }
 
 /// A cursor of the parent's index that is asked for one key after the other.
-struct Parents {
+struct Parents<'a> {
+    side: Side<'a>,
     cursor: Cursor,
     view: View,
-    /// What it was asked for last; it stands at the first entry that is not less.
+    /// What it was asked for last; it stands at the first entry that is not less, and no history of that key.
     last: Option<Vec<u8>>,
     /// Whether there is such an entry.
     stands: bool,
 }
 
-impl Parents {
-    fn new(kinship: &Kinship<'_>) -> Parents {
-        let cursor = Cursor::new(kinship.parent.clone());
-        Parents { cursor, view: kinship.view, last: None, stands: false }
+impl<'a> Parents<'a> {
+    fn new(kinship: &Kinship<'a>) -> Parents<'a> {
+        let side = kinship.parent;
+        Parents { side, cursor: side.cursor(), view: kinship.view, last: None, stands: false }
     }
 
     /// Whether there is an entry whose key begins with `key`.
@@ -105,7 +148,13 @@ impl Parents {
         let last = self.last.get_or_insert_default();
         last.clear();
         last.extend_from_slice(key);
-        Ok(self.stands && self.cursor.key().starts_with(key))
+        while self.stands && self.cursor.key().starts_with(key) {
+            if !self.side.is_history(session, self.view, &self.cursor)? {
+                return Ok(true);
+            }
+            self.stands = self.cursor.next(session.txn()?)?;
+        }
+        Ok(false)
     }
 
     /// Steps to the first entry that is not less than `key`; false if it is not ahead, or not near.

@@ -12,8 +12,8 @@ use super::table::{tree_specs, RawTreeSpec};
 use teak_core::server::{Link, Relink, Renaming, Table};
 use teak_core::{Error, LockMode, Residence, View};
 use teak_rows::engine::EngineHandle;
-use teak_rows::foreign::{Found, Look};
-use teak_rows::orphans::{Kinship, Named, Relatives};
+use teak_rows::foreign::{Found, History, Look, PrimaryOf};
+use teak_rows::orphans::{Kinship, Named, Relatives, Side};
 use teak_rows::outcome::{Result, Stop};
 
 /// A relation of one table to another, kept with the first.
@@ -288,6 +288,44 @@ pub unsafe extern "C" fn teak_row_hold(
     }
 }
 
+/// How the rows of a table are read by constraints. Its functions get its context, and must not call into Teak.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawReading {
+    /// The primary key that an entry of an index names (len 0: the entry is malformed); what it gives is its own until
+    /// the next call.
+    pub primary_of: Option<unsafe extern "C" fn(context: *mut c_void, entry: RawEntryView) -> RawBytes>,
+    /// Given a primary key, or (`by_row`) a row: not 0 if that row is history, which constraints do not see. NULL: none
+    /// is.
+    pub is_history: Option<unsafe extern "C" fn(context: *mut c_void, row: RawBytes) -> c_int>,
+    /// Keys do not say it.
+    pub by_row: u8,
+    /// The shim's.
+    pub context: *mut c_void,
+}
+
+impl RawReading {
+    fn primary_of(&self, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+        let entry = RawEntryView { key: RawBytes::of(key), value: RawBytes::of(value) };
+        // SAFETY: the shim's function takes its own context; what it gives is readable until it is called again.
+        let pk = unsafe { self.primary_of?(self.context, entry).slice() };
+        (!pk.is_empty()).then(|| pk.to_vec())
+    }
+
+    fn is_history(&self, row: &[u8]) -> bool {
+        // SAFETY: the shim's function takes its own context, and bytes that live until it returns.
+        self.is_history.is_some_and(|says| unsafe { says(self.context, RawBytes::of(row)) != 0 })
+    }
+
+    fn history<'a>(&self, says: &'a dyn Fn(&[u8]) -> bool) -> History<'a> {
+        match self.is_history {
+            None => History::Never,
+            Some(_) if self.by_row != 0 => History::ByRow(says),
+            Some(_) => History::ByKey(says),
+        }
+    }
+}
+
 /// What a look has found: valid until the next look of the session.
 #[repr(C)]
 #[allow(missing_docs)]
@@ -300,9 +338,7 @@ pub struct RawFound {
 
 /// The first row of the table that has a key that begins with `prefix` in tree `tree`, now, whatever snapshot the
 /// session has; with `after` (len 0: from the start) behind the entry with that key. It is locked: exclusively if
-/// `is_to_change`, else shared. `is_row`: the prefix is a whole primary key. `primary_of` gives the primary key that an
-/// entry names (of an index; len 0: the entry is malformed); what it gives is its own until the next call, and it must
-/// not call into Teak.
+/// `is_to_change`, else shared. `is_row`: the prefix is a whole primary key, of a row that is no history.
 #[no_mangle]
 pub unsafe extern "C" fn teak_look(
     session: *const SessionHandle,
@@ -312,22 +348,25 @@ pub unsafe extern "C" fn teak_look(
     after: RawBytes,
     is_row: u8,
     is_to_change: u8,
-    primary_of: unsafe extern "C" fn(*mut c_void, RawEntryView) -> RawBytes,
-    context: *mut c_void,
+    reading: *const RawReading,
     out: *mut RawFound,
 ) -> Status {
-    // SAFETY: the handles are open, the keys readable, the result writable; the shim's function takes its own context,
-    // and what it gives is readable until it is called again.
+    // SAFETY: the handles are open, the keys and the functions readable, the result writable.
     unsafe {
-        let primary_of = |key: &[u8], value: &[u8]| {
-            let entry = RawEntryView { key: RawBytes::of(key), value: RawBytes::of(value) };
-            let pk = primary_of(context, entry).slice();
-            (!pk.is_empty()).then(|| pk.to_vec())
-        };
         with_reader(session, |session| {
-            let table = &table.as_ref().ok_or(Stop::Misuse("no table"))?.table;
-            let look =
-                Look { table, tree, prefix: prefix.slice(), is_row: is_row != 0, primary_of: &primary_of };
+            let (Some(table), Some(reading)) = (table.as_ref(), reading.as_ref()) else {
+                return Err(Stop::Misuse("no table"));
+            };
+            let primary_of = |key: &[u8], value: &[u8]| reading.primary_of(key, value);
+            let says = |row: &[u8]| reading.is_history(row);
+            let look = Look {
+                table: &table.table,
+                tree,
+                prefix: prefix.slice(),
+                is_row: is_row != 0,
+                primary_of: &primary_of,
+                history: reading.history(&says),
+            };
             let mode = if is_to_change != 0 { LockMode::Exclusive } else { LockMode::Shared };
             let after = Some(after.slice()).filter(|entry| !entry.is_empty());
             session.found = session.find(&look, after, mode)?;
@@ -404,8 +443,10 @@ pub unsafe extern "C" fn teak_find_orphans(
     session: *const SessionHandle,
     child: *const TableHandle,
     child_tree: u32,
+    child_reading: *const RawReading,
     parent: *const TableHandle,
     parent_tree: u32,
+    parent_reading: *const RawReading,
     latest: u8,
     functions: *const RawRelatives,
     context: *mut c_void,
@@ -422,9 +463,29 @@ pub unsafe extern "C" fn teak_find_orphans(
             if child_tree as usize >= child.trees() || parent_tree as usize >= parent.trees() {
                 return Err(Stop::Misuse("no such tree"));
             }
+            let (Some(of_child), Some(of_parent)) = (child_reading.as_ref(), parent_reading.as_ref()) else {
+                return Err(Stop::Misuse("nobody reads rows"));
+            };
             let view = if latest != 0 { View::Latest } else { View::Snapshot };
-            let (of_child, of_parent) = (child.tree(child_tree as usize), parent.tree(parent_tree as usize));
-            let kinship = Kinship { child: of_child, parent: of_parent, view };
+            let primary_of_child: &PrimaryOf<'_> = &|key, value| of_child.primary_of(key, value);
+            let primary_of_parent: &PrimaryOf<'_> = &|key, value| of_parent.primary_of(key, value);
+            let child_says = |row: &[u8]| of_child.is_history(row);
+            let parent_says = |row: &[u8]| of_parent.is_history(row);
+            let kinship = Kinship {
+                child: Side {
+                    table: child,
+                    tree: child_tree,
+                    primary_of: primary_of_child,
+                    history: of_child.history(&child_says),
+                },
+                parent: Side {
+                    table: parent,
+                    tree: parent_tree,
+                    primary_of: primary_of_parent,
+                    history: of_parent.history(&parent_says),
+                },
+                view,
+            };
             let context = Context(context);
             session.find_orphans(&kinship, &mut Asked { functions, context, table: child, tree: child_tree })
         })

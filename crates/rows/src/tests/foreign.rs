@@ -5,7 +5,7 @@ use std::thread;
 use teak_core::Error;
 
 use super::*;
-use crate::foreign::Look;
+use crate::foreign::{History, Look};
 use crate::unique::primary_key;
 
 /// Whether there is a row whose key in `tree` begins with `prefix`.
@@ -15,7 +15,8 @@ fn look(bench: &Bench, session: &mut Session, tree: u32, prefix: &str) -> Result
         _ => key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec),
     };
     let prefix = prefix.as_bytes();
-    session.look(&Look { table: &bench.table, tree, prefix, is_row: tree == 0, primary_of: &primary_of })
+    let (table, is_row, history) = (&bench.table, tree == 0, History::Never);
+    session.look(&Look { table, tree, prefix, is_row, primary_of: &primary_of, history })
 }
 
 fn is_timeout<T>(result: Result<T>) -> bool {
@@ -127,7 +128,8 @@ fn children_are_found_one_after_the_other_and_locked() {
     bench.fill(&[row("1", "u1", "p"), row("2", "u2", "p"), row("3", "u3", "q"), row("4", "u4", "p")]);
     let mut session = bench.repeatable();
     let primary_of = |key: &[u8], _: &[u8]| key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec);
-    let look = Look { table: &bench.table, tree: 2, prefix: b"p\0", is_row: false, primary_of: &primary_of };
+    let (table, history) = (&bench.table, History::Never);
+    let look = Look { table, tree: 2, prefix: b"p\0", is_row: false, primary_of: &primary_of, history };
     let mut found = Vec::new();
     let mut after = None;
     while let Some(next) = session.find(&look, after.as_deref(), LockMode::Exclusive).unwrap() {
@@ -153,4 +155,35 @@ fn marks_of_a_cascade_undo_from_their_depth_on() {
     assert!(matches!(session.mark_row(3), Err(Stop::Misuse(_))));
     session.commit().unwrap();
     assert_eq!(bench.committed(0), ["1"]);
+}
+
+#[test]
+fn a_look_passes_history_by_and_does_not_lock_it() {
+    let bench = Bench::new();
+    bench.fill(&[row("1", "past", "p"), row("2", "u2", "p"), row("3", "past too", "p"), row("4", "u4", "p")]);
+    let primary_of = |key: &[u8], _: &[u8]| key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec);
+    let by_key = |key: &[u8]| key == b"1" || key == b"3";
+    let by_row = |row: &[u8]| row.windows(4).any(|part| part == b"past");
+    for history in [History::ByKey(&by_key), History::ByRow(&by_row)] {
+        let mut session = bench.repeatable();
+        let look = Look {
+            table: &bench.table,
+            tree: 2,
+            prefix: b"p\0",
+            is_row: false,
+            primary_of: &primary_of,
+            history,
+        };
+        let mut found = Vec::new();
+        let mut after = None;
+        while let Some(next) = session.find(&look, after.as_deref(), LockMode::Exclusive).unwrap() {
+            found.push(String::from_utf8(next.row).unwrap());
+            after = Some(next.entry);
+        }
+        assert_eq!(found, ["2", "4"]);
+        let mut other = bench.repeatable();
+        assert!(is_timeout(bench.get(&mut other, "2", SHARED)));
+        assert_eq!(bench.get(&mut other, "1", SHARED).unwrap(), "1/past/p");
+        session.rollback();
+    }
 }

@@ -1,7 +1,8 @@
 //! Rows without parents, found by a merge: what is told is what each row by itself would say.
 
 use super::*;
-use crate::orphans::{Kinship, Named, Relatives};
+use crate::foreign::History;
+use crate::orphans::{Kinship, Named, Relatives, Side};
 use std::collections::BTreeSet;
 use teak_core::View;
 
@@ -13,16 +14,28 @@ struct Family {
     asked: usize,
     wanted: usize,
     told: u64,
+    /// Rows with this in their primary key, or (`by_row`) in themselves, are history.
+    past: Option<&'static str>,
+    by_row: bool,
 }
 
 impl Family {
     fn new(backwards: bool) -> Family {
-        Family { backwards, named: Vec::new(), orphans: Vec::new(), asked: 0, wanted: usize::MAX, told: 0 }
+        let (named, orphans) = (Vec::new(), Vec::new());
+        Family { backwards, named, orphans, asked: 0, wanted: usize::MAX, told: 0, past: None, by_row: false }
     }
 
     fn find(&mut self, bench: &Bench, session: &mut Session, view: View) -> Result<()> {
-        let kinship = Kinship { child: bench.table.tree(2), parent: bench.table.tree(0), view };
-        session.find_orphans(&kinship, self)
+        let primary_of = |key: &[u8], _: &[u8]| key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec);
+        let past = self.past.unwrap_or("").as_bytes();
+        let says = |row: &[u8]| row.windows(past.len()).any(|part| part == past);
+        let history = match (self.past, self.by_row) {
+            (None, _) => History::Never,
+            (Some(_), false) => History::ByKey(&says),
+            (Some(_), true) => History::ByRow(&says),
+        };
+        let side = |tree| Side { table: &bench.table, tree, primary_of: &primary_of, history };
+        session.find_orphans(&Kinship { child: side(2), parent: side(0), view }, self)
     }
 }
 
@@ -118,5 +131,27 @@ fn the_merge_tells_what_each_row_says_in_whatever_order_the_parents_are() {
         family.find(&bench, &mut bench.repeatable(), View::Latest).unwrap();
         assert!(!expected.is_empty() && expected.len() < rows.len());
         assert_eq!(family.orphans, expected);
+    }
+}
+
+#[test]
+fn history_has_no_parents_and_is_none() {
+    let bench = Bench::new();
+    // The rows 1p and 2p are history: 1 is named by 3 alone, 2 by nobody, 4 by history.
+    bench.fill(&[
+        row("1p", "past a", "9"),
+        row("2p", "past b", "4"),
+        row("3", "c", "1"),
+        row("5", "d", "5"),
+        row("6", "e", "2"),
+        row("2x", "f", "5"),
+    ]);
+    for by_row in [false, true] {
+        let mut family = Family::new(false);
+        family.past = Some(if by_row { "past" } else { "p" });
+        family.by_row = by_row;
+        let mut session = bench.repeatable();
+        family.find(&bench, &mut session, View::Snapshot).unwrap();
+        assert_eq!(family.orphans, ["3"], "by row: {by_row}");
     }
 }

@@ -1,0 +1,31 @@
+-- Foreign keys of system-versioned tables without a key that has the row's end. InnoDB takes rows of their history for
+-- rows: it refuses the second ALTER below, and changes of a child whose history has no parents.
+create table p (a int, b int, key (a), key (b)) with system versioning;
+create table c (x int, y int, foreign key (x) references p (a), key (y)) with system versioning;
+insert into p values (1,1),(2,2),(2,3),(4,4);
+insert into c values (1,1),(2,2);
+delete from p where a = 1;
+delete from p where b = 2;
+delete from p where b = 3;
+insert into c values (4,4);
+delete from c where x = 4;
+delete from p where a = 4;
+insert into c values (4,4);
+update c set x = 1;
+delete from p where a = 2;
+insert into c values (2,2);
+select * from c for system_time all order by x, y;
+select * from p for system_time all order by a, b;
+check table c extended;
+alter table c drop foreign key c_ibfk_1;
+alter table c add foreign key (x) references p (a);
+alter table c drop foreign key c_ibfk_1;
+alter table c add foreign key (x) references p (a), algorithm=copy;
+show create table c;
+delete from c;
+delete from p;
+insert into c values (1,1);
+delete history from c;
+delete history from p;
+check table c extended;
+drop table c, p;
