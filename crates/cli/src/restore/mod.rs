@@ -9,6 +9,7 @@
 //! anew.
 
 mod backups;
+mod move_in;
 mod partial;
 mod prepare;
 
@@ -22,6 +23,7 @@ use crate::backup::pace::Pace;
 use crate::backup::{sync_dirs, unpack, BackupError};
 use crate::{directory, signals};
 use clap::Args;
+use move_in::{move_in, PRIVILEGES};
 use prepare::Prepare;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -31,8 +33,6 @@ use teak_core::file::{FileSystem, RealFileSystem};
 
 /// Where everything is made, in the new data directory.
 const WORK: &str = "#restore";
-/// A server does not start without it, so it comes last.
-const PRIVILEGES: &str = "mysql";
 
 /// Options of `teak restore`.
 #[derive(Args, Debug)]
@@ -104,9 +104,10 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
         use_memory: arguments.use_memory.as_deref(),
         log: &work.join(layout::MESSAGES),
     };
+    let mut listed = Vec::new();
     for (i, (dir, description)) in backups.all().enumerate() {
         let to = if i == 0 { server.clone() } else { work.join("incremental") };
-        copy_files((dir, description), &to, &pace)?;
+        listed = copy_files((dir, description), &to, &pace)?;
         pace.clear();
         prepare.run(&server, (i > 0).then_some(&to))?;
         if i > 0 {
@@ -120,7 +121,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     if let Some((user, group)) = owner {
         chown(&work, user, group)?;
     }
-    move_in(datadir, &work)?;
+    move_in(datadir, &work, &listed)?;
     if !arguments.quiet {
         let text = summary(backups.last(), datadir, pace.seconds(), owner.is_some(), pace.done());
         let written = out.write_all(text.as_bytes());
@@ -160,13 +161,15 @@ fn begin(datadir: &Path) -> Result<Option<(u32, u32)>, BackupError> {
     Ok((caller == 0 && metadata.uid() != 0).then_some((metadata.uid(), metadata.gid())))
 }
 
-/// Copies the files of the other engines, and compares them with their digests.
+/// Copies the files of the other engines, and compares them with their digests. Their paths in the backup, as they are
+/// stored.
 fn copy_files(
     (backup, description): (&Path, &Description),
     to: &Path,
     pace: &Pace,
-) -> Result<(), BackupError> {
+) -> Result<Vec<PathBuf>, BackupError> {
     layout::create_dirs(to)?;
+    let mut listed = Vec::new();
     let mut complete = Complete::default();
     for (expected, path) in layout::checksums(backup, description)? {
         let from = backup.join(&path);
@@ -180,8 +183,10 @@ fn copy_files(
             return Err(BackupError::damaged(&from, "the file has changed since the backup was made"));
         }
         complete.add(target, file)?;
+        listed.push(below.to_path_buf());
     }
-    complete.sync()
+    complete.sync()?;
+    Ok(listed)
 }
 
 /// Whether a path goes down only.
@@ -198,31 +203,6 @@ fn chown(path: &Path, user: u32, group: u32) -> Result<(), BackupError> {
         }
     }
     Ok(())
-}
-
-/// Moves everything to where a server expects it.
-fn move_in(datadir: &Path, work: &Path) -> Result<(), BackupError> {
-    let server = work.join(layout::SERVER);
-    let rename =
-        |from: &Path, to: &Path| std::fs::rename(from, to).map_err(BackupError::io("cannot rename", from));
-    for entry in std::fs::read_dir(&server).map_err(BackupError::io("cannot read", &server))?.flatten() {
-        let name = entry.file_name();
-        if name != PRIVILEGES && !is_of_backup(&name.to_string_lossy()) {
-            rename(&entry.path(), &datadir.join(&name))?;
-        }
-    }
-    rename(&work.join(layout::ENGINE), &datadir.join(directory::IN_DATADIR))?;
-    layout::sync_dir(datadir)?;
-    if server.join(PRIVILEGES).exists() {
-        rename(&server.join(PRIVILEGES), &datadir.join(PRIVILEGES))?;
-    }
-    std::fs::remove_dir_all(work).map_err(BackupError::io("cannot remove", work))?;
-    layout::sync_dir(datadir)
-}
-
-/// What mariadb-backup keeps for itself.
-fn is_of_backup(name: &str) -> bool {
-    name == "backup-my.cnf" || name.starts_with("xtrabackup_") || name.starts_with("mariadb_backup_")
 }
 
 fn summary(backup: &Description, datadir: &Path, seconds: f64, given: bool, written: u64) -> String {
