@@ -85,14 +85,16 @@ class Tests(Accounts, Interrupted):
             done = subprocess.run(command, stdin=dump, capture_output=True, check=False)
         check(may_fail or done.returncode == 0, f"mariadb: {done.stderr.decode(errors='replace')}")
 
-    def command(self, database, *arguments, user="root"):
-        """The command line of a load."""
+    def command(self, database, *arguments, user="root", options=(), file=None):
+        """The command line of a load; with a `file` of options."""
         chosen = [] if database is None else [f"--database={database}"]
-        return [self.arguments.teak, "load", "--no-defaults", f"--socket={self.server.socket}", f"--user={user}", *chosen, *arguments]
+        defaults = f"--defaults-file={file}" if file else "--no-defaults"
+        return [self.arguments.teak, "load", defaults, f"--socket={self.server.socket}", f"--user={user}", *options, *chosen, *arguments]
 
-    def teak(self, database, *arguments, expect=0, user="root", **settings):
+    def teak(self, database, *arguments, expect=0, user="root", options=(), file=None, **settings):
         """A load by teak; its messages."""
-        done = subprocess.run(self.command(database, *arguments, user=user), capture_output=True, check=False, timeout=120, **settings)
+        command = self.command(database, *arguments, user=user, options=options, file=file)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=120, **settings)
         text = (done.stdout + done.stderr).decode(errors="replace")
         check(done.returncode == expect, f"teak load ended with {done.returncode} and not {expect}: {text}")
         return text
@@ -265,6 +267,18 @@ class Tests(Accounts, Interrupted):
         for engine in ("MyISAM", "Aria", "MEMORY"):
             self.both(self.write("order.sql", dumps.order(engine, self.random.randrange(1 << 30))), "--connections=8")
 
+    def ways_to_give(self, charset):
+        """Settings of loads by which the connection has the character set before the dump says anything."""
+        yield {"options": [f"--default-character-set={charset}"]}
+        yield {"file": self.write("charset.cnf", f"[client]\ndefault-character-set={charset}\n")}
+        # Whoever is no administrator gets it from the server.
+        self.server.query("CREATE OR REPLACE USER plain@localhost", database=None)
+        self.server.query("GRANT ALL ON parallel.* TO plain@localhost", database=None)
+        self.server.query("GRANT ALL ON teak_load.* TO plain@localhost", database=None)
+        self.server.query(f"SET GLOBAL init_connect = 'SET NAMES {charset}'", database=None)
+        yield {"user": "plain"}
+        self.server.query("SET GLOBAL init_connect = ''", database=None)
+
     def case_character_sets(self):
         """Strings in which the second byte of a character is a backslash or a quote."""
         for charset, text in (("sjis", "表示ソ能"), ("big5", "功許蓋"), ("gbk", "誠縗"), ("utf8mb4", "💧é"), ("latin1", "é'\\ÿ")):
@@ -273,6 +287,23 @@ class Tests(Accounts, Interrupted):
             head = f"SET NAMES {charset};\nCREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET {charset}, KEY (v)) ENGINE=Teak;\n".encode()
             self.both(self.write("charset.sql", head + rows), "--check", charset=charset)
             check(self.value("SELECT COUNT(*) FROM t", "parallel") == 300, charset)
+            for given in self.ways_to_give(charset):
+                # Read otherwise, the first string goes on to the second, which is then no string.
+                lines = f"CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET {charset}, w VARCHAR(40)) ENGINE=Teak;\n".encode()
+                lines += b"INSERT INTO t VALUES (1,'%s','; DROP TABLE victim; -- ');\n" % (encoded if charset != "latin1" else b"\xe9")
+                if charset in ("sjis", "gbk"):
+                    # Outside of strings, too: the second byte of a name is a backtick.
+                    lines += b"CREATE TABLE \x83\x60 (id INT) ENGINE=Teak;\nINSERT INTO \x83\x60 VALUES (1);\n"
+                path = self.write("unsaid.sql", lines)
+                self.fresh("serial", "parallel")
+                self.mariadb("serial", path, f"--default-character-set={charset}")
+                for database in ("serial", "parallel"):
+                    self.server.query("CREATE TABLE victim (a INT)", database)
+                self.teak("parallel", "--on-error=skip", "--check", path, **given)
+                self.compare("serial", "parallel")
+                told = subprocess.run([self.arguments.teak, "load", "--dry-run", "--check", f"--default-character-set={charset}", path], capture_output=True, check=True).stdout
+                check(b"t: 1 INSERT statements" in told and b" 1 rows" in told, told)
+        self.server.query("SET GLOBAL init_connect = ''", database=None)
         modes = "SET sql_mode='NO_BACKSLASH_ESCAPES,ANSI_QUOTES';\nCREATE TABLE \"t\\\" (a INT, b TEXT) ENGINE=Teak;\nINSERT INTO \"t\\\" VALUES (1,'\\');\nINSERT INTO \"t\\\" VALUES (2,';''');\n"
         self.both(self.write("modes.sql", modes))
 

@@ -97,16 +97,16 @@ impl Settings {
             password: password(arguments, &files)?,
             user,
             database: arguments.database.clone().or_else(|| of_file("database")),
-            character_set: arguments
-                .default_character_set
-                .clone()
-                .or_else(|| of_file("default-character-set"))
-                .filter(|name| name != "auto")
-                .unwrap_or_else(|| "utf8mb4".into()),
+            character_set: character_set(arguments, &files),
             several_statements: false,
             connect_timeout: seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs),
             tls: Tls { policy, ..tls },
         })
+    }
+
+    /// The character set that a connection would have, for who makes none.
+    pub fn character_set(arguments: &Arguments) -> Result<String, Error> {
+        Ok(character_set(arguments, &read_files(arguments)?))
     }
 
     /// A new connection, authenticated, with the database and the character set chosen.
@@ -134,6 +134,12 @@ impl Settings {
             }
         }
     }
+}
+
+fn character_set(arguments: &Arguments, files: &OptionFiles) -> String {
+    let of_file = || files.get("default-character-set").flatten().map(str::to_string);
+    let given = arguments.default_character_set.clone().or_else(of_file);
+    given.filter(|name| name != "auto").unwrap_or_else(|| "utf8mb4".into())
 }
 
 /// Connects to the first address of the host that answers.

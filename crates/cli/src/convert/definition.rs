@@ -39,7 +39,7 @@ impl ForeignKey {
 
     /// Reads such a clause; `database` is the parent's if it names none.
     pub fn parse(clause: &str, database: &str) -> Option<ForeignKey> {
-        let mut tokens = Tokens::new(clause.as_bytes(), Dialect::default());
+        let mut tokens = Tokens::new(clause.as_bytes(), Dialect::OWN);
         let text = |name: Vec<u8>| String::from_utf8_lossy(&name).into_owned();
         if !tokens.accept("CONSTRAINT") {
             return None;
@@ -116,7 +116,7 @@ impl Definition {
     /// Whether there are columns that the server computes.
     pub fn has_generated_columns(&self) -> bool {
         let generated = |item: &String| {
-            let mut tokens = Tokens::new(item.as_bytes(), Dialect::default());
+            let mut tokens = Tokens::new(item.as_bytes(), Dialect::OWN);
             // The name may be any word.
             tokens.next();
             tokens.any(|token| token.is("GENERATED"))
@@ -144,7 +144,7 @@ fn is_comment_mark(word: &str) -> bool {
 
 /// The name of a key that is not unique, and all behind it.
 fn plain_key(item: &str) -> Option<(String, String)> {
-    let mut tokens = Tokens::new(item.as_bytes(), Dialect::default());
+    let mut tokens = Tokens::new(item.as_bytes(), Dialect::OWN);
     if !tokens.accept("KEY") {
         return None;
     }
@@ -154,7 +154,7 @@ fn plain_key(item: &str) -> Option<(String, String)> {
 
 /// What stands between the outermost parentheses, at its commas, and where they close.
 fn items(text: &str) -> Option<(Vec<&str>, usize)> {
-    let mut tokens = Tokens::new(text.as_bytes(), Dialect::default());
+    let mut tokens = Tokens::new(text.as_bytes(), Dialect::OWN);
     while tokens.next()? != Token::Mark(b'(') {}
     let (mut items, mut depth, mut start) = (Vec::new(), 0, tokens.at);
     loop {
@@ -179,7 +179,7 @@ fn items(text: &str) -> Option<(Vec<&str>, usize)> {
 /// Without `ENGINE=...`, of the table and of partitions, which have it in a comment for older servers.
 fn without_engine(options: &str) -> String {
     let mut kept = String::new();
-    let mut tokens = Tokens::new(options.as_bytes(), Dialect::default());
+    let mut tokens = Tokens::new(options.as_bytes(), Dialect::OWN);
     let mut copied = 0;
     while let Some(token) = tokens.next() {
         let before = tokens.at - if token.is("ENGINE") { "ENGINE".len() } else { 0 };

@@ -50,7 +50,7 @@ impl Asked {
     pub fn parse(text: &str) -> Result<Asked, String> {
         let wrong = || format!("'{text}' is neither DATABASE nor DATABASE.TABLE");
         let (database, table) = if text.starts_with('`') {
-            let mut tokens = Tokens::new(text.as_bytes(), Dialect::default());
+            let mut tokens = Tokens::new(text.as_bytes(), Dialect::OWN);
             let (first, second) = tokens.qualified().ok_or_else(wrong)?;
             if tokens.next().is_some() {
                 return Err(wrong());

@@ -37,6 +37,21 @@ impl Charset {
             Charset::Big5 => matches!(first, 0xa1..=0xf9) && trail(&[0x40..=0x7e, 0xa1..=0xfe]),
         }
     }
+
+    /// Whether the byte at `at`, which could be something else, is the second one of a character. What begins at `from`
+    /// is whole characters.
+    pub fn is_second(self, text: &[u8], from: usize, at: usize) -> bool {
+        if self == Charset::Plain {
+            return false;
+        }
+        // Every first byte is one of these, so before them a character has ended.
+        let run = text[from..at].iter().rev().take_while(|&&byte| byte >= 0x80).count();
+        let mut next = at - run;
+        while next + 1 < at {
+            next += if self.is_pair(text[next], text[next + 1]) { 2 } else { 1 };
+        }
+        next + 1 == at && self.is_pair(text[next], text[at])
+    }
 }
 
 /// How strings are written: what decides where they end.
@@ -49,13 +64,19 @@ pub struct Dialect {
     pub charset: Charset,
 }
 
+/// For tests: elsewhere a session decides.
+#[cfg(any(test, feature = "hostile"))]
 impl Default for Dialect {
     fn default() -> Dialect {
-        Dialect { backslash: true, ansi_quotes: false, charset: Charset::Plain }
+        Dialect::OWN
     }
 }
 
 impl Dialect {
+    /// Of texts that no session of a dump decides about: names on the command line, what the server answers on
+    /// connections whose character set and `sql_mode` this program has set, mydumper's CREATE DATABASE.
+    pub const OWN: Dialect = Dialect { backslash: true, ansi_quotes: false, charset: Charset::Plain };
+
     /// Whether a backslash hides the next byte inside this kind of quote.
     pub fn escapes_in(self, quote: u8) -> bool {
         self.backslash && quote != b'`' && !(quote == b'"' && self.ansi_quotes)
@@ -126,6 +147,21 @@ mod tests {
         assert_eq!(end(Dialect::default(), b"'\x95\x5c'x'"), Some(6));
         let big5 = Dialect { charset: Charset::Big5, ..Dialect::default() };
         assert_eq!(end(big5, b"'\xa5\x5c'"), Some(4));
+        let gbk = Charset::named("gbk");
+        for (text, expected) in [
+            (&b"\x83\x60"[..], true),
+            (b"a\x83\x60", true),
+            (b"\x83\x83\x60", false),
+            (b"\x83\x83\x83\x60", true),
+            (b"\x83\x60\x60", false),
+            (b"\xff\x83\x60", true),
+            (b"\x83a\x60", false),
+            (b"\x83'", false),
+            (b"\x60", false),
+        ] {
+            assert_eq!(gbk.is_second(text, 0, text.len() - 1), expected, "{text:x?}");
+            assert!(!Charset::Plain.is_second(text, 0, text.len() - 1));
+        }
         // A half character before the quote does not hide it.
         assert_eq!(end(sjis, b"'\x95'"), Some(3));
     }

@@ -4,13 +4,14 @@ use super::error::LoadError;
 use super::input::{self, Source};
 use super::report::Report;
 use super::rows;
-use super::session::SessionState;
+use super::session::{Initial, SessionState};
 use super::splitter::{Splitter, LONGEST};
 use super::statement::{classify, Kind};
 use crate::amounts::bytes;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Instant;
 
 #[derive(Default)]
@@ -21,16 +22,23 @@ struct Found {
 }
 
 /// Reads all sources and prints what is in them and how fast they were split; with `count`, the rows of each table too.
-pub fn run(sources: &[Source], report: &Report, count: bool, out: &mut dyn Write) -> Result<(), LoadError> {
+pub fn run(
+    sources: &[Source],
+    initial: &Arc<Initial>,
+    report: &Report,
+    count: bool,
+    out: &mut dyn Write,
+) -> Result<(), LoadError> {
     let (mut statements, mut read) = (0, 0);
     let mut tables: BTreeMap<String, Found> = BTreeMap::new();
     let began = Instant::now();
     for source in sources {
         let unreadable = |error| LoadError::Read { name: source.name.clone(), error };
         let input = input::open(source, report.counters.read.clone()).map_err(unreadable)?;
-        let mut splitter = Splitter::new(input, LONGEST, source.delimiter);
-        let mut session = SessionState::new(source.database.as_ref().map(|name| name.clone().into_bytes()));
-        let mut dialect = session.dialect("");
+        let database = source.database.as_ref().map(|name| name.clone().into_bytes());
+        let mut session = SessionState::new(database, initial.clone());
+        let mut dialect = session.dialect();
+        let mut splitter = Splitter::new(input, LONGEST, source.delimiter, dialect);
         loop {
             let statement =
                 splitter.next().map_err(|error| LoadError::Split { name: source.name.clone(), error })?;
@@ -52,7 +60,7 @@ pub fn run(sources: &[Source], report: &Report, count: bool, out: &mut dyn Write
                 Kind::Use(name) => session.database = Some(name),
                 Kind::SessionState => {
                     session.guess(statement.text);
-                    dialect = session.dialect("");
+                    dialect = session.dialect();
                     splitter.set_dialect(dialect);
                 }
                 _ => {}

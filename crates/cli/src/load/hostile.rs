@@ -14,8 +14,7 @@ pub fn dump(bytes: &[u8]) {
         Dialect { backslash: false, ansi_quotes: true, ..plain },
         Dialect { charset: Charset::named("SJIS"), ..plain },
     ] {
-        let mut splitter = Splitter::new(bytes, 1 << 20, b";");
-        splitter.set_dialect(dialect);
+        let mut splitter = Splitter::new(bytes, 1 << 20, b";", dialect);
         let mut position = 0;
         while let Ok(Some(statement)) = splitter.next() {
             assert!(statement.offset >= position && statement.text.len() <= bytes.len());

@@ -64,14 +64,16 @@ fn settings_of(source: &Source) -> Result<Vec<u8>, LoadError> {
     let mut text = Vec::new();
     let mut input = input::open(source, Arc::default()).map_err(unreadable)?;
     input.read_to_end(&mut text).map_err(unreadable)?;
-    let mut tokens = Tokens::new(&text, Dialect::default());
+    let mut tokens = Tokens::new(&text, Dialect::OWN);
     let found = tokens.accept("CREATE") && (tokens.accept("DATABASE") || tokens.accept("SCHEMA"));
     let _ = tokens.accept("IF") && tokens.accept("NOT") && tokens.accept("EXISTS");
     if !found || tokens.name().is_none() {
         return Err(LoadError::Usage(format!("{}: it does not begin with CREATE DATABASE", source.name)));
     }
-    let rest = &text[tokens.at..];
-    Ok(rest[..memchr::memchr(b';', rest).unwrap_or(rest.len())].to_vec())
+    let begin = tokens.at;
+    // A comment of the database may have semicolons.
+    let end = tokens.by_ref().find(|token| *token == Token::Mark(b';')).map_or(text.len(), |_| tokens.at - 1);
+    Ok(text[begin..end].to_vec())
 }
 
 /// Whether a statement says by itself that it is about the database.

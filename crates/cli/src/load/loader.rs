@@ -66,7 +66,7 @@ impl<'a> Loader<'a> {
         let main = shared.connect()?;
         let server = Server::ask(&mut control)?;
         let session = shared.first_session();
-        let dialect = session.dialect(&server.sql_mode);
+        let dialect = session.dialect();
         let origin = Arc::new(Origin { index: 0, name: String::new(), avoided: None });
         let (tables, facts, open, triggered) = Default::default();
         Ok(Loader {
@@ -136,15 +136,14 @@ impl<'a> Loader<'a> {
             self.session.database = Some(database.as_bytes().to_vec());
             self.main.execute([b"USE ", &super::session::quoted_name(database.as_bytes())[..]].concat())?;
         }
-        self.dialect = self.session.dialect(&self.server.sql_mode);
+        self.dialect = self.session.dialect();
         Ok(())
     }
 
     fn read(&mut self, source: &Source) -> Result<(), LoadError> {
         let unreadable = |error| LoadError::Read { name: source.name.clone(), error };
         let input = input::open(source, self.shared.counters.read.clone()).map_err(unreadable)?;
-        let mut splitter = Splitter::new(input, LONGEST, source.delimiter);
-        splitter.set_dialect(self.dialect);
+        let mut splitter = Splitter::new(input, LONGEST, source.delimiter, self.dialect);
         let mut counted = 0;
         loop {
             let statement =
@@ -213,7 +212,7 @@ impl<'a> Loader<'a> {
             self.main.execute("SET SESSION autocommit = 1")?;
         }
         self.session.update(statement.text, self.dialect, &mut self.main)?;
-        self.dialect = self.session.dialect(&self.server.sql_mode);
+        self.dialect = self.session.dialect();
         Ok(())
     }
 

@@ -124,7 +124,9 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
     let report = Report::new(total, arguments.json);
     if arguments.dry_run {
         let mut nothing = std::io::sink();
-        return dry::run(&sources, &report, arguments.check, if arguments.json { &mut nothing } else { out });
+        let initial = session::Initial::of_options(&Settings::character_set(&arguments.client)?);
+        let out = if arguments.json { &mut nothing } else { out };
+        return dry::run(&sources, &initial, &report, arguments.check, out);
     }
     let team = Team::new(arguments.connections, arguments.serial)?;
     let settings = Settings::read(&arguments.client)?;
@@ -143,6 +145,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
     };
     let shared = LoadState::new(Beginning {
         settings,
+        initial: session::Initial::ask(&mut control)?,
         report,
         progress,
         deferred: Deferred::new(if arguments.serial { DeferIndexes::Off } else { arguments.defer_indexes }),

@@ -7,7 +7,6 @@ use std::collections::HashSet;
 /// What the server is like.
 pub struct Server {
     pub max_allowed_packet: usize,
-    pub sql_mode: String,
     /// Names of tables that differ only in case are one.
     pub folds_names: bool,
     /// Engines that have transactions, in small letters.
@@ -24,13 +23,12 @@ impl Server {
     pub fn ask(control: &mut Connection) -> Result<Server, Error> {
         let mut value = |name: &str| control.value(format!("SELECT @@{name}")).map(Option::unwrap_or_default);
         let max_allowed_packet = value("max_allowed_packet")?.parse().unwrap_or(16 << 20);
-        let sql_mode = value("sql_mode")?;
         let folds_names = value("lower_case_table_names")? != "0";
         let rows = control
             .query("SELECT LOWER(ENGINE) FROM information_schema.ENGINES WHERE TRANSACTIONS = 'YES'")?;
         let transactional =
             rows.into_iter().filter_map(|row| text(row.into_iter().next().flatten())).collect();
-        Ok(Server { max_allowed_packet, sql_mode, folds_names, transactional })
+        Ok(Server { max_allowed_packet, folds_names, transactional })
     }
 
     /// What decides how rows may be inserted into a table.

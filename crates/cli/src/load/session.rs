@@ -10,10 +10,34 @@ use crate::client::{Connection, Error};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// What a new connection is like: by its options, and by what the server makes of them (`init_connect`,
+/// `character_set_client_handshake`).
+#[derive(Debug, PartialEq)]
+pub struct Initial {
+    sql_mode: String,
+    character_set: String,
+}
+
+impl Initial {
+    /// Without a server: what the options say, and the modes that a server has if nothing is set.
+    pub fn of_options(character_set: &str) -> Arc<Initial> {
+        Arc::new(Initial { sql_mode: String::new(), character_set: character_set.to_string() })
+    }
+
+    /// As this new connection is.
+    pub fn ask(connection: &mut Connection) -> Result<Arc<Initial>, Error> {
+        let mut value =
+            |name: &str| connection.value(format!("SELECT @@SESSION.{name}")).map(Option::unwrap_or_default);
+        let (sql_mode, character_set) = (value("sql_mode")?, value("character_set_client")?);
+        Ok(Arc::new(Initial { sql_mode, character_set }))
+    }
+}
+
 /// What a connection must be like for a statement.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SessionState {
     pub database: Option<Vec<u8>>,
+    initial: Arc<Initial>,
     /// Session variables that the dump has set, with their values; sorted, since a character set must come before its
     /// collation.
     variables: Arc<BTreeMap<String, Option<Vec<u8>>>>,
@@ -21,8 +45,8 @@ pub struct SessionState {
 
 impl SessionState {
     /// At the beginning of a source.
-    pub fn new(database: Option<Vec<u8>>) -> SessionState {
-        SessionState { database, variables: Arc::default() }
+    pub fn new(database: Option<Vec<u8>>, initial: Arc<Initial>) -> SessionState {
+        SessionState { database, initial, variables: Arc::default() }
     }
 
     /// Reads back what `statement`, which was just carried out on `main`, has set.
@@ -69,15 +93,15 @@ impl SessionState {
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// How strings are written; `initial_mode` is the sql_mode as long as the dump sets none.
-    pub fn dialect(&self, initial_mode: &str) -> Dialect {
-        let mode = self.get("sql_mode").unwrap_or_else(|| initial_mode.to_string());
+    /// How strings are written: as the dump has set it, or as the connection began.
+    pub fn dialect(&self) -> Dialect {
+        let mode = self.get("sql_mode").unwrap_or_else(|| self.initial.sql_mode.clone());
         let has = |flag: &str| mode.split([',', '\'', ' ', '=', '"']).any(|part| part == flag);
-        let charset = self.get("character_set_client").map_or(Charset::Plain, |name| Charset::named(&name));
+        let charset = self.get("character_set_client").unwrap_or_else(|| self.initial.character_set.clone());
         Dialect {
             backslash: !has("NO_BACKSLASH_ESCAPES"),
             ansi_quotes: has("ANSI_QUOTES") || has("ANSI"),
-            charset,
+            charset: Charset::named(&charset),
         }
     }
 
@@ -223,7 +247,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (name.to_string(), Some(value.as_bytes().to_vec())))
             .collect();
-        SessionState { database: Some(database.into()), variables: Arc::new(variables) }
+        let variables = Arc::new(variables);
+        SessionState { database: Some(database.into()), initial: Initial::of_options("utf8mb4"), variables }
     }
 
     #[test]
@@ -238,10 +263,16 @@ mod tests {
 
     #[test]
     fn dialects_follow_the_session() {
-        assert!(session("a", &[]).dialect("").backslash);
-        assert!(!session("a", &[]).dialect("X,NO_BACKSLASH_ESCAPES").backslash);
-        assert!(session("a", &[("sql_mode", "ANSI_QUOTES")]).dialect("NO_BACKSLASH_ESCAPES").ansi_quotes);
-        assert_eq!(session("a", &[("character_set_client", "sjis")]).dialect("").charset, Charset::Sjis);
+        let began = |variables: &[(&str, &str)]| {
+            let initial = Initial { sql_mode: "X,NO_BACKSLASH_ESCAPES".into(), character_set: "gbk".into() };
+            SessionState { initial: Arc::new(initial), ..session("a", variables) }.dialect()
+        };
+        assert_eq!(session("a", &[]).dialect(), Dialect::default());
+        assert!(!began(&[]).backslash && began(&[]).charset == Charset::Gbk);
+        assert!(began(&[("sql_mode", "ANSI_QUOTES")]).ansi_quotes);
+        assert!(began(&[("sql_mode", "ANSI_QUOTES")]).backslash);
+        assert_eq!(began(&[("character_set_client", "sjis")]).charset, Charset::Sjis);
+        assert_eq!(began(&[("character_set_client", "utf8mb4")]).charset, Charset::Plain);
         assert!(
             session("a", &[]).checks_foreign_keys()
                 && !session("a", &[("foreign_key_checks", "0")]).checks_foreign_keys()

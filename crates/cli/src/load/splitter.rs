@@ -87,7 +87,7 @@ pub struct Splitter<R> {
 
 impl<R: Read> Splitter<R> {
     /// Statements of more than `limit` bytes are an error. `delimiter` holds until the input sets another.
-    pub fn new(input: R, limit: usize, delimiter: &[u8]) -> Splitter<R> {
+    pub fn new(input: R, limit: usize, delimiter: &[u8], dialect: Dialect) -> Splitter<R> {
         Splitter {
             input,
             buffer: vec![0; 2 * CHUNK],
@@ -99,7 +99,7 @@ impl<R: Read> Splitter<R> {
             around: Within::Nothing,
             delimiter: delimiter.to_vec(),
             finder: Finder::new(delimiter.first().copied().unwrap_or(b';')),
-            dialect: Dialect::default(),
+            dialect,
             limit,
             line: 1,
             offset: 0,
@@ -350,6 +350,10 @@ impl<R: Read> Splitter<R> {
             };
             self.at = found;
             let rest = &text[found..];
+            if self.dialect.charset.is_second(text, self.start, found) {
+                self.at += 1;
+                continue;
+            }
             // The most frequent by far, so it comes before what takes longer to tell.
             if matches!(rest[0], b'\'' | b'"' | b'`') && !self.delimiter.starts_with(&rest[..1]) {
                 self.within = Within::Quotes(rest[0]);

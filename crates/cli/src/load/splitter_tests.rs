@@ -25,8 +25,7 @@ fn random(seed: &mut u64) -> u64 {
 type Found = Vec<(Vec<u8>, u64, u64)>;
 
 fn split_with(input: impl Read, dialect: Dialect, limit: usize) -> Result<Found, SplitError> {
-    let mut splitter = Splitter::new(input, limit, b";");
-    splitter.set_dialect(dialect);
+    let mut splitter = Splitter::new(input, limit, b";", dialect);
     let mut found = Vec::new();
     while let Some(statement) = splitter.next()? {
         found.push((statement.text.to_vec(), statement.line, statement.offset));
@@ -66,14 +65,17 @@ fn naive(text: &[u8], dialect: Dialect) -> Option<Found> {
             at = comment_end(at)?;
         } else {
             let start = at;
+            let pair =
+                |at: usize| text.get(at + 1).is_some_and(|&next| dialect.charset.is_pair(text[at], next));
             while at < text.len() && !text[at..].starts_with(&delimiter) {
-                if matches!(text[at], b'\'' | b'"' | b'`') {
+                if pair(at) {
+                    at += 2;
+                } else if matches!(text[at], b'\'' | b'"' | b'`') {
                     let quote = text[at];
                     at += 1;
                     while *text.get(at)? != quote {
-                        let pair =
-                            text.get(at + 1).is_some_and(|&next| dialect.charset.is_pair(text[at], next));
-                        at += if pair || (text[at] == b'\\' && dialect.escapes_in(quote)) { 2 } else { 1 };
+                        at +=
+                            if pair(at) || (text[at] == b'\\' && dialect.escapes_in(quote)) { 2 } else { 1 };
                     }
                     at += 1;
                 } else if text[at] == b'#' || is_dashes(&text[at..]) {
@@ -121,6 +123,8 @@ const PIECES: &[&[u8]] = &[
     b"),(",
     b"x'00'",
     b"\x95\x5c",
+    b"\x83\x60",
+    b"\x83",
     b"\xe8\xa1\xa8",
     b"\0",
     b"0123456789012345678901234567890123456789012345678901234567890123456789",
@@ -171,7 +175,7 @@ fn lines_and_offsets_point_to_the_beginning() {
 fn a_statement_beyond_the_limit_is_named_and_not_kept() {
     let mut text = b"ok;\nINSERT '".to_vec();
     text.resize(20 << 20, b'x');
-    let mut splitter = Splitter::new(&text[..], 2 << 20, b";");
+    let mut splitter = Splitter::new(&text[..], 2 << 20, b";", Dialect::default());
     assert_eq!(splitter.next().unwrap().unwrap().text, b"ok");
     let error = splitter.next().unwrap_err();
     assert!(
@@ -188,6 +192,7 @@ fn memory_stays_small_while_much_passes() {
         std::io::Read::take(std::io::repeat(b' '), 1 << 20).chain(Repeated(line, 0, 64 << 20)),
         1 << 20,
         b";",
+        Dialect::default(),
     );
     let mut count = 0;
     while let Some(statement) = splitter.next().unwrap() {

@@ -5,12 +5,12 @@ use super::error::LoadError;
 use super::progress::Progress;
 use super::queue::Queue;
 use super::report::{Counters, Report};
-use super::session::SessionState;
+use super::session::{Initial, SessionState};
 use super::task::{Facts, Task};
 use super::verify::Verify;
 use crate::client::{Connection, Error, Settings};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long it is tried to connect while the server gives no more connections, and how long to wait between.
@@ -30,9 +30,10 @@ pub enum OnError {
 /// The state of one load.
 pub struct LoadState {
     pub settings: Settings,
+    initial: Arc<Initial>,
     pub queue: Queue<Task>,
     pub report: Report,
-    pub counters: std::sync::Arc<Counters>,
+    pub counters: Arc<Counters>,
     pub progress: Option<Progress>,
     pub deferred: Deferred,
     /// With `--check`.
@@ -50,6 +51,8 @@ pub struct LoadState {
 /// What a load is begun with.
 pub struct Beginning {
     pub settings: Settings,
+    /// What a new connection is like.
+    pub initial: Arc<Initial>,
     pub report: Report,
     pub progress: Option<Progress>,
     pub deferred: Deferred,
@@ -66,6 +69,7 @@ impl LoadState {
     pub fn new(beginning: Beginning) -> LoadState {
         let Beginning {
             settings,
+            initial,
             report,
             progress,
             deferred,
@@ -79,6 +83,7 @@ impl LoadState {
         let (queue, counters) = (Queue::new(queue_bytes), report.counters.clone());
         LoadState {
             settings,
+            initial,
             queue,
             report,
             counters,
@@ -135,7 +140,8 @@ impl LoadState {
 
     /// The session of a new connection.
     pub fn first_session(&self) -> SessionState {
-        SessionState::new(self.settings.database.as_ref().map(|name| name.clone().into_bytes()))
+        let database = self.settings.database.as_ref().map(|name| name.clone().into_bytes());
+        SessionState::new(database, self.initial.clone())
     }
 
     /// Brings a connection from the session that it is in into `wanted`; `anew` makes another where no way leads there.

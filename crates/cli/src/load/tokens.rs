@@ -116,8 +116,9 @@ impl<'a> Iterator for Tokens<'a> {
         let is_word =
             |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80;
         if is_word(&first) {
-            let length = self.text[start..].iter().position(|byte| !is_word(byte));
-            self.at = length.map_or(self.text.len(), |length| start + length);
+            let second = |at: usize| self.dialect.charset.is_second(self.text, start, at);
+            let end = (start..self.text.len()).find(|&at| !is_word(&self.text[at]) && !second(at));
+            self.at = end.unwrap_or(self.text.len());
             return Some(Token::Word(&self.text[start..self.at]));
         }
         if !matches!(first, b'\'' | b'"' | b'`') {

@@ -292,7 +292,8 @@ impl<'a> Worker<'a> {
             }
         }
         if let (Some(verify), Some(unit)) = (&self.shared.verify, task.units.first()) {
-            verify.defined(&mut self.connection, &task.table, &unit.text)?;
+            let dialect = task.session.dialect();
+            verify.defined(&mut self.connection, &task.table, (&unit.text, dialect))?;
         }
         if matches!(task.action, Action::Create) {
             self.shared.deferred.put_off(&mut self.connection, &task.table, self.shared)?;

@@ -71,7 +71,7 @@ impl<'a> Loader<'a> {
         let Some(verify) = &self.shared.verify else { return Ok(()) };
         self.hand_over(table.lane)?;
         self.shared.queue.wait_for_lane(table.lane)?;
-        Ok(verify.defined(&mut self.control, table, statement.text)?)
+        Ok(verify.defined(&mut self.control, table, (statement.text, self.dialect))?)
     }
 
     pub(super) fn note_trigger(&mut self, statement: Statement<'_>, table: &Table) {

@@ -121,9 +121,9 @@ impl Verify {
         &self,
         connection: &mut Connection,
         table: &Arc<Table>,
-        statement: &[u8],
+        (statement, dialect): (&[u8], Dialect),
     ) -> Result<(), Error> {
-        let mut tokens = Tokens::new(statement, Dialect::default());
+        let mut tokens = Tokens::new(statement, dialect);
         if tokens.accept("DROP") {
             self.lock().remove(&table.shown());
         } else if tokens.accept("TRUNCATE") {
