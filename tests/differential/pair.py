@@ -200,8 +200,8 @@ class Pair:
                 raise Conflict
             for side in self.sides:
                 side.run(session, "rollback", self.at)
-        elif numbers[1] == 1478 and not numbers[0]:
-            # What Teak says that it does not take, and InnoDB takes: the tables go different ways from here on.
+        elif (numbers[1] == 1478 and not numbers[0]) or (numbers[0] in CHANGED and not numbers[1]):
+            # What Teak says that it does not take, or a change that InnoDB has to copy the table for and Teak has not: from here on the tables differ.
             raise Conflict
         elif not alike(statement, first, second):
             verb = " ".join(statement.split()[:2])
@@ -238,7 +238,8 @@ class Pair:
             raise Difference("definition", f"table {name}\n    InnoDB: {shown[0]}\n    Teak:   {shown[1]}")
         compare_rows(name, [(side.engine, self.server, side.database) for side in self.sides], "rows")
         found = self.server.query(f"check table {name} extended", database="d_t")
-        if any(row[3] != "OK" and row[2] != "note" and not re.search(r"constraint .* (is not met|cannot be checked|has no index)", row[3]) for row in found):
+        # Rows without parents are there by foreign_key_checks = 0; that they are the same in InnoDB is the comparison of the rows.
+        if any(row[3] != "OK" and row[2] != "note" and "constraint '" not in row[3] for row in found):
             raise Difference("check", f"check table {name} extended: {found}\n{self.server.log_end(6)}")
 
     def definition(self, side, name):

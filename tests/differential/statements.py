@@ -9,7 +9,7 @@ SWITCHES = [
 ]
 SETTINGS = [
     "sql_mode = ''", "sql_mode = default", "sql_mode = default", "foreign_key_checks = 0", "foreign_key_checks = 1", "foreign_key_checks = 1",
-    "alter_algorithm = copy", "alter_algorithm = default", "alter_algorithm = default", "sort_buffer_size = 16384", "sort_buffer_size = default",
+    "alter_algorithm = copy", "alter_algorithm = default", "alter_algorithm = default", "sort_buffer_size = 65536", "sort_buffer_size = default",
     "join_cache_level = 4", "join_cache_level = 0", "join_cache_level = default", "tmp_memory_table_size = 0", "tmp_memory_table_size = default",
     "unique_checks = 0", "unique_checks = 1",
 ]
