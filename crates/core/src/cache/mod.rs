@@ -241,6 +241,18 @@ impl Charge {
         cache.charge(bytes);
         Charge { cache: cache.clone(), bytes }
     }
+
+    /// Bytes charged.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Charges `bytes` from now on. Never waits.
+    pub fn change(&mut self, bytes: usize) {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        self.cache.charge(bytes.saturating_sub(before));
+        self.cache.discharge(before.saturating_sub(bytes));
+    }
 }
 
 impl Drop for Charge {

@@ -38,6 +38,8 @@ const MOST_INTERLEAVED: u32 = 16;
 /// Rows of one tree that a transaction appends.
 pub(super) struct Append {
     tree: Arc<Tree>,
+    /// The number of the transaction's last write before.
+    since: u32,
     /// Of the tree's blocks; asking the tree takes a latch.
     block_bytes: usize,
     builder: BlockBuilder,
@@ -55,9 +57,10 @@ pub(super) struct Append {
 }
 
 impl Append {
-    fn new(tree: &Arc<Tree>) -> Append {
+    fn new(tree: &Arc<Tree>, since: u32) -> Append {
         Append {
             tree: tree.clone(),
+            since,
             block_bytes: tree.spec().block_bytes as usize,
             builder: BlockBuilder::reused(),
             last_key: Vec::new(),
@@ -100,10 +103,19 @@ impl Append {
     }
 }
 
+/// Rows that were appended and could not be written.
+struct Failure {
+    /// The number of the last write before them.
+    since: u32,
+    error: Error,
+}
+
 /// What the transaction has in table files.
 #[derive(Default)]
 pub(super) struct Direct {
     append: Option<Box<Append>>,
+    /// The first, until it is undone.
+    failure: Option<Failure>,
     /// Files with blocks that the redo names and that are not synced.
     unsynced: BTreeMap<u32, Arc<Space>>,
     /// Trees of which the log names blocks on its behalf.
@@ -115,7 +127,7 @@ pub(super) struct Direct {
 impl Direct {
     /// Whether there is anything that the redo does not have yet.
     pub(super) fn has_writes(&self) -> bool {
-        self.append.as_ref().is_some_and(|append| !append.is_empty())
+        self.failure.is_some() || self.append.as_ref().is_some_and(|append| !append.is_empty())
     }
 
     /// Whether rows of the tree have been gathered.
@@ -139,9 +151,21 @@ impl Direct {
         Some((append.tree.clone(), append.sorter.take()?))
     }
 
-    /// What was appended since the last savepoint is undone.
-    pub(super) fn drop_append(&mut self) {
+    /// What was appended since the last savepoint is undone, and so is what could not be written if it was appended
+    /// after the write with this number.
+    pub(super) fn drop_after(&mut self, sequence: u32) {
         self.append = None;
+        self.failure.take_if(|failure| sequence <= failure.since);
+    }
+
+    /// Nobody misses what could not be written.
+    pub(super) fn forget_failure(&mut self) {
+        self.failure = None;
+    }
+
+    /// The first error of rows that were appended and not undone: some of them are gone.
+    fn check(&self) -> Result<()> {
+        self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.error.clone()))
     }
 
     /// Makes durable what a record is going to name; for records that may not rely on the log's own sync. A failure
@@ -176,8 +200,10 @@ impl Work {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        self.direct.check()?;
         if let Some(sorter) = self.direct.append_to(tree).and_then(|append| append.sorter.as_mut()) {
-            return sorter.push(key, value);
+            let pushed = sorter.push(key, value);
+            return self.keep_failure(pushed);
         }
         if !self.direct.append_to(tree).is_some_and(|append| append.is_beyond(key)) {
             let early = self.direct.append.as_deref().is_some_and(|append| !append.attaches);
@@ -187,9 +213,11 @@ impl Work {
         if self.direct.is_scattered() {
             return self.write_row(shared, tree, key, WriteOp::Insert(value));
         }
-        let append = self.direct.append.get_or_insert_with(|| Box::new(Append::new(tree)));
+        let since = self.last_number();
+        let append = self.direct.append.get_or_insert_with(|| Box::new(Append::new(tree, since)));
         if !append.takes(key, value) {
-            self.write_gathered(shared)?;
+            let written = self.write_gathered(shared);
+            self.keep_failure(written)?;
             return self.write_row(shared, tree, key, WriteOp::Insert(value));
         }
         let full = append.builder.estimated_bytes() + key.len() + value.len() > append.block_bytes;
@@ -197,7 +225,8 @@ impl Work {
             let block = append.builder.finish();
             append.gathered.push(block);
             if append.attaches || append.gathered.len() >= LEAST_BLOCKS {
-                self.attach_gathered(shared)?;
+                let attached = self.attach_gathered(shared);
+                self.keep_failure(attached)?;
             }
         }
         let Some(append) = &mut self.direct.append else {
@@ -221,14 +250,26 @@ impl Work {
         tree: &Arc<Tree>,
         key: Option<&[u8]>,
     ) -> Result<()> {
-        match self.direct.append_to(tree) {
+        let shown = match self.direct.append_to(tree) {
             Some(append) if append.sorter.is_some() => {
-                self.write_sorted(shared)?;
-                self.write_gathered(shared)
+                self.write_sorted(shared).and_then(|()| self.write_gathered(shared))
             }
             Some(append) if key.is_none_or(|key| !append.is_beyond(key)) => self.write_gathered(shared),
             _ => Ok(()),
+        };
+        self.keep_failure(shown)
+    }
+
+    /// An error of rows that were appended comes again until they are undone: they are in no buffer any more, so that
+    /// whoever went on would lose them. It takes a number, so that savepoints before it and after it differ.
+    pub(super) fn keep_failure(&mut self, result: Result<()>) -> Result<()> {
+        let Err(error) = &result else { return Ok(()) };
+        if self.direct.failure.is_none() {
+            let since = self.direct.append.as_ref().map_or(self.last_number(), |append| append.since);
+            self.direct.failure = Some(Failure { since, error: error.clone() });
+            self.skip_number();
         }
+        result
     }
 
     /// Before another write of the transaction's own to `tree`: the redo has what came before.
@@ -240,14 +281,17 @@ impl Work {
     }
 
     /// Everything that was appended is in the tree, and the redo says so. After an error the transaction can only go
-    /// back to a savepoint from before.
+    /// back to a savepoint from before; until then the error comes again.
     pub(super) fn finish_append(&mut self, shared: &Shared) -> Result<()> {
+        self.direct.check()?;
         if self.direct.append.is_none() {
             return Ok(());
         }
-        self.write_sorted(shared)?;
-        self.write_gathered(shared)?;
-        self.settle_waiting(shared, 0)?;
+        let written = self
+            .write_sorted(shared)
+            .and_then(|()| self.write_gathered(shared))
+            .and_then(|()| self.settle_waiting(shared, 0));
+        self.keep_failure(written)?;
         self.direct.append = None;
         Ok(())
     }

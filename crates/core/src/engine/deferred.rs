@@ -17,12 +17,13 @@
 use super::shared::Shared;
 use super::sorting::is_there;
 use super::work::Work;
-use crate::cache::{Cache, Charge};
+use crate::cache::Cache;
 use crate::lock::LockOwner;
 use crate::mvcc::TxnStatus;
+use crate::numbers::NumberMap;
 use crate::tree::block::wide_head;
 use crate::tree::{Tree, TreeCursor, Write, MAX_KEY_BYTES};
-use crate::types::{WaitRequest, WriteOp};
+use crate::types::{TreeId, WaitRequest, WriteOp};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -86,21 +87,42 @@ struct Unchecked {
 
 /// Those of all trees.
 #[derive(Default)]
-struct UncheckedKeys(Vec<Unchecked>);
+struct UncheckedKeys {
+    trees: NumberMap<TreeId, Unchecked>,
+    /// Bytes that they take.
+    memory: usize,
+}
 
 impl UncheckedKeys {
     /// The key, which was written with this number, lies in a range that another transaction has locked.
     fn note(&mut self, tree: &Arc<Tree>, sequence: u32, key: &[u8]) {
-        let known = self.0.iter().position(|unchecked| Arc::ptr_eq(&unchecked.tree, tree));
-        let place = known.unwrap_or_else(|| {
-            self.0.push(Unchecked { tree: tree.clone(), keys: Vec::new(), between: None });
-            self.0.len() - 1
+        let of_tree = self.trees.entry(tree.id()).or_insert_with(|| Unchecked {
+            tree: tree.clone(),
+            keys: Vec::new(),
+            between: None,
         });
-        self.0[place].add(sequence, key);
+        let before = of_tree.memory();
+        of_tree.add(sequence, key);
+        self.memory += of_tree.memory().saturating_sub(before) + key.len();
+    }
+
+    /// Forgets what came after the write with this number.
+    fn drop_after(&mut self, sequence: u32) {
+        self.trees.retain(|_, unchecked| {
+            unchecked.keys.retain(|(of, _)| *of <= sequence);
+            !unchecked.keys.is_empty() || unchecked.between.is_some()
+        });
+        let keys = |unchecked: &Unchecked| unchecked.keys.iter().map(|(_, key)| key.len()).sum::<usize>();
+        self.memory = self.trees.values().map(|unchecked| unchecked.memory() + keys(unchecked)).sum();
     }
 }
 
 impl Unchecked {
+    /// Without what the keys take.
+    fn memory(&self) -> usize {
+        self.keys.capacity() * size_of::<(u32, Vec<u8>)>()
+    }
+
     fn add(&mut self, sequence: u32, key: &[u8]) {
         if self.keys.len() < MOST_UNCHECKED {
             return self.keys.push((sequence, key.to_vec()));
@@ -118,47 +140,55 @@ impl Unchecked {
 #[derive(Default)]
 pub(super) struct Deferred {
     trees: Vec<Arc<Tree>>,
+    /// Where each of them is.
+    places: NumberMap<TreeId, u16>,
     /// By number, until they are sorted.
     entries: Vec<Entry>,
     bytes: Vec<u8>,
-    /// Memory that it may take; there from the first entry to the end of the statement.
+    /// What is gathered at most; 0 until the first entry.
     limit: usize,
-    charge: Option<Charge>,
     unchecked: UncheckedKeys,
 }
 
 impl Deferred {
-    fn prepare(&mut self, cache: &Arc<Cache>) {
-        if self.charge.is_none() {
+    fn prepare(&mut self, cache: &Cache) {
+        if self.limit == 0 {
             let part = usize::try_from(cache.budget() / PART_OF_CACHE).unwrap_or(MOST_BYTES);
             self.limit = part.clamp(LEAST_BYTES, MOST_BYTES);
-            // Vectors that grow may have room for twice what is in them.
-            self.charge = Some(Charge::new(cache, 2 * self.limit));
         }
     }
 
-    fn memory(&self) -> usize {
+    /// Bytes that are gathered.
+    fn gathered(&self) -> usize {
         self.bytes.len() + self.entries.len() * size_of::<Entry>()
+    }
+
+    /// Bytes of memory that it has.
+    #[inline]
+    pub(super) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>() + self.unchecked.memory
     }
 
     /// Whether entries were pushed into ranges that others have locked.
     pub(super) fn is_unchecked(&self) -> bool {
-        !self.unchecked.0.is_empty()
+        !self.unchecked.trees.is_empty()
     }
 
     /// Whether something waits for `tree`.
     fn has(&self, tree: &Arc<Tree>) -> bool {
-        !self.entries.is_empty() && self.trees.iter().any(|known| Arc::ptr_eq(known, tree))
+        !self.entries.is_empty() && self.places.contains_key(&tree.id())
     }
 
-    /// The place of `tree`, if there can be one more.
+    /// The place of `tree`, if there can be one more. Asked for each entry, and a statement may go to ten thousand
+    /// trees: indexes of partitions.
     fn place(&mut self, tree: &Arc<Tree>) -> Option<u16> {
-        let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, tree));
-        let place = known.unwrap_or_else(|| {
-            self.trees.push(tree.clone());
-            self.trees.len() - 1
-        });
-        u16::try_from(place).ok()
+        if let Some(place) = self.places.get(&tree.id()) {
+            return Some(*place);
+        }
+        let place = u16::try_from(self.trees.len()).ok()?;
+        self.trees.push(tree.clone());
+        self.places.insert(tree.id(), place);
+        Some(place)
     }
 
     /// `false`: the entry cannot wait.
@@ -183,9 +213,9 @@ impl Deferred {
 
     /// What `key` of `tree` is going to be, if that waits.
     fn find(&self, tree: &Arc<Tree>, key: &[u8]) -> Option<&[u8]> {
-        let place = self.trees.iter().position(|known| Arc::ptr_eq(known, tree))?;
+        let place = *self.places.get(&tree.id())?;
         let mut entries = self.entries.iter().rev();
-        let entry = entries.find(|entry| usize::from(entry.tree) == place && self.key(entry) == key)?;
+        let entry = entries.find(|entry| entry.tree == place && self.key(entry) == key)?;
         entry.kind.is_new().then(|| self.value(entry))
     }
 
@@ -214,10 +244,18 @@ impl Deferred {
         while self.entries.last().is_some_and(|entry| entry.sequence > sequence) {
             self.entries.pop();
         }
-        self.cut();
-        for unchecked in &mut self.unchecked.0 {
-            unchecked.keys.retain(|(of, _)| *of <= sequence);
+        self.unchecked.drop_after(sequence);
+        match self.entries.is_empty() {
+            // Its transaction may be idle for long.
+            true => self.give_back(),
+            false => self.cut(),
         }
+    }
+
+    /// Nothing is gathered any more: the memory goes.
+    fn give_back(&mut self) {
+        debug_assert!(self.entries.is_empty(), "{} entries are dropped", self.entries.len());
+        *self = Deferred { unchecked: std::mem::take(&mut self.unchecked), ..Deferred::default() };
     }
 
     /// Pushes sorted entries until all are in their trees, or one fails; how many were.
@@ -302,6 +340,7 @@ impl Deferred {
         self.bytes.truncate(self.entries.last().map_or(0, end));
         if self.entries.is_empty() {
             self.trees.clear();
+            self.places.clear();
         }
     }
 
@@ -375,7 +414,7 @@ impl Work {
         }
         self.finish_append_to(shared, tree)?;
         self.deferred.prepare(&shared.context.cache);
-        if self.deferred.memory() + key.len() + value.len() > self.deferred.limit {
+        if self.deferred.gathered() + key.len() + value.len() > self.deferred.limit {
             self.write_deferred(shared)?;
         }
         let (op, sequence) = (kind.op(value), self.next_sequence()?);
@@ -430,25 +469,29 @@ impl Work {
         result.inspect_err(|error| shared.ask_for_room(error))
     }
 
-    /// Forgets what is gathered, of a tree that is going to be dropped.
-    pub(super) fn drop_deferred(&mut self) {
+    /// Forgets what is gathered, and what could not be written, of a tree that is going to be dropped.
+    pub(super) fn drop_deferred(&mut self, shared: &Shared) {
         self.deferred = Deferred::default();
+        self.direct.forget_failure();
+        self.charge_memory(shared);
     }
 
     /// [`Work::write_deferred`], and the memory is given back.
     pub(super) fn finish_deferred(&mut self, shared: &Shared) -> Result<()> {
-        if self.deferred.charge.is_none() {
+        if self.deferred.limit == 0 {
             return Ok(());
         }
         self.write_deferred(shared)?;
-        self.deferred =
-            Deferred { unchecked: std::mem::take(&mut self.deferred.unchecked), ..Deferred::default() };
+        self.deferred.give_back();
+        self.charge_memory(shared);
         Ok(())
     }
 
     /// Waits while other transactions have locked ranges in which entries lie that were gathered while these looked.
     pub(super) fn check_deferred(&mut self, shared: &Shared, wait: &WaitRequest<'_>) -> Result<()> {
-        for Unchecked { tree, keys, between } in std::mem::take(&mut self.deferred.unchecked).0 {
+        for Unchecked { tree, keys, between } in
+            std::mem::take(&mut self.deferred.unchecked).trees.into_values()
+        {
             let locks = self.locks(shared);
             for (_, key) in &keys {
                 locks.check_insert(tree.id(), key, wait)?;

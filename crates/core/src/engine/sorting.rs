@@ -38,11 +38,10 @@ impl Work {
             return Ok(false);
         }
         let mut sorter = Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background);
-        for block in append.take_gathered() {
-            for_each_row(tree, &block, |key, value| sorter.push(key, value))?;
-        }
+        let mut blocks = append.take_gathered().into_iter();
+        let pushed = blocks.try_for_each(|block| for_each_row(tree, &block, |k, v| sorter.push(k, v)));
         append.sorter = Some(sorter);
-        Ok(true)
+        self.keep_failure(pushed).map(|()| true)
     }
 
     /// Whether rows of the tree wait to be sorted.
@@ -50,7 +49,8 @@ impl Work {
         self.direct.append_to(tree).is_some_and(|append| append.sorter.is_some())
     }
 
-    /// Appends what was sorted. [`Error::DuplicateRow`] if a key is taken; the rows behind it are gone then.
+    /// Appends what was sorted. [`Error::DuplicateRow`] if a key is taken; the rows behind it are gone then, so the
+    /// caller keeps the error.
     pub(super) fn write_sorted(&mut self, shared: &Shared) -> Result<()> {
         let Some((tree, sorter)) = self.direct.take_sorter() else { return Ok(()) };
         let mut sorted = sorter.finish()?;

@@ -201,7 +201,7 @@ impl Transaction {
     /// roll back.
     pub fn abandon_writes(&mut self) {
         if let Some(work) = self.work.as_deref_mut() {
-            work.drop_deferred();
+            work.drop_deferred(&self.shared);
         }
     }
 

@@ -17,6 +17,7 @@ use super::followed::NotedKeys;
 use super::shared::Shared;
 use super::tables::{row_id_of_key, Table};
 use super::trail::Trail;
+use crate::cache::Charge;
 use crate::checkpoint::recovery::RecoveredTransaction;
 use crate::checkpoint::PersistedCounter;
 use crate::lock::{Intent, LockOwner};
@@ -60,6 +61,8 @@ impl Touched {
 
 /// A transaction with so many writes may have left leaves to the background that were due for consolidation.
 const MANY_WRITES: u64 = 1024;
+/// Memory of a transaction that is not charged: little beside what a session takes elsewhere.
+const LEAST_CHARGED: usize = 16 << 10;
 
 struct NotedCounter {
     table: TreeId,
@@ -89,6 +92,8 @@ pub(super) struct Work {
     pub(super) direct: Direct,
     /// Index entries that wait to be pushed.
     pub(super) deferred: Deferred,
+    /// What redo and gathered entries take, if that is much.
+    charge: Option<Charge>,
     /// Ascending. Some may be missing: they make going back cheap and row counts exact.
     marks: Vec<Mark>,
     /// Where the row began that is being written; its memory is used again for each row.
@@ -107,7 +112,7 @@ pub(super) struct Work {
     /// Of one for which the log is held.
     trail: Option<Arc<Trail>>,
     /// A rollback to a savepoint could not be logged: the log has operations that are void, so there is no commit any
-    /// more.
+    /// more, whatever else is undone.
     doomed: Option<Error>,
 }
 
@@ -128,6 +133,7 @@ impl Work {
             redo: RedoBuffer::new(),
             direct: Direct::default(),
             deferred: Deferred::default(),
+            charge: None,
             marks: Vec::new(),
             row: None,
             logged_redo: None,
@@ -232,6 +238,16 @@ impl Work {
             .ok_or(Error::TooManyChanges { maximum: u32::MAX - 1 })
     }
 
+    /// The number of the last write.
+    pub(super) fn last_number(&self) -> u32 {
+        self.sequence
+    }
+
+    /// The next number is that of no write.
+    pub(super) fn skip_number(&mut self) {
+        self.sequence = self.next_sequence().unwrap_or(self.sequence);
+    }
+
     pub(super) fn write_row(
         &mut self,
         shared: &Shared,
@@ -272,7 +288,30 @@ impl Work {
         if self.redo.len() > shared.redo_bytes {
             self.log_redo(shared)?;
         }
+        self.charge_memory(shared);
         Ok(())
+    }
+
+    /// Charges the cache with what redo and gathered entries take now: what is there, and not what they may come to,
+    /// as sessions in the middle of a transaction are many and have little, as a rule.
+    #[inline]
+    pub(super) fn charge_memory(&mut self, shared: &Shared) {
+        let memory = self.redo.memory() + self.deferred.memory();
+        if memory > LEAST_CHARGED || self.charge.is_some() {
+            self.charge_much(shared, memory);
+        }
+    }
+
+    fn charge_much(&mut self, shared: &Shared, memory: usize) {
+        match &mut self.charge {
+            Some(charge) if memory > LEAST_CHARGED => {
+                if charge.bytes() != memory {
+                    charge.change(memory);
+                }
+            }
+            charge if memory > LEAST_CHARGED => *charge = Some(Charge::new(&shared.context.cache, memory)),
+            charge => *charge = None,
+        }
     }
 
     /// Whether a value goes to the table's file and not to the log: large ones of transactions with more redo than is

@@ -25,6 +25,8 @@ use crate::{Error, Result, TreeId, TxnId, WriteOp};
 pub const MAX_KEY_BYTES: u64 = 64 << 10;
 /// Memory that a [`RedoBuffer`] keeps when it is emptied, in bytes.
 const KEPT_BYTES: usize = 2 << 20;
+/// A [`RedoBuffer`] of so many bytes keeps them, however few of them a rollback to a savepoint leaves in use.
+const SMALL_BYTES: usize = 16 << 10;
 
 /// Longest value that an op may have, in bytes: a record with one op of the longest key and value still fits a frame.
 pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64 - (1 << 20);
@@ -265,6 +267,12 @@ impl RedoBuffer {
         self.bytes.len()
     }
 
+    /// Bytes of memory that it has.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Whether there are no ops.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -297,6 +305,10 @@ impl RedoBuffer {
         }
         self.bytes.truncate(mark.bytes);
         self.last_sequence = mark.last_sequence;
+        if self.bytes.capacity() > SMALL_BYTES && self.bytes.len() < self.bytes.capacity() / 4 {
+            // Its transaction may be idle for long.
+            self.bytes.shrink_to(2 * self.bytes.len());
+        }
         true
     }
 

@@ -180,3 +180,100 @@ fn who_locks_a_range_beside_a_claim_that_cannot_wait_is_waited_for() {
     assert!(writer.is_unchecked());
     assert!(matches!(writer.check_finished(&WaitRequest::no_wait()), Err(Error::WouldBlock)));
 }
+
+/// What is charged of many transactions that are left idle behind `prepare`, beyond what is charged without them.
+fn charged_by_idle(seed: u64, prepare: impl Fn(&mut Transaction, &Arc<Tree>, u64)) -> u64 {
+    // Nobody shall have to wait for room.
+    let fs = SimulatedFileSystem::new(seed);
+    let engine = Engine::open(Arc::new(fs), Options { cache_bytes: 1 << 40, ..options() }).unwrap();
+    engine.create_table("t", &specs(2), b"meta", None).unwrap();
+    let table = engine.open_table("t").unwrap();
+    let tree = table.tree(1);
+    put(&engine, tree, &[("taken", "")]);
+    let before = engine.shared.context.cache.used();
+    let mut idle = Vec::new();
+    for number in 0..IDLE {
+        let mut txn = engine.begin(Isolation::Repeatable);
+        prepare(&mut txn, tree, number);
+        idle.push(txn);
+    }
+    let charged = engine.shared.context.cache.used().saturating_sub(before);
+    idle.into_iter().for_each(Transaction::rollback);
+    charged
+}
+
+const IDLE: u64 = 1000;
+/// Entries that one of them gathers, and what they take in vectors that have grown to twice that, and the redo.
+const GATHERED: u64 = 500;
+const GATHERED_BYTES: u64 = 4 * GATHERED * 64;
+
+fn gather(txn: &mut Transaction, tree: &Arc<Tree>, number: u64) {
+    for i in 0..GATHERED {
+        txn.write_later(tree, &key(number * GATHERED + i), WriteOp::Insert(b"")).unwrap();
+    }
+}
+
+#[test]
+fn idle_transactions_are_charged_for_what_they_have_gathered_and_not_for_what_they_might() {
+    let charged = charged_by_idle(8, gather);
+    assert!(charged >= IDLE * GATHERED * 32, "{charged} bytes are charged");
+    assert!(charged <= IDLE * GATHERED_BYTES, "{charged} bytes are charged");
+    let charged = charged_by_idle(8, |txn, tree, i| txn.write_later(tree, &key(i), WriteOp::Delete).unwrap());
+    assert!(charged <= IDLE * 1024, "{charged} bytes are charged for one entry each");
+}
+
+#[test]
+fn idle_transactions_are_charged_for_nothing_after_a_failed_statement_or_a_rollback_to_a_savepoint() {
+    let failed = charged_by_idle(9, |txn, tree, number| {
+        let before = txn.savepoint();
+        gather(txn, tree, number);
+        txn.claim_later(tree, b"taken", b"new").unwrap();
+        assert!(is_taken(txn.finish_writes(), tree, b"taken", b"new"));
+        txn.rollback_to(before).unwrap();
+    });
+    let undone = charged_by_idle(10, |txn, tree, number| {
+        txn.write(tree, &key(number), WriteOp::Insert(b"")).unwrap();
+        let before = txn.savepoint();
+        gather(txn, tree, IDLE + number);
+        txn.rollback_to(before).unwrap();
+    });
+    // Something of the tree may have been written before the one that failed.
+    for charged in [failed, undone] {
+        assert!(charged <= IDLE * 1024, "{charged} bytes are charged for nothing");
+    }
+}
+
+#[test]
+fn the_redo_of_idle_transactions_is_charged_while_it_is_in_memory() {
+    const VALUES: u64 = 200;
+    let value = [7; 1000];
+    let write = |txn: &mut Transaction, tree: &Arc<Tree>, number: u64| {
+        for i in 0..VALUES {
+            txn.write_later(tree, &key(number * VALUES + i), WriteOp::Insert(&value)).unwrap();
+        }
+    };
+    // What is gathered, and the redo of it.
+    let gathered = charged_by_idle(11, write);
+    assert!(gathered >= IDLE * VALUES * 2000, "{gathered} bytes are charged for twice that much");
+    let undone = charged_by_idle(12, |txn, tree, number| {
+        let before = txn.savepoint();
+        write(txn, tree, number);
+        txn.rollback_to(before).unwrap();
+    });
+    assert!(undone <= IDLE * 1024, "{undone} bytes are charged for nothing");
+    // It is in the tree, and the redo in the log.
+    let alone = |prepare: &dyn Fn(&mut Transaction)| {
+        let (_fs, engine, table) = with_table(13);
+        let mut txn = engine.begin(Isolation::Repeatable);
+        let before = engine.shared.context.cache.used();
+        write(&mut txn, table.tree(1), 0);
+        prepare(&mut txn);
+        engine.shared.context.cache.used() - before
+    };
+    let written = alone(&|txn| txn.finish_writes().unwrap());
+    let prepared = alone(&|txn| txn.prepare(b"xid").unwrap());
+    assert!(
+        prepared + VALUES * 1000 <= written,
+        "{prepared} bytes are charged, {written} before it was prepared"
+    );
+}

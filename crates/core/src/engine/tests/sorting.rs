@@ -126,3 +126,40 @@ fn rows_in_order_and_tables_with_rows_are_not_sorted() {
     expected.extend(rows(4000..4100));
     assert!(all(&engine, table.tree(0)) == expected);
 }
+
+#[test]
+fn an_error_of_rows_that_are_gone_comes_again_until_they_are_undone() {
+    let twice = |result: Result<()>| matches!(result, Err(Error::DuplicateRow { key: k }) if k == key(17));
+    // The end of the statement meets it, or a savepoint, which says nothing.
+    for told in [true, false] {
+        let (_, engine, table) = with_table(7);
+        let tree = table.tree(0);
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        let before = txn.savepoint();
+        insert(&mut txn, tree, shuffled(5000).chain([17])).unwrap();
+        assert!(!told || twice(txn.finish_writes()));
+        let after = txn.savepoint();
+        assert!(twice(txn.finish_writes()) && twice(txn.append(tree, &key(9999), b"")));
+        txn.write(table.tree(1), b"k", WriteOp::Insert(b"")).unwrap();
+        txn.rollback_to(after).unwrap();
+        assert!(twice(txn.finish_writes()));
+        txn.rollback_to(before).unwrap();
+        txn.finish_writes().unwrap();
+        insert(&mut txn, tree, shuffled(10)).unwrap();
+        txn.commit().unwrap();
+        assert!(all(&engine, tree) == rows(0..10));
+    }
+    // Who goes on all the same cannot commit, nor prepare.
+    for prepares in [false, true] {
+        let (_, engine, table) = with_table(8);
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        insert(&mut txn, table.tree(0), shuffled(5000).chain([17])).unwrap();
+        assert!(twice(txn.finish_writes()));
+        let ended = match prepares {
+            true => txn.prepare(b"xid"),
+            false => txn.commit(),
+        };
+        assert!(twice(ended));
+        assert!(all(&engine, table.tree(0)).is_empty());
+    }
+}

@@ -63,11 +63,10 @@ impl Work {
         self.marks.push(mark);
     }
 
-    /// What was appended before a savepoint goes where it can stay; if that fails the transaction cannot commit.
+    /// What was appended before a savepoint goes where it can stay. If that fails the transaction cannot commit before
+    /// it has gone back to one from before: the failure is kept.
     fn settle_append(&mut self, shared: &Shared) {
-        if let Err(error) = self.finish_append(shared) {
-            self.doomed.get_or_insert(error);
-        }
+        let _ = self.finish_append(shared);
     }
 
     pub(in crate::engine) fn savepoint(&mut self, shared: &Shared) -> u32 {
@@ -88,7 +87,13 @@ impl Work {
     }
 
     pub(in crate::engine) fn rollback_to(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
-        self.direct.drop_append();
+        let undone = self.undo_to(shared, sequence);
+        self.charge_memory(shared);
+        undone
+    }
+
+    fn undo_to(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
+        self.direct.drop_after(sequence);
         if sequence >= self.sequence {
             return Ok(());
         }

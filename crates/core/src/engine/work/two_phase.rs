@@ -2,7 +2,7 @@
 
 use super::{Phase, Work};
 use crate::engine::shared::Shared;
-use crate::log::{LogRecord, Ops};
+use crate::log::{LogRecord, Ops, RedoBuffer};
 use crate::options::CommitFlush;
 use crate::{Error, Result};
 
@@ -33,7 +33,14 @@ impl Work {
             false => self.log_counters(shared),
         };
         match logged {
-            Ok(()) => self.phase = Phase::Prepared,
+            Ok(()) => {
+                self.phase = Phase::Prepared;
+                // Nothing is written any more, and the decision may be long in coming.
+                if self.redo.is_empty() {
+                    self.redo = RedoBuffer::new();
+                }
+                self.charge_memory(shared);
+            }
             Err(_) => {
                 self.xid = None;
                 self.intent = None;
