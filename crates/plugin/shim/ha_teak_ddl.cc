@@ -75,9 +75,65 @@ int check_children(THD* thd, const std::string& name) {
     if (int error = keys.load(name, thd)) return error;
     const std::string db = name.substr(0, name.find('/') + 1);
     const bool drops_db = thd_sql_command(thd) == SQLCOM_DROP_DB;
-    for (const ForeignKey& key : keys.of_others)
-        if (!key.is_of_itself() && !(drops_db && key.child.compare(0, db.size(), db) == 0))
-            return HA_ERR_ROW_IS_REFERENCED;
+    if (std::all_of(keys.of_others.begin(), keys.of_others.end(), [&](const ForeignKey& key) {
+            return key.is_of_itself() || (drops_db && key.child.compare(0, db.size(), db) == 0);
+        }))
+        return 0;
+    /* They may have been waiting for it: then there is nothing to drop. */
+    auto ignore = [](void*, teak_link) {};
+    const teak_status status = teak_links_of(plugin.engine, bytes_of(name.c_str()), ignore, nullptr);
+    return status == TEAK_NO_TABLE ? 0 : status == TEAK_OK ? HA_ERR_ROW_IS_REFERENCED : error_code(status, thd);
+}
+
+/* The definition of a table as its file has it, apart from the server's cache: the table is about to be renamed. */
+class FileDefinition {
+  public:
+    FileDefinition(THD* thd, const std::string& core_name) : name_(core_name) {
+        const LEX_CSTRING db = name_.db(), table = name_.table();
+        build_table_filename(path_, sizeof path_ - 1, db.str, table.str, "", 0);
+        init_tmp_table_share(thd, &share_, db.str, 0, table.str, path_);
+        Dummy_error_handler silent;
+        thd->push_internal_handler(&silent);
+        open_ = !open_table_def(thd, &share_, GTS_TABLE) && share_.db_type() == plugin.hton &&
+                open_table_from_share(thd, &share_, &table, 0, 0, 0, &table_, false) == OPEN_FRM_OK;
+        thd->pop_internal_handler();
+    }
+    ~FileDefinition() {
+        if (open_) closefrm(&table_);
+        free_table_share(&share_);
+    }
+    FileDefinition(const FileDefinition&) = delete;
+    FileDefinition& operator=(const FileDefinition&) = delete;
+    /* nullptr: it cannot be read. */
+    TABLE* table() { return open_ ? &table_ : nullptr; }
+
+  private:
+    const TableName name_;
+    char path_[FN_REFLEN + 1];
+    TABLE_SHARE share_;
+    TABLE table_;
+    bool open_;
+};
+
+/* Whether the constraints that wait for a table called `to` can lead to this one; as in InnoDB also without checks. */
+int check_waiting_children(THD* thd, const std::string& from, const std::string& to) {
+    if (!thd || !mysqld_server_started) return 0;
+    ForeignKeys keys;
+    if (int error = keys.load(to, thd)) return error;
+    if (keys.of_others.empty()) return 0;
+    FileDefinition parent(thd, from);
+    if (!parent.table()) return 0;
+    for (const ForeignKey& key : keys.of_others) {
+        if (key.child == from) continue;
+        if (int error = hold_definition(thd, key.child)) return error;
+        OtherDefinition child(thd, key.child);
+        const uint theirs = child.table() ? index_on(child.table(), key.columns, nullptr) : MAX_KEY;
+        if (theirs == MAX_KEY) continue;
+        const uint mine = index_on(parent.table(), key.parent_columns, nullptr);
+        if (mine == MAX_KEY ||
+            differing_column(parent.table(), mine, child.table(), theirs, key.columns.size()) != SIZE_MAX)
+            return HA_ERR_CANNOT_ADD_FOREIGN;
+    }
     return 0;
 }
 
@@ -398,8 +454,11 @@ int ha_teak::rename_table(const char* from, const char* to) {
     const teak_bytes old_name = table_name(from), new_name = table_name(to);
     /* Foreign keys of others follow a table, but not into the names that it has on the way through an ALTER. */
     const bool passing = is_passing_name(from) || is_passing_name(to);
-    return rename_with_constraints(ha_thd(), {reinterpret_cast<const char*>(old_name.data), old_name.len},
-                                   {reinterpret_cast<const char*>(new_name.data), new_name.len}, !passing);
+    const std::string core_from(reinterpret_cast<const char*>(old_name.data), old_name.len);
+    const std::string core_to(reinterpret_cast<const char*>(new_name.data), new_name.len);
+    if (!passing)
+        if (int error = check_waiting_children(ha_thd(), core_from, core_to)) return error;
+    return rename_with_constraints(ha_thd(), core_from, core_to, !passing);
 }
 
 int ha_teak::truncate() {
