@@ -38,6 +38,25 @@ const Field* column_named(const TABLE* table, const std::string& name) {
     return nullptr;
 }
 
+/* Names of columns in the spelling that the table's definition has. */
+void spell_as(const TABLE* table, std::vector<std::string>* columns) {
+    for (std::string& column : *columns)
+        if (const Field* field = column_named(table, column)) column = text_of(field->field_name);
+}
+
+/* The first column whose values have other spaces behind them on either side, where those count (NO PAD): no row would
+   ever fit. SIZE_MAX: there is none. */
+size_t unequal_padding(const TABLE* a, uint index_a, const TABLE* b, uint index_b, size_t columns) {
+    for (size_t i = 0; i < columns; i++) {
+        const Field* const mine = a->key_info[index_a].key_part[i].field;
+        const Field* const theirs = b->key_info[index_b].key_part[i].field;
+        const bool padded = mine->real_type() == MYSQL_TYPE_STRING || theirs->real_type() == MYSQL_TYPE_STRING;
+        const bool same = mine->real_type() == theirs->real_type() && mine->char_length() == theirs->char_length();
+        if (padded && !same && mine->has_charset() && mine->charset()->state & MY_CS_NOPAD) return i;
+    }
+    return SIZE_MAX;
+}
+
 } // namespace
 
 ConstraintMaker::ConstraintMaker(THD* thd, const std::string& name, TABLE* form, const HA_CREATE_INFO* info)
@@ -84,8 +103,12 @@ int ConstraintMaker::keep_old() {
     for (ForeignKey& key : old.own) {
         number_ = std::max(number_, key.number);
         if (is_dropped(alter_, key)) continue;
+        const std::string name = key.name();
+        const std::string words = quoted(thd_, {name.data(), name.size()});
         key.child = name_;
         rename_columns(alter_, &key.columns);
+        /* What the server does not ask for without strict mode. */
+        if (int error = check_nullable(key, words)) return error;
         if (is_self(key.parent)) rename_columns(alter_, &key.parent_columns);
         if (checked_ && index_on(form_, key.columns, nullptr) == MAX_KEY) {
             const TABLE* const old_table = alter_->original_table;
@@ -170,10 +193,18 @@ int ConstraintMaker::take(Foreign_key* from) {
     while (const Key_part_spec* part = theirs++)
         key.parent_columns.push_back(text_of(part->field_name));
     const std::string words = called(thd_, from);
+    if (int error = check_length(key)) return error;
     if (int error = check_name(key)) return error;
-    if (int error = check(key, words)) return error;
+    if (int error = check(&key, words)) return error;
     keys_.push_back(std::move(key));
     return 0;
+}
+
+/* A name that is made of the table's could be too long to be said: a dump could not be read back. */
+int ConstraintMaker::check_length(const ForeignKey& key) const {
+    ForeignKey to_be = key;
+    to_be.child = called_name();
+    return to_be.check_length();
 }
 
 /* No two constraints of a database have one name; that of one which the statement drops is free. */
@@ -197,53 +228,61 @@ void ConstraintMaker::warn_of_taken_names() const {
         if (is_name_taken(key, called_name())) warn_of_duplicate_name(thd_, called_name(), key);
 }
 
-/* Whether what the constraint speaks of is there and fits. */
-int ConstraintMaker::check(const ForeignKey& key, const std::string& words) {
-    if (key.columns.size() != key.parent_columns.size())
+/* Whether what the constraint speaks of is there and fits. Its columns are called as the tables call them. */
+int ConstraintMaker::check(ForeignKey* key, const std::string& words) {
+    if (key->columns.size() != key->parent_columns.size())
         return fail(words, "It has to name as many columns of the referenced table.");
-    const uint mine = index_on(form_, key.columns, nullptr);
+    spell_as(form_, &key->columns);
+    const uint mine = index_on(form_, key->columns, nullptr);
     if (mine == MAX_KEY)
         return fail(words, "There is no index in the table where the columns appear as the first columns.");
     /* Not of the table itself: the server would keep what it read, and take a table that fails to come for one. */
     std::optional<OtherDefinition> other;
-    if (!is_self(key.parent)) {
-        if (int error = hold_definition(thd_, key.parent)) return error;
-        other.emplace(thd_, key.parent);
+    if (!is_self(key->parent)) {
+        if (int error = hold_definition(thd_, key->parent)) return error;
+        other.emplace(thd_, key->parent);
     }
     TABLE* const parent = other ? other->table() : form_;
-    const TableName name(key.parent);
+    const TableName name(key->parent);
     if (!parent) {
         const bool other_engine = other->is_of_another_engine();
-        if (!checked_ && !other_engine) return check_nullable(key, words);
+        if (!checked_ && !other_engine) return check_nullable(*key, words);
         const std::string called = quoted(thd_, name.db()) + "." + quoted(thd_, name.table());
         const int error =
             fail(words, other_engine ? "Referenced table " + called + " is partitioned, or not a table of Teak."
                                      : "Referenced table " + called + " not found in the data dictionary.");
         /* It may be that such a table takes its place, as when a dump is read back. */
-        return checked_ ? error : check_nullable(key, words);
+        return checked_ ? error : check_nullable(*key, words);
     }
+    return check_parent(key, mine, parent, words);
+}
+
+int ConstraintMaker::check_parent(ForeignKey* key, uint mine, TABLE* parent, const std::string& words) const {
     if (lives_in_memory(parent->s->option_struct))
         return fail(words, "The referenced table has IN_MEMORY=YES: its rows go with the server.");
-    for (const std::string& column : key.parent_columns)
+    for (const std::string& column : key->parent_columns)
         if (!column_named(parent, column)) return fail(words, "Column " + column + " was not found.", "");
-    const uint theirs = index_on(parent, key.parent_columns, nullptr);
+    spell_as(parent, &key->parent_columns);
+    const uint theirs = index_on(parent, key->parent_columns, nullptr);
     if (theirs == MAX_KEY)
         return fail(
             words,
             "There is no index in the referenced table where the referenced columns appear as the first columns.");
-    const size_t column = differing_column(form_, mine, parent, theirs, key.columns.size());
+    size_t column = differing_column(form_, mine, parent, theirs, key->columns.size());
+    if (column == SIZE_MAX) column = unequal_padding(form_, mine, parent, theirs, key->columns.size());
     if (column == SIZE_MAX) {
-        if (int error = check_nullable(key, words)) return error;
-        return check_cascade(key, parent, words);
+        if (int error = check_nullable(*key, words)) return error;
+        return check_cascade(*key, parent, words);
     }
-    return fail(words, "Field type or character set for column '" + key.columns[column] +
-                           "' does not match referenced column '" + key.parent_columns[column] + "'.");
+    return fail(words, "Field type or character set for column '" + key->columns[column] +
+                           "' does not match referenced column '" + key->parent_columns[column] + "'.");
 }
 
 /* A NULL that follows from the parent's needs a column that can be. As InnoDB: the reason is in SHOW ENGINE ... STATUS
-   alone, and an ALTER in place without checks does not ask. */
+   alone, and an ALTER in place without checks, or anything without strict mode, does not ask: such a NULL is refused when
+   it comes. */
 int ConstraintMaker::check_cascade(const ForeignKey& key, const TABLE* parent, const std::string& words) const {
-    if (key.on_update != FK_OPTION_CASCADE || (is_in_place() && !checked_)) return 0;
+    if (key.on_update != FK_OPTION_CASCADE || (is_in_place() && !checked_) || !thd_->is_strict_mode()) return 0;
     for (size_t i = 0; i < key.columns.size(); i++) {
         const Field* const mine = column_named(form_, key.columns[i]);
         const Field* const theirs = column_named(parent, key.parent_columns[i]);
@@ -285,7 +324,8 @@ int ConstraintMaker::check_children() {
         const uint theirs = child ? index_on(child, key.columns, nullptr) : MAX_KEY;
         if (theirs == MAX_KEY) continue;
         const uint mine = index_on(form_, key.parent_columns, nullptr);
-        const size_t column = mine == MAX_KEY ? 0 : differing_column(form_, mine, child, theirs, key.columns.size());
+        size_t column = mine == MAX_KEY ? 0 : differing_column(form_, mine, child, theirs, key.columns.size());
+        if (column == SIZE_MAX) column = unequal_padding(form_, mine, child, theirs, key.columns.size());
         if (column == SIZE_MAX || !checked_) continue;
         const std::string called = quoted(thd_, TableName(key.child).table());
         if (mine == MAX_KEY)

@@ -40,7 +40,9 @@ class ConstraintMaker {
     int take(Foreign_key* from);
     int refuse_unkept(const Foreign_key* from) const;
     int check_name(const ForeignKey& key);
-    int check(const ForeignKey& key, const std::string& called);
+    int check_length(const ForeignKey& key) const;
+    int check(ForeignKey* key, const std::string& called);
+    int check_parent(ForeignKey* key, uint mine, TABLE* parent, const std::string& words) const;
     int check_nullable(const ForeignKey& key, const std::string& words) const;
     int check_cascade(const ForeignKey& key, const TABLE* parent, const std::string& words) const;
     int check_rename();

@@ -61,6 +61,9 @@ struct Gathering {
     }
 };
 
+/* By an ALTER, until its copy has the name. */
+bool is_set_aside(const std::string& name) { return name.find("#sql-backup") != std::string::npos; }
+
 /* A copying ALTER that gives the table another name drops the old one last: that one's name, if it has constraints. */
 std::string table_that_goes(THD* thd, const std::string& to) {
     if (!thd || thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !thd->lex->query_tables) return "";
@@ -115,6 +118,13 @@ void ForeignKey::set_name(const char* name, const std::string& table) {
 std::string ForeignKey::name() const {
     if (!number) return given_name;
     return TableName(child).table().str + (kGenerated + std::to_string(number));
+}
+
+int ForeignKey::check_length() const {
+    const std::string called = name();
+    if (system_charset_info->numchars(called.data(), called.data() + called.size()) <= NAME_CHAR_LEN) return 0;
+    my_error(ER_TOO_LONG_IDENT, MYF(0), called.c_str());
+    return HA_ERR_INTERNAL_ERROR;
 }
 
 std::string ForeignKey::link_name() const {
@@ -230,15 +240,18 @@ int rename_with_constraints(THD* thd, const std::string& from, const std::string
     if (gathering.malformed) return HA_ERR_TABLE_DEF_CHANGED;
     for (ForeignKey& key : own)
         key.child = to;
+    const std::string altered = is_passing_name(from) && !is_set_aside(from) ? table_that_goes(thd, to) : "";
+    /* A table that had such a name already may come back to it. */
+    if (thd && (!is_passing_name(from) || !altered.empty()))
+        for (const ForeignKey& key : own)
+            if (int error = key.check_length()) return error;
     /* A table that an ALTER has set aside comes back whatever somebody has called a constraint meanwhile. */
-    const bool is_set_aside = from.find("#sql-backup") != std::string::npos;
     std::vector<std::string> names;
     for (const ForeignKey& key : own)
-        names.push_back(is_set_aside && is_name_taken(key, from) ? "" : key.link_name());
+        names.push_back(is_set_aside(from) && is_name_taken(key, from) ? "" : key.link_name());
     std::vector<teak_bytes> link_names;
     for (const std::string& name : names)
         link_names.push_back(bytes_of(name.c_str()));
-    const std::string altered = is_passing_name(from) && !is_set_aside ? table_that_goes(thd, to) : "";
     status = teak_table_rename(plugin.engine, bytes_of(from.c_str()), bytes_of(to.c_str()), link_names.data(),
                                link_names.size(), carries, bytes_of(altered.c_str()));
     if (status == TEAK_LINK_EXISTS && thd)

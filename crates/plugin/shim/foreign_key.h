@@ -51,6 +51,8 @@ struct ForeignKey {
     /* Of the link. */
     std::string link_name() const;
     bool has_name(const char* name) const;
+    /* Whether the server would take the name; an HA_ERR_ code, the error is set. */
+    int check_length() const;
     bool is_of_itself() const { return child == parent; }
     /* Whether children follow when a row goes, or (not `deleted`) has another key. */
     bool cascades(bool deleted) const;

@@ -228,7 +228,8 @@ int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, co
     for (size_t i = 0; i < key.columns.size(); i++) {
         Field* const mine = field_named(table, key.columns[i]);
         Field* const theirs = field_named(parent, key.parent_columns[i]);
-        if (!mine || !theirs) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
+        /* A generated column has no other value than its own; an ALTER can make one of a column with a rule. */
+        if (!mine || !theirs || mine->vcol_info) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
         if (rule == FK_OPTION_SET_NULL) {
             mine->set_null();
             continue;

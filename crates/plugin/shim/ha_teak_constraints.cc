@@ -118,10 +118,11 @@ bool ha_teak::changes_needed_values(const FieldConverter& fields) const {
 /*
   Whether ON UPDATE CASCADE could give NULL from now on where none may be: to this table's column that may have none any
   more, or from the one that may have one. InnoDB's rule and errors, which does not ask a table without an index for the
-  constraint. The error is set.
+  constraint, nor without strict mode. The error is set.
 */
 bool ha_teak::lets_null_follow(const TABLE* altered, const Alter_inplace_info* info) const {
     THD* thd = ha_thd();
+    if (!thd->is_strict_mode()) return false;
     Alter_info* const alter = info->alter_info;
     const ForeignKeys& keys = foreign_keys();
     auto changes = [&](const std::string& column, bool to_null) {
