@@ -47,6 +47,10 @@ TYPES = [
     ("set('p','q','r')", "'p,r'", "id % 8"),
     ("bit(11)", "b'10101'", "id % 2048"),
     ("year", "2020", "2000 + id % 100"),
+    # Of plugins: the server assigns few others to them, or them to few others.
+    ("inet4", "'10.0.0.1'", "inet_ntoa(167772160 + id + {n})"),
+    ("inet6", "'::1'", "concat('::', hex(id % 65536))"),
+    ("uuid", "'123e4567-e89b-12d3-a456-426655440000'", "insert('123e4567-e89b-12d3-a456-426655440000', 1, 4, lpad(hex(id % 65536), 4, '0'))"),
 ]
 
 

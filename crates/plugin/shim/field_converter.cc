@@ -23,6 +23,13 @@ bool holds_all(const Field* before, const Field* after) {
            before->pack_length() <= after->pack_length() && before->char_length() <= after->char_length();
 }
 
+/* Whether the server assigns such values at all: Field::check_assignability_from, which has an error or a warning to tell
+   besides, rows or none. */
+bool is_assignable(const Field* before, const Field* after) {
+    Type_handler_hybrid_field_type both(after->type_handler()->type_handler_for_item_field());
+    return !both.aggregate_for_result(before->type_handler()->type_handler_for_item_field());
+}
+
 /* Keeps what conversions say from the statement, but for the first error. */
 class Silence : public Internal_error_handler {
   public:
@@ -45,6 +52,7 @@ class Silence : public Internal_error_handler {
 
 bool FieldConverter::add(Field* before, Field* after) {
     if (before->vcol_info || after->vcol_info) return false;
+    if (!is_assignable(before, after)) return false;
     /* Rows are in the partitions that values chose. */
     if (before->flags & FIELD_IN_PART_FUNC_FLAG) return false;
     /* Of NULL a copy makes the time of the statement. */

@@ -255,7 +255,7 @@ class ha_teak final : public handler {
     template <typename Action> int with_entries(const teak::OnlineIndexes& added, const Action& action);
     void tell_online_error(TABLE* altered, const teak::OnlineIndexes& added, int error);
     bool needs_rebuild(const TABLE* altered, const Alter_inplace_info* info) const;
-    enum_alter_inplace_result check_without_rebuild(const TABLE* altered, Alter_inplace_info* info);
+    enum_alter_inplace_result check_without_rebuild(TABLE* altered, Alter_inplace_info* info);
     enum_alter_inplace_result check_rebuild(TABLE* altered, Alter_inplace_info* info);
     int begin_rebuild(TABLE* altered, const Alter_inplace_info* info, teak::Rebuild* rebuild);
     int run_rebuild(TABLE* altered, teak::Rebuild* rebuild);

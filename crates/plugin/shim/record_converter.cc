@@ -18,7 +18,21 @@ bool takes_bytes(const Field* before, const Create_field& column, const Field* a
     return a->length_bytes == b->length_bytes && a->pack_length() <= b->pack_length();
 }
 
-/* Whether some values are converted. Then NULL where it may not be any more is told as a copy tells it. */
+/* Whether the server's fields may refuse a date of the same type: sql_mode does not allow all that are there. */
+bool may_refuse_dates(const THD* thd, const Field* after) {
+    const enum_field_types type = after->type();
+    return thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE) &&
+           (type == MYSQL_TYPE_DATE || type == MYSQL_TYPE_NEWDATE || type == MYSQL_TYPE_DATETIME ||
+            type == MYSQL_TYPE_TIMESTAMP);
+}
+
+/* Whether the column gets the time of the statement for NULL. */
+bool becomes_now(const Field* before, const Field* after) {
+    return before->real_maybe_null() && !after->real_maybe_null() && after->type() == MYSQL_TYPE_TIMESTAMP;
+}
+
+} // namespace
+
 bool converts_some(TABLE* altered, List<Create_field>& columns) {
     uint number = 0;
     for (const Create_field& column : columns)
@@ -26,8 +40,6 @@ bool converts_some(TABLE* altered, List<Create_field>& columns) {
             if (!takes_bytes(column.field, column, after)) return true;
     return false;
 }
-
-} // namespace
 
 bool RecordConverter::init(const TABLE* now, TABLE* altered, List<Create_field>& columns, bool computed,
                            FieldConverter* others) {
@@ -45,7 +57,8 @@ bool RecordConverter::init(const TABLE* now, TABLE* altered, List<Create_field>&
         if (column.field->stored_in_db() != after->stored_in_db() || !column.field->vcol_info != !after->vcol_info)
             return false;
         const bool loses_null = column.field->real_maybe_null() && !after->real_maybe_null();
-        if (takes_bytes(column.field, column, after) && !(converts && loses_null))
+        const bool told = converts && (loses_null || may_refuse_dates(altered->in_use, after));
+        if (takes_bytes(column.field, column, after) && !told)
             keep(now, column.field, altered, after);
         else if (!others->add(column.field, after))
             return false;
@@ -53,8 +66,10 @@ bool RecordConverter::init(const TABLE* now, TABLE* altered, List<Create_field>&
     blank_.assign(altered->s->default_values, altered->s->default_values + altered->s->reclength);
     number = 0;
     for (const Create_field& column : columns) {
-        const Field* const after = altered->field[number++];
-        if (column.field || !after->stored_in_db()) continue;
+        Field* const after = altered->field[number++];
+        if (!after->stored_in_db()) continue;
+        if (column.field && !becomes_now(column.field, after)) continue;
+        if (column.field) after->set_time();
         const ColumnCodec place = ColumnCodec::of(altered, after);
         memcpy(blank_.data() + place.offset, altered->record[0] + place.offset, place.bytes);
         if (!place.null_mask) continue;
@@ -74,7 +89,8 @@ void RecordConverter::keep(const TABLE* now, const Field* before, const TABLE* a
     else
         runs_.push_back({from.offset, to.offset, from.bytes});
     if (from.null_mask || to.null_mask)
-        nulls_.push_back({from.null_offset, to.null_offset, from.null_mask, to.null_mask, after});
+        nulls_.push_back({from.null_offset, to.null_offset, from.null_mask, to.null_mask, after, to.offset,
+                          becomes_now(before, after) ? to.bytes : 0});
 }
 
 bool RecordConverter::convert(const uchar* from, uchar* to) const {
@@ -83,7 +99,8 @@ bool RecordConverter::convert(const uchar* from, uchar* to) const {
         memcpy(to + run.to, from + run.from, run.bytes);
     for (const Null& null : nulls_) {
         const bool is_null = null.is_set(from);
-        if (is_null && !null.to_mask) return false;
+        if (is_null && null.is_refused()) return false;
+        if (is_null) memcpy(to + null.instead, blank_.data() + null.instead, null.instead_bytes);
         uchar& nulls = to[null.to_offset];
         if (null.to_mask) nulls = static_cast<uchar>(is_null ? nulls | null.to_mask : nulls & ~null.to_mask);
     }
@@ -92,7 +109,7 @@ bool RecordConverter::convert(const uchar* from, uchar* to) const {
 
 const Field* RecordConverter::refused(const uchar* from) const {
     for (const Null& null : nulls_)
-        if (!null.to_mask && null.is_set(from)) return null.to;
+        if (null.is_refused() && null.is_set(from)) return null.to;
     return nullptr;
 }
 

@@ -13,6 +13,10 @@
 
 namespace teak {
 
+/* Whether some values are converted. Then all is told as a copy tells it: NULL where it may not be any more, dates that
+   sql_mode does not allow, CHECK constraints that are not met. */
+bool converts_some(TABLE* altered, List<Create_field>& columns);
+
 class RecordConverter {
   public:
     /* False: some column cannot be converted. The defaults of new columns are evaluated here, once for all rows.
@@ -32,11 +36,13 @@ class RecordConverter {
         uint from_offset, to_offset;
         uchar from_mask, to_mask; /* 0: never NULL */
         const Field* to;
+        uint instead, instead_bytes; /* what the blank record has for NULL; 0: nothing */
+        bool is_refused() const { return !to_mask && !instead_bytes; }
         bool is_set(const uchar* from) const { return from_mask && from[from_offset] & from_mask; }
     };
     void keep(const TABLE* now, const Field* before, const TABLE* altered, const Field* after);
 
-    std::vector<uchar> blank_; /* a record of defaults */
+    std::vector<uchar> blank_; /* a record of defaults, and of what is to be there for NULL */
     std::vector<Run> runs_;
     std::vector<Null> nulls_;
 };
