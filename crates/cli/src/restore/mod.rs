@@ -59,6 +59,10 @@ pub struct Arguments {
     /// The program that prepares the other engines' tables
     #[arg(long, value_name = "FILE", default_value = "mariadb-backup")]
     mariadb_backup: PathBuf,
+    /// An option for that program, such as where the keys of encrypted tables are on this machine; can be given several
+    /// times
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    mariadb_backup_option: Vec<String>,
     /// Show no progress and no summary
     #[arg(long, short = 'q')]
     quiet: bool,
@@ -102,6 +106,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     let prepare = Prepare {
         program: &arguments.mariadb_backup,
         use_memory: arguments.use_memory.as_deref(),
+        options: &arguments.mariadb_backup_option,
         log: &work.join(layout::MESSAGES),
     };
     let mut listed = Vec::new();
