@@ -138,7 +138,9 @@ fn run(companion: Companion<'_>, turns: &mut Turns<'_>) -> Result<Received, Back
         }
         terminal::message("mariadb-backup gave up on InnoDB's log; it is run once more");
         files.begin_anew()?;
-        turns.engine()?.source.resume()?;
+        let engine = turns.engine()?;
+        engine.source.resume()?;
+        engine.pace.hurry(false);
     }
     companion::run(&call, settings, places, turns, &mut files)?;
     files.received()
@@ -175,7 +177,8 @@ impl<'a> Turns<'a> {
 
 impl Stages for Turns<'_> {
     fn before_flush(&mut self) -> Result<(), BackupError> {
-        self.engine().map(drop)
+        // From here on writers to MyISAM and Aria wait, then DDL, then commits, and in the end checkpoints.
+        self.engine().map(|engine| engine.pace.hurry(true))
     }
 
     fn before_block(&mut self) -> Result<(), BackupError> {

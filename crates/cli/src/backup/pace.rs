@@ -18,6 +18,10 @@ pub struct Pace {
     expected: AtomicU64,
     /// Bytes a second; 0: any number.
     most: u64,
+    /// Those of what was done that wait for others; what the server's locks or its log wait for does not.
+    paced: AtomicU64,
+    /// Others wait for us.
+    hurries: AtomicBool,
     /// Somebody failed, and all are to end.
     stopped: AtomicBool,
     shown: Mutex<Shown>,
@@ -39,6 +43,8 @@ impl Pace {
             done: AtomicU64::new(0),
             expected: AtomicU64::new(0),
             most,
+            paced: AtomicU64::new(0),
+            hurries: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             shown: Mutex::new(Shown { at: now, phase: "" }),
             interval: (!quiet).then_some(interval),
@@ -58,19 +64,35 @@ impl Pace {
 
     /// So many bytes were written. Waits if that was too fast; an error if the user wants an end.
     pub fn wrote(&self, bytes: u64) -> teak_core::Result<()> {
-        // Relaxed: synchronises with nothing; a number that is shown, and that the pace goes by.
-        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if signals::interrupted() || self.is_stopped() {
-            return Err(teak_core::Error::Interrupted);
-        }
-        self.show(done);
-        if self.most > 0 {
-            let due = Duration::from_secs_f64(done as f64 / self.most as f64);
+        self.wrote_in_haste(bytes)?;
+        // Relaxed: as above, and that the server's locks are held is noticed a moment later at worst.
+        if self.most > 0 && !self.hurries.load(Ordering::Relaxed) {
+            // Relaxed: as above.
+            let paced = self.paced.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            let due = Duration::from_secs_f64(paced as f64 / self.most as f64);
             if let Some(early) = due.checked_sub(self.began.elapsed()) {
                 std::thread::sleep(early);
             }
         }
         Ok(())
+    }
+
+    /// The same of what cannot wait, and does not count: InnoDB's log, which is copied as fast as the server writes it
+    /// or never ends.
+    pub fn wrote_in_haste(&self, bytes: u64) -> teak_core::Result<()> {
+        // Relaxed: synchronises with nothing; a number that is shown.
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if signals::interrupted() || self.is_stopped() {
+            return Err(teak_core::Error::Interrupted);
+        }
+        self.show(done);
+        Ok(())
+    }
+
+    /// From now on the server waits for what is copied, or it does no longer.
+    pub fn hurry(&self, hurries: bool) {
+        // Relaxed: synchronises with nothing.
+        self.hurries.store(hurries, Ordering::Relaxed);
     }
 
     /// Whoever writes is to end, as if the user wanted it.
@@ -122,5 +144,24 @@ impl Pace {
     /// Takes the line of progress off the terminal.
     pub fn clear(&self) {
         terminal::clear_line();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_waits_for_is_not_held_back() {
+        // A byte a second: if one of these waited, that would be for years.
+        let pace = Pace::new(1, true);
+        pace.wrote_in_haste(1 << 30).unwrap();
+        pace.hurry(true);
+        pace.wrote(1 << 30).unwrap();
+        pace.hurry(false);
+        let began = Instant::now();
+        pace.wrote(1).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(60));
+        assert_eq!(pace.done(), (2 << 30) + 1);
     }
 }
