@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-hostile soak-isolation soak-atomic soak-debug soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-online-ddl apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -65,6 +65,9 @@ soak-schedules: ## 20,000 schedules of each test of what is lock-free, and of gr
 
 soak-damage: ## 2,000 rounds of flipped bits in the files of a stopped engine
 	@TEAK_FLIP_ROUNDS=2000 tests/damage/run.sh
+
+soak-backup-matrix: ## 45 set-ups of a server, each backed up, restored and compared, or refused: 15 minutes
+	@TEAK_BACKUP_MATRIX=all tests/backup/run.sh matrix
 
 soak-hostile: ## 300,000 mutations of each file in the corpora of the decoders
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-core --test hostile

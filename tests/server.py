@@ -78,11 +78,11 @@ class Server:
         self.error_log = os.path.join(directory, "error.log")
         self.process = None
 
-    def install(self):
-        """A fresh data directory."""
+    def install(self, options=()):
+        """A fresh data directory, made with these options of the server."""
         subprocess.run(["rm", "-rf", self.directory], check=True)
         os.makedirs(os.path.join(self.directory, "tmp"))
-        command = ["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal"]
+        command = ["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal", *options]
         if os.geteuid() == 0:
             command.append("--user=root")
         # It has files of fixed names in the directory for temporary ones, and fails if others install at the same time.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Copies of a server that works, started by another: snapshots of its file system, and what teak backup makes.
 #
-# usage: tests/backup/run.sh [NAME...]   names of tests in backup.py, partial.py and frozen.py; default: all
+# usage: tests/backup/run.sh [NAME...]   names of tests in backup.py, partial.py, frozen.py and of set-ups in matrix.py;
+#        default: all but most of the set-ups. matrix: those of TEAK_BACKUP_MATRIX, which is few (default) or all
 #        TEAK_SEED to repeat a run's choices, TEAK_BACKUP_ROUNDS for more or fewer copies in each test
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
@@ -20,7 +21,16 @@ status=0
 tests() {
     unshare --mount /usr/bin/python3 "$ROOT/tests/backup/$1" "$work/files" "$PLUGIN_DIR" "$BUILD/bin/teak" "${@:3}" --seed "$seed" --rounds "$2" || status=1
 }
+matrix() {
+    [ "${TEAK_BACKUP_MATRIX:-few}" = all ] && rounds=1 || rounds=0
+    tests matrix.py "$rounds" "$@"
+}
+if [ "$*" = matrix ]; then
+    matrix
+    exit "$status"
+fi
 tests backup.py "${TEAK_BACKUP_ROUNDS:-10}" "$@"
 tests partial.py "${TEAK_BACKUP_ROUNDS:-3}" "$@"
 tests frozen.py "${TEAK_BACKUP_ROUNDS:-3}" "$@"
+matrix "$@"
 exit "$status"

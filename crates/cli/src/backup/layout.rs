@@ -12,6 +12,7 @@
 use super::selection::Selection;
 use super::BackupError;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,13 @@ pub struct Description {
     pub began: u64,
     pub ended: u64,
     pub server: Server,
+    /// Which of its engine's histories it is of; none: the first, or it is from before they were told apart.
+    #[serde(default)]
+    pub time_line: Option<String>,
+    /// What InnoDB's files are made for, by the names of the server's variables; empty in backups from before this was
+    /// kept.
+    #[serde(default)]
+    pub innodb: BTreeMap<String, String>,
     /// None: it has all tables.
     #[serde(default)]
     pub selection: Option<Selection>,
@@ -85,11 +93,35 @@ pub struct Position {
     pub gtid_binlog_pos: String,
     pub gtid_slave_pos: String,
     pub gtid_current_pos: String,
+    /// What a server is told that goes on where this one ended; empty also in backups from before this was kept.
+    #[serde(default)]
+    pub gtid_binlog_state: String,
+    /// The servers that it was a replica of.
+    #[serde(default)]
+    pub primaries: Vec<Primary>,
+}
+
+/// A server that the one that was backed up was a replica of, and how far it was.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Primary {
+    /// Of the connection; mostly empty.
+    pub name: String,
+    pub host: String,
+    pub port: u16,
+    pub file: String,
+    pub position: u64,
+    /// `No`, `Slave_Pos` or `Current_Pos`.
+    pub using_gtid: String,
 }
 
 impl Description {
     /// The version that this program writes.
     pub const FORMAT: u32 = FORMAT;
+
+    /// Where InnoDB's changes end that are in it.
+    pub fn innodb_end(&self) -> Option<u64> {
+        self.innodb_lsn.as_ref()?.parse().ok()
+    }
 
     /// What it is called.
     pub fn kind(&self) -> &'static str {
@@ -231,6 +263,8 @@ mod tests {
             began: 1_700_000_000,
             ended: 1_700_000_100,
             server: Server { version: "10.11".into(), host: "größe".into(), port: 3306, server_id: 1 },
+            time_line: Some("11".repeat(16)),
+            innodb: [("innodb_page_size".to_string(), "16384".to_string())].into(),
             selection: Some(Selection { tables: vec!["^größe[.]".into()], ..Selection::default() }),
             position: Position { binlog_file: Some("binlog.000001".into()), ..Position::default() },
             log_end: 4096,
@@ -264,6 +298,14 @@ mod tests {
             }
         }
         assert!(parsed > 10_000, "only {parsed} of the changed ones are JSON: this shows nothing");
+    }
+
+    #[test]
+    fn what_was_written_before_there_were_time_lines_is_read() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/backup/layout/first.json");
+        let read = Description::decode(&std::fs::read(path).unwrap()).unwrap();
+        assert_eq!((read.time_line, read.innodb.len(), read.position.primaries.len()), (None, 0, 0));
+        assert_eq!((read.log_end, read.position.gtid_binlog_state.as_str()), (4096, ""));
     }
 
     #[test]

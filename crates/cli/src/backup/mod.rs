@@ -24,6 +24,7 @@ pub mod selection;
 mod source;
 mod stream;
 mod target;
+pub mod time_line;
 mod unnamed;
 pub mod unpack;
 mod verify;
@@ -41,6 +42,7 @@ use layout::{Base, Description};
 use pace::Pace;
 use selection::Selection;
 use source::Source;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -130,7 +132,11 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     let below = arguments.incremental_from.as_deref().map(Below::read).transpose()?;
     signals::catch();
     let mut source = Source::connect(&settings)?;
-    below.iter().try_for_each(|below| source.make_sure_of_base(&below.dir, &below.list))?;
+    let innodb = source.innodb()?;
+    if let Some(Below { dir, description, list }) = &below {
+        source.make_sure_of_base(dir, description, list)?;
+        make_sure_of_innodb(dir, description, &innodb)?;
+    }
     let selection = select(arguments, &mut source, below.as_ref())?;
     let target = Target::of(dir)?;
     let extra = arguments.extra_lsndir.clone().map(|dir| Target::of(&dir)).transpose()?;
@@ -178,6 +184,8 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         began,
         ended: now(),
         server: source.server,
+        time_line: source.time_line.id,
+        innodb,
         selection,
         position: end.position,
         log_end: end.lsn,
@@ -252,6 +260,23 @@ fn select(
         }
         _ => Ok(selection),
     }
+}
+
+/// InnoDB's files are those that the backup below has, by number and size of their pages: what mariadb-backup makes of
+/// others' changes nobody could restore.
+fn make_sure_of_innodb(
+    dir: &Path,
+    base: &Description,
+    innodb: &BTreeMap<String, String>,
+) -> Result<(), BackupError> {
+    let changed = base.innodb.iter().find(|(name, value)| innodb.get(*name) != Some(value));
+    changed.map_or(Ok(()), |(name, value)| {
+        let now = innodb.get(name).map_or("not there", String::as_str);
+        let dir = dir.display();
+        Err(BackupError::Usage(format!(
+            "{name} is {now}, and was {value} when the backup in {dir} was made: make a full one"
+        )))
+    })
 }
 
 /// The backup that an incremental one stands on.

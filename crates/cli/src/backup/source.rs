@@ -1,8 +1,10 @@
 //! The server that is backed up: where its files are, its checkpoints, and where a backup ends.
 
-use super::layout::{Position, Server};
+use super::layout::{Description, Position, Primary, Server};
+use super::time_line::TimeLine;
 use super::BackupError;
 use crate::client::{Address, Connection, Rows, Settings};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use teak_core::file::RealFileSystem;
 use teak_core::server::{Checkpoint, ExtentList};
@@ -14,11 +16,15 @@ const UNKNOWN_VARIABLE: u16 = 1193;
 /// checkpoint would write each block with a change in it, and the backup would copy them all.
 const LITTLE_LOG: u64 = 64 << 20;
 
+/// What InnoDB's files are made for; other values need other files.
+const INNODB: [&str; 3] = ["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces"];
+
 /// A server, and a connection to it that makes checkpoints and pauses them.
 pub struct Source {
     connection: Connection,
     pub server: Server,
     pub places: Places,
+    pub time_line: TimeLine,
 }
 
 /// Where the server has its files.
@@ -72,8 +78,9 @@ impl Source {
             binlogs: binlogs.map(PathBuf::from),
             datadir,
         };
-        let mut source = Source { connection, server, places };
+        let mut source = Source { connection, server, places, time_line: TimeLine::default() };
         source.make_sure_of_files(&settings.address)?;
+        source.time_line = TimeLine::read(&source.places.engine)?;
         Ok(source)
     }
 
@@ -117,16 +124,45 @@ impl Source {
         }
     }
 
-    /// An incremental backup can stand on one of this engine only, or of what a backup of it was restored to.
-    pub fn make_sure_of_base(&self, dir: &Path, list: &ExtentList) -> Result<(), BackupError> {
-        if self.newest_checkpoint()?.engine_id == list.engine_id {
-            return Ok(());
+    /// An incremental backup can stand on one of this engine only, and of this time line of it, or on what it was
+    /// restored of.
+    pub fn make_sure_of_base(
+        &mut self,
+        dir: &Path,
+        base: &Description,
+        list: &ExtentList,
+    ) -> Result<(), BackupError> {
+        let (dir, host) = (dir.display(), self.server.host.clone());
+        let refused = |why: String| Err(BackupError::Usage(format!("{why}: make a full one")));
+        if self.newest_checkpoint()?.engine_id != list.engine_id {
+            return refused(format!("the backup in {dir} is of another server than the one on {host}"));
         }
-        Err(BackupError::Usage(format!(
-            "the backup in {} is of another server than the one on {}: make a full one",
-            dir.display(),
-            self.server.host
-        )))
+        if !self.time_line.has(base) {
+            return refused(format!(
+                "the backup in {dir} is of another time line: the server on {host} was restored of another backup, and \
+                 what this one has need never have been in it"
+            ));
+        }
+        // A copy of the files was put in place, without a restore.
+        let ends = [("Teak_lsn_flushed", Some(base.log_end)), ("Innodb_lsn_current", base.innodb_end())];
+        for (name, end) in ends {
+            let now = self.status(name)?;
+            if end.is_some_and(|end| end > now) {
+                return refused(format!(
+                    "the backup in {dir} has more than the server on {host} has ({name} is {now}): the server's files \
+                     are from before it"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What InnoDB's files are made for.
+    pub fn innodb(&mut self) -> Result<BTreeMap<String, String>, BackupError> {
+        let names = INNODB.map(|name| format!("'{name}'")).join(", ");
+        let rows =
+            self.connection.query(format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?;
+        Ok((0..rows.len()).filter_map(|row| Some((cell(&rows, row, 0)?, cell(&rows, row, 1)?))).collect())
     }
 
     /// What a file is called that the server names so; as it is, if it can be the name of one already. A dot between
@@ -165,7 +201,7 @@ impl Source {
     /// A status variable that is a number.
     fn status(&mut self, name: &str) -> Result<u64, BackupError> {
         let rows = self.connection.query(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-        let value = cell(&rows, 1).and_then(|text| text.parse().ok());
+        let value = cell(&rows, 0, 1).and_then(|text| text.parse().ok());
         value.ok_or_else(|| BackupError::Usage(format!("the server does not tell its {name}")))
     }
 
@@ -186,18 +222,39 @@ impl Source {
         self.connection.execute("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")?;
         let lsn = self.status("Teak_lsn_flushed")?;
         let binlog = self.connection.query("SHOW MASTER STATUS")?;
-        let gtids = self
-            .connection
-            .query("SELECT @@global.gtid_binlog_pos, @@global.gtid_slave_pos, @@global.gtid_current_pos")?;
-        let gtid = |column| cell(&gtids, column).unwrap_or_default();
+        let gtids = self.connection.query(
+            "SELECT @@global.gtid_binlog_pos, @@global.gtid_slave_pos, @@global.gtid_current_pos, \
+             @@global.gtid_binlog_state",
+        )?;
+        let gtid = |column| cell(&gtids, 0, column).unwrap_or_default();
         let position = Position {
-            binlog_file: cell(&binlog, 0),
-            binlog_position: cell(&binlog, 1).and_then(|text| text.parse().ok()),
+            binlog_file: cell(&binlog, 0, 0),
+            binlog_position: cell(&binlog, 0, 1).and_then(|text| text.parse().ok()),
             gtid_binlog_pos: gtid(0),
             gtid_slave_pos: gtid(1),
             gtid_current_pos: gtid(2),
+            gtid_binlog_state: gtid(3),
+            primaries: self.primaries()?,
         };
         Ok(End { lsn, position })
+    }
+
+    /// The servers that this one is a replica of.
+    fn primaries(&mut self) -> Result<Vec<Primary>, BackupError> {
+        let (columns, rows) = self.connection.query_with_names("SHOW ALL SLAVES STATUS")?;
+        let of = |row: usize, name: &str| {
+            let column = columns.iter().position(|column| column == name);
+            column.and_then(|column| cell(&rows, row, column)).unwrap_or_default()
+        };
+        let primary = |row| Primary {
+            name: of(row, "Connection_name"),
+            host: of(row, "Master_Host"),
+            port: of(row, "Master_Port").parse().unwrap_or(0),
+            file: of(row, "Relay_Master_Log_File"),
+            position: of(row, "Exec_Master_Log_Pos").parse().unwrap_or(0),
+            using_gtid: of(row, "Using_Gtid"),
+        };
+        Ok((0..rows.len()).map(primary).collect())
     }
 }
 
@@ -218,8 +275,8 @@ impl Places {
     }
 }
 
-fn cell(rows: &Rows, column: usize) -> Option<String> {
-    let value = rows.first()?.get(column)?.as_ref()?;
+fn cell(rows: &Rows, row: usize, column: usize) -> Option<String> {
+    let value = rows.get(row)?.get(column)?.as_ref()?;
     Some(String::from_utf8_lossy(value).into_owned())
 }
 

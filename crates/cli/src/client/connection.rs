@@ -60,6 +60,25 @@ impl Connection {
         Ok(rows)
     }
 
+    /// The same, of a statement with one result, and the names of its columns.
+    pub fn query_with_names(&mut self, statement: &str) -> Result<(Vec<String>, Rows), Error> {
+        self.send(statement.as_bytes())?;
+        let (mut rows, mut payloads) = (Rows::new(), Vec::new());
+        self.receive_and(Some(&mut rows), &mut |payload| {
+            payloads.push(payload.to_vec());
+            Ok(())
+        })?;
+        let columns = payloads.first().map_or(Ok(None), |first| Fields(first).number())?.unwrap_or(0);
+        let name = |payload: &Vec<u8>| {
+            let mut fields = Fields(payload);
+            // Before it are those of the catalog, of the database, and of the table, twice.
+            let name = (0..5).map(|_| fields.string()).last().transpose()?.flatten();
+            Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
+        };
+        let names: Result<_, Error> = payloads.iter().skip(1).take(columns as usize).map(name).collect();
+        Ok((names?, rows))
+    }
+
     /// The first value of the first row, as text; `None` if there is none or it is NULL.
     pub fn value(&mut self, statement: impl AsRef<[u8]>) -> Result<Option<String>, Error> {
         let first =

@@ -12,18 +12,19 @@ mod backups;
 mod move_in;
 mod partial;
 mod prepare;
+mod summary;
 
 pub use backups::Backups;
 
-use crate::amounts::bytes;
 use crate::backup::complete::Complete;
 use crate::backup::files::{digest, original_name};
 use crate::backup::layout::{self, Description};
 use crate::backup::pace::Pace;
+use crate::backup::time_line::TimeLine;
 use crate::backup::{sync_dirs, unpack, BackupError};
 use crate::{directory, signals};
 use clap::Args;
-use move_in::{move_in, PRIVILEGES};
+use move_in::move_in;
 use prepare::Prepare;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -122,13 +123,15 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
 
     // Recovery writes as a server does that was killed, and is repeated if this is.
     directory::recover(&engine).map_err(|failure| BackupError::damaged(&engine, failure.to_string()))?;
+    // Before anything can be backed up: what it has from now on, no other backup knows.
+    TimeLine::draw(&backups.last().id)?.write(&engine)?;
     sync_dirs(&server)?;
     if let Some((user, group)) = owner {
         chown(&work, user, group)?;
     }
     move_in(datadir, &work, &listed)?;
     if !arguments.quiet {
-        let text = summary(backups.last(), datadir, pace.seconds(), owner.is_some(), pace.done());
+        let text = summary::of(backups.last(), datadir, (pace.done(), pace.seconds()), owner.is_some());
         let written = out.write_all(text.as_bytes());
         written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })?;
     }
@@ -208,40 +211,4 @@ fn chown(path: &Path, user: u32, group: u32) -> Result<(), BackupError> {
         }
     }
     Ok(())
-}
-
-fn summary(backup: &Description, datadir: &Path, seconds: f64, given: bool, written: u64) -> String {
-    let Description { position, server, .. } = backup;
-    let mut text =
-        format!("restored to {}: {} in {seconds:.1} s\n", datadir.display(), bytes(written as f64));
-    if !given {
-        text += "the files belong to who ran this: a server that runs as another user needs chown -R\n";
-    }
-    if let Some(selection) = &backup.selection {
-        text += &partial::advice(selection, &datadir.join(PRIVILEGES));
-    }
-    let (Some(file), Some(at)) = (&position.binlog_file, position.binlog_position) else {
-        return text + "the server that was backed up had no binary log\n";
-    };
-    text += &format!("position in the binary log: {file}, {at}\n");
-    if backup.selection.is_some() {
-        return text;
-    }
-    // 0: it does not listen for now.
-    let port = if server.port == 0 { 3306 } else { server.port };
-    let host = format!("MASTER_HOST = '{}', MASTER_PORT = {port}", server.host);
-    let user = "MASTER_USER = '...', MASTER_PASSWORD = '...'";
-    text += "to make a replica of it:\n";
-    match position.gtid_current_pos.replace(['\n', ' '], "") {
-        gtid if gtid.is_empty() => {
-            text += &format!(
-                "  CHANGE MASTER TO {host}, {user}, MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {at};\n"
-            );
-        }
-        gtid => {
-            text += &format!("  SET GLOBAL gtid_slave_pos = '{gtid}';\n");
-            text += &format!("  CHANGE MASTER TO {host}, {user}, MASTER_USE_GTID = slave_pos;\n");
-        }
-    }
-    text + "  START SLAVE;\n"
 }
