@@ -198,6 +198,12 @@ fn serve(
         let answered = guest.serve(
             &mut server,
             &mut |statement, server| match stage(statement) {
+                None => {
+                    if let Some(quoted) = quoted(statement) {
+                        *statement = quoted;
+                    }
+                    Ok(())
+                }
                 Some("START") => server.execute(ANNOUNCE).map(drop).map_err(|error| error.to_string()),
                 Some("FLUSH") => staged(&mut |stages| stages.before_flush()),
                 Some("BLOCK_COMMIT") => staged(&mut |stages| stages.before_block()),
@@ -218,6 +224,15 @@ fn serve(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// mariadb-backup locks Aria's tables by their names, between backticks, and does not quote those that are in a name:
+/// the statement as it is meant, if that is another.
+fn quoted(statement: &str) -> Option<String> {
+    let (database, table) = statement.strip_prefix("BACKUP LOCK `")?.strip_suffix('`')?.split_once("`.`")?;
+    let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
+    let meant = format!("BACKUP LOCK {}.{}", quoted(database), quoted(table));
+    (meant != statement).then_some(meant)
 }
 
 /// The stage that a statement begins.
@@ -264,6 +279,13 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn backticks_in_names_are_quoted() {
+        assert_eq!(quoted("BACKUP LOCK `a`b`.``t`").unwrap(), "BACKUP LOCK `a``b`.```t`");
+        assert_eq!(quoted("BACKUP LOCK `a`.`t`"), None);
+        assert_eq!(quoted("BACKUP UNLOCK"), None);
+    }
 
     #[test]
     fn stages_are_recognised_however_they_are_written() {

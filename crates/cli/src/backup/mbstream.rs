@@ -132,7 +132,9 @@ impl<R: Read> Reader<R> {
         let read = (&mut self.input).take(length).read_to_end(&mut bytes)?;
         self.bytes = bytes;
         if (read as u64) < length {
-            return Err(self.broken("the stream ends within a piece"));
+            // Who sends it has ended, and knows why.
+            let text = format!("at byte {} of the stream: it ends within a piece", self.at);
+            return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, text));
         }
         let mut crc = flate2::Crc::new();
         crc.update(&self.bytes);

@@ -42,24 +42,30 @@ impl Guest {
     }
 
     /// Takes the next command and answers it. `before` and `after` are called around the server's work, with the
-    /// statement; an error of theirs is the answer.
+    /// statement, in whose place `before` may put another; an error of theirs is the answer.
     pub fn serve(
         &mut self,
         server: &mut Connection,
-        before: &mut dyn FnMut(&str, &mut Connection) -> Result<(), String>,
+        before: &mut dyn FnMut(&mut String, &mut Connection) -> Result<(), String>,
         after: &mut dyn FnMut(&str) -> Result<(), String>,
     ) -> Result<Answered, Error> {
         self.packets.restart();
         if self.packets.receive(&mut self.command).is_err() || self.command.first() == Some(&COM_QUIT) {
             return Ok(Answered::Gone);
         }
-        let statement = match self.command.split_first() {
+        let mut statement = match self.command.split_first() {
             Some((&COM_QUERY, statement)) => String::from_utf8_lossy(statement).into_owned(),
             Some((&(COM_PING | COM_INIT_DB), _)) => String::new(),
             _ => return self.refuse(UNKNOWN_COMMAND, "this connection takes statements only"),
         };
-        if let Err(message) = before(&statement, server) {
+        let given = statement.clone();
+        if let Err(message) = before(&mut statement, server) {
             return self.refuse(UNKNOWN_COMMAND, &message);
+        }
+        // It need not be a text; what is passed on unchanged is not made one.
+        if statement != given {
+            self.command.truncate(1);
+            self.command.extend_from_slice(statement.as_bytes());
         }
         // The answer is kept back until `after` has done its work.
         let mut answer = Vec::new();
