@@ -203,6 +203,16 @@ mod tests {
     }
 
     #[test]
+    fn commands_below_others_have_help() {
+        use clap::error::ErrorKind;
+        for command in [["backup", "verify"], ["backup", "unpack"], ["bench", "queue"]] {
+            let given = ["teak", command[0], command[1], "--help"];
+            let shown = CommandLine::try_parse_from(given).err().map(|error| error.kind());
+            assert_eq!(shown, Some(ErrorKind::DisplayHelp), "{given:?}");
+        }
+    }
+
+    #[test]
     fn inspect_names_tables_and_leaves_the_directory_usable() {
         let dir = directory("inspect");
         for _ in 0..2 {

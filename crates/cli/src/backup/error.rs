@@ -29,6 +29,11 @@ impl From<teak_core::Error> for BackupError {
     fn from(error: teak_core::Error) -> BackupError {
         match error {
             teak_core::Error::Interrupted => BackupError::Interrupted,
+            // The engine's own words for it are about its data: here they are those of a copy.
+            teak_core::Error::DiskFull { path } => {
+                let error = std::io::Error::from_raw_os_error(libc::ENOSPC);
+                BackupError::Io { what: format!("cannot write {}", path.display()), error }
+            }
             error => BackupError::Core(error),
         }
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use zstd::stream::write::Encoder;
 
 /// What compressed files have behind their names, and how hard zstd tries.
@@ -248,6 +249,32 @@ fn compressing(path: &str) -> impl FnOnce(std::io::Error) -> BackupError {
     BackupError::io("cannot compress", Path::new(path))
 }
 
+/// Runs `work` on so many threads, for what each takes next of `items`: it ends when there is nothing left, or after an
+/// error, which is that of any of them.
+pub fn share_out<T: Sync>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&mut dyn Iterator<Item = &T>) -> Result<(), BackupError> + Sync,
+) -> Result<(), BackupError> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        // Relaxed: each number goes to one thread, and the items were there before.
+        let worked = work(&mut std::iter::from_fn(|| items.get(next.fetch_add(1, Ordering::Relaxed))));
+        if worked.is_err() {
+            // Relaxed: as above; the others end a little later.
+            next.store(items.len(), Ordering::Relaxed);
+        }
+        worked
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(items.len())).map(|_| scope.spawn(run)).collect();
+        let first = run();
+        others
+            .into_iter()
+            .fold(first, |result, other| result.and(other.join().unwrap_or(Err(BackupError::Stopped))))
+    })
+}
+
 /// The text of `sha256sum` for files below `dir`.
 pub fn checksums(dir: &str, files: &BTreeMap<String, Digested>) -> String {
     files.iter().map(|(path, file)| format!("{}  {dir}/{path}\n", file.digest)).collect()
@@ -326,6 +353,33 @@ mod tests {
 
     fn end() -> (Chunk, &'static [u8]) {
         (Chunk::End { path: "a".into() }, b"")
+    }
+
+    #[test]
+    fn each_item_is_taken_once_and_an_error_ends_all() {
+        let items: Vec<usize> = (0..1000).collect();
+        let sum = AtomicUsize::new(0);
+        let add = |items: &mut dyn Iterator<Item = &usize>| {
+            for item in items {
+                sum.fetch_add(*item, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        for threads in [1, 3, 2000] {
+            sum.store(0, Ordering::Relaxed);
+            share_out(&items, threads, add).unwrap();
+            assert_eq!(sum.load(Ordering::Relaxed), 499_500, "{threads}");
+            let failed = share_out(&items, threads, |items| {
+                for item in items {
+                    if *item == 500 {
+                        return Err(BackupError::Usage("500".into()));
+                    }
+                }
+                Ok(())
+            });
+            assert_eq!(failed.unwrap_err().to_string(), "500");
+        }
+        share_out(&[], 4, add).unwrap();
     }
 
     #[test]

@@ -208,7 +208,7 @@ pub fn create_empty_dir(dir: &Path) -> Result<(), BackupError> {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let mut names = std::fs::read_dir(dir).map_err(BackupError::io("cannot read", dir))?;
-            match names.next() {
+            match names.find(|entry| !entry.as_ref().is_ok_and(is_of_file_system)) {
                 None => Ok(()),
                 Some(_) => Err(BackupError::Usage(format!(
                     "{} is not empty: give a directory that is, or that does not exist",
@@ -218,6 +218,12 @@ pub fn create_empty_dir(dir: &Path) -> Result<(), BackupError> {
         }
         Err(error) => Err(BackupError::io("cannot create", dir)(error)),
     }
+}
+
+/// Whether it is what a file system has at its top, for itself; a mount point with that is empty. A database of this
+/// name is called otherwise.
+pub fn is_of_file_system(entry: &std::fs::DirEntry) -> bool {
+    entry.file_name() == "lost+found" && entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
 /// Creates a directory and those above it, which are to hold what a backup or a restore writes.

@@ -98,14 +98,7 @@ pub struct Arguments {
 enum Command {
     /// Read a backup again and compare all checksums, recover it in memory, and check every table; of an incremental
     /// one without --base, compare its own checksums
-    Verify {
-        #[arg(value_name = "DIR")]
-        dir: PathBuf,
-        /// Where a backup is on which DIR stands: verify those, too, and what all of them make together; can be given
-        /// several times, and need not be for those that are where they were
-        #[arg(long, value_name = "DIR")]
-        base: Vec<PathBuf>,
-    },
+    Verify(verify::Arguments),
     /// Make the directory of a backup of its stream, which is read from standard input
     Unpack {
         /// Empty, or does not exist
@@ -114,14 +107,17 @@ enum Command {
         /// Show no progress
         #[arg(long, short = 'q')]
         quiet: bool,
+        /// Print this help
+        #[arg(long, short = '?', action = clap::ArgAction::Help)]
+        help: Option<bool>,
     },
 }
 
 /// Makes a backup, or verifies one.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
     match (&arguments.command, &arguments.dir) {
-        (Some(Command::Verify { dir, base }), _) => verify::run(dir, base, out),
-        (Some(Command::Unpack { dir, quiet }), _) => unpack::run(dir, *quiet),
+        (Some(Command::Verify(arguments)), _) => verify::run(arguments, out),
+        (Some(Command::Unpack { dir, quiet, .. }), _) => unpack::run(dir, *quiet),
         (None, Some(dir)) => make(arguments, dir, out),
         (None, None) => Err(BackupError::Usage("no directory for the backup was given".into())),
     }
@@ -138,6 +134,11 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         make_sure_of_innodb(dir, description, &innodb)?;
     }
     let selection = select(arguments, &mut source, below.as_ref())?;
+    let targets = [Some(dir), arguments.extra_lsndir.as_deref()];
+    targets.into_iter().flatten().try_for_each(|dir| source.places.make_sure_outside(dir))?;
+    if selection.is_none() {
+        source.places.make_sure_of_names()?;
+    }
     let target = Target::of(dir)?;
     let extra = arguments.extra_lsndir.clone().map(|dir| Target::of(&dir)).transpose()?;
     let began = now();
@@ -339,7 +340,7 @@ fn summary(
 /// Makes the names in a directory and those below it durable.
 pub fn sync_dirs(dir: &Path) -> Result<(), BackupError> {
     for entry in std::fs::read_dir(dir).map_err(BackupError::io("cannot read", dir))?.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !layout::is_of_file_system(&entry) {
             sync_dirs(&entry.path())?;
         }
     }

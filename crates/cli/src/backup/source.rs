@@ -4,6 +4,7 @@ use super::layout::{Description, Position, Primary, Server};
 use super::time_line::TimeLine;
 use super::BackupError;
 use crate::client::{Address, Connection, Rows, Settings};
+use crate::restore::move_in::is_own;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use teak_core::file::RealFileSystem;
@@ -259,6 +260,46 @@ impl Source {
 }
 
 impl Places {
+    /// A backup does not go into what it is a backup of: it would be a database of the server, to be dropped as one.
+    pub fn make_sure_outside(&self, target: &Path) -> Result<(), BackupError> {
+        // What has something in it is refused for that.
+        if std::fs::read_dir(target).is_ok_and(|mut names| names.next().is_some()) {
+            return Ok(());
+        }
+        // What does not exist yet is where its parent is.
+        let found = target.canonicalize().or_else(|_| match target.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new(".").canonicalize(),
+            Some(parent) => parent.canonicalize(),
+            None => target.canonicalize(),
+        });
+        let Ok(found) = found else { return Ok(()) };
+        let is_within = |dir: &Path| dir.canonicalize().is_ok_and(|dir| found.starts_with(dir));
+        match target != Path::new("-") && (is_within(&self.datadir) || is_within(&self.engine)) {
+            false => Ok(()),
+            true => Err(BackupError::Usage(format!(
+                "{} is in the data directory of the server: it would be a database of it, until somebody drops that",
+                target.display()
+            ))),
+        }
+    }
+
+    /// A directory that is called as a file of mariadb-backup cannot be beside that file.
+    pub fn make_sure_of_names(&self) -> Result<(), BackupError> {
+        let entries =
+            std::fs::read_dir(&self.datadir).map_err(BackupError::io("cannot read", &self.datadir))?;
+        let is_own = |entry: &std::fs::DirEntry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_own(&entry.file_name().to_string_lossy())
+        };
+        match entries.flatten().find(is_own) {
+            None => Ok(()),
+            Some(entry) => Err(BackupError::Usage(format!(
+                "there cannot be a backup of the database {}: mariadb-backup has a file of that name; rename it, or leave \
+                 it out with --databases-exclude",
+                entry.file_name().to_string_lossy()
+            ))),
+        }
+    }
+
     /// Bytes on disk of the engine's tables.
     pub fn table_bytes(&self) -> u64 {
         allocated(&self.engine, &|path| path.extension().is_some_and(|extension| extension == "teak"))

@@ -6,32 +6,63 @@ use super::pace::Pace;
 use super::BackupError;
 use crate::restore::Backups;
 use crate::{check, directory};
+use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use teak_core::server::Chain;
 
-/// Compares all checksums of the backup in `dir`, recovers it in memory, and checks its tables; nothing is written to
-/// it. Of an incremental one all that is done to the backups that it stands on, too, if it is said that they are there
-/// (`base`: where those are that were moved); else its own files are looked at alone.
-pub fn run(dir: &Path, base: &[PathBuf], out: &mut dyn Write) -> Result<(), BackupError> {
+/// Options of `teak backup verify`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Where a backup is on which DIR stands: verify those, too, and what all of them make together; can be given
+    /// several times, and need not be for those that are where they were
+    #[arg(long, value_name = "DIR")]
+    base: Vec<PathBuf>,
+    /// Threads that read
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    parallel: usize,
+    /// Read at most so many MB a second
+    #[arg(long, value_name = "MB")]
+    throttle: Option<u64>,
+    /// Show no progress, and no verdict if all is well
+    #[arg(long, short = 'q')]
+    quiet: bool,
+    /// Print this help
+    #[arg(long, short = '?', action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Compares all checksums of the backup, recovers it in memory, and checks its tables; nothing is written to it. Of an
+/// incremental one all that is done to the backups that it stands on, too, if it is said that they are there
+/// (`--base`); else its own files are looked at alone.
+pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
+    let Arguments { dir, base, quiet, .. } = arguments;
+    let threads = arguments.parallel.clamp(1, 64);
     crate::signals::catch();
-    let backups = match base {
+    let backups = match &base[..] {
         [] => Backups::alone(dir)?,
         moved => Backups::find(dir, moved)?,
     };
-    let pace = Pace::new(0, false);
+    let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, *quiet);
     pace.expect(backups.bytes());
     pace.phase("verify");
     for (dir, description) in backups.all() {
-        server_files(dir, description, &pace)?;
+        server_files(dir, description, threads, &pace)?;
     }
     let chain = backups.chain()?;
-    chain.verify(2, &|bytes| pace.wrote(bytes))?;
+    chain.verify(threads, &|bytes| pace.wrote(bytes))?;
     chain.verify_log(backups.last().log_end)?;
     pace.clear();
     let verdict = match (backups.missing(), backups.all().count() - 1) {
         (None, below) => {
-            tables(chain, out).map_err(|detail| BackupError::damaged(dir, detail))?;
+            let mut told = Vec::new();
+            let checked = tables(chain, &mut told);
+            if checked.is_err() || !quiet {
+                out.write_all(&told).map_err(output)?;
+            }
+            checked.map_err(|detail| BackupError::damaged(dir, detail))?;
             let kind = backups.last().kind();
             match below {
                 0 => format!("the {kind} is whole"),
@@ -46,8 +77,14 @@ pub fn run(dir: &Path, base: &[PathBuf], out: &mut dyn Write) -> Result<(), Back
             missing.display()
         ),
     };
-    writeln!(out, "{}: {verdict}", dir.display())
-        .map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
+    if *quiet {
+        return Ok(());
+    }
+    writeln!(out, "{}: {verdict}", dir.display()).map_err(output)
+}
+
+fn output(error: std::io::Error) -> BackupError {
+    BackupError::Io { what: "cannot write the output".into(), error }
 }
 
 /// Recovers the engine in memory, and checks each table.
@@ -61,12 +98,19 @@ fn tables(chain: Chain, out: &mut dyn Write) -> Result<(), String> {
 }
 
 /// The files of the rest of the server are what they were when they were written.
-fn server_files(dir: &Path, description: &Description, pace: &Pace) -> Result<(), BackupError> {
-    for (digest, path) in layout::checksums(dir, description)? {
-        let path = dir.join(path);
-        if files::digest(&path, None, pace)? != digest {
-            return Err(BackupError::damaged(&path, "the file has changed since the backup was made"));
+fn server_files(
+    dir: &Path,
+    description: &Description,
+    threads: usize,
+    pace: &Pace,
+) -> Result<(), BackupError> {
+    files::share_out(&layout::checksums(dir, description)?, threads, |files| {
+        for (digest, path) in files {
+            let path = dir.join(path);
+            if files::digest(&path, None, pace)? != *digest {
+                return Err(BackupError::damaged(&path, "the file has changed since the backup was made"));
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -9,7 +9,7 @@
 //! anew.
 
 mod backups;
-mod move_in;
+pub mod move_in;
 mod partial;
 mod prepare;
 mod summary;
@@ -17,7 +17,7 @@ mod summary;
 pub use backups::Backups;
 
 use crate::backup::complete::Complete;
-use crate::backup::files::{digest, original_name};
+use crate::backup::files::{digest, original_name, share_out};
 use crate::backup::layout::{self, Description};
 use crate::backup::pace::Pace;
 use crate::backup::time_line::TimeLine;
@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     let mut listed = Vec::new();
     for (i, (dir, description)) in backups.all().enumerate() {
         let to = if i == 0 { server.clone() } else { work.join("incremental") };
-        listed = copy_files((dir, description), &to, &pace)?;
+        listed = copy_files((dir, description), &to, threads, &pace)?;
         pace.clear();
         prepare.run(&server, (i > 0).then_some(&to))?;
         if i > 0 {
@@ -153,7 +153,7 @@ fn begin(datadir: &Path) -> Result<Option<(u32, u32)>, BackupError> {
     let work = datadir.join(WORK);
     if work.exists() {
         let names = std::fs::read_dir(datadir).map_err(BackupError::io("cannot read", datadir))?;
-        if names.count() > 1 {
+        if names.flatten().filter(|entry| !layout::is_of_file_system(entry)).count() > 1 {
             return Err(BackupError::Usage(format!(
                 "{} is not empty, and has {WORK} of a restore that was interrupted in its last step: remove all that \
                  is in it and restore again",
@@ -174,27 +174,31 @@ fn begin(datadir: &Path) -> Result<Option<(u32, u32)>, BackupError> {
 fn copy_files(
     (backup, description): (&Path, &Description),
     to: &Path,
+    threads: usize,
     pace: &Pace,
 ) -> Result<Vec<PathBuf>, BackupError> {
     layout::create_dirs(to)?;
-    let mut listed = Vec::new();
-    let mut complete = Complete::default();
-    for (expected, path) in layout::checksums(backup, description)? {
-        let from = backup.join(&path);
-        let below = path.strip_prefix(layout::SERVER).ok().filter(|below| is_below(below));
-        let below = below
-            .ok_or_else(|| BackupError::damaged(backup, format!("{} lies elsewhere", path.display())))?;
-        let target = to.join(original_name(&below.to_string_lossy()).0);
-        target.parent().map_or(Ok(()), layout::create_dirs)?;
-        let mut file = layout::create_file(&target)?;
-        if digest(&from, Some(&mut file), pace)? != expected {
-            return Err(BackupError::damaged(&from, "the file has changed since the backup was made"));
+    let listed = layout::checksums(backup, description)?;
+    let below = |path: &Path| match path.strip_prefix(layout::SERVER) {
+        Ok(below) if is_below(below) => Ok(below.to_path_buf()),
+        _ => Err(BackupError::damaged(backup, format!("{} lies elsewhere", path.display()))),
+    };
+    let paths = listed.iter().map(|(_, path)| below(path)).collect::<Result<Vec<_>, _>>()?;
+    share_out(&listed, threads, |files| {
+        let mut complete = Complete::default();
+        for (expected, path) in files {
+            let from = backup.join(path);
+            let target = to.join(original_name(&below(path)?.to_string_lossy()).0);
+            target.parent().map_or(Ok(()), layout::create_dirs)?;
+            let mut file = layout::create_file(&target)?;
+            if digest(&from, Some(&mut file), pace)? != *expected {
+                return Err(BackupError::damaged(&from, "the file has changed since the backup was made"));
+            }
+            complete.add(target, file)?;
         }
-        complete.add(target, file)?;
-        listed.push(below.to_path_buf());
-    }
-    complete.sync()?;
-    Ok(listed)
+        complete.sync()
+    })?;
+    Ok(paths)
 }
 
 /// Whether a path goes down only.

@@ -59,7 +59,7 @@ pub fn move_in(datadir: &Path, work: &Path, listed: &[PathBuf]) -> Result<(), Ba
 }
 
 /// Whether a file at the top is mariadb-backup's own, and no server's.
-fn is_own(name: &str) -> bool {
+pub fn is_own(name: &str) -> bool {
     let begins =
         |beginning: &&str| name.strip_prefix(*beginning).is_some_and(|end| OWN_ENDINGS.contains(&end));
     OWN.contains(&name) || OWN_BEGINNINGS.iter().any(|beginning| begins(beginning))
