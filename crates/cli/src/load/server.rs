@@ -31,8 +31,12 @@ impl Server {
         Ok(Server { max_allowed_packet, folds_names, transactional })
     }
 
-    /// What decides how rows may be inserted into a table.
+    /// What decides how rows may be inserted into a table. Of one whose name is in another character set than this
+    /// connection's, nothing is known: its rows are inserted in the dump's order.
     pub fn facts(&self, control: &mut Connection, table: &Table) -> Result<Facts, Error> {
+        if [&table.database, &table.name].iter().any(|name| std::str::from_utf8(name).is_err()) {
+            return Ok(Facts::default());
+        }
         let of_table =
             format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", hex(&table.database), hex(&table.name));
         let kind = format!("SELECT ENGINE FROM information_schema.TABLES WHERE {of_table} AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')");
