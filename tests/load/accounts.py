@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 
-from case import check
+from case import SERVER, check
 from impostor import Impostor
 
 
@@ -31,9 +31,9 @@ class Accounts:
                          run("--no-defaults", "-pse;c#ret", f"--ssl-ca={self.files}/ca.pem", "--ssl-verify-server-cert")):
                 check(done.returncode == 0, f"{name}: {done.stderr.decode()}")
             for done in (run("--no-defaults", "-pwrong"), run("--no-defaults", "-pse;c#ret", f"--ssl-ca={self.files}/other.pem")):
-                check(done.returncode == 1, f"{name} got in: {done.args}")
+                check(done.returncode == SERVER, f"{name} got in: {done.args}")
         done = run("--no-defaults", "-pse;c#ret", "--skip-ssl")
-        check(done.returncode == 1, "REQUIRE SSL without TLS")
+        check(done.returncode == SERVER, "REQUIRE SSL without TLS")
 
     def case_passwords_stay_secret(self):
         """An impostor that wants the password itself gets it only with a certificate that was checked; a list of processes never shows it."""
@@ -46,7 +46,7 @@ class Accounts:
             impostor.heard.clear()
             done = subprocess.run(command + options, capture_output=True, check=False, timeout=60)
             message = done.stderr.decode()
-            check(done.returncode == 1, f"{options}: {message}")
+            check(done.returncode == SERVER, f"{options}: {message}")
             check((b"s3cret\0" in impostor.heard) == told, f"{options}: the impostor heard {impostor.heard}; {message}")
             check(told or "--ssl-ca" in message or "certificate" in message or "without TLS" in message, f"{options}: {message}")
         impostor.stop()

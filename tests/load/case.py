@@ -3,6 +3,9 @@
 ENGINES = ("Teak", "InnoDB")
 OPTIONS = ["--max-allowed-packet=16M", "--innodb-buffer-pool-size=128M", "--event-scheduler=off"]
 
+# Exit statuses of the program.
+OTHER, USAGE, DAMAGE, INPUT_OUTPUT, SERVER = range(1, 6)
+
 
 class Failure(Exception):
     """A case found something wrong."""

@@ -9,7 +9,7 @@ import subprocess
 import termios
 import time
 
-from case import ENGINES, OPTIONS, Failure, check
+from case import ENGINES, OPTIONS, SERVER, USAGE, Failure, check
 
 
 class Interrupted:
@@ -54,7 +54,7 @@ class Interrupted:
                     loader.wait()
                 else:
                     self.server.kill()
-                    check(loader.wait(timeout=60) in (0, 1), "the loader must notice that the server is gone")
+                    check(loader.wait(timeout=60) in (0, SERVER), "the loader must notice that the server is gone")
                     self.server.start(OPTIONS)
                 # It may have been done before it was killed.
                 done = not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None)
@@ -74,7 +74,7 @@ class Interrupted:
             dump.write(b"CREATE TABLE o (id INT PRIMARY KEY);\nINSERT INTO o VALUES (1), (2);\n")
         self.fresh("parallel")
         self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
-        failed = self.teak("parallel", path, expect=1)
+        failed = self.teak("parallel", path, expect=SERVER)
         check("--resume goes on from here" in failed and "teak_load" in failed, failed)
         check("\x1b" not in failed and "INSERT INTO f VALUES (1), \\u{1b}[2J\\xff" in failed, failed)
         self.fresh("other")
@@ -85,7 +85,7 @@ class Interrupted:
         with holder.cursor() as cursor:
             cursor.execute("SELECT DISTINCT load_id FROM teak_load.steps")
             cursor.execute(f"SELECT GET_LOCK('teak_load_{cursor.fetchone()[0]}', 0)")
-        check("another teak load" in self.teak("parallel", path, "--resume", expect=1), "twice at a time")
+        check("another teak load" in self.teak("parallel", path, "--resume", expect=USAGE), "twice at a time")
         holder.close()
         with open(path, "rb+") as dump:
             stamp = os.stat(path)
@@ -113,7 +113,7 @@ class Interrupted:
                 # The other side is closed.
                 pass
         os.close(primary)
-        check(loader.returncode == 1, f"teak load ended with {loader.returncode}")
+        check(loader.returncode == SERVER, f"teak load ended with {loader.returncode}")
         *lines, message = shown.decode(errors="replace").split("\r\x1b[K")
         # None is shown of a load that takes less than half a second.
         check(all(len(line) < 50 and "\n" not in line for line in lines), lines)

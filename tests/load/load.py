@@ -18,7 +18,8 @@ sys.path.insert(0, os.path.join(HERE, ".."))
 sys.path.insert(0, HERE)
 import dumps  # pylint: disable=wrong-import-position
 from accounts import Accounts  # pylint: disable=wrong-import-position
-from case import ENGINES, OPTIONS, Failure, check  # pylint: disable=wrong-import-position
+from case import DAMAGE, ENGINES, INPUT_OUTPUT, OPTIONS, OTHER, SERVER, USAGE, Failure, check  # pylint: disable=wrong-import-position
+from endings import Endings  # pylint: disable=wrong-import-position
 from interrupted import Interrupted  # pylint: disable=wrong-import-position
 from server import Server, own_plugins  # pylint: disable=wrong-import-position
 
@@ -34,7 +35,7 @@ DUMP_VARIANTS = {
 }
 
 
-class Tests(Accounts, Interrupted):
+class Tests(Accounts, Endings, Interrupted):
     """One server that all cases use, each with databases of its own."""
 
     def __init__(self, arguments):
@@ -96,7 +97,7 @@ class Tests(Accounts, Interrupted):
         command = self.command(database, *arguments, user=user, options=options, file=file)
         done = subprocess.run(command, capture_output=True, check=False, timeout=120, **settings)
         text = (done.stdout + done.stderr).decode(errors="replace")
-        check(done.returncode == expect, f"teak load ended with {done.returncode} and not {expect}: {text}")
+        check(done.returncode in (expect if isinstance(expect, tuple) else (expect,)), f"teak load ended with {done.returncode} and not {expect}: {text}")
         return text
 
     def value(self, statement, database=None):
@@ -190,7 +191,7 @@ class Tests(Accounts, Interrupted):
             with open(packed, "r+b") as cut:
                 cut.truncate(os.path.getsize(packed) - 20)
             self.fresh("parallel")
-            self.teak("parallel", packed, expect=1)
+            self.teak("parallel", packed, expect=DAMAGE)
             self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
             os.unlink(packed)
 
@@ -235,7 +236,7 @@ class Tests(Accounts, Interrupted):
         subprocess.run(["mydumper", f"--socket={self.server.socket}", "--user=root", "--database=dumped", f"--outputdir={directory}"], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.server.query("UPDATE t SET b = 'newer'", database="dumped")
-        text = self.teak("elsewhere", directory, "--on-error=skip", expect=1)
+        text = self.teak("elsewhere", directory, "--on-error=skip", expect=USAGE)
         check("database dumped" in text and "--into=elsewhere" in text, text)
         check(not self.server.query("SHOW TABLES", database="elsewhere"), "something was loaded")
         self.server.query("DROP DATABASE elsewhere", database=None)
@@ -247,9 +248,9 @@ class Tests(Accounts, Interrupted):
         check(self.server.query("SELECT b FROM t", database="dumped") == (("newer",),), "the dump's database was written to")
         with open(os.path.join(directory, "dumped.t-schema-triggers.sql"), "w", encoding="ascii") as trigger:
             trigger.write("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW INSERT INTO dumped.u VALUES (1);\n")
-        text = self.teak(None, directory, "--into=elsewhere", expect=1)
+        text = self.teak(None, directory, "--into=elsewhere", expect=USAGE)
         check("names the database dumped" in text and "schema-triggers" in text, text)
-        check("is for directories of mydumper" in self.teak(None, self.write("plain.sql", "DO 1"), "--into=elsewhere", expect=1), "a file")
+        check("is for directories of mydumper" in self.teak(None, self.write("plain.sql", "DO 1"), "--into=elsewhere", expect=USAGE), "a file")
 
     def case_phpmyadmin(self):
         """Keys and AUTO_INCREMENT added by ALTER after the rows."""
@@ -311,13 +312,13 @@ class Tests(Accounts, Interrupted):
         """Dumps switch foreign keys off; the check names a row whose parent is missing."""
         head = "SET FOREIGN_KEY_CHECKS=0;\nCREATE TABLE child (id INT PRIMARY KEY, p INT, CONSTRAINT of_p FOREIGN KEY (p) REFERENCES parent (id)) ENGINE=Teak;\n"
         children = "".join(f"INSERT INTO child VALUES ({i}, {i % 50});\n" for i in range(1000))
-        for parents, expect in ((50, 0), (49, 1)):
+        for parents, expect in ((50, 0), (49, DAMAGE)):
             rest = "CREATE TABLE parent (id INT PRIMARY KEY) ENGINE=Teak;\n" + "".join(f"INSERT INTO parent VALUES ({i});\n" for i in range(parents))
             path = self.write("orphans.sql", head + children + rest)
             self.fresh("parallel", "serial")
             message = self.teak("parallel", path, "--check", expect=expect)
             text = "constraint 'of_p' is not met: there is no parent of (`p`) = ('49') in the row `id` = '49'"
-            check((text in message) == (expect == 1), message)
+            check((text in message) == (expect == DAMAGE), message)
             self.fresh("parallel", "serial")
             self.teak("parallel", path)
 
@@ -328,27 +329,28 @@ class Tests(Accounts, Interrupted):
             text = f"CREATE TABLE t (id INT PRIMARY KEY) ENGINE={engine};\n{good}INSERT INTO t VALUES (500);\nINSERT INTO t VALUES (5000);\n"
             path = self.write("errors.sql", text)
             self.fresh("parallel", "serial")
-            message = self.teak("parallel", path, expect=1)
+            message = self.teak("parallel", path, expect=SERVER)
             check("errors.sql, line 1002: INSERT INTO t VALUES (500)" in message and "ERROR 1062" in message, message)
             check(self.value("SELECT COUNT(*) FROM t", "parallel") == 1000, "what came before the error must stay")
-            message = self.teak("parallel", path, "--on-error=skip", expect=1)
+            message = self.teak("parallel", path, "--on-error=skip", expect=OTHER)
             check("1002 of the dump's statements failed" in message, message)
             self.fresh("parallel")
-            message = self.teak("parallel", path, "--on-error=skip", expect=1)
+            message = self.teak("parallel", path, "--on-error=skip", expect=OTHER)
             check("1 of the dump's statements failed" in message, message)
             self.mariadb("serial", path, "--force", may_fail=True)
             self.server.query("DROP DATABASE teak_load", database=None)
             self.compare("serial", "parallel")
-        for text, part in (("SET nonsense=1;", "line 1: SET nonsense=1"), ("SELEC 1;", "ERROR 1064"), ("INSERT INTO nowhere VALUES (1);", "ERROR 1146"),
-                           ("INSERT INTO parallel.x SELECT 1;", "ERROR 1146"), ("USE nowhere;", "ERROR 1049"),
-                           ("CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY);\nSET @x = LAST_INSERT_ID();", "--serial"),
-                           ("CREATE TABLE b (c", "ERROR 1064"), ("INSERT 'x", "ends within a string"), ("/* x", "ends within a comment"),
-                           ("-- MariaDB dump 10.19\nSELECT 1;\n", "not complete"), ("SELECT '" + "x" * (17 << 20) + "';", "max_allowed_packet")):
+        for text, part, expect in (
+                ("SET nonsense=1;", "line 1: SET nonsense=1", SERVER), ("SELEC 1;", "ERROR 1064", SERVER), ("INSERT INTO nowhere VALUES (1);", "ERROR 1146", SERVER),
+                ("INSERT INTO parallel.x SELECT 1;", "ERROR 1146", SERVER), ("USE nowhere;", "ERROR 1049", SERVER),
+                ("CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY);\nSET @x = LAST_INSERT_ID();", "--serial", USAGE),
+                ("CREATE TABLE b (c", "ERROR 1064", SERVER), ("INSERT 'x", "ends within a string", DAMAGE), ("/* x", "ends within a comment", DAMAGE),
+                ("-- MariaDB dump 10.19\nSELECT 1;\n", "not complete", DAMAGE), ("SELECT '" + "x" * (17 << 20) + "';", "max_allowed_packet", USAGE)):
             self.fresh("parallel")
-            message = self.teak("parallel", self.write("hostile.sql", text), expect=1)
+            message = self.teak("parallel", self.write("hostile.sql", text), expect=expect)
             check(part in message, f"{text[:40]}: {message[:300]}")
-        self.teak("parallel", os.path.join(self.files, "no such file"), expect=1)
-        self.teak("parallel", self.files, expect=1)
+        self.teak("parallel", os.path.join(self.files, "no such file"), expect=INPUT_OUTPUT)
+        self.teak("parallel", self.files, expect=USAGE)
         self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
 
     def case_noise(self):
@@ -362,9 +364,9 @@ class Tests(Accounts, Interrupted):
             for _ in range(self.random.randrange(4)):
                 torn[self.random.randrange(len(torn))] = self.random.randrange(256)
             done = subprocess.run(self.command("parallel", self.write("noise.sql", bytes(torn))), capture_output=True, timeout=120, check=False)
-            check(done.returncode == 1, f"status {done.returncode}: {done.stderr[-500:]}")
+            check(done.returncode in (DAMAGE, SERVER), f"status {done.returncode}: {done.stderr[-500:]}")
         for _ in range(5):
-            self.teak("parallel", self.write("noise.sql", self.random.randbytes(5000)), expect=1)
+            self.teak("parallel", self.write("noise.sql", self.random.randbytes(5000)), expect=(USAGE, DAMAGE, SERVER))
         self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
 
     def case_keys_are_built_after_rows(self):
@@ -395,7 +397,7 @@ class Tests(Accounts, Interrupted):
             self.server.query(f"CREATE OR REPLACE USER few@localhost IDENTIFIED BY 'few' WITH MAX_USER_CONNECTIONS {limit}", database=None)
             self.server.query("GRANT ALL ON *.* TO few@localhost", database=None)
             self.fresh("parallel")
-            text = self.teak("parallel", path, *options, user="few", expect=int(limit == 2), env={**os.environ, "MYSQL_PWD": "few"})
+            text = self.teak("parallel", path, *options, user="few", expect=SERVER if limit == 2 else 0, env={**os.environ, "MYSQL_PWD": "few"})
             check("max_user_connections" in text, f"{limit} {options}: {text}")
             if limit > 2:
                 check("goes on with fewer connections" in text, f"{limit} {options}: {text}")
@@ -408,7 +410,7 @@ class Tests(Accounts, Interrupted):
         self.server.query("SET GLOBAL sync_binlog = 5", database=None)
         before = settings()
         self.fresh("parallel")
-        self.teak("parallel", self.write("bad.sql", "CREATE TABLE t (a INT) ENGINE=Teak;\nINSERT INTO t VALUES (1);\nnonsense;\n"), "--relaxed-durability", expect=1)
+        self.teak("parallel", self.write("bad.sql", "CREATE TABLE t (a INT) ENGINE=Teak;\nINSERT INTO t VALUES (1);\nnonsense;\n"), "--relaxed-durability", expect=SERVER)
         check(settings() == before, "after an error")
         self.fresh("parallel")
         loader = subprocess.Popen(self.command("parallel", self.big("Teak"), "--relaxed-durability"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -467,10 +469,10 @@ class Tests(Accounts, Interrupted):
             for i in chosen:
                 kind, first, other = dumps.TYPES[i]
                 for value in {other, self.random.choice([other, "NULL"])}:
-                    found = load(*self.random.choice(([], ["--serial"])), expect=1, trigger=f"BEFORE INSERT ON typed FOR EACH ROW IF NEW.id = 0 THEN SET NEW.c{i} = {value}; END IF")
+                    found = load(*self.random.choice(([], ["--serial"])), expect=DAMAGE, trigger=f"BEFORE INSERT ON typed FOR EACH ROW IF NEW.id = 0 THEN SET NEW.c{i} = {value}; END IF")
                     check(not found["equal"] and "other values" in found["why"], f"{engine}: {kind} {value} instead of {first}: {found}")
             self.server.query("SET GLOBAL sql_mode = DEFAULT", database=None)
-            other = load(expect=1, trigger="BEFORE INSERT ON typed FOR EACH ROW SET NEW.id = NEW.id + 10")
+            other = load(expect=DAMAGE, trigger="BEFORE INSERT ON typed FOR EACH ROW SET NEW.id = NEW.id + 10")
             check(not other["equal"], "another key")
 
     def case_check_says_what_it_cannot_tell(self):
@@ -526,13 +528,13 @@ class Tests(Accounts, Interrupted):
             for skip in ([], ["--on-error=skip"]):
                 self.fresh("parallel")
                 path = self.write("long.sql", f"{head}INSERT INTO t (id) VALUES (5000);\nINSERT INTO t VALUES {rows},\n(1, 'twice', 0);\nINSERT INTO t (id) VALUES (5001);\n")
-                message = self.teak("parallel", path, *skip, expect=1)
+                message = self.teak("parallel", path, *skip, expect=OTHER if skip else SERVER)
                 check("ERROR 1062" in message and "long.sql, line " in message, message)
                 check(self.value("SELECT COUNT(*) FROM t WHERE id <= 1000", "parallel") == 0, f"{engine}: rows of a statement that failed, {skip}")
                 check(not skip or self.value("SELECT COUNT(*) FROM t", "parallel") == 2, "the statements before and after it")
         # The longest statement that fits, and one byte more.
         head = "CREATE TABLE t (v LONGTEXT) ENGINE=Teak;\n"
-        for more, expect in ((0, 0), (1, 1)):
+        for more, expect in ((0, 0), (1, USAGE)):
             self.fresh("parallel")
             row = "INSERT INTO t VALUES('')"
             text = row[:-2] + "x" * (packet - 2 - len(row) + more) + row[-2:]
@@ -540,7 +542,7 @@ class Tests(Accounts, Interrupted):
             check(not expect or all(part in message for part in ("long.sql, line 2: ", "max_allowed_packet", f"{packet}", f"{packet - 1} bytes")), message)
         for text in ("SELECT '" + "x" * packet + "'", "INSERT INTO t SELECT '" + "x" * packet + "'", "INSERT INTO t VALUES ('a'),\n('" + "x" * packet + "')"):
             self.fresh("parallel")
-            message = self.teak("parallel", self.write("long.sql", f"{head}{text};\n"), expect=1)
+            message = self.teak("parallel", self.write("long.sql", f"{head}{text};\n"), expect=USAGE)
             check("max_allowed_packet" in message and f"line {3 if 'VALUES' in text else 2}: " in message, message[:300])
 
     def run(self, names):

@@ -18,6 +18,7 @@ mod priority;
 mod restore;
 mod salvage;
 mod signals;
+mod status;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -41,7 +42,7 @@ enum Command {
         /// The server's data directory, or the engine's in it
         dir: PathBuf,
     },
-    /// Verify every block and every structure of every table; exit status 1 if something is damaged. The server must
+    /// Verify every block and every structure of every table; exit status 3 if something is damaged. The server must
     /// not run
     ///
     /// Recovers from the log, as a start of the server would, and makes no checkpoint. Whether indexes have what their
@@ -108,7 +109,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::message(&format!("teak: {error}"));
-            ExitCode::FAILURE
+            status::of(&error)
         }
     }
 }

@@ -35,7 +35,9 @@ pub fn run(dir: &Path, quiet: bool) -> Result<(), BackupError> {
     layout::create_empty_dir(dir)?;
     let pace = Pace::new(0, quiet);
     pace.phase("unpack");
-    let unpacked = unpack(std::io::stdin().lock(), dir, &pace);
+    let input =
+        crate::signals::Input::open().map_err(BackupError::io("reading", Path::new("standard input")))?;
+    let unpacked = unpack(input, dir, &pace);
     pace.clear();
     unpacked.map(drop)
 }

@@ -158,7 +158,8 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ConvertErro
         return show(&found, arguments, out);
     }
     if !arguments.quiet {
-        estimate(&found, out)?;
+        // Nobody may read what is only told beside the work.
+        let _ = estimate(&found, out);
     }
     let watch = Watch::new(&settings, &mut session, arguments.quiet)?;
     let mut worker = Worker { session, journal, watch, arguments, done: Done::default() };
@@ -166,7 +167,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ConvertErro
     forget_what_is_there(&mut worker)?;
     worker.journal.remove()?;
     if !arguments.quiet {
-        summary(&worker, &found, out)?;
+        let _ = summary(&worker, &found, out);
     }
     Ok(())
 }

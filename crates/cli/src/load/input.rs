@@ -1,6 +1,7 @@
 //! Where dumps come from: files and pipes, compressed or not, and directories of mydumper.
 
 use super::error::LoadError;
+use crate::signals::Input;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -135,7 +136,7 @@ fn of_directory(dir: &Path) -> Result<Vec<Source>, LoadError> {
 pub fn open(source: &Source, read: Arc<AtomicU64>) -> std::io::Result<Box<dyn Read>> {
     let raw: Box<dyn Read + Send> = match &source.path {
         Some(path) => Box::new(File::open(path)?),
-        None => Box::new(std::io::stdin()),
+        None => Box::new(Input::open()?),
     };
     let mut raw = Counted { input: raw, read };
     let mut magic = Vec::new();

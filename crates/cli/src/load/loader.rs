@@ -141,13 +141,14 @@ impl<'a> Loader<'a> {
     }
 
     fn read(&mut self, source: &Source) -> Result<(), LoadError> {
-        let unreadable = |error| LoadError::Read { name: source.name.clone(), error };
-        let input = input::open(source, self.shared.counters.read.clone()).map_err(unreadable)?;
+        let input = input::open(source, self.shared.counters.read.clone())
+            .map_err(|error| or_interrupted(LoadError::Read { name: source.name.clone(), error }))?;
         let mut splitter = Splitter::new(input, LONGEST, source.delimiter, self.dialect);
         let mut counted = 0;
         loop {
-            let statement =
-                splitter.next().map_err(|error| LoadError::Split { name: source.name.clone(), error })?;
+            let statement = splitter
+                .next()
+                .map_err(|error| or_interrupted(LoadError::Split { name: source.name.clone(), error }))?;
             let Some(statement) = statement else { return Ok(()) };
             if signals::interrupted() {
                 return Err(LoadError::Interrupted);
@@ -478,5 +479,13 @@ impl<'a> Loader<'a> {
             Some(progress) => Ok(progress.remove(&mut self.control)?),
             None => Ok(()),
         }
+    }
+}
+
+/// A read that a signal has ended, or another error.
+fn or_interrupted(error: LoadError) -> LoadError {
+    match signals::interrupted() {
+        true => LoadError::Interrupted,
+        false => error,
     }
 }

@@ -41,6 +41,13 @@ pub enum SplitError {
     NoDelimiter { line: u64 },
 }
 
+impl SplitError {
+    /// Whether the file could not be read, as opposed to what is in it.
+    pub fn is_of_reading(&self) -> bool {
+        matches!(self, SplitError::Read(_))
+    }
+}
+
 /// A statement, without its delimiter.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub struct Statement<'a> {
