@@ -32,6 +32,8 @@
 
 pub use crate::store::BundleUse;
 
+pub use crate::lock::LockOutcome;
+
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{
     Admission, Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, Incoming,

@@ -97,15 +97,13 @@ impl Session {
                 found = cursor.next(self.txn()?)?;
                 continue;
             }
-            let new = self.lock(&rows, &row, mode, WaitPolicy::Wait)?;
+            let outcome = self.lock(&rows, &row, mode, WaitPolicy::Wait)?;
             let is_there = cursor.refresh(self.txn()?, View::Pending)?;
             let is_same = is_there && look.row_of(&cursor)? == row;
             if is_same && !self.is_history(look, &rows, &row)? {
                 return Ok(Some(Found { entry: cursor.key().to_vec(), row }));
             }
-            if new {
-                self.unlock(&rows, &row);
-            }
+            self.give_back(&rows, &row, outcome);
             // A unique key may have passed to another row while this one was waited for: then that one is looked at.
             found = (is_there && !is_same) || cursor.next(self.txn()?)?;
         }
@@ -120,10 +118,10 @@ impl Session {
 
     fn find_row(&mut self, rows: &Arc<Tree>, key: &[u8], mode: LockMode) -> Result<bool> {
         // Whoever puts the row in or takes it out has it locked.
-        let new = self.lock(rows, key, mode, WaitPolicy::Wait)?;
+        let outcome = self.lock(rows, key, mode, WaitPolicy::Wait)?;
         let found = self.probe(rows, key)?;
-        if !found && new {
-            self.unlock(rows, key);
+        if !found {
+            self.give_back(rows, key, outcome);
         }
         Ok(found)
     }

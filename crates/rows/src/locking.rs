@@ -23,7 +23,7 @@ use crate::bounds::{Direction, Start};
 use crate::outcome::{Result, Stop};
 use crate::scan::{Busy, Ranges, Read, Sight, TableCursor};
 use crate::session::Session;
-use teak_core::server::Window;
+use teak_core::server::{LockOutcome, Window};
 
 /// A scan locks ahead one entry for so many that it has passed, at least one.
 const PASSED_PER_AHEAD: usize = 8;
@@ -33,7 +33,7 @@ const MAX_AHEAD: usize = 1024;
 /// What became of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Candidate {
-    /// It is locked and there.
+    /// It is locked and there; or, where that is asked for, not locked and as it was committed.
     Ours,
     /// It went before it could be locked.
     Gone,
@@ -59,7 +59,7 @@ impl TableCursor {
     }
 
     fn next_candidate(&mut self, session: &mut Session) -> Result<bool> {
-        self.locked = false;
+        self.locked = LockOutcome::Held;
         let found = self.advance(session)? && self.inside();
         if self.ranges != Ranges::AsItGoes || (found && !self.is_ahead()) {
             return Ok(found);
@@ -199,15 +199,18 @@ impl TableCursor {
         let tree = self.table.tree(0);
         if self.ahead != 0 && self.ahead == self.core.key().len() {
             // Read since it was locked.
-            self.locked = false;
+            self.locked = LockOutcome::Held;
             session.check_unchanged(tree, self.core.key())?;
             self.note_taken(session, mode)?;
             return Ok(Candidate::Ours);
         }
         self.locked = match session.lock(tree, self.core.key(), mode, self.read.busy.policy()) {
-            Ok(new) => new,
+            Ok(outcome) => outcome,
             Err(Stop::Core(Error::WouldBlock)) if self.read.busy == Busy::Skip => {
                 return Ok(Candidate::Skipped)
+            }
+            Err(Stop::Core(Error::WouldBlock)) if self.read.busy == Busy::AsCommitted => {
+                return self.take_committed(session)
             }
             Err(error) => return Err(error),
         };
@@ -217,10 +220,33 @@ impl TableCursor {
             self.note_taken(session, mode)?;
             return Ok(Candidate::Ours);
         }
-        if std::mem::take(&mut self.locked) {
-            session.unlock(tree, self.core.key());
-        }
+        session.give_back(tree, self.core.key(), std::mem::replace(&mut self.locked, LockOutcome::Held));
         Ok(Candidate::Gone)
+    }
+
+    /// Reads the row the cursor stands on, which another transaction has locked, as it was committed last. One that has
+    /// never been committed is nobody's to wait for: it is passed over.
+    fn take_committed(&mut self, session: &mut Session) -> Result<Candidate> {
+        let tree = self.table.tree(0);
+        if !session.probe(tree, self.core.key())? {
+            return Ok(Candidate::Skipped);
+        }
+        self.committed.clear();
+        self.committed.extend_from_slice(session.probed(tree)?);
+        self.unlocked = true;
+        Ok(Candidate::Ours)
+    }
+
+    /// The row that was returned without its lock is wanted: that is waited for now. If the row has gone by then, the
+    /// next one.
+    pub(crate) fn take_again(&mut self, session: &mut Session, mode: LockMode) -> Result<bool> {
+        let busy = std::mem::replace(&mut self.read.busy, Busy::Wait);
+        let taken = self.take_row(session, mode);
+        self.read.busy = busy;
+        match taken? {
+            Candidate::Ours => Ok(true),
+            Candidate::Gone | Candidate::Skipped => self.next_locked(session, mode),
+        }
     }
 
     /// What the cursor stands on is locked and there: a change of it need not look again.
@@ -304,7 +330,7 @@ impl TableCursor {
         let rows = self.table.tree(0).clone();
         loop {
             self.locked = match session.lock(&rows, named, mode, self.read.busy.policy()) {
-                Ok(new) => new,
+                Ok(outcome) => outcome,
                 Err(Stop::Core(Error::WouldBlock)) if self.read.busy == Busy::Skip => {
                     return Err(Stop::NotFound)
                 }
@@ -329,9 +355,7 @@ impl TableCursor {
                     false => Err(Stop::Inconsistent { table: self.table.name(), tree: index.number }),
                 };
             }
-            if std::mem::take(&mut self.locked) {
-                session.unlock(&rows, named);
-            }
+            session.give_back(&rows, named, std::mem::replace(&mut self.locked, LockOutcome::Held));
             let Some(pk) = other else { return Err(Stop::NotFound) };
             named.clear();
             named.extend_from_slice(pk);
@@ -348,10 +372,14 @@ impl TableCursor {
         session.probed(tree)
     }
 
-    /// The row last returned did not match: its lock is given back at READ COMMITTED, if this cursor took it.
+    /// The row last returned did not match: at READ COMMITTED its lock is what it was before this cursor took it.
     pub fn unlock_row(&mut self, session: &mut Session) {
-        if session.is_read_committed() && self.is_rows() && std::mem::take(&mut self.locked) {
-            session.unlock(self.table.tree(0), self.core.key());
+        if std::mem::take(&mut self.unlocked) {
+            return;
+        }
+        if session.is_read_committed() && self.is_rows() {
+            let outcome = std::mem::replace(&mut self.locked, LockOutcome::Held);
+            session.give_back(self.table.tree(0), self.core.key(), outcome);
         }
     }
 }

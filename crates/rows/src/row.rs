@@ -11,7 +11,7 @@ use teak_core::{Error, LockMode, WaitPolicy, WriteOp};
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
 use crate::unique::primary_key;
-use teak_core::server::{Table, Transaction, Tree};
+use teak_core::server::{LockOutcome, Table, Transaction, Tree};
 
 /// An index entry of a row.
 #[derive(Debug, Clone, Copy)]
@@ -289,9 +289,9 @@ impl Session {
         }
         // A row that was read with a lock, as the server does before a change, is there; any other may have gone
         // meanwhile.
-        let new = self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait)?;
+        let outcome = self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait)?;
         self.check_unchanged(rows, pk)?;
-        if new && !self.probe(rows, pk)? {
+        if outcome == LockOutcome::New && !self.probe(rows, pk)? {
             return Err(Stop::NotFound);
         }
         Ok(())
@@ -353,7 +353,10 @@ impl Session {
         self.check_insert(tree, key)?;
         match self.lock(tree, key, LockMode::Exclusive, WaitPolicy::NoWait) {
             Err(Stop::Core(Error::WouldBlock)) => self.claim(tree, key, duplicate),
-            locked => locked.map(drop),
+            locked => {
+                self.relocked |= locked? != LockOutcome::New;
+                Ok(())
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use crate::outcome::{Result, Stop};
 use crate::session::Session;
 use crate::vanished::Vanished;
 use std::ops::Bound;
-use teak_core::server::{Cursor, Table, Transaction, Tree, Window};
+use teak_core::server::{Cursor, LockOutcome, Table, Transaction, Tree, Window};
 
 /// What a read sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,9 @@ pub enum Busy {
     Fail,
     /// Pass it over.
     Skip,
+    /// Take it as it was committed last, without a lock, for who looks whether it is wanted at all; see
+    /// [`TableCursor::is_unlocked`]. Only in scans of rows, and where [`Session::may_pass_locked`]; elsewhere wait.
+    AsCommitted,
 }
 
 impl Busy {
@@ -41,7 +44,7 @@ impl Busy {
     pub(crate) fn policy(self) -> WaitPolicy {
         match self {
             Busy::Wait => WaitPolicy::Wait,
-            Busy::Fail | Busy::Skip => WaitPolicy::NoWait,
+            Busy::Fail | Busy::Skip | Busy::AsCommitted => WaitPolicy::NoWait,
         }
     }
 }
@@ -111,8 +114,12 @@ pub struct TableCursor {
     pub(crate) named: Vec<u8>,
     /// The length of the keys all of which, up to `from`, the scan has locked at once; 0: none.
     pub(crate) ahead: usize,
-    /// Whether the last read took the lock of the row it returned.
-    pub(crate) locked: bool,
+    /// What the last read did to the lock of the row it returned.
+    pub(crate) locked: LockOutcome,
+    /// Whether the last read returned a row that another transaction has locked, as it was committed last.
+    pub(crate) unlocked: bool,
+    /// The value of that row.
+    pub(crate) committed: Vec<u8>,
     /// Of a locking scan over rows whose transaction has a snapshot to keep to.
     pub(crate) vanished: Option<Vanished>,
     /// The scan cannot return anything.
@@ -140,7 +147,9 @@ impl TableCursor {
             reach: Vec::new(),
             named: Vec::new(),
             ahead: 0,
-            locked: false,
+            locked: LockOutcome::Held,
+            unlocked: false,
+            committed: Vec::new(),
             vanished: None,
             nothing: true,
         })
@@ -162,13 +171,24 @@ impl TableCursor {
 
     /// The current value.
     pub fn value(&self) -> Result<&[u8]> {
-        Ok(self.core.value()?)
+        match self.unlocked {
+            true => Ok(&self.committed),
+            false => Ok(self.core.value()?),
+        }
+    }
+
+    /// Whether the row last returned is not locked, as another transaction has it, and is as it was committed last. The
+    /// next step in the same direction returns the row once more, locked, if it is there then; unless
+    /// [`TableCursor::unlock_row`] says that it is not wanted.
+    pub fn is_unlocked(&self) -> bool {
+        self.unlocked
     }
 
     /// Lets go of the position and of what it pins.
     pub fn reset(&mut self) {
         self.core.reset();
-        self.locked = false;
+        self.locked = LockOutcome::Held;
+        self.unlocked = false;
         self.vanished = None;
         self.from.set_open();
         self.nothing = true;
@@ -184,6 +204,9 @@ impl TableCursor {
         read: Read,
     ) -> Result<()> {
         self.begin(session, read, start.direction());
+        if read.busy == Busy::AsCommitted && self.is_rows() && session.may_pass_locked() {
+            self.read.busy = Busy::AsCommitted;
+        }
         self.from.set_start(start, key);
         self.end.set_end(end, self.direction);
         self.nothing = self.from.is_nothing() || self.end.is_nothing();
@@ -205,11 +228,15 @@ impl TableCursor {
             // Who skips locked rows asks for no repeatable answer; a queue's readers must not hold up its writers.
             && (read.busy != Busy::Skip || session.is_serializable());
         self.read = read;
+        if read.busy == Busy::AsCommitted {
+            self.read.busy = Busy::Wait;
+        }
         self.direction = direction;
         self.ranges = if ranges { Ranges::AsItGoes } else { Ranges::None };
         self.passed = 0;
         self.ahead = 0;
-        self.locked = false;
+        self.locked = LockOutcome::Held;
+        self.unlocked = false;
         self.vanished = None;
         self.nothing = false;
     }
@@ -226,6 +253,7 @@ impl TableCursor {
 
     fn step(&mut self, session: &mut Session, direction: Direction) -> Result<()> {
         let turns = direction != self.direction;
+        let again = std::mem::take(&mut self.unlocked) && !turns;
         if self.nothing && !(turns && self.from.is_nothing()) {
             return Err(Stop::End);
         }
@@ -237,6 +265,7 @@ impl TableCursor {
             }
         }
         let found = match self.read.sight {
+            Sight::Locking(mode) if again => self.take_again(session, mode)?,
             Sight::Locking(mode) => self.next_locked(session, mode)?,
             Sight::Snapshot | Sight::Latest => self.advance(session)? && self.inside(),
         };

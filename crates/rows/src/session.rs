@@ -109,6 +109,8 @@ pub struct Session {
     appended: Option<Appended>,
     /// Rows that the statement has written.
     rows_written: u32,
+    /// Whether the transaction had a key locked that the statement has reserved.
+    pub(crate) relocked: bool,
     /// Cursors for uniqueness checks, one a tree. They hold their tree, so they go with the transaction.
     probes: Vec<(Arc<Tree>, Cursor)>,
     /// The row that was last locked exclusively and then found, by the statement: its tree and key.
@@ -139,6 +141,7 @@ impl Session {
             sort_bytes: DEFAULT_SORT_BYTES,
             appended: None,
             rows_written: 0,
+            relocked: false,
             probes: Vec::new(),
             taken: None,
             taken_key: Vec::new(),
@@ -254,6 +257,12 @@ impl Session {
         self.isolation() == Some(Isolation::ReadCommitted)
     }
 
+    /// Whether a scan may look at what is committed of a row that another transaction has locked, before it waits for
+    /// it. Not where the session is strict: InnoDB does not there either.
+    pub(crate) fn may_pass_locked(&self) -> bool {
+        self.is_read_committed() && !self.strict
+    }
+
     /// Whether locking reads lock the ranges they pass.
     pub(crate) fn locks_ranges(&self) -> bool {
         !self.is_read_committed()
@@ -283,6 +292,7 @@ impl Session {
         self.appended = None;
         self.taken = None;
         self.rows_written = 0;
+        self.relocked = false;
         for (_, probe) in &mut self.probes {
             probe.reset();
         }
@@ -395,6 +405,7 @@ impl Session {
         self.taken = None;
         self.stretch = None;
         self.rows_written = 0;
+        self.relocked = false;
         self.savepoints.clear();
         self.probes.clear();
         self.prepared = false;

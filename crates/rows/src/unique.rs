@@ -9,7 +9,7 @@ use teak_core::{Error, LockMode, WaitPolicy};
 
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
-use teak_core::server::Tree;
+use teak_core::server::{LockOutcome, Tree};
 
 /// The primary key in the value of a unique index's entry: two bytes of length, little-endian, then the key.
 pub fn primary_key(value: &[u8]) -> Option<&[u8]> {
@@ -19,33 +19,39 @@ pub fn primary_key(value: &[u8]) -> Option<&[u8]> {
 
 impl Session {
     /// Locks `key` exclusively and makes sure that it is free. If it is taken it stays locked with `duplicate`
-    /// strength: shared is enough to make the error true to the end of the transaction.
+    /// strength, or as strongly as it was before: shared is enough to make the error true to the end of the
+    /// transaction.
     pub(crate) fn claim(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<()> {
         let mut waited_for_ranges = false;
+        // What a wait for the exclusive lock has done.
+        let mut waited = None;
         loop {
             // Most claims succeed, and most locks are free: the exclusive lock first, without waiting.
-            match self.lock(tree, key, LockMode::Exclusive, WaitPolicy::NoWait) {
-                Ok(new) => {
+            let locked = match waited.take() {
+                Some(outcome) => Ok(outcome),
+                None => self.lock(tree, key, LockMode::Exclusive, WaitPolicy::NoWait),
+            };
+            match locked {
+                Ok(outcome) => {
                     if !self.probe(tree, key)? {
                         if waited_for_ranges || self.may_insert(tree, key)? {
                             return Ok(());
                         }
                         // Without the key's lock: the one with the range may want the key.
-                        if new {
-                            self.unlock(tree, key);
-                        }
+                        self.give_back(tree, key, outcome);
                         self.check_insert(tree, key)?;
                         waited_for_ranges = true;
                         continue;
                     }
-                    if !new || duplicate == LockMode::Exclusive {
+                    if outcome == LockOutcome::Held || duplicate == LockMode::Exclusive {
                         return Err(Stop::Duplicate);
                     }
-                    self.unlock(tree, key);
+                    // A lock that was shared before is so again: others have passed it and are to pass it on.
+                    self.give_back(tree, key, outcome);
                 }
                 Err(Stop::Core(Error::WouldBlock)) => {
                     if duplicate == LockMode::Exclusive || !self.probe(tree, key)? {
-                        self.lock(tree, key, LockMode::Exclusive, WaitPolicy::Wait)?;
+                        waited = Some(self.lock(tree, key, LockMode::Exclusive, WaitPolicy::Wait)?);
                         continue;
                     }
                 }

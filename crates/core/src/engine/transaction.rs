@@ -268,22 +268,21 @@ impl Transaction {
         }
     }
 
-    /// Locks a row; `true` if the lock is new.
+    /// Locks a row.
     pub fn lock(
         &mut self,
         tree: &Arc<Tree>,
         key: &[u8],
         mode: LockMode,
         wait: &WaitRequest<'_>,
-    ) -> Result<bool> {
+    ) -> Result<LockOutcome> {
         let work = self.work.as_deref_mut().ok_or(ENDED)?;
-        let outcome = work.locks(&self.shared).lock(tree.id(), key, mode, wait)?;
-        Ok(outcome == LockOutcome::New)
+        work.locks(&self.shared).lock(tree.id(), key, mode, wait)
     }
 
     /// Locks all keys of `length` bytes from `from` on and below `below` at once, also those that no row has, and says
     /// so; `false`: none, they have to be locked one by one, since somebody else may have locked some. Never waits.
-    /// They stay locked to the end: [`Transaction::unlock`] does not give them back.
+    /// They stay locked to the end: [`Transaction::give_back`] does not give them back.
     pub fn lock_keys(
         &mut self,
         tree: &Arc<Tree>,
@@ -327,10 +326,11 @@ impl Transaction {
         work.locks(&self.shared).check_inserts(tree.id(), first, last, wait)
     }
 
-    /// Gives back the lock of a row that did not match (READ COMMITTED).
-    pub fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+    /// Undoes what the last [`Transaction::lock`] of this row did: of a key that is not changed after all, or of a row
+    /// that did not match (READ COMMITTED).
+    pub fn give_back(&mut self, tree: &Arc<Tree>, key: &[u8], outcome: LockOutcome) {
         if let Some(locks) = self.work.as_deref_mut().and_then(|work| work.opened_locks()) {
-            locks.unlock(tree.id(), key);
+            locks.give_back(tree.id(), key, outcome);
         }
     }
 

@@ -9,11 +9,13 @@
 //! with the range may want the key; and after it, as the range may have been locked in between. Who locks ranges looks
 //! after the lock. Whatever the order, one of the two sees the other.
 //!
-//! A verb that fails has written nothing; its locks stay. After [`Error::Deadlock`] the transaction has to be rolled
+//! A verb that fails has written nothing; its locks stay, but that a shared lock of a row that an insert has found does
+//! not become an exclusive one. After [`Error::Deadlock`] the transaction has to be rolled
 //! back.
 
 use super::cursor::Cursor;
 use super::transaction::{Savepoint, Transaction};
+use crate::lock::LockOutcome;
 use crate::stop;
 use crate::tree::Tree;
 use crate::types::{Isolation, LockMode, View, WaitRequest, WriteOp};
@@ -41,7 +43,7 @@ impl Transaction {
         value: &[u8],
         wait: &WaitRequest<'_>,
     ) -> Result<bool> {
-        let there = self.claim(tree, key, wait)?.is_some();
+        let there = self.claim(tree, key, wait)?.1.is_some();
         match there {
             true => {
                 self.check_unchanged(tree, key)?;
@@ -142,32 +144,43 @@ impl Transaction {
         self.newest(tree, key)
     }
 
-    /// [`Transaction::take`], and if there is no row, no range lock of others covers the key.
-    fn claim(&mut self, tree: &Arc<Tree>, key: &[u8], wait: &WaitRequest<'_>) -> Result<Option<Cursor>> {
+    /// [`Transaction::take`], and if there is no row, no range lock of others covers the key. With what it did to the
+    /// lock of a row that is there.
+    fn claim(
+        &mut self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        wait: &WaitRequest<'_>,
+    ) -> Result<(LockOutcome, Option<Cursor>)> {
         loop {
-            let new = self.lock(tree, key, LockMode::Exclusive, wait)?;
+            let outcome = self.lock(tree, key, LockMode::Exclusive, wait)?;
             if let Some(row) = self.newest(tree, key)? {
-                return Ok(Some(row));
+                return Ok((outcome, Some(row)));
             }
             match self.check_insert(tree, key, &WaitRequest::no_wait()) {
                 Ok(()) => break,
-                Err(Error::WouldBlock) if new => self.unlock(tree, key),
-                // Its own from before: a deadlock with the one who has the range is for the lock manager to find.
-                Err(Error::WouldBlock) => {}
+                // What it had from before stays: a deadlock with the one who has the range is for the lock manager to
+                // find.
+                Err(Error::WouldBlock) => self.give_back(tree, key, outcome),
                 Err(error) => return Err(error),
             }
             self.check_insert(tree, key, wait)?;
         }
         self.check_unchanged(tree, key)?;
-        Ok(None)
+        Ok((LockOutcome::Held, None))
     }
 
     /// [`Transaction::claim`] of a key that has to be free.
     fn claim_free(&mut self, tree: &Arc<Tree>, key: &[u8], wait: &WaitRequest<'_>) -> Result<()> {
-        match self.claim(tree, key, wait)? {
-            None => Ok(()),
-            Some(_) => Err(Error::DuplicateRow { key: key.to_vec() }),
+        let (outcome, row) = self.claim(tree, key, wait)?;
+        if row.is_none() {
+            return Ok(());
         }
+        if outcome == LockOutcome::Upgraded {
+            // A shared one keeps the error true, and others pass that have passed before.
+            self.give_back(tree, key, outcome);
+        }
+        Err(Error::DuplicateRow { key: key.to_vec() })
     }
 
     /// Writes a row whose key it has claimed.

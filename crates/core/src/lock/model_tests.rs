@@ -41,6 +41,11 @@ enum Step {
         txn: usize,
         key: u8,
     },
+    /// Makes a shared lock exclusive, if it is to be had, and shared again.
+    Try {
+        txn: usize,
+        key: u8,
+    },
     TimeOut {
         txn: usize,
     },
@@ -70,6 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (txn.clone(), 0..KEYS, 1..20u8, mode())
             .prop_map(|(txn, from, keys, mode)| Step::LockKeys { txn, from, keys, mode }),
         2 => (txn.clone(), 0..KEYS).prop_map(|(txn, key)| Step::Unlock { txn, key }),
+        4 => (txn.clone(), 0..KEYS).prop_map(|(txn, key)| Step::Try { txn, key }),
         1 => txn.clone().prop_map(|txn| Step::TimeOut { txn }),
         2 => (txn.clone(), 0..KEYS, 0..6u8).prop_map(|(txn, from, n)| Step::Range { txn, from, to: from + n }),
         2 => (txn.clone(), 0..KEYS).prop_map(|(txn, key)| Step::Insert { txn, key }),
@@ -355,6 +361,7 @@ impl Bench {
         let (Step::Lock { txn, .. }
         | Step::LockKeys { txn, .. }
         | Step::Unlock { txn, .. }
+        | Step::Try { txn, .. }
         | Step::TimeOut { txn }
         | Step::Range { txn, .. }
         | Step::Insert { txn, .. }
@@ -391,6 +398,14 @@ impl Bench {
                 owner.unlock(1, &[0, key]);
                 if let (false, Some(holders)) = (stays, self.model.held.get_mut(&key)) {
                     holders.remove(&txn);
+                }
+            }
+            Step::Try { key, .. } => {
+                // Where more may be locked an entry may be made that was not there.
+                let shared = self.exact && self.model.holds(txn, key) == Some(SharedMode);
+                if shared && self.lock(txn, key, Exclusive, false)? {
+                    self.actors[txn].owner.give_back(1, &[0, key], LockOutcome::Upgraded);
+                    self.model.held.entry(key).or_default().insert(txn, SharedMode);
                 }
             }
             Step::Range { from, to, .. } => {

@@ -339,6 +339,16 @@ impl LockOwner {
         }
     }
 
+    /// Undoes what [`LockOwner::lock`] has just done to a row: a lock that was new goes, one that was shared before is
+    /// shared again, one that was held stays.
+    pub fn give_back(&mut self, tree: TreeId, key: &[u8], outcome: LockOutcome) {
+        match outcome {
+            LockOutcome::New => self.unlock(tree, key),
+            LockOutcome::Upgraded => self.shared.rows.downgrade(RowId::new(tree, key), self.txn()),
+            LockOutcome::Held => {}
+        }
+    }
+
     /// Gives back one row lock; nothing happens if it is not held, or only by a cover.
     pub fn unlock(&mut self, tree: TreeId, key: &[u8]) {
         let txn = self.txn();

@@ -300,6 +300,18 @@ impl Shard {
         held
     }
 
+    fn downgrade(&mut self, id: RowId, txn: TxnId) {
+        let shared = Holder::new(txn, LockMode::Shared);
+        if let Some(holder) = self.single.get_mut(&id).filter(|holder| holder.txn() == txn) {
+            *holder = shared;
+        }
+        let Some(queue) = self.queues.get_mut(&id) else { return };
+        if let Some(holder) = queue.holders.iter_mut().find(|holder| holder.txn() == txn) {
+            *holder = shared;
+            self.settle(id);
+        }
+    }
+
     /// Gives memory back after a large transaction.
     fn shrink(&mut self, account: &Account) {
         if self.single.capacity() > KEPT && self.single.len() < self.single.capacity() / 8 {
@@ -398,6 +410,11 @@ impl RowTable {
             }
         }
         granted
+    }
+
+    /// Makes the exclusive lock of `txn` a shared one; others may have waited for that.
+    pub(super) fn downgrade(&self, id: RowId, txn: TxnId) {
+        self.shard(id).lock().downgrade(id, txn);
     }
 
     /// `true` if `txn` held it.

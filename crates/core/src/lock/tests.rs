@@ -59,6 +59,34 @@ fn assert_empty(manager: &LockManager) {
 }
 
 #[test]
+fn an_upgrade_that_is_given_back_leaves_the_shared_lock_to_its_owner_and_to_others() {
+    let manager = LockManager::new(None);
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    for shared_by_both in [false, true] {
+        assert_eq!(try_lock(&mut a, b"k", SharedMode).unwrap(), LockOutcome::New);
+        if shared_by_both {
+            // The row has a queue then.
+            assert_eq!(try_lock(&mut b, b"k", SharedMode).unwrap(), LockOutcome::New);
+            b.give_back(1, b"k", LockOutcome::New);
+        }
+        let upgraded = try_lock(&mut a, b"k", Exclusive).unwrap();
+        assert_eq!(upgraded, LockOutcome::Upgraded);
+        let held = try_lock(&mut a, b"k", Exclusive).unwrap();
+        a.give_back(1, b"k", held);
+        assert!(matches!(try_lock(&mut b, b"k", SharedMode), Err(Error::WouldBlock)));
+        a.give_back(1, b"k", upgraded);
+        assert_eq!(try_lock(&mut b, b"k", SharedMode).unwrap(), LockOutcome::New);
+        assert_eq!(try_lock(&mut a, b"k", SharedMode).unwrap(), LockOutcome::Held);
+        assert!(matches!(try_lock(&mut a, b"k", Exclusive), Err(Error::WouldBlock)));
+        assert_eq!((a.held(), b.held()), (1, 1));
+        a.release_all();
+        b.release_all();
+    }
+    drop((a, b));
+    assert_empty(&manager);
+}
+
+#[test]
 fn shared_locks_are_compatible_and_exclusive_ones_are_not() {
     let manager = LockManager::new(None);
     let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::file::RealFileSystem;
+use crate::lock::LockOutcome;
 use crate::{LockMode, Seek, View, WaitRequest, WriteOp};
 
 fn engine() -> (Engine, Arc<Tree>) {
@@ -93,7 +94,7 @@ fn a_prepared_transaction_outlives_its_handle() {
     assert!(matches!(refused, Err(Error::WouldBlock)));
     engine.commit_prepared(b"x").unwrap();
     assert!(engine.prepared().is_empty());
-    assert!(other.lock(&tree, b"a", LockMode::Exclusive, &wait).unwrap());
+    assert_eq!(other.lock(&tree, b"a", LockMode::Exclusive, &wait).unwrap(), LockOutcome::New);
     assert_eq!(get(&mut other, &tree, View::Latest, b"a"), Some(b"1".to_vec()));
 }
 

@@ -171,16 +171,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Locks a row; `true` if the lock is new.
+    /// Locks a row.
     pub fn lock(
         &mut self,
         tree: &Arc<Tree>,
         key: &[u8],
         mode: LockMode,
         wait: &WaitRequest<'_>,
-    ) -> Result<bool> {
-        let outcome = self.ending()?.locks.lock(tree.id(), key, mode, wait)?;
-        Ok(outcome == LockOutcome::New)
+    ) -> Result<LockOutcome> {
+        self.ending()?.locks.lock(tree.id(), key, mode, wait)
     }
 
     /// Locks a range of keys.
@@ -200,10 +199,10 @@ impl Transaction {
         self.ending()?.locks.check_insert(tree.id(), key, wait)
     }
 
-    /// Gives back the lock of a row that did not match.
-    pub fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+    /// Undoes what the last lock of this row did.
+    pub fn give_back(&mut self, tree: &Arc<Tree>, key: &[u8], outcome: LockOutcome) {
         if let Ok(ending) = self.ending() {
-            ending.locks.unlock(tree.id(), key);
+            ending.locks.give_back(tree.id(), key, outcome);
         }
     }
 

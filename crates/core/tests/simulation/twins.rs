@@ -1,6 +1,7 @@
 //! The engine and the model side by side: each call goes to both, and the answers must be equal.
 
 use std::sync::Arc;
+use teak_core::server::LockOutcome;
 
 use crate::subject;
 use teak_core::file::SimulatedFileSystem;
@@ -268,7 +269,7 @@ impl Twin {
         tree: usize,
         key: &[u8],
         mode: LockMode,
-    ) -> Result<bool> {
+    ) -> Result<LockOutcome> {
         let table = &world.tables[table];
         let wait = WaitRequest::no_wait();
         same(

@@ -8,21 +8,21 @@ use super::{Appended, Session, MAX_PROBES};
 use crate::outcome::{Result, Stop};
 use std::ops::Bound;
 use std::sync::Arc;
-use teak_core::server::{Cursor, Table, Tree};
+use teak_core::server::{Cursor, LockOutcome, Table, Tree};
 use teak_core::{Error, LockMode, View, WaitPolicy};
 
 /// A statement with no more rows writes their index entries at once.
 const FEW_ROWS: u32 = 32;
 
 impl Session {
-    /// Locks a row; `true` if the lock is new.
+    /// Locks a row.
     pub(crate) fn lock(
         &mut self,
         tree: &Arc<Tree>,
         key: &[u8],
         mode: LockMode,
         policy: WaitPolicy,
-    ) -> Result<bool> {
+    ) -> Result<LockOutcome> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
         self.waits.run(policy, |wait| txn.lock(tree, key, mode, wait))
     }
@@ -140,7 +140,7 @@ impl Session {
     /// taken of which it was not known yet. `drops`: after an error nobody rolls back, but the table goes.
     pub fn finish_rows(&mut self, table: &Table, drops: bool) -> Result<()> {
         let result = self.finish_writes();
-        let result = result.map_err(|stop| self.collision.note_late(stop, table, self.txn.as_mut()));
+        let result = result.map_err(|stop| self.note_late(stop, table));
         if let (Some(txn), true, true) = (&mut self.txn, drops, result.is_err()) {
             txn.abandon_writes();
         }
@@ -158,6 +158,11 @@ impl Session {
         };
         let earlier = self.txn.as_mut().filter(|_| is_taken).and_then(|txn| txn.finish_writes().err());
         let stop = earlier.filter(is_earlier).map_or(stop, Stop::Core);
+        self.note_late(stop, table)
+    }
+
+    fn note_late(&mut self, stop: Stop, table: &Table) -> Stop {
+        self.share_taken(&stop, table);
         self.collision.note_late(stop, table, self.txn.as_mut())
     }
 
@@ -180,12 +185,30 @@ impl Session {
         self.taken == Some(tree.id()) && self.taken_key == key
     }
 
-    /// Gives a row lock back.
-    pub(crate) fn unlock(&mut self, tree: &Arc<Tree>, key: &[u8]) {
+    /// Undoes what the last lock of this row did.
+    pub(crate) fn give_back(&mut self, tree: &Arc<Tree>, key: &[u8], outcome: LockOutcome) {
         self.taken = None;
         if let Some(txn) = &mut self.txn {
-            txn.unlock(tree, key);
+            txn.give_back(tree, key, outcome);
         }
+    }
+
+    /// Of a key that a statement has reserved and that turns out to be taken: it stays locked as a claim leaves it,
+    /// shared, unless the transaction may have had it locked before the statement did.
+    fn share_taken(&mut self, stop: &Stop, table: &Table) {
+        let taken = match stop {
+            Stop::Core(Error::DuplicateRow { key }) => Some((0, key)),
+            Stop::Core(Error::DuplicateKey { tree, key, .. }) => {
+                let number = (0..table.trees()).find(|number| table.tree(*number).id() == *tree);
+                number.map(|number| (number, key))
+            }
+            _ => None,
+        };
+        let Some((number, key)) = taken.filter(|_| !self.relocked) else { return };
+        let tree = table.tree(number).clone();
+        self.give_back(&tree, key, LockOutcome::New);
+        // If somebody else has it already the row is his to change: the error was true.
+        let _ = self.lock(&tree, key, LockMode::Shared, WaitPolicy::NoWait);
     }
 
     /// First committer wins: an error if the key was committed after this transaction's snapshot and the level is
