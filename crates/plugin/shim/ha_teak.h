@@ -134,6 +134,8 @@ class ha_teak final : public handler {
     bool rowid_filter_push(Rowid_filter* filter) override;
     int reset() override;
     void unlock_row() override;
+    void try_semi_consistent_read(bool yes) override { statement_.semi_consistent = yes; }
+    bool was_semi_consistent_read() override;
 
     /* ---- many ranges at once, sorted (ha_teak_mrr.cc) */
     ha_rows multi_range_read_info_const(uint index, RANGE_SEQ_IF* ranges, void* ranges_arg, uint count,
@@ -457,6 +459,7 @@ class ha_teak final : public handler {
         bool sorts = false;              /* and be sorted before */
         bool reads_latest = false;       /* rows whoever wrote them */
         bool reads_snapshot = false;     /* rows as of the snapshot, whatever the statement would read */
+        bool semi_consistent = false;    /* a scan looks at rows that others have locked before it waits for them */
         ulonglong deferred_indexes = 0;  /* to be built at the end of the bulk insert */
         uint32_t duplicate_part = 0;     /* of a build: which index two rows have one key of */
     };

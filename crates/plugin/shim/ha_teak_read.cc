@@ -26,6 +26,7 @@ uint32_t ha_teak::read_mode() const {
     mode = held_.rows == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
     if (held_.skips_locked) mode |= TEAK_READ_SKIP_LOCKED;
     if (fails_at_once(ha_thd(), held_.session)) mode |= TEAK_READ_NOWAIT;
+    if (statement_.semi_consistent) mode |= TEAK_READ_SEMI_CONSISTENT;
     return mode;
 }
 
@@ -541,6 +542,10 @@ int ha_teak::reset() {
     scan_ = {};
     statement_ = {};
     return 0;
+}
+
+bool ha_teak::was_semi_consistent_read() {
+    return statement_.semi_consistent && !open_.cursors.empty() && teak_cursor_is_unlocked(open_.cursors[0]);
 }
 
 void ha_teak::unlock_row() {

@@ -27,6 +27,9 @@ pub const TEAK_READ_NOWAIT: u32 = 0x10;
 pub const TEAK_READ_SKIP_LOCKED: u32 = 0x20;
 /// Never lock ranges (a table nobody else can write to).
 pub const TEAK_READ_NO_RANGE: u32 = 0x40;
+/// In a scan of the rows at READ COMMITTED, locked rows are not waited for but returned as they were committed last:
+/// teak_cursor_is_unlocked. Elsewhere it says nothing.
+pub const TEAK_READ_SEMI_CONSISTENT: u32 = 0x80;
 /// What of the flags says how a read sees.
 const SIGHT: u32 = 0x0F;
 
@@ -55,6 +58,7 @@ fn read(flags: u32) -> Result<Read> {
     };
     let busy = match flags & (TEAK_READ_NOWAIT | TEAK_READ_SKIP_LOCKED) {
         TEAK_READ_NOWAIT => Busy::Fail,
+        0 if flags & TEAK_READ_SEMI_CONSISTENT != 0 => Busy::AsCommitted,
         0 => Busy::Wait,
         _ => Busy::Skip,
     };
@@ -339,4 +343,13 @@ pub unsafe extern "C" fn teak_cursor_unlock_row(session: *const SessionHandle, r
             Ok(())
         })
     };
+}
+
+/// handler::was_semi_consistent_read: whether the row last returned by this tree-0 cursor is as it was committed last,
+/// and another transaction has it locked. Then next, or prev, returns it once more, locked, unless teak_cursor_unlock_row
+/// is called before.
+#[no_mangle]
+pub unsafe extern "C" fn teak_cursor_is_unlocked(row: *const CursorHandle) -> u8 {
+    // SAFETY: the handle is open or NULL.
+    unsafe { row.as_ref() }.map_or(0, |row| u8::from(row.cursor.is_unlocked()))
 }
