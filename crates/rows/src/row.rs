@@ -154,9 +154,15 @@ impl Session {
         self.writable()?;
         let gathered = Gathered::by(self.gathers_entries(), manner.append && manner.sorts);
         let waits = gathered == Gathered::All && !manner.fresh_key && self.txn()?.is_scattered();
-        self.make_room_for_row(rows, pk, manner, waits)?;
-        for entry in entries.clone() {
-            self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, gathered)?;
+        self.claims.clear();
+        let claimed = self.make_room_for_row(rows, pk, manner, waits).and_then(|()| {
+            entries.clone().try_for_each(|entry| {
+                self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, gathered)
+            })
+        });
+        if let Err(stop) = claimed {
+            self.give_claims_back(Some((rows, pk)), table, entries);
+            return Err(stop);
         }
         if !manner.fresh_key && !waits {
             self.aim_at_probed(rows);
@@ -201,16 +207,13 @@ impl Session {
         let moves = old_pk != new_pk;
         self.atomically(|session| {
             session.take_row(rows, old_pk, manner)?;
-            if moves {
-                session.make_room_for_row(rows, new_pk, manner, false)?;
-            }
-            for (old, new) in pairs.clone().filter(|(old, new)| key(old) != key(new)) {
-                if let Some(old) = old {
-                    session.lock_entry(tree(table, old.tree)?, &old, manner)?;
-                }
-                if let Some(new) = new {
-                    session.make_room_for_entry(tree(table, new.tree)?, &new, manner, Gathered::None)?;
-                }
+            let changed = pairs.clone().filter(|(old, new)| key(old) != key(new));
+            session.claims.clear();
+            let claimed = session.claim_changes(table, moves.then_some(new_pk), changed.clone(), manner);
+            if let Err(stop) = claimed {
+                let row = moves.then_some((rows, new_pk));
+                session.give_claims_back(row, table, changed.filter_map(|(_, new)| new));
+                return Err(stop);
             }
             let gathered = Gathered::by(session.gathers_entries(), false);
             let txn = session.writable()?;
@@ -305,11 +308,54 @@ impl Session {
         Ok(())
     }
 
+    /// Claims the keys that an UPDATE puts in, and locks those that it takes out.
+    fn claim_changes<'e>(
+        &mut self,
+        table: &Table,
+        new_pk: Option<&[u8]>,
+        changed: impl Iterator<Item = (Option<Entry<'e>>, Option<Entry<'e>>)>,
+        manner: Manner,
+    ) -> Result<()> {
+        if let Some(pk) = new_pk {
+            self.make_room_for_row(tree(table, 0)?, pk, manner, false)?;
+        }
+        for (old, new) in changed {
+            if let Some(old) = old {
+                self.lock_entry(tree(table, old.tree)?, &old, manner)?;
+            }
+            if let Some(new) = new {
+                self.make_room_for_entry(tree(table, new.tree)?, &new, manner, Gathered::None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One of a row's claims was refused: nothing is going to be under the keys that it has claimed before, which were
+    /// free, so their locks are what they were. `row` and `entries` are all that it was to claim, in that order.
+    fn give_claims_back<'e>(
+        &mut self,
+        row: Option<(&Arc<Tree>, &[u8])>,
+        table: &Table,
+        entries: impl Iterator<Item = Entry<'e>>,
+    ) {
+        let mut claims = std::mem::take(&mut self.claims);
+        let mut claimed = claims.drain(..);
+        if let Some((rows, pk)) = row {
+            claimed.next().into_iter().for_each(|outcome| self.give_back(rows, pk, outcome));
+        }
+        for (entry, outcome) in entries.zip(claimed) {
+            if let Ok(tree) = tree(table, entry.tree) {
+                self.give_back(tree, entry.key, outcome);
+            }
+        }
+        self.claims = claims;
+    }
+
     /// `waits`: the row is going to be gathered.
     fn make_room_for_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner, waits: bool) -> Result<()> {
         let looks_later = waits || manner.append && manner.sorts && self.sorts(rows, pk)?;
         let claimed = match (manner.no_locks, manner.fresh_key || looks_later) {
-            (true, true) => Ok(()),
+            (true, true) => Ok(LockOutcome::Held),
             (true, false) => self.claim_unlocked(rows, pk),
             (false, true) => self.reserve(rows, pk, manner.duplicate),
             (false, false) => self.claim(rows, pk, manner.duplicate),
@@ -317,7 +363,7 @@ impl Session {
         if matches!(claimed, Err(Stop::Duplicate)) {
             self.collision.note(0, pk);
         }
-        claimed?;
+        self.claims.push(claimed?);
         if manner.no_locks || manner.fresh_key {
             return Ok(());
         }
@@ -332,9 +378,9 @@ impl Session {
         gathered: Gathered,
     ) -> Result<()> {
         let claimed = match (entry.unique, gathered.has(entry), manner.no_locks) {
-            (false, _, true) | (true, true, true) => return Ok(()),
+            (false, _, true) | (true, true, true) => Ok(LockOutcome::Held),
             // A claim waits for ranges as well.
-            (false, _, false) => return self.check_insert(tree, entry.key),
+            (false, _, false) => self.check_insert(tree, entry.key).map(|()| LockOutcome::Held),
             (true, true, false) => self.reserve(tree, entry.key, manner.duplicate),
             (true, false, true) => self.claim_unlocked(tree, entry.key),
             (true, false, false) => self.claim(tree, entry.key, manner.duplicate),
@@ -344,27 +390,29 @@ impl Session {
             collision.note(entry.tree, primary_key(self.probed(tree)?).unwrap_or_default());
             self.collision = collision;
         }
-        claimed
+        self.claims.push(claimed?);
+        Ok(())
     }
 
     /// Locks a key for an insert, and does not look whether it is taken. If somebody else has it locked this is
     /// [`Session::claim`]: he may not be worth waiting for.
-    fn reserve(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<()> {
+    fn reserve(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<LockOutcome> {
         self.check_insert(tree, key)?;
         match self.lock(tree, key, LockMode::Exclusive, WaitPolicy::NoWait) {
             Err(Stop::Core(Error::WouldBlock)) => self.claim(tree, key, duplicate),
             locked => {
-                self.relocked |= locked? != LockOutcome::New;
-                Ok(())
+                let outcome = locked?;
+                self.relocked |= outcome != LockOutcome::New;
+                Ok(outcome)
             }
         }
     }
 
-    fn claim_unlocked(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
+    fn claim_unlocked(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<LockOutcome> {
         if self.probe(tree, key)? {
             return Err(Stop::Duplicate);
         }
-        Ok(())
+        Ok(LockOutcome::Held)
     }
 }
 

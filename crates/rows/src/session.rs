@@ -14,7 +14,7 @@ use crate::engine::{EngineHandle, SessionTag};
 use crate::foreign::Found;
 use crate::host::Thd;
 use crate::outcome::{Result, Stop};
-use teak_core::server::{Cursor, Savepoint, Transaction, Tree};
+use teak_core::server::{Cursor, LockOutcome, Savepoint, Transaction, Tree};
 
 mod rows;
 
@@ -111,6 +111,8 @@ pub struct Session {
     rows_written: u32,
     /// Whether the transaction had a key locked that the statement has reserved.
     pub(crate) relocked: bool,
+    /// What has become of the locks of the keys that the row claims which is being written, in their order.
+    pub(crate) claims: Vec<LockOutcome>,
     /// Cursors for uniqueness checks, one a tree. They hold their tree, so they go with the transaction.
     probes: Vec<(Arc<Tree>, Cursor)>,
     /// The row that was last locked exclusively and then found, by the statement: its tree and key.
@@ -142,6 +144,7 @@ impl Session {
             appended: None,
             rows_written: 0,
             relocked: false,
+            claims: Vec::new(),
             probes: Vec::new(),
             taken: None,
             taken_key: Vec::new(),

@@ -20,8 +20,8 @@ pub fn primary_key(value: &[u8]) -> Option<&[u8]> {
 impl Session {
     /// Locks `key` exclusively and makes sure that it is free. If it is taken it stays locked with `duplicate`
     /// strength, or as strongly as it was before: shared is enough to make the error true to the end of the
-    /// transaction.
-    pub(crate) fn claim(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<()> {
+    /// transaction. Of one that is free: what has become of its lock.
+    pub(crate) fn claim(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<LockOutcome> {
         let mut waited_for_ranges = false;
         // What a wait for the exclusive lock has done.
         let mut waited = None;
@@ -35,7 +35,7 @@ impl Session {
                 Ok(outcome) => {
                     if !self.probe(tree, key)? {
                         if waited_for_ranges || self.may_insert(tree, key)? {
-                            return Ok(());
+                            return Ok(outcome);
                         }
                         // Without the key's lock: the one with the range may want the key.
                         self.give_back(tree, key, outcome);
