@@ -346,8 +346,8 @@ pub unsafe extern "C" fn teak_cursor_unlock_row(session: *const SessionHandle, r
 }
 
 /// handler::was_semi_consistent_read: whether the row last returned by this tree-0 cursor is as it was committed last,
-/// and another transaction has it locked. Then next, or prev, returns it once more, locked, unless teak_cursor_unlock_row
-/// is called before.
+/// and another transaction has it locked. Then next, or prev, returns it once more, locked, unless
+/// teak_cursor_unlock_row is called before.
 #[no_mangle]
 pub unsafe extern "C" fn teak_cursor_is_unlocked(row: *const CursorHandle) -> u8 {
     // SAFETY: the handle is open or NULL.
