@@ -235,6 +235,8 @@ alter table q force; update pa set a = 4 where a = 3; select * from two;
 delete from q where a = 1; alter table q force, algorithm=copy; insert into q values (5, 1);
 update pa set a = 5 where a = 4; update pa set a = 6 where a = 5; select * from two;
 # The same under LOCK TABLES, a statement later.
-lock tables pa write; update pa set a = 7 where a = 5; unlock tables;
+lock tables pa write;
+update pa set a = 7 where a = 5;
+unlock tables;
 select * from two;
 drop table two, q, pa, gg, h, k, r, c, p;
