@@ -44,6 +44,32 @@ bool same_encoding(const KeyPartCodec& a, const Field* field_a, const KeyPartCod
     return false;
 }
 
+/* The key that the columns would make, of a table that has no index of them. */
+class MadeKey {
+  public:
+    /* nullptr: there are no such columns. */
+    const KEY* of(const TABLE* table, const std::vector<std::string>& columns) {
+        for (const std::string& name : columns) {
+            Field** field = table->field;
+            while (*field && my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) != 0)
+                field++;
+            if (!*field || (*field)->flags & BLOB_FLAG) return nullptr;
+            KEY_PART_INFO part{};
+            part.field = *field;
+            part.fieldnr = static_cast<uint16>((*field)->field_index + 1);
+            part.length = static_cast<uint16>((*field)->key_length());
+            parts_.push_back(part);
+        }
+        key_.key_part = parts_.data();
+        key_.user_defined_key_parts = static_cast<uint>(parts_.size());
+        return &key_;
+    }
+
+  private:
+    KEY key_{};
+    std::vector<KEY_PART_INFO> parts_;
+};
+
 } // namespace
 
 OtherDefinition::OtherDefinition(THD* thd, const std::string& core_name) {
@@ -67,7 +93,7 @@ OtherDefinition::~OtherDefinition() {
 int hold_definition(THD* thd, const std::string& core_name) {
     const TableName name(core_name);
     MDL_request request;
-    MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_READ, MDL_STATEMENT);
+    MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_HIGH_PRIO, MDL_STATEMENT);
     return acquire_definition(thd, &request);
 }
 
@@ -97,14 +123,17 @@ uint index_on(const TABLE* table, const std::vector<std::string>& columns, const
 }
 
 size_t differing_column(const TABLE* a, uint index_a, const TABLE* b, uint index_b, size_t columns) {
-    KeyCodec key_a, key_b;
+    return differing_column(a, &a->key_info[index_a], b, &b->key_info[index_b], columns);
+}
+
+size_t differing_column(const TABLE* a, const KEY* key_a, const TABLE* b, const KEY* key_b, size_t columns) {
+    KeyCodec codec_a, codec_b;
     const uint count = static_cast<uint>(columns);
-    if (!key_a.add_parts(a, &a->key_info[index_a], count, KeyEncoding::AllWeights) ||
-        !key_b.add_parts(b, &b->key_info[index_b], count, KeyEncoding::AllWeights))
+    if (!codec_a.add_parts(a, key_a, count, KeyEncoding::AllWeights) ||
+        !codec_b.add_parts(b, key_b, count, KeyEncoding::AllWeights))
         return 0;
     for (uint i = 0; i < count; i++)
-        if (!same_encoding(key_a.parts()[i], a->key_info[index_a].key_part[i].field, key_b.parts()[i],
-                           b->key_info[index_b].key_part[i].field))
+        if (!same_encoding(codec_a.parts()[i], key_a->key_part[i].field, codec_b.parts()[i], key_b->key_part[i].field))
             return i;
     return SIZE_MAX;
 }
@@ -112,39 +141,40 @@ size_t differing_column(const TABLE* a, uint index_a, const TABLE* b, uint index
 int ForeignLook::open(THD* thd, const TABLE* mine) {
     const std::vector<std::string>& my_columns = at_parent_ ? key_.columns : key_.parent_columns;
     my_index_ = index_on(mine, my_columns, nullptr);
-    if (my_index_ == MAX_KEY) return 0;
+    /* A child that has lost its index (without checks) has its parents all the same. */
+    MadeKey made;
+    const KEY* key = my_index_ != MAX_KEY ? &mine->key_info[my_index_] : nullptr;
+    if (!key && at_parent_) key = made.of(mine, my_columns);
+    if (!key) return 0;
     KeyCodec own_key;
-    if (!own_key.add_parts(mine, &mine->key_info[my_index_], static_cast<uint>(my_columns.size()),
-                           KeyEncoding::AllWeights) ||
+    if (!own_key.add_parts(mine, key, static_cast<uint>(my_columns.size()), KeyEncoding::AllWeights) ||
         !end_.init(mine))
         return HA_ERR_UNSUPPORTED;
     columns_ = own_key.parts();
     OtherDefinition definition(thd, other_name());
-    return definition.table() ? open_other(thd, mine, definition.table()) : 0;
+    return definition.table() ? open_other(thd, mine, key, definition.table()) : 0;
 }
 
-int ForeignLook::open_other(THD* thd, const TABLE* mine, TABLE* theirs) {
+int ForeignLook::open_other(THD* thd, const TABLE* mine, const KEY* my_key, TABLE* theirs) {
     const std::vector<std::string>& their_columns = at_parent_ ? key_.parent_columns : key_.columns;
-    teak_table* other = nullptr;
-    const teak_status status = teak_table_open(plugin.engine, bytes_of(other_name().c_str()), &other);
+    teak_table* opened = nullptr;
+    const teak_status status = teak_table_open(plugin.engine, bytes_of(other_name().c_str()), &opened);
     if (status == TEAK_NO_TABLE) return 0;
     if (status != TEAK_OK) return error_code(status, thd);
+    const std::unique_ptr<teak_table, void (*)(teak_table*)> closed(opened, teak_table_close);
+    const teak_table* const other = opened;
     TableMeta meta;
     const bool readable = meta.parse(teak_table_meta(other)) && teak_table_trees(other) == 1 + meta.indexes.size();
     const uint their_index = readable ? index_on(theirs, their_columns, &meta) : MAX_KEY;
     if (their_index == MAX_KEY || meta.encoding != KeyEncoding::AllWeights ||
-        differing_column(mine, my_index_, theirs, their_index, their_columns.size()) != SIZE_MAX) {
-        teak_table_close(other);
+        differing_column(mine, my_key, theirs, &theirs->key_info[their_index], their_columns.size()) != SIZE_MAX)
         return 0;
-    }
     const uint count = static_cast<uint>(their_columns.size());
     const bool in_rows = their_index == theirs->s->primary_key;
     KeyCodec their_key;
     if (!their_key.add_parts(theirs, &theirs->key_info[their_index], count, KeyEncoding::AllWeights) ||
-        !theirs_.init(theirs, their_index, count, meta)) {
-        teak_table_close(other);
+        !theirs_.init(theirs, their_index, count, meta))
         return HA_ERR_UNSUPPORTED;
-    }
     for (uint i = 0; i < count; i++) {
         KeyPartCodec part = columns_[i];
         part.max_size -= part.null_mask ? 1 : 0;
@@ -160,8 +190,8 @@ int ForeignLook::open_other(THD* thd, const TABLE* mine, TABLE* theirs) {
     tree_ = in_rows ? 0 : meta.tree_of(theirs->key_info[their_index]);
     const uint known = count + (theirs_.behind().empty() ? 0 : 1);
     is_row_ = in_rows && known == theirs->key_info[their_index].user_defined_key_parts;
-    other_ = other;
-    return 0;
+    other_ = teak_target_new(other);
+    return other_ ? 0 : HA_ERR_INTERNAL_ERROR;
 }
 
 bool ForeignLook::names_none(const uchar* record) const {
@@ -193,12 +223,19 @@ teak_bytes ForeignLook::key_of(const uchar* record) {
     return bytes_of(key, static_cast<size_t>(at - key));
 }
 
-teak_status ForeignLook::look(teak_session* session, const uchar* record, bool* found) {
+bool ForeignLook::precedes(const ForeignLook& other, bool deleted) const {
+    return key_.cascades(deleted) && key_.child == other.key_.child && key_.columns == other.key_.columns &&
+           key_.parent_columns == other.key_.parent_columns;
+}
+
+teak_status ForeignLook::look(teak_session* session, const uchar* record, bool waits, bool* found) {
     const teak_bytes key = key_of(record);
     if (!key.data) return TEAK_OUT_OF_MEMORY;
     teak_found there{};
     const teak_reading reading = theirs_.reading(theirs_.behind().empty());
-    const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, is_row_, false, &reading, &there);
+    /* New children have to wait for the row that is looked from; a missing parent waits for nobody. */
+    const uint32_t how = flags() | (at_parent_ ? TEAK_LOOK_STAYS_MISSING : 0) | (waits ? 0 : TEAK_LOOK_NO_WAIT);
+    const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, how, &reading, &there);
     *found = there.entry.len != 0;
     return status;
 }
@@ -209,8 +246,8 @@ teak_status ForeignLook::next(teak_session* session, const uchar* record, std::v
     if (!key.data) return TEAK_OUT_OF_MEMORY;
     teak_found there{};
     const teak_reading reading = theirs_.reading(theirs_.behind().empty());
-    const teak_status status =
-        teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()), is_row_, true, &reading, &there);
+    const teak_status status = teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()),
+                                         flags() | TEAK_LOOK_TO_CHANGE, &reading, &there);
     if (status != TEAK_OK) return status;
     if (!there.entry.len) return TEAK_NOT_FOUND;
     entry->assign(there.entry.data, there.entry.data + there.entry.len);

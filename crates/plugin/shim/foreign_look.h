@@ -31,7 +31,12 @@ class OtherDefinition {
     bool open_ = false;
 };
 
-/* To the end of the statement nobody changes the definition of the table. Returns an HA_ERR_ code, the error is set. */
+/*
+  To the end of the statement nobody changes the definition of the table. Returns an HA_ERR_ code, the error is set.
+
+  Not behind an ALTER that waits for readers to end: whoever looks at a row may have rows locked, and that wait is in
+  nobody's search for deadlocks. Writers of the table are not kept out by it, nor those who keep them out.
+*/
 int hold_definition(THD* thd, const std::string& core_name);
 int acquire_definition(THD* thd, MDL_request* request);
 
@@ -41,12 +46,13 @@ uint index_on(const TABLE* table, const std::vector<std::string>& columns, const
 
 /* The first column whose values are not encoded alike in the two indexes; SIZE_MAX: all are. */
 size_t differing_column(const TABLE* a, uint index_a, const TABLE* b, uint index_b, size_t columns);
+size_t differing_column(const TABLE* a, const KEY* key_a, const TABLE* b, const KEY* key_b, size_t columns);
 
 class ForeignLook {
   public:
     /* `at_parent`: from the child's rows at the parent's, else the other way. */
     ForeignLook(const ForeignKey& key, bool at_parent) : key_(key), at_parent_(at_parent) {}
-    ~ForeignLook() { teak_table_close(other_); }
+    ~ForeignLook() { teak_target_free(other_); }
     ForeignLook(const ForeignLook&) = delete;
     ForeignLook& operator=(const ForeignLook&) = delete;
 
@@ -60,8 +66,11 @@ class ForeignLook {
     /* A column is NULL, or the row is history: such a row names none, and none names it. */
     bool names_none(const uchar* record) const;
     bool differs(const uchar* a, const uchar* b) const;
-    /* Whether the other table has what the record asks for. `is_open` false: it could not be looked for. */
-    teak_status look(teak_session* session, const uchar* record, bool* found);
+    /* Whether the other table has what the record asks for. TEAK_WOULD_BLOCK: another transaction's row is in the way,
+       and it is not to be waited for. `is_open` false: it could not be looked for. */
+    teak_status look(teak_session* session, const uchar* record, bool waits, bool* found);
+    /* This one changes what another look by the same columns asks for, before it is asked: that finds nothing then. */
+    bool precedes(const ForeignLook& other, bool deleted) const;
     /* The next row of that kind, locked to be changed, behind the one with `entry` (empty: the first), which becomes
        its. TEAK_NOT_FOUND: there is no more. */
     teak_status next(teak_session* session, const uchar* record, std::vector<uchar>* entry, std::vector<uchar>* row);
@@ -72,7 +81,8 @@ class ForeignLook {
     struct Shape {
         bool marked, descending;
     };
-    int open_other(THD* thd, const TABLE* mine, TABLE* theirs);
+    int open_other(THD* thd, const TABLE* mine, const KEY* my_key, TABLE* theirs);
+    uint32_t flags() const { return is_row_ ? TEAK_LOOK_ROW : 0; }
     teak_bytes key_of(const uchar* record);
 
     const ForeignKey key_;
@@ -83,7 +93,7 @@ class ForeignLook {
     std::vector<KeyCodec> plain_;       /* the same, each by itself, as if it could not be NULL and ascending */
     std::vector<Shape> shapes_;
     size_t max_size_ = 0;
-    teak_table* other_ = nullptr;
+    teak_target* other_ = nullptr;
     EntryOwner theirs_;
     uint32_t tree_ = 0;
     bool is_row_ = false; /* the key is a whole primary key */

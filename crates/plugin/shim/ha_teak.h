@@ -312,7 +312,12 @@ class ha_teak final : public handler {
     int make_looks();
     int hold_looks(const teak::Looks& looks);
     int prepare_looks(bool* wanted);
-    int look_at_parents(const uchar* record, const uchar* before);
+    int insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size_t entries, uint32_t flags,
+                   bool constrained);
+    int change_row(const uchar* before, const uchar* after, teak_bytes old_pk, teak_bytes new_pk, size_t entries,
+                   bool rewrites, bool constrained);
+    int look_at_parents(const uchar* record, const uchar* before, bool* again);
+    bool names_again(const teak::ForeignLook& look, const uchar* before, const uchar* record) const;
     int look_at_children(const uchar* record, const uchar* after, teak_bytes pk);
     int break_constraint(const teak::ForeignKey& key, int error, const uchar* record = nullptr);
     std::string values_of(const std::vector<std::string>& columns, const uchar* record) const;
@@ -323,6 +328,7 @@ class ha_teak final : public handler {
     int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);
     int follow(const teak::ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row);
     bool is_versioned(const teak::ForeignKey& key) const;
+    const uchar* follower_of(const uchar* before, const uchar* after) const;
     int end_row();
     int put_history();
     int mark_row();
@@ -411,7 +417,7 @@ class ha_teak final : public handler {
         mutable teak::ForeignKeys keys;
         std::shared_ptr<const teak::Looks> looks; /* nullptr: none are known */
         uint64_t held_in = 0; /* the session's statement that keeps the definitions of what they look at */
-        std::string broken; /* which one the last error is about */
+        std::string broken;   /* which one the last error is about */
         /* Where HA_ERR_FOREIGN_DUPLICATE_KEY has met the duplicate. */
         std::string duplicate_table, duplicate_index;
         teak::ConstraintChange change; /* what an ALTER in place is about to make of them */

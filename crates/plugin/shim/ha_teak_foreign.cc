@@ -179,16 +179,38 @@ int ha_teak::prepare_looks(bool* wanted) {
     return 0;
 }
 
-/* The parents of a row that was written; `before`: what it was, nullptr if it is new. */
-int ha_teak::look_at_parents(const uchar* record, const uchar* before) {
+/* Whether a row that is changed is held to name a parent: as in InnoDB, if its entry in the constraint's index is a new
+   one. */
+bool ha_teak::names_again(const ForeignLook& look, const uchar* before, const uchar* record) const {
+    if (look.differs(before, record)) return true;
+    const uint index = look.index();
+    if (index == MAX_KEY) return false;
+    const bool moved = !primary_.hidden() && primary_.changed(before, record);
+    return moved || (index != table->s->primary_key && indexes_[index].changed(before, record));
+}
+
+/*
+  The parents of a row that was written; `before`: what it was, nullptr if it is new. What has come of the row is undone
+  if there is an error.
+
+  Whoever has a parent locked may be about to change its children: he would meet the row, and wait for who waits for
+  him. So the row is taken back before a parent is waited for, and `*again` says that it is to be written once more.
+*/
+int ha_teak::look_at_parents(const uchar* record, const uchar* before, bool* again) {
+    *again = false;
     for (const auto& look : foreign_.looks->at_parents) {
-        if (look->names_none(record) || (before && !look->differs(before, record))) continue;
+        if (look->names_none(record) || (before && !names_again(*look, before, record))) continue;
         bool found = false;
         if (look->is_open()) {
-            const teak_status status = look->look(session(), record, &found);
-            if (status != TEAK_OK) return fail(status);
+            const teak_status status = look->look(session(), record, false, &found);
+            if (status == TEAK_WOULD_BLOCK) {
+                if (int error = undo_row(0)) return error;
+                *again = true;
+                return fail(look->look(session(), record, true, &found));
+            }
+            if (status != TEAK_OK) return undo_row(fail(status));
         }
-        if (!found) return break_constraint(look->key(), HA_ERR_NO_REFERENCED_ROW, record);
+        if (!found) return undo_row(break_constraint(look->key(), HA_ERR_NO_REFERENCED_ROW, record));
     }
     return 0;
 }
@@ -196,8 +218,14 @@ int ha_teak::look_at_parents(const uchar* record, const uchar* before) {
 /* The children of a row that is about to go, or to become `after`. */
 int ha_teak::look_at_children(const uchar* record, const uchar* after, teak_bytes pk) {
     bool held = false;
-    for (const auto& look : foreign_.looks->at_children) {
+    const auto& looks = foreign_.looks->at_children;
+    for (auto at = looks.begin(); at != looks.end(); ++at) {
+        const auto& look = *at;
         if (look->key().cascades(!after) || look->names_none(record) || (after && !look->differs(record, after)))
+            continue;
+        /* Of several constraints of the same columns the first one's rule is carried out; a new key of the parent would
+           have to satisfy the others before it is there, for which InnoDB refuses it. */
+        if (!after && std::any_of(looks.begin(), at, [&](const auto& first) { return first->precedes(*look, true); }))
             continue;
         if (!held) {
             const teak_status status = teak_row_hold(session(), open_.table, pk);
@@ -207,7 +235,7 @@ int ha_teak::look_at_children(const uchar* record, const uchar* after, teak_byte
         /* What cannot be looked at may have children. */
         bool found = true;
         if (look->is_open()) {
-            const teak_status status = look->look(session(), record, &found);
+            const teak_status status = look->look(session(), record, true, &found);
             if (status != TEAK_OK) return fail(status);
         }
         if (found) return break_constraint(look->key(), HA_ERR_ROW_IS_REFERENCED, record);

@@ -115,24 +115,36 @@ int ha_teak::write_row(const uchar* buf) {
         if (!indexes_[i].encode(buf, pk, &buffers.new_key, &buffers.new_value, &new_entries_[entries++]))
             return HA_ERR_OUT_OF_MEM;
     }
-    if (constrained)
-        if (int error = mark_row()) return error;
-    teak_duplicate duplicate{};
-    teak_status status = teak_insert(session(), open_.table, pk, row, new_entries_.data(), entries, flags, &duplicate);
-    if (status != TEAK_OK) {
-        const int error = note_duplicate(status, duplicate);
-        if (duplicate.late) show_duplicate(duplicate);
-        return error;
-    }
-    bool overtakes;
-    if (!(flags & TEAK_ROW_FRESH_KEY))
-        if (int error = note_overtaking(pk, &overtakes)) return error;
-    if (constrained)
-        if (int error = look_at_parents(buf, nullptr)) return undo_row(error);
+    if (int error = insert_row(buf, pk, row, entries, flags, constrained)) return error;
     remember(pk);
     note_changed_keys();
     /* Also after a generated value: SET INSERT_ID generates without asking the counter. */
     if (counted) raise_counter();
+    return 0;
+}
+
+/* Puts in the row and its new_entries_, and looks for its parents. */
+int ha_teak::insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size_t entries, uint32_t flags,
+                        bool constrained) {
+    bool again;
+    do {
+        again = false;
+        if (constrained)
+            if (int error = mark_row()) return error;
+        teak_duplicate duplicate{};
+        const teak_status status =
+            teak_insert(session(), open_.table, pk, row, new_entries_.data(), entries, flags, &duplicate);
+        if (status != TEAK_OK) {
+            const int error = note_duplicate(status, duplicate);
+            if (duplicate.late) show_duplicate(duplicate);
+            return error;
+        }
+        bool overtakes;
+        if (!(flags & TEAK_ROW_FRESH_KEY))
+            if (int error = note_overtaking(pk, &overtakes)) return error;
+        if (constrained)
+            if (int error = look_at_parents(record, nullptr, &again)) return error;
+    } while (again);
     return 0;
 }
 
@@ -157,15 +169,10 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (!moved && rows_.same(old_record, new_record)) return HA_ERR_RECORD_IS_THE_SAME;
     bool constrained = false;
     if (int error = prepare_looks(&constrained)) return error;
-    /* What the row is for its children: nullptr if it goes. A versioned table's is kept as history then. */
-    const uchar* const after = end_.ends(old_record, new_record) ? nullptr : new_record;
-    if (constrained) {
-        if (int error = look_at_children(old_record, after, old_pk)) return error;
-        if (int error = mark_row()) return error;
-    }
+    if (constrained)
+        if (int error = look_at_children(old_record, follower_of(old_record, new_record), old_pk)) return error;
     teak_bytes new_pk = moved ? primary_key_of(new_record, &new_pk_buffer_) : old_pk;
-    teak_bytes row = pack_row(new_record);
-    if (!new_pk.data || !row.data) return HA_ERR_OUT_OF_MEM;
+    if (!new_pk.data) return HA_ERR_OUT_OF_MEM;
     bool overtakes;
     if (int error = note_overtaking(old_pk, &overtakes)) return error;
     size_t entries = 0;
@@ -179,22 +186,46 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
             return HA_ERR_OUT_OF_MEM;
         entries++;
     }
-    teak_duplicate duplicate{};
-    teak_status status =
-        teak_update(session(), open_.table, old_pk, new_pk, row, old_entries_.data(), new_entries_.data(), entries,
-                    (moved ? row_flags() : row_flags_of(old_pk)) | (overtakes ? TEAK_ROW_REWRITES : 0), &duplicate);
-    if (status != TEAK_OK) return note_duplicate(status, duplicate);
-    if (moved)
-        if (int error = note_overtaking(new_pk, &overtakes)) return error;
-    if (constrained) {
-        int error = has_to_cascade(old_record, after) ? cascade(old_record, after) : 0;
-        if (!error) error = look_at_parents(new_record, end_.is_history(old_record) ? nullptr : old_record);
-        if (error) return undo_row(error);
-    }
+    if (int error = change_row(old_record, new_record, old_pk, new_pk, entries, overtakes, constrained)) return error;
     if (moved || entries) note_changed_keys();
     if (table->found_next_number_field && new_record == table->record[0] &&
         bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
         raise_counter();
+    return 0;
+}
+
+/* What a row is for its children once it has become `after`: nullptr if it goes. A versioned table's is kept as history
+   then. */
+const uchar* ha_teak::follower_of(const uchar* before, const uchar* after) const {
+    return end_.ends(before, after) ? nullptr : after;
+}
+
+/* Makes the row `after` of `before`, and new_entries_ of old_entries_; its children follow, its parents are looked for.
+   `rewrites`: also entries that stay as they are. */
+int ha_teak::change_row(const uchar* before, const uchar* after, teak_bytes old_pk, teak_bytes new_pk, size_t entries,
+                        bool rewrites, bool constrained) {
+    const teak_bytes row = pack_row(after);
+    if (!row.data) return HA_ERR_OUT_OF_MEM;
+    const bool moved = new_pk.data != old_pk.data;
+    bool again;
+    do {
+        again = false;
+        if (constrained)
+            if (int error = mark_row()) return error;
+        const uint32_t flags = (moved ? row_flags() : row_flags_of(old_pk)) | (rewrites ? TEAK_ROW_REWRITES : 0);
+        teak_duplicate duplicate{};
+        const teak_status status = teak_update(session(), open_.table, old_pk, new_pk, row, old_entries_.data(),
+                                               new_entries_.data(), entries, flags, &duplicate);
+        if (status != TEAK_OK) return note_duplicate(status, duplicate);
+        bool overtakes;
+        if (moved)
+            if (int error = note_overtaking(new_pk, &overtakes)) return error;
+        if (!constrained) return 0;
+        const uchar* const follower = follower_of(before, after);
+        if (has_to_cascade(before, follower))
+            if (int error = cascade(before, follower)) return undo_row(error);
+        if (int error = look_at_parents(after, end_.is_history(before) ? nullptr : before, &again)) return error;
+    } while (again);
     return 0;
 }
 

@@ -9,11 +9,16 @@
 //! shared from then on. Who takes a parent out holds it exclusively ([`Session::hold_row`]) and then looks for
 //! children. So whoever comes second waits for the other's row, and finds out how it ended. Each has locked its own row
 //! before it looks, which is why no order of the two lets both pass.
+//!
+//! A parent that is not there stays away as long as the transaction, above READ COMMITTED: a row that was passed over
+//! for the lack of it (INSERT IGNORE) would else be taken by a replica that comes to the parent first.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use teak_core::{LockMode, Seek, View, WaitPolicy};
 
+use crate::bounds::successor;
 use crate::outcome::{Result, Stop};
 use crate::row::Manner;
 use crate::session::Session;
@@ -47,6 +52,11 @@ pub struct Look<'a> {
     pub primary_of: &'a PrimaryOf<'a>,
     /// Rows that it does not see.
     pub history: History<'a>,
+    /// What becomes of it if the row that it finds is another transaction's.
+    pub policy: WaitPolicy,
+    /// If nothing is found, it stays so to the end of the transaction, where the level locks ranges: what follows from
+    /// the answer may be all that is told of it, to a client or a replica.
+    pub stays_missing: bool,
 }
 
 impl Look<'_> {
@@ -82,10 +92,35 @@ impl Session {
         }
         let rows = look.table.tree(0).clone();
         if look.is_row {
-            let is_there = after.is_none() && self.find_row(&rows, look.prefix, mode)?;
+            let is_there = after.is_none() && self.find_row(&rows, look, mode)?;
             let key = look.prefix.to_vec();
             return Ok(is_there.then(|| Found { entry: key.clone(), row: key }));
         }
+        let found = self.find_entry(look, &rows, after, mode)?;
+        if found.is_some() || !self.keeps_missing(look) {
+            return Ok(found);
+        }
+        // Who came before the range was locked is seen now.
+        let mut behind = Vec::new();
+        let to = match successor(look.prefix, &mut behind) {
+            true => Bound::Excluded(behind.as_slice()),
+            false => Bound::Unbounded,
+        };
+        self.lock_range(look.table.tree(look.tree as usize), Bound::Included(look.prefix), to)?;
+        self.find_entry(look, &rows, after, mode)
+    }
+
+    fn keeps_missing(&self, look: &Look<'_>) -> bool {
+        look.stays_missing && self.locks_ranges()
+    }
+
+    fn find_entry(
+        &mut self,
+        look: &Look<'_>,
+        rows: &Arc<Tree>,
+        after: Option<&[u8]>,
+        mode: LockMode,
+    ) -> Result<Option<Found>> {
         let mut cursor = Cursor::new(look.table.tree(look.tree as usize).clone());
         let mut found = match after {
             None => cursor.seek(self.txn()?, View::Pending, Seek::AtOrAfter, look.prefix)?,
@@ -97,13 +132,13 @@ impl Session {
                 found = cursor.next(self.txn()?)?;
                 continue;
             }
-            let outcome = self.lock(&rows, &row, mode, WaitPolicy::Wait)?;
+            let outcome = self.lock(rows, &row, mode, look.policy)?;
             let is_there = cursor.refresh(self.txn()?, View::Pending)?;
             let is_same = is_there && look.row_of(&cursor)? == row;
-            if is_same && !self.is_history(look, &rows, &row)? {
+            if is_same && !self.is_history(look, rows, &row)? {
                 return Ok(Some(Found { entry: cursor.key().to_vec(), row }));
             }
-            self.give_back(&rows, &row, outcome);
+            self.give_back(rows, &row, outcome);
             // A unique key may have passed to another row while this one was waited for: then that one is looked at.
             found = (is_there && !is_same) || cursor.next(self.txn()?)?;
         }
@@ -116,12 +151,12 @@ impl Session {
         Ok(!self.probe(rows, key)? || says(self.probed(rows)?))
     }
 
-    fn find_row(&mut self, rows: &Arc<Tree>, key: &[u8], mode: LockMode) -> Result<bool> {
+    fn find_row(&mut self, rows: &Arc<Tree>, look: &Look<'_>, mode: LockMode) -> Result<bool> {
         // Whoever puts the row in or takes it out has it locked.
-        let outcome = self.lock(rows, key, mode, WaitPolicy::Wait)?;
-        let found = self.probe(rows, key)?;
-        if !found {
-            self.give_back(rows, key, outcome);
+        let outcome = self.lock(rows, look.prefix, mode, look.policy)?;
+        let found = self.probe(rows, look.prefix)?;
+        if !found && !self.keeps_missing(look) {
+            self.give_back(rows, look.prefix, outcome);
         }
         Ok(found)
     }

@@ -1,6 +1,8 @@
 //! Foreign keys: links between tables, which the shim gives their meaning, and looks at the rows of another table.
 
 use std::os::raw::{c_int, c_void};
+use std::ptr;
+use std::sync::{Arc, Weak};
 
 use super::border::{array, put, RawBytes, RawEntryView, SessionHandle, TableHandle};
 use super::engine::with_engine;
@@ -10,7 +12,7 @@ use super::session::{with_reader, with_session};
 use super::status::Status;
 use super::table::{tree_specs, RawTreeSpec};
 use teak_core::server::{Link, Relink, Renaming, Table};
-use teak_core::{Error, LockMode, Residence, View};
+use teak_core::{Error, LockMode, Residence, View, WaitPolicy};
 use teak_rows::engine::EngineHandle;
 use teak_rows::foreign::{Found, History, Look, PrimaryOf};
 use teak_rows::orphans::{Kinship, Named, Relatives, Side};
@@ -336,38 +338,87 @@ pub struct RawFound {
     pub row: RawBytes,
 }
 
+/// A table that looks go to. It does not keep the table open, nor its file, once the table has been dropped.
+pub struct TargetHandle {
+    engine: Arc<EngineHandle>,
+    name: String,
+    table: Weak<Table>,
+}
+
+impl TargetHandle {
+    /// What has the name now, if it is another one.
+    fn table(&self) -> Result<Arc<Table>> {
+        match self.table.upgrade() {
+            Some(table) => Ok(table),
+            None => Ok(self.engine.core.open_table(&self.name)?),
+        }
+    }
+}
+
+/// NULL if `table` is.
+#[no_mangle]
+pub unsafe extern "C" fn teak_target_new(table: *const TableHandle) -> *mut TargetHandle {
+    // SAFETY: the handle is open or NULL.
+    let table = unsafe { table.as_ref() };
+    value(table.map(|t| &*t.engine), ptr::null_mut(), || {
+        table.map_or(ptr::null_mut(), |t| {
+            let (engine, name) = (t.engine.clone(), t.table.name());
+            Box::into_raw(Box::new(TargetHandle { engine, name, table: Arc::downgrade(&t.table) }))
+        })
+    })
+}
+
+/// NULL is ignored.
+#[no_mangle]
+pub unsafe extern "C" fn teak_target_free(target: *mut TargetHandle) {
+    if !target.is_null() {
+        // SAFETY: `teak_target_new` made the box, and the shim does not use the handle again.
+        value(None, (), || drop(unsafe { Box::from_raw(target) }));
+    }
+}
+
+/// Flag of teak_look: the prefix is a whole primary key.
+pub const TEAK_LOOK_ROW: u32 = 1;
+/// Flag of teak_look: what is found is locked exclusively, else shared.
+pub const TEAK_LOOK_TO_CHANGE: u32 = 2;
+/// Flag of teak_look: if nothing is found, nobody else puts it in before the transaction ends (above READ COMMITTED).
+pub const TEAK_LOOK_STAYS_MISSING: u32 = 4;
+/// Flag of teak_look: TEAK_WOULD_BLOCK, rather than a wait for another transaction's row.
+pub const TEAK_LOOK_NO_WAIT: u32 = 8;
+
 /// The first row of the table that has a key that begins with `prefix` in tree `tree`, now, whatever snapshot the
-/// session has; with `after` (len 0: from the start) behind the entry with that key. It is locked: exclusively if
-/// `is_to_change`, else shared. `is_row`: the prefix is a whole primary key, of a row that is no history.
+/// session has; with `after` (len 0: from the start) behind the entry with that key. It is locked, and no history.
 #[no_mangle]
 pub unsafe extern "C" fn teak_look(
     session: *const SessionHandle,
-    table: *const TableHandle,
+    target: *const TargetHandle,
     tree: u32,
     prefix: RawBytes,
     after: RawBytes,
-    is_row: u8,
-    is_to_change: u8,
+    flags: u32,
     reading: *const RawReading,
     out: *mut RawFound,
 ) -> Status {
     // SAFETY: the handles are open, the keys and the functions readable, the result writable.
     unsafe {
         with_reader(session, |session| {
-            let (Some(table), Some(reading)) = (table.as_ref(), reading.as_ref()) else {
+            let (Some(target), Some(reading)) = (target.as_ref(), reading.as_ref()) else {
                 return Err(Stop::Misuse("no table"));
             };
+            let has = |flag| flags & flag != 0;
             let primary_of = |key: &[u8], value: &[u8]| reading.primary_of(key, value);
             let says = |row: &[u8]| reading.is_history(row);
             let look = Look {
-                table: &table.table,
+                table: &*target.table()?,
                 tree,
                 prefix: prefix.slice(),
-                is_row: is_row != 0,
+                is_row: has(TEAK_LOOK_ROW),
                 primary_of: &primary_of,
                 history: reading.history(&says),
+                policy: if has(TEAK_LOOK_NO_WAIT) { WaitPolicy::NoWait } else { WaitPolicy::Wait },
+                stays_missing: has(TEAK_LOOK_STAYS_MISSING),
             };
-            let mode = if is_to_change != 0 { LockMode::Exclusive } else { LockMode::Shared };
+            let mode = if has(TEAK_LOOK_TO_CHANGE) { LockMode::Exclusive } else { LockMode::Shared };
             let after = Some(after.slice()).filter(|entry| !entry.is_empty());
             session.found = session.find(&look, after, mode)?;
             let bytes = |of: fn(&Found) -> &[u8]| {

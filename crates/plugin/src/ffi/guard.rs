@@ -100,6 +100,12 @@ fn panicked(engine: Option<&EngineHandle>, payload: &(dyn Any + Send)) {
     }
 }
 
+/// What `teak_last_error` says from here on is about what comes now; nothing, if that leaves no text.
+#[no_mangle]
+pub unsafe extern "C" fn teak_forget_error() {
+    value(None, (), || LAST_ERROR.with_borrow_mut(String::clear));
+}
+
 /// Copies the text of this thread's last error, zero-terminated and cut to `capacity`; returns its whole length.
 #[no_mangle]
 pub unsafe extern "C" fn teak_last_error(buffer: *mut c_char, capacity: usize) -> usize {

@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use teak_core::Error;
+use teak_core::{Error, WaitPolicy};
 
 use super::*;
-use crate::foreign::{History, Look};
+use crate::foreign::{History, Look, PrimaryOf};
 use crate::unique::primary_key;
 
 /// Whether there is a row whose key in `tree` begins with `prefix`.
@@ -14,9 +14,14 @@ fn look(bench: &Bench, session: &mut Session, tree: u32, prefix: &str) -> Result
         1 => primary_key(value).map(<[u8]>::to_vec),
         _ => key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec),
     };
-    let prefix = prefix.as_bytes();
-    let (table, is_row, history) = (&bench.table, tree == 0, History::Never);
-    session.look(&Look { table, tree, prefix, is_row, primary_of: &primary_of, history })
+    session.look(&to(bench, tree, prefix, &primary_of))
+}
+
+/// A look that waits, and leaves what is missing alone.
+fn to<'a>(bench: &'a Bench, tree: u32, prefix: &'a str, primary_of: &'a PrimaryOf<'a>) -> Look<'a> {
+    let (table, prefix, is_row) = (&*bench.table, prefix.as_bytes(), tree == 0);
+    let (history, policy) = (History::Never, WaitPolicy::Wait);
+    Look { table, tree, prefix, is_row, primary_of, history, policy, stays_missing: false }
 }
 
 fn is_timeout<T>(result: Result<T>) -> bool {
@@ -108,6 +113,50 @@ fn a_key_that_passes_to_another_row_is_found_there() {
 }
 
 #[test]
+fn what_was_missing_stays_so_above_read_committed_if_the_look_says_so() {
+    for (tree, key) in KEYS {
+        for (level, stays_missing) in
+            [(Level::RepeatableRead, true), (Level::ReadCommitted, true), (Level::RepeatableRead, false)]
+        {
+            let bench = Bench::new();
+            bench.fill(&[row("2", "u2", "q")]);
+            let mut child = bench.session(level);
+            let primary_of = |_: &[u8], _: &[u8]| None;
+            let look = Look { stays_missing, ..to(&bench, tree, key, &primary_of) };
+            assert!(!child.look(&look).unwrap());
+            let mut parent = bench.repeatable();
+            let kept = stays_missing && level == Level::RepeatableRead;
+            let put_in = bench.insert(&mut parent, row("1", "u1", "p"));
+            assert_eq!(is_timeout(put_in), kept, "tree {tree}, {level:?}");
+            bench.insert(&mut parent, row("3", "u3", "r")).unwrap();
+            child.commit().unwrap();
+            if kept {
+                bench.insert(&mut parent, row("1", "u1", "p")).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_look_that_may_not_wait_says_so() {
+    for (tree, key) in KEYS {
+        let bench = Bench::new();
+        bench.fill(&[row("1", "u1", "p")]);
+        let mut holder = bench.repeatable();
+        holder.hold_row(&bench.table, b"1").unwrap();
+        let mut child = bench.repeatable();
+        let primary_of = |key: &[u8], value: &[u8]| match tree {
+            1 => primary_key(value).map(<[u8]>::to_vec),
+            _ => key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec),
+        };
+        let look = Look { policy: WaitPolicy::NoWait, ..to(&bench, tree, key, &primary_of) };
+        assert!(matches!(child.look(&look), Err(Stop::Core(Error::WouldBlock))), "tree {tree}");
+        holder.commit().unwrap();
+        assert!(child.look(&look).unwrap());
+    }
+}
+
+#[test]
 fn a_transaction_finds_its_own_rows_and_undoes_one() {
     let bench = Bench::new();
     let mut session = bench.repeatable();
@@ -128,8 +177,7 @@ fn children_are_found_one_after_the_other_and_locked() {
     bench.fill(&[row("1", "u1", "p"), row("2", "u2", "p"), row("3", "u3", "q"), row("4", "u4", "p")]);
     let mut session = bench.repeatable();
     let primary_of = |key: &[u8], _: &[u8]| key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec);
-    let (table, history) = (&bench.table, History::Never);
-    let look = Look { table, tree: 2, prefix: b"p\0", is_row: false, primary_of: &primary_of, history };
+    let look = to(&bench, 2, "p\0", &primary_of);
     let mut found = Vec::new();
     let mut after = None;
     while let Some(next) = session.find(&look, after.as_deref(), LockMode::Exclusive).unwrap() {
@@ -166,14 +214,7 @@ fn a_look_passes_history_by_and_does_not_lock_it() {
     let by_row = |row: &[u8]| row.windows(4).any(|part| part == b"past");
     for history in [History::ByKey(&by_key), History::ByRow(&by_row)] {
         let mut session = bench.repeatable();
-        let look = Look {
-            table: &bench.table,
-            tree: 2,
-            prefix: b"p\0",
-            is_row: false,
-            primary_of: &primary_of,
-            history,
-        };
+        let look = Look { history, ..to(&bench, 2, "p\0", &primary_of) };
         let mut found = Vec::new();
         let mut after = None;
         while let Some(next) = session.find(&look, after.as_deref(), LockMode::Exclusive).unwrap() {
