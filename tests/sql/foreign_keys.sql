@@ -163,3 +163,35 @@ unlock tables;
 lock tables parent write;
 delete from parent where id = 1;
 unlock tables;
+
+# A constraint that has lost its index: children still have their parents.
+create table root (id int primary key); insert into root values (1), (2), (3);
+create table bare (id int primary key, f int, key kf (f), constraint bare_f foreign key (f) references root (id) on delete cascade);
+insert into bare values (1, 1), (2, null);
+set foreign_key_checks = 0; alter table bare drop key kf; set foreign_key_checks = 1;
+insert into bare values (3, 3); update bare set f = 2 where id = 1;
+delete from root where id = 3;
+alter table bare add key (f);
+insert into bare values (4, 4); delete from root where id = 3; select * from bare order by id;
+
+# Several constraints on the same columns: the rule of the first, by its name, is carried out.
+create table base (id int primary key, k int, key (k)); insert into base select seq, seq from seq_1_to_10;
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references base (id) on delete cascade on update cascade, constraint b1_2 foreign key (b) references base (id));
+insert into b1 values (1, 1); delete from base where id = 1; select * from b1 order by id;
+create table b2 (id int primary key, b int, constraint b2_1 foreign key (b) references base (id), constraint b2_2 foreign key (b) references base (id) on delete cascade on update cascade);
+insert into b2 values (1, 3), (2, 4); delete from base where id = 3; update base set id = 24 where id = 4; select * from b2 order by id;
+create table b3 (id int primary key, b int, constraint b3_1 foreign key (b) references base (id) on delete set null, constraint b3_2 foreign key (b) references base (id) on delete cascade);
+insert into b3 values (1, 5), (2, 6); delete from base where id = 5; update base set id = 26 where id = 6; select * from b3 order by id;
+
+# A child without a parent (written without checks) that is changed: it is held to its parent with each new entry of the
+# constraint's index, so also with another primary key.
+create table orphan (id int primary key, b int, x int, y int, constraint of_b foreign key (b) references base (id), key bx (b, x));
+set foreign_key_checks = 0; insert into orphan values (1, 77, 0, 0); set foreign_key_checks = 1;
+update orphan set y = 1; update orphan set x = 1; update orphan set id = 2; update orphan set b = 77, y = 2; update orphan set b = 78; update orphan set b = null, id = 3;
+select * from orphan;
+create table orphan2 (id int, b int, x int, constraint of_b2 foreign key (b) references base (id), primary key (b, id));
+set foreign_key_checks = 0; insert into orphan2 values (1, 77, 0); set foreign_key_checks = 1;
+update orphan2 set x = 1; update orphan2 set id = 2; select * from orphan2;
+create table orphan3 (id int, b int, x int, constraint of_b3 foreign key (b) references base (id));
+set foreign_key_checks = 0; insert into orphan3 values (1, 77, 0); set foreign_key_checks = 1;
+update orphan3 set x = 1; update orphan3 set id = 2; select * from orphan3;

@@ -28,7 +28,7 @@ constexpr uint kShownFindings = 20;
 /* The messages of the statement's result, and whether there were bad ones. */
 class CheckReport {
   public:
-    CheckReport(THD* thd, const TABLE* table) : thd_(thd), table_(table) {}
+    CheckReport(THD* thd, const TABLE* table) : thd_(thd), table_(table) { teak_forget_error(); }
 
     __attribute__((format(printf, 2, 3))) void damage(const char* format, ...) {
         char text[MYSQL_ERRMSG_SIZE];
@@ -70,6 +70,12 @@ namespace {
 
 constexpr uint kShownDifferences = 5; /* of one index */
 constexpr size_t kShownOrphans = 10;  /* of one constraint */
+
+/* What is known of an error since the report was begun. */
+std::string cause_of(int error) {
+    char text[MYSQL_ERRMSG_SIZE] = "";
+    return teak_last_error(text, sizeof text) ? text : "error " + std::to_string(error);
+}
 
 enum Stages { kCheckStages = 1, kExtendedStages = 3 };
 
@@ -226,13 +232,12 @@ int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
         my_error(ER_QUERY_INTERRUPTED, MYF(0));
         return HA_ADMIN_FAILED;
     }
-    char text[MYSQL_ERRMSG_SIZE] = "";
-    teak_last_error(text, sizeof text);
+    const std::string cause = cause_of(error);
     if (error == HA_ERR_CRASHED_ON_USAGE) {
-        report.damage("%.400s", text);
+        report.damage("%.400s", cause.c_str());
         return HA_ADMIN_CORRUPT;
     }
-    report.tell(Sql_condition::WARN_LEVEL_WARN, "the table could not be packed: %.400s", text);
+    report.tell(Sql_condition::WARN_LEVEL_WARN, "the table could not be packed: %.400s", cause.c_str());
     return HA_ADMIN_FAILED;
 }
 
@@ -296,9 +301,7 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
     if (!error && extended && !indexes.empty()) error = check_entries(indexes, &report);
     if (!error && !quick) error = check_parents(&report);
     if (error) {
-        char text[MYSQL_ERRMSG_SIZE] = "";
-        teak_last_error(text, sizeof text);
-        report.damage("the check could not be finished: %.400s", text);
+        report.damage("the check could not be finished: %.400s", cause_of(error).c_str());
         return error == HA_ERR_CRASHED_ON_USAGE ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
     }
     if (report.any()) return HA_ADMIN_CORRUPT;
@@ -337,9 +340,15 @@ int ha_teak::check_entries(const std::vector<uint>& indexes, CheckReport* report
 int ha_teak::check_parents(CheckReport* report) {
     THD* thd = ha_thd();
     for (const ForeignKey& key : foreign_keys().own) {
+        const std::string name = key.name();
+        const uint index = index_on(table, key.columns, nullptr);
+        if (index == MAX_KEY || is_idle(index)) {
+            report->tell(Sql_condition::WARN_LEVEL_WARN,
+                         "constraint '%s' cannot be checked: the table has no index of its columns", name.c_str());
+            continue;
+        }
         OrphanSearch search(key);
         if (int error = search.open(thd, table, open_.table, open_.meta)) return error;
-        const std::string name = key.name();
         if (!search.has_parent()) {
             const TableName parent(key.parent);
             report->tell(Sql_condition::WARN_LEVEL_WARN,
@@ -420,9 +429,7 @@ int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
                       table->key_info[index].name.str);
         return HA_ADMIN_CORRUPT;
     }
-    char text[MYSQL_ERRMSG_SIZE] = "";
-    teak_last_error(text, sizeof text);
-    report.damage("the repair could not be finished, and nothing was changed: %.400s", text);
+    report.damage("the repair could not be finished, and nothing was changed: %.400s", cause_of(error).c_str());
     return HA_ADMIN_FAILED;
 }
 

@@ -215,3 +215,17 @@ select id, for_name, ref_name, n_cols, type from information_schema.teak_foreign
 select * from information_schema.teak_foreign_cols where id like 't\_foreign\_keys/%' order by id, pos;
 drop table `child's`, parent;
 select count(*) from information_schema.teak_foreign where for_name like 't\_foreign\_keys/%';
+
+# A constraint that has lost its index is nothing that is damaged.
+create table root (id int primary key);
+create table bare (id int primary key, f int, key kf (f), constraint bare_f foreign key (f) references root (id));
+insert into root values (1); insert into bare values (1, 1);
+set foreign_key_checks = 0; alter table bare drop key kf; set foreign_key_checks = 1;
+check table bare; check table bare extended; check table bare quick;
+drop table bare, root;
+
+# Two constraints of the same columns, and another key of the parent: InnoDB refuses it, too, with 1452 of the child.
+create table base (id int primary key); insert into base values (2);
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references base (id) on update cascade, constraint b1_2 foreign key (b) references base (id));
+insert into b1 values (2, 2); update base set id = 22 where id = 2; select * from b1;
+drop table b1, base;
