@@ -151,3 +151,29 @@ create table t234567890123456789012345678901234567890123456789012345678 (a int, 
 create table t234567890123456789012345678901234567890123456789012345678 (a int, constraint x foreign key (a) references p (id));
 show create table t234567890123456789012345678901234567890123456789012345678;
 drop table t234567890123456789012345678901234567890123456789012345678, p;
+
+-- ENUM, SET, YEAR and integers of one size are numbers, whatever the other side calls them: also for what follows.
+create table p (e enum('a','b') primary key, s set('a','b'), y year, f float(10,1), t tinyint unsigned,
+    key (s), key (y), key (f), key (t));
+create table c1 (id int primary key, x enum('b','a'), foreign key (x) references p (e) on update cascade);
+create table c2 (id int primary key, x set('b','a'), foreign key (x) references p (s) on update cascade);
+create table c3 (id int primary key, x set('a','b'), foreign key (x) references p (e) on update cascade);
+create table c4 (id int primary key, x tinyint unsigned, foreign key (x) references p (y) on update cascade);
+create table c5 (id int primary key, x float(10,3), foreign key (x) references p (f) on update cascade);
+create table c6 (id int primary key, x enum('a','b','c','d','e'), foreign key (x) references p (t) on update cascade);
+create table c7 (x tinyint, foreign key (x) references p (y));
+create table c7 (x smallint unsigned, foreign key (x) references p (y));
+insert into p values ('a', 'a', 2020, 1.1, 3);
+insert into c1 values (1, 'b');
+insert into c2 values (1, 'b');
+insert into c3 values (1, 'a');
+insert into c4 values (1, 120);
+insert into c5 select 1, f from p;
+insert into c6 values (1, 'c');
+insert into c1 values (2, 'a');
+insert into c4 values (2, 121);
+update p set e = 'b', s = 'a,b', y = 2030, f = 3.3, t = 5;
+select c1.x, c1.x + 0, c2.x, c2.x + 0, c3.x, c3.x + 0, c4.x, c5.x, c6.x from c1, c2, c3, c4, c5, c6;
+delete from p;
+check table c1, c2, c3, c4, c5, c6 extended;
+drop table c1, c2, c3, c4, c5, c6, p;

@@ -26,8 +26,10 @@ bool same_encoding(const KeyPartCodec& a, const Field* field_a, const KeyPartCod
     switch (a.kind) {
     case PartKind::Integer:
     case PartKind::Float:
-        return a.is_signed == b.is_signed && a.length == b.length && field_a->real_type() == field_b->real_type();
+        return a.is_signed == b.is_signed && a.length == b.length &&
+               (field_a->real_type() == field_b->real_type() || (holds_number(field_a) && holds_number(field_b)));
     case PartKind::Raw:
+        if (a.length == b.length && holds_number(field_a) && holds_number(field_b)) return true;
         return a.length == b.length && field_a->real_type() == field_b->real_type() &&
                field_a->type_handler() == field_b->type_handler() && field_a->decimals() == field_b->decimals();
     case PartKind::Binary:
@@ -71,6 +73,19 @@ class MadeKey {
 };
 
 } // namespace
+
+bool holds_number(const Field* field) {
+    switch (field->real_type()) {
+    case MYSQL_TYPE_ENUM:
+    case MYSQL_TYPE_SET:
+    case MYSQL_TYPE_YEAR:
+    case MYSQL_TYPE_FLOAT:
+    case MYSQL_TYPE_DOUBLE:
+        return true;
+    default:
+        return is_integer(field->real_type());
+    }
+}
 
 OtherDefinition::OtherDefinition(THD* thd, const std::string& core_name) {
     const TableName name(core_name);

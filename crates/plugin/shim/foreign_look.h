@@ -48,6 +48,10 @@ uint index_on(const TABLE* table, const std::vector<std::string>& columns, const
 size_t differing_column(const TABLE* a, uint index_a, const TABLE* b, uint index_b, size_t columns);
 size_t differing_column(const TABLE* a, const KEY* key_a, const TABLE* b, const KEY* key_b, size_t columns);
 
+/* Whether values are numbers as they are stored, and compared as such: those of the members of an ENUM or SET, whatever
+   the other side calls them, the years of a YEAR, and a float with all its digits. */
+bool holds_number(const Field* field);
+
 class ForeignLook {
   public:
     /* `at_parent`: from the child's rows at the parent's, else the other way. */

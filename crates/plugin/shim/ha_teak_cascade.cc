@@ -28,6 +28,14 @@ Field* field_named(const TABLE* table, const std::string& name) {
     return nullptr;
 }
 
+/* Whether the column has members by this number. */
+bool has_members(const Field* field, ulonglong number) {
+    const enum_field_types type = field->real_type();
+    if (type != MYSQL_TYPE_ENUM && type != MYSQL_TYPE_SET) return true;
+    const uint members = static_cast<const Field_enum*>(field)->typelib->count;
+    return type == MYSQL_TYPE_ENUM ? number <= members : members >= 64 || number >> members == 0;
+}
+
 /* Gives a child's column the parent's new value. False: it does not fit. */
 bool copy_value(Field* to, Field* from) {
     if (from->is_null()) {
@@ -36,6 +44,11 @@ bool copy_value(Field* to, Field* from) {
         return true;
     }
     to->set_notnull();
+    if (holds_number(to) && holds_number(from) && to->pack_length() == from->pack_length()) {
+        if (!has_members(to, static_cast<ulonglong>(from->val_int()))) return false;
+        memcpy(to->ptr, from->ptr, to->pack_length());
+        return true;
+    }
     if (field_conv(to, from)) return false;
     StringBuffer<MAX_FIELD_WIDTH> wanted, stored;
     from->val_str(&wanted);

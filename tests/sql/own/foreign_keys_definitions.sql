@@ -60,3 +60,15 @@ insert into c values ('a');
 insert into d values ('a');
 insert into d values ('a ');
 drop table c, d, n, p;
+
+-- A number that no member of the child's ENUM or SET has is no value for it. (InnoDB stores it.)
+create table p (id int primary key, e enum('a','b','c'), s set('a','b','c'), key (e), key (s));
+create table c (e enum('a','b'), s set('a','b'), foreign key (e) references p (e) on update cascade,
+    foreign key (s) references p (s) on update cascade);
+insert into p values (1, 'a', 'a'), (2, 'b', 'b');
+insert into c values ('a', 'a');
+update p set e = 'c' where id = 1;
+update p set s = 'a,c' where id = 1;
+update p set e = 'b', s = 'a,b' where id = 1;
+select * from c;
+drop table c, p;
