@@ -207,12 +207,13 @@ int ha_teak::end_row() {
     return error == HA_ERR_FOUND_DUPP_KEY ? delete_row(table->record[1]) : error;
 }
 
-/* The row was what the table's second record has, until now. One that came in the same moment leaves nothing. */
+/* The row was what the table's second record has, until now. One that came in the same moment leaves nothing; one that
+   seems to have come later does: who applies row events knows the time in seconds only. */
 int ha_teak::put_history() {
     memcpy(table->record[0], table->record[1], table->s->reclength);
     Field *const start = table->vers_start_field(), *const end = table->vers_end_field();
     put_time(end);
-    if (start->cmp(start->ptr, end->ptr) >= 0) return 0;
+    if (start->cmp(start->ptr, end->ptr) == 0) return 0;
     if (table->vfield && table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ)) return HA_ERR_INTERNAL_ERROR;
     const int error = write_row(table->record[0]);
     return error == HA_ERR_FOUND_DUPP_KEY ? 0 : error;
