@@ -245,6 +245,8 @@ int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, co
         /* A generated column has no other value than its own; an ALTER can make one of a column with a rule. */
         if (!mine || !theirs || mine->vcol_info) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
         if (rule == FK_OPTION_SET_NULL) {
+            /* Builds from before 2026-11-26 let an ALTER make it NOT NULL. */
+            if (!mine->real_maybe_null()) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
             mine->set_null();
             continue;
         }
