@@ -395,7 +395,7 @@ int ha_teak::open(const char* name, int, uint) {
         return error;
     }
     key_used_on_scan = table->s->primary_key; /* an UPDATE of it must not meet its own rows again */
-    ref_length = static_cast<uint>(primary_.max_size() + 2);
+    ref_length = static_cast<uint>(primary_.id_size());
     info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
     return 0;
 }

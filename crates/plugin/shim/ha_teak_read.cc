@@ -488,8 +488,10 @@ int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
     teak_cursor* cursor = cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     expect(&wanted_.coming_rows, 0);
+    uchar* scratch = pk_buffer_.room(primary_.max_size());
+    if (!scratch) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row;
-    teak_status status = look_up(0, bytes_of(pos + 2, uint2korr(pos)), read_mode(), &row);
+    teak_status status = look_up(0, primary_.of_id(pos, scratch), read_mode(), &row);
     return status == TEAK_OK ? deliver_row(buf, row) : fail(status);
 }
 
@@ -500,23 +502,29 @@ void ha_teak::position(const uchar* record) {
     if (!from_scan && active_index < MAX_KEY && !on_primary())
         for (const KeyPartCodec& part : primary_.key().parts())
             from_scan |= part.prefix;
-    size_t length = current_pk_length_;
     if (from_scan)
-        memcpy(ref + 2, current_pk_.data(), length);
+        primary_.make_id(ref, bytes_of(current_pk_.data(), current_pk_length_));
     else
-        length = primary_.encode(ref + 2, record);
-    int2store(ref, length);
-    if (rows_reader_) {
-        std::vector<uchar>& coming = rows_reader_->wanted_.coming_rows;
-        coming.insert(coming.end(), ref, ref + 2 + length);
-    }
+        primary_.make_id(ref, record);
+    if (!rows_reader_) return;
+    uchar* scratch = pk_buffer_.room(primary_.max_size());
+    if (!scratch) return; /* what is not known to come is read when it does */
+    const teak_bytes pk = primary_.of_id(ref, scratch);
+    std::vector<uchar>& coming = rows_reader_->wanted_.coming_rows;
+    coming.insert(coming.end(), {static_cast<uchar>(pk.len), static_cast<uchar>(pk.len >> 8)});
+    coming.insert(coming.end(), pk.data, pk.data + pk.len);
 }
 
+/* The order of the rows in their tree, as scans that are merged by row ids need it. */
 int ha_teak::cmp_ref(const uchar* a, const uchar* b) {
-    size_t n_a = uint2korr(a), n_b = uint2korr(b);
-    int order = memcmp(a + 2, b + 2, std::min(n_a, n_b));
+    if (!memcmp(a, b, ref_length)) return 0;
+    const size_t size = primary_.max_size();
+    uchar* scratch = pk_buffer_.room(2 * size);
+    if (!scratch) return memcmp(a, b, ref_length);
+    const teak_bytes pk_a = primary_.of_id(a, scratch), pk_b = primary_.of_id(b, scratch + size);
+    const int order = memcmp(pk_a.data, pk_b.data, std::min(pk_a.len, pk_b.len));
     if (order) return order;
-    return n_a == n_b ? 0 : n_a < n_b ? -1 : 1;
+    return pk_a.len == pk_b.len ? 0 : pk_a.len < pk_b.len ? -1 : 1;
 }
 
 Item* ha_teak::idx_cond_push(uint index, Item* condition) {

@@ -48,10 +48,6 @@ int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate)
     if (status != TEAK_DUPLICATE) return fail(status);
     errkey = duplicate.tree ? index_of(duplicate.tree) : table->s->primary_key;
     held_.session->duplicate = {table, errkey};
-    if (dup_ref && duplicate.pk.len + 2 <= ref_length) {
-        int2store(dup_ref, duplicate.pk.len);
-        memcpy(dup_ref + 2, duplicate.pk.data, duplicate.pk.len);
-    }
     return HA_ERR_FOUND_DUPP_KEY;
 }
 

@@ -1,4 +1,5 @@
 #include "index_codec.h"
+#include <algorithm>
 
 namespace teak {
 namespace {
@@ -27,6 +28,10 @@ bool PrimaryCodec::init(const TABLE* table, KeyEncoding encoding) {
             restored_[part.fieldnr] = true;
             decodes_ = true;
         }
+    /* What an index entry restores has nothing of a column whose prefix is in the key. */
+    const bool whole = std::none_of(key_.parts().begin(), key_.parts().end(),
+                                    [](const KeyPartCodec& part) { return part.prefix; });
+    ids_are_columns_ = whole && key_.tuple_size() < key_.max_size();
     return true;
 }
 
@@ -39,6 +44,29 @@ bool PrimaryCodec::decode_parts(teak_bytes pk, uchar* record) const {
         if (!p) return false;
     }
     return true;
+}
+
+size_t PrimaryCodec::id_size() const { return ids_are_columns_ ? key_.tuple_size() : 2 + max_size(); }
+
+void PrimaryCodec::make_id(uchar* to, teak_bytes pk) const {
+    int2store(to, pk.len);
+    memcpy(to + 2, pk.data, pk.len);
+    memset(to + 2 + pk.len, 0, max_size() - pk.len);
+}
+
+void PrimaryCodec::make_id(uchar* to, const uchar* record) const {
+    if (ids_are_columns_) return key_.copy_columns(to, record);
+    const size_t length = encode(to + 2, record);
+    int2store(to, length);
+    memset(to + 2 + length, 0, max_size() - length);
+}
+
+teak_bytes PrimaryCodec::of_id(const uchar* id, uchar* scratch) const {
+    if (!ids_are_columns_) return {id + 2, uint2korr(id)};
+    uint done;
+    bool has_null;
+    const uchar* end = key_.encode_tuple(scratch, id, static_cast<uint>(key_.tuple_size()), &done, &has_null);
+    return {scratch, static_cast<size_t>(end - scratch)};
 }
 
 bool PrimaryCodec::changed(const uchar* old_record, const uchar* new_record) const {

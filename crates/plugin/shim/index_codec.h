@@ -38,6 +38,14 @@ class PrimaryCodec {
         return static_cast<size_t>(key_.encode_record(to, record, parts()) - to);
     }
     uint parts() const { return static_cast<uint>(key_.parts().size()); }
+    /* A row's id for the server, which takes it for so many bytes, whatever there are. It is the key behind its length
+       (2, LE) and followed by zeros; or the key's columns, where those are shorter than their weights may be. */
+    size_t id_size() const;
+    bool ids_are_columns() const { return ids_are_columns_; }
+    void make_id(uchar* to, teak_bytes pk) const;
+    void make_id(uchar* to, const uchar* record) const;
+    /* The key that an id stands for, which may be encoded to `scratch` of max_size() bytes. */
+    teak_bytes of_id(const uchar* id, uchar* scratch) const;
     /* Fills the columns that the key restores; false if malformed. */
     bool decode(teak_bytes pk, uchar* record) const {
         return key_.is_int() ? key_.decode_int(pk, record) : decode_parts(pk, record);
@@ -52,6 +60,7 @@ class PrimaryCodec {
     KeyEncoding encoding_ = KeyEncoding::AllWeights;
     bool hidden_ = true;
     bool decodes_ = false;
+    bool ids_are_columns_ = false;
 };
 
 class IndexCodec {

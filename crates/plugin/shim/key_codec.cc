@@ -436,6 +436,28 @@ uchar* KeyCodec::encode_values(uchar* to, const uchar* tuple, uint tuple_length,
     return to;
 }
 
+void KeyCodec::copy_columns(uchar* to, const uchar* record) const {
+    for (const KeyPartCodec& part : parts_) {
+        size_t length;
+        const uchar* data = part.data(record, &length);
+        if (part.length_bytes) {
+            length = std::min<size_t>(length, part.length);
+            int2store(to, length);
+            to += 2;
+        }
+        memcpy(to, data, length);
+        memset(to + length, 0, part.length - length);
+        to += part.length;
+    }
+}
+
+size_t KeyCodec::tuple_size() const {
+    size_t size = 0;
+    for (const KeyPartCodec& part : parts_)
+        size += part.length + (part.length_bytes ? 2 : 0);
+    return size;
+}
+
 const uchar* KeyCodec::skip_part(const KeyPartCodec& part, const uchar* from, const uchar* end) {
     const uchar flip = part.descending ? 0xff : 0;
     if (part.null_mask) {
