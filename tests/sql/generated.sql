@@ -44,3 +44,29 @@ update sv set y=10 where x=1;
 delete from sv where x=2;
 select * from sv;
 select x,y from sv for system_time all order by x,y;
+-- An index of values that the session's sql_mode does not allow, in place: by name, as InnoDB says more of it.
+create table division (a int, b int, c int as (a / b) virtual, d int as (b / a) virtual, k int primary key);
+set sql_mode = '';
+insert into division (a, b, k) values (1, 0, 1), (2, 1, 2);
+set sql_mode = default;
+delimiter //
+create procedure attempt(in statement text) begin
+  declare exit handler for 1365 select 'division by 0' as refused;
+  execute immediate statement;
+  select 'done' as taken;
+end//
+delimiter ;
+call attempt('create index c on division (c)');
+call attempt('alter table division add unique index c (c, k), algorithm = inplace');
+call attempt('create index d on division (d)');
+set sql_mode = '';
+call attempt('create index c on division (c)');
+set sql_mode = default;
+call attempt('alter table division force');
+call attempt('alter table division modify a int not null');
+call attempt('alter table division add x int default 5, force');
+update division set b = 1;
+call attempt('alter table division force');
+call attempt('alter table division drop key c, add unique index c (c)');
+select k, c, d from division order by k;
+check table division extended;

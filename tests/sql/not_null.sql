@@ -72,3 +72,9 @@ insert into tp values (1, null), (2, null);
 alter table tp modify d timestamp not null default current_timestamp;
 select * from tp order by i;
 set timestamp = default, time_zone = default;
+# The row's number, for programs.
+create table rn (a int, b int);
+insert into rn values (1, 1), (null, 2);
+alter table rn add primary key (a);
+get diagnostics condition 1 @number = row_number, @text = message_text;
+select @number, @text;

@@ -17,3 +17,9 @@ insert into t values (1, 1);
 select * from times;
 truncate t;
 select * from times;
+-- When the table was made, as the server's definition says it.
+create table made (id int primary key);
+create table parts (id int primary key) partition by hash (id) partitions 3;
+select table_name, create_time between now() - interval 1 minute and now() as recent from information_schema.tables where table_schema = database() and table_name in ('made', 'parts') order by 1;
+select partition_name, create_time between now() - interval 1 minute and now() as recent from information_schema.partitions where table_schema = database() and table_name = 'parts' order by 1;
+drop table made, parts;

@@ -23,8 +23,8 @@ bool holds_all(const Field* before, const Field* after) {
            before->pack_length() <= after->pack_length() && before->char_length() <= after->char_length();
 }
 
-/* Whether the server assigns such values at all: Field::check_assignability_from, which has an error or a warning to tell
-   besides, rows or none. */
+/* Whether the server assigns such values at all: Field::check_assignability_from, which has an error or a warning to
+   tell besides, rows or none. */
 bool is_assignable(const Field* before, const Field* after) {
     Type_handler_hybrid_field_type both(after->type_handler()->type_handler_for_item_field());
     return !both.aggregate_for_result(before->type_handler()->type_handler_for_item_field());

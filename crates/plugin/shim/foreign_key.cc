@@ -95,7 +95,10 @@ std::string TableName::core(const char* db, const char* table) {
     return string_of(table_name(path));
 }
 
-bool is_passing_name(const std::string& core_name) { return core_name.find("#sql") != std::string::npos; }
+bool is_passing_name(const std::string& core_name) {
+    const size_t slash = core_name.rfind('/');
+    return core_name.compare(slash == std::string::npos ? 0 : slash + 1, tmp_file_prefix_length, tmp_file_prefix) == 0;
+}
 
 std::string quoted(THD* thd, const LEX_CSTRING& name) {
     StringBuffer<2 * NAME_LEN> text(system_charset_info);

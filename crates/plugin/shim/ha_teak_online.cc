@@ -20,7 +20,12 @@ namespace {
 class RecordEntries {
   public:
     RecordEntries(THD* thd, TABLE* table, const EntryPlan& plan)
-        : progress{thd, 1}, table_(table), plan_(plan), whole_(table, whole_rows_) {}
+        : progress{thd, 1}, table_(table), plan_(plan), whole_(table, whole_rows_) {
+        for (Field** field = table->vfield; field && *field; field++)
+            if (!(*field)->stored_in_db() && bitmap_is_set(plan.columns, (*field)->field_index))
+                keyed_.push_back(*field);
+        keyed_.push_back(nullptr);
+    }
 
     Progress progress;
 
@@ -38,7 +43,7 @@ class RecordEntries {
         uchar* const record = table_->record[0];
         if (!plan_.rows->unpack(row, record, &blobs_, nullptr)) return TEAK_CORRUPT;
         if (!plan_.primary->hidden() && !plan_.primary->decode(pk, record)) return TEAK_CORRUPT;
-        table_->update_virtual_fields(table_->file, VCOL_UPDATE_FOR_READ);
+        if (!compute_columns(table_, &keyed_)) return TEAK_INTERRUPTED;
         for (uint32_t part = 0; part < plan_.indexes->size(); part++) {
             teak_entry entry;
             if (!(*plan_.indexes)[part]->encode(record, pk, &key_, &value_, &entry)) return TEAK_OUT_OF_MEMORY;
@@ -49,6 +54,7 @@ class RecordEntries {
 
     TABLE* const table_;
     const EntryPlan plan_;
+    std::vector<Field*> keyed_;
     bool whole_rows_ = false;
     const WholeRows whole_;
     Buffer blobs_, key_, value_;

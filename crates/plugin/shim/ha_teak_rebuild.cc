@@ -155,8 +155,10 @@ void ha_teak::tell_of_null(const Rebuild* rebuild) {
         found = rebuild->refused(table->record[0]);
         return found != nullptr;
     });
-    if (found)
+    if (found) {
+        ha_thd()->get_stmt_da()->reset_current_row_for_warning(static_cast<int>(row));
         my_printf_error(WARN_DATA_TRUNCATED, ER_THD(ha_thd(), WARN_DATA_TRUNCATED), MYF(0), found->field_name.str, row);
+    }
     my_error(ER_INVALID_USE_OF_NULL, MYF(0));
 }
 

@@ -71,6 +71,15 @@ std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample&
     return result;
 }
 
+/* When the server wrote the table's definition, which is what InnoDB gives for its creation; 0: it has none. */
+time_t time_of_definition(const TABLE_SHARE* share) {
+    char path[FN_REFLEN];
+    if (share->tmp_table != NO_TMP_TABLE) return 0;
+    fn_format(path, share->normalized_path.str, mysql_data_home, reg_ext, MY_UNPACK_FILENAME | MY_APPEND_EXT);
+    MY_STAT found;
+    return my_stat(path, &found, MYF(0)) ? found.st_ctime : 0;
+}
+
 } // namespace
 
 int ha_teak::info(uint flag) {
@@ -100,7 +109,7 @@ int ha_teak::info(uint flag) {
         }
         if (flag & HA_STATUS_CONST) {
             stats.block_size = static_cast<uint>(kPageBytes);
-            stats.create_time = 0;
+            stats.create_time = time_of_definition(table->s);
             publish_usable_indexes();
             refresh_statistics(false);
         }

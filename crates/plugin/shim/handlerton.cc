@@ -46,10 +46,9 @@ bool unpack_xid(const teak_xid& from, XID* xid) {
     if (from.len < 6) return false;
     size_t gtrid = from.data[4], bqual = from.data[5];
     if (gtrid > MAXGTRIDSIZE || bqual > MAXBQUALSIZE || from.len != 6 + gtrid + bqual) return false;
-    xid->formatID = static_cast<int32>(uint4korr(from.data));
-    xid->gtrid_length = static_cast<long>(gtrid);
-    xid->bqual_length = static_cast<long>(bqual);
-    memcpy(xid->data, from.data + 6, gtrid + bqual);
+    const char* const name = reinterpret_cast<const char*>(from.data) + 6;
+    xid->set(static_cast<int32>(uint4korr(from.data)), name, static_cast<long>(gtrid), name + gtrid,
+             static_cast<long>(bqual));
     return true;
 }
 

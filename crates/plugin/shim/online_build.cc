@@ -11,6 +11,28 @@ constexpr uint kLeastTurns = 3, kMostTurns = 30;
 
 } // namespace
 
+bool compute_columns(TABLE* table, std::vector<Field*>* keyed) {
+    THD* const thd = table->in_use;
+    if (!thd->is_strict_mode()) {
+        table->update_virtual_fields(table->file, VCOL_UPDATE_FOR_READ);
+        return true;
+    }
+    /* Of those that are only read nobody is told: the server would read them without a word, too. */
+    Dummy_error_handler silence;
+    thd->push_internal_handler(&silence);
+    table->update_virtual_fields(table->file, VCOL_UPDATE_FOR_READ);
+    thd->pop_internal_handler();
+    const Abort_on_warning_instant_set strict(thd, true);
+    Field** const all = table->vfield;
+    table->vfield = keyed->data();
+    table->update_virtual_fields(table->file, VCOL_UPDATE_FOR_WRITE);
+    table->vfield = all;
+    if (!thd->is_error()) return true;
+    /* So errors that were warnings end a statement; this one has them to tell. */
+    if (thd->killed == KILL_BAD_DATA) thd->reset_killed();
+    return false;
+}
+
 int OnlineBuild::begin(THD* thd, teak_table* rows, teak_table* into, const std::vector<uint32_t>& trees) {
     return error_code(teak_online_new(rows, into, trees.data(), trees.size(), sort_buffer_bytes(thd),
                                       thd_get_thread_id(thd), &handle_),

@@ -1,6 +1,7 @@
 #include "rebuild.h"
 #include "errors.h"
 #include "ha_teak.h"
+#include "layout_maker.h"
 
 namespace teak {
 namespace {
@@ -40,6 +41,12 @@ bool Rebuild::init(const TABLE* now, TABLE* altered, List<Create_field>& columns
         indexes_.emplace_back();
         if (!indexes_.back().init(altered, i, &primary_)) return false;
     }
+    uint number = 0;
+    for (const Create_field& column : columns)
+        if (const Field* const after = altered->field[number++];
+            column.field && !column.field->stored_in_db() && is_in_index(altered, after))
+            keyed_.push_back(column.field);
+    keyed_.push_back(nullptr);
     metadata_ = TableMeta(altered).encode();
     return converter_.init(now, altered, columns, computes_, &fields_);
 }
@@ -99,7 +106,7 @@ teak_status RowMaker::take(teak_feed* feed, teak_bytes pk, teak_bytes row) {
     if (!source_.rows->unpack(row, before, &blobs_, nullptr)) return TEAK_CORRUPT;
     if (pk.len > source_.primary->max_size()) return TEAK_CORRUPT;
     if (!source_.primary->hidden() && !source_.primary->decode(pk, before)) return TEAK_CORRUPT;
-    if (rebuild_->computes_) table->update_virtual_fields(table->file, VCOL_UPDATE_FOR_READ);
+    if (rebuild_->computes_ && !compute_columns(table, &rebuild_->keyed_)) return TEAK_INTERRUPTED;
     FieldConverter& fields = rebuild_->fields_;
     uchar* const after = fields.empty() ? after_.data() : rebuild_->altered_->record[0];
     if (!rebuild_->converter_.convert(before, after)) {

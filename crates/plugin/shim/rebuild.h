@@ -74,8 +74,9 @@ class Rebuild {
     std::vector<IndexCodec> indexes_;
     std::vector<KEY*> keys_; /* of all trees */
     std::vector<uchar> metadata_;
-    Buffer blobs_;          /* of a duplicate row */
-    bool computes_ = false; /* an index has columns that the server computes, in its TABLE */
+    Buffer blobs_;              /* of a duplicate row */
+    bool computes_ = false;     /* an index has columns that the server computes, in its TABLE */
+    std::vector<Field*> keyed_; /* these columns there, and nullptr */
     std::atomic<bool> met_null_{false};
 };
 
