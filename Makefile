@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-online-ddl apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -46,6 +46,9 @@ soak-isolation: ## histories of concurrent transactions searched for anomalies, 
 
 soak-ddl: ## 300 rounds of killing a server in the middle of DDL
 	@TEAK_DDL_ROUNDS=300 tests/ddl/run.sh
+
+soak-warm: ## each SQL test 5 times while another session uses and changes its tables between its statements: an hour
+	@TEAK_WARM_ROUNDS=5 tests/sql/run.sh warm_all
 
 soak-atomic: ## MariaDB's suite atomic: DDL killed at named points of its debug server, which is built first; 40 minutes
 	@tests/atomic/soak.sh

@@ -21,6 +21,7 @@ have waited in vain.
 
 import argparse
 import difflib
+import itertools
 import pathlib
 import re
 import sys
@@ -47,11 +48,11 @@ class Suite:
         part = (match["part"] or "")[1:]
         return f"{part}.{match['test']}" if part else match["test"]
 
-    def result(self, engine, name):
-        """Where in a tree the output of a test was recorded."""
+    def results(self, engine, name):
+        """Where in a tree the output of a test may have been recorded."""
         part, _, test = name.rpartition(".")
         suite = f"plugin/{engine.lower()}" if self.name == self.OVERLAID else "suite"
-        return pathlib.Path(SUITES, suite, self.name, part, f"{test}.result")
+        return [pathlib.Path(SUITES, suite, self.name, part, f"{test}.result")]
 
     def masked(self, lines, engine):
         lines = [re.sub(rf"\b{engine}\b", "<ENGINE>", line, flags=re.IGNORECASE) for line in lines]
@@ -88,12 +89,14 @@ class ListedSuites(Suite):
     def test_of(self, match):
         return match["test"] + (f",{match['combinations']}" if match["combinations"] else "")
 
-    def result(self, engine, name):
+    def results(self, engine, name):
         suite, _, test = name.partition(".")
-        if suite == "main":
-            return pathlib.Path(SUITES, suite, f"{test}.result")
         stock = pathlib.Path("/usr/share/mysql/mysql-test/suite", suite)
-        return pathlib.Path(SUITES, "suite", suite, "r" if (stock / "r").exists() else "", f"{test}.result")
+        directory = pathlib.Path(SUITES, suite) if suite == "main" else \
+            pathlib.Path(SUITES, "suite", suite, "r" if (stock / "r").exists() else "")
+        # The file's name has the combinations in another order than what mysql-test-run.pl prints.
+        test, *combinations = test.split(",")
+        return [directory / (",".join([test, *order]) + ".result") for order in itertools.permutations(combinations)]
 
     def masked(self, lines, engine):
         kept, in_plan, in_processes = [], False, False
@@ -130,9 +133,12 @@ def statuses(suite, tree):
 
 
 def output(suite, tree, engine, name, status):
-    """The recorded lines of one test. How a test ended belongs to its output: a skip or a failure is a difference."""
-    path = tree / suite.result(engine, name)
-    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    """The recorded lines of one test; None: it has passed, and what it printed is not there. How a test ended belongs to
+    its output: a skip or a failure is a difference."""
+    found = [path for path in (tree / result for result in suite.results(engine, name)) if path.exists()]
+    if not found and status[0] == "pass":
+        return None
+    lines = found[0].read_text(errors="replace").splitlines() if found else []
     # Where the tree is says nothing about the engine; the tests may have masked an engine's name within the path.
     lines = [re.sub(r"[^\s'\"]*/build/(?:mtr|atomic)/[^/]+/(var/\d+/)?",
                     lambda at: "<TREE>/var/" if at[1] else "<TREE>/", line) for line in lines]
@@ -208,8 +214,9 @@ def main():
     reasons = suite.reasons()
     alike = excused = failed = 0
     for name in sorted(results):
-        diff = difference(*results[name])
-        wrong = verdict(suite, name, diff, reasons, options.accept)
+        missing = None in results[name]
+        diff = [] if missing else difference(*results[name])
+        wrong = "has passed, but its output is missing" if missing else verdict(suite, name, diff, reasons, options.accept)
         if wrong is None:
             if diff and not options.only_names:
                 print(f"{name} differs as expected: {reasons[name]}")

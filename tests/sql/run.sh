@@ -10,6 +10,8 @@
 # usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, those in own/, tests/sql/sessions.py,
 # tests/sql/handler_statements.py (TEAK_SEED to repeat its choices), and tests/sql/all_collations.py for one character
 # set a language; collations_all: for all
+# Then some of the tests run again with warm handlers (tests/sql/warm.py); warm: these alone, warm_all: all tests,
+# TEAK_WARM_ROUNDS (3) times from TEAK_SEED on.
 # Leaves the outputs in build/sql/<name>.{teak,memory,innodb,diff} and the server's log in build/sql/error.log.
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
@@ -122,7 +124,7 @@ compare() {
     fi
 }
 for name in "${names[@]}"; do
-    case $name in sessions | own | handler_statements | collations_all) continue ;; esac
+    case $name in sessions | own | handler_statements | collations_all | warm | warm_all) continue ;; esac
     [ -f "tests/sql/$name.sql" ] || die "there is no test tests/sql/$name.sql"
     run_one "tests/sql/$name.sql" InnoDB "$work/$name.innodb"
     run_one "tests/sql/$name.sql" Teak "$work/$name.teak"
@@ -153,11 +155,20 @@ own() {
 
 handlers() { /usr/bin/python3 tests/sql/handler_statements.py "$socket" --seed "${TEAK_SEED:-$RANDOM}"; }
 
+warm() { /usr/bin/python3 tests/sql/warm.py "$socket" "$work" --seed "${TEAK_SEED:-1}" "$@"; }
+# Those in which tables know each other, or are changed and written in turn.
+warm_some=(foreign_keys_cascade foreign_keys foreign_keys_rebuilds alter generated partitions)
+
 if [ $# -eq 0 ] || [ "$*" = own ]; then own; fi
 if [ $# -eq 0 ]; then
     python3 tests/sql/sessions.py "$socket" "$work" || failed=$((failed + 1))
     handlers || failed=$((failed + 1))
     /usr/bin/python3 tests/sql/all_collations.py "$socket" || failed=$((failed + 1))
+    warm "${warm_some[@]}" || failed=$((failed + 1))
+elif [ "$*" = warm ]; then
+    warm --rounds 3 "${warm_some[@]}" || failed=1
+elif [ "$*" = warm_all ]; then
+    warm --rounds "${TEAK_WARM_ROUNDS:-3}" || failed=1
 elif [ "$*" = collations_all ]; then
     /usr/bin/python3 tests/sql/all_collations.py "$socket" --all || failed=1
 elif [ "$*" = handler_statements ]; then

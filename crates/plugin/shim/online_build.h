@@ -18,8 +18,8 @@ struct RowReading {
     bool by_session;    /* on the session's thread alone */
 };
 
-/* Computes the virtual columns of the row in the table's record: those of indexes, `keyed`, which ends with nullptr, as of
-   a row that is written. False: the statement has an error, as such an INSERT would have it. */
+/* Computes the virtual columns of the row in the table's record: those of indexes, `keyed`, which ends with nullptr, as
+   of a row that is written. False: the statement has an error, as such an INSERT would have it. */
 bool compute_columns(TABLE* table, std::vector<Field*>* keyed);
 
 class OnlineBuild {
