@@ -16,6 +16,7 @@ pub mod companion;
 pub mod complete;
 mod error;
 pub mod files;
+mod kept;
 pub mod layout;
 mod mbstream;
 pub mod messages;
@@ -99,6 +100,10 @@ enum Command {
     /// Read a backup again and compare all checksums, recover it in memory, and check every table; of an incremental
     /// one without --base, compare its own checksums
     Verify(verify::Arguments),
+    /// The backups in a directory: when they were made, how large they are, and what stands on what
+    List(kept::ListArguments),
+    /// Remove the backups in a directory that no rule keeps; what a kept one stands on stays
+    Prune(kept::PruneArguments),
     /// Make the directory of a backup of its stream, which is read from standard input
     Unpack {
         /// Empty, or does not exist
@@ -117,6 +122,8 @@ enum Command {
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
     match (&arguments.command, &arguments.dir) {
         (Some(Command::Verify(arguments)), _) => verify::run(arguments, out),
+        (Some(Command::List(arguments)), _) => kept::list(arguments, out),
+        (Some(Command::Prune(arguments)), _) => kept::prune(arguments, out),
         (Some(Command::Unpack { dir, quiet, .. }), _) => unpack::run(dir, *quiet),
         (None, Some(dir)) => make(arguments, dir, out),
         (None, None) => Err(BackupError::Usage("no directory for the backup was given".into())),
