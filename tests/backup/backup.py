@@ -488,12 +488,8 @@ def replica(test):
         directory = test.backup()
         told = test.restore(directory)
         test.restored.start([*RESTORED, "--gtid-pos-auto-engines=teak", "--slave-parallel-threads=4"])
-        statements = [line.strip() for line in told.splitlines() if line.startswith("  ")]
         connection = test.restored.connect(autocommit=True)
-        for statement in statements:
-            statement = statement.replace("MASTER_USER = '...', MASTER_PASSWORD = '...'", "MASTER_USER = 'repl', MASTER_PASSWORD = 'repl'")
-            host = statement.partition("MASTER_HOST = '")[2].partition("'")[0]
-            rows(connection, statement.replace(f"MASTER_HOST = '{host}'", "MASTER_HOST = '127.0.0.1'"))
+        carry_out_told(connection, told, "to make a replica of it")
         workload.wait_for_commits()
         # The clients stand still; what they have committed is to come to the replica.
         lock = test.server.connect(autocommit=True)
@@ -510,6 +506,82 @@ def replica(test):
         connection.close()
         test.forget(directory)
     workload.stop()
+
+
+def carry_out_told(connection, told, heading):
+    """The statements that a restore tells below a heading, with a user and a host that are there."""
+    lines = told[told.index(heading):].splitlines()[1:]
+    for line in lines:
+        if not line.startswith("  "):
+            break
+        statement = line.strip().replace("MASTER_USER = '...', MASTER_PASSWORD = '...'", "MASTER_USER = 'repl', MASTER_PASSWORD = 'repl'")
+        host = statement.partition("MASTER_HOST = '")[2].partition("'")[0]
+        rows(connection, statement.replace(f"MASTER_HOST = '{host}'", "MASTER_HOST = '127.0.0.1'"))
+
+
+def successor(test):
+    """A server that takes the place of the one that was backed up goes on with its GTIDs, and gives none of them out again."""
+    test.start()
+    told = test.restore(test.backup())
+    test.restored.start(RESTORED)
+    last = int(test.server.query("SELECT @@global.gtid_binlog_pos")[0][0].split("-")[2])
+    connection = test.restored.connect(autocommit=True)
+    carry_out_told(connection, told, "takes the place")
+    rows(connection, "INSERT INTO one VALUES (7)")
+    found = rows(connection, "SELECT @@global.gtid_binlog_pos")[0][0]
+    connection.close()
+    assert found == f"3-2-{last + 1}", f"{found} after {last}"
+
+
+def of_a_replica(test):
+    """A backup of a replica, with no binary log of its own, makes another replica of the same primary."""
+    test.start()
+    connection = test.server.connect(autocommit=True)
+    let_replicate(connection)
+    told = test.restore(test.backup())
+    options = [option for option in RESTORED if "binlog" not in option]
+    test.restored.start(options)
+    replica_connection = test.restored.connect(autocommit=True)
+    carry_out_told(replica_connection, told, "to make a replica of it")
+    rows(connection, "INSERT INTO one VALUES (8)")
+    wait_until(replica_connection, lambda: rows(replica_connection, "SELECT COUNT(*) FROM one")[0][0] == 2, "the row in the replica")
+    directory = test.new_dir()
+    run([test.teak, "backup", "--no-defaults", "--quiet", f"--socket={test.restored.socket}", "--user=root", directory])
+    replica_connection.close()
+    test.restored.stop()
+    rows(connection, "INSERT INTO one VALUES (9)")
+    told = test.restore(directory)
+    test.restored.start([*options, "--server-id=3"])
+    replica_connection = test.restored.connect(autocommit=True)
+    carry_out_told(replica_connection, told, "to replicate from its primary")
+    wait_until(replica_connection, lambda: rows(replica_connection, "SELECT COUNT(*) FROM one")[0][0] == 3, "the later row in the new replica")
+    replica_connection.close()
+    connection.close()
+    assert checksums(test.restored) == checksums(test.server)
+
+
+def kept(test):
+    """`list` tells what is in a directory, and `prune` removes what no rule keeps, but for what others stand on."""
+    test.start()
+    test.directory = os.path.join(test.directory, "kept")
+    os.makedirs(test.directory)
+    full = test.backup()
+    on_it = test.backup(f"--incremental-from={full}")
+    other = test.backup()
+    last = test.backup(f"--incremental-from={other}")
+    os.makedirs(os.path.join(test.directory, "begun", "teak"))
+    listed = run([test.teak, "backup", "list", test.directory])
+    words = [f"{os.path.basename(on_it)}: incremental backup on {os.path.basename(full)}", "begun: not finished"]
+    assert all(word in listed for word in words), listed
+    lines = [json.loads(line) for line in run([test.teak, "backup", "list", "--json", test.directory]).splitlines()]
+    assert [line["dir"] for line in lines] == [full, on_it, other, last], lines
+    refused([test.teak, "backup", "prune", test.directory], "--keep-last")
+    prune = [test.teak, "backup", "prune", test.directory, "--keep-last=1"]
+    told = run([*prune, "--dry-run"])
+    assert told.count("would remove") == 2 and os.path.exists(full), told
+    run(prune)
+    assert sorted(os.listdir(test.directory)) == sorted(["begun", os.path.basename(other), os.path.basename(last)])
+    run([test.teak, "backup", "verify", last, f"--base={other}"])
 
 
 def impatient(test):
@@ -543,7 +615,7 @@ def least_privileges(test):
     run([test.teak, "backup", "verify", directory])
 
 
-TESTS = [under_load, incremental, little_changed, killed, gives_up, leaves_nothing, target_full, damaged, chains, point_in_time, replica, impatient,
+TESTS = [under_load, incremental, little_changed, killed, gives_up, leaves_nothing, target_full, damaged, chains, point_in_time, replica, successor, of_a_replica, kept, impatient,
          least_privileges]
 
 

@@ -401,7 +401,7 @@ def keys_moved(test):
     keys, moved = (os.path.join(test.directory, name) for name in ("keys", "moved"))
     test.server.stop()
     os.rename(keys, moved)
-    refused([test.teak, "restore", directory, f"--datadir={test.directory}/nothing"], "key", keys)
+    refused([test.teak, "restore", directory, f"--datadir={test.directory}/nothing"], "encryption", "--mariadb-backup-option")
     test.restore(directory, f"--mariadb-backup-option=--file-key-management-filename={moved}", start=False)
     os.rename(moved, keys)
     test.restored.start(test.options())

@@ -42,7 +42,22 @@ impl Prepare<'_> {
         let status = command.status().map_err(BackupError::io("cannot run", self.program))?;
         match status.success() {
             true => Ok(()),
-            false => Err(messages.failed(status)),
+            false => Err(with_advice(messages.failed(status))),
         }
+    }
+}
+
+/// Where keys are missing, it is said how they are given: the plugin's messages do not know.
+fn with_advice(error: BackupError) -> BackupError {
+    match error {
+        BackupError::Companion { status, place, tail, missed_log } if tail.contains("ncryption") => {
+            let tail = format!(
+                "{tail}\nThe keys of encrypted tables are needed. If they are elsewhere than on the server that was backed \
+                 up, say so: --mariadb-backup-option=--file-key-management-filename=FILE, or what the plugin of the \
+                 keys takes"
+            );
+            BackupError::Companion { status, place, tail, missed_log }
+        }
+        error => error,
     }
 }
