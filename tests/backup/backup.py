@@ -538,6 +538,8 @@ def of_a_replica(test):
     test.start()
     connection = test.server.connect(autocommit=True)
     let_replicate(connection)
+    connection.close()
+    connection = test.server.connect(autocommit=True)
     told = test.restore(test.backup())
     options = [option for option in RESTORED if "binlog" not in option]
     test.restored.start(options)

@@ -256,8 +256,26 @@ def full(test, *options):
 
 
 def compressed(test):
-    """The same, compressed, by several threads."""
-    full(test, "--compress", "--parallel=4")
+    """The same, compressed, by several threads; and rehearsed."""
+    directory = test.backup("--compress", "--parallel=4")
+    rehearse(test, directory)
+    test.compare(directory, content(test.server))
+
+
+def rehearse(test, directory):
+    """A rehearsal checks all tables, and leaves a line in its log and nothing else; one that fails says why."""
+    scratch, log = (os.path.join(test.directory, name) for name in ("scratch", "rehearsals"))
+    command = [test.teak, "backup", "rehearse", directory, f"--scratch={scratch}", f"--log={log}", f"--server-option=--plugin-dir={test.server.plugin_dir}",
+               "--server-option=--innodb-buffer-pool-size=32M"]
+    told = run(command)
+    tables = test.server.query("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_TYPE NOT LIKE '%VIEW'"
+                               " AND TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema')")[0][0]
+    assert f"restored, {tables} tables checked" in told, f"{told}, and not {tables}"
+    assert not os.path.exists(scratch)
+    refused([*command, "--mariadbd=/bin/false"], "no server starts")
+    shutil.rmtree(scratch)
+    with open(log, encoding="utf-8") as lines:
+        assert ["FAILED" in line for line in lines] == [False, True]
 
 
 def stream(test):
@@ -280,6 +298,8 @@ def incremental(test):
     for number in range(2):
         test.change(number)
         made.append((test.backup(f"--incremental-from={made[-1][0]}"), content(test.server)))
+    if test.set_up.keys:
+        rehearse(test, made[-1][0])
     for directory, expected in (made[-1], made[0]):
         test.compare(directory, expected)
 

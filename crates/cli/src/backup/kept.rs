@@ -1,8 +1,8 @@
 //! `teak backup list` and `teak backup prune`: the backups in a directory, and which of them go.
 //!
-//! A rule chooses backups; what a chosen one stands on stays with it, however old. Backups of other servers and of other
-//! tables have nothing to do with each other: rules count each series for itself. What goes, goes from the top of its
-//! chain down, and stops being a backup first: whatever interrupts it, none is left whose base is missing.
+//! A rule chooses backups; what a chosen one stands on stays with it, however old. Backups of other servers and of
+//! other tables have nothing to do with each other: rules count each series for itself. What goes, goes from the top of
+//! its chain down, and stops being a backup first: whatever interrupts it, none is left whose base is missing.
 
 use super::layout::{self, Description};
 use super::BackupError;
@@ -257,7 +257,8 @@ fn local(time: u64) -> Option<libc::tm> {
     (!filled.is_null()).then_some(broken_down)
 }
 
-fn local_time(time: u64) -> String {
+/// As people read it.
+pub fn local_time(time: u64) -> String {
     local(time).map_or_else(
         || time.to_string(),
         |at| {

@@ -16,7 +16,7 @@ pub mod companion;
 pub mod complete;
 mod error;
 pub mod files;
-mod kept;
+pub mod kept;
 pub mod layout;
 mod mbstream;
 pub mod messages;
@@ -100,6 +100,8 @@ enum Command {
     /// Read a backup again and compare all checksums, recover it in memory, and check every table; of an incremental
     /// one without --base, compare its own checksums
     Verify(verify::Arguments),
+    /// Restore a backup to a directory for that, start a server on it, check every table, and remove it again
+    Rehearse(Box<crate::restore::rehearse::Arguments>),
     /// The backups in a directory: when they were made, how large they are, and what stands on what
     List(kept::ListArguments),
     /// Remove the backups in a directory that no rule keeps; what a kept one stands on stays
@@ -122,6 +124,7 @@ enum Command {
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
     match (&arguments.command, &arguments.dir) {
         (Some(Command::Verify(arguments)), _) => verify::run(arguments, out),
+        (Some(Command::Rehearse(arguments)), _) => crate::restore::rehearse::run(arguments, out),
         (Some(Command::List(arguments)), _) => kept::list(arguments, out),
         (Some(Command::Prune(arguments)), _) => kept::prune(arguments, out),
         (Some(Command::Unpack { dir, quiet, .. }), _) => unpack::run(dir, *quiet),
@@ -141,11 +144,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         make_sure_of_innodb(dir, description, &innodb)?;
     }
     let selection = select(arguments, &mut source, below.as_ref())?;
-    let targets = [Some(dir), arguments.extra_lsndir.as_deref()];
-    targets.into_iter().flatten().try_for_each(|dir| source.places.make_sure_outside(dir))?;
-    if selection.is_none() {
-        source.places.make_sure_of_names()?;
-    }
+    make_sure_of_places((dir, arguments.extra_lsndir.as_deref()), &source, selection.as_ref())?;
     let target = Target::of(dir)?;
     let extra = arguments.extra_lsndir.clone().map(|dir| Target::of(&dir)).transpose()?;
     let began = now();
@@ -270,6 +269,20 @@ fn select(
     }
 }
 
+/// The backup does not go into the data directory, and nothing there is in its way.
+fn make_sure_of_places(
+    (dir, extra): (&Path, Option<&Path>),
+    source: &Source,
+    selection: Option<&Selection>,
+) -> Result<(), BackupError> {
+    source.places.make_sure_outside(dir)?;
+    extra.map_or(Ok(()), |dir| source.places.make_sure_outside(dir))?;
+    match selection {
+        None => source.places.make_sure_of_names(),
+        Some(_) => Ok(()),
+    }
+}
+
 /// InnoDB's files are those that the backup below has, by number and size of their pages: what mariadb-backup makes of
 /// others' changes nobody could restore.
 fn make_sure_of_innodb(
@@ -363,6 +376,6 @@ fn new_id() -> Result<String, BackupError> {
 }
 
 /// Seconds since 1970.
-fn now() -> u64 {
+pub fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

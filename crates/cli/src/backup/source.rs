@@ -5,6 +5,7 @@ use super::time_line::TimeLine;
 use super::BackupError;
 use crate::client::{Address, Connection, Rows, Settings};
 use crate::restore::move_in::is_own;
+use crate::restore::rehearse::LOWER_CASE;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use teak_core::file::RealFileSystem;
@@ -17,8 +18,9 @@ const UNKNOWN_VARIABLE: u16 = 1193;
 /// checkpoint would write each block with a change in it, and the backup would copy them all.
 const LITTLE_LOG: u64 = 64 << 20;
 
-/// What InnoDB's files are made for; other values need other files.
-const INNODB: [&str; 3] = ["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces"];
+/// What InnoDB's files are made for, and how files are called; other values need other files.
+const INNODB: [&str; 4] =
+    ["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces", LOWER_CASE];
 
 /// A server, and a connection to it that makes checkpoints and pauses them.
 pub struct Source {

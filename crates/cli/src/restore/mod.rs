@@ -12,10 +12,12 @@ mod backups;
 pub mod move_in;
 mod partial;
 mod prepare;
+pub mod rehearse;
 mod summary;
 
 pub use backups::Backups;
 
+use crate::backup::companion::path_option;
 use crate::backup::complete::Complete;
 use crate::backup::files::{digest, original_name, share_out};
 use crate::backup::layout::{self, Description};
@@ -26,6 +28,7 @@ use crate::{directory, signals};
 use clap::Args;
 use move_in::move_in;
 use prepare::Prepare;
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -187,18 +190,23 @@ fn copy_files(
     share_out(&listed, threads, |files| {
         let mut complete = Complete::default();
         for (expected, path) in files {
-            let from = backup.join(path);
             let target = to.join(original_name(&below(path)?.to_string_lossy()).0);
             target.parent().map_or(Ok(()), layout::create_dirs)?;
-            let mut file = layout::create_file(&target)?;
-            if digest(&from, Some(&mut file), pace)? != *expected {
-                return Err(BackupError::damaged(&from, "the file has changed since the backup was made"));
-            }
+            let file = copy_file(&backup.join(path), expected, &target, pace)?;
             complete.add(target, file)?;
         }
         complete.sync()
     })?;
     Ok(paths)
+}
+
+/// Copies a file as it was before it was compressed, if its digest is the one that is expected.
+fn copy_file(from: &Path, expected: &str, target: &Path, pace: &Pace) -> Result<File, BackupError> {
+    let mut file = layout::create_file(target)?;
+    match digest(from, Some(&mut file), pace)? == expected {
+        true => Ok(file),
+        false => Err(BackupError::damaged(from, "the file has changed since the backup was made")),
+    }
 }
 
 /// Whether a path goes down only.
