@@ -586,6 +586,24 @@ def kept(test):
     run([test.teak, "backup", "verify", last, f"--base={other}"])
 
 
+def as_json(test):
+    """What a program reads of a backup, its verification and its restore."""
+    test.start()
+    directory, restored = test.new_dir(), os.path.join(test.directory, "data")
+    made = json.loads(run([option for option in test.backup_command(directory, "--json") if option != "--quiet"]))
+    with open(os.path.join(directory, "backup.json"), encoding="utf-8") as text:
+        stored = json.load(text)
+    assert (made["dir"], made["kind"], made["backup"]["id"]) == (directory, "backup", stored["id"]), made
+    assert made["seconds"] > 0 and made["backup"]["position"] == stored["position"], made
+    verified = json.loads(run([test.teak, "backup", "verify", "--json", directory]))
+    assert (verified["whole"], verified["id"]) == (True, stored["id"]), verified
+    told = json.loads(run([test.teak, "restore", "--json", directory, f"--datadir={restored}"]))
+    assert (told["datadir"], told["backup"]["id"]) == (restored, stored["id"]), told
+    above = test.backup(f"--incremental-from={directory}")
+    verified = json.loads(run([test.teak, "backup", "verify", "--json", above]))
+    assert (verified["whole"], verified["missing_base"]) == (False, directory), verified
+
+
 def impatient(test):
     """A server that ends connections which are idle for a second does not end a backup that takes longer."""
     test.start()
@@ -617,7 +635,7 @@ def least_privileges(test):
     run([test.teak, "backup", "verify", directory])
 
 
-TESTS = [under_load, incremental, little_changed, killed, gives_up, leaves_nothing, target_full, damaged, chains, point_in_time, replica, successor, of_a_replica, kept, impatient,
+TESTS = [under_load, incremental, little_changed, killed, gives_up, leaves_nothing, target_full, damaged, chains, point_in_time, replica, successor, of_a_replica, kept, as_json, impatient,
          least_privileges]
 
 

@@ -8,6 +8,7 @@ Without names a few of the set-ups, which together have most properties; all wit
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -84,11 +85,14 @@ ALL = [
     SetUp("teak_elsewhere", elsewhere=["--teak-data-home-dir=%d/teak"], step="incremental", names="hostile"),
     SetUp("teak_elsewhere_stream", elsewhere=["--teak-data-home-dir=%d/teak", "--teak-tmpdir=%d/temporary"], step="stream"),
     SetUp("binlog_elsewhere", options=["--server-id=1"], elsewhere=["--log-bin=%d/log/binlog"], step="load"),
-    SetUp("everything_elsewhere", install=[TWO_FILES, "--innodb-undo-tablespaces=2"], step="incremental", names="hostile", options=["--server-id=1"],
+    SetUp("everything_elsewhere", install=[TWO_FILES, "--innodb-undo-tablespaces=2"], step="incremental", options=["--server-id=1"],
           elsewhere=["--innodb-data-home-dir=%d/home", "--innodb-log-group-home-dir=%d/redo", "--innodb-undo-directory=%d/undo",
                      "--aria-log-dir-path=%d/aria", "--teak-data-home-dir=%d/teak", "--log-bin=%d/log/binlog"]),
     SetUp("in_memory", tables=[MEMORY, "INSERT INTO plain.quick SELECT seq FROM seq_1_to_100"], step="incremental"),
     SetUp("teak_small", options=["--teak-cache-size=8M", "--teak-checkpoint-log-size=1M", "--teak-log-segment-size=1M"], step="load"),
+    SetUp("data_directory", tables=[statement for engine in ("InnoDB", "MyISAM", "Aria") for statement in
+                                    (f"CREATE TABLE plain.far_{engine} (a INT PRIMARY KEY) ENGINE={engine} DATA DIRECTORY='%d/tmp'",
+                                     f"INSERT INTO plain.far_{engine} SELECT seq FROM seq_1_to_500")], step="incremental"),
     SetUp("partitions", tables=[f"CREATE TABLE plain.parts_{engine} (a INT PRIMARY KEY, b INT) ENGINE={engine} PARTITION BY HASH (a) PARTITIONS 4"
                                 for engine in ("Teak", "InnoDB")]
           + [f"INSERT INTO plain.parts_{engine} SELECT seq, seq FROM seq_1_to_500" for engine in ("Teak", "InnoDB")], step="incremental"),
@@ -104,7 +108,7 @@ ALL = [
     *(SetUp(f"signal_{name.lower()}", step=f"signal {name}", options=BINLOG, names="hostile") for name in ("SIGINT", "SIGTERM", "SIGKILL")),
     SetUp("database_of_own_name", step="own_name"),
 ]
-FEW = ("pages_8k_incremental", "two_files_load", "encrypted_key_file", "everything_elsewhere", "lost_time_line", "database_of_own_name")
+FEW = ("pages_8k", "two_files_load", "encrypted_ctr", "everything_elsewhere", "lost_time_line", "database_of_own_name")
 
 
 class Test:
@@ -159,7 +163,7 @@ class Test:
         for name in NAMES[self.set_up.names]:
             self.make(name)
         for statement in self.set_up.tables:
-            self.server.query(statement)
+            self.server.query(statement.replace("%d", self.server.directory))
 
     def move_files(self):
         """What the installation made of directories that are elsewhere is moved there."""
@@ -238,7 +242,8 @@ def content(server, whole=False):
         found[database] = rows(connection, f"SHOW CREATE DATABASE {quote(database)}")
         for table, kind in rows(connection, f"SHOW FULL TABLES FROM {quote(database)}"):
             name = f"{quote(database)}.{quote(table)}"
-            definition = rows(connection, f"SHOW CREATE TABLE {name}")[0][1]
+            # What was elsewhere is in the data directory when it is restored.
+            definition = re.sub(r" (DATA|INDEX) DIRECTORY='[^']*'", "", rows(connection, f"SHOW CREATE TABLE {name}")[0][1])
             # A table in memory begins empty.
             is_kept = "IN_MEMORY" not in definition.upper()
             found[name] = (kind, definition, rows(connection, f"CHECKSUM TABLE {name} EXTENDED")[0][1] if is_kept and kind != "VIEW" else None)

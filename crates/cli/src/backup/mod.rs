@@ -91,6 +91,9 @@ pub struct Arguments {
     /// Show no progress and no summary
     #[arg(long, short = 'q')]
     quiet: bool,
+    /// The summary as a JSON object: what backup.json has, the directory, and the seconds that it took
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
     #[command(flatten)]
     selection: selection::Arguments,
 }
@@ -207,10 +210,34 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         target.finish(&list, &description)?;
     }
     pace.clear();
-    match arguments.quiet {
-        true => Ok(()),
-        false => summary(&description, dir, &pace, out),
-    }
+    tell(arguments, &description, (dir, pace.seconds()), out)
+}
+
+/// The summary of what was made in `dir`, in so many seconds.
+fn tell(
+    arguments: &Arguments,
+    description: &Description,
+    (dir, seconds): (&Path, f64),
+    out: &mut dyn Write,
+) -> Result<(), BackupError> {
+    let text = match (arguments.quiet, arguments.json) {
+        (true, _) => return Ok(()),
+        (_, true) => json(
+            &serde_json::json!({ "dir": dir, "seconds": seconds, "kind": description.kind(), "backup": description }),
+        ),
+        _ => summary(description, dir, seconds),
+    };
+    // Standard output has the stream.
+    let written = match dir == Path::new("-") {
+        true => std::io::stderr().write_all(text.as_bytes()),
+        false => out.write_all(text.as_bytes()),
+    };
+    written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
+}
+
+/// What --json writes: a line.
+pub fn json(value: &serde_json::Value) -> String {
+    format!("{value}\n")
 }
 
 /// The copy of the engine, at its beginning.
@@ -328,20 +355,14 @@ impl Below {
     }
 }
 
-fn summary(
-    description: &Description,
-    dir: &Path,
-    pace: &Pace,
-    out: &mut dyn Write,
-) -> Result<(), BackupError> {
+fn summary(description: &Description, dir: &Path, seconds: f64) -> String {
     let Description { position, .. } = description;
     let kind = description.kind();
     let place = if dir == Path::new("-") { "the stream".into() } else { dir.display().to_string() };
     let mut text = format!(
-        "{kind} in {place}: Teak {}, other engines {}, in {:.1} s\n",
+        "{kind} in {place}: Teak {}, other engines {}, in {seconds:.1} s\n",
         bytes(description.own_engine_bytes as f64),
         bytes(description.server_bytes as f64),
-        pace.seconds()
     );
     if let (Some(file), Some(at)) = (&position.binlog_file, position.binlog_position) {
         text += &format!("binary log: {file}, position {at}\n");
@@ -349,12 +370,7 @@ fn summary(
     if !position.gtid_current_pos.is_empty() {
         text += &format!("GTID: {}\n", position.gtid_current_pos);
     }
-    // Standard output has the stream.
-    let written = match dir == Path::new("-") {
-        true => std::io::stderr().write_all(text.as_bytes()),
-        false => out.write_all(text.as_bytes()),
-    };
-    written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
+    text
 }
 
 /// Makes the names in a directory and those below it durable.

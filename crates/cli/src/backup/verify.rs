@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Show no progress, and no verdict if all is well
     #[arg(long, short = 'q')]
     quiet: bool,
+    /// The verdict as a JSON object
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
     /// Print this help
     #[arg(long, short = '?', action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -59,7 +62,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
         (None, below) => {
             let mut told = Vec::new();
             let checked = tables(chain, &mut told);
-            if checked.is_err() || !quiet {
+            if checked.is_err() || !(*quiet || arguments.json) {
                 out.write_all(&told).map_err(output)?;
             }
             checked.map_err(|detail| BackupError::damaged(dir, detail))?;
@@ -77,10 +80,20 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
             missing.display()
         ),
     };
-    if *quiet {
-        return Ok(());
-    }
-    writeln!(out, "{}: {verdict}", dir.display()).map_err(output)
+    let text = match (*quiet, arguments.json) {
+        (true, _) => return Ok(()),
+        (_, true) => super::json(&serde_json::json!({
+            "dir": dir,
+            "id": backups.last().id,
+            "kind": backups.last().kind(),
+            // Without those below an incremental one its tables cannot be looked at.
+            "whole": backups.missing().is_none(),
+            "missing_base": backups.missing(),
+            "verdict": verdict,
+        })),
+        _ => format!("{}: {verdict}\n", dir.display()),
+    };
+    out.write_all(text.as_bytes()).map_err(output)
 }
 
 fn output(error: std::io::Error) -> BackupError {

@@ -23,7 +23,7 @@ use crate::backup::files::{digest, original_name, share_out};
 use crate::backup::layout::{self, Description};
 use crate::backup::pace::Pace;
 use crate::backup::time_line::TimeLine;
-use crate::backup::{sync_dirs, unpack, BackupError};
+use crate::backup::{json, sync_dirs, unpack, BackupError};
 use crate::{directory, signals};
 use clap::Args;
 use move_in::move_in;
@@ -70,6 +70,9 @@ pub struct Arguments {
     /// Show no progress and no summary
     #[arg(long, short = 'q')]
     quiet: bool,
+    /// The summary as a JSON object: what backup.json has, the data directory, and the seconds that it took
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
 }
 
 /// Makes the data directory.
@@ -133,12 +136,14 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
         chown(&work, user, group)?;
     }
     move_in(datadir, &work, &listed)?;
-    if !arguments.quiet {
-        let text = summary::of(backups.last(), datadir, (pace.done(), pace.seconds()), owner.is_some());
-        let written = out.write_all(text.as_bytes());
-        written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })?;
-    }
-    Ok(())
+    let (seconds, backup) = (pace.seconds(), backups.last());
+    let text = match (arguments.quiet, arguments.json) {
+        (true, _) => return Ok(()),
+        (_, true) => json(&serde_json::json!({ "datadir": datadir, "seconds": seconds, "backup": backup })),
+        _ => summary::of(backup, datadir, (pace.done(), seconds), owner.is_some()),
+    };
+    let written = out.write_all(text.as_bytes());
+    written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
 }
 
 /// Unpacks the stream of a backup from standard input.

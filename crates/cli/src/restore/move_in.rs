@@ -28,7 +28,8 @@ const OWN_ENDINGS: [&str; 8] = [
 
 /// What becomes of a file while a backup is prepared: it is applied to others, or made anew.
 const APPLIED: [&str; 5] = [".new", ".ren", ".del", ".meta", ".isl"];
-const REDO_LOG: &str = "ib_logfile";
+/// Files at the top that are made anew, or that a server does without: logs, and the list of what was in a cache.
+const MADE_ANEW: [&str; 3] = ["ib_logfile", "aria_log", "ib_buffer_pool"];
 
 /// Moves everything from `work` to where a server expects it. `listed`: paths of the files that the last backup has,
 /// seen from its `server`, as they are stored.
@@ -91,7 +92,7 @@ fn expected(listed: &[PathBuf]) -> BTreeSet<PathBuf> {
         let is_at_top = !name.contains('/');
         let is_applied = APPLIED.iter().any(|ending| name.ends_with(ending));
         !(is_applied || is_gone(name) || name.contains("#sql"))
-            && !(is_at_top && (is_own(name) || name.starts_with(REDO_LOG)))
+            && !(is_at_top && (is_own(name) || MADE_ANEW.iter().any(|beginning| name.starts_with(beginning))))
     };
     // Changes to a tablespace make it larger or other, and never remove it.
     let named = names.iter().map(|name| name.strip_suffix(".delta").unwrap_or(name).to_string());
@@ -122,6 +123,8 @@ mod tests {
     fn what_is_expected_are_the_files_of_a_server() {
         let listed = paths(&[
             "ib_logfile0",
+            "aria_log.00000002",
+            "ib_buffer_pool",
             "ibdata1.delta",
             "ibdata1.meta",
             "xtrabackup_info.zst",

@@ -120,6 +120,7 @@ fn rehearse(arguments: &Arguments) -> Result<usize, BackupError> {
         mariadb_backup: arguments.mariadb_backup.clone(),
         mariadb_backup_option: arguments.mariadb_backup_option.clone(),
         quiet: true,
+        json: false,
     };
     super::run(&restore, &mut std::io::sink())?;
     let listed = layout::checksums(backups.dir(), backups.last())?;
