@@ -7,6 +7,7 @@ use crate::client::{Address, Connection, Rows, Settings};
 use crate::restore::move_in::is_own;
 use crate::restore::rehearse::LOWER_CASE;
 use std::collections::BTreeMap;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use teak_core::file::RealFileSystem;
 use teak_core::server::{Checkpoint, ExtentList};
@@ -285,21 +286,35 @@ impl Places {
         }
     }
 
-    /// A directory that is called as a file of mariadb-backup cannot be beside that file.
+    /// What mariadb-backup would fail at in the middle: a database that is called as a file of its own, and tables of
+    /// Aria whose files are elsewhere.
     pub fn make_sure_of_names(&self) -> Result<(), BackupError> {
-        let entries =
-            std::fs::read_dir(&self.datadir).map_err(BackupError::io("cannot read", &self.datadir))?;
-        let is_own = |entry: &std::fs::DirEntry| {
-            entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_own(&entry.file_name().to_string_lossy())
+        let names = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().collect::<Vec<_>>();
+        let is_dir = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let refused = |what: String| {
+            Err(BackupError::Usage(format!(
+                "there cannot be a backup of {what}; change that, or leave it out with --databases-exclude"
+            )))
         };
-        match entries.flatten().find(is_own) {
-            None => Ok(()),
-            Some(entry) => Err(BackupError::Usage(format!(
-                "there cannot be a backup of the database {}: mariadb-backup has a file of that name; rename it, or leave \
-                 it out with --databases-exclude",
-                entry.file_name().to_string_lossy()
-            ))),
+        for database in names(&self.datadir).into_iter().filter(is_dir) {
+            let name = database.file_name().to_string_lossy().into_owned();
+            if is_own(&name) {
+                return refused(format!("the database {name}: mariadb-backup has a file of that name"));
+            }
+            let is_link = |entry: &DirEntry| {
+                let is_of_aria =
+                    entry.path().extension().is_some_and(|ending| ending == "MAD" || ending == "MAI");
+                is_of_aria && entry.file_type().is_ok_and(|kind| kind.is_symlink())
+            };
+            if let Some(table) = names(&database.path()).into_iter().find(is_link) {
+                let table = table.path();
+                return refused(format!(
+                    "{}: mariadb-backup does not copy Aria tables with DATA DIRECTORY or INDEX DIRECTORY",
+                    table.display()
+                ));
+            }
         }
+        Ok(())
     }
 
     /// Bytes on disk of the engine's tables.
