@@ -28,6 +28,9 @@ REFUSED = (1451, 1452, 1205, 1213, 1412, 1020)
 # Exit statuses of the program; what cannot be converted is OTHER.
 OTHER, USAGE, DAMAGE, INPUT_OUTPUT, SERVER = range(1, 6)
 
+# The comment of the table of records.
+RECORDS = "Foreign keys that teak convert has dropped and will add again"
+
 
 class Failure(Exception):
     """A case found something wrong."""
@@ -199,7 +202,7 @@ class Tests:
         check(self.run(in_teak) == (("other_namesake",), ("plain",)), "only plain can be")
         self.compare(definitions, rows)
         for wrong, reason in (("mysql", "server's own"), ("nowhere", "no table"), ("shop.nothing", "no table"), ("shop.", "neither"), ("shop.a_view", "view")):
-            check(reason in self.teak(wrong, expect=USAGE), wrong)
+            check(reason in self.teak(wrong, expect=OTHER if reason == "view" else USAGE), wrong)
 
     def case_orphans_and_encryption_on_demand(self):
         """Constraints with rows that have no parent are added as they were; encryption goes only when asked."""
@@ -343,7 +346,7 @@ class Tests:
             # A run that was ended when the parents were converted.
             self.run("CREATE DATABASE teak_convert",
                      "CREATE TABLE teak_convert.foreign_keys (child_database VARCHAR(64), child_table VARCHAR(64), name VARCHAR(64), definition TEXT, "
-                     "dropped TIMESTAMP, PRIMARY KEY (child_database, child_table, name)) ENGINE=InnoDB")
+                     f"dropped TIMESTAMP, PRIMARY KEY (child_database, child_table, name)) ENGINE=InnoDB COMMENT='{RECORDS}'")
             keys = self.run("SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = 'shop' "
                             "AND REFERENCED_TABLE_NAME IN ('parent', 'child')")
             keys += self.run("SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = 'far'")
@@ -359,18 +362,44 @@ class Tests:
             self.compare(definitions, rows)
 
     def case_what_an_ended_run_left_is_removed(self):
-        """An empty database of records, or an empty table in it, a record of a constraint that is there, the empty copies of a trial."""
+        """An empty database of records, or an empty table in it, a record of a constraint that is there."""
         self.fresh("CREATE TABLE t (a INT PRIMARY KEY, b INT, CONSTRAINT up FOREIGN KEY (b) REFERENCES t (a)) ENGINE=InnoDB")
         for target, *left in (("teak", "CREATE DATABASE teak_convert"),
-                              ("innodb", "CREATE DATABASE teak_convert", "CREATE DATABASE teak_convert_trial", "CREATE TABLE teak_convert_trial.t0 (a INT)"),
                               ("teak", "CREATE DATABASE teak_convert", "CREATE TABLE teak_convert.foreign_keys (child_database VARCHAR(64), child_table VARCHAR(64), "
-                               "name VARCHAR(64), definition TEXT) ENGINE=InnoDB"),
+                               f"name VARCHAR(64), definition TEXT) ENGINE=InnoDB COMMENT='{RECORDS}'"),
                               ("teak", "CREATE DATABASE teak_convert", "CREATE TABLE teak_convert.foreign_keys (child_database VARCHAR(64), child_table VARCHAR(64), "
-                               "name VARCHAR(64), definition TEXT) ENGINE=InnoDB", "INSERT INTO teak_convert.foreign_keys VALUES "
+                               f"name VARCHAR(64), definition TEXT) ENGINE=InnoDB COMMENT='{RECORDS}'", "INSERT INTO teak_convert.foreign_keys VALUES "
                                "('shop', 't', 'up', 'CONSTRAINT `up` FOREIGN KEY (`b`) REFERENCES `shop`.`t` (`a`)')")):
             self.run(*left)
             self.teak("shop", f"--to={target}")
             check(not self.run("SHOW DATABASES LIKE 'teak\\_%'"), f"something is left of {left}")
+
+    def case_what_others_own_is_neither_dropped_nor_believed(self):
+        """A database with the name of a trial; records that say more than a foreign key, or are none of this program's."""
+        self.fresh("CREATE TABLE p (a INT PRIMARY KEY) ENGINE=InnoDB", "CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=InnoDB", "INSERT INTO t VALUES (1, 1)")
+        trials = ("teak_convert_trial", "teak_convert_trial_0123456789abcdef")
+        for name in trials:
+            self.run(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.kept (a INT)")
+        for options in (["--dry-run"], []):
+            self.teak("shop", "--to=teak", *options)
+            check(all(self.run(f"SHOW TABLES FROM {name}") == (("kept",),) for name in trials), f"a database of others is gone, {options}")
+        check(len(self.run("SHOW DATABASES LIKE 'teak\\_%'")) == len(trials), "a trial is left")
+        self.run(*(f"DROP DATABASE {name}" for name in trials))
+        before = self.run("SHOW CREATE TABLE shop.t")
+        columns = "child_database VARCHAR(64), child_table VARCHAR(64), name VARCHAR(64), definition TEXT"
+        key = "CONSTRAINT `z` FOREIGN KEY (a) REFERENCES shop.p (a)"
+        own = f"CREATE TABLE teak_convert.foreign_keys ({columns}) ENGINE=InnoDB COMMENT='{RECORDS}'"
+        for create, definition in ((own, f"{key}, COMMENT='injected', DROP PRIMARY KEY"), (own, f"{key} ON DELETE CASCADE, DROP PRIMARY KEY"), (own, f"{key} /*! , DROP PRIMARY KEY */"),
+                                   (own, f"{key} ON DELETE"), (own, key.replace("`z`", "`other`")), (own.replace(RECORDS, "made by hand"), key),
+                                   (own.replace("ENGINE=InnoDB", "ENGINE=MyISAM"), key), (f"CREATE VIEW teak_convert.foreign_keys AS SELECT 'shop' AS child_database, 't' AS child_table, "
+                                                                                         f"'z' AS name, '{key}' AS definition", None)):
+            self.run("CREATE DATABASE teak_convert", create)
+            if definition:
+                self.run("INSERT INTO teak_convert.foreign_keys VALUES ('shop', 't', 'z', \"%s\")" % definition)
+            text = self.teak("shop", "--to=innodb", expect=USAGE)
+            check("teak_convert.foreign_keys" in text, text)
+            check(self.run("SHOW CREATE TABLE shop.t") == before, f"carried out: {definition}")
+            self.run("DROP DATABASE teak_convert")
 
     def case_the_password_is_nowhere(self):
         """While it waits for a lock, the list of processes shows none; nor do the messages."""

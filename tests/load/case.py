@@ -4,7 +4,7 @@ ENGINES = ("Teak", "InnoDB")
 OPTIONS = ["--max-allowed-packet=16M", "--innodb-buffer-pool-size=128M", "--event-scheduler=off"]
 
 # Exit statuses of the program.
-OTHER, USAGE, DAMAGE, INPUT_OUTPUT, SERVER = range(1, 6)
+OTHER, USAGE, DAMAGE, INPUT_OUTPUT, SERVER, NOTHING_TO_RESUME = range(1, 7)
 
 
 class Failure(Exception):

@@ -9,7 +9,7 @@ import subprocess
 import termios
 import time
 
-from case import ENGINES, OPTIONS, SERVER, USAGE, Failure, check
+from case import ENGINES, NOTHING_TO_RESUME, OPTIONS, SERVER, USAGE, Failure, check
 
 
 class Interrupted:
@@ -96,6 +96,55 @@ class Interrupted:
         self.teak("parallel", path, "--resume", "--check")
         check(self.server.query("SELECT COUNT(*) FROM parallel.f", database=None)[0][0] == 2, "rows after the resume")
         check(not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None), "records are left")
+
+    def case_resume_without_records(self):
+        """What ended well, or was never begun, is not loaded by --resume."""
+        self.fresh("parallel")
+        path = self.write("again.sql", "CREATE TABLE IF NOT EXISTS no_key (a INT);\nINSERT INTO no_key VALUES (1);\n")
+        check("nothing to resume" in self.teak("parallel", path, "--resume", expect=NOTHING_TO_RESUME), "never begun")
+        self.teak("parallel", path)
+        for _ in range(2):
+            check("nothing to resume" in self.teak("parallel", path, "--resume", expect=NOTHING_TO_RESUME), "it ended well")
+            os.utime(path)
+        check(self.value("SELECT COUNT(*) FROM no_key", "parallel") == 1, "rows are there twice")
+        check(not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None), "records are left")
+
+    def case_keys_of_a_load_that_failed(self):
+        """They are named with what builds them, by the load and by the next one, and are not taken off without a record."""
+        definition = "CREATE TABLE k (id INT PRIMARY KEY, a INT, KEY ka (a)) ENGINE=%s;\nINSERT INTO k VALUES (1, 1);\nnonsense;\n"
+        has_key = lambda: "KEY `ka` (`a`)" in self.server.query("SHOW CREATE TABLE k", "parallel")[0][1]  # noqa: E731
+        self.server.query("CREATE OR REPLACE USER plain@localhost", database=None)
+        self.server.query("GRANT ALL ON parallel.* TO plain@localhost", database=None)
+        other = self.write("next.sql", "DO 1;\n")
+        for engine, build in (("InnoDB", "ALTER TABLE `parallel`.`k` ADD KEY `ka` (`a`)"), ("Teak", "ALTER TABLE `parallel`.`k` ENABLE KEYS")):
+            path = self.write("keys.sql", definition % engine)
+            self.fresh("parallel")
+            told = self.teak("parallel", path, "--defer-indexes=on", expect=SERVER)
+            check(build in told and has_key() == (engine == "Teak"), told)
+            told = self.teak("parallel", other)
+            check("keys of these tables are missing" in told and "parallel.k" in told, told)
+            for clauses in (f"{build.split('` ', 1)[1]}, DROP PRIMARY KEY", "ENGINE=MyISAM"):
+                self.server.query(f"UPDATE teak_load.deferred SET clauses = '{clauses}'", database=None)
+                told = self.teak("parallel", path, "--defer-indexes=on", "--resume", expect=USAGE)
+                check("teak_load`.deferred" in told and "PRIMARY KEY" in self.server.query("SHOW CREATE TABLE k", "parallel")[0][1], told)
+            self.server.query(build, "parallel")
+            check(has_key(), "what was told does not build the key")
+            self.server.query("DROP DATABASE teak_load", database=None)
+            self.fresh("parallel")
+            told = self.teak("parallel", path, "--defer-indexes=on", user="plain", expect=SERVER)
+            check("progress is not recorded" in told and has_key(), told)
+        check("--no-record" in self.teak("parallel", path, "--defer-indexes=on", "--no-record", expect=USAGE), "keys without a record")
+
+    def case_records_of_others(self):
+        """A view, or a table that leads elsewhere, in place of the records is not read."""
+        self.fresh("parallel")
+        self.server.query("CREATE TABLE m (a INT) ENGINE=MyISAM", "parallel")
+        path = self.write("others.sql", "DO 1;\n")
+        for create in ("CREATE VIEW teak_load.steps AS SELECT 1 AS load_id", "CREATE TABLE teak_load.steps (a INT) ENGINE=MERGE UNION=(parallel.m)"):
+            self.server.query("CREATE DATABASE teak_load", database=None)
+            self.server.query(create, database=None)
+            check("no table that teak load has made" in self.teak("parallel", path, expect=USAGE), create)
+            self.server.query("DROP DATABASE teak_load", database=None)
 
     def case_progress_on_a_terminal(self):
         """Lines of progress do not wrap, and are gone when a message comes."""

@@ -25,6 +25,8 @@ pub enum Status {
     InputOutput = 4,
     /// No connection to the server, it broke, or the server refused what it was asked.
     Server = 5,
+    /// `--resume` without anything recorded.
+    NothingToResume = 6,
 }
 
 /// The exit status of a command that failed.
@@ -87,7 +89,8 @@ impl Status {
                 Status::Usage
             }
             LoadError::Usage(_) => Status::Usage,
-            LoadError::Unfinished(error) => Status::of_load(error),
+            LoadError::Unfinished { error, .. } => Status::of_load(error),
+            LoadError::NothingToResume => Status::NothingToResume,
             LoadError::Skipped(_) | LoadError::Interrupted | LoadError::Stopped => Status::Other,
         }
     }

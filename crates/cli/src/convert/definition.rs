@@ -14,7 +14,7 @@ pub struct ForeignKey {
     pub columns: Vec<String>,
     pub parent: Name,
     pub parent_columns: Vec<String>,
-    /// As they stand: `ON DELETE CASCADE ON UPDATE SET NULL`, or nothing.
+    /// `ON DELETE CASCADE ON UPDATE SET NULL` and the like, or nothing.
     pub actions: String,
 }
 
@@ -55,9 +55,26 @@ impl ForeignKey {
         let (parent_database, parent) = tokens.qualified()?;
         let parent = Name::new(parent_database.map_or_else(|| database.to_string(), text), text(parent));
         let parent_columns = self::columns(&mut tokens)?;
-        let actions = clause[tokens.at..].trim().to_string();
+        let actions = actions(tokens)?;
         Some(ForeignKey { name, columns, parent, parent_columns, actions })
     }
+}
+
+/// What is done with a row whose parent goes or changes. `None` if there is anything else: it would be carried out.
+fn actions(mut tokens: Tokens<'_>) -> Option<String> {
+    const OF_PARENT: &[&str] = &["DELETE", "UPDATE"];
+    const DONE: &[&[&str]] =
+        &[&["RESTRICT"], &["CASCADE"], &["SET", "NULL"], &["SET", "DEFAULT"], &["NO", "ACTION"]];
+    let mut found = Vec::new();
+    while tokens.peek().is_some() {
+        if !tokens.accept("ON") {
+            return None;
+        }
+        let of_parent = OF_PARENT.iter().find(|word| tokens.accept(word))?;
+        let done = DONE.iter().find(|words| words.iter().all(|word| tokens.accept(word)))?;
+        found.push(format!("ON {of_parent} {}", done.join(" ")));
+    }
+    Some(found.join(" "))
 }
 
 fn list(columns: &[String]) -> String {
@@ -264,5 +281,22 @@ mod tests {
             assert!(Definition::parse(text, "d").is_none(), "{text}");
         }
         assert!(ForeignKey::parse("CONSTRAINT `x` FOREIGN KEY (`a`", "d").is_none());
+        let key = "CONSTRAINT `x` FOREIGN KEY (`a`) REFERENCES `p` (`a`)";
+        let parsed = |more: &str| ForeignKey::parse(&format!("{key}{more}"), "d").map(|key| key.actions);
+        assert_eq!(
+            parsed(" on update no action ON DELETE /* x */ SET NULL").as_deref(),
+            Some("ON UPDATE NO ACTION ON DELETE SET NULL")
+        );
+        for more in [
+            ", DROP PRIMARY KEY",
+            " ON DELETE CASCADE, DROP COLUMN a",
+            " ON DELETE",
+            " ON INSERT CASCADE",
+            " /*! , DROP PRIMARY KEY */",
+            " COMMENT 'x'",
+            " ON DELETE CASCADE `x`",
+        ] {
+            assert_eq!(parsed(more), None, "{more}");
+        }
     }
 }

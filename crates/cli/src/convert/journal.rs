@@ -12,6 +12,10 @@ use crate::client::{Connection, Error};
 
 pub const DATABASE: &str = "teak_convert";
 const TABLE: &str = "teak_convert.foreign_keys";
+/// By this the table is known.
+const COMMENT: &str = "Foreign keys that teak convert has dropped and will add again";
+/// Those that it may have: others may lead elsewhere.
+const ENGINES: &[&str] = &["InnoDB", "Teak"];
 
 /// The records, through a connection of their own.
 pub struct Journal {
@@ -28,25 +32,48 @@ impl Journal {
         if !self.is_there()? {
             return Ok(Vec::new());
         }
-        let rows =
-            self.connection.query(format!("SELECT child_database, child_table, definition FROM {TABLE}"))?;
+        let rows = self
+            .connection
+            .query(format!("SELECT child_database, child_table, name, definition FROM {TABLE}"))?;
         let key = |row: Vec<Option<Vec<u8>>>| {
             let texts: Vec<String> = row
                 .into_iter()
                 .map(|value| String::from_utf8_lossy(&value.unwrap_or_default()).into_owned())
                 .collect();
-            let [database, table, definition] = &texts[..] else { return None };
-            Some((Name::new(database, table), ForeignKey::parse(definition, database)?))
+            let [database, table, name, definition] = &texts[..] else { return None };
+            let key = ForeignKey::parse(definition, database).filter(|key| key.name == *name)?;
+            Some((Name::new(database, table), key))
         };
-        let damaged = || ConvertError::Usage(format!("{TABLE} has a row that is no foreign key"));
+        let damaged = || {
+            ConvertError::Usage(format!(
+                "{TABLE} has a row that is no foreign key: nothing of it is carried out"
+            ))
+        };
         rows.into_iter().map(key).collect::<Option<_>>().ok_or_else(damaged)
     }
 
-    fn is_there(&mut self) -> Result<bool, Error> {
-        let asked = format!(
-            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = 'foreign_keys'"
-        );
-        Ok(self.connection.value(asked)?.is_some())
+    /// An error if there is something of this name that this program has not made: reading a view could carry out
+    /// functions of others.
+    fn is_there(&mut self) -> Result<bool, ConvertError> {
+        let rows = self.connection.query(format!(
+            "SELECT TABLE_TYPE, ENGINE, TABLE_COMMENT FROM information_schema.TABLES
+                WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = 'foreign_keys'"
+        ))?;
+        let Some(row) = rows.into_iter().next() else { return Ok(false) };
+        let texts: Vec<String> = row
+            .into_iter()
+            .map(|value| String::from_utf8_lossy(&value.unwrap_or_default()).into_owned())
+            .collect();
+        match &texts[..] {
+            [kind, engine, comment]
+                if kind == "BASE TABLE" && ENGINES.contains(&&engine[..]) && comment == COMMENT =>
+            {
+                Ok(true)
+            }
+            _ => Err(ConvertError::Usage(format!(
+                "{TABLE} is no table that teak convert has made: see whose it is"
+            ))),
+        }
     }
 
     /// Makes the table, unless it is there; it gets the engine.
@@ -56,10 +83,12 @@ impl Journal {
                 name VARCHAR(64) NOT NULL, definition TEXT NOT NULL COMMENT 'for ALTER TABLE ... ADD',
                 dropped TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (child_database, child_table, name))
                 ENGINE={engine} DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
-                COMMENT='Foreign keys that teak convert has dropped and will add again'"
+                COMMENT='{COMMENT}'"
         );
         self.connection.execute(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
         self.connection.execute(create)?;
+        // Somebody may have been faster.
+        self.is_there()?;
         let own = format!(
             "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = 'foreign_keys'"
         );

@@ -1,22 +1,28 @@
 //! What the server will say, found out with empty copies of the tables: it knows best what its engines take.
 //!
-//! The copies are in a database of their own, which goes in the end, and nothing of it is in the binary log.
+//! The copies are in a database of their own, which goes in the end, and nothing of it is in the binary log. Its name
+//! is drawn by lot, so that it is nobody else's; one that is there already is not touched.
 
 use super::definition::{Definition, ForeignKey};
 use super::name::{quoted, Name};
 use super::plan::Members;
 use super::{catalog, ConvertError};
 use crate::client::{Connection, Error};
+use crate::terminal;
+use ring::rand::SecureRandom;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-const DATABASE: &str = "teak_convert_trial";
+/// Of the database, before digits.
+const PREFIX: &str = "teak_convert_trial_";
 /// So many rows are copied to find out how fast that goes; fewer than the second number tell nothing.
 const SAMPLE: u64 = 50_000;
 const LEAST: u64 = 2_000;
 
 pub struct Trial<'a> {
     connection: Connection,
+    /// Made by this trial.
+    database: String,
     engine: &'a str,
     /// The copies' names.
     copies: BTreeMap<Name, Name>,
@@ -32,9 +38,13 @@ impl<'a> Trial<'a> {
         if logged && connection.execute("SET SESSION sql_log_bin = 0").is_err() {
             return Ok(None);
         }
-        connection.execute(format!("DROP DATABASE IF EXISTS {DATABASE}"))?;
-        connection.execute(format!("CREATE DATABASE {DATABASE}"))?;
-        Ok(Some(Trial { connection, engine, copies: BTreeMap::new(), made: 0, keys: 0 }))
+        tell_of_former(&mut connection)?;
+        let mut lot = [0; 8];
+        let drawn = ring::rand::SystemRandom::new().fill(&mut lot);
+        drawn.map_err(|_| Error::Settings("the system gives no random numbers".into()))?;
+        let database = format!("{PREFIX}{:016x}", u64::from_ne_bytes(lot));
+        connection.execute(format!("CREATE DATABASE {database}"))?;
+        Ok(Some(Trial { connection, database, engine, copies: BTreeMap::new(), made: 0, keys: 0 }))
     }
 
     /// Converts an empty copy of the table. What the server says against it, or what changes in the definition.
@@ -43,7 +53,7 @@ impl<'a> Trial<'a> {
         name: &Name,
         before: &Definition,
     ) -> Result<Result<Vec<String>, String>, ConvertError> {
-        let copy = Name::new(DATABASE, format!("t{}", self.made));
+        let copy = Name::new(&self.database, format!("t{}", self.made));
         self.made += 1;
         let statements = [
             format!("CREATE TABLE {} LIKE {}", copy.quoted(), name.quoted()),
@@ -71,7 +81,7 @@ impl<'a> Trial<'a> {
             let Some(copy) = self.copies.get(child) else { continue };
             for key in member.foreign_keys.iter().chain(&member.missing) {
                 self.keys += 1;
-                let absent = Name::new(DATABASE, "absent");
+                let absent = Name::new(&self.database, "absent");
                 let parent = self.copies.get(&key.parent).unwrap_or(&absent);
                 let clause = key.clause_to(&format!("f{}", self.keys), parent);
                 let statement = format!("ALTER TABLE {} ADD {clause}", copy.quoted());
@@ -93,9 +103,9 @@ impl<'a> Trial<'a> {
             return Ok(None);
         };
         let asked = format!(
-            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{}'
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{}' AND TABLE_NAME = '{}'
                 AND COALESCE(GENERATION_EXPRESSION, '') = ''",
-            copy.table
+            self.database, copy.table
         );
         let columns = self.connection.query(asked)?.into_iter().flatten().flatten();
         let columns: Vec<String> = columns.map(|name| quoted(&String::from_utf8_lossy(&name))).collect();
@@ -119,10 +129,24 @@ impl<'a> Trial<'a> {
 
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        // Copies refer to each other. The next trial removes what a broken connection leaves.
+        // Copies refer to each other. The next trial tells of what a broken connection leaves.
         let _ = self.connection.execute("SET SESSION foreign_key_checks = 0");
-        let _ = self.connection.execute(format!("DROP DATABASE IF EXISTS {DATABASE}"));
+        let _ = self.connection.execute(format!("DROP DATABASE IF EXISTS {}", self.database));
     }
+}
+
+/// Says what a run that was killed has left, as it seems: whose it is, nobody can tell.
+fn tell_of_former(connection: &mut Connection) -> Result<(), Error> {
+    let asked = format!(
+        "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME REGEXP '^{PREFIX}[0-9a-f]{{16}}$'"
+    );
+    for name in connection.query(asked)?.into_iter().flatten().flatten() {
+        let name = String::from_utf8_lossy(&name);
+        terminal::message(&format!(
+            "teak: the database {name} looks like the empty copies of a run that was killed: DROP DATABASE {name} removes them"
+        ));
+    }
+    Ok(())
 }
 
 /// Whether there is a row without a parent.

@@ -5,9 +5,11 @@
 //! recorded before they are taken off. Unique keys stay, since rows are checked against them; so do keys that something
 //! else needs.
 
+use super::charset::Dialect;
 use super::error::LoadError;
 use super::state::LoadState;
 use super::task::Table;
+use super::tokens::{Token, Tokens};
 use super::worker::says_it_is_done;
 use crate::client::Connection;
 use std::collections::BTreeMap;
@@ -25,6 +27,8 @@ pub enum DeferIndexes {
 
 /// From this size of the inputs on, InnoDB builds keys faster afterwards than it maintains them.
 const LARGE: u64 = 64 << 20;
+
+const ENABLE: &[u8] = b"ENABLE KEYS";
 
 /// By the table's name; the clauses of an ALTER TABLE.
 type Pending = BTreeMap<String, (Arc<Table>, Vec<u8>)>;
@@ -48,6 +52,15 @@ impl Deferred {
     /// Tables that still lack keys.
     pub fn tables(&self) -> Vec<Arc<Table>> {
         self.lock().values().map(|(table, _)| table.clone()).collect()
+    }
+
+    /// What builds the keys that are missing.
+    pub fn statements(&self) -> Vec<String> {
+        let statement = |(table, clauses): &(Arc<Table>, Vec<u8>)| {
+            let quoted = table.quoted();
+            format!("ALTER TABLE {} {}", String::from_utf8_lossy(&quoted), String::from_utf8_lossy(clauses))
+        };
+        self.lock().values().map(statement).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Pending> {
@@ -75,6 +88,10 @@ impl Deferred {
         else {
             return Ok(());
         };
+        // What is taken off, and not only switched off, would be lost with this program.
+        if shared.progress.is_none() && put_back != ENABLE {
+            return Ok(());
+        }
         // CREATE TABLE IF NOT EXISTS may have met a table with rows.
         if !connection.query([b"SELECT 1 FROM ", &quoted[..], b" LIMIT 1"].concat())?.is_empty() {
             return Ok(());
@@ -123,7 +140,7 @@ fn plan(definition: &[u8], mode: DeferIndexes, large: bool) -> Option<(Vec<u8>, 
         return None;
     }
     if matches!(engine.as_str(), "teak" | "myisam" | "aria") {
-        return Some((b"DISABLE KEYS".to_vec(), b"ENABLE KEYS".to_vec()));
+        return Some((b"DISABLE KEYS".to_vec(), ENABLE.to_vec()));
     }
     let wanted = mode == DeferIndexes::On || (engine == "innodb" && large);
     // A foreign key needs a key of its columns, and would make another.
@@ -137,9 +154,59 @@ fn plan(definition: &[u8], mode: DeferIndexes, large: bool) -> Option<(Vec<u8>, 
     let names: Option<Vec<String>> =
         off.iter().map(|key| Some(format!("DROP KEY `{}`", key.split('`').nth(1)?))).collect();
     let back: Vec<String> = off.iter().map(|key| format!("ADD {key}")).collect();
+    let put_back = back.join(", ").into_bytes();
+    if !only_builds_keys(&put_back) {
+        return None;
+    }
     // A key with a backtick in its name is left alone with all others: it would need to be taken apart.
     let names = names.filter(|names| !names.is_empty() && !keys.iter().any(|key| key.contains("``")))?;
-    Some((names.join(", ").into_bytes(), back.join(", ").into_bytes()))
+    Some((names.join(", ").into_bytes(), put_back))
+}
+
+/// Whether these clauses of an ALTER TABLE do nothing but to switch keys on, or to add some: what is recorded in a
+/// table of the server may be written by others.
+pub fn only_builds_keys(clauses: &[u8]) -> bool {
+    const OPTIONS: &[&str] =
+        &["USING", "BTREE", "HASH", "RTREE", "COMMENT", "KEY_BLOCK_SIZE", "IGNORED", "INVISIBLE"];
+    if clauses == ENABLE {
+        return true;
+    }
+    // What is in a versioned comment is read, and what is in others does nothing.
+    let mut tokens = Tokens::new(clauses, Dialect::OWN);
+    loop {
+        let begins =
+            tokens.accept("ADD") && tokens.accept("KEY") && matches!(tokens.next(), Some(Token::Name(_)));
+        if !begins || !key_parts(&mut tokens) {
+            return false;
+        }
+        loop {
+            match tokens.next() {
+                None => return true,
+                Some(Token::Mark(b',')) => break,
+                // An option, or its value: of the engine's own the names are quoted.
+                Some(Token::Text | Token::Name(_) | Token::Mark(b'=')) => {}
+                Some(Token::Word(word)) if word.iter().all(u8::is_ascii_digit) => {}
+                Some(word) if OPTIONS.iter().any(|option| word.is(option)) => {}
+                Some(_) => return false,
+            }
+        }
+    }
+}
+
+/// ``(`a`,`b`(10) DESC)``
+fn key_parts(tokens: &mut Tokens<'_>) -> bool {
+    let mut depth = 0;
+    loop {
+        match tokens.next() {
+            Some(Token::Mark(b'(')) if depth < 2 => depth += 1,
+            Some(Token::Mark(b')')) if depth == 1 => return true,
+            Some(Token::Mark(b')')) if depth == 2 => depth -= 1,
+            Some(Token::Name(_) | Token::Mark(b',')) if depth == 1 => {}
+            Some(Token::Word(word)) if depth == 2 && word.iter().all(u8::is_ascii_digit) => {}
+            Some(word) if depth == 1 && (word.is("DESC") || word.is("ASC")) => {}
+            _ => return false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -171,6 +238,33 @@ mod tests {
         assert_eq!(planned(&table("RocksDB", ""), DeferIndexes::Auto, true), None);
         let keys = Some(("DISABLE KEYS".to_string(), "ENABLE KEYS".to_string()));
         assert_eq!(planned(&table("Teak", ""), DeferIndexes::Auto, false), keys);
+    }
+
+    #[test]
+    fn what_is_recorded_is_believed_only_if_it_builds_keys() {
+        for good in [
+            "ENABLE KEYS",
+            "ADD KEY `k` (`a`,`b`(10)), ADD KEY `l` (`b` DESC) USING BTREE",
+            "ADD KEY `k` (`a`) KEY_BLOCK_SIZE=8 COMMENT 'x, DROP KEY'",
+        ] {
+            assert!(only_builds_keys(good.as_bytes()), "{good}");
+        }
+        for bad in [
+            "",
+            "enable keys, DROP PRIMARY KEY",
+            "ADD KEY `k` (`a`), DROP PRIMARY KEY",
+            "ADD KEY `k` (`a`), ENGINE=MEMORY",
+            "ADD KEY `k` (`a`) /*! , DROP COLUMN a */",
+            "ADD KEY `k` (f(`a`))",
+            "ADD KEY `k` ((f(1)))",
+            "ADD KEY `k`",
+            "ADD KEY `k` (`a`",
+            "ADD KEY `k` (`a`),",
+            "ADD KEY k (a)",
+            "RENAME TO `x`",
+        ] {
+            assert!(!only_builds_keys(bad.as_bytes()), "{bad}");
+        }
     }
 
     #[test]

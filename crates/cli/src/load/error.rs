@@ -6,6 +6,8 @@ use std::fmt;
 
 /// Of a statement this much is shown.
 const SHOWN: usize = 150;
+/// Of statements that are left to be done, so many.
+const STATEMENTS: usize = 20;
 
 /// Where a statement begins, and how.
 #[derive(Debug, Clone)]
@@ -72,8 +74,13 @@ pub enum LoadError {
     Skipped(u64),
     #[error("interrupted")]
     Interrupted,
-    #[error("{0}\n  what was loaded stays; --resume goes on from here (the records for that are in the database teak_load)")]
-    Unfinished(Box<LoadError>),
+    #[error(
+        "{error}\n  what was loaded stays; --resume goes on from here (the records for that are in the database teak_load){}",
+        missing_keys(missing)
+    )]
+    Unfinished { error: Box<LoadError>, missing: Vec<String> },
+    #[error("nothing to resume: of these files no load into this database has begun that did not end well")]
+    NothingToResume,
     #[error("the check found differences in {0} tables")]
     Different(usize),
     #[error("cannot write the output: {0}")]
@@ -81,6 +88,19 @@ pub enum LoadError {
     /// Another thread failed, and tells why.
     #[error("stopped")]
     Stopped,
+}
+
+/// What is said of statements that give tables their keys back.
+fn missing_keys(statements: &[String]) -> String {
+    if statements.is_empty() {
+        return String::new();
+    }
+    let mut text = "; until then keys are missing, which these statements build:".to_string();
+    statements.iter().take(STATEMENTS).for_each(|statement| text.push_str(&format!("\n    {statement};")));
+    if statements.len() > STATEMENTS {
+        text.push_str(&format!("\n    and {} more, in teak_load.deferred", statements.len() - STATEMENTS));
+    }
+    text
 }
 
 #[cfg(test)]

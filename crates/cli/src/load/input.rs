@@ -12,6 +12,8 @@ use std::sync::Arc;
 /// Bytes that a decompressing thread hands over at once, and how many such pieces it may be ahead.
 const PIECE: usize = 512 << 10;
 const PIECES_AHEAD: usize = 8;
+/// Of files that are not known, so many are named.
+const SHOWN: usize = 10;
 
 /// One stream of SQL, with a session of its own.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,32 +94,60 @@ fn part_of(name: &str) -> Option<(Part, String)> {
     Some(found.unwrap_or_else(|| (Part::Data, database(name))))
 }
 
+/// Files that mydumper writes beside the dump.
+fn is_about_the_dump(name: &str) -> bool {
+    name == "metadata"
+        || name.starts_with("metadata.")
+        || name.ends_with("-metadata")
+        || name.ends_with("checksum")
+}
+
+/// Whose directory it may be that is not mydumper's, and what to do with it.
+fn other_maker(dir: &Path, unknown: &[String]) -> &'static str {
+    if dir.join("metadata.partial").exists() {
+        "its dump did not end"
+    } else if dir.join("@.json").exists() {
+        "it is a dump of MySQL Shell, which util.loadDump() of MySQL Shell loads; teak load reads directories of mydumper, \
+         and files of SQL"
+    } else if unknown.iter().any(|name| name.ends_with(".txt")) {
+        "it looks like a dump of mariadb-dump --tab: teak load reads its .sql files if they are named, and mariadb-import \
+         its .txt files"
+    } else {
+        "it is no dump of mydumper; other directories are not read, only files"
+    }
+}
+
 fn of_directory(dir: &Path) -> Result<Vec<Source>, LoadError> {
     let unreadable = |error| LoadError::Read { name: dir.display().to_string(), error };
-    let mut files = Vec::new();
+    let (mut files, mut unknown) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(dir).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         match part_of(&name) {
             Some((part, database)) => files.push((part, name, entry.path(), database)),
-            None if name.contains(".dat") => {
-                let what = format!(
-                    "{}: {name} is a file for LOAD DATA, which teak load does not read",
-                    dir.display()
-                );
-                return Err(LoadError::Usage(what));
-            }
-            None => {}
+            None if is_about_the_dump(&name) => {}
+            None => unknown.push(name),
         }
     }
     if !dir.join("metadata").exists() {
-        let partial = if dir.join("metadata.partial").exists() {
-            "its dump did not end"
-        } else {
-            "it is no dump of mydumper"
-        };
+        let what = format!("there is no file 'metadata' in the directory: {}", other_maker(dir, &unknown));
+        return Err(LoadError::Usage(format!("{}: {what}", dir.display())));
+    }
+    if let Some(name) = unknown.iter().find(|name| name.contains(".dat")) {
+        let what = "is a file for LOAD DATA, which teak load does not read";
+        return Err(LoadError::Usage(format!("{}: {name} {what}", dir.display())));
+    }
+    if !unknown.is_empty() {
+        unknown.sort();
+        let more = if unknown.len() > SHOWN { ", ..." } else { "" };
+        unknown.truncate(SHOWN);
+        let what = "files are not known: nothing is loaded, as they would be left out (.sql is read, and .gz, .zst, .bz2 \
+                    and .xz behind it)";
+        return Err(LoadError::Usage(format!("{}: {what}: {}{more}", dir.display(), unknown.join(", "))));
+    }
+    if files.is_empty() {
         return Err(LoadError::Usage(format!(
-            "{}: there is no file 'metadata' in the directory: {partial}",
+            "{}: there is nothing to load in the directory",
             dir.display()
         )));
     }
@@ -271,6 +301,35 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_with_files_that_would_be_left_out_is_refused() {
+        let dir = Directory::new("unknown");
+        let refused = |words: &[&str]| match find(std::slice::from_ref(&dir.0)) {
+            Err(LoadError::Usage(text)) => assert!(words.iter().all(|word| text.contains(word)), "{text}"),
+            other => panic!("{words:?}: {other:?}"),
+        };
+        std::fs::write(dir.0.join("d.t-schema.sql"), "").unwrap();
+        std::fs::write(dir.0.join("d.t.txt"), "").unwrap();
+        refused(&["--tab"]);
+        std::fs::write(dir.0.join("@.json"), "").unwrap();
+        refused(&["MySQL Shell"]);
+        for name in ["d.t.txt", "@.json", "d.t-schema.sql"] {
+            std::fs::remove_file(dir.0.join(name)).unwrap();
+        }
+        refused(&["no dump of mydumper"]);
+        std::fs::write(dir.0.join("metadata"), "").unwrap();
+        refused(&["nothing to load"]);
+        std::fs::write(dir.0.join("d.t-schema.sql"), "").unwrap();
+        assert_eq!(find(std::slice::from_ref(&dir.0)).unwrap().len(), 1);
+        for name in ["e.t.00000.sql.lz4", "e.t.00001.sql.gz.enc", "notes"] {
+            std::fs::write(dir.0.join(name), "").unwrap();
+            refused(&[name]);
+        }
+        refused(&["e.t.00000.sql.lz4, e.t.00001.sql.gz.enc, notes"]);
+        std::fs::write(dir.0.join("e.t.00000.dat"), "").unwrap();
+        refused(&["e.t.00000.dat", "LOAD DATA"]);
+    }
+
+    #[test]
     fn a_directory_of_mydumper_is_read_in_the_order_that_loads() {
         let dir = Directory::new("mydumper");
         let names = [
@@ -292,6 +351,10 @@ mod tests {
         let found: Vec<_> = sources.iter().map(|source| source.name.rsplit('/').next().unwrap()).collect();
         assert_eq!(found, names);
         assert_eq!(sources[0].database, None);
+        for name in ["d.t-metadata", "d.t-checksum", "metadata.header"] {
+            std::fs::write(dir.0.join(name), "").unwrap();
+        }
+        assert_eq!(find(std::slice::from_ref(&dir.0)).unwrap(), sources);
         assert!(sources[1..].iter().all(|source| source.database.as_deref() == Some("d")));
     }
 }

@@ -128,6 +128,10 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> 
         let out = if arguments.json { &mut nothing } else { out };
         return dry::run(&sources, &initial, &report, arguments.check, out);
     }
+    if arguments.no_record && arguments.defer_indexes == DeferIndexes::On {
+        let why = "--defer-indexes=on takes keys off, which only records remember: not with --no-record";
+        return Err(LoadError::Usage(why.into()));
+    }
     let team = Team::new(arguments.connections, arguments.serial)?;
     let settings = Settings::read(&arguments.client)?;
     let mut control = state::connect(&settings, arguments.skip_log_bin)?;
@@ -176,7 +180,13 @@ fn open_progress(
                 let loads = if left == 1 { "another load".into() } else { format!("{left} other loads") };
                 report.warn(&format!(
                     "the database teak_load has the records of {loads} that did not end: --resume with the same files \
-                     goes on, DROP DATABASE teak_load forgets"
+                     goes on, DROP DATABASE teak_load forgets{}",
+                    match progress.keys_of_others(control)?.join(", ") {
+                        none if none.is_empty() => String::new(),
+                        tables => format!(
+                            "; keys of these tables are missing, and how they are built is nowhere else: {tables}"
+                        ),
+                    }
                 ));
             }
             Ok(Some(progress))
@@ -210,7 +220,9 @@ fn work(
     });
     match shared.take_failure() {
         None => Ok(()),
-        Some(error) if shared.progress.is_some() => Err(LoadError::Unfinished(Box::new(error))),
+        Some(error) if shared.progress.is_some() => {
+            Err(LoadError::Unfinished { error: Box::new(error), missing: shared.deferred.statements() })
+        }
         Some(error) => Err(error),
     }
 }

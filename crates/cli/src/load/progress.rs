@@ -12,6 +12,7 @@
 //! dump says another. While it runs, its connection holds a lock of that name. A statement is known by its source and
 //! offset.
 
+use super::deferred::only_builds_keys;
 use super::error::LoadError;
 use super::input::Source;
 use super::task::{Table, Task};
@@ -75,6 +76,7 @@ impl Progress {
             return Err(LoadError::Usage(problem.into()));
         }
         control.value(format!("SELECT GET_LOCK({LOCK}, 60)"))?;
+        refuse_what_others_made(control)?;
         control.execute(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
         control.execute(format!(
             "CREATE TABLE IF NOT EXISTS {DATABASE}.steps (load_id CHAR(32) CHARACTER SET ascii NOT NULL, source INT NOT NULL,
@@ -92,6 +94,12 @@ impl Progress {
             engines: Mutex::new(HashSet::new()),
         };
         let tables = tables(control)?;
+        let asked = format!("SELECT 1 FROM {DATABASE}.steps WHERE load_id = '{}' LIMIT 1", progress.id);
+        if resume && control.value(asked)?.is_none() {
+            control.value(format!("SELECT RELEASE_LOCK({LOCK})"))?;
+            progress.remove(control)?;
+            return Err(LoadError::NothingToResume);
+        }
         if !resume {
             for table in &tables {
                 control
@@ -233,8 +241,23 @@ impl Progress {
         )
     }
 
+    /// Tables whose keys loads have taken off that did not end well.
+    pub fn keys_of_others(&self, control: &mut Connection) -> Result<Vec<String>, Error> {
+        let rows = control.query(format!(
+            "SELECT DISTINCT CONCAT(db, '.', tbl) FROM {DATABASE}.deferred WHERE load_id <> '{}'
+                AND IS_FREE_LOCK(CONCAT('teak_load_', load_id)) ORDER BY 1",
+            self.id
+        ))?;
+        Ok(rows
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|name| String::from_utf8_lossy(&name).into_owned())
+            .collect())
+    }
+
     /// Keys that a former run put off: database, table, clauses.
-    pub fn deferred_before(&self, control: &mut Connection) -> Result<Vec<[Vec<u8>; 3]>, Error> {
+    pub fn deferred_before(&self, control: &mut Connection) -> Result<Vec<[Vec<u8>; 3]>, LoadError> {
         let rows = control.query(format!(
             "SELECT db, tbl, clauses FROM {DATABASE}.deferred WHERE load_id = '{}'",
             self.id
@@ -242,7 +265,14 @@ impl Progress {
         let row = |row: Vec<Option<Vec<u8>>>| {
             row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().try_into().ok()
         };
-        Ok(rows.into_iter().filter_map(row).collect())
+        let keys: Vec<[Vec<u8>; 3]> = rows.into_iter().filter_map(row).collect();
+        match keys.iter().find(|[_, _, clauses]| !only_builds_keys(clauses)) {
+            None => Ok(keys),
+            Some([_, table, _]) => Err(LoadError::Usage(format!(
+                "{DATABASE}.deferred has something else than keys for the table {}: nothing of it is carried out",
+                String::from_utf8_lossy(table)
+            ))),
+        }
     }
 
     /// The load ended well: its records go, and with those of the last load, the database.
@@ -261,6 +291,23 @@ impl Progress {
         }
         control.value(format!("SELECT RELEASE_LOCK({LOCK})"))?;
         Ok(())
+    }
+}
+
+/// What this program makes are tables of engines that keep their rows themselves. A view could carry out functions of
+/// others, and tables of other engines lead elsewhere.
+fn refuse_what_others_made(control: &mut Connection) -> Result<(), LoadError> {
+    const ELSEWHERE: &str =
+        "'CONNECT', 'FEDERATED', 'MRG_MyISAM', 'SPIDER', 'SEQUENCE', 'CSV', 'S3', 'OQGRAPH'";
+    let other = control.value(format!(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'teak_load'
+            AND (TABLE_TYPE <> 'BASE TABLE' OR ENGINE IS NULL OR ENGINE IN ({ELSEWHERE})) LIMIT 1"
+    ))?;
+    match other {
+        None => Ok(()),
+        Some(name) => Err(LoadError::Usage(format!(
+            "{DATABASE}.`{name}` is no table that teak load has made: see whose it is, or load with --no-record"
+        ))),
     }
 }
 
