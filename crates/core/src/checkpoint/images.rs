@@ -138,6 +138,7 @@ impl Images<'_> {
                 (space, parts)
             };
             let written = self.write(space, &parts);
+            let written = written.map_err(|failure| Failure { space: Some(space.id()), ..failure });
             let mut state = self.state.lock();
             match written {
                 Ok(written) => state.written.append(written),

@@ -32,4 +32,4 @@ mod writer;
 
 pub use counter::PersistedCounter;
 pub use images::Pace;
-pub use writer::{Arrival, ArrivedTree, Capture, Checkpointer, Dropped, Outcome, TreeImage};
+pub use writer::{Arrival, ArrivedTree, Capture, Checkpointer, Dropped, Failure, Outcome, TreeImage};

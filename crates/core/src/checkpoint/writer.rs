@@ -120,17 +120,19 @@ pub struct Failure {
     pub error: Error,
     /// Nobody knows what is on disk: the engine must not write any more.
     pub fatal: bool,
+    /// The space whose trees could not be written, if it is that.
+    pub space: Option<u32>,
 }
 
 impl Failure {
     pub(super) fn fatal(error: Error) -> Failure {
-        Failure { error, fatal: true }
+        Failure { error, fatal: true, space: None }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure { error, fatal: false }
+        Failure { error, fatal: false, space: None }
     }
 }
 
@@ -288,7 +290,7 @@ impl Checkpointer {
         let noted = self.log.append_decision(LogRecord::Checkpoint { number: generation }.encode());
         touched.durable(generation);
         // From here on the checkpoint stands; what follows only gives space back.
-        let trimmed = touched.spaces.values().try_for_each(|space| space.trim());
+        let trimmed = touched.spaces.values().fold(Ok(()), |result, space| result.and(space.trim()));
         let released = self.log.release_before(capture.replay_from);
         Ok(noted.map(drop).and(trimmed).and(released).err())
     }

@@ -161,23 +161,24 @@ impl Shared {
         }
         let listed = self.alike.take_listed(self.time.now());
         let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: None, done: 0 };
+        let mut result = Ok(());
         for tree in listed.into_values() {
             match work.look_at_tree(&tree) {
                 // Its file may be gone.
                 Err(_) if tree.is_dropped() => {}
-                looked => looked?,
+                looked => result = unless_interrupted(result, looked)?,
             }
         }
         for batch in self.alike.quiet_groups(self.time.now()) {
-            work.prepare(batch)?;
+            result = unless_interrupted(result, work.prepare(batch))?;
         }
-        work.exchange()?;
+        result = result.and(work.exchange());
         let freed = std::mem::take(&mut self.alike.state.lock().freed_bytes);
         if freed > 0 {
             // A failure is one that the next checkpoint will meet and report.
             let _ = self.checkpoint(false, Urgency::Background);
         }
-        Ok(())
+        result
     }
 
     /// Puts together all values of the table that are alike, whether or not somebody has looked at them. What could be
@@ -274,10 +275,12 @@ impl AlikeWork<'_, '_> {
 
     /// Looks at what was written of a tree since the last look.
     fn look_at_tree(&mut self, tree: &Arc<Tree>) -> Result<()> {
+        let mut result = Ok(());
         while let Some(low) = tree.next_unseen().filter(|_| !tree.is_dropped()) {
-            self.see_leaf(tree, &low, Looked::Unseen)?;
+            let seen = self.see_leaf(tree, &low, Looked::Unseen);
+            result = unless_interrupted(result, seen.map(drop))?;
         }
-        self.rewrite_sparse(tree)
+        result.and(self.rewrite_sparse(tree))
     }
 
     /// Looks at the values of a leaf. Where the walk goes on.
@@ -342,14 +345,14 @@ impl AlikeWork<'_, '_> {
 
     /// Writes values of a bundle of which more than half is dead together again.
     fn rewrite_sparse(&mut self, tree: &Arc<Tree>) -> Result<()> {
-        let mut after = 0;
+        let (mut after, mut result) = (0, Ok(()));
         loop {
             let sparse = tree.sparse_bundles(after, BUNDLES_AT_ONCE)?;
-            let Some(last) = sparse.last() else { return Ok(()) };
+            let Some(last) = sparse.last() else { return result };
             after = last.address.offset;
             for bundle in &sparse {
                 self.tell()?;
-                self.rewrite(tree, bundle)?;
+                result = unless_interrupted(result, self.rewrite(tree, bundle))?;
             }
         }
     }
@@ -413,7 +416,7 @@ impl AlikeWork<'_, '_> {
         for prepared in self.prepared.drain(..) {
             trees.entry(prepared.tree.id()).or_default().push(prepared);
         }
-        trees.into_values().try_for_each(|prepared| self.shared.exchange(prepared))
+        trees.into_values().fold(Ok(()), |result, prepared| result.and(self.shared.exchange(prepared)))
     }
 }
 
@@ -460,6 +463,14 @@ impl Shared {
             let _ = self.checkpoint(false, Urgency::Background);
         }
         Ok(())
+    }
+}
+
+/// The first error of `result` and of `next`, for who goes on with others; unless he is told to end.
+fn unless_interrupted(result: Result<()>, next: Result<()>) -> Result<Result<()>> {
+    match next {
+        Err(Error::Interrupted) => Err(Error::Interrupted),
+        next => Ok(result.and(next)),
     }
 }
 

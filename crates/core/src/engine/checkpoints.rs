@@ -45,6 +45,17 @@ pub(super) enum Urgency {
     Awaited,
 }
 
+/// What writers are told of a failed checkpoint that they have to wait for: that a file is damaged would be taken for
+/// the damage of the table that they write to.
+fn told_to_others(failure: Error) -> Error {
+    match failure {
+        Error::Corrupt { ref path, .. } | Error::UnknownVersion { ref path, .. } => {
+            Error::Io { operation: "a checkpoint", path: path.clone(), cause: failure.to_string() }
+        }
+        failure => failure,
+    }
+}
+
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
@@ -278,7 +289,7 @@ impl Shared {
                 return Err(Error::Interrupted);
             }
             if state.attempts >= enough {
-                return state.failure.clone().map_or(Ok(()), Err);
+                return state.failure.clone().map_or(Ok(()), |failure| Err(told_to_others(failure)));
             }
             // During a pause nothing is asked for: its end does.
             if !self.progress.pauses.any() && !self.progress.asked.swap(true, Ordering::SeqCst) {
@@ -295,7 +306,7 @@ impl Shared {
             return Ok(());
         }
         match self.checkpoint(false, Urgency::Background) {
-            Err(error) if behind > limit.saturating_mul(2) => Err(error),
+            Err(error) if behind > limit.saturating_mul(2) => Err(told_to_others(error)),
             // There is time to try again.
             _ => self.health.check(),
         }
@@ -344,12 +355,24 @@ impl Shared {
         }
     }
 
-    /// `false`: checkpoints are paused.
+    /// `false`: checkpoints are paused. A table that cannot be read is closed, and the others get their checkpoint.
     pub(super) fn try_checkpoint(&self, clean: bool, pace: &Pace<'_>) -> Result<bool> {
-        self.health.check()?;
+        loop {
+            // Each round closes a table.
+            if let Some(ended) = self.attempt_checkpoint(clean, pace) {
+                return ended;
+            }
+        }
+    }
+
+    /// `None`: it failed because of a table that is closed now.
+    fn attempt_checkpoint(&self, clean: bool, pace: &Pace<'_>) -> Option<Result<bool>> {
+        if let Err(error) = self.health.check() {
+            return Some(Err(error));
+        }
         let capture = || (!self.progress.is_paused()).then(|| self.capture(clean));
         let leave = |capture: &mut Capture, outcome| self.leave_to_the_next(capture, outcome);
-        let Some(result) = self.checkpointer.run(pace, capture, leave) else { return Ok(false) };
+        let Some(result) = self.checkpointer.run(pace, capture, leave) else { return Some(Ok(false)) };
         self.tell_remarks();
         match result {
             Ok((capture, leftover)) => {
@@ -359,8 +382,9 @@ impl Shared {
                 }
                 self.counted.checkpoints.add(1);
                 self.checkpoint_done(capture);
-                Ok(true)
+                Some(Ok(true))
             }
+            Err(failure) if self.close_unreadable(&failure) => None,
             Err(failure) => {
                 self.counted.failed_checkpoints.add(1);
                 if failure.fatal || matches!(failure.error, Error::ReadOnly(_)) {
@@ -371,7 +395,7 @@ impl Shared {
                     self.observer.message(LogLevel::Warning, &text);
                 }
                 self.progress.ended(Some(failure.error.clone()));
-                Err(failure.error)
+                Some(Err(failure.error))
             }
         }
     }
@@ -420,7 +444,8 @@ impl Shared {
             next_tree: self.ids.tree.load(Ordering::Relaxed),
             next_txn: self.ids.txn.load(Ordering::Relaxed), // Relaxed: as above
             next_space: self.ids.space.load(Ordering::Relaxed), // Relaxed: as above
-            clean,
+            // Without log the next start would not have what a closed table needs.
+            clean: clean && damaged.is_none(),
         }
     }
 
@@ -470,7 +495,10 @@ impl Shared {
         }
         let trees = capture.trees.iter().map(|image| &image.tree);
         match outcome {
-            Outcome::Durable => self.mark_dirty(trees.filter(|tree| tree.awaits_checkpoint())),
+            Outcome::Durable => {
+                self.mark_dirty(trees.filter(|tree| tree.awaits_checkpoint()));
+                self.damaged.lock().checkpoint_durable(capture);
+            }
             Outcome::Failed => {
                 self.mark_dirty(trees);
                 self.arrivals.lock().append(&mut capture.arrivals);
@@ -512,15 +540,17 @@ impl Shared {
     /// fill them. Nobody waits for it. As long as the trees are held nobody opens one of these files anew, with other
     /// books of what is free.
     fn punch_holes(&self, trees: &[Arc<Tree>]) -> Result<()> {
-        let mut left = HOLES;
-        let mut last = None;
+        let (mut left, mut last, mut result) = (HOLES, None, Ok(()));
         // Those of one file lie side by side.
         for space in trees.iter().map(|tree| tree.space()) {
             if last.replace(space.id()) != Some(space.id()) {
-                left -= space.punch_holes(SMALLEST_HOLE, left, &|| self.checkpoint_is_due())?;
+                match space.punch_holes(SMALLEST_HOLE, left, &|| self.checkpoint_is_due()) {
+                    Ok(punched) => left -= punched,
+                    Err(error) => result = result.and(Err(error)),
+                }
             }
         }
-        Ok(())
+        result
     }
 
     /// After a checkpoint at `at` that had `written` trees to write.

@@ -36,6 +36,7 @@ mod check_image;
 mod checkpoints;
 mod compare;
 mod cursor;
+mod damaged;
 mod ddl;
 mod deferred;
 mod digests;

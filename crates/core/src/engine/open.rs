@@ -6,9 +6,10 @@ use self::spaces::Spaces;
 use super::alike::Alike;
 use super::background::{self, Rounds};
 use super::checkpoints::Progress;
+use super::damaged::Damaged;
 use super::names::Names;
 use super::settings::Settings;
-use super::shared::{Damaged, Health, Ids, Shared};
+use super::shared::{Health, Ids, Shared};
 use super::statistics::Counters;
 use super::tables::{OpenTables, Table};
 use super::temporary::TemporaryTables;
@@ -100,7 +101,9 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let counted = contained(&system, &superblock)?;
     let (log, survey) = match fs.is_read_only() {
         true => read_log(&fs, &options, &superblock)?,
-        false => recover_log(&fs, &options, &superblock, &counted)?,
+        false => {
+            recover_log(&fs, &options, &superblock, &counted).map(|(log, survey)| (log, survey, false))?
+        }
     };
     let log = Arc::new(log);
     let reserve = disk_reserve(&fs, &options);
@@ -144,6 +147,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         arrivals: Mutex::default(),
         dropped: Mutex::default(),
         orphans: Mutex::default(),
+        history_trouble: Mutex::default(),
         holds: Default::default(),
         prepared: Default::default(),
         intents: Arc::new(Intents::new(options.time.clone())),
@@ -477,43 +481,5 @@ impl Shared {
             },
         };
         Ok(table.all_trees().iter().find(|candidate| candidate.id() == tree).cloned())
-    }
-
-    /// Whether the error is that the table's file is damaged, or what the directory says of it.
-    fn is_damage_of_table(&self, name: &str, error: &Error) -> Result<bool> {
-        if self.force_recovery >= ForceRecovery::PassOver {
-            return Ok(true);
-        }
-        let own = self.system.table(name)?.map(|record| self.space_path(record.space));
-        Ok(own.is_some_and(|own| error.is_damage_of(&own)) || error.is_damage_of(self.system.space.path()))
-    }
-
-    /// A table cannot take its part of the log: it is not opened, the log is kept, the others go on.
-    fn damage(&self, tree: TreeId, error: Error) -> Result<()> {
-        let name = self.system.table_of(tree)?.unwrap_or_default();
-        if self.fs.is_read_only() {
-            let text =
-                format!("table '{name}' lacks what the log has for blocks that cannot be read: {error}");
-            self.observer.message(LogLevel::Error, &text);
-            return Ok(());
-        }
-        let text = format!("table '{name}' cannot be recovered and stays closed; its log is kept: {error}");
-        self.observer.message(LogLevel::Error, &text);
-        {
-            let mut damaged = self.damaged.lock();
-            damaged.trees.insert(tree, error.clone());
-            if let Some(record) = self.system.table(&name)? {
-                let contained = damaged.contained.of(record.space).clone();
-                damaged.spaces.insert(record.space, contained);
-            }
-        }
-        let mut tables = self.tables.lock();
-        let table = tables.retire(&name);
-        tables.unusable.insert(name, error);
-        drop(tables);
-        if let Some(table) = table {
-            self.dirty.remove(table.all_trees().iter().map(|tree| tree.id()));
-        }
-        Ok(())
     }
 }

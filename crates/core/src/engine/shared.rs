@@ -9,6 +9,7 @@
 use super::alike::Alike;
 use super::background::Rounds;
 use super::checkpoints::Progress;
+use super::damaged::Damaged;
 use super::digests::Digests;
 use super::dirty::DirtyTrees;
 use super::followed::Followed;
@@ -19,7 +20,7 @@ use super::settings::Settings;
 use super::statistics::Counters;
 use super::tables::OpenTables;
 use super::temporary::TemporaryTables;
-use crate::catalog::{space_file_name, Contained, Counted, SystemTrees, TableRecord};
+use crate::catalog::{space_file_name, SystemTrees, TableRecord};
 use crate::checkpoint::{Arrival, Checkpointer, Dropped, PersistedCounter};
 use crate::file::{DiskReserve, FileSystem};
 use crate::lock::{Intents, LockManager};
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     pub dirty: DirtyTrees,
     /// Trees whose writes somebody follows.
     pub followed: Followed,
+    /// What `teak-history` has told of its last look.
+    pub history_trouble: Mutex<Option<String>>,
     /// Counters whose newest value no checkpoint has, by the first tree of their table.
     pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
     /// What callers have found out about tables, as far as no checkpoint has it.
@@ -93,32 +96,13 @@ pub(crate) struct Shared {
     pub prepared: Prepared,
     /// What prepared transactions have written to.
     pub intents: Arc<Intents>,
-    /// Trees whose part of the log could not be replayed.
+    /// Tables that were closed because their files cannot be read.
     pub damaged: Mutex<Damaged>,
     /// The exclusive lock on the directory; given up when the engine is closed.
     pub directory_lock: Mutex<Option<Box<dyn Send + Sync>>>,
     pub threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub log_start: Lsn,
     pub replayed_operations: u64,
-}
-
-/// Trees that could not take their part of the log at the start. Their log is kept: nothing of it is lost while they
-/// exist, and a start that can read them again replays it.
-pub(crate) struct Damaged {
-    pub trees: HashMap<TreeId, Error>,
-    /// What the images of their spaces contain: they do not change.
-    pub spaces: BTreeMap<u32, Counted>,
-    /// What the images contained when the replay began.
-    pub contained: Contained,
-    /// Where the replay began.
-    pub replay_from: Lsn,
-}
-
-impl Damaged {
-    /// Nothing so far.
-    pub(super) fn none(contained: Contained, replay_from: Lsn) -> Damaged {
-        Damaged { trees: HashMap::new(), spaces: BTreeMap::new(), contained, replay_from }
-    }
 }
 
 /// Identifiers not used so far.

@@ -43,41 +43,52 @@ impl Shared {
     pub(super) fn look_after_history(&self) {
         self.warn_of_old_snapshots();
         let attention = self.context.attention();
-        let look = || {
-            attention.retire_spent()?;
-            self.keep_history_small()?;
-            attention.merge_thin()?;
-            attention.fold_due()?;
-            attention.settle()
-        };
-        if let Err(error) = look() {
-            // What could not be read or written stays; the next look tries again.
-            self.observer.message(LogLevel::Warning, &format!("history of old snapshots: {error}"));
-        }
+        // What could not be read or written stays; the next look tries again. No duty waits for another, nor a tree.
+        let duties = [
+            ("empty leaves", attention.retire_spent()),
+            ("history of old snapshots", self.keep_history_small()),
+            ("small leaves", attention.merge_thin()),
+            ("leaves of large transactions", attention.fold_due()),
+            ("tables in memory", attention.settle()),
+        ];
+        let told = |(duty, result): (&str, Result<()>)| Some(format!("{duty}: {}", result.err()?));
+        self.tell_history_trouble(duties.into_iter().filter_map(told).collect());
         self.context.past.bell().looked();
+    }
+
+    /// Once, until it is another: the next look may be a second away and find the same.
+    fn tell_history_trouble(&self, troubles: Vec<String>) {
+        let trouble = (!troubles.is_empty()).then(|| troubles.join("; "));
+        let mut last = self.history_trouble.lock();
+        if let Some(text) = trouble.as_ref().filter(|_| *last != trouble) {
+            self.observer.message(LogLevel::Warning, text);
+        }
+        *last = trouble;
     }
 
     /// Collects garbage if it is worth it; makes snapshots give way if that is due.
     fn keep_history_small(&self) -> Result<()> {
         let past = &self.context.past;
+        let mut result = Ok(());
         loop {
             let full = past.is_full();
             let garbage = self.history_garbage();
             if garbage > 0 && (full || garbage >= past.bytes() / 8) {
-                self.context.attention().collect_history()?;
+                // What cannot be collected counts on; snapshots give way to it as to any other.
+                result = result.and(self.context.attention().collect_history());
             }
             if !past.is_full() {
-                return Ok(());
+                return result;
             }
             if past.bytes() <= past.maximum() && full && garbage > 0 {
                 // The disk was full; some of it is free again.
                 past.relax();
-                return Ok(());
+                return result;
             }
             let waits = self.settings.history_full() == HistoryFull::Wait && past.bytes() > past.maximum();
             if waits || !self.oldest_gives_way() {
                 past.relax();
-                return Ok(());
+                return result;
             }
         }
     }

@@ -264,7 +264,7 @@ pub(super) const LOOKS_AT_ONCE: usize = 256;
 #[derive(Default)]
 pub(crate) struct OpenTables {
     by_name: HashMap<String, Arc<Table>>,
-    /// Tables that could not be opened while the log was replayed.
+    /// Tables that are closed because their files cannot be read.
     pub unusable: HashMap<String, Error>,
     /// Each table once, and some that are open no more: who is looked at next, to see whether it is idle.
     round: VecDeque<Weak<Table>>,
@@ -289,6 +289,13 @@ impl OpenTables {
         let table = self.by_name.remove(name)?;
         table.retire();
         Some(table)
+    }
+
+    /// From now on there is only this error for who opens the table.
+    pub(super) fn close(&mut self, name: String, error: Error) -> Option<Arc<Table>> {
+        let table = self.retire(&name);
+        self.unusable.insert(name, error);
+        table
     }
 
     pub(super) fn rename(&mut self, from: &str, to: &str) {

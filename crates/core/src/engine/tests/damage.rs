@@ -10,7 +10,7 @@ const SUPERBLOCK: &str = "/teak/teak.super";
 
 /// Keeps what it is told.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+pub(super) struct Told(pub Mutex<Vec<String>>);
 
 impl Observer for Told {
     fn message(&self, _level: LogLevel, text: &str) {
@@ -19,7 +19,7 @@ impl Observer for Told {
 }
 
 impl Told {
-    fn has(&self, part: &str) -> bool {
+    pub fn has(&self, part: &str) -> bool {
         self.0.lock().iter().any(|text| text.contains(part))
     }
 }
@@ -30,14 +30,14 @@ fn try_open(fs: &SimulatedFileSystem) -> (Result<Engine>, Arc<Told>) {
     (engine, told)
 }
 
-fn contents(fs: &SimulatedFileSystem, path: &str) -> Vec<u8> {
+pub(super) fn contents(fs: &SimulatedFileSystem, path: &str) -> Vec<u8> {
     let file = fs.open(Path::new(path), OpenMode::ReadOnly).unwrap();
     let mut bytes = vec![0; file.len().unwrap() as usize];
     file.read_exact_at(0, &mut bytes).unwrap();
     bytes
 }
 
-fn put_back(fs: &SimulatedFileSystem, path: &str, bytes: &[u8]) {
+pub(super) fn put_back(fs: &SimulatedFileSystem, path: &str, bytes: &[u8]) {
     let file = fs.open(Path::new(path), OpenMode::Existing).unwrap();
     file.set_len(bytes.len() as u64).unwrap();
     file.write_at(0, bytes).unwrap();
@@ -359,7 +359,8 @@ fn without_the_log_means_without_what_lies_behind_the_damage() {
         assert!(matches!(force(&fs, level).0, Err(Error::Corrupt { .. })), "{level:?}");
     }
     let (engine, told) = force(&fs, ForceRecovery::WithoutLog);
-    expect(&engine.unwrap(), "t", 0, &[("a", "1")]);
+    let engine = engine.unwrap();
+    expect(&engine, "t", 0, &[("a", "1")]);
     assert!(told.has("of the log, only what lies before"), "{:?}", told.0);
 }
 

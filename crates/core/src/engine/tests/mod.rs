@@ -30,6 +30,7 @@ mod stored_values;
 mod stress;
 mod temporary;
 mod transactions;
+mod unreadable;
 mod vanishing;
 mod verbs;
 

@@ -25,7 +25,8 @@ impl Attended {
         !self.0.lock().is_empty()
     }
 
-    /// Does `work` for each, up to the first error. Those that `has_more` then are looked at again the next time.
+    /// Does `work` for each, whatever becomes of the others; the error is the first one. Those that `has_more` then are
+    /// looked at again the next time.
     pub(super) fn each(
         &self,
         listed: impl Fn(&Trunk) -> &AtomicBool,
@@ -37,9 +38,7 @@ impl Attended {
         for tree in trees.iter().filter_map(Weak::upgrade) {
             // Before the work: what is noted from here on lists it again.
             listed(&tree).store(false, Ordering::SeqCst);
-            if result.is_ok() {
-                result = work(&tree);
-            }
+            result = result.and(work(&tree));
             if has_more(&tree) {
                 self.note(&tree, listed(&tree));
             }

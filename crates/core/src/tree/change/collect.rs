@@ -38,9 +38,7 @@ impl Trunk {
         let nodes = std::mem::take(&mut *self.past.lock());
         for node in nodes {
             let Node::Leaf(leaf) = &*node else { continue };
-            if result.is_ok() {
-                result = self.collect(leaf, &active);
-            }
+            result = result.and(self.collect(leaf, &active));
             leaf.in_past.store(false, Ordering::SeqCst);
             if !leaf.view().dead {
                 self.note_past(&node);

@@ -75,7 +75,7 @@ impl Trunk {
     /// Consolidates the noted leaves that are decided, or some of them, if they are many; the others keep their turn.
     pub(crate) fn fold_due(&self) -> Result<()> {
         let looks = self.due.0.lock().len().min(LOOKS_AT_ONCE);
-        let mut has_folded = false;
+        let (mut has_folded, mut result) = (false, Ok(()));
         for _ in 0..looks {
             let Some(node) = self.due.0.lock().pop_front() else { break };
             let Some(leaf) = node.leaf() else { continue };
@@ -87,13 +87,14 @@ impl Trunk {
             // Before the look at what there is: who adds to it from here on notes it again.
             leaf.in_due.store(false, Ordering::SeqCst);
             if leaf.is_in_memory() && !view.dead && self.is_large_delta(&view) {
-                self.maintain(&node)?;
+                // What cannot be read shows again to whoever needs it.
+                result = result.and(self.maintain(&node));
                 has_folded = true;
             }
         }
         if has_folded && self.has_due() {
             self.shared.context.past.bell().ring();
         }
-        Ok(())
+        result
     }
 }

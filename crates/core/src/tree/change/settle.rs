@@ -40,8 +40,8 @@ impl Trunk {
             if is_away && view.birth.is_none() {
                 continue;
             }
-            if result.is_ok() && !view.delta.is_undecided() {
-                result = self.maintain(node);
+            if !view.delta.is_undecided() {
+                result = result.and(self.maintain(node));
             }
             let view = leaf.view().clone();
             if !view.dead && (view.has_changes() || view.birth.is_some()) {
@@ -61,11 +61,9 @@ impl Evictable for Trunk {
     fn evict(&self) -> Result<u64> {
         let cache = &self.shared.context.cache;
         let before = cache.used();
-        self.settle()?;
-        self.retire_spent()?;
-        self.collect_history()?;
+        let result = self.settle().and(self.retire_spent()).and(self.collect_history());
         self.merge_thin();
-        Ok(before.saturating_sub(cache.used()))
+        result.map(|()| before.saturating_sub(cache.used()))
     }
 
     fn resident(&self) -> u64 {

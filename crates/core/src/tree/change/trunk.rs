@@ -18,7 +18,7 @@ use crate::tree::leaf::Latched;
 use crate::tree::versions::visibility;
 use crate::types::TreeId;
 use crate::{Error, Result};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Trees that have work for a thread in the background, and how much.
 #[derive(Default)]
@@ -122,6 +122,8 @@ pub struct Trunk {
     pub(super) due: DueLeaves,
     /// Leaves with history.
     pub(in crate::tree) past: Mutex<Vec<Arc<Node>>>,
+    /// Why nobody writes to it any more.
+    closed: OnceLock<Error>,
 }
 
 impl Trunk {
@@ -141,9 +143,22 @@ impl Trunk {
             thin: ThinLeaves::default(),
             due: DueLeaves::default(),
             past: Mutex::default(),
+            closed: OnceLock::new(),
         });
         trunk.enter_budget();
         trunk
+    }
+
+    /// Its file cannot be read and no image is made of it any more: writes are refused from now on.
+    pub(crate) fn close(&self, error: &Error) {
+        // The first error stays.
+        let _ = self.closed.set(error.clone());
+    }
+
+    /// Whether it can be written to.
+    #[inline]
+    pub(super) fn check_open(&self) -> Result<()> {
+        self.closed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// The leaf has something that no image has; or, of a tree that has none, that was not settled.

@@ -239,7 +239,8 @@ impl Trunk {
         }
     }
 
-    pub(in crate::tree) fn has_spent(&self) -> bool {
+    /// Whether [`Trunk::retire_spent`] has something to do.
+    pub(crate) fn has_spent(&self) -> bool {
         !self.spent.lock().leaves.is_empty()
     }
 
@@ -251,13 +252,14 @@ impl Trunk {
         for node in leaves {
             let Node::Leaf(leaf) = &*node else { continue };
             let view = leaf.view().clone();
-            if !view.dead && (result.is_err() || view.delta.is_undecided()) {
+            if !view.dead && view.delta.is_undecided() {
                 self.spent.lock().leaves.push(node);
                 continue;
             }
             leaf.in_spent.store(false, Ordering::SeqCst);
             if view.has_changes() && !view.dead {
-                result = self.retire_if_spent(&node, leaf, &view);
+                // What cannot be read shows again to whoever needs it.
+                result = result.and(self.retire_if_spent(&node, leaf, &view));
             }
         }
         let mut spent = self.spent.lock();

@@ -100,7 +100,7 @@ impl Trunk {
     /// Sees to size and memory; the value, if it is large.
     #[inline]
     fn prepare_write(&self, write: &Write<'_>) -> Result<Option<Arc<Blob>>> {
-        self.check_size(write)?;
+        self.check(write)?;
         let cache = &self.shared.context.cache;
         match write.op {
             // What memory has no room for can be deleted still.
@@ -112,7 +112,7 @@ impl Trunk {
 
     /// Like [`Trunk::write`] of a large value that [`Trunk::store_value`] has put into `extent`.
     pub(crate) fn write_stored(&self, write: &Write<'_>, extent: &Arc<Extent>) -> Result<()> {
-        self.check_size(write)?;
+        self.check(write)?;
         self.shared.context.cache.make_room()?;
         let blob = Arc::new(Blob::stored(extent.clone(), write.value().len() as u64));
         self.push_some(std::slice::from_ref(write), Some(&blob), &mut None).map(drop)
@@ -166,7 +166,9 @@ impl Trunk {
         value.len() > limit || (value.len() > limit / 4 && is_dense(value))
     }
 
-    fn check_size(&self, write: &Write<'_>) -> Result<()> {
+    /// Whether it can be written.
+    fn check(&self, write: &Write<'_>) -> Result<()> {
+        self.check_open()?;
         let limits =
             [("key", write.key.len(), MAX_KEY_BYTES as u64), ("value", write.value().len(), MAX_VALUE_BYTES)];
         for (what, bytes, maximum) in limits {

@@ -1,0 +1,201 @@
+//! Files that cannot be read any more while the engine runs: one table is closed, and all that is done for the others
+//! goes on.
+
+use super::damage::{contents, put_back, Told};
+use super::*;
+use crate::options::Residence;
+use crate::WaitRequest;
+
+const ROWS: u64 = 3000;
+/// Stretches of the file that are damaged, one after the other: leaves of both trees, nodes above them, large values.
+const PARTS: usize = 12;
+/// Bytes that a file begins with, before its blocks.
+const HEADER: usize = 4096;
+
+fn number(i: u64) -> Vec<u8> {
+    format!("{i:06}").into_bytes()
+}
+
+/// What no compression makes smaller.
+fn value(i: u64) -> Vec<u8> {
+    (0..40u64)
+        .flat_map(|at| (i * 0x9E37_79B9 + at).wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes())
+        .collect()
+}
+
+/// A table of two trees, the second with every third key, and with a few large values.
+fn fill(engine: &Engine, name: &str) {
+    let table = engine.open_table(name).unwrap();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    for i in 0..ROWS {
+        txn.write(table.tree(0), &number(i), WriteOp::Insert(&value(i))).unwrap();
+        if i % 3 == 0 {
+            let large = value(i).repeat(if i % 150 == 0 { 9 } else { 1 });
+            txn.write(table.tree(1), &number(i), WriteOp::Insert(&large)).unwrap();
+        }
+    }
+    txn.commit().unwrap();
+}
+
+/// `t` and `other` on disk, and nothing of them in memory but the first leaf of each tree, and what leads there.
+fn cold(seed: u64, checkpoint_log_bytes: u64) -> (SimulatedFileSystem, Engine, Arc<Told>) {
+    let (fs, engine, table) = with_table(seed);
+    engine.create_table("other", &specs(2), b"", None).unwrap();
+    ["t", "other"].into_iter().for_each(|name| fill(&engine, name));
+    drop(table);
+    engine.close().unwrap();
+    drop(engine);
+    let told = Arc::new(Told::default());
+    let options = Options { observer: told.clone(), checkpoint_log_bytes, ..options() };
+    let engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
+    for name in ["t", "other"] {
+        let table = engine.open_table(name).unwrap();
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        for tree in 0..2 {
+            assert!(Cursor::new(table.tree(tree).clone()).get(&mut txn, View::Latest, &number(0)).unwrap());
+        }
+    }
+    (fs, engine, told)
+}
+
+/// Writes without a look at what is there; whether it was committed.
+fn write(engine: &Engine, table: &Arc<Table>, tree: usize, i: u64, value: Option<&[u8]>) -> Result<()> {
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    txn.wait_for_checkpoint(&WaitRequest::no_wait())?;
+    let op = value.map_or(WriteOp::Delete, WriteOp::Update);
+    txn.write(table.tree(tree), &number(i), op)?;
+    txn.commit()
+}
+
+fn path_of(table: &Table) -> String {
+    table.path().to_str().unwrap().to_string()
+}
+
+/// Nothing is written in smaller pieces.
+const PIECE: usize = 32;
+
+fn stretch(whole: &[u8], part: usize) -> std::ops::Range<usize> {
+    let pieces = (whole.len() - HEADER) / PIECE;
+    HEADER + part * pieces / PARTS * PIECE..HEADER + (part + 1) * pieces / PARTS * PIECE
+}
+
+fn damage_part(fs: &SimulatedFileSystem, path: &str, whole: &[u8], part: usize) {
+    let mut damaged = whole.to_vec();
+    damaged[stretch(whole, part)].iter_mut().for_each(|byte| *byte ^= 0x55);
+    put_back(fs, path, &damaged);
+}
+
+fn damage_all(fs: &SimulatedFileSystem, path: &str) {
+    let mut damaged = contents(fs, path);
+    damaged[HEADER..].iter_mut().for_each(|byte| *byte ^= 0x55);
+    put_back(fs, path, &damaged);
+}
+
+#[test]
+fn a_table_that_a_checkpoint_cannot_read_is_closed_and_the_others_go_on_whichever_part_is_damaged() {
+    let mut closed = 0;
+    for part in 0..PARTS {
+        let (fs, engine, told) = cold(20 + part as u64, 16 << 10);
+        let (table, other) = (engine.open_table("t").unwrap(), engine.open_table("other").unwrap());
+        let path = path_of(&table);
+        let whole = contents(&fs, &path);
+        damage_part(&fs, &path, &whole, part);
+        // What is told is told of this table. What is not there is not told.
+        let mut expected = all_of(&engine, &other);
+        let mut written = Rows::new();
+        for i in (0..ROWS).step_by(7) {
+            match write(&engine, &table, 0, i, Some(b"new")) {
+                Ok(()) => _ = written.insert(number(i), b"new".to_vec()),
+                Err(error) => assert!(error.is_damage_of(table.path()), "{error}"),
+            }
+            // Checkpoints are due all the time, as the log may have 16 KiB.
+            write(&engine, &other, 0, i, Some(b"new")).unwrap();
+            expected.insert(number(i), b"new".to_vec());
+        }
+        engine.checkpoint().unwrap();
+        assert_eq!(engine.statistics().failed_checkpoints, 0);
+        assert_eq!(all_of(&engine, &other), expected);
+        if told.has("table 't' is closed") {
+            closed += 1;
+            let error = engine.open_table("t").err().unwrap();
+            assert!(error.is_damage_of(table.path()), "{error}");
+            let refused = write(&engine, &table, 0, 0, Some(b"late")).unwrap_err();
+            assert!(refused.is_damage_of(table.path()), "{refused}");
+        }
+        drop((table, other));
+        match part % 2 {
+            0 => engine.close().unwrap(),
+            _ => drop(engine),
+        }
+        // Readable again, it has all that was committed.
+        let fs = fs.kill();
+        put_back(&fs, &path, &mended(&whole, &contents(&fs, &path), part));
+        let engine = open(&fs);
+        let table = engine.open_table("t").unwrap();
+        let rows = all_of(&engine, &table);
+        assert_eq!(rows.len() as u64, ROWS);
+        assert!(written.iter().all(|(key, value)| rows.get(key) == Some(value)), "part {part}");
+        assert_eq!(all_of(&engine, &engine.open_table("other").unwrap()), expected);
+        assert_eq!(table.tree(0).entries(), ROWS);
+        engine.checkpoint().unwrap();
+        assert!(engine.shared.system.counted_apart().unwrap().is_empty());
+    }
+    assert!(closed >= PARTS / 3, "{closed}");
+}
+
+/// A file of which a part was damaged, with the bytes of before where nothing was written since.
+fn mended(whole: &[u8], now: &[u8], part: usize) -> Vec<u8> {
+    let mut mended = now.to_vec();
+    for at in stretch(whole, part).step_by(PIECE) {
+        let piece = at..at + PIECE;
+        if now[piece.clone()].iter().zip(&whole[piece.clone()]).all(|(now, then)| *now == then ^ 0x55) {
+            mended[piece.clone()].copy_from_slice(&whole[piece]);
+        }
+    }
+    mended
+}
+
+fn all_of(engine: &Engine, table: &Arc<Table>) -> Rows {
+    all(engine, table.tree(0))
+}
+
+#[test]
+fn a_table_that_was_closed_can_be_dropped_and_lets_the_log_go() {
+    let (fs, engine, told) = cold(40, 64 << 20);
+    let table = engine.open_table("t").unwrap();
+    damage_all(&fs, &path_of(&table));
+    (0..ROWS).step_by(50).for_each(|i| write(&engine, &table, 0, i, None).unwrap_or(()));
+    engine.checkpoint().unwrap();
+    assert!(told.has("table 't' is closed"), "{:?}", told.0);
+    assert!(!engine.shared.damaged.lock().trees.is_empty());
+    drop(table);
+    engine.drop_table("t").unwrap();
+    engine.checkpoint().unwrap();
+    assert!(engine.shared.damaged.lock().trees.is_empty());
+    assert!(engine.shared.system.counted_apart().unwrap().is_empty());
+    engine.close().unwrap();
+    drop(engine);
+    let engine = open(&fs.kill());
+    assert_eq!(engine.table_names("").unwrap(), ["other"]);
+    assert_eq!(all_of(&engine, &engine.open_table("other").unwrap()).len() as u64, ROWS);
+}
+
+#[test]
+fn the_background_goes_on_with_other_tables_where_one_cannot_be_read() {
+    let (fs, engine, _told) = cold(50, 64 << 20);
+    engine.create_resident_table("m", &specs(1), Residence::Memory { limit_bytes: 0 }, b"").unwrap();
+    let open = |name| engine.open_table(name).unwrap();
+    let (table, other, memory) = (open("t"), open("other"), open("m"));
+    damage_all(&fs, &path_of(&table));
+    for name in [&table, &other] {
+        for i in 0..ROWS {
+            let written = write(&engine, name, 0, i, None);
+            assert!(written.is_ok() || Arc::ptr_eq(name, &table), "{written:?}");
+        }
+    }
+    put(&engine, memory.tree(0), &[("a", "1")]);
+    assert!(table.tree(0).has_spent() && other.tree(0).has_spent() && memory.tree(0).is_dirty());
+    (0..3).for_each(|_| engine.shared.look_after_history());
+    assert!(!memory.tree(0).is_dirty(), "tables in memory wait for a leaf that cannot be read");
+    assert!(!other.tree(0).has_spent(), "leaves of a table wait for one of another that cannot be read");
+}
