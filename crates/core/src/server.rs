@@ -44,13 +44,14 @@ pub use crate::engine::{
 
 use crate::engine::superblock_path;
 use crate::file::FileSystem;
-use crate::store::Superblock;
+use crate::store::{spare_path, Superblock};
 use crate::{Result, Timestamp};
 use std::path::Path;
 
-/// Whether `dir` is an engine's.
+/// Whether `dir` is an engine's: it has superblocks, or has had them.
 pub fn is_engine(fs: &dyn FileSystem, dir: &Path) -> Result<bool> {
-    fs.exists(&superblock_path(dir))
+    let path = superblock_path(dir);
+    Ok(fs.exists(&path)? || fs.exists(&spare_path(&path))?)
 }
 
 /// What the newest checkpoint in a directory says of itself.

@@ -150,6 +150,8 @@ struct Durable {
 pub struct Checkpointer {
     /// The superblocks' file, open: a checkpoint that is complete but for them must not wait for a descriptor.
     superblock: Arc<dyn File>,
+    /// See [`Superblock::write_spare`].
+    spare: Option<Arc<dyn File>>,
     log: Arc<Log>,
     clock: Arc<Clock>,
     system: Arc<SystemTrees>,
@@ -194,9 +196,9 @@ impl Touched {
 }
 
 impl Checkpointer {
-    /// Goes on after `newest`, the superblock that the engine was opened with, in their file.
+    /// Goes on after `newest`, the superblock that the engine was opened with, in their file, with their spare one.
     pub fn new(
-        superblock: Arc<dyn File>,
+        (superblock, spare): (Arc<dyn File>, Option<Arc<dyn File>>),
         log: Arc<Log>,
         clock: Arc<Clock>,
         system: Arc<SystemTrees>,
@@ -204,7 +206,7 @@ impl Checkpointer {
     ) -> Checkpointer {
         let durable = Mutex::new(Durable { checkpoint: newest.checkpoint, undecided: None });
         let (engine_id, newest) = (newest.engine_id, AtomicU64::new(newest.checkpoint));
-        Checkpointer { superblock, log, clock, system, engine_id, durable, newest }
+        Checkpointer { superblock, spare, log, clock, system, engine_id, durable, newest }
     }
 
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt
@@ -283,6 +285,7 @@ impl Checkpointer {
             durable.undecided = Some(error.clone());
             return Err(Failure::fatal(error));
         }
+        self.write_spare(&superblock);
         durable.checkpoint = generation;
         self.newest.store(generation, Ordering::SeqCst);
         // Before anything is overwritten that only older images have, and before anybody commits what relies on this
@@ -293,6 +296,15 @@ impl Checkpointer {
         let trimmed = touched.spaces.values().fold(Ok(()), |result, space| result.and(space.trim()));
         let released = self.log.release_before(capture.replay_from);
         Ok(noted.map(drop).and(trimmed).and(released).err())
+    }
+
+    /// What becomes of it matters to who finds no other superblock, and then there is nothing better.
+    fn write_spare(&self, superblock: &Superblock) {
+        let Some(spare) = &self.spare else { return };
+        let written = superblock.write_spare(&**spare);
+        if superblock.clean && written.is_ok() {
+            let _ = spare.sync();
+        }
     }
 
     fn write_image(

@@ -407,7 +407,7 @@ impl Shared {
             snapshots_too_old: self.counted.snapshots_too_old.get(),
             history_waits: self.counted.history_waits.get(),
             lock_bytes: self.locks.memory(),
-            lost_ranges: self.context.lost().len() as u64,
+            lost_ranges: self.context.lost().len() as u64 + u64::from(self.log_is_cut),
             lock_waits: locks.waits,
             lock_timeouts: locks.timeouts,
             deadlocks: locks.deadlocks,

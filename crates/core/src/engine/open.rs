@@ -26,7 +26,7 @@ use crate::lock::{Intents, LockManager};
 use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{ForceRecovery, LogLevel, Options};
-use crate::store::{Newest, OpenFiles, Space, SpillFile, Superblock};
+use crate::store::{spare_path, Newest, OpenFiles, Space, SpillFile, Superblock};
 use crate::sync::{Mutex, RwLock};
 use crate::tree::{Tree, TreeContext};
 use crate::types::TreeId;
@@ -87,10 +87,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let files = OpenFiles::new(fs.clone(), options.open_files);
     sparing.set_idle(Arc::<OpenFiles>::downgrade(&files));
     let superblock_path = superblock_path(&options.dir);
-    let superblock = match Superblock::read(&*fs, &superblock_path)? {
-        Some(newest) => trusted(newest, &options)?,
-        None => create(&fs, &files, &options, &superblock_path)?,
-    };
+    let superblock = find_superblock(&fs, &files, &options, &superblock_path)?;
     let cache = open_cache(&options)?;
     let clock = Clock::with_time(superblock.timestamp, options.time.clone());
     let locks = LockManager::with_time(Some(cache.clone()), options.time.clone());
@@ -99,7 +96,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let system = Arc::new(open_system(&files, &options, &superblock, &context)?);
 
     let counted = contained(&system, &superblock)?;
-    let (log, survey) = match fs.is_read_only() {
+    let (log, survey, log_is_cut) = match fs.is_read_only() {
         true => read_log(&fs, &options, &superblock)?,
         false => {
             recover_log(&fs, &options, &superblock, &counted).map(|(log, survey)| (log, survey, false))?
@@ -147,11 +144,12 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         arrivals: Mutex::default(),
         dropped: Mutex::default(),
         orphans: Mutex::default(),
-        history_trouble: Mutex::default(),
         holds: Default::default(),
         prepared: Default::default(),
         intents: Arc::new(Intents::new(options.time.clone())),
+        history_trouble: Mutex::default(),
         damaged: Mutex::new(Damaged::none(counted.clone(), superblock.replay_from)),
+        log_is_cut,
         directory_lock: Mutex::new(Some(directory_lock)),
         threads: Mutex::default(),
         replayed_operations: 0,
@@ -216,14 +214,27 @@ fn ids_after(superblock: &Superblock, survey: &Survey) -> Ids {
 
 /// The file of the superblocks, which says from now on that the log may have what the image has not; unless it is only
 /// read.
-fn open_superblocks(fs: &dyn FileSystem, path: &Path, newest: &Superblock) -> Result<Arc<dyn File>> {
+fn open_superblocks(
+    fs: &dyn FileSystem,
+    path: &Path,
+    newest: &Superblock,
+) -> Result<(Arc<dyn File>, Option<Arc<dyn File>>)> {
     if fs.is_read_only() {
-        return fs.open(path, OpenMode::ReadOnly);
+        // Nothing is written to it; it may be the spare one that the superblock is from.
+        let file = fs.open(path, OpenMode::ReadOnly);
+        return Ok((file.or_else(|_| fs.open(&spare_path(path), OpenMode::ReadOnly))?, None));
     }
     let opened = Superblock { clean: false, ..*newest };
     let file = opened.make_durable(fs, path)?;
     sync_parent(fs, path.parent().unwrap_or(path))?;
-    Ok(file)
+    // Without it there is one place less to save things from. What it has may be of another engine, or of an image that
+    // a backup has taken the place of.
+    let spare = fs.open(&spare_path(path), OpenMode::Create);
+    let spare = spare.and_then(|spare| {
+        spare.set_len(0)?;
+        opened.write_spare(&*spare).map(|()| spare)
+    });
+    Ok((file, spare.ok()))
 }
 
 /// The file for what memory cannot hold. Who only reads may have no directory of his own to write to.
@@ -237,6 +248,38 @@ fn create_spill(fs: &dyn FileSystem, options: &Options) -> Result<Arc<SpillFile>
     }
     fs.create_dir(&options.dir)?;
     create(&options.temp_dir)
+}
+
+/// The superblock to begin from; that of a new engine, if there is none. Who saves what is readable may begin from the
+/// spare file.
+fn find_superblock(
+    fs: &Arc<dyn FileSystem>,
+    files: &Arc<OpenFiles>,
+    options: &Options,
+    path: &Path,
+) -> Result<Superblock> {
+    let found = match Superblock::read(&**fs, path) {
+        Ok(Some(newest)) => return trusted(newest, options),
+        Ok(None) => create(fs, files, options, path),
+        Err(error) => Err(error),
+    };
+    let Err(error @ Error::Corrupt { .. }) = found else { return found };
+    let Some(spare) = Superblock::read_spare(&**fs, path) else { return Err(error) };
+    let (of, number) = (spare_path(path), spare.checkpoint);
+    if options.force_recovery < ForceRecovery::WithoutLog {
+        let detail = format!(
+            "there is no superblock in it ({error}); {} has one of checkpoint {number}, from which what is readable can be saved: \
+             teak_force_recovery=3, or teak salvage",
+            of.display()
+        );
+        return Err(Error::corrupt(path, 0, detail));
+    }
+    let text = format!(
+        "superblock {number} of {} is used; if there was a newer one, what was written since is missing or cannot be read: {error}",
+        of.display()
+    );
+    options.observer.message(LogLevel::Error, &text);
+    Ok(spare)
 }
 
 /// The newest superblock, unless there may have been a newer one.
@@ -268,10 +311,14 @@ fn check_newest(known: u64, superblock: &Superblock, dir: &Path) -> Result<()> {
 }
 
 /// [`recover_log`] for an engine that is only read. With [`ForceRecovery::WithoutLog`] the log ends at the first
-/// damage, or where it needs a newer image than the superblock's.
-fn read_log(fs: &Arc<dyn FileSystem>, options: &Options, superblock: &Superblock) -> Result<(Log, Survey)> {
+/// damage, or where it needs a newer image than the superblock's; and the third result is that it does.
+fn read_log(
+    fs: &Arc<dyn FileSystem>,
+    options: &Options,
+    superblock: &Superblock,
+) -> Result<(Log, Survey, bool)> {
     let (dir, from) = (log_dir(&options.dir), superblock.replay_from);
-    let (mut survey, mut end) = (Survey::default(), from);
+    let (mut survey, mut end, mut is_cut) = (Survey::default(), from, false);
     let scanned = Log::scan(&**fs, &dir, from, &mut |lsn, record| {
         if let LogRecord::Checkpoint { number } = record {
             check_newest(number, superblock, &options.dir)?;
@@ -284,12 +331,13 @@ fn read_log(fs: &Arc<dyn FileSystem>, options: &Options, superblock: &Superblock
         Err(error) if options.force_recovery >= ForceRecovery::WithoutLog => {
             let text = format!("of the log, only what lies before position {end} is used: {error}");
             options.observer.message(LogLevel::Error, &text);
+            is_cut = true;
         }
         // Damage of a log that is not needed.
         Err(Error::Corrupt { .. }) if superblock.closed_cleanly() => {}
         other => end = other?,
     }
-    Ok((Log::look_at(fs.clone(), &dir, options.log_segment_bytes, end)?, survey))
+    Ok((Log::look_at(fs.clone(), &dir, options.log_segment_bytes, end)?, survey, is_cut))
 }
 
 /// The log, positioned at its end, and what the first pass over it found.

@@ -98,6 +98,8 @@ pub(crate) struct Shared {
     pub intents: Arc<Intents>,
     /// Tables that were closed because their files cannot be read.
     pub damaged: Mutex<Damaged>,
+    /// What was committed behind some position of the log is missing, in all tables.
+    pub log_is_cut: bool,
     /// The exclusive lock on the directory; given up when the engine is closed.
     pub directory_lock: Mutex<Option<Box<dyn Send + Sync>>>,
     pub threads: Mutex<Vec<std::thread::JoinHandle<()>>>,

@@ -70,7 +70,8 @@ pub struct Statistics {
     pub history_waits: u64,
     /// Memory of all locks, in bytes; part of what is in use.
     pub lock_bytes: u64,
-    /// Ranges of keys that scans passed over, as they cannot be read.
+    /// Ranges of keys that scans passed over, as they cannot be read; a log of which only the beginning could be used
+    /// counts as one.
     pub lost_ranges: u64,
     /// Lock requests that waited.
     pub lock_waits: u64,

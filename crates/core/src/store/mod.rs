@@ -60,7 +60,7 @@ pub use open_files::OpenFiles;
 pub use packer::Packer;
 pub use space::Space;
 pub use spill::{SpillExtent, SpillFile};
-pub use superblock::{Newest, Superblock};
+pub use superblock::{spare_path, Newest, Superblock};
 
 use crate::Compression;
 

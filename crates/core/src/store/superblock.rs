@@ -18,9 +18,13 @@
 //! a slot without an intact copy is damage, of a superblock that may have been the newest, and not the trace of a
 //! crash. The file appears under its name with its first superblock in it: a file without a valid one is damage and not
 //! a new engine.
+//!
+//! All four copies go with the file. So each superblock that is durable is written once more, to `teak.copy` beside it:
+//! the same slots, without second copies, and not synced but by a clean shutdown, as no start relies on it. Who saves
+//! what is readable begins there if nothing else is left.
 
 use std::hash::{BuildHasher, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{checksum, fixed, u32_at, u64_at, BlockAddress, TreeRoot};
@@ -106,6 +110,13 @@ impl Superblock {
         Newest::read(&*fs.open(path, OpenMode::ReadOnly)?).map(Some)
     }
 
+    /// The newest superblock in the spare file of the one at `path`, if anything there is intact. It may be older than
+    /// the newest that was durable.
+    pub fn read_spare(fs: &dyn FileSystem, path: &Path) -> Option<Superblock> {
+        let file = fs.open(&spare_path(path), OpenMode::ReadOnly).ok()?;
+        (0..2).filter_map(|slot| newest::read_intact(&*file, slot)).max_by_key(|found| found.checkpoint)
+    }
+
     /// The newest superblock in the file at `path`, if it is certain that it is; `None` if there is no file.
     pub fn read_newest(fs: &dyn FileSystem, path: &Path) -> Result<Option<Superblock>> {
         match Superblock::read(fs, path)? {
@@ -165,6 +176,11 @@ impl Superblock {
         }
     }
 
+    /// Puts this superblock, which is durable, into the spare file.
+    pub fn write_spare(&self, spare: &dyn File) -> Result<()> {
+        spare.write_at(offset_of(self.checkpoint % 2, 0), &self.encode())
+    }
+
     /// One after the other: a crash tears one of them at most.
     fn write_copies(&self, file: &dyn File) -> Result<()> {
         let bytes = self.encode();
@@ -219,6 +235,11 @@ impl Superblock {
             clean: flags & CLEAN != 0,
         })
     }
+}
+
+/// Where the spare file of the superblocks at `path` is.
+pub fn spare_path(path: &Path) -> PathBuf {
+    path.with_extension("copy")
 }
 
 /// Where a copy (0 or 1) of a slot (0 or 1) is.

@@ -362,6 +362,75 @@ fn without_the_log_means_without_what_lies_behind_the_damage() {
     let engine = engine.unwrap();
     expect(&engine, "t", 0, &[("a", "1")]);
     assert!(told.has("of the log, only what lies before"), "{:?}", told.0);
+    assert_eq!(engine.statistics().lost_ranges, 1, "two rows are missing");
+}
+
+#[test]
+fn without_any_superblock_what_is_readable_is_saved_from_the_spare_one() {
+    type Damage = fn(&SimulatedFileSystem);
+    let damages: [Damage; 3] = [
+        |fs| put_back(fs, SUPERBLOCK, &[0; 16384]),
+        |fs| put_back(fs, SUPERBLOCK, &contents(fs, SUPERBLOCK)[..3000]),
+        |fs| fs.remove(Path::new(SUPERBLOCK)).unwrap(),
+    ];
+    for (seed, damage) in damages.into_iter().enumerate() {
+        for closed in [false, true] {
+            let (fs, engine, table) = with_table(60 + seed as u64);
+            append(&engine, &table, 0..2000);
+            engine.checkpoint().unwrap();
+            put(&engine, table.tree(1), &[("a", "1")]);
+            drop(table);
+            if closed {
+                engine.close().unwrap();
+            }
+            drop(engine);
+            let fs = fs.kill();
+            damage(&fs);
+            for level in [ForceRecovery::Off, ForceRecovery::PassOver, ForceRecovery::ReadOnly] {
+                let error = force(&fs, level).0.err().unwrap().to_string();
+                assert!(error.contains("teak_force_recovery=3"), "{level:?}: {error}");
+            }
+            let (engine, told) = force(&fs, ForceRecovery::WithoutLog);
+            let engine = engine.unwrap();
+            assert!(told.has("teak.copy is used"), "{:?}", told.0);
+            assert_eq!(all(&engine, engine.open_table("t").unwrap().tree(0)).len(), 2000);
+            expect(&engine, "t", 1, &[("a", "1")]);
+            assert_eq!(engine.statistics().lost_ranges, 0);
+        }
+    }
+}
+
+#[test]
+fn the_spare_superblock_is_never_one_of_another_engine_or_of_before_a_backup_was_put_back() {
+    let (fs, engine, table) = with_table(70);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    drop(table);
+    let files = |fs: &SimulatedFileSystem| {
+        fs.list(Path::new("/teak"))
+            .unwrap()
+            .into_iter()
+            .filter(|name| name.contains(".teak"))
+            .collect::<Vec<_>>()
+    };
+    (0..20).for_each(|_| engine.checkpoint().unwrap());
+    engine.close().unwrap();
+    drop(engine);
+    // Another engine in the same directory.
+    let fs = fs.kill();
+    files(&fs).iter().for_each(|name| fs.remove(&Path::new("/teak").join(name)).unwrap());
+    for name in fs.list(Path::new("/teak/log")).unwrap() {
+        fs.remove(&Path::new("/teak/log").join(name)).unwrap();
+    }
+    fs.remove(Path::new("/teak/s0.copy")).unwrap();
+    fs.remove(Path::new(SUPERBLOCK)).unwrap();
+    let engine = open(&fs);
+    engine.create_table("new", &specs(1), b"", None).unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let fs = fs.kill();
+    fs.remove(Path::new(SUPERBLOCK)).unwrap();
+    let (engine, _) = force(&fs, ForceRecovery::WithoutLog);
+    assert_eq!(engine.unwrap().table_names("").unwrap(), ["new"]);
 }
 
 #[test]

@@ -119,6 +119,11 @@ impl Found {
     }
 }
 
+/// The first copy of a slot, if it is intact.
+pub(super) fn read_intact(file: &dyn File, slot: u64) -> Option<Superblock> {
+    read_copy(file, slot, 0).ok()?.intact().copied()
+}
+
 fn read_copy(file: &dyn File, slot: u64, copy: u64) -> Result<Found> {
     let mut bytes = [0; BLOCK_BYTES];
     match file.read_at(offset_of(slot, copy), &mut bytes) {
