@@ -3,8 +3,8 @@
 //!
 //! Their log is kept from where the last image begins that they are in: nothing of it is lost while they exist, and a
 //! start that can read them again replays it. Until then no checkpoint has them, so their images stay as they are, and
-//! each checkpoint writes down once more what these contain. Who has such a table open since before reads on what can be
-//! read; writes are refused.
+//! each checkpoint writes down once more what these contain. Who has such a table open since before reads on what can
+//! be read; writes are refused.
 
 use super::shared::Shared;
 use crate::catalog::{Contained, Counted};

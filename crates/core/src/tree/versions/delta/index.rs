@@ -19,8 +19,8 @@
 //!
 //! An entry behind all others is appended: nothing moves, and the number stays. To a chunk of nodes that is one node
 //! more, which a reader that has counted before is free not to see. To an inner chunk it may be the upper half of its
-//! last child, and the nodes in there are not new: who has chosen a child by the inner chunk's count compares the count,
-//! too.
+//! last child, and the nodes in there are not new: who has chosen a child by the inner chunk's count compares the
+//! count, too.
 //!
 //! The index is changed before the list: whatever a scan meets a search finds.
 //!
@@ -29,7 +29,7 @@
 //!
 //! | look-up | by | takes |
 //! |---|---|---|
-//! | `find`, `first_at_or_after`, `first_after` | `find`, `Delta::at` | the next node; without one, the list behind `before` |
+//! | `find`, `first_at_or_after`, `first_after` | `find`, `at` | the next node, or the list behind `before` |
 //! | `last_before`, `last_at_or_before` | `find` | `before`, as it is |
 //! | `some_before` | `around` | the nodes before the key, as they are; without any, that there are none |
 //! | `push` | `place` | all: it is the writer |
@@ -438,9 +438,9 @@ impl Index {
         let found = look(chunk, count, chunk.position(count, key, past)?)?;
         // What is read below is not older than what was read above.
         fence(Ordering::Acquire);
-        // A child that was divided after `children` were counted has given nodes to one behind them. `split` appends that
-        // before it shortens the child (and puts an even number): if the child was short when `begin` looked at it, the
-        // greater count is seen here. A chunk of nodes may have grown: it is looked at as of its own count.
+        // A child that was divided after `children` were counted has given nodes to one behind them. `split` appends
+        // that before it shortens the child (and puts an even number): if the child was short when `begin` looked at
+        // it, the greater count is seen here. A chunk of nodes may have grown: it is looked at as of its own count.
         // Relaxed: ordered by the fence.
         let same_children = || top.get().count.load(Ordering::Relaxed) as usize == children;
         let still = chunk.is_still(of_chunk)

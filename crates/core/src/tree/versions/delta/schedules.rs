@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Enough for chunks of all sizes, for divided ones, and for an inner chunk that others are appended to.
 const KEYS: usize = 100;
 
-/// What of the keys is there before others look: nothing, so that the first chunk grows and is divided; a full chunk and
-/// a bit, so that the inner chunk gets its third and fourth; most, so that all of its places have been used.
+/// What of the keys is there before others look: nothing, so that the first chunk grows and is divided; a full chunk
+/// and a bit, so that the inner chunk gets its third and fourth; most, so that all of its places have been used.
 const FILLED: [usize; 3] = [0, 40, 80];
 
 /// Keys share what they begin with: heads are equal, and differ.
