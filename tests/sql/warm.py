@@ -113,13 +113,15 @@ class Disturber:
     def change(self, name, definition):
         """Another definition, and the one of before."""
         kind = self.choice.choice(["force", "copy", "truncate", "index", "check", "link"])
-        column = re.search(r"^\s+(`[^`]+`)", definition, re.MULTILINE)
+        # The index that the server makes for a constraint goes when another one serves.
+        bound = set(re.findall(r"`[^`]+`", "".join(re.findall(r"FOREIGN KEY \(([^)]*)\)", definition))))
+        columns = [column for column in re.findall(r"^\s+(`[^`]+`)", definition, re.MULTILINE) if column not in bound]
         key = re.search(r"PRIMARY KEY \((`[^`]+`)\)", definition)
         if kind == "truncate" and "AUTO_INCREMENT" not in definition and not self.run(f"select 1 from {name} limit 1"):
             # Rows that are not committed are not seen; of a table that has some the truncation does not get the lock.
             self.run(f"truncate table {name}")
-        elif kind == "index" and column:
-            self.run(f"alter table {name} add index warm_index ({column[1]})")
+        elif kind == "index" and columns:
+            self.run(f"alter table {name} add index warm_index ({columns[0]})")
             self.run(f"alter table {name} drop index warm_index")
         elif kind == "check":
             self.run(f"alter table {name} add constraint warm_check check (1 = 1)")
