@@ -161,10 +161,11 @@ impl<'a> Files<'a> {
             }
         }
         let length = bytes.len() as u64;
-        Ok(match path == REDO_LOG {
+        match path == REDO_LOG {
             true => self.pace.wrote_in_haste(length)?,
             false => self.pace.wrote(length)?,
-        })
+        }
+        Ok(())
     }
 
     /// Bytes as they are to be read again.

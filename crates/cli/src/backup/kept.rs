@@ -59,6 +59,9 @@ struct Kept {
     description: Description,
 }
 
+/// What looks like a backup and is none, and why.
+type NoBackup = (PathBuf, String);
+
 /// What `list --json` writes of a backup.
 #[derive(Serialize)]
 struct Line<'a> {
@@ -75,7 +78,7 @@ struct Line<'a> {
 
 impl Kept {
     /// Those in `dir`, the oldest first; and what is there that looks like one and is none, with the reason.
-    fn find(dir: &Path) -> Result<(Vec<Kept>, Vec<(PathBuf, String)>), BackupError> {
+    fn find(dir: &Path) -> Result<(Vec<Kept>, Vec<NoBackup>), BackupError> {
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(dir).map_err(BackupError::io("cannot read", dir))? {
             let dir = entry.map_err(BackupError::io("cannot read", dir))?.path();
@@ -138,7 +141,7 @@ pub fn list(arguments: &ListArguments, out: &mut dyn Write) -> Result<(), Backup
         };
     }
     if !arguments.json {
-        let other = |(dir, why): &(PathBuf, String)| format!("no backup: {}: {why}\n", dir.display());
+        let other = |(dir, why): &NoBackup| format!("no backup: {}: {why}\n", dir.display());
         text += &others.iter().map(other).collect::<String>();
     }
     print(out, &text)
@@ -220,9 +223,8 @@ impl Rules {
             newest_first.iter().take(self.last).for_each(|at| reasons[*at].push("last"));
             // 1970 began on a Thursday.
             let week = |day: i64| (day + 3).div_euclid(7);
-            let periods: [(&str, usize, &dyn Fn(i64) -> i64); 2] =
-                [("daily", self.daily, &|day| day), ("weekly", self.weekly, &week)];
-            for (name, count, period) in periods {
+            for (name, count, is_weekly) in [("daily", self.daily, false), ("weekly", self.weekly, true)] {
+                let period = |day: i64| if is_weekly { week(day) } else { day };
                 let mut seen = BTreeSet::new();
                 for at in newest_first {
                     let of = period(candidates[*at].day);

@@ -61,9 +61,9 @@ pub fn move_in(datadir: &Path, work: &Path, listed: &[PathBuf]) -> Result<(), Ba
 
 /// Whether a file at the top is mariadb-backup's own, and no server's.
 pub fn is_own(name: &str) -> bool {
-    let begins =
+    let is_it =
         |beginning: &&str| name.strip_prefix(*beginning).is_some_and(|end| OWN_ENDINGS.contains(&end));
-    OWN.contains(&name) || OWN_BEGINNINGS.iter().any(|beginning| begins(beginning))
+    OWN.contains(&name) || OWN_BEGINNINGS.iter().any(is_it)
 }
 
 /// All of `listed` that a server needs is below `dir`; `when` says at which moment.
