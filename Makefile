@@ -69,7 +69,7 @@ soak-schedules: ## 20,000 schedules of each test of what is lock-free, and of gr
 soak-damage: ## 2,000 rounds of flipped bits in the files of a stopped engine
 	@TEAK_FLIP_ROUNDS=2000 tests/damage/run.sh
 
-soak-backup-matrix: ## 45 set-ups of a server, each backed up, restored and compared, or refused: 15 minutes
+soak-backup-matrix: ## 49 set-ups of a server, each backed up, restored and compared, or refused: 15 minutes
 	@TEAK_BACKUP_MATRIX=all tests/backup/run.sh matrix
 
 soak-hostile: ## 300,000 mutations of each file in the corpora of the decoders
