@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 /// The command line of Teak, a storage engine for MariaDB
 #[derive(Parser)]
-#[command(name = "teak", version, arg_required_else_help = true)]
+#[command(name = "teak", version = VERSION, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -160,8 +160,11 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// With the commit that it was built of, if that was known.
+const VERSION: &str = env!("TEAK_VERSION");
+
 fn version(out: &mut dyn std::io::Write) -> Result<(), Failure> {
-    Ok(writeln!(out, "teak {}", env!("CARGO_PKG_VERSION"))?)
+    Ok(writeln!(out, "teak {VERSION}")?)
 }
 
 #[cfg(test)]
@@ -269,6 +272,34 @@ mod tests {
             matches!(run("whole", "").0, Err(Failure::Output(_))),
             "files that are there stay as they are"
         );
+    }
+
+    #[test]
+    fn salvage_writes_tables_of_any_names_and_an_index() {
+        let dir = directory("names");
+        let engine = Engine::open(Arc::new(RealFileSystem), Options::new(&dir.0)).unwrap();
+        let long: Vec<String> =
+            ["a", "b"].map(|end| format!("{}/{}{end}", "表".repeat(30), "能".repeat(60))).to_vec();
+        let names = [&long[0], &long[1], "a@b/c", "a/b@c"];
+        for name in names {
+            engine.create_table(name, &[TreeSpec::default()], b"", None).unwrap();
+        }
+        engine.close().unwrap();
+        let output = dir.0.join("out");
+        let mut out = Vec::new();
+        salvage::run(&dir.0, &output, "", &mut out).unwrap();
+        let index = std::fs::read_to_string(output.join("index.tsv")).unwrap();
+        let files: std::collections::HashMap<_, _> =
+            index.lines().filter_map(|line| line.split_once('\t')).map(|(file, name)| (name, file)).collect();
+        assert_eq!(files.len(), names.len() + 2, "{index}");
+        for name in names {
+            assert!(output.join(files[name]).is_file(), "{name}");
+        }
+        assert_eq!(files["db/good"], "db@good.tsv");
+        match salvage::run(&dir.0, &output, "", &mut out) {
+            Err(Failure::Output(error)) => assert!(error.to_string().contains("index.tsv"), "{error}"),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

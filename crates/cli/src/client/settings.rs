@@ -69,6 +69,7 @@ impl Settings {
         let of_file = |name: &str| files.get(name).flatten().map(str::to_string);
         let path_of_file = |name: &str| of_file(name).map(PathBuf::from);
         let flag_of_file = |name: &str| files.get(name).map(|value| is_true(value.unwrap_or("1")));
+        refuse_what_would_be_missing(&files)?;
         let user = arguments.user.clone().or_else(|| of_file("user")).unwrap_or_else(calling_user);
         let tls = Tls {
             policy: TlsPolicy::IfOffered,
@@ -133,6 +134,17 @@ impl Settings {
                 Ok(Socket::Tcp(stream))
             }
         }
+    }
+}
+
+/// Options by which a certificate or a cipher would be refused that is taken here.
+fn refuse_what_would_be_missing(files: &OptionFiles) -> Result<(), Error> {
+    match ["ssl-crl", "ssl-crlpath", "ssl-cipher"].into_iter().find(|name| files.get(name).is_some()) {
+        None => Ok(()),
+        Some(name) => Err(Error::Settings(format!(
+            "the option {name} of the option files cannot be kept: this program knows no lists of revoked certificates \
+             and chooses its own ciphers. --no-defaults, or --defaults-file with a file that does without it, connects"
+        ))),
     }
 }
 
@@ -288,5 +300,16 @@ mod tests {
         assert_eq!((settings.user.as_str(), settings.password.as_str()), ("line", "p"));
         assert_eq!(settings.address, Address::Tcp { host: "h".into(), port: 44 });
         assert_eq!(settings.tls.policy, TlsPolicy::Never);
+    }
+
+    #[test]
+    fn what_would_refuse_a_certificate_is_not_passed_over() {
+        let file = std::env::temp_dir().join(format!("teak-revoked-{}.cnf", std::process::id()));
+        for line in ["ssl-crl=/x", "ssl_crlpath=/x", "ssl-cipher=AES256"] {
+            std::fs::write(&file, format!("[client]\nssl-ca=/y\n{line}\n")).unwrap();
+            let arguments = Arguments { defaults_file: Some(file.clone()), ..Arguments::default() };
+            assert!(matches!(Settings::read(&arguments), Err(Error::Settings(_))), "{line}");
+        }
+        std::fs::remove_file(&file).unwrap();
     }
 }

@@ -168,6 +168,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ConvertErro
     worker.journal.remove()?;
     if !arguments.quiet {
         let _ = summary(&worker, &found, out);
+        let _ = next_upgrade(&worker, arguments.to, out);
     }
     Ok(())
 }
@@ -305,6 +306,19 @@ fn forget_what_is_there(worker: &mut Worker<'_>) -> Result<(), ConvertError> {
         }
     }
     Ok(())
+}
+
+/// What applications meet whose next upgrade makes tables of the other engine beside these.
+fn next_upgrade(worker: &Worker<'_>, to: Target, out: &mut dyn Write) -> Result<(), ConvertError> {
+    if worker.done.keys == 0 {
+        return Ok(());
+    }
+    let (new, old) = (to.engine(), to.origin());
+    Ok(writeln!(
+        out,
+        "-- A new table of {old} with a foreign key to one of these will be refused (error 1005), as an application's \
+         upgrade may make one: SET GLOBAL default_storage_engine = {new}, and see to statements that say ENGINE={old}"
+    )?)
 }
 
 fn summary(worker: &Worker<'_>, found: &Survey, out: &mut dyn Write) -> Result<(), ConvertError> {

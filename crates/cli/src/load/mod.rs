@@ -109,6 +109,17 @@ pub struct Arguments {
 
 /// Loads, or fails; what was loaded before a failure stays.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> {
+    let result = load(arguments, out);
+    if arguments.json {
+        // The last event of all, so that who reads them knows that and how it ended.
+        let error = result.as_ref().err().map(ToString::to_string);
+        let event = serde_json::json!({"event": "end", "ok": result.is_ok(), "error": error});
+        let _ = writeln!(out, "{event}");
+    }
+    result
+}
+
+fn load(arguments: &Arguments, out: &mut dyn Write) -> Result<(), LoadError> {
     let sources = input::find(&arguments.files)?;
     let (sources, create) = match &arguments.into {
         Some(database) => {

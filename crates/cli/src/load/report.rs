@@ -145,6 +145,9 @@ impl Report {
             "summary",
             serde_json::json!({
                 "rows": rows, "statements": statements, "sql_bytes": sql, "skipped": skipped, "seconds": seconds, "connections": connections,
+                "tables_compared": compared.map(|compared| compared.tables - compared.unknown),
+                "tables_not_compared": compared.map(|compared| compared.unknown),
+                "tables_different": compared.map(|compared| compared.different),
             }),
         );
         if self.json {

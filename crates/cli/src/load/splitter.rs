@@ -21,6 +21,8 @@ const CHUNK: usize = 1 << 20;
 pub const LONGEST: usize = 1 << 30;
 /// A buffer that a long statement has made larger than this is made small again.
 const KEPT: usize = 32 << 20;
+/// Windows' editors begin a file in UTF-8 with it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Of a statement that is too long this much is told.
 const SHOWN: usize = 120;
 
@@ -224,6 +226,11 @@ impl<R: Read> Splitter<R> {
             // Enough for every beginning that matters here.
             self.ensure(16)?;
             let text = &self.buffer[self.at..self.end];
+            if self.offset == 0 && text.starts_with(BYTE_ORDER_MARK) {
+                self.at += BYTE_ORDER_MARK.len();
+                self.take_to(self.at);
+                continue;
+            }
             if text.is_empty() {
                 return if self.incomplete { Err(SplitError::Truncated) } else { Ok(false) };
             }
@@ -297,7 +304,13 @@ impl<R: Read> Splitter<R> {
     fn read_delimiter(&mut self) -> Result<(), SplitError> {
         let end = self.end_of_line()?;
         let rest = &self.buffer[self.start + "delimiter".len()..end];
-        let word = rest.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let rest = rest.trim_ascii();
+        // In quotes, as the client takes it.
+        let word = match rest.first() {
+            Some(quote @ (b'\'' | b'"' | b'`')) => rest[1..].split(|byte| byte == quote).next(),
+            _ => rest.split(u8::is_ascii_whitespace).next(),
+        };
+        let word = word.unwrap_or_default();
         let Some(&first) = word.first() else {
             return Err(SplitError::NoDelimiter { line: self.line });
         };

@@ -150,6 +150,18 @@ fn any_soup_of_pieces_is_cut_as_the_reference_cuts_it() {
 }
 
 #[test]
+fn a_byte_order_mark_begins_no_statement_and_delimiters_may_have_quotes() {
+    assert_eq!(split(b"\xef\xbb\xbfa;b"), ["a", "b"]);
+    assert_eq!(split(b"\xef\xbb\xbf-- x\na"), ["a"]);
+    assert_eq!(split(b"\xef\xbb\xbf"), [""; 0]);
+    assert_eq!(split(b"delimiter \"$\"\na; b$ c\n$DELIMITER '; ;'\nd;e; ;f\n; ;"), ["a; b", "c", "d;e", "f"]);
+    assert_eq!(split(b"delimiter `//`\na//b"), ["a", "b"]);
+    for text in [&b"delimiter ''\na"[..], b"delimiter \"\na"] {
+        assert!(matches!(split_with(text, Dialect::default(), 1 << 20), Err(SplitError::NoDelimiter { .. })));
+    }
+}
+
+#[test]
 fn quotes_comments_and_delimiters() {
     assert_eq!(split(b"a 'x;y' ; b \"q;\\\"\" ;; c `n;` ;"), ["a 'x;y'", "b \"q;\\\"\"", "c `n;`"]);
     assert_eq!(split(b"a -- ;\n;b # ;\n;c /* ; */;d--1;e"), ["a -- ;", "b # ;", "c /* ; */", "d--1", "e"]);

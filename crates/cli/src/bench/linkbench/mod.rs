@@ -172,7 +172,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
         run::run(&plan, &mut result, |line| {
             seconds += 1;
             if options.progress > 0 && seconds % options.progress == 0 {
-                crate::terminal::message(&line);
+                crate::terminal::message(line);
             }
         })?;
     }
