@@ -431,11 +431,20 @@ class Tests(Accounts, Endings, Interrupted):
         self.fresh("parallel")
         events = [json.loads(line) for line in self.teak("parallel", path, "--json", "--check").splitlines()]
         summary = next(event for event in events if event["event"] == "summary")
+        check(events[-1] == {"event": "end", "ok": True, "error": None} and summary["tables_compared"] > 0 and summary["tables_different"] == 0, events[-2:])
         check(summary["rows"] >= 8 * ROWS and summary["skipped"] == 0, summary)
         checked = {event["table"]: event for event in events if event["event"] == "check"}
         check(checked["parallel.child"]["server"] == str(ROWS) and all(event["equal"] for event in checked.values()), checked)
         text = subprocess.run([self.arguments.teak, "load", "--dry-run", "--check", path], capture_output=True, check=True).stdout.decode()
         check(f"counted: 1 INSERT statements" in text and f"{ROWS} rows" in text and "/s; nothing was loaded" in text, text)
+
+        for text, expect, part in (("nonsense;", SERVER, "ERROR 1064"), ("SELECT 'x", DAMAGE, "ends within a string")):
+            self.fresh("parallel")
+            last = json.loads(self.teak("parallel", self.write("fails.sql", text), "--json", expect=expect).split("\nteak: ")[0].splitlines()[-1])
+            check(last["event"] == "end" and not last["ok"] and part in last["error"], last)
+        self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+        # As editors of Windows and the client's own forms have it.
+        self.both(self.write("marked.sql", b"\xef\xbb\xbfCREATE TABLE t (a INT);\nDELIMITER \"$\"\nINSERT INTO t VALUES (1)$\nDELIMITER ';'\nINSERT INTO t VALUES (2);\n"))
 
     def case_check_compares_values(self):
         """A value of any type that is not the dump's is found, whichever engine and way of loading; so are rows too many or too few."""

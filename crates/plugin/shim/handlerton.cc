@@ -10,6 +10,8 @@
 #include "innodb_settings.h"
 
 #include <mysql/service_thd_wait.h>
+#include <mutex>
+#include <set>
 #include <utility>
 
 namespace teak {
@@ -52,10 +54,14 @@ bool unpack_xid(const teak_xid& from, XID* xid) {
     return true;
 }
 
+/* Connections that pause checkpoints; 0 is FLUSH TABLES WITH READ LOCK AND DISABLE CHECKPOINT. */
+std::mutex pauses_mutex;
+std::set<my_thread_id> pauses;
+
 int close_connection(handlerton* hton, THD* thd) {
     if (Session* session = existing_session(thd)) {
         thd_set_ha_data(thd, hton, nullptr);
-        teak_checkpoints_resume(plugin.engine, session->pause);
+        resume_checkpoints(thd, session);
         teak_session_free(session->handle);
         delete session;
     }
@@ -246,7 +252,9 @@ int checkpoint_state(handlerton*, bool disabled) {
     static teak_pause* pause = nullptr;
     teak_checkpoints_resume(plugin.engine, pause);
     pause = nullptr;
+    note_pause(nullptr, disabled);
     if (!disabled || teak_checkpoints_pause(plugin.engine, &pause) == TEAK_OK) return 0;
+    note_pause(nullptr, false);
     log_last_error("pausing checkpoints");
     return 1;
 }
@@ -318,6 +326,32 @@ void set_wait_limits(THD* thd, Session* session) {
 }
 
 } // namespace
+
+void note_pause(THD* thd, bool begins) {
+    std::lock_guard<std::mutex> guard(pauses_mutex);
+    const my_thread_id id = thd ? thd_get_thread_id(thd) : 0;
+    if (begins)
+        pauses.insert(id);
+    else
+        pauses.erase(id);
+}
+
+void resume_checkpoints(THD* thd, Session* session) {
+    if (!session->pause) return;
+    teak_checkpoints_resume(plugin.engine, session->pause);
+    session->pause = nullptr;
+    note_pause(thd, false);
+}
+
+std::string pausing() {
+    std::lock_guard<std::mutex> guard(pauses_mutex);
+    std::string names;
+    for (my_thread_id id : pauses) {
+        if (!names.empty()) names += ", ";
+        names += id ? "connection " + std::to_string(id) : "FLUSH TABLES ... DISABLE CHECKPOINT";
+    }
+    return names;
+}
 
 Session* session_of(THD* thd) {
     if (Session* session = existing_session(thd)) return session;

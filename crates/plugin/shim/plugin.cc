@@ -27,7 +27,6 @@ unsigned long flush_log_at_trx_commit, force_recovery, history_full, read_ahead,
 char* data_home_dir;
 char* tmp_dir;
 char rolls_back_on_timeout;
-char checkpoint_now;
 
 template <typename T> T assign(void* variable, const void* value) {
     return *static_cast<T*>(variable) = *static_cast<const T*>(value);
@@ -76,25 +75,16 @@ bool is_on(st_mysql_value* value) {
 }
 
 /* A checkpoint is written while the value is checked: an update cannot fail, and is called with the server's lock on
-   variables held. */
+   variables held. A variable of sessions, since a global one is for SUPER alone. */
 int run_checkpoint(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* value) {
     *static_cast<char*>(save) = 0; /* the variable stays off */
+    if (check_global_access(thd, SUPER_ACL, true) && check_global_access(thd, RELOAD_ACL)) return 1;
     return is_on(value) && teak::raise_error(teak_engine_checkpoint(plugin.engine), thd);
 }
+void leave_off(THD*, st_mysql_sys_var*, void* variable, const void*) { *static_cast<char*>(variable) = 0; }
 
-/* Waits for a checkpoint, so it is done while the value is checked, as above. */
-int pause_checkpoints(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* value) {
-    bool on = is_on(value);
-    *static_cast<char*>(save) = on;
-    if (check_global_access(thd, RELOAD_ACL)) return 1;
-    teak::Session* session = teak::session_of(thd);
-    if (!session) return 1;
-    if (on == (session->pause != nullptr)) return 0;
-    if (on) return teak::raise_error(teak_checkpoints_pause(plugin.engine, &session->pause), thd);
-    teak_checkpoints_resume(plugin.engine, session->pause);
-    session->pause = nullptr;
-    return 0;
-}
+int pause_checkpoints(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* value);
+void set_pause(THD* thd, st_mysql_sys_var*, void* variable, const void* value);
 
 MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
                        "Memory for blocks, changes and old versions, in bytes", nullptr, set_cache_size, 128ULL << 20,
@@ -177,12 +167,34 @@ MYSQL_THDVAR_ENUM(
     "FOREIGN KEY in CREATE TABLE or ALTER TABLE: KEEP: the table has it from then on; WARN: it is left out, "
     "with a warning; ERROR: the statement fails",
     nullptr, nullptr, 0, &foreign_keys_typelib);
-MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now",
-                  run_checkpoint, nullptr, FALSE);
+MYSQL_THDVAR_BOOL(checkpoint_now, PLUGIN_VAR_OPCMDARG, "SET to ON: write a checkpoint now. Needs the RELOAD privilege",
+                  run_checkpoint, leave_off, FALSE);
 MYSQL_THDVAR_BOOL(pause_checkpoints, PLUGIN_VAR_NOCMDOPT,
                   "ON: there are no checkpoints until it is OFF, or this connection ends; for backups, which copy the "
                   "engine's files. Needs the RELOAD privilege",
-                  pause_checkpoints, nullptr, FALSE);
+                  pause_checkpoints, set_pause, FALSE);
+
+/* Waits for a checkpoint, so a pause begins while the value is checked, as above. */
+int pause_checkpoints(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* value) {
+    bool on = is_on(value);
+    *static_cast<char*>(save) = on;
+    if (check_global_access(thd, RELOAD_ACL)) return 1;
+    teak::Session* session = teak::session_of(thd);
+    if (!session) return 1;
+    if (!on || session->pause) return 0;
+    int error = teak::raise_error(teak_checkpoints_pause(plugin.engine, &session->pause), thd);
+    if (!error) teak::note_pause(thd, true);
+    return error;
+}
+
+/* And ends here: DEFAULT, and the end of SET STATEMENT, come without a check. Of no use for all sessions: the global
+   value stays off. */
+void set_pause(THD* thd, st_mysql_sys_var*, void* variable, const void* value) {
+    char& own = THDVAR(thd, pause_checkpoints);
+    *static_cast<char*>(variable) = variable == &own && *static_cast<const char*>(value);
+    teak::Session* session = teak::session_of(thd);
+    if (session && !own) teak::resume_checkpoints(thd, session);
+}
 MYSQL_THDVAR_BOOL(
     backup_warning, PLUGIN_VAR_OPCMDARG,
     "ON: BACKUP STAGE START, with which mariadb-backup begins, warns in the error log and the connection "
@@ -230,7 +242,8 @@ constexpr size_t kMostStatusVariables = 64;
 /* A snapshot in the server's buffer: values must outlive the call. */
 struct StatusSnapshot {
     teak_status_variable counters[kMostStatusVariables];
-    SHOW_VAR rows[kMostStatusVariables + 1];
+    char paused_by[200];
+    SHOW_VAR rows[kMostStatusVariables + 2];
 };
 static_assert(sizeof(StatusSnapshot) > SHOW_VAR_FUNC_BUFF_SIZE, "allocated from the connection, not the buffer");
 
@@ -246,7 +259,13 @@ int show_counters(THD* thd, SHOW_VAR* out, void*, system_status_var*, enum_var_t
         row.type = SHOW_ULONGLONG;
         snapshot->rows[i] = row;
     }
-    snapshot->rows[n] = SHOW_VAR{};
+    snprintf(snapshot->paused_by, sizeof snapshot->paused_by, "%s", teak::pausing().c_str());
+    SHOW_VAR paused_by{};
+    paused_by.name = "checkpoints_paused_by";
+    paused_by.value = snapshot->paused_by;
+    paused_by.type = SHOW_CHAR;
+    snapshot->rows[n] = paused_by;
+    snapshot->rows[n + 1] = SHOW_VAR{};
     out->type = SHOW_ARRAY;
     out->value = snapshot->rows;
     return 0;

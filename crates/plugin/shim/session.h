@@ -83,6 +83,13 @@ struct Session {
     }
 };
 
+/* Ends the session's pause of checkpoints, if it has one. */
+void resume_checkpoints(THD* thd, Session* session);
+/* That a connection pauses checkpoints from now on, or not any more; the server's own statement has no THD. */
+void note_pause(THD* thd, bool begins);
+/* The connections that do, for people. */
+std::string pausing();
+
 /* Of this THD; made if there is none. nullptr: memory is out (an error is already set). */
 Session* session_of(THD* thd);
 

@@ -15,6 +15,19 @@ FLUSH TABLES WITH READ LOCK AND DISABLE CHECKPOINT;
 SET GLOBAL teak_checkpoint_now = 1;
 UNLOCK TABLES;
 SET GLOBAL teak_checkpoint_now = 1;
+-- A pause ends however the variable comes to be OFF, and there is none that does not show.
+SET SESSION teak_pause_checkpoints = ON;
+SELECT VARIABLE_VALUE = CONCAT('connection ', CONNECTION_ID()) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Teak_checkpoints_paused_by';
+SET SESSION teak_pause_checkpoints = DEFAULT;
+SELECT @@SESSION.teak_pause_checkpoints, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Teak_checkpoints_paused_by';
+SET SESSION teak_checkpoint_now = 1;
+SET STATEMENT teak_pause_checkpoints = ON FOR SELECT VARIABLE_VALUE <> '' FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Teak_checkpoints_paused_by';
+SELECT @@SESSION.teak_pause_checkpoints, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Teak_checkpoints_paused_by';
+SET GLOBAL teak_checkpoint_now = 1;
+SET GLOBAL teak_pause_checkpoints = ON;
+SELECT @@GLOBAL.teak_pause_checkpoints, @@SESSION.teak_pause_checkpoints, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Teak_checkpoints_paused_by';
+SET SESSION teak_checkpoint_now = 1;
+SELECT @@GLOBAL.teak_checkpoint_now, @@SESSION.teak_checkpoint_now;
 -- Everything before this is durable.
 SELECT VARIABLE_VALUE > 0 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Teak_lsn_flushed';
 DROP TABLE t;
