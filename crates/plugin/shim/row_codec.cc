@@ -174,6 +174,7 @@ LayoutColumn ColumnCodec::in_layout(uint16_t id) const {
 bool RowCodec::init(const TABLE* table, const std::vector<bool>& in_key, const RowLayouts& layouts) {
     const TABLE_SHARE* share = table->s;
     null_bytes_ = share->null_bytes;
+    defaults_ = share->default_values;
     /* Among the null bytes are bits of BIT columns, too. Whether a virtual column is NULL may not be known yet. */
     stored_nulls_.assign(null_bytes_, 0xff);
     for (uint i = 0; i < share->fields; i++) {
@@ -185,6 +186,7 @@ bool RowCodec::init(const TABLE* table, const std::vector<bool>& in_key, const R
         if (in_key[i]) continue;
         ColumnCodec column = ColumnCodec::of(table, field);
         stored_.push_back(column);
+        if (column.null_mask && column.kind != ColumnKind::Blob) nullable_.push_back(column);
         if (column.kind != ColumnKind::Fixed) {
             has_blobs_ |= column.kind == ColumnKind::Blob;
             variable_.push_back(column);
@@ -313,7 +315,18 @@ bool RowCodec::is_newest(teak_bytes row) const {
     return row.len >= kHeader && row.data[0] == version_ && uint2korr(row.data + 1) == number_;
 }
 
+void RowCodec::fill_nulls(uchar* record) const {
+    for (const ColumnCodec& column : nullable_)
+        if (column.is_null(record)) memcpy(record + column.offset, defaults_ + column.offset, column.bytes);
+}
+
 bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const {
+    if (!unpack_columns(row, record, blobs, wanted)) return false;
+    if (!wanted) fill_nulls(record);
+    return true;
+}
+
+bool RowCodec::unpack_columns(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const {
     const uchar* p = row.data;
     const uchar* end = p + row.len;
     if (row.len < kHeader) return false;
@@ -349,6 +362,17 @@ bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BIT
         if (!p) return false;
     }
     return true;
+}
+
+void RowCodec::take_unchanged(const uchar* old_record, const uchar* is, uchar* record) const {
+    for (const ColumnCodec& column : stored_) {
+        const bool is_null = column.is_null(old_record);
+        if (is_null != column.is_null(record) || !(is_null || column.same(old_record, record))) continue;
+        memcpy(record + column.offset, is + column.offset, column.bytes);
+        if (!column.null_mask) continue;
+        record[column.null_offset] &= static_cast<uchar>(~column.null_mask);
+        record[column.null_offset] |= is[column.null_offset] & column.null_mask;
+    }
 }
 
 bool RowCodec::same(const uchar* a, const uchar* b) const {

@@ -118,10 +118,14 @@ class RowCodec {
     bool init(const TABLE* table, const std::vector<bool>& in_key, const RowLayouts& layouts);
     size_t packed_size(const uchar* record) const;
     size_t pack(uchar* to, const uchar* record) const;
-    /* Only variable columns in `wanted` are filled (nullptr: all). False if the row is malformed. */
+    /* Only variable columns in `wanted` are filled (nullptr: all). False if the row is malformed. If all are wanted the
+       record can be compared with another: where a column is NULL the server compares bytes nevertheless, and finds
+       those of its default, as in InnoDB. */
     bool unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
     /* Whether two records have the same in all columns that are stored in the row. */
     bool same(const uchar* a, const uchar* b) const;
+    /* Columns that are the same in `old_record` and in `record` become those of `is`. */
+    void take_unchanged(const uchar* old_record, const uchar* is, uchar* record) const;
     /* Whether rows that `other` has packed can be unpacked: ALTER TABLE may leave them as they are. */
     bool reads(const RowCodec& other) const;
     /* The stored columns, in the table's order. */
@@ -139,11 +143,15 @@ class RowCodec {
     };
     void find_tail(const TABLE* table);
     bool find_older(const TABLE* table, const RowLayouts& layouts);
+    bool unpack_columns(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
+    void fill_nulls(uchar* record) const;
     const uchar* unpack_other_nulls(teak_bytes row, uchar* record) const;
     bool unpack_older(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
     std::vector<Run> runs_;
     std::vector<ColumnCodec> variable_;
     std::vector<ColumnCodec> stored_;   /* all, in the table's order */
+    std::vector<ColumnCodec> nullable_; /* those that may be NULL, but for BLOBs */
+    const uchar* defaults_ = nullptr;   /* the table's record of them */
     std::vector<uchar> stored_nulls_;   /* of a record's null bytes, what is about them */
     std::vector<RowTranslation> older_; /* by the number of the layout, the newest one's excepted */
     ColumnTail tail_;                   /* of layout 0 */
