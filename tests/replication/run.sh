@@ -2,7 +2,7 @@
 # Kills a replica with SIGKILL while it applies transactions, again and again, and checks that its position and its rows
 # always agree and that in the end it has what the primary has. Before that, small cases of parallel replication: an
 # earlier transaction has to get past later ones, while the replica runs and while it shuts down; transactions over two
-# engines; cascades of foreign keys; columns that get other types.
+# engines; cascades of foreign keys; columns that get other types; row events without all columns.
 #
 # usage: tests/replication/run.sh     TEAK_REPLICATION_ROUNDS (6) rounds, TEAK_SEED to repeat a run's choices
 set -euo pipefail
@@ -16,6 +16,7 @@ status=0
 /usr/bin/python3 "$ROOT/tests/replication/sequences.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/replicated-sequences" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/two_engines.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/two-engines" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/altered_types.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/altered-types" || status=1
+/usr/bin/python3 "$ROOT/tests/replication/row_images.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/row-images" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/cascades.py" --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$PLUGIN_DIR" \
     --directory "$BUILD/replicated-cascades" || status=1
 /usr/bin/python3 "$ROOT/tests/replication/replication.py" --rounds "${TEAK_REPLICATION_ROUNDS:-6}" \

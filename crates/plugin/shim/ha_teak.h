@@ -365,6 +365,8 @@ class ha_teak final : public handler {
     teak_status look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_entry_view* entry);
     int find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag);
     int next_row(uchar* buf);
+    int read_row(uchar* buf, teak_bytes pk);
+    bool fills_record(uint index);
     int move(uchar* buf, Direction direction);
     int move_on(uchar* buf, Direction direction);
     bool range_end(teak_bound* out);
@@ -375,6 +377,7 @@ class ha_teak final : public handler {
     void remember(teak_bytes pk) {
         teak::copy_few(current_pk_.data(), pk.data, pk.len);
         current_pk_length_ = pk.len;
+        read_as_of_ = held_.session->rows_written;
     }
 
     void drop_stale_results(THD* thd); /* ha_teak_results.cc */
@@ -394,6 +397,11 @@ class ha_teak final : public handler {
     teak_bytes primary_key_of(const uchar* record, teak::Buffer* to);
     teak_bytes pack_row(const uchar* record);
     int note_overtaking(teak_bytes pk, bool* overtakes);
+    int find_own_changes(teak_bytes pk, const uchar** old_record, const uchar** new_record);
+    bool has_virtual_values(const teak::IndexCodec& index) const;
+    enum class Image : uint8_t { Read, Written };
+    void compute_virtual(const teak::IndexCodec& index, uchar* record, Image image);
+    bool encode_entry(uint index, const uchar* record, Image image, teak_bytes pk, teak_entry* out);
     int undo_row(int error);
     int note_duplicate(teak_status status, const teak_duplicate& duplicate);
     uint64_t counted_value() const;
@@ -481,6 +489,7 @@ class ha_teak final : public handler {
     };
     struct Scan {
         bool started = false; /* rnd_next was called */
+        bool sorted = false;  /* index_init was told that the order matters */
         Placed placed = Placed::Anywhere;
         const key_range* range_end = nullptr;               /* while read_range_first places the cursor */
         bool owes_move = false;                             /* an end was told that the cursor has not gone to */
@@ -504,6 +513,10 @@ class ha_teak final : public handler {
     /* Memory that is used again. */
     std::vector<uchar> current_pk_; /* key of the row delivered last, also by a scan that has ended */
     size_t current_pk_length_ = 0;
+    uint64_t read_as_of_ = 0; /* Session::rows_written when it was delivered */
+    /* A row that the session has changed since it was read, as it is and as it is to be. */
+    teak::Buffer own_old_, own_new_, own_blobs_;
+    std::vector<std::string> virtual_blobs_; /* values of virtual columns, by the column's number */
     teak::Buffer exact_key_; /* Placed::ByPrefix: key of the entry delivered last, to go on from there */
     teak::Buffer seek_key_, end_key_, blobs_;
     std::vector<uchar> pk_scratch_;

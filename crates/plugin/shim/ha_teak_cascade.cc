@@ -222,12 +222,9 @@ int ha_teak::put_history() {
 /* Of a child: changes its row with this key as its parent, which is `after` now (nullptr: which has gone), demands. */
 int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row) {
     const AllColumns all(table);
-    std::vector<uchar> position(2);
-    int2store(position.data(), row.size());
-    position.insert(position.end(), row.begin(), row.end());
     int error = ha_rnd_init(false);
     if (error) return error;
-    error = ha_rnd_pos(table->record[0], position.data());
+    error = read_row(table->record[0], bytes_of(row.data(), row.size()));
     ha_rnd_end();
     /* It went by another way of the cascade. */
     if (error == HA_ERR_KEY_NOT_FOUND) return 0;

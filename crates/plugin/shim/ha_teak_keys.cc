@@ -174,13 +174,8 @@ int ha_teak::feed_by_threads(const EntryTarget& target, const std::vector<const 
 /* Two rows have one key: reads one of them, and leaves the scan open so that its BLOBs stay until it is shown. */
 int ha_teak::read_duplicate(teak_bytes pk) {
     WholeRows whole(table, statement_.reads_latest);
-    Buffer buffer;
-    uchar* place = buffer.room(2 + pk.len);
-    if (!place) return HA_ERR_OUT_OF_MEM;
-    int2store(place, static_cast<uint16>(pk.len));
-    memcpy(place + 2, pk.data, pk.len);
     if (int error = ha_rnd_init(false)) return error;
-    int error = ha_rnd_pos(table->record[0], place);
+    int error = read_row(table->record[0], pk);
     return error ? error : HA_ERR_FOUND_DUPP_KEY;
 }
 

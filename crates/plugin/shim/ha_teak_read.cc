@@ -134,10 +134,7 @@ int ha_teak::deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry
     {
         WholeRows whole(table, statement_.reads_snapshot);
         if (int error = deliver_row(buf, row)) return error;
-        for (const KeyPartCodec& part : codec.key().parts()) {
-            Field* field = table->field[part.fieldnr];
-            if (!field->stored_in_db() && buf == table->record[0]) table->update_virtual_field(field, true);
-        }
+        compute_virtual(codec, buf, Image::Read);
         if (!codec.encode(buf, row.key, &buffers.new_key, &buffers.new_value, &made)) return HA_ERR_OUT_OF_MEM;
     }
     if (made.key.len != entry.key.len || memcmp(made.key.data, entry.key.data, made.key.len)) return 0;
@@ -149,11 +146,18 @@ int ha_teak::deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry
 }
 
 /* Whether the server looks at whole columns though it asks for an index only that has prefixes of them: it compares all
-   columns of a key WITHOUT OVERLAPS (handler::ha_check_overlaps). What restores an entry does not fill those. */
-static bool compares_prefixes(const KEY& key) {
-    if (!key.without_overlaps) return false;
+   columns of a key WITHOUT OVERLAPS (handler::ha_check_overlaps), and of an index whose order it merges from several
+   partitions (key_rec_cmp). What restores an entry does not fill those. */
+static bool compares_prefixes(const KEY& key, bool merges) {
+    if (!key.without_overlaps && !merges) return false;
     return std::any_of(key.key_part, key.key_part + key.user_defined_key_parts,
                        [](const KEY_PART_INFO& part) { return part.key_part_flag & (HA_PART_KEY_SEG | HA_BLOB_PART); });
+}
+
+/* Whether entries of the active index have all that the server looks at. */
+bool ha_teak::fills_record(uint index) {
+    return (keyread_enabled() || statement_.entries_only) &&
+           !compares_prefixes(table->key_info[index], scan_.sorted && table->part_info);
 }
 
 /* Brings the row of an entry that the cursor of the active index stands on into `buf`, if it is wanted and can be had.
@@ -173,8 +177,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         if (matches && !primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
     }
     if (!matches) return 0;
-    const bool covered =
-        (keyread_enabled() || statement_.entries_only) && !compares_prefixes(table->key_info[active_index]);
+    const bool covered = fills_record(active_index);
     if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
         *found = Found::Delivered;
         remember(pk);
@@ -198,7 +201,14 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         }
     }
     *found = Found::Delivered;
-    if (!covered) return deliver_row(buf, row);
+    if (!covered) {
+        if (int error = deliver_row(buf, row)) return error;
+        /* In other records than its first the server computes nothing, but compares the keys of partitions by them; and
+           nothing at all if it has asked for the entry. */
+        if (buf != table->record[0] || keyread_enabled() || statement_.entries_only)
+            compute_virtual(codec, buf, Image::Read);
+        return 0;
+    }
     remember(row.key);
     return codec.restore(is_locking(mode) ? again : entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
 }
@@ -265,10 +275,11 @@ bool ha_teak::range_end(teak_bound* out) {
     return out->kind != TEAK_BOUND_NONE;
 }
 
-int ha_teak::index_init(uint index, bool) {
+int ha_teak::index_init(uint index, bool sorted) {
     if (is_idle(index)) return HA_ERR_WRONG_INDEX;
     active_index = index;
     scan_ = {};
+    scan_.sorted = sorted;
     return 0;
 }
 
@@ -495,6 +506,17 @@ int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
     return status == TEAK_OK ? deliver_row(buf, row) : fail(status);
 }
 
+/* What ha_rnd_pos does, for those here who know a row by its key. */
+int ha_teak::read_row(uchar* buf, teak_bytes pk) {
+    if (int error = ready()) return error;
+    if (!cursor_of(0)) return HA_ERR_OUT_OF_MEM;
+    teak_entry_view row;
+    const teak_status status = look_up(0, pk, read_mode(), &row);
+    int error = status == TEAK_OK ? deliver_row(buf, row) : fail(status);
+    if (!error && table->vfield && buf == table->record[0]) table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
+    return error;
+}
+
 void ha_teak::position(const uchar* record) {
     /* The record's key columns, since the server also asks for rows it did not read here. During a scan of a secondary
        index whose entries cannot restore the primary key's columns, the key of the row that was delivered. */
@@ -545,6 +567,7 @@ int ha_teak::reset() {
     reset_cursors();
     row_buffer_.give_back_large();
     blobs_.give_back_large();
+    own_blobs_.give_back_large();
     cancel_pushed_idx_cond();
     cancel_pushed_rowid_filter();
     scan_ = {};

@@ -2,6 +2,7 @@
   Row operations, AUTO_INCREMENT, and how statements lock.
 */
 #include "ha_teak.h"
+#include <algorithm>
 
 using namespace teak;
 
@@ -75,6 +76,81 @@ int ha_teak::note_overtaking(teak_bytes pk, bool* overtakes) {
     return 0;
 }
 
+/* Whether the server has computed the index's virtual columns in the records that it hands over. One who applies row
+   events marks what they have, and takes values that another definition may have given. */
+bool ha_teak::has_virtual_values(const IndexCodec& index) const {
+    const std::vector<uint>& columns = index.virtual_columns();
+    if (columns.empty()) return true;
+    const THD* thd = ha_thd();
+    return !thd->rgi_slave && !thd->rgi_fake && std::all_of(columns.begin(), columns.end(), [&](uint column) {
+        return bitmap_is_set(table->read_set, column);
+    });
+}
+
+/* Computes the index's virtual columns in any record. The memory that a column has for a BLOB's value is that of one
+   record; for one that was read there is another, which this puts back as it was. */
+void ha_teak::compute_virtual(const IndexCodec& index, uchar* record, Image image) {
+    if (index.virtual_columns().empty()) return;
+    const bool moved = record != table->record[0];
+    if (moved) table->move_fields(table->field, record, table->record[0]);
+    for (const uint column : index.virtual_columns()) {
+        Field* const field = table->field[column];
+        auto* const blob = field->flags & BLOB_FLAG ? static_cast<Field_blob*>(field) : nullptr;
+        const bool aside = blob && image == Image::Read;
+        if (aside) blob->swap_value_and_read_value();
+        table->update_virtual_field(field, true);
+        if (!aside) continue;
+        if (virtual_blobs_.empty()) virtual_blobs_.resize(table->s->fields);
+        std::string& value = virtual_blobs_[column];
+        const uint32 length = field->is_null() ? 0 : blob->get_length();
+        value.assign(reinterpret_cast<const char*>(length ? blob->get_ptr() : nullptr), length);
+        blob->set_ptr(length, reinterpret_cast<uchar*>(value.data()));
+        blob->swap_value_and_read_value();
+    }
+    if (moved) table->move_fields(table->field, table->record[0], record);
+}
+
+/* The index's entry of a record, into buffers that are the handler's: of rows that were read, and that are written. */
+bool ha_teak::encode_entry(uint index, const uchar* record, Image image, teak_bytes pk, teak_entry* out) {
+    EntryBuffers& buffers = *entry_buffers_[index];
+    const bool old = image == Image::Read;
+    return indexes_[index].encode(record, pk, old ? &buffers.old_key : &buffers.new_key,
+                                  old ? &buffers.old_value : &buffers.new_value, out);
+}
+
+/*
+  The session may itself have changed the row since it was read: by a BEFORE trigger, by a function, and by what follows
+  from those. Then the row that is there is the old one; and of the new one, columns that the statement does not change
+  are as they are there. `new_record` is nullptr, or points to it. HA_ERR_KEY_NOT_FOUND: the row has gone.
+*/
+int ha_teak::find_own_changes(teak_bytes pk, const uchar** old_record, const uchar** new_record) {
+    const uint64_t written = held_.session->rows_written++;
+    if (written == read_as_of_ || temporary_ || statement_.copies || is_sequence()) return 0;
+    teak_cursor* cursor;
+    if (teak_cursor_new(open_.table, 0, false, &cursor) != TEAK_OK) return HA_ERR_OUT_OF_MEM;
+    const size_t bytes = table->s->rec_buff_length;
+    uchar *is = own_old_.room(bytes), *becomes = own_new_.room(bytes);
+    teak_entry_view row;
+    const teak_status status = teak_cursor_get(session(), cursor, pk, TEAK_READ_LATEST, &row);
+    int error = status == TEAK_NOT_FOUND ? HA_ERR_KEY_NOT_FOUND : fail(status);
+    if (!error && (!is || !becomes)) error = HA_ERR_OUT_OF_MEM;
+    if (!error) {
+        memcpy(is, *old_record, table->s->reclength);
+        const bool intact =
+            rows_.unpack(row.value, is, &own_blobs_, nullptr) && (primary_.hidden() || primary_.decode(row.key, is));
+        if (!intact) error = HA_ERR_CRASHED_ON_USAGE;
+    }
+    teak_cursor_free(cursor);
+    if (error || rows_.same(*old_record, is)) return error;
+    if (new_record) {
+        memcpy(becomes, *new_record, table->s->reclength);
+        rows_.take_unchanged(*old_record, is, becomes);
+        *new_record = becomes;
+    }
+    *old_record = is;
+    return 0;
+}
+
 int ha_teak::write_row(const uchar* buf) {
     if (int error = ready()) return error;
     if (held_.may_miss && passes_over(Change::Insert)) return 0;
@@ -107,10 +183,10 @@ int ha_teak::write_row(const uchar* buf) {
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || is_idle(i)) continue;
-        EntryBuffers& buffers = *entry_buffers_[i];
-        if (!indexes_[i].encode(buf, pk, &buffers.new_key, &buffers.new_value, &new_entries_[entries++]))
-            return HA_ERR_OUT_OF_MEM;
+        if (!has_virtual_values(indexes_[i])) compute_virtual(indexes_[i], const_cast<uchar*>(buf), Image::Written);
+        if (!encode_entry(i, buf, Image::Written, pk, &new_entries_[entries++])) return HA_ERR_OUT_OF_MEM;
     }
+    held_.session->rows_written++;
     if (int error = insert_row(buf, pk, row, entries, flags, constrained)) return error;
     remember(pk);
     note_changed_keys();
@@ -159,6 +235,9 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
     teak_bytes old_pk = primary_key_of(old_record, &pk_buffer_);
     if (!old_pk.data) return HA_ERR_OUT_OF_MEM;
+    const uchar *const was_read = old_record, *const given = new_record;
+    if (int error = find_own_changes(old_pk, &old_record, &new_record)) return error;
+    const bool changed = old_record != was_read;
     bool moved = !primary_.hidden() && primary_.changed(old_record, new_record);
     /* The server leaves it to an engine that need not read all columns to see that nothing changes. What is to be
        updated was read whole. */
@@ -175,16 +254,17 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || is_idle(i)) continue;
         const IndexCodec& index = indexes_[i];
-        if (!moved && !overtakes && !index.changed(old_record, new_record)) continue;
-        EntryBuffers& buffers = *entry_buffers_[i];
-        if (!index.encode(old_record, old_pk, &buffers.old_key, &buffers.old_value, &old_entries_[entries]) ||
-            !index.encode(new_record, new_pk, &buffers.new_key, &buffers.new_value, &new_entries_[entries]))
-            return HA_ERR_OUT_OF_MEM;
+        const bool computes = changed ? !index.virtual_columns().empty() : !has_virtual_values(index);
+        if (!moved && !overtakes && !computes && !index.changed(old_record, new_record)) continue;
+        if (computes) compute_virtual(index, const_cast<uchar*>(old_record), Image::Read);
+        if (!encode_entry(i, old_record, Image::Read, old_pk, &old_entries_[entries])) return HA_ERR_OUT_OF_MEM;
+        if (computes) compute_virtual(index, const_cast<uchar*>(new_record), Image::Written);
+        if (!encode_entry(i, new_record, Image::Written, new_pk, &new_entries_[entries])) return HA_ERR_OUT_OF_MEM;
         entries++;
     }
     if (int error = change_row(old_record, new_record, old_pk, new_pk, entries, overtakes, constrained)) return error;
     if (moved || entries) note_changed_keys();
-    if (table->found_next_number_field && new_record == table->record[0] &&
+    if (table->found_next_number_field && given == table->record[0] &&
         bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
         raise_counter();
     return 0;
@@ -230,6 +310,9 @@ int ha_teak::delete_row(const uchar* buf) {
     if (held_.may_miss && passes_over(Change::Other)) return 0;
     teak_bytes pk = primary_key_of(buf, &pk_buffer_);
     if (!pk.data) return HA_ERR_OUT_OF_MEM;
+    const uchar* const was_read = buf;
+    if (int error = find_own_changes(pk, &buf, nullptr)) return error;
+    const bool changed = buf != was_read;
     bool overtakes;
     if (int error = note_overtaking(pk, &overtakes)) return error;
     bool constrained = false;
@@ -242,9 +325,9 @@ int ha_teak::delete_row(const uchar* buf) {
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || is_idle(i)) continue;
-        EntryBuffers& buffers = *entry_buffers_[i];
-        if (!indexes_[i].encode(buf, pk, &buffers.old_key, &buffers.old_value, &old_entries_[entries++]))
-            return HA_ERR_OUT_OF_MEM;
+        const IndexCodec& index = indexes_[i];
+        if (changed || !has_virtual_values(index)) compute_virtual(index, const_cast<uchar*>(buf), Image::Read);
+        if (!encode_entry(i, buf, Image::Read, pk, &old_entries_[entries++])) return HA_ERR_OUT_OF_MEM;
     }
     note_changed_keys();
     const teak_status status = teak_delete(session(), open_.table, pk, old_entries_.data(), entries, row_flags_of(pk));

@@ -29,8 +29,8 @@ bool PrimaryCodec::init(const TABLE* table, KeyEncoding encoding) {
             decodes_ = true;
         }
     /* What an index entry restores has nothing of a column whose prefix is in the key. */
-    const bool whole = std::none_of(key_.parts().begin(), key_.parts().end(),
-                                    [](const KeyPartCodec& part) { return part.prefix; });
+    const bool whole =
+        std::none_of(key_.parts().begin(), key_.parts().end(), [](const KeyPartCodec& part) { return part.prefix; });
     ids_are_columns_ = whole && key_.tuple_size() < key_.max_size();
     return true;
 }
@@ -90,8 +90,10 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
             images_.push_back({ColumnCodec::of(table, table->field[part.fieldnr]), UINT_MAX, PlainText()});
         }
     };
-    for (const KeyPartCodec& part : key_.parts())
+    for (const KeyPartCodec& part : key_.parts()) {
         note(part);
+        if (!table->field[part.fieldnr]->stored_in_db()) virtual_columns_.push_back(part.fieldnr);
+    }
     if (!unique_ && !primary->hidden()) {
         /* First the columns in the server's order of extended keys, then what could not be taken from the index's
            columns. */
@@ -124,6 +126,9 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
     for (const KeyPartCodec& part : primary->key().parts())
         if (!known[part.fieldnr]) note(part);
     key_.finish();
+    for (const KeyCodec* key : {static_cast<const KeyCodec*>(&key_), &primary->key()})
+        for (const KeyPartCodec& part : key->parts())
+            if (part.prefix && !known[part.fieldnr] && !imaged[part.fieldnr]) unknown_.push_back(part);
     const uint parts = static_cast<uint>(key_.parts().size());
     /* A unique key ends with its row's if one of its columns is NULL. */
     size_t behind = unique_ ? kUnknown : primary_->hidden() ? kRowIdBytes : 0;
@@ -252,6 +257,8 @@ teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch, 
 }
 
 bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
+    for (const KeyPartCodec& part : unknown_)
+        memset(record + part.offset, 0, part.column_bytes);
     const uchar* p = entry.key.data;
     const uchar* end = p + entry.key.len;
     const uchar* starts[MAX_REF_PARTS * 2 + 2];

@@ -71,6 +71,8 @@ class IndexCodec {
     bool unique() const { return unique_; }
     uint user_parts() const { return user_parts_; }
     const KeyCodec& key() const { return key_; }
+    /* Columns of the key that no row has: the server computes them. */
+    const std::vector<uint>& virtual_columns() const { return virtual_columns_; }
     size_t max_key_size() const { return key_.max_size() + primary_->max_size(); }
 
     /* Builds the entry of a record; `pk` is its row's key. False: memory is out. */
@@ -79,7 +81,8 @@ class IndexCodec {
     bool changed(const uchar* old_record, const uchar* new_record) const;
     /* The row's key. May point into the entry or into `scratch`. len 0: malformed, or more than `room`. */
     teak_bytes primary_of(const teak_entry_view& entry, uchar* scratch, size_t room) const;
-    /* Fills all columns that the entry knows; blob columns are never among them. */
+    /* Fills all columns of the key. Of one whose prefix it is the entry knows nothing: it is given no text, so that who
+       compares whole keys does not follow the pointer of a BLOB that nobody has set. */
     bool restore(const teak_entry_view& entry, uchar* record) const;
     /* Whether two values of one entry say the same, if in other bytes. The records are scratch memory, all zeros. */
     bool says_the_same(teak_bytes key, teak_bytes a, teak_bytes b, uchar* record_a, uchar* record_b) const;
@@ -111,6 +114,8 @@ class IndexCodec {
     const PrimaryCodec* primary_ = nullptr;
     KeyCodec key_;
     std::vector<Image> images_;
+    std::vector<uint> virtual_columns_;
+    std::vector<KeyPartCodec> unknown_; /* prefixes of columns that the entry does not give back */
     std::vector<Source> pk_sources_;
     std::vector<size_t> behind_; /* for each part: bytes of the key behind it; kUnknown if that differs */
     uint32_t tree_ = 0;
