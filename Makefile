@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-online-ddl apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -59,6 +59,9 @@ soak-debug: ## tests/sql and MariaDB's storage engine suites on the debug server
 
 soak-differential: ## random tables and statements in Teak and InnoDB side by side, eight hours of them; TEAK_SEED for others
 	@tests/differential/run.sh --seconds 28800 --keep-going --shrink-seconds 300
+
+soak-plans: ## more of tests/sql under each of nine settings of the optimizer and of memory, beside InnoDB
+	@TEAK_SQL_PLANS=yes TEAK_SQL_TIMEOUT=300 tests/sql/run.sh
 
 soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
 	@TEAK_SEEDS=10000 cargo test --profile checked -p teak-core --test crash --test model

@@ -7,6 +7,10 @@
 # Each runs with Teak's tables in memory as well, but for those in not_in_memory below. Those in also_renewed run once
 # more with tables that handlers have used and that were rebuilt since, before each statement that changes rows.
 #
+# With TEAK_SQL_PLANS=yes those named (default: many_plans below) run once for each of the settings that make the server
+# read in another way (plans below), the lines of both outputs sorted: what comes first may be another row then. A run of
+# all tests does that with few_plans.
+#
 # usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, those in own/, tests/sql/sessions.py,
 # tests/sql/handler_statements.py (TEAK_SEED to repeat its choices), and tests/sql/all_collations.py for one character
 # set a language; collations_all: for all
@@ -54,8 +58,8 @@ done
 
 # Foreign keys, sequences and exports want a file.
 not_in_memory=(autoinc exports foreign_keys foreign_keys_alter foreign_keys_cascade foreign_keys_ddl foreign_keys_definitions
-    foreign_keys_null foreign_keys_rebuilds foreign_keys_versioned instant_columns rebuilds rows_later_foreign
-    unique_later_foreign)
+    foreign_keys_null foreign_keys_rebuilds foreign_keys_versioned instant_columns own_changes rebuilds
+    rows_later_foreign unique_later_foreign)
 
 # What a handler found out about tables before they were rebuilt must not be what it goes by.
 also_renewed=(foreign_keys foreign_keys_cascade)
@@ -110,6 +114,22 @@ unsound() {
     "${client[@]}" -N "$1" -e "check table $tables extended" 2>&1 | awk -F'\t' '$3 != "note" && $4 != "OK" && $4 !~ /constraint .* (is not met|cannot be checked)/'
 }
 
+# What makes the server use an engine in other ways: each strategy of semi-joins alone, sorted reads of many ranges, row
+# ids as filters and in merges of indexes, and as little memory as it will do with.
+plans=(
+    "optimizer_switch='materialization=off,firstmatch=off,loosescan=off'"
+    "optimizer_switch='materialization=off,loosescan=off,firstmatch=on'"
+    "optimizer_switch='materialization=off,firstmatch=off,loosescan=on'"
+    "optimizer_switch='firstmatch=off,loosescan=off,materialization=on'"
+    "optimizer_switch='semijoin=off,in_to_exists=on,materialization=off'"
+    "optimizer_switch='mrr=on,mrr_cost_based=off,mrr_sort_keys=on,join_cache_bka=on', join_cache_level=8"
+    "optimizer_switch='rowid_filter=on,index_condition_pushdown=off', join_cache_level=0"
+    "optimizer_switch='index_merge_sort_intersection=on,rowid_filter=off,extended_keys=off'"
+    "sort_buffer_size=1024, join_buffer_size=128, tmp_memory_table_size=0, max_length_for_sort_data=4"
+)
+few_plans=(row_ids index_only_rows)
+many_plans=(queries more_reads row_ids index_only_rows own_changes dml partitions prefix_keys)
+
 passed=0 failed=0
 if [ $# -gt 0 ]; then names=("$@"); else names=(); for f in tests/sql/*.sql; do names+=("$(basename "$f" .sql)"); done; fi
 # compare NAME SUFFIX: what Teak gave in the run of this suffix is what InnoDB did.
@@ -123,6 +143,32 @@ compare() {
         head -n "${TEAK_DIFF_LINES:-25}" "$work/$1.$2.diff" | sed 's/^/    /'
     fi
 }
+# in_all_plans NAME
+in_all_plans() {
+    local plan engine number=0
+    for plan in "${plans[@]}"; do
+        number=$((number + 1))
+        # A join of this kind whose inner side is partitioned ends the server, with every engine.
+        if [[ $plan == *join_cache_level=8* ]] && grep -q 'partition by' "tests/sql/$1.sql"; then continue; fi
+        "${client[@]}" -e "set global ${plan//, /, global }"
+        for engine in InnoDB Teak; do
+            run_one "tests/sql/$1.sql" "$engine" "$work/$1.$engine-$number"
+            LC_ALL=C sort "$work/$1.$engine-$number" >"$work/$1.${engine,,}"
+        done
+        "${client[@]}" -e "set global optimizer_switch=default, global join_cache_level=default,
+            global sort_buffer_size=default, global join_buffer_size=default, global tmp_memory_table_size=default,
+            global max_length_for_sort_data=default"
+        echo "$1 with $plan" >&2
+        compare "$1" teak
+    done
+}
+if [ -n "${TEAK_SQL_PLANS:-}" ]; then
+    if [ $# -eq 0 ]; then set -- "${many_plans[@]}"; fi
+    for name in "$@"; do in_all_plans "$name"; done
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+    exit
+fi
 for name in "${names[@]}"; do
     case $name in sessions | own | handler_statements | collations_all | warm | warm_all) continue ;; esac
     [ -f "tests/sql/$name.sql" ] || die "there is no test tests/sql/$name.sql"
@@ -160,6 +206,7 @@ warm() { /usr/bin/python3 tests/sql/warm.py "$socket" "$work" --seed "${TEAK_SEE
 warm_some=(foreign_keys_cascade foreign_keys foreign_keys_rebuilds alter generated partitions)
 
 if [ $# -eq 0 ] || [ "$*" = own ]; then own; fi
+if [ $# -eq 0 ]; then for name in "${few_plans[@]}"; do in_all_plans "$name"; done; fi
 if [ $# -eq 0 ]; then
     python3 tests/sql/sessions.py "$socket" "$work" || failed=$((failed + 1))
     handlers || failed=$((failed + 1))
