@@ -8,8 +8,8 @@
 # more with tables that handlers have used and that were rebuilt since, before each statement that changes rows.
 #
 # With TEAK_SQL_PLANS=yes those named (default: many_plans below) run once for each of the settings that make the server
-# read in another way (plans below), the lines of both outputs sorted: what comes first may be another row then. A run of
-# all tests does that with few_plans.
+# read in another way (plans below), the lines of both outputs sorted: what comes first may be another row then.
+# A run of all tests does that with few_plans.
 #
 # usage: tests/sql/run.sh [NAME...]       names without .sql; default: all, those in own/, tests/sql/sessions.py,
 # tests/sql/handler_statements.py (TEAK_SEED to repeat its choices), and tests/sql/all_collations.py for one character

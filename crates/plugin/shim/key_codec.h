@@ -120,8 +120,8 @@ class KeyCodec {
         return put_int(to, tuple);
     }
 
-    /* The record's columns as a tuple of the server's, in whose form all keys have tuple_size() bytes: texts are followed
-       by zeros. Not for keys with prefixes of BLOBs, nor with columns that may be NULL. */
+    /* The record's columns as a tuple of the server's, in whose form all keys have tuple_size() bytes: texts are
+       followed by zeros. Not for keys with prefixes of BLOBs, nor with columns that may be NULL. */
     void copy_columns(uchar* to, const uchar* record) const;
     size_t tuple_size() const;
 
