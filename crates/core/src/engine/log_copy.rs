@@ -45,8 +45,8 @@ impl Shared {
         }
     }
 
-    /// Goes on with the copy of one transaction until it is complete or `budget`, in bytes of log, is used up. An error
-    /// is one of writing the log.
+    /// Goes on with the copy of one transaction until it is complete or `budget`, in bytes of log that are read or
+    /// written (of what is void nothing is written), is used up. An error is one of writing the log.
     fn copy_redo(
         &self,
         txn: TxnId,
@@ -66,7 +66,7 @@ impl Shared {
             if self.log.written() <= original.lsn {
                 self.log.write_up_to(self.log.end())?;
             }
-            let copy = match read_redo(txn, original, reader) {
+            let (copy, read) = match read_redo(txn, original, reader) {
                 Ok(copy) => copy,
                 Err(error) => {
                     self.cannot_copy(txn, trail, &error);
@@ -75,7 +75,7 @@ impl Shared {
             };
             let taken = trail.copied(&self.log, original, copy)?.unwrap_or(0);
             self.counted.log_copied.add(taken);
-            *budget = budget.saturating_sub(taken);
+            *budget = budget.saturating_sub(taken.max(read));
         }
         Ok(())
     }
@@ -94,8 +94,12 @@ impl Shared {
     }
 }
 
-/// What of a record has to be copied, as a record; `None`: nothing.
-fn read_redo(txn: TxnId, original: Original, reader: &mut RecordReader<'_>) -> Result<Option<Vec<u8>>> {
+/// What of a record has to be copied, as a record; `None`: nothing. And the bytes of what was read.
+fn read_redo(
+    txn: TxnId,
+    original: Original,
+    reader: &mut RecordReader<'_>,
+) -> Result<(Option<Vec<u8>>, u64)> {
     let Original { lsn, kept } = original;
     reader.read(lsn, |record| match record {
         LogRecord::Ops { txn: of, ops }
@@ -103,7 +107,7 @@ fn read_redo(txn: TxnId, original: Original, reader: &mut RecordReader<'_>) -> R
         | LogRecord::Copy { txn: of, ops }
             if of == txn =>
         {
-            let mut left = RedoBuffer::new();
+            let (mut left, read) = (RedoBuffer::new(), ops.encoded_bytes() as u64);
             let ops = match ops.iter().any(|op| op.sequence > kept) {
                 true => {
                     ops.iter().filter(|op| op.sequence <= kept).for_each(|op| left.put(&op));
@@ -111,7 +115,7 @@ fn read_redo(txn: TxnId, original: Original, reader: &mut RecordReader<'_>) -> R
                 }
                 false => ops,
             };
-            Ok((!ops.is_empty()).then(|| LogRecord::Copy { txn, ops }.encode()))
+            Ok(((!ops.is_empty()).then(|| LogRecord::Copy { txn, ops }.encode()), read))
         }
         _ => Err("not the operations that were put there"),
     })

@@ -340,7 +340,7 @@ impl Lists {
             vacant: set(&mut tree.structure.lock().vacant.iter()),
             dirty: set(&mut tree.dirty.lock().iter()),
             past: set(&mut tree.past.lock().iter()),
-            spent: set(&mut tree.spent.lock().leaves().iter()),
+            spent: set(&mut tree.spent.lock().leaves()),
             thin: set(&mut tree.thin.all().iter()),
         }
     }

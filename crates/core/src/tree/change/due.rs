@@ -7,6 +7,7 @@
 //!
 //! A leaf that was evicted meanwhile is left alone: folding it would cost the reading.
 
+use super::attended::Awaiting;
 use super::trunk::Trunk;
 use crate::mvcc::State;
 use crate::sync::atomic::Ordering;
@@ -19,8 +20,8 @@ use crate::Result;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Leaves of a tree that one look folds at most, or finds undecided: a fraction of a second.
-const LOOKS_AT_ONCE: usize = 1024;
+/// Leaves of a tree that one look folds at most: a fraction of a second.
+const FOLDED_AT_ONCE: usize = 1024;
 
 /// Whether no version of the entry is committed or rolled back.
 fn is_undecided(entry: EntryRef<'_>) -> bool {
@@ -28,9 +29,16 @@ fn is_undecided(entry: EntryRef<'_>) -> bool {
     versions.all(|version| version.status.state() == State::Active && !version.is_void())
 }
 
-/// Those of one tree, in the order in which they are looked at.
+/// Those of one tree.
 #[derive(Default)]
-pub(in crate::tree) struct DueLeaves(Mutex<VecDeque<Arc<Node>>>);
+pub(in crate::tree) struct DueLeaves(Mutex<Noted>);
+
+#[derive(Default)]
+struct Noted {
+    /// In the order in which they are looked at.
+    ready: VecDeque<Arc<Node>>,
+    undecided: Awaiting,
+}
 
 impl Trunk {
     /// The leaf was consolidated because it was due; it is noted if too much of it is left.
@@ -40,7 +48,7 @@ impl Trunk {
             return;
         }
         if !leaf.in_due.swap(true, Ordering::SeqCst) {
-            self.due.0.lock().push_back(node.clone());
+            self.due.0.lock().ready.push_back(node.clone());
             self.attention.due.note(self, &self.has_attention.due);
         }
     }
@@ -69,19 +77,28 @@ impl Trunk {
 
     /// Whether leaves are noted.
     pub(in crate::tree) fn has_due(&self) -> bool {
-        !self.due.0.lock().is_empty()
+        let noted = self.due.0.lock();
+        !noted.ready.is_empty() || !noted.undecided.is_empty()
     }
 
     /// Consolidates the noted leaves that are decided, or some of them, if they are many; the others keep their turn.
     pub(crate) fn fold_due(&self) -> Result<()> {
-        let looks = self.due.0.lock().len().min(LOOKS_AT_ONCE);
-        let (mut has_folded, mut result) = (false, Ok(()));
+        let looks = {
+            let mut noted = self.due.0.lock();
+            let decided = noted.undecided.take_decided();
+            noted.ready.extend(decided);
+            noted.ready.len()
+        };
+        let (mut folded, mut result) = (0, Ok(()));
         for _ in 0..looks {
-            let Some(node) = self.due.0.lock().pop_front() else { break };
+            if folded == FOLDED_AT_ONCE {
+                break;
+            }
+            let Some(node) = self.due.0.lock().ready.pop_front() else { break };
             let Some(leaf) = node.leaf() else { continue };
             let view = leaf.view().clone();
-            if view.delta.is_undecided() {
-                self.due.0.lock().push_back(node);
+            if let Some(status) = view.delta.undecided_by() {
+                self.due.0.lock().undecided.put(status, node);
                 continue;
             }
             // Before the look at what there is: who adds to it from here on notes it again.
@@ -89,10 +106,10 @@ impl Trunk {
             if leaf.is_in_memory() && !view.dead && self.is_large_delta(&view) {
                 // What cannot be read shows again to whoever needs it.
                 result = result.and(self.maintain(&node));
-                has_folded = true;
+                folded += 1;
             }
         }
-        if has_folded && self.has_due() {
+        if folded > 0 && !self.due.0.lock().ready.is_empty() {
             self.shared.context.past.bell().ring();
         }
         result

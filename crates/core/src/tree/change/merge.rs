@@ -32,8 +32,9 @@ use std::sync::Arc;
 /// A merged leaf may keep so many blocks' worth of history. Where there is more, the merge waits until it is collected.
 pub(super) const MOST_HISTORY_BLOCKS: usize = 4;
 
-/// So many leaves are looked at before others of the same thread's duties get their turn.
-const LOOKS_AT_ONCE: usize = 4096;
+/// So many leaves of all trees are looked at before others of the same thread's duties get their turn: each may have to
+/// be read, and its neighbours.
+pub(super) const LOOKS_AT_ONCE: usize = 256;
 
 /// Leaves that may be merged.
 #[derive(Default)]
@@ -147,10 +148,10 @@ impl Trunk {
         !self.thin.0.lock().is_empty()
     }
 
-    /// Merges the leaves that were noted, as far as they fit. A tree that no checkpoint would write is left alone: a
-    /// merge would give nothing back.
-    pub(crate) fn merge_thin(&self) {
-        let waiting = self.thin.0.lock().len().min(LOOKS_AT_ONCE);
+    /// Merges the leaves that were noted, up to `most` of them, as far as they fit. A tree that no checkpoint would
+    /// write is left alone: a merge would give nothing back.
+    pub(crate) fn merge_thin(&self, most: usize) {
+        let waiting = self.thin.0.lock().len().min(most);
         for _ in 0..waiting {
             if !self.is_dirty() && self.is_logged() || self.structure.lock().checkpointing {
                 return;
@@ -162,6 +163,10 @@ impl Trunk {
                 self.list_thin(&node, leaf);
                 return;
             }
+        }
+        if self.has_thin() {
+            // As soon as the others have had their turn.
+            self.shared.context.past.bell().ring();
         }
     }
 

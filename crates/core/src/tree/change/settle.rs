@@ -5,6 +5,7 @@
 //! and who finds no memory left for a table in memory does it himself, for all trees of that budget. So memory is
 //! garbage for a second, at the most, as far as nobody holds it.
 
+use super::merge::LOOKS_AT_ONCE;
 use super::trunk::Trunk;
 use crate::cache::Evictable;
 use crate::sync::atomic::Ordering;
@@ -62,7 +63,7 @@ impl Evictable for Trunk {
         let cache = &self.shared.context.cache;
         let before = cache.used();
         let result = self.settle().and(self.retire_spent()).and(self.collect_history());
-        self.merge_thin();
+        self.merge_thin(LOOKS_AT_ONCE);
         result.map(|()| before.saturating_sub(cache.used()))
     }
 

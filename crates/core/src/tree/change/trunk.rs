@@ -3,7 +3,7 @@
 use super::attended::Attended;
 use super::due::DueLeaves;
 use super::finished::FinishedLeaves;
-use super::merge::ThinLeaves;
+use super::merge::{ThinLeaves, LOOKS_AT_ONCE};
 use super::structure::Structure;
 use super::vacancy::{Spent, StructureCount};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
@@ -59,8 +59,9 @@ impl Attention {
 
     /// [`Trunk::merge_thin`] for all trees with leaves that may be merged.
     pub fn merge_thin(&self) -> Result<()> {
+        let share = (LOOKS_AT_ONCE / self.thin.len().max(1)).max(1);
         let merge = |trunk: &Trunk| {
-            trunk.merge_thin();
+            trunk.merge_thin(share);
             Ok(())
         };
         self.thin.each(|trunk| &trunk.has_attention.thin, merge, Trunk::has_thin)

@@ -14,6 +14,7 @@
 //! * Children move between nodes only while [`StructureCount`] is odd: a descent that passed something by starts again
 //!   if it has changed.
 
+use super::attended::Awaiting;
 use super::structure::Structure;
 use super::trunk::Trunk;
 use crate::mvcc::State;
@@ -36,13 +37,14 @@ const REMOVED_AT_ONCE: usize = 64;
 #[derive(Default)]
 pub(in crate::tree) struct Spent {
     leaves: Vec<Arc<Node>>,
+    undecided: Awaiting,
     /// When there are so many somebody is woken.
     ring_at: usize,
 }
 
 impl Spent {
-    pub(in crate::tree) fn leaves(&self) -> &[Arc<Node>] {
-        &self.leaves
+    pub(in crate::tree) fn leaves(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.leaves.iter().chain(self.undecided.nodes())
     }
 }
 
@@ -241,19 +243,24 @@ impl Trunk {
 
     /// Whether [`Trunk::retire_spent`] has something to do.
     pub(crate) fn has_spent(&self) -> bool {
-        !self.spent.lock().leaves.is_empty()
+        self.spent.lock().leaves().next().is_some()
     }
 
     /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait for the
     /// next time.
     pub(crate) fn retire_spent(&self) -> Result<()> {
-        let leaves = std::mem::take(&mut self.spent.lock().leaves);
+        let leaves = {
+            let mut spent = self.spent.lock();
+            let decided = spent.undecided.take_decided();
+            spent.leaves.extend(decided);
+            std::mem::take(&mut spent.leaves)
+        };
         let mut result = Ok(());
         for node in leaves {
             let Node::Leaf(leaf) = &*node else { continue };
             let view = leaf.view().clone();
-            if !view.dead && view.delta.is_undecided() {
-                self.spent.lock().leaves.push(node);
+            if let Some(status) = view.delta.undecided_by().filter(|_| !view.dead) {
+                self.spent.lock().undecided.put(status, node);
                 continue;
             }
             leaf.in_spent.store(false, Ordering::SeqCst);

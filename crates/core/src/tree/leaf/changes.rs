@@ -6,7 +6,7 @@
 
 use super::shared::Resources;
 use super::spill::{DeltaSize, SpilledDelta};
-use crate::mvcc::State;
+use crate::mvcc::{State, TxnStatus};
 use crate::tree::versions::delta::Delta;
 use crate::Result;
 use std::sync::{Arc, Weak};
@@ -65,14 +65,18 @@ impl Changes {
 
     /// Whether some of it is neither committed nor rolled back.
     pub(in crate::tree) fn is_undecided(&self) -> bool {
+        self.undecided_by().is_some()
+    }
+
+    /// A transaction that has written some of it, and is neither committed nor rolled back.
+    pub(in crate::tree) fn undecided_by(&self) -> Option<Arc<TxnStatus>> {
         let undecided = |delta: &Delta| {
-            delta
-                .iter()
-                .any(|entry| entry.newest().is_some_and(|version| version.status.state() == State::Active))
+            let newest = delta.iter().filter_map(|entry| entry.newest());
+            newest.map(|version| &version.status).find(|status| status.state() == State::Active).cloned()
         };
         match self {
             Changes::Live(delta) => undecided(delta),
-            Changes::Spilled { older, fresh } => older.is_undecided() || undecided(fresh),
+            Changes::Spilled { older, fresh } => older.undecided_by().or_else(|| undecided(fresh)),
         }
     }
 }

@@ -129,10 +129,10 @@ impl SpilledDelta {
         self.runs.iter().flat_map(|run| &run.blobs).cloned().collect()
     }
 
-    /// Whether some of it is neither committed nor rolled back.
-    pub(crate) fn is_undecided(&self) -> bool {
+    /// A transaction that has written some of it, and is neither committed nor rolled back.
+    pub(crate) fn undecided_by(&self) -> Option<Arc<TxnStatus>> {
         let mut statuses = self.runs.iter().flat_map(|run| &run.statuses);
-        statuses.any(|status| status.state() == State::Active)
+        statuses.find(|status| status.state() == State::Active).cloned()
     }
 }
 

@@ -82,3 +82,36 @@ fn leaves_that_were_evicted_are_not_read_to_be_folded() {
     bench.each_leaf(&mut |_, leaf| assert!(!leaf.is_in_memory()));
     assert!(scan(&bench.tree, &LATEST, true) == rows(2));
 }
+
+#[test]
+fn leaves_of_a_transaction_that_stays_open_keep_no_others_waiting() {
+    const OPEN: u64 = 60_000;
+    let bench = Bench::new(256 << 20);
+    let all: Vec<_> = (0..OPEN + ROWS).map(|n| (key(n), Some(vec![1; 100]))).collect();
+    bench.commit(&all);
+    bench.fold_due();
+    let change = |id, keys: std::ops::Range<u64>| {
+        let status = TxnStatus::new(id);
+        for (i, n) in keys.enumerate() {
+            bench.tree.write(&key(n), WriteOp::Update(&[2; 100]), &status, i as u32 + 1).unwrap();
+        }
+        status
+    };
+    let (open, other) = (change(2, 0..OPEN), change(3, OPEN..OPEN + ROWS));
+    bench.context.clock.publish(&other);
+    bench.fold_due();
+    let (mut waiting, mut bytes) = (0, 0);
+    bench.each_leaf(&mut |_, leaf| match *leaf.view().low >= *key(OPEN) {
+        true => bytes += leaf.view().delta.memory(),
+        false => waiting += 1,
+    });
+    assert!(waiting > 1024, "{waiting} leaves are not more than one look folds");
+    assert!(bytes < ROWS as usize * 20, "{bytes} bytes of decided changes wait");
+    open.abort();
+    while bench.context.attention().has_due() {
+        bench.fold_due();
+    }
+    assert!(bench.deltas() < OPEN as usize * 20);
+    let findings = bench.found_in_memory();
+    assert!(findings.is_empty(), "{findings}");
+}
