@@ -19,7 +19,7 @@ GONE = {0, 2006, 2013, 2014, 2055}
 TOO_LARGE = {139, 1030, 1118, 1071, 1713}
 # The table was changed after the snapshot: InnoDB has an error without a text for some ways of reading.
 CHANGED = {159, 1412}
-# Teak refuses in words what InnoDB refuses in others (docs/compatibility.md), or which of several refusals comes first differs.
+# What Teak refuses with one number and InnoDB with another (docs/compatibility.md), or which of several comes first.
 REFUSALS = {1005, 1025, 1072, 1091, 1150, 1215, 1217, 1451, 1452, 1478, 1846, 1845, 1221, 1506, 1553, 1828, 1829, 1830, 1832, 1833, 1834, 1822, 4110, 4119}
 
 
@@ -201,7 +201,8 @@ class Pair:
             for side in self.sides:
                 side.run(session, "rollback", self.at)
         elif (numbers[1] == 1478 and not numbers[0]) or (numbers[0] in CHANGED and not numbers[1]):
-            # What Teak says that it does not take, or a change that InnoDB has to copy the table for and Teak has not: from here on the tables differ.
+            # What Teak says that it does not take, or a change for which InnoDB alone has to copy the table: from here
+            # on the tables differ.
             raise Conflict
         elif not alike(statement, first, second):
             verb = " ".join(statement.split()[:2])
@@ -238,7 +239,7 @@ class Pair:
             raise Difference("definition", f"table {name}\n    InnoDB: {shown[0]}\n    Teak:   {shown[1]}")
         compare_rows(name, [(side.engine, self.server, side.database) for side in self.sides], "rows")
         found = self.server.query(f"check table {name} extended", database="d_t")
-        # Rows without parents are there by foreign_key_checks = 0; that they are the same in InnoDB is the comparison of the rows.
+        # Rows without parents are there by foreign_key_checks = 0; that InnoDB has the same, the rows say.
         if any(row[3] != "OK" and row[2] != "note" and "constraint '" not in row[3] for row in found):
             raise Difference("check", f"check table {name} extended: {found}\n{self.server.log_end(6)}")
 

@@ -8,8 +8,8 @@ DATES = ["'2020-01-01'", "'2020-02-29'", "'1999-12-31'", "'2021-06-15'", "'2038-
 MOMENTS = ["'2020-01-01 00:00:00'", "'2020-02-29 12:34:56.789'", "'1999-12-31 23:59:59'", "'2021-06-15 01:02:03'", "'2037-01-01 00:00:01'"]
 TIMES = ["'00:00:00'", "'12:34:56.789'", "'-01:00:00'", "'838:59:59'", "'00:00:01'"]
 
-# Name of the type, values, and what it is for those who choose columns: n(umbers), t(exts that a key may have whole), l(ong ones, of which a key has the
-# beginning), d(ates), o(ther).
+# Name of the type, values, and what it is for those who choose columns: n(umbers), t(exts that a key may have whole),
+# l(ong ones, of which a key has the beginning), d(ates), o(ther).
 TYPES = [
     ("int", INTEGERS, "n"), ("int", INTEGERS, "n"), ("bigint", INTEGERS, "n"), ("bigint unsigned", INTEGERS[:10], "n"), ("smallint", INTEGERS, "n"),
     ("tinyint", INTEGERS, "n"), ("mediumint unsigned", INTEGERS[:10], "n"), ("decimal(6,2)", INTEGERS + ["1.25", "2.5", "-3.75"], "n"),
