@@ -151,7 +151,8 @@ fn receive(work: &Path, pace: &Pace) -> Result<PathBuf, BackupError> {
     let dir = work.join("backup");
     layout::create_empty_dir(&dir)?;
     pace.phase("receive");
-    unpack::unpack(std::io::stdin().lock(), &dir, pace)?;
+    let input = signals::Input::open().map_err(BackupError::io("reading", Path::new("standard input")))?;
+    unpack::unpack(input, &dir, pace)?;
     Ok(dir)
 }
 
