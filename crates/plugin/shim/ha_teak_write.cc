@@ -91,6 +91,10 @@ bool ha_teak::has_virtual_values(const IndexCodec& index) const {
    record; for one that was read there is another, which this puts back as it was. */
 void ha_teak::compute_virtual(const IndexCodec& index, uchar* record, Image image) {
     if (index.virtual_columns().empty()) return;
+    /* update_virtual_field makes use of this set, by which the server may be reading. */
+    my_bitmap_map columns[(MAX_FIELDS + 8 * sizeof(my_bitmap_map)) / (8 * sizeof(my_bitmap_map))];
+    const size_t bytes = bitmap_buffer_size(table->tmp_set.n_bits);
+    memcpy(columns, table->tmp_set.bitmap, bytes);
     const bool moved = record != table->record[0];
     if (moved) table->move_fields(table->field, record, table->record[0]);
     for (const uint column : index.virtual_columns()) {
@@ -108,6 +112,7 @@ void ha_teak::compute_virtual(const IndexCodec& index, uchar* record, Image imag
         blob->swap_value_and_read_value();
     }
     if (moved) table->move_fields(table->field, table->record[0], record);
+    memcpy(table->tmp_set.bitmap, columns, bytes);
 }
 
 /* The index's entry of a record, into buffers that are the handler's: of rows that were read, and that are written. */
