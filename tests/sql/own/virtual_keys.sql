@@ -8,6 +8,8 @@ select z from v force index (kzy) order by z limit 4;
 select z, w, id from v force index (kzy) where z = 3 order by w, id;
 select distinct z from v force index (kzy) order by z;
 select z from v partition (p1) force index (kzy) where z < 3 order by z;
+select z, group_concat(id order by x, id) from v force index (kzy) where w <> 'w' group by z;
+select z, group_concat(id order by x, id) from v ignore index (kzy) where w <> 'w' group by z;
 update v force index (kzy) set x = x + 1 where z = 4 order by z, id limit 2;
 update v set id = id + 1 where id > 57 order by id desc;
 delete from v where z = 7 order by z, id limit 2;
