@@ -20,7 +20,7 @@ import textwrap
 from pathlib import Path
 
 PRIMITIVES = {
-    "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t", "usize": "size_t", "isize": "ptrdiff_t",
+    "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t", "usize": "size_t", "i64": "int64_t", "isize": "ptrdiff_t",
     "c_int": "int", "c_char": "char", "c_void": "void",
 }
 DOC = r"(?P<doc>(?:^[ ]*///[^\n]*\n)*)"

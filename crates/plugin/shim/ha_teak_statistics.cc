@@ -71,6 +71,13 @@ std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample&
     return result;
 }
 
+/* As many rows as were committed, and what the session's own transaction has added. */
+ha_rows rows_for(const Session* session, const teak_table* table, uint64_t committed) {
+    if (!session) return committed;
+    return static_cast<ha_rows>(
+        std::max<int64_t>(static_cast<int64_t>(committed) + teak_txn_rows_added(session->handle, table), 0));
+}
+
 /* When the server wrote the table's definition, which is what InnoDB gives for its creation; 0: it has none. */
 time_t time_of_definition(const TABLE_SHARE* share) {
     char path[FN_REFLEN];
@@ -94,7 +101,7 @@ int ha_teak::info(uint flag) {
         if (flag & HA_STATUS_AUTO) stats.auto_increment_value = std::max<ulonglong>(now.next_counter, 1);
         if (flag & HA_STATUS_TIME) stats.update_time = static_cast<my_time_t>(now.changed_at);
         if (flag & HA_STATUS_VARIABLE) {
-            stats.records = now.rows;
+            stats.records = rows_for(session_of(ha_thd()), open_.table, now.rows);
             stats.deleted = 0;
             /* The optimizer takes 0 for exact, in a LEFT JOIN, and others may just be writing the first row. Who asks
                for the time, too, shows the number to somebody; who opens, goes by whether a partition is empty. */

@@ -234,6 +234,11 @@ impl Session {
         self.txn.as_ref().is_some_and(Transaction::has_writes)
     }
 
+    /// How many entries the open transaction has added to the tree, less those that it has deleted.
+    pub fn rows_added(&self, tree: &Tree) -> i64 {
+        self.txn.as_ref().map_or(0, |txn| txn.rows_added(tree))
+    }
+
     /// Whether it has written to the tree, also if that was undone.
     pub fn has_written(&self, tree: &Tree) -> bool {
         self.txn.as_ref().is_some_and(|txn| txn.has_written(tree))

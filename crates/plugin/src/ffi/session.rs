@@ -200,6 +200,16 @@ pub unsafe extern "C" fn teak_txn_is_prepared(session: *const SessionHandle) -> 
     u8::from(unsafe { ask(session, Session::is_prepared) })
 }
 
+/// How many rows it has added to `table`, less those that it has deleted: what the table's statistics do not count yet.
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_rows_added(
+    session: *const SessionHandle,
+    table: *const TableHandle,
+) -> i64 {
+    // SAFETY: the handles are open or NULL.
+    unsafe { table.as_ref().map_or(0, |t| ask(session, |session| session.rows_added(t.table.tree(0)))) }
+}
+
 /// Its identifier; 0: there is none.
 #[no_mangle]
 pub unsafe extern "C" fn teak_txn_id(session: *const SessionHandle) -> u64 {
