@@ -250,23 +250,27 @@ teak_status ForeignLook::look(teak_session* session, const uchar* record, bool w
     const teak_reading reading = theirs_.reading(theirs_.behind().empty());
     /* New children have to wait for the row that is looked from; a missing parent waits for nobody. */
     const uint32_t how = flags() | (at_parent_ ? TEAK_LOOK_STAYS_MISSING : 0) | (waits ? 0 : TEAK_LOOK_NO_WAIT);
-    const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, how, &reading, &there);
+    const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, how, 1, &reading, &there);
     *found = there.entry.len != 0;
     return status;
 }
 
-teak_status ForeignLook::next(teak_session* session, const uchar* record, std::vector<uchar>* entry,
-                              std::vector<uchar>* row) {
+teak_status ForeignLook::next(teak_session* session, const uchar* record, size_t most, std::vector<uchar>* entry,
+                              std::vector<std::vector<uchar>>* rows) {
+    rows->clear();
     const teak_bytes key = key_of(record);
     if (!key.data) return TEAK_OUT_OF_MEMORY;
     teak_found there{};
     const teak_reading reading = theirs_.reading(theirs_.behind().empty());
-    const teak_status status = teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()),
-                                         flags() | TEAK_LOOK_TO_CHANGE, &reading, &there);
+    teak_status status = teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()),
+                                   flags() | TEAK_LOOK_TO_CHANGE, most, &reading, &there);
+    for (size_t i = 0; status == TEAK_OK && i < there.count; i++) {
+        status = teak_look_found(session, i, &there);
+        rows->emplace_back(there.row.data, there.row.data + there.row.len);
+    }
     if (status != TEAK_OK) return status;
-    if (!there.entry.len) return TEAK_NOT_FOUND;
+    if (rows->empty()) return TEAK_NOT_FOUND;
     entry->assign(there.entry.data, there.entry.data + there.entry.len);
-    row->assign(there.row.data, there.row.data + there.row.len);
     return TEAK_OK;
 }
 

@@ -75,9 +75,10 @@ class ForeignLook {
     teak_status look(teak_session* session, const uchar* record, bool waits, bool* found);
     /* This one changes what another look by the same columns asks for, before it is asked: that finds nothing then. */
     bool precedes(const ForeignLook& other, bool deleted) const;
-    /* The next row of that kind, locked to be changed, behind the one with `entry` (empty: the first), which becomes
-       its. TEAK_NOT_FOUND: there is no more. */
-    teak_status next(teak_session* session, const uchar* record, std::vector<uchar>* entry, std::vector<uchar>* row);
+    /* The keys of the next rows of that kind, at most so many, locked to be changed, behind the one with `entry`
+       (empty: the first), which becomes that of the last. TEAK_NOT_FOUND: there is no more. */
+    teak_status next(teak_session* session, const uchar* record, size_t most, std::vector<uchar>* entry,
+                     std::vector<std::vector<uchar>>* rows);
     bool is_open() const { return other_ != nullptr; }
 
   private:

@@ -326,6 +326,8 @@ class ha_teak final : public handler {
     int cascade(const uchar* record, const uchar* after);
     int check_chain(const teak::ForeignKey& key, bool updated);
     int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);
+    bool ends_cascades();
+    int tell_broken_below(ha_teak* child, int error);
     int follow(const teak::ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row);
     bool is_versioned(const teak::ForeignKey& key) const;
     const uchar* follower_of(const uchar* before, const uchar* after) const;

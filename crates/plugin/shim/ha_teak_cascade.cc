@@ -21,6 +21,8 @@ namespace {
 
 /* As InnoDB: rows that follow from each other, the first one included. */
 constexpr size_t kMostDepth = 15;
+/* Children that are found before the first of them is changed: so their index entries are written together. */
+constexpr size_t kMostAhead = 256;
 
 Field* field_named(const TABLE* table, const std::string& name) {
     for (Field** field = table->field; *field; field++)
@@ -162,27 +164,43 @@ int ha_teak::cascade_to(ForeignLook& look, const uchar* record, const uchar* aft
     const ForeignKey& key = look.key();
     ha_teak* const child = free_for_cascade(key.child);
     if (!child || !look.is_open()) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
-    std::vector<uchar> entry, row;
+    const size_t most = child->ends_cascades() ? kMostAhead : 1;
+    std::vector<uchar> entry;
+    std::vector<std::vector<uchar>> rows;
     for (;;) {
-        const teak_status status = look.next(session(), record, &entry, &row);
+        const teak_status status = look.next(session(), record, most, &entry, &rows);
         if (status == TEAK_NOT_FOUND) return 0;
         if (status != TEAK_OK) return fail(status);
         if (int error = check_chain(key, after)) return error;
-        int error = child->follow(key, table, after, row);
-        if (!error) continue;
-        if (error == HA_ERR_FOUND_DUPP_KEY) {
-            foreign_.duplicate_table = child->table_share->table_name.str;
-            foreign_.duplicate_index = child->table->key_info[child->errkey].name.str;
-            return HA_ERR_FOREIGN_DUPLICATE_KEY;
-        }
-        if (error == HA_ERR_FOREIGN_DUPLICATE_KEY) {
-            foreign_.duplicate_table = child->foreign_.duplicate_table;
-            foreign_.duplicate_index = child->foreign_.duplicate_index;
-        }
-        if (error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_FK_DEPTH_EXCEEDED)
-            foreign_.broken = child->foreign_.broken;
-        return error;
+        for (const std::vector<uchar>& row : rows)
+            if (int error = child->follow(key, table, after, row)) return tell_broken_below(child, error);
     }
+}
+
+/* Whether no row of another table follows when one of this is changed: then several may be found before the first of
+   them is changed, and what was found of the others stays as it is. */
+bool ha_teak::ends_cascades() {
+    const ForeignKeys& keys = foreign_keys();
+    const bool are_known = keys.changes != UINT64_MAX;
+    return are_known && std::none_of(keys.of_others.begin(), keys.of_others.end(), [](const ForeignKey& key) {
+               return is_carried_out(key.on_delete) || is_carried_out(key.on_update);
+           });
+}
+
+/* What `child` has met is told as this table's. */
+int ha_teak::tell_broken_below(ha_teak* child, int error) {
+    if (error == HA_ERR_FOUND_DUPP_KEY) {
+        foreign_.duplicate_table = child->table_share->table_name.str;
+        foreign_.duplicate_index = child->table->key_info[child->errkey].name.str;
+        return HA_ERR_FOREIGN_DUPLICATE_KEY;
+    }
+    if (error == HA_ERR_FOREIGN_DUPLICATE_KEY) {
+        foreign_.duplicate_table = child->foreign_.duplicate_table;
+        foreign_.duplicate_index = child->foreign_.duplicate_index;
+    }
+    if (error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_FK_DEPTH_EXCEEDED)
+        foreign_.broken = child->foreign_.broken;
+    return error;
 }
 
 bool ha_teak::get_foreign_dup_key(char* child, uint child_size, char* index, uint index_size) {

@@ -82,11 +82,17 @@ pub struct Found {
 impl Session {
     /// Whether there is a row with such a key. One that was found is locked shared.
     pub fn look(&mut self, look: &Look<'_>) -> Result<bool> {
-        Ok(self.find(look, None, LockMode::Shared)?.is_some())
+        Ok(!self.find(look, None, LockMode::Shared, 1)?.is_empty())
     }
 
-    /// The first row with such a key whose entry lies behind `after`, locked in `mode`.
-    pub fn find(&mut self, look: &Look<'_>, after: Option<&[u8]>, mode: LockMode) -> Result<Option<Found>> {
+    /// The first rows with such a key whose entries lie behind `after`, at most so many, locked in `mode`.
+    pub fn find(
+        &mut self,
+        look: &Look<'_>,
+        after: Option<&[u8]>,
+        mode: LockMode,
+        most: usize,
+    ) -> Result<Vec<Found>> {
         if look.tree as usize >= look.table.trees() {
             return Err(Stop::Misuse("no such tree"));
         }
@@ -94,10 +100,10 @@ impl Session {
         if look.is_row {
             let is_there = after.is_none() && self.find_row(&rows, look, mode)?;
             let key = look.prefix.to_vec();
-            return Ok(is_there.then(|| Found { entry: key.clone(), row: key }));
+            return Ok(is_there.then(|| Found { entry: key.clone(), row: key }).into_iter().collect());
         }
-        let found = self.find_entry(look, &rows, after, mode)?;
-        if found.is_some() || !self.keeps_missing(look) {
+        let found = self.find_entries(look, &rows, after, mode, most)?;
+        if !found.is_empty() || !self.keeps_missing(look) {
             return Ok(found);
         }
         // Who came before the range was locked is seen now.
@@ -107,20 +113,22 @@ impl Session {
             false => Bound::Unbounded,
         };
         self.lock_range(look.table.tree(look.tree as usize), Bound::Included(look.prefix), to)?;
-        self.find_entry(look, &rows, after, mode)
+        self.find_entries(look, &rows, after, mode, most)
     }
 
     fn keeps_missing(&self, look: &Look<'_>) -> bool {
         look.stays_missing && self.locks_ranges()
     }
 
-    fn find_entry(
+    fn find_entries(
         &mut self,
         look: &Look<'_>,
         rows: &Arc<Tree>,
         after: Option<&[u8]>,
         mode: LockMode,
-    ) -> Result<Option<Found>> {
+        most: usize,
+    ) -> Result<Vec<Found>> {
+        let mut all = Vec::new();
         let mut cursor = Cursor::new(look.table.tree(look.tree as usize).clone());
         let mut found = match after {
             None => cursor.seek(self.txn()?, View::Pending, Seek::AtOrAfter, look.prefix)?,
@@ -136,13 +144,18 @@ impl Session {
             let is_there = cursor.refresh(self.txn()?, View::Pending)?;
             let is_same = is_there && look.row_of(&cursor)? == row;
             if is_same && !self.is_history(look, rows, &row)? {
-                return Ok(Some(Found { entry: cursor.key().to_vec(), row }));
+                all.push(Found { entry: cursor.key().to_vec(), row });
+                if all.len() >= most {
+                    break;
+                }
+                found = cursor.next(self.txn()?)?;
+                continue;
             }
             self.give_back(rows, &row, outcome);
             // A unique key may have passed to another row while this one was waited for: then that one is looked at.
             found = (is_there && !is_same) || cursor.next(self.txn()?)?;
         }
-        Ok(None)
+        Ok(all)
     }
 
     /// Whether a row, which is locked, says that it is history.

@@ -101,7 +101,7 @@ pub struct Session {
     /// Before the row that is being written, and before each of those in a cascade that it has brought about.
     pub(crate) marks: Vec<Savepoint>,
     /// What the last look has found.
-    pub found: Option<Found>,
+    pub found: Vec<Found>,
     savepoints: Vec<Savepoint>,
     /// Memory for sorting rows that are inserted in no order, in bytes.
     sort_bytes: usize,
@@ -138,7 +138,7 @@ impl Session {
             prepared: false,
             statement: None,
             marks: Vec::new(),
-            found: None,
+            found: Vec::new(),
             savepoints: Vec::new(),
             sort_bytes: DEFAULT_SORT_BYTES,
             appended: None,
@@ -408,7 +408,7 @@ impl Session {
     fn take(&mut self) -> Option<Transaction> {
         self.statement = None;
         self.marks.clear();
-        self.found = None;
+        self.found.clear();
         self.appended = None;
         self.taken = None;
         self.stretch = None;

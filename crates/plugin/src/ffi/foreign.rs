@@ -328,7 +328,7 @@ impl RawReading {
     }
 }
 
-/// What a look has found: valid until the next look of the session.
+/// What a look has found, and how much more teak_look_found has: valid until the next look of the session.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawFound {
@@ -336,6 +336,15 @@ pub struct RawFound {
     pub entry: RawBytes,
     /// Primary key of the row.
     pub row: RawBytes,
+    /// So many rows were found.
+    pub count: usize,
+}
+
+impl RawFound {
+    fn of(all: &[Found], place: usize) -> RawFound {
+        let bytes = |of: fn(&Found) -> &[u8]| all.get(place).map_or(RawBytes::NONE, |f| RawBytes::of(of(f)));
+        RawFound { entry: bytes(|found| &found.entry), row: bytes(|found| &found.row), count: all.len() }
+    }
 }
 
 /// A table that looks go to. It does not keep the table open, nor its file, once the table has been dropped.
@@ -386,8 +395,9 @@ pub const TEAK_LOOK_STAYS_MISSING: u32 = 4;
 /// Flag of teak_look: TEAK_WOULD_BLOCK, rather than a wait for another transaction's row.
 pub const TEAK_LOOK_NO_WAIT: u32 = 8;
 
-/// The first row of the table that has a key that begins with `prefix` in tree `tree`, now, whatever snapshot the
-/// session has; with `after` (len 0: from the start) behind the entry with that key. It is locked, and no history.
+/// The first rows, at most `most`, of the table that have a key that begins with `prefix` in tree `tree`, now, whatever
+/// snapshot the session has; with `after` (len 0: from the start) behind the entry with that key. They are locked, and
+/// no history.
 #[no_mangle]
 pub unsafe extern "C" fn teak_look(
     session: *const SessionHandle,
@@ -396,6 +406,7 @@ pub unsafe extern "C" fn teak_look(
     prefix: RawBytes,
     after: RawBytes,
     flags: u32,
+    most: usize,
     reading: *const RawReading,
     out: *mut RawFound,
 ) -> Status {
@@ -420,11 +431,24 @@ pub unsafe extern "C" fn teak_look(
             };
             let mode = if has(TEAK_LOOK_TO_CHANGE) { LockMode::Exclusive } else { LockMode::Shared };
             let after = Some(after.slice()).filter(|entry| !entry.is_empty());
-            session.found = session.find(&look, after, mode)?;
-            let bytes = |of: fn(&Found) -> &[u8]| {
-                session.found.as_ref().map_or(RawBytes::NONE, |f| RawBytes::of(of(f)))
-            };
-            put(out, RawFound { entry: bytes(|found| &found.entry), row: bytes(|found| &found.row) });
+            session.found = session.find(&look, after, mode, most)?;
+            put(out, RawFound::of(&session.found, 0));
+            Ok(())
+        })
+    }
+}
+
+/// What the last teak_look has found, from place 0 on.
+#[no_mangle]
+pub unsafe extern "C" fn teak_look_found(
+    session: *const SessionHandle,
+    place: usize,
+    out: *mut RawFound,
+) -> Status {
+    // SAFETY: the handle is open, the result writable.
+    unsafe {
+        with_reader(session, |session| {
+            put(out, RawFound::of(&session.found, place));
             Ok(())
         })
     }

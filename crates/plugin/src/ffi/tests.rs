@@ -1,6 +1,6 @@
 //! The C functions, called as the shim calls them.
 
-use std::os::raw::c_char;
+use std::os::raw::{c_char, c_void};
 use std::path::PathBuf;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
@@ -13,7 +13,9 @@ use super::border::{
 };
 use super::callbacks::Callbacks;
 use super::check::{teak_check_feed, teak_check_free};
-use super::foreign::teak_table_rename;
+use super::foreign::{
+    teak_look, teak_table_rename, teak_target_free, teak_target_new, RawFound, TEAK_LOOK_ROW,
+};
 use super::status::Status;
 use super::{cursor::*, engine::*, guard::*, row::*, session::*, table::*};
 
@@ -107,6 +109,38 @@ impl Drop for Opened {
         }
         let _ = std::fs::remove_dir_all(&self.dir);
     }
+}
+
+unsafe extern "C" fn names_nothing(_context: *mut c_void, _entry: RawEntryView) -> RawBytes {
+    RawBytes::NONE
+}
+
+#[test]
+fn what_looks_go_to_does_not_keep_a_dropped_table() {
+    let mut opened = Opened::new("target");
+    let session = opened.session();
+    let mut found = RawFound { entry: RawBytes::NONE, row: RawBytes::NONE, count: 0 };
+    // SAFETY: handles are open, pointers are to locals.
+    unsafe {
+        let inserted = teak_insert(session, opened.table, raw(b"1"), raw(b"row"), null(), 0, 0, null_mut());
+        assert_eq!(inserted, Status::Ok);
+        let target = teak_target_new(opened.table);
+        teak_table_close(std::mem::replace(&mut opened.table, null_mut()));
+        let none = RawBytes::NONE;
+        let mut look = || {
+            let (flags, most, nobody) = (TEAK_LOOK_ROW, 1, null_mut());
+            teak_look(session, target, 0, raw(b"1"), none, flags, most, names_nothing, nobody, &mut found)
+        };
+        assert_eq!(look(), Status::Ok);
+        assert_eq!(teak_commit(session), Status::Ok);
+        assert_eq!(teak_table_drop(opened.engine, raw(b"db/t")), Status::Ok);
+        assert_eq!(teak_txn_begin(session, TEAK_REPEATABLE_READ, 0), Status::Ok);
+        assert_eq!(look(), Status::NoTable);
+        assert_eq!(teak_rollback(session), Status::Ok);
+        teak_target_free(target);
+        teak_session_free(session);
+    }
+    assert_eq!(found.count, 1);
 }
 
 #[test]

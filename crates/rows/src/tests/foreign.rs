@@ -178,13 +178,18 @@ fn children_are_found_one_after_the_other_and_locked() {
     let mut session = bench.repeatable();
     let primary_of = |key: &[u8], _: &[u8]| key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec);
     let look = to(&bench, 2, "p\0", &primary_of);
-    let mut found = Vec::new();
-    let mut after = None;
-    while let Some(next) = session.find(&look, after.as_deref(), LockMode::Exclusive).unwrap() {
-        found.push(String::from_utf8(next.row).unwrap());
-        after = Some(next.entry);
+    for most in [1, 2, 3, 9] {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let some = session.find(&look, after.as_deref(), LockMode::Exclusive, most).unwrap();
+            assert!(some.len() <= most);
+            let Some(last) = some.last() else { break };
+            after = Some(last.entry.clone());
+            found.extend(some.into_iter().map(|next| String::from_utf8(next.row).unwrap()));
+        }
+        assert_eq!(found, ["1", "2", "4"]);
     }
-    assert_eq!(found, ["1", "2", "4"]);
     let mut other = bench.repeatable();
     assert!(is_timeout(bench.get(&mut other, "4", SHARED)));
     assert_eq!(bench.get(&mut other, "3", SHARED).unwrap(), "3/u3/q");
@@ -217,7 +222,7 @@ fn a_look_passes_history_by_and_does_not_lock_it() {
         let look = Look { history, ..to(&bench, 2, "p\0", &primary_of) };
         let mut found = Vec::new();
         let mut after = None;
-        while let Some(next) = session.find(&look, after.as_deref(), LockMode::Exclusive).unwrap() {
+        while let Some(next) = session.find(&look, after.as_deref(), LockMode::Exclusive, 1).unwrap().pop() {
             found.push(String::from_utf8(next.row).unwrap());
             after = Some(next.entry);
         }
