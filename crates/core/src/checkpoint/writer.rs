@@ -293,7 +293,11 @@ impl Checkpointer {
         let noted = self.log.append_decision(LogRecord::Checkpoint { number: generation }.encode());
         touched.durable(generation);
         // From here on the checkpoint stands; what follows only gives space back.
-        let trimmed = touched.spaces.values().fold(Ok(()), |result, space| result.and(space.trim()));
+        let mut trimmed = Ok(());
+        for space in touched.spaces.values() {
+            let result = space.trim();
+            trimmed = trimmed.and(result);
+        }
         let released = self.log.release_before(capture.replay_from);
         Ok(noted.map(drop).and(trimmed).and(released).err())
     }

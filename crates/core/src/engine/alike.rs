@@ -416,7 +416,12 @@ impl AlikeWork<'_, '_> {
         for prepared in self.prepared.drain(..) {
             trees.entry(prepared.tree.id()).or_default().push(prepared);
         }
-        trees.into_values().fold(Ok(()), |result, prepared| result.and(self.shared.exchange(prepared)))
+        let mut exchanged = Ok(());
+        for prepared in trees.into_values() {
+            let result = self.shared.exchange(prepared);
+            exchanged = exchanged.and(result);
+        }
+        exchanged
     }
 }
 

@@ -212,13 +212,12 @@ fn ids_after(superblock: &Superblock, survey: &Survey) -> Ids {
     }
 }
 
+/// The second file of the superblocks, if there could be one.
+type Spare = Option<Arc<dyn File>>;
+
 /// The file of the superblocks, which says from now on that the log may have what the image has not; unless it is only
 /// read.
-fn open_superblocks(
-    fs: &dyn FileSystem,
-    path: &Path,
-    newest: &Superblock,
-) -> Result<(Arc<dyn File>, Option<Arc<dyn File>>)> {
+fn open_superblocks(fs: &dyn FileSystem, path: &Path, newest: &Superblock) -> Result<(Arc<dyn File>, Spare)> {
     if fs.is_read_only() {
         // Nothing is written to it; it may be the spare one that the superblock is from.
         let file = fs.open(path, OpenMode::ReadOnly);

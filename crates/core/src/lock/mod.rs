@@ -55,7 +55,7 @@ use presence::Presence;
 use range::RangeTable;
 use row::{RowId, RowTable};
 
-/// What [`LockOwner::lock`] did; what [`LockOwner::give_back`] undoes.
+/// What asking for a lock did; and what giving it back undoes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockOutcome {
     /// The lock is new to the owner.

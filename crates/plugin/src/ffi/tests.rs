@@ -1,6 +1,6 @@
 //! The C functions, called as the shim calls them.
 
-use std::os::raw::{c_char, c_void};
+use std::os::raw::c_char;
 use std::path::PathBuf;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use super::border::{
 use super::callbacks::Callbacks;
 use super::check::{teak_check_feed, teak_check_free};
 use super::foreign::{
-    teak_look, teak_table_rename, teak_target_free, teak_target_new, RawFound, TEAK_LOOK_ROW,
+    teak_look, teak_table_rename, teak_target_free, teak_target_new, RawFound, RawReading, TEAK_LOOK_ROW,
 };
 use super::status::Status;
 use super::{cursor::*, engine::*, guard::*, row::*, session::*, table::*};
@@ -111,10 +111,6 @@ impl Drop for Opened {
     }
 }
 
-unsafe extern "C" fn names_nothing(_context: *mut c_void, _entry: RawEntryView) -> RawBytes {
-    RawBytes::NONE
-}
-
 #[test]
 fn what_looks_go_to_does_not_keep_a_dropped_table() {
     let mut opened = Opened::new("target");
@@ -128,8 +124,8 @@ fn what_looks_go_to_does_not_keep_a_dropped_table() {
         teak_table_close(std::mem::replace(&mut opened.table, null_mut()));
         let none = RawBytes::NONE;
         let mut look = || {
-            let (flags, most, nobody) = (TEAK_LOOK_ROW, 1, null_mut());
-            teak_look(session, target, 0, raw(b"1"), none, flags, most, names_nothing, nobody, &mut found)
+            let reading = RawReading { primary_of: None, is_history: None, by_row: 0, context: null_mut() };
+            teak_look(session, target, 0, raw(b"1"), none, TEAK_LOOK_ROW, 1, &reading, &mut found)
         };
         assert_eq!(look(), Status::Ok);
         assert_eq!(teak_commit(session), Status::Ok);
