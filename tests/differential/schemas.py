@@ -54,7 +54,7 @@ class Table:
 
     def __init__(self, name):
         self.name, self.columns, self.keys, self.primary = name, [], [], []
-        self.versioned = self.partitioned = False
+        self.versioned = self.partitioned = self.hashed = False
         self.parents, self.constraints = [], []
 
     def column(self, name):

@@ -280,9 +280,10 @@ int ConstraintMaker::check_parent(ForeignKey* key, uint mine, TABLE* parent, con
 
 /* A NULL that follows from the parent's needs a column that can be. As InnoDB: the reason is in SHOW ENGINE ... STATUS
    alone, and an ALTER in place without checks, or anything without strict mode, does not ask: such a NULL is refused
-   when it comes. */
+   when it comes; nor does one with an action of ON DELETE besides, by the words of InnoDB's condition. */
 int ConstraintMaker::check_cascade(const ForeignKey& key, const TABLE* parent, const std::string& words) const {
     if (key.on_update != FK_OPTION_CASCADE || (is_in_place() && !checked_) || !thd_->is_strict_mode()) return 0;
+    if (key.on_delete != FK_OPTION_UNDEF && key.on_delete != FK_OPTION_RESTRICT) return 0;
     for (size_t i = 0; i < key.columns.size(); i++) {
         const Field* const mine = column_named(form_, key.columns[i]);
         const Field* const theirs = column_named(parent, key.parent_columns[i]);

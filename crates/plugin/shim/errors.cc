@@ -4,12 +4,21 @@
 namespace teak {
 namespace {
 
-/* In strict mode the server turns a warning of a writing statement into its error; a note stays a note. */
+bool was_told(THD* thd, const char* text) {
+    Diagnostics_area::Sql_condition_iterator conditions = thd->get_stmt_da()->sql_conditions();
+    while (const Sql_condition* condition = conditions++)
+        if (strcmp(condition->get_message_text(), text) == 0) return true;
+    return false;
+}
+
+/* In strict mode the server turns a warning of a writing statement into its error; a note stays a note. What ends a
+   statement may come again when it cleans up, and is told once. */
 void warn_with_text(THD* thd, int code, Sql_condition::enum_warning_level level = Sql_condition::WARN_LEVEL_WARN) {
     if (!thd) return;
-    char text[512];
-    if (teak_last_error(text, sizeof text) == 0) return;
-    push_warning_printf(thd, level, ER_GET_ERRMSG, "Teak: %s (error %d)", text, code);
+    char last[MYSQL_ERRMSG_SIZE - 64], text[MYSQL_ERRMSG_SIZE];
+    if (teak_last_error(last, sizeof last) == 0) return;
+    snprintf(text, sizeof text, "Teak: %s (error %d)", last, code);
+    if (!was_told(thd, text)) push_warning(thd, level, ER_GET_ERRMSG, text);
 }
 
 /* The client has a warning, and a number that says little: which file, and where, is for the operator. */

@@ -77,13 +77,14 @@ int ha_teak::note_overtaking(teak_bytes pk, bool* overtakes) {
 }
 
 /* Whether the server has computed the index's virtual columns in the records that it hands over. One who applies row
-   events marks what they have, and takes values that another definition may have given. */
+   events marks what they have, and takes values that another definition may have given; of a BLOB the server keeps one
+   value for all records, which REPLACE of a row that leaves history takes for the old and the new one. */
 bool ha_teak::has_virtual_values(const IndexCodec& index) const {
     const std::vector<uint>& columns = index.virtual_columns();
     if (columns.empty()) return true;
     const THD* thd = ha_thd();
     return !thd->rgi_slave && !thd->rgi_fake && std::all_of(columns.begin(), columns.end(), [&](uint column) {
-        return bitmap_is_set(table->read_set, column);
+        return bitmap_is_set(table->read_set, column) && !(table->field[column]->flags & BLOB_FLAG);
     });
 }
 

@@ -129,7 +129,7 @@ impl Session {
         most: usize,
     ) -> Result<Vec<Found>> {
         let mut all = Vec::new();
-        let mut cursor = Cursor::new(look.table.tree(look.tree as usize).clone());
+        let mut cursor = Cursor::timeless(look.table.tree(look.tree as usize).clone());
         let mut found = match after {
             None => cursor.seek(self.txn()?, View::Pending, Seek::AtOrAfter, look.prefix)?,
             Some(entry) => cursor.seek(self.txn()?, View::Pending, Seek::After, entry)?,

@@ -35,7 +35,7 @@ pub enum Busy {
     /// Pass it over.
     Skip,
     /// Take it as it was committed last, without a lock, for who looks whether it is wanted at all; see
-    /// [`TableCursor::is_unlocked`]. Only in scans of rows, and where [`Session::may_pass_locked`]; elsewhere wait.
+    /// [`TableCursor::is_unlocked`]. Only in scans of rows, and where `Session::may_pass_locked` says so; else wait.
     AsCommitted,
 }
 

@@ -12,23 +12,31 @@ use std::sync::Arc;
 pub struct Cursor {
     inner: TreeCursor,
     view: View,
+    /// The age of the transaction's snapshot is no matter.
+    timeless: bool,
 }
 
 impl Cursor {
     /// A cursor without a position.
     pub fn new(tree: Arc<Tree>) -> Cursor {
-        Cursor { inner: TreeCursor::new(tree), view: View::Snapshot }
+        Cursor { inner: TreeCursor::new(tree), view: View::Snapshot, timeless: false }
+    }
+
+    /// A cursor for questions whether something is there now: to [`View::Pending`] it is no error that the tree's
+    /// content is younger than the transaction's snapshot.
+    pub fn timeless(tree: Arc<Tree>) -> Cursor {
+        Cursor { timeless: true, ..Cursor::new(tree) }
     }
 
     /// The eyes through which the tree is read; [`Error::TableChanged`] if the transaction's snapshot is older than its
     /// content. So it is for a locking read, too: nobody could tell which of the rows were changed since. Only
-    /// [`View::Latest`] asks for no snapshot at all.
+    /// [`View::Latest`] and [`Cursor::timeless`] ask for no snapshot at all.
     #[inline]
     fn reader<'t>(&self, txn: &'t mut Transaction, view: View) -> Result<Reader<'t>> {
         let visible_from = self.inner.tree().visible_from();
         let is_older = match view {
             View::Snapshot => txn.open_snapshot() < visible_from,
-            View::Pending => txn.snapshot().is_some_and(|snapshot| snapshot < visible_from),
+            View::Pending => !self.timeless && txn.snapshot().is_some_and(|snapshot| snapshot < visible_from),
             View::Latest => false,
         };
         match is_older {

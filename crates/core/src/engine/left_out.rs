@@ -50,7 +50,8 @@ impl Shared {
         }
         // It says nothing of tables that are made from here on.
         match listed.is_some() && !self.fs.is_read_only() {
-            true => self.fs.remove(&self.dir.join(MEMORY_LIST)),
+            // After a loss of power it would drop them.
+            true => self.fs.remove(&self.dir.join(MEMORY_LIST)).and_then(|()| self.fs.sync_dir(&self.dir)),
             false => Ok(()),
         }
     }
