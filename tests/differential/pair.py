@@ -245,7 +245,7 @@ class Pair:
         shown = [self.definition(side, name) for side in self.sides]
         if shown[0] != shown[1]:
             # Without checks a copy that loses an index loses all constraints in InnoDB, in silence.
-            if shown[0] == re.sub(r",\n  CONSTRAINT [^\n]*(?=,?\n)", "", shown[1]):
+            if shown[0] == re.sub(r",\n  CONSTRAINT [^\n]*?(?=,?\n)", "", shown[1]):
                 raise Conflict
             raise Difference("definition", f"table {name}\n    InnoDB: {shown[0]}\n    Teak:   {shown[1]}")
         compare_rows(name, [(side.engine, self.server, side.database) for side in self.sides], "rows")
