@@ -1,7 +1,8 @@
 //! What the server will say, found out with empty copies of the tables: it knows best what its engines take.
 //!
 //! The copies are in a database of their own, which goes in the end, and nothing of it is in the binary log. Its name
-//! is drawn by lot, so that it is nobody else's; one that is there already is not touched.
+//! is drawn by lot, so that it is nobody else's. One that is there already is not touched, unless its comment says that
+//! it is a trial's, and the lock that each trial holds by the name of its database is free: that run was killed.
 
 use super::definition::{Definition, ForeignKey};
 use super::name::{quoted, Name};
@@ -15,6 +16,8 @@ use std::time::Instant;
 
 /// Of the database, before digits.
 const PREFIX: &str = "teak_convert_trial_";
+const PATIENCE_SECONDS: u32 = 5;
+const COMMENT: &str = "empty copies of tables, made by teak convert";
 /// So many rows are copied to find out how fast that goes; fewer than the second number tell nothing.
 const SAMPLE: u64 = 50_000;
 const LEAST: u64 = 2_000;
@@ -38,12 +41,14 @@ impl<'a> Trial<'a> {
         if logged && connection.execute("SET SESSION sql_log_bin = 0").is_err() {
             return Ok(None);
         }
-        tell_of_former(&mut connection)?;
+        remove_former(&mut connection)?;
         let mut lot = [0; 8];
         let drawn = ring::rand::SystemRandom::new().fill(&mut lot);
         drawn.map_err(|_| Error::Settings("the system gives no random numbers".into()))?;
         let database = format!("{PREFIX}{:016x}", u64::from_ne_bytes(lot));
-        connection.execute(format!("CREATE DATABASE {database}"))?;
+        // Held as long as this connection: whoever can take it knows that nobody works in there any more.
+        connection.value(format!("SELECT GET_LOCK('{database}', 0)"))?;
+        connection.execute(format!("CREATE DATABASE {database} COMMENT '{COMMENT}'"))?;
         Ok(Some(Trial { connection, database, engine, copies: BTreeMap::new(), made: 0, keys: 0 }))
     }
 
@@ -129,22 +134,29 @@ impl<'a> Trial<'a> {
 
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        // Copies refer to each other. The next trial tells of what a broken connection leaves.
+        // Copies refer to each other. The next trial removes what a broken connection leaves.
         let _ = self.connection.execute("SET SESSION foreign_key_checks = 0");
         let _ = self.connection.execute(format!("DROP DATABASE IF EXISTS {}", self.database));
     }
 }
 
-/// Says what a run that was killed has left, as it seems: whose it is, nobody can tell.
-fn tell_of_former(connection: &mut Connection) -> Result<(), Error> {
+/// Removes what a run that was killed has left.
+fn remove_former(connection: &mut Connection) -> Result<(), Error> {
     let asked = format!(
-        "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME REGEXP '^{PREFIX}[0-9a-f]{{16}}$'"
+        "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME REGEXP '^{PREFIX}[0-9a-f]{{16}}$'
+            AND SCHEMA_COMMENT = '{COMMENT}'"
     );
     for name in connection.query(asked)?.into_iter().flatten().flatten() {
-        let name = String::from_utf8_lossy(&name);
-        terminal::message(&format!(
-            "teak: the database {name} looks like the empty copies of a run that was killed: DROP DATABASE {name} removes them"
-        ));
+        let name = String::from_utf8_lossy(&name).into_owned();
+        // The server may still be at the last statement of who was killed.
+        let is_free = connection.value(format!("SELECT GET_LOCK('{name}', {PATIENCE_SECONDS})"))?;
+        if is_free.as_deref() != Some("1") {
+            continue;
+        }
+        connection.execute("SET SESSION foreign_key_checks = 0")?;
+        connection.execute(format!("DROP DATABASE IF EXISTS {name}"))?;
+        connection.execute("SET SESSION foreign_key_checks = DEFAULT")?;
+        terminal::message(&format!("teak: {name}, the empty copies of a run that was killed, is removed"));
     }
     Ok(())
 }

@@ -13,6 +13,7 @@
 
 use super::charset::{Charset, Dialect};
 use super::scan::Finder;
+use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
 use std::io::Read;
 
 /// What is read at once.
@@ -46,7 +47,8 @@ pub enum SplitError {
 impl SplitError {
     /// Whether the file could not be read, as opposed to what is in it.
     pub fn is_of_reading(&self) -> bool {
-        matches!(self, SplitError::Read(_))
+        let is_damage = |kind| matches!(kind, InvalidData | InvalidInput | UnexpectedEof);
+        matches!(self, SplitError::Read(error) if !is_damage(error.kind()))
     }
 }
 
