@@ -278,7 +278,8 @@ class Analysis:
             if isinstance(operation, Append):
                 lines.append(f"    appends {operation.element} to list {operation.key}{', undone' if operation.undone else ''}")
             else:
-                lines.append(f"    reads list {operation.key} at {operation.began:.6f}: {tail(operation.elements)}")
+                locking = f" {operation.locking}" if operation.locking else ""
+                lines.append(f"    reads list {operation.key}{locking} at {operation.began:.6f}: {tail(operation.elements)}")
         return "\n".join(lines)
 
     def counts(self):

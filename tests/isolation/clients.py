@@ -125,8 +125,8 @@ class Client(threading.Thread):
             self.append(cursor, done, key, undone=True)
             cursor.execute("ROLLBACK TO SAVEPOINT early")
         elif kind < 0.85:
-            began = time.monotonic()
-            done.operations.append(Read(key, self.lists.read(cursor, key, self.locking()), began))
+            began, locking = time.monotonic(), self.locking()
+            done.operations.append(Read(key, self.lists.read(cursor, key, locking), began, locking))
         else:
             self.read_range(cursor, done)
 
@@ -140,9 +140,9 @@ class Client(threading.Thread):
 
     def read_range(self, cursor, done):
         """Also the lists that have no row: nothing is something that can be read."""
-        began, (first, last) = time.monotonic(), self.keys.range()
-        found = self.lists.read_range(cursor, first, last, self.locking())
-        done.operations.extend(Read(key, found.get(key, []), began) for key in range(first, last + 1))
+        began, locking, (first, last) = time.monotonic(), self.locking(), self.keys.range()
+        found = self.lists.read_range(cursor, first, last, locking)
+        done.operations.extend(Read(key, found.get(key, []), began, locking) for key in range(first, last + 1))
 
     def locking(self):
         """Some reads lock."""

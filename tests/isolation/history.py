@@ -7,11 +7,12 @@ COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 @dataclass
 class Read:
-    """A list as a statement that began at `began` (seconds) returned it."""
+    """A list as a statement that began at `began` (seconds) returned it; `locking`: what it asked to be locked."""
 
     key: int
     elements: list
     began: float
+    locking: str = ""
 
 
 @dataclass

@@ -21,7 +21,7 @@ use teak_core::{Error, LockMode};
 
 use crate::bounds::{Direction, Start};
 use crate::outcome::{Result, Stop};
-use crate::scan::{Busy, Ranges, Read, Sight, TableCursor};
+use crate::scan::{place, Busy, Ranges, Read, Sight, TableCursor};
 use crate::session::Session;
 use teak_core::server::{LockOutcome, Window};
 
@@ -60,11 +60,22 @@ impl TableCursor {
 
     fn next_candidate(&mut self, session: &mut Session) -> Result<bool> {
         self.locked = LockOutcome::Held;
-        let found = self.advance(session)? && self.inside();
+        // Where ranges are locked nothing comes back.
+        let again = std::mem::take(&mut self.gone) && self.ranges == Ranges::None;
+        let found = if again { self.place_again(session)? } else { self.advance(session)? } && self.inside();
         if self.ranges != Ranges::AsItGoes || (found && !self.is_ahead()) {
             return Ok(found);
         }
         self.lock_ahead(session)
+    }
+
+    /// Goes to the current key, or to the next one if it is not there, in one step: between two, others could insert the
+    /// key and one behind it, and the scan would return the second without the first.
+    fn place_again(&mut self, session: &mut Session) -> Result<bool> {
+        self.reach.clear();
+        self.reach.extend_from_slice(self.core.key());
+        let from = Bound::Included(self.reach.as_slice());
+        place(&mut self.core, session.txn()?, self.read.view(), self.direction, from)
     }
 
     /// Whether the current key lies where the scan has not locked yet.
@@ -221,6 +232,7 @@ impl TableCursor {
             return Ok(Candidate::Ours);
         }
         session.give_back(tree, self.core.key(), std::mem::replace(&mut self.locked, LockOutcome::Held));
+        self.gone = true;
         Ok(Candidate::Gone)
     }
 
@@ -356,7 +368,10 @@ impl TableCursor {
                 };
             }
             session.give_back(&rows, named, std::mem::replace(&mut self.locked, LockOutcome::Held));
-            let Some(pk) = other else { return Err(Stop::NotFound) };
+            let Some(pk) = other else {
+                index.gone = true;
+                return Err(Stop::NotFound);
+            };
             named.clear();
             named.extend_from_slice(pk);
         }

@@ -114,6 +114,8 @@ pub struct TableCursor {
     pub(crate) named: Vec<u8>,
     /// The length of the keys all of which, up to `from`, the scan has locked at once; 0: none.
     pub(crate) ahead: usize,
+    /// Whether what the cursor stands on had gone when its row was locked.
+    pub(crate) gone: bool,
     /// What the last read did to the lock of the row it returned.
     pub(crate) locked: LockOutcome,
     /// Whether the last read returned a row that another transaction has locked, as it was committed last.
@@ -147,6 +149,7 @@ impl TableCursor {
             reach: Vec::new(),
             named: Vec::new(),
             ahead: 0,
+            gone: false,
             locked: LockOutcome::Held,
             unlocked: false,
             committed: Vec::new(),
@@ -235,6 +238,7 @@ impl TableCursor {
         self.ranges = if ranges { Ranges::AsItGoes } else { Ranges::None };
         self.passed = 0;
         self.ahead = 0;
+        self.gone = false;
         self.locked = LockOutcome::Held;
         self.unlocked = false;
         self.vanished = None;

@@ -350,6 +350,33 @@ fn an_index_scan_waits_for_uncommitted_rows_when_it_fetches_them() {
 }
 
 #[test]
+fn what_comes_back_while_a_scan_passes_its_place_is_not_passed_over() {
+    for down in [false, true] {
+        let bench = Bench::new();
+        let (kept, behind) = if down { ("u9", "u6") } else { ("u5", "u8") };
+        bench.fill(&[row("1", kept, "p")]);
+        let mut early = bench.repeatable();
+        bench.insert(&mut early, row("2", "u7", "p")).unwrap();
+        let mut reader = bench.session(Level::ReadCommitted);
+        let (mut index, mut rows) = (bench.cursor(1), bench.cursor(0));
+        let start = if down { Start::AtOrBefore } else { Start::AtOrAfter };
+        let to: fn(&mut TableCursor, &mut Session) -> Result<()> =
+            if down { TableCursor::prev } else { TableCursor::next };
+        index.seek(&mut reader, start, b"u7", End::Open, EXCLUSIVE).unwrap();
+        early.rollback();
+        assert!(matches!(rows.fetch(&mut reader, &mut index, b"2", EXCLUSIVE), Err(Stop::NotFound)));
+        // One after the other, as from transactions the second of which has seen the first.
+        bench.fill(&[row("3", "u7", "p")]);
+        bench.fill(&[row("4", behind, "p")]);
+        to(&mut index, &mut reader).unwrap();
+        assert_eq!(index.key(), b"u7");
+        rows.fetch(&mut reader, &mut index, b"3", EXCLUSIVE).unwrap();
+        to(&mut index, &mut reader).unwrap();
+        assert_eq!(index.key(), behind.as_bytes());
+    }
+}
+
+#[test]
 fn first_committer_wins_at_strict_repeatable_read() {
     let bench = Bench::new();
     three(&bench);
