@@ -93,3 +93,45 @@ select id from r where a between 10 and 40 and c between 'BB' and 'BC' order by 
 select count(*), sum(id) from r where a between 10 and 40 and c between 'B' and 'BD';
 select count(*), sum(id) from r force index (a) where a between 10 and 40 and (c between 'B' and 'BD' or c between 'FB' and 'FC');
 drop table r;
+# A primary key on a prefix: rows have the whole column, also where keys give columns back.
+create table b (c varbinary(300) not null, d int, primary key (c(3)), key (d));
+insert into b values ('abcde', 1), ('abdef', 2), ('b\0\0', 3);
+--error ER_DUP_ENTRY
+insert into b values ('abcfg', 4);
+select hex(c), d from b;
+select hex(c) from b where d = 2;
+update b set c = 'abdxyz' where d = 2;
+update b set d = 5 where c = 'abcde';
+select hex(c), d from b order by d;
+alter table b force;
+select hex(c), d from b order by d;
+create table bin (c binary(8) not null, d int, primary key (c(2)), unique key (d));
+insert into bin values ('abcde', 1), ('bcdef', 2);
+select hex(c), d from bin order by d;
+select hex(c) from bin where d = 1;
+drop table b, bin;
+# An index on a prefix of a column of the primary key: the entry has the column, by its row's key, but not by the prefix.
+delimiter //
+create procedure in_key(in kind text, in way text)
+begin
+  select kind, way;
+  execute immediate concat('create table k (c ', kind, ' not null, e date not null, d int not null, primary key (d, c))');
+  insert into k values ('abcde', '2020-01-01', 1), ('ABCDE', '2020-01-02', 2), ('abdef', '2020-01-03', 2), ('ab', '2020-01-04', 3), ('', '2020-01-05', 4);
+  execute immediate concat('alter table k add unique key u (c(3), e), add key p (c(3)), add key q (e, c(2)), algorithm=', way);
+  execute immediate 'select c, e, d from k force index (u) where c = ? order by d' using 'abcde';
+  select c, e from k force index (u) where c > 'a' order by e;
+  select c from k force index (p) where c like 'ab%' order by d, c;
+  select c, e from k force index (q) where e > '2019-01-01' and c like '%e%' order by e;
+  select a.d, b.c from k a join k b force index (p) on a.c = b.c order by a.d, b.d, b.c;
+  delete a from k a join k b on a.c = b.c where a.d = 1;
+  select c, d from k force index (u) where c >= 'ab' order by d, c;
+  drop table k;
+end//
+delimiter ;
+call in_key('varchar(300)', 'copy');
+call in_key('varchar(300)', 'inplace');
+call in_key('char(30) character set utf8mb4', 'inplace');
+call in_key('varbinary(300)', 'inplace');
+call in_key('binary(7)', 'copy');
+call in_key('varchar(30) character set latin1 collate latin1_bin', 'inplace');
+drop procedure in_key;

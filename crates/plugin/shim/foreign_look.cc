@@ -144,9 +144,7 @@ size_t differing_column(const TABLE* a, uint index_a, const TABLE* b, uint index
 size_t differing_column(const TABLE* a, const KEY* key_a, const TABLE* b, const KEY* key_b, size_t columns) {
     KeyCodec codec_a, codec_b;
     const uint count = static_cast<uint>(columns);
-    if (!codec_a.add_parts(a, key_a, count, KeyEncoding::AllWeights) ||
-        !codec_b.add_parts(b, key_b, count, KeyEncoding::AllWeights))
-        return 0;
+    if (!codec_a.add_parts(a, key_a, count, kNewestKeys) || !codec_b.add_parts(b, key_b, count, kNewestKeys)) return 0;
     for (uint i = 0; i < count; i++)
         if (!same_encoding(codec_a.parts()[i], key_a->key_part[i].field, codec_b.parts()[i], key_b->key_part[i].field))
             return i;
@@ -162,8 +160,7 @@ int ForeignLook::open(THD* thd, const TABLE* mine) {
     if (!key && at_parent_) key = made.of(mine, my_columns);
     if (!key) return 0;
     KeyCodec own_key;
-    if (!own_key.add_parts(mine, key, static_cast<uint>(my_columns.size()), KeyEncoding::AllWeights) ||
-        !end_.init(mine))
+    if (!own_key.add_parts(mine, key, static_cast<uint>(my_columns.size()), kNewestKeys) || !end_.init(mine))
         return HA_ERR_UNSUPPORTED;
     columns_ = own_key.parts();
     OtherDefinition definition(thd, other_name());
@@ -181,13 +178,13 @@ int ForeignLook::open_other(THD* thd, const TABLE* mine, const KEY* my_key, TABL
     TableMeta meta;
     const bool readable = meta.parse(teak_table_meta(other)) && teak_table_trees(other) == 1 + meta.indexes.size();
     const uint their_index = readable ? index_on(theirs, their_columns, &meta) : MAX_KEY;
-    if (their_index == MAX_KEY || meta.encoding != KeyEncoding::AllWeights ||
+    if (their_index == MAX_KEY || meta.encoding == KeyEncoding::CutWeights ||
         differing_column(mine, my_key, theirs, &theirs->key_info[their_index], their_columns.size()) != SIZE_MAX)
         return 0;
     const uint count = static_cast<uint>(their_columns.size());
     const bool in_rows = their_index == theirs->s->primary_key;
     KeyCodec their_key;
-    if (!their_key.add_parts(theirs, &theirs->key_info[their_index], count, KeyEncoding::AllWeights) ||
+    if (!their_key.add_parts(theirs, &theirs->key_info[their_index], count, meta.encoding) ||
         !theirs_.init(theirs, their_index, count, meta))
         return HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < count; i++) {

@@ -240,7 +240,7 @@ class ha_teak final : public handler {
         std::vector<uint32_t> layout;
         std::vector<uchar> meta;
         uint64_t counter;
-        bool has_layouts;
+        bool is_guarded;
     };
     bool widens(const Field& field, const Column_definition& to) const;
     bool takes_collation(const Field& field, const CHARSET_INFO* to) const;
@@ -249,6 +249,7 @@ class ha_teak final : public handler {
     bool names_are_clear(const Alter_inplace_info* info) const;
     int wanted_counter(const Alter_inplace_info* info, uint64_t* counter);
     teak::TableMeta altered_meta(const TABLE* altered, const Alter_inplace_info* info) const;
+    teak::KeyEncoding altered_encoding(const TABLE* altered) const;
     std::unique_ptr<teak::OnlineIndexes> make_online(const TABLE* altered, const Alter_inplace_info* info,
                                                      std::vector<uint32_t>* trees) const;
     int begin_online(teak::OnlineIndexes* added, const std::vector<uint32_t>& trees);

@@ -147,7 +147,7 @@ bool ha_teak::can_convert_nocopy(const Field& field, const Column_definition& to
             return false;
         if (HA_VARCHAR_PACKLENGTH(to.length) != text.length_bytes && is_in_index(table, &field)) return false;
         /* Keys of before all weights were kept have as many as fit into the column. */
-        return open_.meta.encoding == KeyEncoding::AllWeights || text.part_of_key.is_clear_all();
+        return open_.meta.encoding != KeyEncoding::CutWeights || text.part_of_key.is_clear_all();
     }
     if (is_in_index(table, &field)) return false;
     if (type == MYSQL_TYPE_STRING) {
@@ -179,7 +179,7 @@ Compare_keys ha_teak::compare_key_parts(const Field& field, const Column_definit
 bool ha_teak::next_layouts(const TABLE* altered, const Alter_inplace_info* info, RowLayouts* layouts,
                            const char** reason) const {
     PrimaryCodec primary;
-    if (!primary.init(altered, open_.meta.encoding)) return false;
+    if (!primary.init(altered, altered_encoding(altered))) return false;
     RowCodec rows;
     if (!rows.init(altered, primary.restored_columns(), RowLayouts())) return false;
     const LayoutMaker maker{rows_, primary_.restored_columns(), rows, primary.restored_columns(), open_.meta.layouts};
@@ -304,6 +304,13 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
     return error != 0;
 }
 
+/* How the keys of the table are encoded once it is altered in place: by the newest rules, unless it has keys that are by
+   others. */
+KeyEncoding ha_teak::altered_encoding(const TABLE* altered) const {
+    return has_cut_keys() || open_.meta.encoding == KeyEncoding::CutWeights ? open_.meta.encoding
+                                                                            : TableMeta(altered).encoding;
+}
+
 /* The indexes that are added, and their trees; nullptr: they cannot be built. */
 std::unique_ptr<OnlineIndexes> ha_teak::make_online(const TABLE* altered, const Alter_inplace_info* info,
                                                     std::vector<uint32_t>* trees) const {
@@ -317,7 +324,7 @@ std::unique_ptr<OnlineIndexes> ha_teak::make_online(const TABLE* altered, const 
         trees->push_back(open_.meta.tree_of(added_key(info, i)));
     }
     auto added = std::make_unique<OnlineIndexes>();
-    return added->init(altered, which, open_.meta.encoding) ? std::move(added) : nullptr;
+    return added->init(altered, which, altered_encoding(altered)) ? std::move(added) : nullptr;
 }
 
 bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) {
@@ -373,6 +380,7 @@ int ha_teak::wanted_counter(const Alter_inplace_info* info, uint64_t* counter) {
 TableMeta ha_teak::altered_meta(const TABLE* altered, const Alter_inplace_info* info) const {
     TableMeta meta = open_.meta;
     meta.set_definition(altered);
+    meta.encoding = altered_encoding(altered);
     for (uint i = 0; i < info->index_add_count; i++)
         if (uint32_t tree = meta.tree_of(added_key(info, i))) meta.indexes[tree - 1].disabled = false;
     /* By the names of before: two may change places. */
@@ -392,7 +400,7 @@ bool ha_teak::altered_state(const TABLE* altered, const Alter_inplace_info* info
     std::vector<uint32_t> layout;
     for (uint32_t tree = 0; tree <= meta.indexes.size(); tree++)
         layout.push_back(tree);
-    *state = {layout, meta.encode(), 0, !meta.layouts.empty()};
+    *state = {layout, meta.encode(), 0, meta.is_guarded()};
     return true;
 }
 
@@ -421,7 +429,7 @@ int ha_teak::commit_altered(TABLE* altered, const Alter_inplace_info* info, inpl
         handlers[i]->close_table();
         alterations.push_back(handlers[i]->alteration(states[i].layout, states[i].meta, spec, repacked));
         alterations.back().counter = states[i].counter;
-        alterations.back().guarded = states[i].has_layouts;
+        alterations.back().guarded = states[i].is_guarded;
         alterations.back().limits_memory = lives_in_memory(altered->s->option_struct);
         if (alterations.back().limits_memory) alterations.back().memory_limit = altered->s->option_struct->memory_limit;
     }

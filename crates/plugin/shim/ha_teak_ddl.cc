@@ -454,7 +454,7 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     THD* thd = ha_thd();
     if (int error = check_create_options(thd, info)) return error;
     PrimaryCodec primary;
-    if (!primary.init(form, KeyEncoding::AllWeights)) return HA_ERR_UNSUPPORTED;
+    if (!primary.init(form, kNewestKeys)) return HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < form->s->keys; i++) {
         IndexCodec index;
         if (i != form->s->primary_key && !index.init(form, i, &primary)) return HA_ERR_UNSUPPORTED;

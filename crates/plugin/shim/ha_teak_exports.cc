@@ -31,7 +31,7 @@ struct Admission {
     KeyEncoding encoding; /* that the table's codecs are made for */
     std::string refusal;
     std::vector<uchar> pending, complete;
-    bool has_layouts = false;
+    bool is_guarded = false;
 
     static int watch(void* admission, uint64_t bytes) {
         return is_killed(static_cast<Admission*>(admission)->thd, bytes);
@@ -42,7 +42,7 @@ struct Admission {
         const bool fits = admission->look(definition, bytes, trees);
         answer->pending = bytes_of(admission->pending.data(), admission->pending.size());
         answer->meta = bytes_of(admission->complete.data(), admission->complete.size());
-        answer->guarded = admission->has_layouts;
+        answer->guarded = admission->is_guarded;
         answer->spec = tree_spec(admission->table->s->option_struct);
         answer->refusal = bytes_of_text(admission->refusal);
         return !fits;
@@ -58,7 +58,11 @@ struct Admission {
         for (uint i = 0; refusal.empty() && i < table->s->keys; i++)
             if (i != table->s->primary_key && !meta.tree_of(table->key_info[i]))
                 refusal = "the file has no tree for key " + std::string(table->key_info[i].name.str);
-        if (refusal.empty() && meta.encoding != encoding)
+        /* Without prefixes of columns the newest two are the same. */
+        const bool differs = TableMeta(table).encoding == KeyEncoding::Prefixes
+                                 ? meta.encoding != encoding
+                                 : (meta.encoding == KeyEncoding::CutWeights) != (encoding == KeyEncoding::CutWeights);
+        if (refusal.empty() && differs)
             refusal =
                 "the file has keys of an earlier format: ALTER TABLE ... FORCE where it comes from makes them anew";
         PrimaryCodec primary;
@@ -72,7 +76,7 @@ struct Admission {
         pending = meta.encode();
         meta.discarded = false;
         complete = meta.encode();
-        has_layouts = !meta.layouts.empty();
+        is_guarded = meta.is_guarded();
         return true;
     }
 };

@@ -53,7 +53,7 @@ teak_alteration ha_teak::alteration(const std::vector<uint32_t>& layout, const s
 int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& meta) {
     const std::vector<uchar> bytes = meta.encode();
     teak_alteration wanted = alteration(layout, bytes, tree_spec(table->s->option_struct), false);
-    wanted.guarded = !meta.layouts.empty();
+    wanted.guarded = meta.is_guarded();
     close_table();
     int error = fail(teak_tables_alter(plugin.engine, &wanted, 1, nullptr, 0));
     share_->generation++;

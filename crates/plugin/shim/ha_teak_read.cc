@@ -156,7 +156,7 @@ static bool compares_prefixes(const KEY& key, bool merges) {
 
 /* Whether entries of the active index have all that the server looks at. */
 bool ha_teak::fills_record(uint index) {
-    return (keyread_enabled() || statement_.entries_only) &&
+    return (keyread_enabled() || statement_.entries_only) && indexes_[index].gives_back() &&
            !compares_prefixes(table->key_info[index], scan_.sorted && table->part_info);
 }
 
@@ -550,7 +550,7 @@ int ha_teak::cmp_ref(const uchar* a, const uchar* b) {
 }
 
 Item* ha_teak::idx_cond_push(uint index, Item* condition) {
-    if (index == table->s->primary_key) return condition;
+    if (index == table->s->primary_key || !indexes_[index].gives_back()) return condition;
     pushed_idx_cond = condition;
     pushed_idx_cond_keyno = index;
     in_range_check_pushed_down = true;

@@ -163,6 +163,7 @@ int ha_teak::write_row(const uchar* buf) {
     const bool bounded = held_.max_rows && !statement_.copies;
     if (bounded && teak_table_rows(session(), open_.table) >= held_.max_rows) return HA_ERR_RECORD_FILE_FULL;
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
+    if (primary_.cuts_columns()) return HA_ERR_TABLE_NEEDS_UPGRADE;
     bool counted = table->next_number_field && buf == table->record[0];
     if (counted)
         if (int error = update_auto_increment()) return error;
@@ -239,6 +240,7 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     if (int error = ready()) return error;
     if (held_.may_miss && passes_over(Change::Other)) return 0;
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
+    if (primary_.cuts_columns()) return HA_ERR_TABLE_NEEDS_UPGRADE;
     teak_bytes old_pk = primary_key_of(old_record, &pk_buffer_);
     if (!old_pk.data) return HA_ERR_OUT_OF_MEM;
     const uchar *const was_read = old_record, *const given = new_record;

@@ -27,6 +27,7 @@ bool PrimaryCodec::init(const TABLE* table, KeyEncoding encoding) {
         if (part.restorable) {
             restored_[part.fieldnr] = true;
             decodes_ = true;
+            cuts_columns_ |= part.outdated;
         }
     /* What an index entry restores has nothing of a column whose prefix is in the key. */
     const bool whole =
@@ -92,6 +93,7 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
     };
     for (const KeyPartCodec& part : key_.parts()) {
         note(part);
+        gives_back_ &= !part.outdated;
         if (!table->field[part.fieldnr]->stored_in_db()) virtual_columns_.push_back(part.fieldnr);
     }
     if (!unique_ && !primary->hidden()) {

@@ -51,6 +51,8 @@ class PrimaryCodec {
         return key_.is_int() ? key_.decode_int(pk, record) : decode_parts(pk, record);
     }
     const std::vector<bool>& restored_columns() const { return restored_; }
+    /* Whether rows lose what their keys have only a prefix of: KeyEncoding::AllWeights, of VARBINARY and BINARY. */
+    bool cuts_columns() const { return cuts_columns_; }
     bool changed(const uchar* old_record, const uchar* new_record) const;
 
   private:
@@ -60,6 +62,7 @@ class PrimaryCodec {
     KeyEncoding encoding_ = KeyEncoding::AllWeights;
     bool hidden_ = true;
     bool decodes_ = false;
+    bool cuts_columns_ = false;
     bool ids_are_columns_ = false;
 };
 
@@ -71,6 +74,8 @@ class IndexCodec {
     bool unique() const { return unique_; }
     uint user_parts() const { return user_parts_; }
     const KeyCodec& key() const { return key_; }
+    /* Whether restored columns are what rows have: not if an earlier encoding took their prefixes for them. */
+    bool gives_back() const { return gives_back_; }
     /* Columns of the key that no row has: the server computes them. */
     const std::vector<uint>& virtual_columns() const { return virtual_columns_; }
     size_t max_key_size() const { return key_.max_size() + primary_->max_size(); }
@@ -113,6 +118,7 @@ class IndexCodec {
 
     const PrimaryCodec* primary_ = nullptr;
     KeyCodec key_;
+    bool gives_back_ = true;
     std::vector<Image> images_;
     std::vector<uint> virtual_columns_;
     std::vector<KeyPartCodec> unknown_; /* prefixes of columns that the entry does not give back */

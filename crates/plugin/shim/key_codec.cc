@@ -163,6 +163,30 @@ uint weights_size(const KeyPartCodec& part) {
         part.charset->strnxfrm(buffer.data(), buffer.size(), characters, &nothing, 0, MY_STRXFRM_PAD_WITH_SPACE));
 }
 
+/* How long its encoding is: always, or at most. */
+void set_sizes(KeyPartCodec* part) {
+    switch (part->kind) {
+    case PartKind::Integer:
+    case PartKind::Raw:
+    case PartKind::Float:
+        part->fixed_size = part->length;
+        part->max_size = part->length;
+        break;
+    case PartKind::Binary:
+        part->max_size = 2 * part->length + 2;
+        break;
+    case PartKind::String: {
+        const uint one = part->level_size + part->level_size / part->unit + 2 * part->unit + 2;
+        part->max_size = part->levels * one;
+        break;
+    }
+    case PartKind::Weights:
+        part->fixed_size = part->max_size = weights_size(*part);
+        break;
+    }
+    part->max_size += part->null_mask ? 1 : 0;
+}
+
 /* Behind the end of one level's units, nullptr if there is none. */
 template <size_t U>
 const uchar* skip(const KeyPartCodec::Level& level, uchar flip, const uchar* from, const uchar* end) {
@@ -230,7 +254,9 @@ bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count, KeyEnco
         part.column_bytes = field->pack_length();
         part.descending = (info.key_part_flag & HA_REVERSE_SORT) != 0;
         part.is_blob = (field->flags & BLOB_FLAG) != 0;
-        part.prefix = part.is_blob || field->key_length() != info.length;
+        /* Not by the key's own field, which of a prefix is as short as that. */
+        const bool is_short = !part.is_blob && table->field[part.fieldnr]->key_length() != info.length;
+        part.prefix = part.is_blob || (is_short && encoding >= KeyEncoding::Prefixes);
         part.restorable = !part.prefix;
         if (part.is_blob)
             part.length_bytes = static_cast<uint8_t>(static_cast<const Field_blob*>(field)->pack_length_no_ptr());
@@ -273,26 +299,8 @@ bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count, KeyEnco
         default:
             return false; /* the decimals of MySQL 4.1, which no statement creates any more */
         }
-        switch (part.kind) {
-        case PartKind::Integer:
-        case PartKind::Raw:
-        case PartKind::Float:
-            part.fixed_size = part.length;
-            part.max_size = part.length;
-            break;
-        case PartKind::Binary:
-            part.max_size = 2 * part.length + 2;
-            break;
-        case PartKind::String: {
-            const uint one = part.level_size + part.level_size / part.unit + 2 * part.unit + 2;
-            part.max_size = part.levels * one;
-            break;
-        }
-        case PartKind::Weights:
-            part.fixed_size = part.max_size = weights_size(part);
-            break;
-        }
-        part.max_size += part.null_mask ? 1 : 0;
+        part.outdated |= is_short && !part.prefix;
+        set_sizes(&part);
         parts_.push_back(part);
     }
     return true;

@@ -42,8 +42,11 @@ constexpr uchar kEndZero = 0, kEndSpaces = 2;
 /* How the keys of a table are encoded; stands in its metadata (table_meta.h). */
 enum class KeyEncoding : uint8_t {
     CutWeights = 1, /* until 2026-11: what does not fit is cut, so that different texts may have one key */
-    AllWeights = 2
+    AllWeights = 2, /* until 2026-11: prefixes of columns that are no BLOBs are taken for the columns */
+    Prefixes = 3    /* of tables with such keys; of others it would be the same */
 };
+/* Of new tables, where it makes a difference. */
+constexpr KeyEncoding kNewestKeys = KeyEncoding::Prefixes;
 
 enum class PartKind : uint8_t { Integer, Raw, Float, Binary, String, Weights };
 
@@ -52,7 +55,7 @@ struct KeyPartCodec {
     PartKind kind;
     bool is_signed; /* Integer */
     bool descending;
-    bool prefix;     /* of a column: cannot give the column back */
+    bool prefix;     /* of a column: cannot give the column back; never of one that is taken for the column */
     bool restorable; /* the encoded bytes give the column back */
     bool is_blob;
     uint8_t length_bytes; /* VARCHAR 1 or 2, BLOB 1..4, else 0: what precedes the data in a record */
@@ -67,7 +70,7 @@ struct KeyPartCodec {
     uint level_size; /* String: bytes of one level's weights at most */
     bool pad_space;  /* String: spaces at the end do not count */
     bool by_codes;   /* String: the weights are the text's bytes, but for characters of one byte */
-    bool outdated;   /* KeyEncoding::CutWeights has less of it than the collation compares */
+    bool outdated;   /* an earlier KeyEncoding has less of it than the collation compares, or takes it for the column */
     uint fieldnr;    /* index into table->field */
     uint offset;     /* of the column in a record */
     uint null_offset;

@@ -50,7 +50,7 @@ int OrphanSearch::open(THD* thd, const TABLE* child, teak_table* table, const Ta
 }
 
 int OrphanSearch::open_parent(const TABLE* definition, const TableMeta& meta) {
-    if (theirs_.open(definition, meta, key_.parent_columns) && meta.encoding == KeyEncoding::AllWeights &&
+    if (theirs_.open(definition, meta, key_.parent_columns) && meta.encoding != KeyEncoding::CutWeights &&
         differing_column(child_, mine_.index, definition, theirs_.index, key_.columns.size()) == SIZE_MAX)
         return 0;
     if (owns_parent_) teak_table_close(parent_);

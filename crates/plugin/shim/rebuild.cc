@@ -29,8 +29,7 @@ Rebuild::~Rebuild() {
 bool Rebuild::init(const TABLE* now, TABLE* altered, List<Create_field>& columns) {
     altered_ = altered;
     const uint primary_key = altered->s->primary_key;
-    if (!primary_.init(altered, KeyEncoding::AllWeights) ||
-        !rows_.init(altered, primary_.restored_columns(), RowLayouts()))
+    if (!primary_.init(altered, kNewestKeys) || !rows_.init(altered, primary_.restored_columns(), RowLayouts()))
         return false;
     keys_.push_back(primary_.hidden() ? nullptr : &altered->key_info[primary_key]);
     indexes_.reserve(altered->s->keys);

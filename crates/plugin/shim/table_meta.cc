@@ -1,4 +1,5 @@
 #include "table_meta.h"
+#include <algorithm>
 
 namespace teak {
 
@@ -16,6 +17,14 @@ constexpr ulonglong kFnvStart = 0xcbf29ce484222325ULL, kFnvPrime = 0x100000001b3
 
 } // namespace
 
+/* Whether a key has a prefix of a column that is no BLOB. Not by the key's own field, which is as short as that. */
+static bool has_short_part(const TABLE* table, const KEY& key) {
+    return std::any_of(key.key_part, key.key_part + key.user_defined_key_parts, [table](const KEY_PART_INFO& part) {
+        const Field* column = table->field[part.field->field_index];
+        return !(column->flags & BLOB_FLAG) && column->key_length() != part.length;
+    });
+}
+
 /* FNV-1a of the name in lower case: index names are compared without regard to case. */
 ulonglong TableMeta::name_of(const KEY& key) {
     char name[NAME_LEN + 1];
@@ -29,6 +38,8 @@ ulonglong TableMeta::name_of(const KEY& key) {
 
 TableMeta::TableMeta(const TABLE* table) {
     set_definition(table);
+    for (uint i = 0; i < table->s->keys; i++)
+        if (has_short_part(table, table->key_info[i])) encoding = KeyEncoding::Prefixes;
     for (uint i = 0; i < table->s->keys; i++)
         if (i != table->s->primary_key) indexes.push_back({name_of(table->key_info[i]), false});
 }
@@ -59,8 +70,7 @@ bool TableMeta::parse(teak_bytes bytes) {
         if (static_cast<size_t>(end - at) < sizeof definition + 1) return false;
         memcpy(definition, at, sizeof definition);
         at += sizeof definition;
-        if (*at < static_cast<uchar>(KeyEncoding::CutWeights) || *at > static_cast<uchar>(KeyEncoding::AllWeights))
-            return false;
+        if (*at < static_cast<uchar>(KeyEncoding::CutWeights) || *at > static_cast<uchar>(kNewestKeys)) return false;
         encoding = static_cast<KeyEncoding>(*at++);
     } else if (version != kVersionWithoutDefinition)
         return false;

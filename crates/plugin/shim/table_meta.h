@@ -7,7 +7,8 @@
 
   Version 4 is that of a table whose tablespace was discarded: the same otherwise. Version 5 is that of a table with row
   layouts: between the encoding and the indexes are the number of these (2, little-endian), and behind them are the
-  layouts (row_layout.h). So a build from before layouts refuses such a table, and reads all others. Version 2 had
+  layouts (row_layout.h). KeyEncoding::Prefixes is that of tables that were made with, or given, a key that has a prefix
+  of a column that is no BLOB. So a build from before layouts refuses such a table, and reads all others. Version 2 had
   neither the definition's version nor the encoding, which is CutWeights there. The definition's version is the server's
   (TABLE_SHARE::tabledef_version), new with each CREATE and ALTER; zeros where none is known. By it the server's DDL
   recovery learns whether an ALTER in place was committed (check_version).
@@ -44,6 +45,8 @@ class TableMeta {
     std::vector<uchar> encode() const;
 
     static ulonglong name_of(const KEY& key);
+    /* Whether builds from before it was possible must not read the table: rows of layouts, keys with prefixes. */
+    bool is_guarded() const { return !layouts.empty() || encoding == KeyEncoding::Prefixes; }
     /* The tree of an index, from 1; 0: there is none. */
     uint32_t tree_of(const KEY& key) const;
 

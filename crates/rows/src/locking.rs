@@ -69,8 +69,8 @@ impl TableCursor {
         self.lock_ahead(session)
     }
 
-    /// Goes to the current key, or to the next one if it is not there, in one step: between two, others could insert the
-    /// key and one behind it, and the scan would return the second without the first.
+    /// Goes to the current key, or to the next one if it is not there, in one step: between two, others could insert
+    /// the key and one behind it, and the scan would return the second without the first.
     fn place_again(&mut self, session: &mut Session) -> Result<bool> {
         self.reach.clear();
         self.reach.extend_from_slice(self.core.key());
