@@ -304,8 +304,8 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) {
     return error != 0;
 }
 
-/* How the keys of the table are encoded once it is altered in place: by the newest rules, unless it has keys that are by
-   others. */
+/* How the keys of the table are encoded once it is altered in place: by the newest rules, unless it has keys that are
+   by others. */
 KeyEncoding ha_teak::altered_encoding(const TABLE* altered) const {
     return has_cut_keys() || open_.meta.encoding == KeyEncoding::CutWeights ? open_.meta.encoding
                                                                             : TableMeta(altered).encoding;
