@@ -106,20 +106,30 @@ int ConstraintMaker::keep_old() {
         const std::string name = key.name();
         const std::string words = quoted(thd_, {name.data(), name.size()});
         key.child = name_;
+        const std::vector<std::string> old_columns = key.columns;
         rename_columns(alter_, &key.columns);
         /* What the server does not ask for without strict mode. */
         if (int error = check_nullable(key, words)) return error;
-        if (is_self(key.parent)) rename_columns(alter_, &key.parent_columns);
-        if (checked_ && index_on(form_, key.columns, nullptr) == MAX_KEY) {
-            const TABLE* const old_table = alter_->original_table;
-            const uint index = index_on(old_table, key.columns, nullptr);
-            my_error(ER_DROP_INDEX_FK, MYF(0), index == MAX_KEY ? "" : old_table->key_info[index].name.str);
-            return HA_ERR_DROP_INDEX_FK;
+        if (int error = check_index(key.columns, old_columns)) return error;
+        if (is_self(key.parent)) {
+            const std::vector<std::string> old_parent_columns = key.parent_columns;
+            rename_columns(alter_, &key.parent_columns);
+            if (int error = check_index(key.parent_columns, old_parent_columns)) return error;
         }
         keys_.push_back(std::move(key));
     }
     kept_ = keys_.size();
     return 0;
+}
+
+/* What the constraint looks by stays: an index over `columns`, which the altered table calls `old_columns`. */
+int ConstraintMaker::check_index(const std::vector<std::string>& columns,
+                                 const std::vector<std::string>& old_columns) const {
+    if (!checked_ || index_on(form_, columns, nullptr) != MAX_KEY) return 0;
+    const TABLE* const old_table = alter_->original_table;
+    const uint index = index_on(old_table, old_columns, nullptr);
+    my_error(ER_DROP_INDEX_FK, MYF(0), index == MAX_KEY ? "" : old_table->key_info[index].name.str);
+    return HA_ERR_DROP_INDEX_FK;
 }
 
 int ConstraintMaker::take_new() {

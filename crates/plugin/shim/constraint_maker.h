@@ -36,6 +36,7 @@ class ConstraintMaker {
 
   private:
     int keep_old();
+    int check_index(const std::vector<std::string>& columns, const std::vector<std::string>& old_columns) const;
     int take_new();
     int take(Foreign_key* from);
     int refuse_unkept(const Foreign_key* from) const;

@@ -229,3 +229,12 @@ create table base (id int primary key); insert into base values (2);
 create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references base (id) on update cascade, constraint b1_2 foreign key (b) references base (id));
 insert into b1 values (2, 2); update base set id = 22 where id = 2; select * from b1;
 drop table b1, base;
+# A copy keeps the index that a constraint of the table to itself looks by, too.
+create table self_copied (id int not null, f int, primary key (id), foreign key (f) references self_copied (id));
+--error ER_DROP_INDEX_FK
+alter table self_copied drop primary key, algorithm=copy;
+alter table self_copied drop primary key, add key (id), algorithm=copy;
+--error ER_DROP_INDEX_FK
+alter table self_copied drop key id, algorithm=copy;
+show create table self_copied;
+drop table self_copied;
