@@ -145,8 +145,12 @@ class Writer:
             unique = source.choice(["", "", "unique "])
             using = source.choice(["", "", "", " using hash"])
             parts = source.sample(table.columns, min(len(table.columns), source.choice([1, 1, 2])))
+            if self.features["foreign"]:
+                # It takes the place of the key that a foreign key has made for itself, unless it is a hash.
+                using = ""
             table.hashed = table.hashed or bool(unique and using)
-            return f"add {unique}key k{source.randrange(6)} ({', '.join(key_part(source, part) for part in parts)}){using}"
+            listed = ", ".join(key_part(source, part) for part in parts)
+            return f"add {unique}key k{source.randrange(6)} ({listed.replace(' desc', '') if using else listed}){using}"
         if choice == 10:
             return f"drop key k{source.randrange(4)}"
         if choice == 11:
