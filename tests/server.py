@@ -1,8 +1,10 @@
 """A private mariadbd for tests and benchmarks, which may be killed: own data directory, socket only unless given a port."""
 
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +13,22 @@ import pymysql
 
 # By its full path: started by name, the server cannot find itself when it writes a backtrace with symbols.
 MARIADBD = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin") or "mariadbd"
+
+
+def free_port():
+    """A TCP port that nobody has at the moment, and that the kernel gives to none who connects: a replica that tries again and again to reach a server which is
+    being started would otherwise take its port now and then."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first = int(file.read().split()[0])
+    for _ in range(1000):
+        port = random.SystemRandom().randrange(10_000, max(first, 10_100))
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("no port of 127.0.0.1 is free")
 
 
 def conflicted(connection, error):

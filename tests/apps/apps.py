@@ -20,8 +20,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 sys.path.insert(0, HERE)
-from place import Place, Unavailable, free_port  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+from place import Place, Unavailable  # pylint: disable=wrong-import-position
+from server import Server, free_port  # pylint: disable=wrong-import-position
 
 ENGINES = ("InnoDB", "Teak")
 APPLICATIONS = ("sqlalchemy", "django", "sequelize", "mysql2", "go_sql_driver", "connector_j", "mydumper", "pt_osc", "wordpress", "mediawiki",

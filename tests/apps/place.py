@@ -3,7 +3,6 @@
 import glob
 import os
 import shutil
-import socket
 import subprocess
 import tarfile
 import xml.etree.ElementTree as ElementTree
@@ -11,13 +10,6 @@ import xml.etree.ElementTree as ElementTree
 
 class Unavailable(Exception):
     """The application cannot be installed here."""
-
-
-def free_port():
-    """A TCP port that nobody has at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Place:

@@ -20,9 +20,9 @@ import pymysql
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "replication")]
-from server import Server  # noqa: E402
+from server import Server, free_port  # noqa: E402
 from bank import Workload, make_tables, rows  # noqa: E402
-from replication import free_port, let_replicate, wait_until  # noqa: E402
+from replication import let_replicate, wait_until  # noqa: E402
 from runner import main  # noqa: E402
 
 OPTIONS = ["--teak-flush-log-at-trx-commit=1", "--teak-cache-size=8M", "--teak-checkpoint-log-size=2M",

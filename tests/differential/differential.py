@@ -11,10 +11,10 @@ import time
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from server import Server  # pylint: disable=wrong-import-position
+from server import Server, free_port  # pylint: disable=wrong-import-position
 
 from pair import Conflict, Difference, Pair  # pylint: disable=wrong-import-position
-from replica import PRIMARY_OPTIONS, Replica, free_port  # pylint: disable=wrong-import-position
+from replica import PRIMARY_OPTIONS, Replica  # pylint: disable=wrong-import-position
 from shrink import shrunk  # pylint: disable=wrong-import-position
 from statements import Writer  # pylint: disable=wrong-import-position
 
@@ -32,7 +32,8 @@ KINDS = {
 }
 # Those that a replica follows.
 FOLLOWED = ("replica", "mixed")
-# The server writes no columns that REPLACE does not name into a minimal image, nor that it sets to their defaults: its replicas of all engines keep what was there.
+# Columns that a REPLACE does not name are not in a minimal image: with any engine replicas keep what was there, so this
+# kind has none.
 MINIMAL = "replica"
 FEATURES = ("foreign", "generated", "partitions", "versioned")
 RESTART, KILL, COMPARE = "-- restart", "-- kill", "-- compare"

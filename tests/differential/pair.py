@@ -27,7 +27,8 @@ REFUSALS = {1005, 1025, 1072, 1091, 1150, 1215, 1217, 1451, 1452, 1478, 1846, 18
 BIT = 16
 # A history partition has no room left: by the estimate of its rows.
 FULL_PARTITION = 4114
-# A value that does not fit is told when it is compared: which conditions of a join are looked at first is the optimizer's to say.
+# A value that does not fit is told when it is compared: which conditions of a join are looked at first is the
+# optimizer's to say.
 TRUNCATED = 1292
 
 

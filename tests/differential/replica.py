@@ -7,7 +7,7 @@ import sys
 import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "replication"))
-from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate  # pylint: disable=wrong-import-position
+from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, let_replicate  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 from pair import DATABASES, Difference, compare_rows  # pylint: disable=wrong-import-position

@@ -16,9 +16,9 @@ import pymysql
 TESTS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, TESTS_DIR)
 sys.path.insert(0, os.path.join(TESTS_DIR, "replication"))
-from replication import follow, free_port, let_replicate  # noqa: E402
+from replication import follow, let_replicate  # noqa: E402
 from asking import expect, rows  # noqa: E402
-from server import Server, carry_out  # noqa: E402
+from server import Server, carry_out, free_port  # noqa: E402
 
 # In every row, and in nothing else.
 MARK = "QuetzalMark"

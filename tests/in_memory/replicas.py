@@ -15,9 +15,9 @@ import pymysql
 TESTS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, TESTS_DIR)
 sys.path.insert(0, os.path.join(TESTS_DIR, "replication"))
-from replication import follow, free_port, let_replicate, rows  # noqa: E402
+from replication import follow, let_replicate, rows  # noqa: E402
 from asking import expect  # noqa: E402
-from server import Server  # noqa: E402
+from server import Server, free_port  # noqa: E402
 
 SEED = int(os.environ.get("TEAK_SEED", "1"))
 LOG_OPTIONS = ["--log-bin=binlog", "--log-slave-updates", "--sync-binlog=0"]

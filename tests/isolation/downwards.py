@@ -27,17 +27,17 @@ LOOKS = {
     "by_prefix": "SELECT MAX(place) INTO found FROM {table} FORCE INDEX (k) WHERE k = 7",
     "row_by_index": "SELECT place INTO found FROM {table} FORCE INDEX (k) WHERE k = 7 ORDER BY place DESC LIMIT 1",
 }
-# Every tenth transaction has several rows, every seventh is rolled back; rows far below come and go, so that leaves are folded.
+# The greatest key first, then many below it, between others of the same part of a leaf's delta; some of that is rolled back.
 WRITER = """CREATE PROCEDURE write_{table}(till DATETIME(6)) BEGIN
-  DECLARE number BIGINT DEFAULT 1;
+  DECLARE number BIGINT DEFAULT 0;
   SET SESSION tx_isolation = 'READ-COMMITTED';
   WHILE SYSDATE(6) < till DO
+    SET number = number + 1000;
+    INSERT INTO {table} VALUES (number, 7, number, REPEAT('x', number / 1000 % 40));
     START TRANSACTION;
-    INSERT INTO {table} VALUES (number, 7, number, REPEAT('x', number % 40));
-    IF number % 10 = 0 THEN INSERT INTO {table} VALUES (number + 1, 7, number + 1, ''), (number + 2, 7, number + 2, ''); END IF;
-    IF number % 3 = 0 THEN DELETE FROM {table} WHERE id = number - 500; END IF;
-    IF number % 7 = 0 THEN ROLLBACK; ELSE COMMIT; SET number = number + IF(number % 10 = 0, 3, 1); END IF;
-    IF number % 7 = 0 THEN SET number = number + 1; END IF;
+    INSERT INTO {table} SELECT number - 1000 + seq, 7, number - 1000 + seq, '' FROM seq_1_to_400;
+    IF number % 7000 = 0 THEN ROLLBACK; ELSE COMMIT; END IF;
+    DELETE FROM {table} WHERE id BETWEEN number - 51000 AND number - 50000;
   END WHILE;
 END"""
 READER = """CREATE PROCEDURE look_{table}(till DATETIME(6)) BEGIN
@@ -77,7 +77,7 @@ def beside_a_writer(server, name, look, engine, seconds):
         return False
     looks, back, latest = answers["look"][0][0]
     good = back == 0 and latest > 0
-    print(f"{'ok' if good else 'FAILED'}: {engine} {name}: {looks} looks beside {latest} rows, {back} steps back", flush=True)
+    print(f"{'ok' if good else 'FAILED'}: {engine} {name}: {looks} looks beside {latest // 1000} rounds, {back} steps back", flush=True)
     return good
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Searches histories of concurrent transactions for anomalies, level by level: a short look in CI, as long as you like
-# in a soak. Before that, lost updates are counted (lost_updates.py), and what a transaction without snapshot isolation
-# reads after its own writes is compared with what InnoDB shows (own_writes.py).
+# in a soak. Before that, lost updates are counted (lost_updates.py), the greatest keys are looked at beside a writer
+# (downwards.py), and what a transaction without snapshot isolation reads after its own writes is compared with what
+# InnoDB shows (own_writes.py).
 #
 # usage: tests/isolation/run.sh [OPTION...]     of isolation.py: --seconds N (of each run), --only NAME, --seed N
 set -euo pipefail
@@ -11,5 +12,6 @@ set -euo pipefail
 need_built "$PLUGIN_DIR/ha_teak.so"
 (cd "$ROOT/tests/isolation" && /usr/bin/python3 -B test_anomalies.py)
 /usr/bin/python3 -B "$ROOT/tests/isolation/lost_updates.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/isolation-lost"
+/usr/bin/python3 -B "$ROOT/tests/isolation/downwards.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/isolation-downwards"
 /usr/bin/python3 -B "$ROOT/tests/isolation/own_writes.py" --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/isolation-own"
 exec /usr/bin/python3 -B "$ROOT/tests/isolation/isolation.py" --seed "${TEAK_SEED:-$RANDOM}" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/isolation" "$@"

@@ -21,7 +21,7 @@ from accounts import Accounts  # pylint: disable=wrong-import-position
 from case import DAMAGE, ENGINES, INPUT_OUTPUT, OPTIONS, OTHER, SERVER, USAGE, Failure, check  # pylint: disable=wrong-import-position
 from endings import Endings  # pylint: disable=wrong-import-position
 from interrupted import Interrupted  # pylint: disable=wrong-import-position
-from server import Server, own_plugins  # pylint: disable=wrong-import-position
+from server import Server, free_port, own_plugins  # pylint: disable=wrong-import-position
 
 ROWS = 700
 DUMP_VARIANTS = {
@@ -591,7 +591,7 @@ def main():
     parser.add_argument("--teak", required=True)
     parser.add_argument("--plugin-dir", required=True)
     parser.add_argument("--directory", required=True)
-    parser.add_argument("--port", type=int, default=23391)
+    parser.add_argument("--port", type=int, default=free_port())
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)

@@ -19,8 +19,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "../online"), os.path.join(HERE, "../replication")]
 from asking import error_of, roll_back_prepared, rows, wait_until  # noqa: E402
 from online import OPTIONS, SEED, Task, Writers, check, fresh  # noqa: E402
-from replication import follow, free_port, let_replicate  # noqa: E402
-from server import Server, carry_out  # noqa: E402
+from replication import follow, let_replicate  # noqa: E402
+from server import Server, carry_out, free_port  # noqa: E402
 
 OK = (("test.t", "optimize", "status", "OK"),)
 DELETIONS = ("id % 2", "id % 10", "id < 36000", "id > 400")

@@ -5,8 +5,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, free_port, let_replicate
-from server import Server
+from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, let_replicate
+from server import Server, free_port
 
 
 class Pair:

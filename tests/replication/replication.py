@@ -12,7 +12,6 @@ each, the comparison with the primary, the position table, and that no lock wait
 import argparse
 import os
 import random
-import socket
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from asking import rows  # pylint: disable=wrong-import-position
-from server import Server, attempt  # pylint: disable=wrong-import-position
+from server import Server, attempt, free_port  # pylint: disable=wrong-import-position
 
 # Few, so that transactions meet each other and optimistic replication has to undo some.
 ACCOUNTS = 20
@@ -124,12 +123,6 @@ def value(connection, query):
 def sequence(position):
     """The sequence number of a position with one domain."""
     return int(position.rpartition("-")[2] or 0)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def let_replicate(primary):
