@@ -27,7 +27,7 @@ LOOKS = {
     "by_prefix": "SELECT MAX(place) INTO found FROM {table} FORCE INDEX (k) WHERE k = 7",
     "row_by_index": "SELECT place INTO found FROM {table} FORCE INDEX (k) WHERE k = 7 ORDER BY place DESC LIMIT 1",
 }
-# The greatest key first, then many below it, between others of the same part of a leaf's delta; some of that is rolled back.
+# The greatest key first, then many below it, between others of the same part of a leaf's delta; some is rolled back.
 WRITER = """CREATE PROCEDURE write_{table}(till DATETIME(6)) BEGIN
   DECLARE number BIGINT DEFAULT 0;
   SET SESSION tx_isolation = 'READ-COMMITTED';
