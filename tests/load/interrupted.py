@@ -10,6 +10,7 @@ import termios
 import time
 
 from case import ENGINES, NOTHING_TO_RESUME, OPTIONS, SERVER, USAGE, Failure, check
+from held import HeldUp
 
 
 class Interrupted:
@@ -63,6 +64,37 @@ class Interrupted:
                     self.compare("serial", "parallel")
                 except Failure as failure:
                     raise Failure(f"{engine}, round {round_}, killed at over {limit} rows: {failure}\n{resumed}") from failure
+
+    def case_last_statement_of_a_killed_load(self):
+        """What the server still carries out when the loader is gone is waited for, before it is asked what is done: by --resume, and by a load that
+        begins again, whose records what comes late would belong to."""
+        waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'"
+        for engine in ENGINES:
+            path = self.write("outlived.sql", "".join(
+                f"DROP TABLE IF EXISTS {name};\nCREATE TABLE {name} (id INT{key}) ENGINE={engine};\n"
+                + "".join(f"INSERT INTO {name} VALUES {','.join(f'({i + j})' for j in range(100))};\n" for i in range(0, 20_000, 100))
+                for name, key in (("keyed", " PRIMARY KEY"), ("keyless", ""))))
+            self.fresh("serial")
+            self.mariadb("serial", path)
+            for options in (["--resume"], []):
+                self.fresh("parallel")
+                road = HeldUp(os.path.join(self.files, "road"), self.server.socket, lambda statement: statement == b"COMMIT")
+                command = self.command("parallel", path, "--connections=2")
+                command[command.index(f"--socket={self.server.socket}")] = f"--socket={self.files}/road"
+                with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as loader:
+                    check(road.arrived.wait(timeout=60), "there is no COMMIT")
+                    loader.kill()
+                with subprocess.Popen(self.command("parallel", path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as again:
+                    # One that does not wait comes to the same rows, and then to an end or to a lock.
+                    limit = time.monotonic() + 60
+                    while not (waited := self.value(waits)) and again.poll() is None and time.monotonic() < limit:
+                        time.sleep(0.02)
+                    road.let_go()
+                    told = again.communicate(timeout=60)[0].decode(errors="replace")
+                check(again.returncode == 0, f"{engine} {options}: status {again.returncode}: {told}")
+                self.compare("serial", "parallel")
+                check(waited, f"{engine} {options}: it did not wait")
+                check(not self.server.query("SHOW DATABASES LIKE 'teak_load'", database=None), "records are left")
 
     def case_records_of_a_failed_load(self):
         """A load that failed says how to go on; another one tells of its records; the same one twice at a time is refused."""

@@ -63,7 +63,7 @@ impl<'a> Loader<'a> {
         mut control: Connection,
         serial: bool,
     ) -> Result<Loader<'a>, LoadError> {
-        let main = shared.connect()?;
+        let main = shared.connect_to_change()?;
         let server = Server::ask(&mut control)?;
         let session = shared.first_session();
         let dialect = session.dialect();
@@ -129,7 +129,7 @@ impl<'a> Loader<'a> {
     fn begin_session(&mut self, database: Option<&str>) -> Result<(), LoadError> {
         // The first has the connection that was made for it.
         if self.origin.index > 0 {
-            self.main = self.shared.connect()?;
+            self.main = self.shared.connect_to_change()?;
             self.session = self.shared.first_session();
         }
         if let Some(database) = database {

@@ -184,7 +184,7 @@ fn open_progress(
     arguments: &Arguments,
     report: &Report,
 ) -> Result<Option<Progress>, LoadError> {
-    match Progress::open(control, sources, database, arguments.resume) {
+    match Progress::open(control, sources, database, arguments.resume, report) {
         Ok(progress) => {
             let left = progress.left_by_others(control)?;
             if left > 0 {

@@ -11,12 +11,18 @@
 //! A load is known by its sources (names, sizes and times of change) and by the database that it goes into unless the
 //! dump says another. While it runs, its connection holds a lock of that name. A statement is known by its source and
 //! offset.
+//!
+//! Each other connection that changes something is in `steps`, too, and holds a lock of its own: when a load was killed,
+//! the server may still carry out its last statements, a COMMIT among them. The next one waits for these locks before it
+//! asks what is done.
 
 use super::deferred::only_builds_keys;
 use super::error::LoadError;
 use super::input::Source;
+use super::report::Report;
 use super::task::{Table, Task};
 use crate::client::{Connection, Error};
+use crate::signals;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -57,7 +63,7 @@ pub struct Progress {
 
 /// The name that records give to what concerns no single table.
 const NO_TABLE: &str = "";
-/// The number that no source has.
+/// The number that no source has: in place of offsets are 0, for the load itself, and the numbers of its connections.
 const NO_SOURCE: usize = i32::MAX as usize;
 
 impl Progress {
@@ -68,6 +74,7 @@ impl Progress {
         sources: &[Source],
         database: Option<&str>,
         resume: bool,
+        report: &Report,
     ) -> Result<Progress, LoadError> {
         let id = identity(sources, database);
         let lock = format!("SELECT GET_LOCK({}, {PATIENCE})", lock_of(&id));
@@ -93,6 +100,7 @@ impl Progress {
             furthest: HashMap::new(),
             engines: Mutex::new(HashSet::new()),
         };
+        progress.wait_for_killed(control, report)?;
         let tables = tables(control)?;
         let asked = format!("SELECT 1 FROM {DATABASE}.steps WHERE load_id = '{}' LIMIT 1", progress.id);
         if resume && control.value(asked)?.is_none() {
@@ -113,6 +121,55 @@ impl Progress {
             progress.read(control, table)?;
         }
         Ok(progress)
+    }
+
+    /// Before a connection changes anything: those who find this load's records later can wait for what it does.
+    pub fn join(&self, connection: &mut Connection) -> Result<(), LoadError> {
+        let session = connection.value("SELECT CONNECTION_ID()")?.unwrap_or_default();
+        let number = session
+            .parse()
+            .map_err(|_| Error::Protocol(format!("{session} is no number of a connection")))?;
+        connection.execute(self.step(NO_SOURCE, (number, number), NO_TABLE, true))?;
+        match connection.value(format!("SELECT GET_LOCK({}, 0)", self.lock_of(&session)))?.as_deref() {
+            Some("1") => Ok(()),
+            _ => Err(LoadError::Usage(format!("the lock {} is somebody else's", self.lock_of(&session)))),
+        }
+    }
+
+    /// Waits until the server carries out nothing more of a load of these files that was killed: what it still commits
+    /// is done, and not yet to be seen. The lock for making and removing the database is held before and after.
+    fn wait_for_killed(&self, control: &mut Connection, report: &Report) -> Result<(), LoadError> {
+        let of_connections = format!("load_id = '{}' AND source = {NO_SOURCE} AND first > 0", self.id);
+        let sessions = control.query(format!("SELECT first FROM {DATABASE}.steps WHERE {of_connections}"))?;
+        if sessions.is_empty() {
+            return Ok(());
+        }
+        // Their records keep the database. Others need not wait for what this load waits for.
+        control.value(format!("SELECT RELEASE_LOCK({LOCK})"))?;
+        for session in sessions.into_iter().flatten().flatten() {
+            let session = String::from_utf8_lossy(&session).into_owned();
+            let (lock, mut told) = (self.lock_of(&session), false);
+            while control.value(format!("SELECT GET_LOCK({lock}, 1)"))?.as_deref() != Some("1") {
+                if signals::interrupted() {
+                    return Err(LoadError::Interrupted);
+                }
+                if !std::mem::replace(&mut told, true) {
+                    report.warn(&format!(
+                        "the server still carries out the last statement of a load of these files that was killed, on \
+                         its connection {session}: this load waits for that"
+                    ));
+                }
+            }
+            control.value(format!("SELECT RELEASE_LOCK({lock})"))?;
+        }
+        control.value(format!("SELECT GET_LOCK({LOCK}, 60)"))?;
+        control.execute(format!("DELETE FROM {DATABASE}.steps WHERE {of_connections}"))?;
+        Ok(())
+    }
+
+    /// The name of the lock of one of its connections.
+    fn lock_of(&self, session: &str) -> String {
+        lock_of(&format!("{}_{session}", self.id))
     }
 
     /// How many other loads did not end well, and do not run: their records are still there.

@@ -114,6 +114,18 @@ impl LoadState {
         }
     }
 
+    /// The same of a connection that changes something.
+    pub fn connect_to_change(&self) -> Result<Connection, LoadError> {
+        let mut connection = self.connect()?;
+        self.join(&mut connection)?;
+        Ok(connection)
+    }
+
+    /// A connection is going to change something.
+    pub fn join(&self, connection: &mut Connection) -> Result<(), LoadError> {
+        self.progress.as_ref().map_or(Ok(()), |progress| progress.join(connection))
+    }
+
     /// The connection of a worker; the first always gets one, the others only if there are enough.
     pub fn connect_worker(&self, number: usize) -> Result<Option<Connection>, Error> {
         if number == 0 {

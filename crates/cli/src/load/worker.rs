@@ -69,7 +69,8 @@ impl<'a> Worker<'a> {
     /// With all the connections that its tasks need, so that no worker keeps one while it waits for another. `None`:
     /// there are not enough.
     fn connect(shared: &'a LoadState, number: usize) -> Result<Option<Worker<'a>>, LoadError> {
-        let Some(connection) = shared.connect_worker(number)? else { return Ok(None) };
+        let Some(mut connection) = shared.connect_worker(number)? else { return Ok(None) };
+        shared.join(&mut connection)?;
         let mut checker = None;
         if shared.verify.is_some() {
             let Some(second) = shared.connect_worker(number)? else { return Ok(None) };
@@ -110,7 +111,7 @@ impl<'a> Worker<'a> {
     /// Brings the connection into the session in which the dump has these statements.
     fn enter(&mut self, wanted: &SessionState) -> Result<(), LoadError> {
         let shared = self.shared;
-        shared.enter((&mut self.connection, &mut self.session), wanted, || Ok(shared.connect()?))
+        shared.enter((&mut self.connection, &mut self.session), wanted, || shared.connect_to_change())
     }
 
     fn insert(&mut self, task: &Task, facts: &Facts) -> Result<(), LoadError> {
