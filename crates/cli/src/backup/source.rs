@@ -190,7 +190,8 @@ impl Source {
 
     /// Has the server write a checkpoint.
     pub fn checkpoint(&mut self) -> Result<(), BackupError> {
-        self.connection.execute("SET GLOBAL teak_checkpoint_now = ON")?;
+        // RELOAD is enough for a session's variable; a global one is for SUPER.
+        self.connection.execute("SET SESSION teak_checkpoint_now = ON")?;
         Ok(())
     }
 
