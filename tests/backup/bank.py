@@ -179,7 +179,7 @@ class Workload:
         state = {client.number: client.acknowledged for client in self.clients}
         return state | ({"deciding": self.pledger.deciding, "decided": self.pledger.decided} if self.pledger else {})
 
-    def wait_for_commits(self, more=20, limit=60.0):
+    def wait_for_commits(self, more=20, limit=300.0):
         """Until each client has committed some more."""
         began, start = time.monotonic(), self.state()
         while any(self.state()[client.number] < start[client.number] + (more if client in self.bankers else 1) for client in self.clients):
@@ -192,7 +192,7 @@ class Workload:
         for client in self.clients:
             client.stopping = True
         for client in self.clients:
-            client.join(60)
+            client.join(300)
             if client.is_alive():
                 raise AssertionError(f"{type(client).__name__} {client.number} does not end")
             client.connection.close()

@@ -461,7 +461,7 @@ def interrupted(test, name):
                 process.wait(timeout=test.random.random())
             except subprocess.TimeoutExpired:
                 process.send_signal(getattr(signal, name))
-            process.wait(timeout=60)
+            process.wait(timeout=120)
         if process.returncode != 0:
             refused([test.teak, "backup", "verify", directory], directory)
         shutil.rmtree(directory, ignore_errors=True)
