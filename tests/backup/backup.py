@@ -476,6 +476,74 @@ def replay(test, directory, last, limit):
     assert statements.returncode == 0, f"mariadb-binlog ended with {statements.returncode}"
 
 
+def until(test):
+    """`teak restore --until` makes what the server was at a position, with a transaction, and before a time, of several binary logs; and does nothing when
+    one of them is missing or cut, or the point is in none of them."""
+    test.start()
+    # The statements of a binary log go through one connection, which cannot prepare one transaction and begin another.
+    workload = Workload(test.server, test.random.random(), pledged=())
+    workload.wait_for_commits()
+    directory = test.backup()
+    connection = test.server.connect(autocommit=True)
+    # Of the server's own engine; and of statements in the log.
+    rows(connection, "CREATE TABLE later (id INT AUTO_INCREMENT PRIMARY KEY, body TEXT)")
+    points = []
+    for kind in ("position", "gtid", "time"):
+        for _ in range(2):
+            workload.wait_for_commits(5)
+            rows(connection, "FLUSH BINARY LOGS")
+        if kind == "time":
+            # What waits for the lock has the time at which it began, and would count as from before.
+            workload.stop()
+        rows(connection, f"INSERT INTO later (body) VALUES ('{kind}')")
+        rows(connection, "FLUSH TABLES WITH READ LOCK")
+        (file, position, *_), = rows(connection, "SHOW MASTER STATUS")
+        gtid = rows(connection, "SELECT @@global.gtid_binlog_pos")[0][0]
+        second = int(time.time()) + 1
+        time.sleep(second + 0.01 - time.time())
+        points.append(({"position": f"{file}:{position}", "gtid": gtid, "time": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))}[kind],
+                       checksums(test.server), gtid))
+        time.sleep(1)
+        rows(connection, "UNLOCK TABLES")
+    rows(connection, "DROP TABLE journal_Teak, appended")
+    connection.close()
+    archive = os.path.join(test.directory, "archive")
+    os.makedirs(archive)
+    logs = sorted(name for name in os.listdir(test.server.data) if name.startswith("binlog.0"))
+    for name in logs:
+        shutil.copy(os.path.join(test.server.data, name), archive)
+    command = [test.teak, "restore", directory, f"--datadir={test.restored.data}", f"--binlogs={archive}", f"--server-option=--plugin-dir={test.server.plugin_dir}"]
+    for point, state, gtid in points:
+        test.restored.kill()
+        shutil.rmtree(test.restored.directory, ignore_errors=True)
+        os.makedirs(os.path.join(test.restored.directory, "tmp"))
+        told = run([*command, f"--until={point}"])
+        assert gtid in told, told
+        test.restored.start(RESTORED)
+        found = checksums(test.restored)
+        assert found == state, f"{point}: {sorted(set(found) ^ set(state))}"
+        assert test.restored.query("SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_NAME = 'later'") == (("Teak",),)
+    test.restored.kill()
+    shutil.rmtree(test.restored.directory)
+    middle, (file, _, at) = os.path.join(archive, logs[-3]), points[0][0].partition(":")
+    now = points[-1][2]
+    for point, words in ((f"{file}:{int(at) - 1}", ("within a transaction",)), ("3-1-1", ("earlier one",)), ("2020-01-01 00:00:00", ("earlier one",)),
+                         (f"{logs[0]}:4", ("earlier one",)), ("3-1-4000000000", ("in none of", logs[-1])), ("other.000001:4", ("none of the logs",))):
+        refused([*command, f"--until={point}"], *words)
+    with open(middle, "rb") as log:
+        content = log.read()
+    for damage, words in ((lambda: os.remove(middle), (logs[-3], "not there")), (lambda: os.truncate(middle, len(content) * 2 // 3), (logs[-2], "is missing"))):
+        damage()
+        for point in (now, points[-1][0]):
+            refused([*command, f"--until={point}"], *words)
+        with open(middle, "wb") as log:
+            log.write(content)
+    assert not os.path.exists(test.restored.data), "something was restored"
+    os.makedirs(test.restored.directory)
+    refused([*command, f"--until={now}", "--mariadb=/bin/false"], "remove it", "/bin/false")
+    test.forget(directory)
+
+
 def replica(test):
     """A server that starts from a backup made under load follows the one that it was made of, with the statements that the restore prints."""
     test.start()
@@ -562,6 +630,34 @@ def of_a_replica(test):
     assert checksums(test.restored) == checksums(test.server)
 
 
+def same_rows(test):
+    """A backup made beside writers and changes of definitions notes what the rows of each table are at its end, and a rehearsal finds the same: or says
+    which table has other ones."""
+    test.start()
+    test.server.query("CREATE DATABASE `my-db`")
+    test.server.query("CREATE TABLE `my-db`.`odd.name` (id INT PRIMARY KEY, body TEXT) ENGINE=InnoDB")
+    test.server.query("INSERT INTO `my-db`.`odd.name` SELECT seq, MD5(seq) FROM seq_1_to_1000")
+    test.server.query("CREATE TABLE `my-db`.forgetful (id INT PRIMARY KEY) ENGINE=Teak IN_MEMORY=YES")
+    test.server.query("INSERT INTO `my-db`.forgetful VALUES (1)")
+    workload = Workload(test.server, test.random.random())
+    for _ in range(2):
+        workload.wait_for_commits()
+        directory = test.backup("--checksums")
+        with open(os.path.join(directory, "backup.json"), encoding="utf-8") as text:
+            noted = json.load(text)["checksums"]
+        steady = {"test/accounts_Teak", "test/accounts_InnoDB", "test/journal_Teak", "test/journal_InnoDB", "test/loaded", "my@002ddb/odd@002ename"}
+        assert steady <= set(noted) and "my@002ddb/forgetful" not in noted and not any(name.startswith("mysql/") for name in noted), noted
+        command = [test.teak, "backup", "rehearse", directory, f"--scratch={test.directory}/scratch", f"--server-option=--plugin-dir={test.server.plugin_dir}"]
+        told = run(command)
+        assert f"the rows of {len(noted)} are those" in told, told
+        statements = os.path.join(test.directory, "statements")
+        with open(statements, "w", encoding="utf-8") as text:
+            text.write("UPDATE test.accounts_InnoDB SET balance = balance + 1 WHERE id = 7;\n")
+        refused([*command, f"--server-option=--init-file={statements}"], "test/accounts_InnoDB", "rows are not those")
+        test.forget(directory, f"{test.directory}/scratch")
+    workload.stop()
+
+
 def kept(test):
     """`list` tells what is in a directory, and `prune` removes what no rule keeps, but for what others stand on."""
     test.start()
@@ -644,7 +740,7 @@ def least_privileges(test):
     run([test.teak, "backup", "verify", directory])
 
 
-TESTS = [under_load, incremental, little_changed, killed, gives_up, leaves_nothing, target_full, damaged, chains, point_in_time, replica, successor, of_a_replica, kept, as_json, impatient,
+TESTS = [under_load, incremental, little_changed, killed, gives_up, leaves_nothing, target_full, damaged, chains, point_in_time, until, replica, successor, of_a_replica, same_rows, kept, as_json, impatient,
          least_privileges]
 
 

@@ -12,6 +12,7 @@
 use super::companion::{self, Call, Stages};
 use super::files::{Files, Received};
 use super::pace::Pace;
+use super::rows::Snapshot;
 use super::source::{End, Places, Source};
 use super::BackupError;
 use crate::client::Settings;
@@ -40,6 +41,8 @@ pub struct EngineCopy<'a> {
     /// Of the rounds. What has to keep up with the server's writers is not nice: mariadb-backup, which follows InnoDB's
     /// log, and all that is done while checkpoints are paused or commits wait.
     pub nice: u8,
+    /// With which a snapshot of the end is asked for, if one is wanted.
+    pub snapshot: Option<&'a Settings>,
     /// Where it ends, when commits have been blocked.
     pub end: Option<End>,
 }
@@ -187,7 +190,10 @@ impl Stages for Turns<'_> {
 
     fn blocked(&mut self) -> Result<(), BackupError> {
         let engine = self.engine()?;
-        engine.end = Some(engine.source.end()?);
+        let mut end = engine.source.end()?;
+        let begin = |settings| Snapshot::begin(settings, &engine.source.places.datadir);
+        end.snapshot = engine.snapshot.map(begin).transpose()?;
+        engine.end = Some(end);
         Ok(())
     }
 }

@@ -270,6 +270,26 @@ pub fn local_time(time: u64) -> String {
     )
 }
 
+/// The time that people write so, in seconds since 1970, if there is such a time.
+pub fn seconds_of(text: &str) -> Option<u64> {
+    let (date, time) = text.split_once(' ')?;
+    let numbers =
+        |text: &str, mark| text.split(mark).map(|part| part.parse::<i32>().ok()).collect::<Option<Vec<_>>>();
+    let (date, time) = (numbers(date, '-')?, numbers(time, ':')?);
+    let (&[year, month, day], &[hour, minute, second]) = (&date[..], &time[..]) else { return None };
+    // SAFETY: a structure of numbers and a pointer, for which zeros are valid.
+    let mut broken_down: libc::tm = unsafe { std::mem::zeroed() };
+    (broken_down.tm_year, broken_down.tm_mon, broken_down.tm_mday) =
+        (year.checked_sub(1900)?, month.checked_sub(1)?, day);
+    (broken_down.tm_hour, broken_down.tm_min, broken_down.tm_sec, broken_down.tm_isdst) =
+        (hour, minute, second, -1);
+    // SAFETY: the pointer is to what lives as long as the call.
+    let seconds = u64::try_from(unsafe { libc::mktime(&mut broken_down) }).ok()?;
+    // What does not exist was turned into something that does.
+    (broken_down.tm_mday == day && broken_down.tm_hour == hour && broken_down.tm_min == minute)
+        .then_some(seconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@
 //! DIR/backup.json          what all this is: written last, so that without it there is no backup
 //! ```
 
+use super::rows::Checksums;
 use super::selection::Selection;
 use super::BackupError;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ pub struct Description {
     /// None: it has all tables.
     #[serde(default)]
     pub selection: Option<Selection>,
+    /// Of the rows that the server had at its end, with `--checksums`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<Checksums>,
     pub position: Position,
     /// End of the engine's log in the backup.
     pub log_end: u64,
@@ -82,6 +86,9 @@ pub struct Server {
     pub host: String,
     pub port: u16,
     pub server_id: u64,
+    /// Of tables whose statements in the binary log name none; empty in backups from before this was kept.
+    #[serde(default)]
+    pub default_storage_engine: String,
 }
 
 /// The end of the backup in binary logs and GTIDs.
@@ -268,10 +275,17 @@ mod tests {
             }),
             began: 1_700_000_000,
             ended: 1_700_000_100,
-            server: Server { version: "10.11".into(), host: "größe".into(), port: 3306, server_id: 1 },
+            server: Server {
+                version: "10.11".into(),
+                host: "größe".into(),
+                port: 3306,
+                server_id: 1,
+                default_storage_engine: "Teak".into(),
+            },
             time_line: Some("11".repeat(16)),
             innodb: [("innodb_page_size".to_string(), "16384".to_string())].into(),
             selection: Some(Selection { tables: vec!["^größe[.]".into()], ..Selection::default() }),
+            checksums: Some([("d/t".to_string(), u64::MAX)].into()),
             position: Position { binlog_file: Some("binlog.000001".into()), ..Position::default() },
             log_end: 4096,
             engine_bytes: 1 << 30,

@@ -21,6 +21,7 @@ pub mod layout;
 mod mbstream;
 pub mod messages;
 pub mod pace;
+pub mod rows;
 pub mod selection;
 mod source;
 mod stream;
@@ -73,6 +74,10 @@ pub struct Arguments {
     /// Leave here what an incremental backup on top of this one needs, if the backup itself goes elsewhere
     #[arg(long, value_name = "NEWDIR")]
     extra_lsndir: Option<PathBuf>,
+    /// Note CHECKSUM TABLE of each table of Teak and InnoDB as of the backup's end, for `teak backup rehearse`: the
+    /// server reads all rows for it, when all else is copied
+    #[arg(long)]
+    checksums: bool,
     /// Threads that copy
     #[arg(long, value_name = "N", default_value_t = 2)]
     parallel: usize,
@@ -160,7 +165,9 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     pace.expect(engine_bytes + other_bytes);
 
     let places = source.places.clone();
-    let engine = engine_copy(arguments, (&target, below.as_ref(), selection.as_ref()), &mut source, &pace)?;
+    let mut engine =
+        engine_copy(arguments, (&target, below.as_ref(), selection.as_ref()), &mut source, &pace)?;
+    engine.snapshot = arguments.checksums.then_some(&settings);
     let messages = target.messages()?;
     let companion = Companion {
         call: Call {
@@ -184,6 +191,8 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     pace.phase("log");
     let (list, _) = copy.finish(end.lsn, &|bytes| pace.wrote(bytes))?;
     source.resume()?;
+    pace.phase("rows");
+    let rows = end.snapshot.map(|snapshot| snapshot.checksums(received.files.keys())).transpose()?;
     let checksums = files::checksums(layout::SERVER, &received.files);
     target.write_file(layout::CHECKSUMS, checksums.as_bytes())?;
     let description = Description {
@@ -197,6 +206,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
         time_line: source.time_line.id,
         innodb,
         selection,
+        checksums: rows,
         position: end.position,
         log_end: end.lsn,
         engine_bytes: list.bytes(),
@@ -259,7 +269,7 @@ fn engine_copy<'a>(
     if below.is_none() {
         source.checkpoint()?;
     }
-    Ok(EngineCopy { copy, source, pace, nice: arguments.nice, end: None })
+    Ok(EngineCopy { copy, source, pace, nice: arguments.nice, snapshot: None, end: None })
 }
 
 /// Which tables are wanted; of an incremental backup those that the one below has.
@@ -384,7 +394,7 @@ pub fn sync_dirs(dir: &Path) -> Result<(), BackupError> {
 }
 
 /// Random.
-fn new_id() -> Result<String, BackupError> {
+pub fn new_id() -> Result<String, BackupError> {
     let mut id = [0; 16];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut id)
         .map_err(|_| BackupError::Usage("the system has no random numbers".into()))?;

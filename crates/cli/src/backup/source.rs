@@ -1,11 +1,12 @@
 //! The server that is backed up: where its files are, its checkpoints, and where a backup ends.
 
 use super::layout::{Description, Position, Primary, Server};
+use super::rows::Snapshot;
 use super::time_line::TimeLine;
 use super::BackupError;
 use crate::client::{Address, Connection, Rows, Settings};
 use crate::restore::move_in::is_own;
-use crate::restore::rehearse::LOWER_CASE;
+use crate::restore::server::LOWER_CASE;
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
@@ -43,11 +44,12 @@ pub struct Places {
 }
 
 /// Where a backup ends.
-#[derive(Debug, Clone)]
 pub struct End {
     /// Of the engine's log.
     pub lsn: u64,
     pub position: Position,
+    /// Sees what is in the backup, if that is wanted.
+    pub snapshot: Option<Snapshot>,
 }
 
 impl Source {
@@ -71,6 +73,7 @@ impl Source {
             host: text("@@hostname")?,
             port: text("@@port")?.parse().unwrap_or(0),
             server_id: text("@@server_id")?.parse().unwrap_or(0),
+            default_storage_engine: text("@@global.default_storage_engine")?,
         };
         let (plugin_dir, aria) = (text("@@plugin_dir")?, text("@@aria_log_dir_path")?);
         let binlogs = Some(text("@@log_bin_basename")?).filter(|name| !name.is_empty());
@@ -241,7 +244,7 @@ impl Source {
             gtid_binlog_state: gtid(3),
             primaries: self.primaries()?,
         };
-        Ok(End { lsn, position })
+        Ok(End { lsn, position, snapshot: None })
     }
 
     /// The servers that this one is a replica of.

@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn a_door_without_a_name_lets_in_who_has_its_path_however_long_that_of_its_directory_is() {
-        let dir = std::env::temp_dir().join(format!("teak-door-{}-{}", std::process::id(), "long".repeat(30)));
+        let dir =
+            std::env::temp_dir().join(format!("teak-door-{}-{}", std::process::id(), "long".repeat(30)));
         std::fs::create_dir_all(&dir).unwrap();
         let door = Door::open_in(&dir).unwrap();
         std::fs::remove_dir(&dir).unwrap();

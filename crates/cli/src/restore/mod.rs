@@ -13,11 +13,12 @@ pub mod move_in;
 mod partial;
 mod prepare;
 pub mod rehearse;
+pub mod server;
 mod summary;
+pub mod until;
 
 pub use backups::Backups;
 
-use crate::backup::companion::path_option;
 use crate::backup::complete::Complete;
 use crate::backup::files::{digest, original_name, share_out};
 use crate::backup::layout::{self, Description};
@@ -34,6 +35,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use teak_core::file::{FileSystem, RealFileSystem};
+use until::{PointInTime, Route};
 
 /// Where everything is made, in the new data directory.
 const WORK: &str = "#restore";
@@ -67,6 +69,8 @@ pub struct Arguments {
     /// times
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     mariadb_backup_option: Vec<String>,
+    #[command(flatten)]
+    point: PointInTime,
     /// Show no progress and no summary
     #[arg(long, short = 'q')]
     quiet: bool,
@@ -80,6 +84,15 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     let streamed = arguments.dir == Path::new("-");
     // Before anything is done.
     let given = (!streamed).then(|| Backups::find(&arguments.dir, &arguments.base)).transpose()?;
+    let route = match &given {
+        Some(backups) => arguments.point.route(backups)?,
+        None if arguments.point.until.is_none() => None,
+        None => {
+            let why = "--until looks at the binary logs before anything is restored, and a stream is known in the end only: \
+                       make a directory of it first (teak backup unpack)";
+            return Err(BackupError::Usage(why.into()));
+        }
+    };
     signals::catch();
     let datadir = &arguments.datadir;
     let owner = begin(datadir)?;
@@ -136,11 +149,42 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
         chown(&work, user, group)?;
     }
     move_in(datadir, &work, &listed)?;
-    let (seconds, backup) = (pace.seconds(), backups.last());
+    if let Some(route) = &route {
+        pace.phase("binary logs");
+        arguments.point.go(route, &backups, datadir)?;
+        owner.map_or(Ok(()), |(user, group)| chown(datadir, user, group))?;
+    }
+    pace.clear();
+    tell(arguments, (&backups, route), (pace.done(), pace.seconds()), owner.is_some(), out)
+}
+
+/// The summary: so many bytes were written in so many seconds, and belong to somebody else.
+fn tell(
+    arguments: &Arguments,
+    (backups, route): (&Backups, Option<Route>),
+    (written, seconds): (u64, f64),
+    given: bool,
+    out: &mut dyn Write,
+) -> Result<(), BackupError> {
+    let (datadir, backup) = (&arguments.datadir, backups.last());
     let text = match (arguments.quiet, arguments.json) {
         (true, _) => return Ok(()),
-        (_, true) => json(&serde_json::json!({ "datadir": datadir, "seconds": seconds, "backup": backup })),
-        _ => summary::of(backup, datadir, (pace.done(), seconds), owner.is_some()),
+        (_, true) => json(&serde_json::json!({
+            "datadir": datadir,
+            "seconds": seconds,
+            "backup": backup,
+            // Where it is; a point in time is behind the backup's.
+            "position": route.as_ref().map_or(&backup.position, |route| &route.end),
+            "transactions": route.as_ref().map(|route| route.transactions),
+        })),
+        _ => {
+            let applied = route.as_ref().map_or(String::new(), |route| {
+                format!("{} transactions of the binary logs were applied\n", route.transactions)
+            });
+            let position = route.map_or_else(|| backup.position.clone(), |route| route.end);
+            summary::of(&Description { position, ..backup.clone() }, datadir, (written, seconds), given)
+                + &applied
+        }
     };
     let written = out.write_all(text.as_bytes());
     written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
