@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Copies of a server that works, started by another: snapshots of its file system, and what teak backup makes.
 #
-# usage: tests/backup/run.sh [NAME...]   names of tests in backup.py, partial.py, frozen.py and of set-ups in matrix.py;
-#        default: all but most of the set-ups. matrix: those of TEAK_BACKUP_MATRIX, which is few (default) or all
+# usage: tests/backup/run.sh [NAME...]   names of tests in backup.py, binlogs.py, partial.py, frozen.py and of set-ups
+#        in matrix.py; default: all but most of the set-ups. matrix: those of TEAK_BACKUP_MATRIX, which is few (default)
+#        or all
 #        TEAK_SEED to repeat a run's choices, TEAK_BACKUP_ROUNDS for more or fewer copies in each test
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
@@ -30,6 +31,7 @@ if [ "$*" = matrix ]; then
     exit "$status"
 fi
 tests backup.py "${TEAK_BACKUP_ROUNDS:-10}" "$@"
+tests binlogs.py 1 "$@"
 tests partial.py "${TEAK_BACKUP_ROUNDS:-3}" "$@"
 tests frozen.py "${TEAK_BACKUP_ROUNDS:-3}" "$@"
 matrix "$@"

@@ -35,7 +35,8 @@ class HeldUp:
     def pass_on(self, source, target, watched):
         try:
             while part := source.recv(65536):
-                # Behind the length, the packet's number and the command; a client waits for the answer, so there is nothing before it.
+                # Behind the packet's length, its number, and the command; a client waits for the answer, so there is
+                # nothing before it.
                 if watched and part[4:5] == b"\x03" and self.is_it(part[5:]) and self.take():
                     self.released.wait()
                 target.sendall(part)

@@ -286,8 +286,10 @@ pub fn seconds_of(text: &str) -> Option<u64> {
     // SAFETY: the pointer is to what lives as long as the call.
     let seconds = u64::try_from(unsafe { libc::mktime(&mut broken_down) }).ok()?;
     // What does not exist was turned into something that does.
-    (broken_down.tm_mday == day && broken_down.tm_hour == hour && broken_down.tm_min == minute)
-        .then_some(seconds)
+    let same = (broken_down.tm_year + 1900, broken_down.tm_mon + 1, broken_down.tm_mday)
+        == (year, month, day)
+        && (broken_down.tm_hour, broken_down.tm_min) == (hour, minute);
+    same.then_some(seconds)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! commits are blocked: START TRANSACTION WITH CONSISTENT SNAPSHOT, and what each definition's file is
 //! later, beside writers: CHECKSUM TABLE each, in that transaction
 //! ```
-//! A table whose definition's file is another by then was altered, renamed, or made anew: nothing is noted of it. Nor of
-//! tables whose rows are not kept (in memory), of the server's own, which a start changes, and of engines without
+//! A table whose definition's file is another by then was altered, renamed, or made anew: nothing is noted of it. Nor
+//! of tables whose rows are not kept (in memory), of the server's own, which a start changes, and of engines without
 //! snapshots.
 
 use super::files::original_name;

@@ -12,9 +12,9 @@
 //! dump says another. While it runs, its connection holds a lock of that name. A statement is known by its source and
 //! offset.
 //!
-//! Each other connection that changes something is in `steps`, too, and holds a lock of its own: when a load was killed,
-//! the server may still carry out its last statements, a COMMIT among them. The next one waits for these locks before it
-//! asks what is done.
+//! Each other connection that changes something is in `steps`, too, and holds a lock of its own: when a load was
+//! killed, the server may still carry out its last statements, a COMMIT among them. The next one waits for these locks
+//! before it asks what is done.
 
 use super::deferred::only_builds_keys;
 use super::error::LoadError;

@@ -1,5 +1,6 @@
-//! A server of this program's own, on what was restored: by a socket only, it asks for no password, reaches nobody and
-//! nobody reaches it. It has the set-up that the backup notes (`backup-my.cnf`); what it is told besides, the user says.
+//! A server of this program's own, on what was restored: by a socket only, it asks for no password, reaches nobody
+//! and nobody reaches it. It has the set-up that the backup notes (`backup-my.cnf`); what it is told besides, the user
+//! says.
 
 use super::{copy_file, Backups};
 use crate::backup::companion::path_option;

@@ -18,7 +18,8 @@ impl Gtid {
             server: parts.next()?.parse().ok()?,
             number: parts.next()?.parse().ok()?,
         };
-        parts.next().is_none().then_some(gtid)
+        // As the server writes it: 2026-03-01 is a day.
+        (gtid.to_string() == text.trim()).then_some(gtid)
     }
 }
 
@@ -28,8 +29,8 @@ impl fmt::Display for Gtid {
     }
 }
 
-/// Which of them are the last: of each domain and server (`gtid_binlog_state`), where the newest of a domain comes last;
-/// or of each domain (a position).
+/// Which of them are the last: of each domain and server (`gtid_binlog_state`), where the newest of a domain comes
+/// last; or of each domain (a position).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Gtids(Vec<Gtid>);
 

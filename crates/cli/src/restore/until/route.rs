@@ -1,9 +1,9 @@
 //! The way from a backup to a point in time: which binary logs, and where the last of them is left.
 //!
 //! A transaction begins with its GTID and goes to the next event of the frame; the point is between two. All logs are
-//! looked at before anything is restored, so that a log that is missing or was cut, and a point that is in none of them,
-//! are found out in time. Each log begins with the GTIDs that were last in those before it: if they are others than
-//! those that the way has come by, something is missing between the two.
+//! looked at before anything is restored, so that a log that is missing or was cut, and a point that is in none of
+//! them, are found out in time. Each log begins with the GTIDs that were last in those before it: if they are others
+//! than those that the way has come by, something is missing between the two.
 
 use super::events::{Event, Events, Kind};
 use super::gtids::{Gtid, Gtids};
