@@ -26,6 +26,7 @@ mod large_values;
 mod merges;
 mod old_snapshots;
 mod packs;
+mod pages;
 mod refusals;
 mod rewrites;
 #[cfg(feature = "schedules")]

@@ -209,12 +209,17 @@ impl Trunk {
 
     /// The way to the leaf that holds `key`; the structure latch is held, so that it stays true.
     pub(crate) fn path_to(&self, key: &[u8]) -> Result<Path> {
+        Ok(self.way_to(key)?.0)
+    }
+
+    /// The same, and the node at its end. Without the structure latch that need not be the leaf that holds `key`.
+    pub(in crate::tree) fn way_to(&self, key: &[u8]) -> Result<(Path, Arc<Node>)> {
         let mut path = Vec::new();
         let mut node = self.root.load_full();
         loop {
-            let Node::Inner(inner) = &*node else { return Ok(path) };
+            let Node::Inner(inner) = &*node else { return Ok((path, node)) };
             let view = inner.view(&self.shared)?;
-            let Some(view) = view.as_ref() else { return Ok(path) };
+            let Some(view) = view.clone() else { return Ok((path, node)) };
             let at = view.child_for(key);
             let child = view.children[at].clone();
             path.push((node.clone(), at));
@@ -308,6 +313,9 @@ pub(in crate::tree) fn mark_dirty(path: &[(Arc<Node>, usize)]) {
 /// The next image has to write the page of an inner node again, if its parent's as well.
 pub(in crate::tree) fn mark_changed(node: &Node) {
     if let Node::Inner(inner) = node {
-        inner.dirty.store(true, Ordering::SeqCst);
+        // Those above many leaves are marked as often: their readers share the cache line.
+        if !inner.dirty.load(Ordering::SeqCst) {
+            inner.dirty.store(true, Ordering::SeqCst);
+        }
     }
 }

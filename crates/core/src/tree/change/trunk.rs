@@ -14,6 +14,7 @@ use crate::sync::ArcSwap;
 use crate::sync::Mutex;
 use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::shared::TreeShared;
+use crate::tree::leaf::watched::Watched;
 use crate::tree::leaf::Latched;
 use crate::tree::versions::visibility;
 use crate::types::TreeId;
@@ -104,7 +105,7 @@ pub struct Trunk {
     pub(in crate::tree) shared: Arc<TreeShared>,
     pub(in crate::tree) root: ArcSwap<Node>,
     /// The structure latch, and what a checkpoint in progress must know of structure changes.
-    pub(in crate::tree) structure: Mutex<Structure>,
+    pub(in crate::tree) structure: Watched<Structure>,
     /// Of the structure.
     pub(in crate::tree) changes: StructureCount,
     pub(super) me: Weak<Trunk>,
@@ -132,7 +133,7 @@ impl Trunk {
         let trunk = Arc::new_cyclic(|me| Trunk {
             shared,
             root: ArcSwap::from_pointee(root),
-            structure: Mutex::default(),
+            structure: Watched::default(),
             changes: StructureCount::default(),
             me: me.clone(),
             finished: FinishedLeaves::new(attention.clone()),

@@ -20,6 +20,7 @@ pub(super) mod node;
 pub(super) mod shared;
 pub(super) mod spill;
 pub(super) mod vacancy;
+pub(super) mod watched;
 
 use self::changes::{Backing, Changes};
 pub(crate) use self::image::Image;

@@ -2,7 +2,7 @@
 
 use super::ahead::ReadAhead;
 use super::lifecycle::FileCopy;
-use super::Image;
+use super::{watched, Image};
 use crate::cache::Cache;
 use crate::mvcc::Clock;
 use crate::options::TreeSpec;
@@ -148,6 +148,7 @@ impl TreeShared {
         lifetime: Lifetime,
         block: &Arc<Block>,
     ) -> Result<(FileCopy, PreparedBlock)> {
+        debug_assert!(watched::has_none(), "a block is compressed under a tree's structure latch");
         let tree_bytes = self.size.leaves().saturating_mul(u64::from(self.spec.block_bytes));
         let prepared = self.encoding.prepare(lifetime, tree_bytes, block)?;
         let image = Image::with_blobs(prepared.extent().clone(), block.blobs());

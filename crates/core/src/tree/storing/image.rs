@@ -2,23 +2,21 @@
 //!
 //! 1. *Leaves*: each leaf that was dirty when the image began is consolidated, then written as the timestamp sees it.
 //!    No latch is held over I/O; writers and readers go on.
-//! 2. *Structure*: under the structure latch, the pages above the written leaves are built bottom-up, in memory. Leaves
-//!    that a split touched since they were written are built again. O(changed pages), no I/O but for large values of
-//!    such leaves that are not stored yet.
-//! 3. The blocks of step 2 are written.
+//! 2. *Splits*: leaves that a split touched since they were written are written again, until they are few.
+//! 3. *Pages*: what the pages above the written leaves name is noted under the structure latch; then they are built and
+//!    written without it ([`super::pages`]).
 //!
 //! Old extents are superseded by the checkpoint's generation and stay untouched until it is durable; if it fails,
 //! [`Tree::checkpoint_abandoned`] puts the leaves back on the list.
 
 use super::bundles::Part;
 use super::tree::Tree;
-use crate::store::{BlockAddress, Lifetime, PreparedBlock, TreeRoot};
+use crate::store::{Lifetime, PreparedBlock, TreeRoot};
 use crate::sync::atomic::Ordering;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Block;
-use crate::tree::change::structure::{mark_dirty, Structure};
 use crate::tree::leaf::lifecycle::FileCopy;
-use crate::tree::leaf::node::{Inner, InnerView, Node};
+use crate::tree::leaf::node::Node;
 use crate::tree::leaf::{Base, Image, Leaf, LeafView};
 use crate::tree::versions::materialise::materialise;
 use crate::tree::versions::visibility::{Content, Reader};
@@ -36,6 +34,12 @@ struct LeafImage {
 
 /// Fewer leaves than these are not worth another thread.
 const LEAVES_PER_WRITER: usize = 32;
+
+/// Leaves that were split meanwhile are written in so many rounds at most, unless they are
+const MOST_ROUNDS: usize = 16;
+
+/// so few: the pages above them are noted then, and these, as they are then, written behind that.
+const FEW_SPLIT: usize = 32;
 
 /// Does `work` for each of `nodes`, on up to `writers` threads. After an error some are left out.
 fn each(nodes: &[Arc<Node>], writers: usize, work: &(dyn Fn(&Arc<Node>) -> Result<()> + Sync)) -> Result<()> {
@@ -125,15 +129,8 @@ impl Tree {
         };
         each(&dirty, writers, &|node| self.write_leaf(node, at, generation))
             .inspect_err(|_| self.list_again(&dirty))?;
-        let (root, blocks) = {
-            let mut structure = self.structure.lock();
-            let result = self.write_structure(&mut structure, &dirty, at, generation);
-            structure.checkpointing = false;
-            result?
-        };
-        for block in &blocks {
-            self.shared.space.write(block)?;
-        }
+        self.write_split(at, generation, writers)?;
+        let root = self.write_cut(self.cut()?, at, generation, writers)?;
         self.supersede_replaced(generation)?;
         self.settle_direct(moment.counted_at);
         if more {
@@ -144,7 +141,7 @@ impl Tree {
 
     /// Takes the list of dirty leaves; from here on structure changes note what they touch. `None`: there is nothing to
     /// write, which is to be asked under the latch only. `recount`: there is, also if no leaf is dirty.
-    fn begin_image(&self, recount: bool) -> Option<Vec<Arc<Node>>> {
+    pub(in crate::tree) fn begin_image(&self, recount: bool) -> Option<Vec<Arc<Node>>> {
         let mut structure = self.structure.lock();
         structure.reimage.clear();
         structure.loose.checkpoint_begins();
@@ -184,7 +181,7 @@ impl Tree {
         }
     }
 
-    fn write_leaf(&self, node: &Arc<Node>, at: Timestamp, generation: u64) -> Result<()> {
+    pub(in crate::tree) fn write_leaf(&self, node: &Arc<Node>, at: Timestamp, generation: u64) -> Result<()> {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
         self.shared.context.cache.make_room_if_possible();
         self.consolidate_changed(node)?;
@@ -194,11 +191,52 @@ impl Tree {
         }
         if self.take_early(leaf, &view, at, generation) {
             self.imaged(node);
+        } else {
+            // A structure change since `view` was taken puts the leaf on the list of those to write again.
+            self.write_view(node, leaf, &view, at, generation)?;
+        }
+        self.mark_way(node, &view.low)
+    }
+
+    /// Writes again what splits touched since the leaves were written, until these are few. Each round has the splits
+    /// of the one before, which takes no longer than that: soon there are few, unless the disk keeps up with nothing.
+    pub(in crate::tree) fn write_split(&self, at: Timestamp, generation: u64, writers: usize) -> Result<()> {
+        for _ in 0..MOST_ROUNDS {
+            let split = {
+                let mut structure = self.structure.lock();
+                if structure.reimage.len() <= FEW_SPLIT {
+                    break;
+                }
+                std::mem::take(&mut structure.reimage)
+            };
+            each(&split, writers, &|node| self.write_again(node, at, generation))
+                .inspect_err(|_| self.list_again(&split))?;
+        }
+        Ok(())
+    }
+
+    fn write_again(&self, node: &Arc<Node>, at: Timestamp, generation: u64) -> Result<()> {
+        let Node::Leaf(leaf) = &**node else { return Ok(()) };
+        self.shared.context.cache.make_room_if_possible();
+        let view = leaf.view().clone();
+        if view.dead {
             return Ok(());
         }
-        let (image, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
+        self.write_view(node, leaf, &view, at, generation)?;
+        self.mark_way(node, &view.low)
+    }
+
+    /// Writes the leaf's image as of `at`, from `view`, which may be older than what the leaf has by now.
+    pub(super) fn write_view(
+        &self,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        view: &LeafView,
+        at: Timestamp,
+        generation: u64,
+    ) -> Result<()> {
+        let (image, block) = self.prepare_leaf(node, leaf, view, at, generation)?;
         self.shared.space.write(&block)?;
-        // A structure change since `view` was taken puts the leaf on the list of those to write again.
         self.note_image(node, leaf, image, generation);
         Ok(())
     }
@@ -259,131 +297,13 @@ impl Tree {
         self.imaged(node);
     }
 
-    fn imaged(&self, node: &Arc<Node>) {
+    pub(super) fn imaged(&self, node: &Arc<Node>) {
         self.imaged.lock().push(node.clone());
-    }
-
-    /// Builds all pages that must change, and the leaves that a split touched meanwhile. The structure latch is held.
-    fn write_structure(
-        &self,
-        structure: &mut Structure,
-        dirty: &[Arc<Node>],
-        at: Timestamp,
-        generation: u64,
-    ) -> Result<(TreeRoot, Vec<PreparedBlock>)> {
-        let mut blocks = Vec::new();
-        let again: Vec<Arc<Node>> = std::mem::take(&mut structure.reimage);
-        for node in &again {
-            let Node::Leaf(leaf) = &**node else { continue };
-            let view = leaf.view().clone();
-            if view.dead {
-                continue;
-            }
-            let (image, block) = self.prepare_leaf(node, leaf, &view, at, generation)?;
-            self.note_image(node, leaf, image, generation);
-            blocks.push(block);
-        }
-        for node in dirty.iter().chain(&again) {
-            let Some(low) = node.leaf().map(|leaf| leaf.view().low.clone()) else { continue };
-            mark_dirty(&self.path_to(&low)?);
-        }
-        structure.loose.publish_loaded();
-        let root = self.root.load_full();
-        let address = self.write_node(&root, None, generation, &mut blocks)?;
-        let height = match &*root {
-            Node::Inner(inner) => inner.level,
-            Node::Leaf(_) => 0,
-        };
-        let root = TreeRoot {
-            address,
-            height,
-            entries: self.entries(),
-            leaves: self.leaves(),
-            stored_bytes: self.disk_bytes(),
-            raw_bytes: self.raw_bytes(),
-        };
-        Ok((root, blocks))
-    }
-
-    /// The address of a node's image, after building it if it is dirty. O(changed pages).
-    fn write_node(
-        &self,
-        node: &Arc<Node>,
-        high: Option<&[u8]>,
-        generation: u64,
-        blocks: &mut Vec<PreparedBlock>,
-    ) -> Result<BlockAddress> {
-        let inner = match &**node {
-            Node::Leaf(leaf) => {
-                let state = leaf.latch();
-                return state
-                    .copies
-                    .newest()
-                    .map(|image| *image.extent.address())
-                    .ok_or_else(|| self.no_image());
-            }
-            Node::Inner(inner) => inner,
-        };
-        if !inner.dirty.swap(false, Ordering::SeqCst) {
-            let image = inner.image.lock();
-            let extent = image.pending.as_ref().or(image.durable.as_ref());
-            return extent.map(|extent| *extent.address()).ok_or_else(|| self.no_image());
-        }
-        let block = self.build_page(inner, high, generation, blocks);
-        let block = block.inspect_err(|_| inner.dirty.store(true, Ordering::SeqCst))?;
-        let address = *block.extent().address();
-        let mut image = inner.image.lock();
-        if let Some(replaced) = image.pending.replace(block.extent().clone()) {
-            replaced.supersede(generation);
-        }
-        drop(image);
-        blocks.push(block);
-        self.imaged(node);
-        Ok(address)
-    }
-
-    fn build_page(
-        &self,
-        inner: &Inner,
-        high: Option<&[u8]>,
-        generation: u64,
-        blocks: &mut Vec<PreparedBlock>,
-    ) -> Result<PreparedBlock> {
-        let Some(view) = inner.loaded() else { return Err(self.no_image()) };
-        let addresses = self.write_children(&view, high, generation, blocks)?;
-        let page = Inner::page(&view, &addresses, high);
-        let lifetime = Lifetime::Checkpoint(generation);
-        self.shared.space.prepare_for(lifetime, page.bytes(), self.shared.encoding.packing())
-    }
-
-    fn write_children(
-        &self,
-        view: &InnerView,
-        high: Option<&[u8]>,
-        generation: u64,
-        blocks: &mut Vec<PreparedBlock>,
-    ) -> Result<Vec<BlockAddress>> {
-        let mut addresses = Vec::with_capacity(view.children.len());
-        let mut bound = Vec::new();
-        for (i, child) in view.children.iter().enumerate() {
-            let child_high = if i + 1 < view.children.len() {
-                view.keys.key_into(i + 1, &mut bound);
-                Some(&bound[..])
-            } else {
-                high
-            };
-            addresses.push(self.write_node(child, child_high, generation, blocks)?);
-        }
-        Ok(addresses)
-    }
-
-    fn no_image(&self) -> Error {
-        Error::corrupt(self.shared.space.path(), 0, "a node of the tree has no image to refer to")
     }
 
     /// Supersedes the images that this one replaces, and the blobs that no leaf of it names any more. (A blob may have
     /// moved to another leaf by a split; both were written then.)
-    fn supersede_replaced(&self, generation: u64) -> Result<()> {
+    pub(in crate::tree) fn supersede_replaced(&self, generation: u64) -> Result<()> {
         let mut replaced: Vec<Arc<Image>> = self.structure.lock().loose.superseded().to_vec();
         let mut kept = Kept::default();
         for node in self.imaged.lock().iter() {
@@ -481,7 +401,7 @@ impl Tree {
 
     /// The checkpoint failed: its image is void, and what it wrote must be written again.
     pub(crate) fn checkpoint_abandoned(&self) {
-        self.structure.lock().checkpointing = false;
+        self.end_image(&mut self.structure.lock());
         self.shared.encoding.checkpoint_abandoned();
         self.settle_direct(0);
         let nodes = std::mem::take(&mut *self.imaged.lock());

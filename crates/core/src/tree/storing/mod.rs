@@ -8,6 +8,7 @@ pub(super) mod early;
 pub(super) mod image;
 pub(super) mod load;
 pub(super) mod lost;
+pub(super) mod pages;
 pub(super) mod relocate;
 pub(super) mod rewrite;
 pub(super) mod tree;

@@ -59,7 +59,7 @@ impl Bench {
         assert!(leaves <= most, "{leaves} leaves have {bytes} bytes");
     }
 
-    fn assert_whole(&self, root: Option<&TreeRoot>) {
+    pub(super) fn assert_whole(&self, root: Option<&TreeRoot>) {
         let findings = self.found_in_memory();
         assert!(findings.is_empty(), "{findings}");
         if let Some(root) = root {
