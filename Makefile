@@ -69,8 +69,8 @@ soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks,
 soak-schedules: ## 20,000 schedules of each test of what is lock-free, and of group commit, snapshots and trees
 	@TEAK_SCHEDULES=20000 scripts/test.sh schedules
 
-soak-damage: ## 2,000 rounds of flipped bits in the files of a stopped engine
-	@TEAK_FLIP_ROUNDS=2000 tests/damage/run.sh
+soak-damage: ## 10 minutes of work beside damaged tables, and 2,000 rounds of flipped bits in the files of a stopped engine
+	@TEAK_BESIDE_SECONDS=600 TEAK_FLIP_ROUNDS=2000 tests/damage/run.sh
 
 soak-backup-matrix: ## 49 set-ups of a server, each backed up, restored and compared, or refused: 15 minutes
 	@TEAK_BACKUP_MATRIX=all tests/backup/run.sh matrix

@@ -72,6 +72,9 @@ use std::sync::Arc;
 /// Descriptors of the engine's files.
 const OPEN_FILES: usize = 64;
 
+/// So many damaged tables are named.
+const MOST_NAMED: usize = 20;
+
 /// Is told how many bytes were written since it was told last, and may wait, or end the work with an error. Called from
 /// several threads at a time.
 pub type Pacer<'a> = &'a (dyn Fn(u64) -> Result<()> + Sync);
@@ -137,6 +140,8 @@ struct TreeImage {
 struct Tally {
     copied_bytes: AtomicU64,
     findings: Mutex<Findings>,
+    /// Tables of which something could not be read.
+    damaged: Mutex<BTreeSet<String>>,
 }
 
 impl BackupCopy {
@@ -324,10 +329,12 @@ impl BackupCopy {
         pacer: Pacer<'_>,
     ) -> Result<()> {
         let path = self.from.join(space_file_name(image.space));
-        match self.copy_file((files, &path), image, threads, tally, pacer) {
+        let own = Tally::default();
+        let copied = match self.copy_file((files, &path), image, threads, &own, pacer) {
             Err(Error::Io { path: of, .. }) if of == path && !self.source.exists(&path)? => Ok(()),
             copied => copied,
-        }
+        };
+        tally.join(own, &image.name, copied)
     }
 
     fn copy_file(
@@ -417,12 +424,37 @@ impl Tally {
         self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The first of what could not be read, as an error.
-    fn faultless(&self) -> Result<()> {
-        match self.findings.lock().iter().next() {
-            Some(first) => Err(Error::corrupt(&first.path, first.offset.unwrap_or(0), first.to_string())),
-            None => Ok(()),
+    /// What has come of `table`. That its file is damaged is a finding: others are copied all the same, so that all that
+    /// are damaged are named.
+    fn join(&self, of: Tally, table: &str, copied: Result<()>) -> Result<()> {
+        self.wrote(of.copied_bytes());
+        let mut findings = of.findings.into_inner();
+        let copied = findings.absorb(None, copied).map(drop);
+        if findings.count() > 0 {
+            self.damaged.lock().insert(table.to_string());
         }
+        self.findings.lock().append(findings);
+        copied
+    }
+
+    /// The first of what could not be read, as an error, which names the tables that are damaged.
+    fn faultless(&self) -> Result<()> {
+        let findings = self.findings.lock();
+        let Some(first) = findings.iter().next() else { return Ok(()) };
+        let damaged = self.damaged.lock();
+        let named: Vec<&str> = damaged.iter().take(MOST_NAMED).map(String::as_str).collect();
+        let detail = match damaged.len() {
+            0 => first.detail.clone(),
+            count => {
+                let others = if count > MOST_NAMED {
+                    format!(" and {} more", count - MOST_NAMED)
+                } else {
+                    String::new()
+                };
+                format!("{}; damaged: {}{others}", first.detail, named.join(", "))
+            }
+        };
+        Err(Error::corrupt(&first.path, first.offset.unwrap_or(0), detail))
     }
 
     /// When the threads that add to it have ended.

@@ -20,8 +20,8 @@ impl Bench {
         assert!(self.tree.leaves() >= before + numbers.count() as u64, "leaves were not split");
     }
 
-    /// The steps of [`Tree::checkpoint`] up to the moment that its image shows the structure of. `split`: what others do
-    /// while leaves are written.
+    /// The steps of [`Tree::checkpoint`] up to the moment that its image shows the structure of. `split`: what others
+    /// do while leaves are written.
     fn write_up_to_cut(&self, at: Timestamp, generation: u64, split: &dyn Fn()) -> Cut {
         let dirty = self.tree.begin_image(false).unwrap();
         dirty.iter().for_each(|node| self.tree.write_leaf(node, at, generation).unwrap());
