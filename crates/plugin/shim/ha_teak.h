@@ -369,6 +369,8 @@ class ha_teak final : public handler {
     int find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag);
     int next_row(uchar* buf);
     int read_row(uchar* buf, teak_bytes pk);
+    int read_held_row(uchar* buf, teak_bytes pk);
+    int deliver_whole(uchar* buf, teak_status status, const teak_entry_view& row);
     bool fills_record(uint index);
     int move(uchar* buf, Direction direction);
     int move_on(uchar* buf, Direction direction);

@@ -167,14 +167,17 @@ int ha_teak::cascade_to(ForeignLook& look, const uchar* record, const uchar* aft
     const size_t most = child->ends_cascades() ? kMostAhead : 1;
     std::vector<uchar> entry;
     std::vector<std::vector<uchar>> rows;
-    for (;;) {
+    int error = 0;
+    while (!error) {
         const teak_status status = look.next(session(), record, most, &entry, &rows);
-        if (status == TEAK_NOT_FOUND) return 0;
-        if (status != TEAK_OK) return fail(status);
-        if (int error = check_chain(key, after)) return error;
-        for (const std::vector<uchar>& row : rows)
-            if (int error = child->follow(key, table, after, row)) return tell_broken_below(child, error);
+        if (status == TEAK_NOT_FOUND) break;
+        error = status == TEAK_OK ? check_chain(key, after) : fail(status);
+        for (size_t i = 0; i < rows.size() && !error; i++)
+            error = tell_broken_below(child, child->follow(key, table, after, rows[i]));
     }
+    /* reset() does not come to tables that the statement has not used, under LOCK TABLES. */
+    child->reset_cursors();
+    return error;
 }
 
 /* Whether no row of another table follows when one of this is changed: then several may be found before the first of
@@ -240,10 +243,7 @@ int ha_teak::put_history() {
 /* Of a child: changes its row with this key as its parent, which is `after` now (nullptr: which has gone), demands. */
 int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row) {
     const AllColumns all(table);
-    int error = ha_rnd_init(false);
-    if (error) return error;
-    error = read_row(table->record[0], bytes_of(row.data(), row.size()));
-    ha_rnd_end();
+    int error = read_held_row(table->record[0], bytes_of(row.data(), row.size()));
     /* It went by another way of the cascade. */
     if (error == HA_ERR_KEY_NOT_FOUND) return 0;
     if (error) return error;

@@ -511,8 +511,21 @@ int ha_teak::read_row(uchar* buf, teak_bytes pk) {
     if (int error = ready()) return error;
     if (!cursor_of(0)) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row;
-    const teak_status status = look_up(0, pk, read_mode(), &row);
-    int error = status == TEAK_OK ? deliver_row(buf, row) : fail(status);
+    return deliver_whole(buf, look_up(0, pk, read_mode(), &row), row);
+}
+
+/* The same of a row that a look has found and locked to be changed: as it is now, however old the snapshot is. */
+int ha_teak::read_held_row(uchar* buf, teak_bytes pk) {
+    if (int error = ready()) return error;
+    teak_cursor* cursor = cursor_of(0);
+    if (!cursor) return HA_ERR_OUT_OF_MEM;
+    teak_entry_view row;
+    return deliver_whole(buf, teak_cursor_get_held(session(), cursor, pk, &row), row);
+}
+
+/* deliver_row, with the virtual columns that the server computes behind ha_rnd_pos. */
+int ha_teak::deliver_whole(uchar* buf, teak_status status, const teak_entry_view& row) {
+    const int error = status == TEAK_OK ? deliver_row(buf, row) : fail(status);
     if (!error && table->vfield && buf == table->record[0]) table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
     return error;
 }

@@ -17,7 +17,7 @@
 
 use std::ops::Bound;
 
-use teak_core::{Error, LockMode};
+use teak_core::{Error, LockMode, View};
 
 use crate::bounds::{Direction, Start};
 use crate::outcome::{Result, Stop};
@@ -294,6 +294,22 @@ impl TableCursor {
             }
             session.lock_range(&tree, Bound::Included(key), Bound::Included(key))?;
         }
+    }
+
+    /// The row with this key, which the session has locked exclusively, as it is now: for whoever has found it by a look
+    /// ([`Session::find`]), and so by what is committed, it is there although the table's content may be younger than
+    /// the snapshot. Changed since then it is a conflict like any other.
+    pub fn get_held(&mut self, session: &mut Session, key: &[u8]) -> Result<()> {
+        if !self.is_rows() {
+            return Err(Stop::Misuse("rows are read with a cursor over tree 0"));
+        }
+        self.begin(session, Read { sight: Sight::Latest, busy: Busy::Wait, ranges: false }, Direction::Up);
+        self.end.set_open();
+        if !self.core.get(session.txn()?, View::Latest, key)? {
+            return Err(Stop::NotFound);
+        }
+        session.check_unchanged(self.table.tree(0), key)?;
+        self.note_taken(session, LockMode::Exclusive)
     }
 
     /// The row with primary key `pk` of the entry that `index` stands on; `self` is a cursor over the rows.

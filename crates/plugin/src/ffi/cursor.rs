@@ -268,6 +268,19 @@ pub unsafe extern "C" fn teak_cursor_get(
     }
 }
 
+/// The row with this key, which teak_look has found and locked to be changed, as it is now: it is no error that the
+/// table's content is younger than the session's snapshot. TEAK_NOT_FOUND: the session has deleted it since.
+#[no_mangle]
+pub unsafe extern "C" fn teak_cursor_get_held(
+    session: *const SessionHandle,
+    row: *mut CursorHandle,
+    pk: RawBytes,
+    out: *mut RawEntryView,
+) -> Status {
+    // SAFETY: the handles are open, the key readable, the result writable.
+    unsafe { with_cursor(session, row, out, |session, row| row.get_held(session, pk.slice())) }
+}
+
 /// The row of the index entry that `index` stands on. `row` is a cursor on tree 0, `pk` the primary key the shim took
 /// from the entry (may point into `index`'s memory). Flags as for the seek that found the entry.
 ///
