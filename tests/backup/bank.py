@@ -266,9 +266,12 @@ def check_pledges(connection, before, after, pledger):
     """What was prepared and not decided is prepared in all engines: it can be committed and rolled back."""
     number = pledger.number
     prepared = sorted(int(xid[3].removeprefix(b"pledge")) for xid in rows(connection, "XA RECOVER"))
-    if before[number] > after["deciding"] and prepared != [before[number]]:
+    # InnoDB does not write an XA ROLLBACK at once: what was rolled back right before may be prepared again, in its tables.
+    forgotten = [one for one in prepared if one <= before["decided"] and DECISIONS[one % 2] == "ROLLBACK" and "innodb" in pledger.engines]
+    open_ones = [one for one in prepared if one not in forgotten]
+    if before[number] > after["deciding"] and open_ones != [before[number]]:
         raise AssertionError(f"XA RECOVER has {prepared}; {before[number]} was prepared and is not decided")
-    if len(prepared) > 1 or any(not before["decided"] < one <= after[number] + 1 for one in prepared):
+    if len(open_ones) > 1 or any(not before["decided"] < one <= after[number] + 1 for one in open_ones):
         raise AssertionError(f"XA RECOVER has {prepared}; before {before}, after {after}")
     for one in prepared:
         # A decision that was begun may have come to one of the engines: whoever coordinates repeats it. So may a
