@@ -267,7 +267,7 @@ def check_pledges(connection, before, after, pledger):
     number = pledger.number
     prepared = sorted(int(xid[3].removeprefix(b"pledge")) for xid in rows(connection, "XA RECOVER"))
     # InnoDB does not write an XA ROLLBACK at once: what was rolled back right before may be prepared again, in its tables.
-    forgotten = [one for one in prepared if one <= before["decided"] and DECISIONS[one % 2] == "ROLLBACK" and "innodb" in pledger.engines]
+    forgotten = [one for one in prepared if one <= before["decided"] and DECISIONS[one % 2] == "ROLLBACK" and "InnoDB" in pledger.engines]
     open_ones = [one for one in prepared if one not in forgotten]
     if before[number] > after["deciding"] and open_ones != [before[number]]:
         raise AssertionError(f"XA RECOVER has {prepared}; {before[number]} was prepared and is not decided")
