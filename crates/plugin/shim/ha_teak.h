@@ -359,6 +359,7 @@ class ha_teak final : public handler {
     int deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end);
     int deliver_row(uchar* buf, const teak_entry_view& row);
     enum class Found : uint8_t { Delivered, Unwanted, Gone };
+    int restore_entry(const teak::IndexCodec& codec, const teak_entry_view& entry, uchar* buf);
     int deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found);
     int deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found);
     int check_entry(const teak::IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches);

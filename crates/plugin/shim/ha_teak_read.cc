@@ -181,7 +181,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
     if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
         *found = Found::Delivered;
         remember(pk);
-        return codec.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+        return restore_entry(codec, entry, buf);
     }
     teak_cursor* rows = cursor_of(0);
     if (!rows) return HA_ERR_OUT_OF_MEM;
@@ -210,7 +210,13 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         return 0;
     }
     remember(row.key);
-    return codec.restore(is_locking(mode) ? again : entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
+    return restore_entry(codec, is_locking(mode) ? again : entry, buf);
+}
+
+/* A row for a server that looks at nothing but what the entry has. */
+int ha_teak::restore_entry(const IndexCodec& codec, const teak_entry_view& entry, uchar* buf) {
+    if (kPoisons) rows_.poison(buf);
+    return codec.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
 }
 
 /* Brings what the cursor of the active index stands on into `buf`; moves on in `direction` over what does not match. */

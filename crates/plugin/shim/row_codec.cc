@@ -7,6 +7,7 @@ namespace {
 constexpr uchar kVersion = 1;
 constexpr uchar kVersionOfLayouts = 2;
 constexpr size_t kHeader = 3;
+constexpr uchar kPoison = 0xa5;
 
 } // namespace
 
@@ -320,7 +321,28 @@ void RowCodec::fill_nulls(uchar* record) const {
         if (column.is_null(record)) memcpy(record + column.offset, defaults_ + column.offset, column.bytes);
 }
 
+/* A large value can be read nevertheless: what is wrong is to be seen in the answer. */
+void RowCodec::poison(uchar* record) const {
+    static uchar value[] = {kPoison, kPoison, kPoison, kPoison};
+    for (const ColumnCodec& column : stored_) {
+        uchar* p = record + column.offset;
+        record[column.null_offset] |= column.null_mask;
+        memset(p, kPoison, column.bytes);
+        if (column.kind == ColumnKind::Varchar) {
+            const size_t most = column.bytes - column.length_bytes;
+            for (uint i = 0; i < column.length_bytes; i++)
+                p[i] = static_cast<uchar>(most >> 8 * i);
+        } else if (column.kind == ColumnKind::Blob) {
+            const uchar* data = value;
+            memset(p, 0, column.length_bytes);
+            p[0] = sizeof value;
+            memcpy(p + column.length_bytes, &data, sizeof data);
+        }
+    }
+}
+
 bool RowCodec::unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const {
+    if (kPoisons) poison(record);
     if (!unpack_columns(row, record, blobs, wanted)) return false;
     if (!wanted) fill_nulls(record);
     return true;

@@ -35,6 +35,14 @@
 
 namespace teak {
 
+/* In builds with assertions, bytes that a reader need not fill are such as no row has: whoever looks at them finds out.
+ */
+#if defined(DBUG_OFF) && !defined(TEAK_POISON)
+constexpr bool kPoisons = false;
+#else
+constexpr bool kPoisons = true;
+#endif
+
 /* A buffer that keeps its memory from row to row. */
 class Buffer {
   public:
@@ -122,6 +130,8 @@ class RowCodec {
        record can be compared with another: where a column is NULL the server compares bytes nevertheless, and finds
        those of its default, as in InnoDB. */
     bool unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
+    /* Has the record say of each column that is stored in the row what no row says. */
+    void poison(uchar* record) const;
     /* Whether two records have the same in all columns that are stored in the row. */
     bool same(const uchar* a, const uchar* b) const;
     /* Columns that are the same in `old_record` and in `record` become those of `is`. */

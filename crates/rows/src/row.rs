@@ -104,6 +104,12 @@ fn put(
     gathered: Gathered,
 ) -> Result<()> {
     let tree = tree(table, entry.tree)?;
+    debug_assert!(
+        !matches!(op, WriteOp::Delete) || txn.has_entry(tree, entry.key).unwrap_or(true),
+        "tree {} has no entry {:02x?}, which is to be deleted",
+        entry.tree,
+        entry.key
+    );
     match (gathered.has(entry), entry.unique) {
         (true, true) => txn.claim_later(tree, entry.key, entry.value)?,
         (true, false) => txn.write_later(tree, entry.key, op)?,

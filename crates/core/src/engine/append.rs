@@ -89,6 +89,11 @@ impl Append {
             && self.sorter.is_none()
     }
 
+    /// Of full blocks; those in the tree are charged as leaves, and the builder's is one more at most.
+    fn memory(&self) -> usize {
+        self.gathered.iter().map(|block| block.bytes().len()).sum()
+    }
+
     /// Whether no row has left it.
     pub(super) fn is_all_gathered(&self) -> bool {
         !self.attaches && !self.refused && !self.builder.is_empty()
@@ -128,6 +133,11 @@ impl Direct {
     /// Whether there is anything that the redo does not have yet.
     pub(super) fn has_writes(&self) -> bool {
         self.failure.is_some() || self.append.as_ref().is_some_and(|append| !append.is_empty())
+    }
+
+    /// Bytes in memory that nothing else is charged for.
+    pub(super) fn memory(&self) -> usize {
+        self.append.as_ref().map_or(0, |append| append.memory())
     }
 
     /// Whether rows of the tree have been gathered.
@@ -228,6 +238,7 @@ impl Work {
                 let attached = self.attach_gathered(shared);
                 self.keep_failure(attached)?;
             }
+            self.charge_memory(shared);
         }
         let Some(append) = &mut self.direct.append else {
             return self.write_row(shared, tree, key, WriteOp::Insert(value));
@@ -293,6 +304,7 @@ impl Work {
             .and_then(|()| self.settle_waiting(shared, 0));
         self.keep_failure(written)?;
         self.direct.append = None;
+        self.charge_memory(shared);
         Ok(())
     }
 

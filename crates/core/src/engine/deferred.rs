@@ -453,6 +453,13 @@ impl Work {
         })
     }
 
+    /// Whether the tree has the entry for this transaction, or is going to have it. What is gathered stays gathered.
+    pub(super) fn has_entry(&self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        // The tree first: it is searched sooner.
+        Ok(is_there(&mut TreeCursor::new(tree.clone()), key, self.status())?
+            || self.deferred.find(tree, key).is_some())
+    }
+
     /// Everything that was gathered is in the trees. After an error what is not is still gathered.
     pub(super) fn write_deferred(&mut self, shared: &Shared) -> Result<()> {
         if self.deferred.entries.is_empty() {

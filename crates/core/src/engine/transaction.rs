@@ -160,6 +160,12 @@ impl Transaction {
         self.work.as_deref_mut().ok_or(ENDED)?.peek(&self.shared, tree, key)
     }
 
+    /// Whether an index entry is in the tree, or is going to be, as far as this transaction sees it. For assertions of
+    /// who deletes one: it costs a descent, and may cost a walk over all that is gathered.
+    pub fn has_entry(&self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+        self.work.as_deref().ok_or(ENDED)?.has_entry(tree, key)
+    }
+
     /// Like [`Transaction::write`] of an insert, for many rows in the order of their keys: they are gathered into
     /// blocks, which go to the table's file past the log. The key is not in the tree, and the caller holds its
     /// exclusive row lock; whether a range lock covers it is to be asked (again) before the commit, after

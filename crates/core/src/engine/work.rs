@@ -92,10 +92,12 @@ pub(super) struct Work {
     pub(super) direct: Direct,
     /// Index entries that wait to be pushed.
     pub(super) deferred: Deferred,
-    /// What redo and gathered entries take, if that is much.
+    /// What redo, gathered rows and entries, and marks take, if that is much.
     charge: Option<Charge>,
     /// Ascending. Some may be missing: they make going back cheap and row counts exact.
     marks: Vec<Mark>,
+    /// What these take, in bytes.
+    marks_memory: usize,
     /// Where the row began that is being written; its memory is used again for each row.
     row: Option<Mark>,
     /// The log has operations of it, the last with this sequence.
@@ -135,6 +137,7 @@ impl Work {
             deferred: Deferred::default(),
             charge: None,
             marks: Vec::new(),
+            marks_memory: 0,
             row: None,
             logged_redo: None,
             unlogged: None,
@@ -292,11 +295,12 @@ impl Work {
         Ok(())
     }
 
-    /// Charges the cache with what redo and gathered entries take now: what is there, and not what they may come to,
-    /// as sessions in the middle of a transaction are many and have little, as a rule.
+    /// Charges the cache with what redo, gathered rows and entries, and marks take now: what is there, and not what they
+    /// may come to, as sessions in the middle of a transaction are many and have little, as a rule.
     #[inline]
     pub(super) fn charge_memory(&mut self, shared: &Shared) {
-        let memory = self.redo.memory() + self.deferred.memory();
+        let gathered = self.deferred.memory() + self.direct.memory();
+        let memory = self.redo.memory() + gathered + self.marks_memory;
         if memory > LEAST_CHARGED || self.charge.is_some() {
             self.charge_much(shared, memory);
         }

@@ -181,12 +181,17 @@ fn who_locks_a_range_beside_a_claim_that_cannot_wait_is_waited_for() {
     assert!(matches!(writer.check_finished(&WaitRequest::no_wait()), Err(Error::WouldBlock)));
 }
 
+fn with_table_of(seed: u64, trees: usize) -> (SimulatedFileSystem, Engine) {
+    let fs = SimulatedFileSystem::new(seed);
+    let engine = Engine::open(Arc::new(fs.clone()), Options { cache_bytes: 1 << 40, ..options() }).unwrap();
+    engine.create_table("t", &specs(trees), b"meta", None).unwrap();
+    (fs, engine)
+}
+
 /// What is charged of many transactions that are left idle behind `prepare`, beyond what is charged without them.
 fn charged_by_idle(seed: u64, prepare: impl Fn(&mut Transaction, &Arc<Tree>, u64)) -> u64 {
     // Nobody shall have to wait for room.
-    let fs = SimulatedFileSystem::new(seed);
-    let engine = Engine::open(Arc::new(fs), Options { cache_bytes: 1 << 40, ..options() }).unwrap();
-    engine.create_table("t", &specs(2), b"meta", None).unwrap();
+    let (_fs, engine) = with_table_of(seed, 2);
     let table = engine.open_table("t").unwrap();
     let tree = table.tree(1);
     put(&engine, tree, &[("taken", "")]);
@@ -220,6 +225,49 @@ fn idle_transactions_are_charged_for_what_they_have_gathered_and_not_for_what_th
     assert!(charged <= IDLE * GATHERED_BYTES, "{charged} bytes are charged");
     let charged = charged_by_idle(8, |txn, tree, i| txn.write_later(tree, &key(i), WriteOp::Delete).unwrap());
     assert!(charged <= IDLE * 1024, "{charged} bytes are charged for one entry each");
+}
+
+#[test]
+fn idle_transactions_are_charged_for_rows_in_blocks_that_are_not_in_the_tree() {
+    // Five full blocks and one that is not, fewer than go to the file.
+    let append = |txn: &mut Transaction, tree: &Arc<Tree>, number: u64| {
+        let keys = number * 200..(number + 1) * 200;
+        keys.for_each(|key| txn.append(tree, &key.to_be_bytes(), &[7; 90]).unwrap());
+    };
+    let charged = charged_by_idle(14, append);
+    assert!(charged >= IDLE * 5 * 3000, "{charged} bytes are charged");
+    assert!(charged <= IDLE * 6 * 4096, "{charged} bytes are charged");
+    let undone = charged_by_idle(15, |txn, tree, number| {
+        txn.write(tree, &key(number), WriteOp::Insert(b"")).unwrap();
+        let before = txn.savepoint();
+        append(txn, tree, IDLE + number);
+        txn.rollback_to(before).unwrap();
+    });
+    assert!(undone <= IDLE * 1024, "{undone} bytes are charged for nothing");
+}
+
+#[test]
+fn savepoints_of_a_transaction_over_many_trees_are_charged() {
+    const TREES: usize = 200;
+    let (_fs, engine) = with_table_of(16, TREES);
+    let table = engine.open_table("t").unwrap();
+    let used = || engine.shared.context.cache.used();
+    let mut txn = engine.begin(Isolation::Repeatable);
+    let write = |txn: &mut Transaction, at: usize, number: u64| {
+        txn.write(table.tree(at), &key(number), WriteOp::Insert(b"")).unwrap();
+    };
+    (0..TREES).for_each(|at| write(&mut txn, at, 0));
+    let before = used();
+    let first = txn.savepoint();
+    (1..40).for_each(|number| {
+        write(&mut txn, 0, number);
+        txn.savepoint();
+    });
+    let charged = used().saturating_sub(before);
+    assert!(charged >= 40 * TREES as u64 * 12, "{charged} bytes are charged for 40 savepoints");
+    txn.rollback_to(first).unwrap();
+    let charged = used().saturating_sub(before);
+    assert!(charged <= 5 * TREES as u64 * 12, "{charged} bytes are charged for one");
 }
 
 #[test]

@@ -18,6 +18,12 @@ pub(super) struct Mark {
     rows: Vec<(TreeId, i64)>,
 }
 
+impl Mark {
+    fn memory(&self) -> usize {
+        size_of::<Mark>() + self.rows.capacity() * size_of::<(TreeId, i64)>()
+    }
+}
+
 /// So many marks are kept: each statement of a long transaction leaves one, and the server goes back to the last, as a
 /// rule. Redo that goes to the log leaves none, or the marks of few savepoints would give way to those of much redo.
 const MARKS: usize = 64;
@@ -61,6 +67,12 @@ impl Work {
             "savepoints are ascending"
         );
         self.marks.push(mark);
+        self.count_marks();
+    }
+
+    /// A transaction over many partitions has much in each.
+    fn count_marks(&mut self) {
+        self.marks_memory = self.marks.iter().map(Mark::memory).sum();
     }
 
     /// What was appended before a savepoint goes where it can stay. If that fails the transaction cannot commit before
@@ -72,6 +84,7 @@ impl Work {
     pub(in crate::engine) fn savepoint(&mut self, shared: &Shared) -> u32 {
         self.settle_append(shared);
         self.mark();
+        self.charge_memory(shared);
         self.sequence
     }
 
@@ -112,6 +125,7 @@ impl Work {
         while self.marks.last().is_some_and(|mark| mark.sequence > sequence) {
             self.marks.pop();
         }
+        self.count_marks();
         let logged = self.logged_redo.is_some_and(|last| last > sequence);
         self.restore_rows(sequence, logged);
         if logged {
