@@ -71,10 +71,10 @@ class Table:
 
 
 def key_part(source, column):
-    """A column as a key's part: the long ones by a prefix."""
+    """A column as a key's part: the long ones by a prefix, other texts now and then."""
     prefix = f"({source.choice([1, 2, 5, 20])})" if column.family == "l" else ""
-    if column.family == "t" and column.type.startswith("varchar(300)") and source.random() < 0.3:
-        prefix = f"({source.choice([1, 3, 10])})"
+    if column.family == "t" and source.random() < 0.2:
+        prefix = f"({source.choice([1, 2, 3])})"
     return f"{column.name}{prefix}{' desc' if source.random() < 0.12 else ''}"
 
 
@@ -138,8 +138,10 @@ def random_table(source, name, others, features):
                 second.nullable = False
                 table.primary.append(second.name)
     if table.primary:
-        table.keys.append(("primary", table.primary))
-        keys.append(f"primary key ({', '.join(part + (' desc' if source.random() < 0.1 else '') for part in table.primary)})")
+        parts = [key_part(source, table.column(part)) for part in table.primary]
+        keys.append(f"primary key ({', '.join(parts)})")
+        if not any("(" in part for part in parts):
+            table.keys.append(("primary", table.primary))
     if features["generated"] and source.random() < 0.4:
         column = generated_column(source, table, "g0")
         if column:

@@ -240,3 +240,171 @@ update pa set a = 7 where a = 5;
 unlock tables;
 select * from two;
 drop table two, q, pa, gg, h, k, r, c, p;
+
+# Several constraints of one child, or of a child's child, and one parent: in the order of the parent's indexes, then by
+# name, children follow or keep it. Another key of the parent is not found yet by constraints that are still to come.
+create table kin (id int primary key, k int, u int, unique (u), key (k));
+insert into kin select seq, seq, seq from seq_1_to_60;
+# Cascade before restrict, same columns, update.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (id) on update cascade, constraint b1_2 foreign key (b) references kin (id));
+insert into b1 values (2, 2);
+update kin set id = 102 where id = 2;
+select * from b1; drop table b1;
+# Two cascades, same columns.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (id) on update cascade, constraint b1_2 foreign key (b) references kin (id) on update cascade);
+insert into b1 values (2, 3);
+update kin set id = 103 where id = 3;
+select * from b1; drop table b1;
+# Cascade then set null.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (id) on update cascade, constraint b1_2 foreign key (b) references kin (id) on update set null);
+insert into b1 values (2, 4);
+update kin set id = 104 where id = 4;
+select * from b1; drop table b1;
+# Set null then cascade.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (id) on update set null, constraint b1_2 foreign key (b) references kin (id) on update cascade);
+insert into b1 values (2, 5);
+update kin set id = 105 where id = 5;
+select * from b1; drop table b1;
+# Set null then restrict.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (id) on update set null, constraint b1_2 foreign key (b) references kin (id));
+insert into b1 values (2, 6);
+update kin set id = 106 where id = 6;
+select * from b1; drop table b1;
+# Cascade, restrict of other child behind.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (id) on update cascade on delete cascade);
+create table b2 (id int primary key, b int, constraint b2_1 foreign key (b) references kin (id));
+insert into b1 values (2, 7);
+insert into b2 values (2,7);
+update kin set id = 107 where id = 7;
+delete from kin where id=7;
+select * from b1;
+select * from b2; drop table b1, b2;
+# Delete: cascade by id, restrict by k and u, same child.
+create table b1 (id int primary key, b int, k int, u int, constraint b1_1 foreign key (k) references kin (k), constraint b1_2 foreign key (b) references kin (id) on delete cascade, constraint b1_3 foreign key (u) references kin (u));
+insert into b1 values (2, 8, 8, 8);
+delete from kin where id=8;
+select * from b1;
+insert into b1 values (3, 9, 10, 9);
+delete from kin where id=9;
+select * from b1;
+delete from kin where id = 10;
+insert into b1 values (4, 10, 10, 10), (5, null, 10, null);
+delete from kin where id = 10;
+select * from b1; drop table b1;
+# Delete: restrict by id, cascade by k.
+create table b1 (id int primary key, b int, k int, u int, constraint b1_1 foreign key (k) references kin (k) on delete cascade, constraint b1_2 foreign key (b) references kin (id), constraint b1_3 foreign key (u) references kin (u));
+insert into b1 values (2, 11, 11, 11);
+delete from kin where id=11;
+select * from b1;
+insert into b1 values (3, null, 12, 12);
+delete from kin where id=12;
+select * from b1; drop table b1;
+# Delete: cascade by u (unique first), restrict by k.
+create table b1 (id int primary key, k int, u int, constraint b1_1 foreign key (k) references kin (k), constraint b1_3 foreign key (u) references kin (u) on delete cascade);
+insert into b1 values (2, 13, 13);
+delete from kin where id=13;
+select * from b1; drop table b1;
+# Delete: set null by id, restrict by k on another column stays.
+create table b1 (id int primary key, b int, k int, constraint b1_1 foreign key (k) references kin (k), constraint b1_2 foreign key (b) references kin (id) on delete set null);
+insert into b1 values (2, 14, 14);
+delete from kin where id=14;
+select * from b1; drop table b1;
+# Update: cascade by id, other constraint by k of the same child.
+create table b1 (id int primary key, b int, k int, constraint b1_1 foreign key (k) references kin (k), constraint b1_2 foreign key (b) references kin (id) on update cascade);
+insert into b1 values (2, 15, 15), (3, 16, 16);
+update kin set id = 115 where id=15;
+update kin set id = 116, k = 116 where id = 16;
+select * from b1; drop table b1;
+# Update: both cascade, of different columns.
+create table b1 (id int primary key, b int, k int, constraint b1_1 foreign key (k) references kin (k) on update cascade, constraint b1_2 foreign key (b) references kin (id) on update cascade);
+insert into b1 values (2, 17, 17);
+update kin set id = 117, k = 117 where id = 17;
+select * from b1; drop table b1;
+# Update: one column, two referenced columns.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (k) on update cascade, constraint b1_2 foreign key (b) references kin (id) on update cascade);
+insert into b1 values (2, 18);
+update kin set id = 118, k = 118 where id = 18;
+select * from b1;
+update kin set id = 30 where id = 18;  update kin set k = 31 where k = 18; drop table b1;
+# The new key is there in another row.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (k) on update cascade, constraint b1_2 foreign key (b) references kin (k) on update cascade);
+insert into b1 values (2, 19);
+update kin set k = 20 where k = 19;
+select * from b1; drop table b1;
+# Composite, overlapping.
+create table q (a int, b int, primary key (a, b), key (b));
+insert into q values (1,1),(2,2),(3,3);
+create table qc (id int primary key, a int, b int, constraint qc_1 foreign key (a, b) references q (a, b) on update cascade, constraint qc_2 foreign key (b) references q (b) on update cascade);
+insert into qc values (1,1,1),(2,2,2);
+update q set a = 11 where a = 1;
+update q set b = 12 where b = 2;
+select * from qc; drop table qc;
+create table qc (id int primary key, a int, b int, constraint qc_1 foreign key (a, b) references q (a, b) on update cascade, constraint qc_2 foreign key (b) references q (b) on update set null);
+insert into qc values (1,11,1),(2,2,2);
+update q set a = 12 where a = 11;
+update q set b = 12 where b = 2;
+select * from qc; drop table qc;
+create table qc (id int primary key, a int, b int, constraint qc_1 foreign key (a, b) references q (a, b) on update cascade, constraint qc_2 foreign key (b) references q (b));
+insert into qc values (1,12,1),(2,2,2);
+update q set a = 13 where a = 12;
+update q set b = 12 where b = 2;
+select * from qc; 
+delete from q where a = 2; drop table qc, q;
+# Without a child row.
+create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references kin (id) on update cascade, constraint b1_2 foreign key (b) references kin (id));
+update kin set id = 121 where id = 21; drop table b1;
+# Names and order; other tables.
+create table z (id int primary key, b int, constraint a_z foreign key (b) references kin (id) on delete cascade);
+create table y (id int primary key, z int, b int, constraint b_y foreign key (b) references kin (id), constraint c_y foreign key (z) references z (id) on delete cascade);
+insert into z values (1,22);
+insert into y values (1,1,22);
+delete from kin where id = 22;
+select * from z;
+select * from y; drop table y, z;
+create table z (id int primary key, b int, constraint z_z foreign key (b) references kin (id) on delete cascade);
+create table y (id int primary key, z int, b int, constraint b_y foreign key (b) references kin (id), constraint c_y foreign key (z) references z (id) on delete cascade);
+insert into z values (1,23);
+insert into y values (1,1,23);
+delete from kin where id = 23;
+select * from z;
+select * from y; drop table y, z;
+# The child's other constraint is asked, as its primary key changes.
+create table b1 (id int, b int, k int, primary key (b, id), constraint b1_1 foreign key (k) references kin (k) on update cascade, constraint b1_2 foreign key (b) references kin (id) on update cascade);
+insert into b1 values (2, 25, 25), (3, 26, 27);
+update kin set id = 125, k = 125 where id = 25;
+update kin set id = 126 where id = 26;
+select * from b1 order by id; drop table b1;
+# Two columns of one parent row, the second by the first's new value.
+create table b1 (id int primary key, b int, k int, constraint b1_1 foreign key (k) references kin (id) on update cascade, constraint b1_2 foreign key (b) references kin (id) on update cascade);
+insert into b1 values (2, 28, 28), (3, 28, 29), (4, null, 28);
+update kin set id = 128 where id = 28;
+select * from b1 order by id;
+update kin set id = 129 where id = 29;
+select * from b1 order by id; drop table b1;
+# K update with unchanged primary key; unique key.
+create table b1 (id int primary key, u int, constraint b1_1 foreign key (u) references kin (u) on update cascade, constraint b1_2 foreign key (u) references kin (u));
+insert into b1 values (2, 32);
+update kin set u = 132 where u = 32;
+update ignore kin set u = 132 where u = 32;
+update kin set k = 132 where u = 32;
+select * from b1; drop table b1;
+# Several parents in one statement.
+create table b1 (id int primary key, b int, k int, constraint b1_1 foreign key (k) references kin (k), constraint b1_2 foreign key (b) references kin (id) on delete cascade);
+insert into b1 values (2, 33, 33), (3, 34, 35), (4, 35, 34);
+delete ignore from kin where id in (33, 34, 35);
+select * from b1;
+select id from kin where id between 33 and 35;
+delete from kin where id in (33, 34, 35);
+select * from b1; drop table b1;
+# Grandchildren keep.
+create table b1 (id int primary key, b int, constraint b1_2 foreign key (b) references kin (id) on delete cascade);
+create table b2 (id int primary key, c int, k int, constraint b2_1 foreign key (c) references b1 (id) on delete cascade, constraint b2_2 foreign key (k) references kin (k));
+insert into b1 values (1, 36), (2, 37);
+insert into b2 values (1, 1, 36), (2, 2, 38);
+delete from kin where id = 36;
+delete from kin where id = 38;
+delete from kin where id = 37;
+delete from kin where id = 38;
+select * from b1;
+select * from b2;
+select id from kin where id between 36 and 38; drop table b2, b1;

@@ -32,12 +32,6 @@ std::string called(THD* thd, Foreign_key* key) {
 enum_fk_option rule_of(enum_fk_option said) { return said == FK_OPTION_UNDEF ? FK_OPTION_RESTRICT : said; }
 
 /* How the table's definition writes the column; nullptr: it has none of this name. */
-const Field* column_named(const TABLE* table, const std::string& name) {
-    for (Field** field = table->field; *field; field++)
-        if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) == 0) return *field;
-    return nullptr;
-}
-
 /* Names of columns in the spelling that the table's definition has. */
 void spell_as(const TABLE* table, std::vector<std::string>* columns) {
     for (std::string& column : *columns)

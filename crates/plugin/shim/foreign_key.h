@@ -73,6 +73,7 @@ struct ForeignKeys {
     std::vector<ForeignKey> of_others; /* it is the parent; also those to itself */
 
     bool empty() const { return own.empty() && of_others.empty(); }
+    bool are_known() const { return changes != UINT64_MAX; }
     /* Asks the engine, if they may have changed. Returns an HA_ERR_ code. */
     int load(const std::string& core_name, THD* thd);
 };

@@ -52,14 +52,12 @@ class MadeKey {
     /* nullptr: there are no such columns. */
     const KEY* of(const TABLE* table, const std::vector<std::string>& columns) {
         for (const std::string& name : columns) {
-            Field** field = table->field;
-            while (*field && my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) != 0)
-                field++;
-            if (!*field || (*field)->flags & BLOB_FLAG) return nullptr;
+            Field* const field = column_named(table, name);
+            if (!field || field->flags & BLOB_FLAG) return nullptr;
             KEY_PART_INFO part{};
-            part.field = *field;
-            part.fieldnr = static_cast<uint16>((*field)->field_index + 1);
-            part.length = static_cast<uint16>((*field)->key_length());
+            part.field = field;
+            part.fieldnr = static_cast<uint16>(field->field_index + 1);
+            part.length = static_cast<uint16>(field->key_length());
             parts_.push_back(part);
         }
         key_.key_part = parts_.data();
@@ -235,19 +233,14 @@ teak_bytes ForeignLook::key_of(const uchar* record) {
     return bytes_of(key, static_cast<size_t>(at - key));
 }
 
-bool ForeignLook::precedes(const ForeignLook& other, bool deleted) const {
-    return key_.cascades(deleted) && key_.child == other.key_.child && key_.columns == other.key_.columns &&
-           key_.parent_columns == other.key_.parent_columns;
-}
-
-teak_status ForeignLook::look(teak_session* session, const uchar* record, bool waits, bool* found) {
+teak_status ForeignLook::look(teak_session* session, const uchar* record, bool waits, teak_bytes except, bool* found) {
     const teak_bytes key = key_of(record);
     if (!key.data) return TEAK_OUT_OF_MEMORY;
     teak_found there{};
     const teak_reading reading = theirs_.reading(theirs_.behind().empty());
     /* New children have to wait for the row that is looked from; a missing parent waits for nobody. */
     const uint32_t how = flags() | (at_parent_ ? TEAK_LOOK_STAYS_MISSING : 0) | (waits ? 0 : TEAK_LOOK_NO_WAIT);
-    const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, how, 1, &reading, &there);
+    const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, except, how, 1, &reading, &there);
     *found = there.entry.len != 0;
     return status;
 }
@@ -259,7 +252,7 @@ teak_status ForeignLook::next(teak_session* session, const uchar* record, size_t
     if (!key.data) return TEAK_OUT_OF_MEMORY;
     teak_found there{};
     const teak_reading reading = theirs_.reading(theirs_.behind().empty());
-    teak_status status = teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()),
+    teak_status status = teak_look(session, other_, tree_, key, bytes_of(entry->data(), entry->size()), {nullptr, 0},
                                    flags() | TEAK_LOOK_TO_CHANGE, most, &reading, &there);
     for (size_t i = 0; status == TEAK_OK && i < there.count; i++) {
         status = teak_look_found(session, i, &there);

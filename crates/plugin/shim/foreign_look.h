@@ -52,6 +52,12 @@ size_t differing_column(const TABLE* a, const KEY* key_a, const TABLE* b, const 
    the other side calls them, the years of a YEAR, and a float with all its digits. */
 bool holds_number(const Field* field);
 
+/* nullptr: there is none. */
+inline Field* column_named(const TABLE* table, const std::string& name) {
+    LEX_CSTRING text{name.data(), name.size()};
+    return table->find_field_by_name(&text);
+}
+
 class ForeignLook {
   public:
     /* `at_parent`: from the child's rows at the parent's, else the other way. */
@@ -70,11 +76,14 @@ class ForeignLook {
     /* A column is NULL, or the row is history: such a row names none, and none names it. */
     bool names_none(const uchar* record) const;
     bool differs(const uchar* a, const uchar* b) const;
+    /* Whether the constraint has a say when the row goes, or becomes `after`. */
+    bool has_say(const uchar* record, const uchar* after) const {
+        return !names_none(record) && (!after || differs(record, after));
+    }
     /* Whether the other table has what the record asks for. TEAK_WOULD_BLOCK: another transaction's row is in the way,
-       and it is not to be waited for. `is_open` false: it could not be looked for. */
-    teak_status look(teak_session* session, const uchar* record, bool waits, bool* found);
-    /* This one changes what another look by the same columns asks for, before it is asked: that finds nothing then. */
-    bool precedes(const ForeignLook& other, bool deleted) const;
+       and it is not to be waited for. `is_open` false: it could not be looked for. `except`: the primary key of a row
+       that does not count. */
+    teak_status look(teak_session* session, const uchar* record, bool waits, teak_bytes except, bool* found);
     /* The keys of the next rows of that kind, at most so many, locked to be changed, behind the one with `entry`
        (empty: the first), which becomes that of the last. TEAK_NOT_FOUND: there is no more. */
     teak_status next(teak_session* session, const uchar* record, size_t most, std::vector<uchar>* entry,

@@ -308,6 +308,7 @@ class ha_teak final : public handler {
 
     /* foreign keys */
     const teak::ForeignKeys& foreign_keys() const;
+    int know_foreign_keys();
     bool is_needed_by_foreign_key(uint index) const;
     int renew_looks();
     int make_looks();
@@ -320,11 +321,15 @@ class ha_teak final : public handler {
     int look_at_parents(const uchar* record, const uchar* before, bool* again);
     bool names_again(const teak::ForeignLook& look, const uchar* before, const uchar* record) const;
     int look_at_children(const uchar* record, const uchar* after, teak_bytes pk);
+    int refuse_children(teak::ForeignLook& look, const uchar* record);
     int break_constraint(const teak::ForeignKey& key, int error, const uchar* record = nullptr);
     std::string values_of(const std::vector<std::string>& columns, const uchar* record) const;
     ha_teak* free_for_cascade(const std::string& core_name);
     bool has_to_cascade(const uchar* record, const uchar* after) const;
-    int cascade(const uchar* record, const uchar* after);
+    int cascade(const uchar* record, const uchar* after, teak_bytes pk);
+    std::vector<std::string> unmet_beside(const teak::ForeignLook& look, const teak::Looks& looks, const uchar* was,
+                                          const uchar* becomes) const;
+    teak_bytes unmet_parent(const teak::ForeignKey& key) const;
     int check_chain(const teak::ForeignKey& key, bool updated);
     int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);
     bool ends_cascades();

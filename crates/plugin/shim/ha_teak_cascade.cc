@@ -22,13 +22,7 @@ namespace {
 /* As InnoDB: rows that follow from each other, the first one included. */
 constexpr size_t kMostDepth = 15;
 /* Children that are found before the first of them is changed: so their index entries are written together. */
-constexpr size_t kMostAhead = 256;
-
-Field* field_named(const TABLE* table, const std::string& name) {
-    for (Field** field = table->field; *field; field++)
-        if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) == 0) return *field;
-    return nullptr;
-}
+constexpr size_t kMostAhead = 4096;
 
 /* Whether the column has members by this number. */
 bool has_members(const Field* field, ulonglong number) {
@@ -63,19 +57,6 @@ void put_time(Field* to) {
     THD* const thd = to->table->in_use;
     to->store_timestamp(thd->query_start(), thd->query_start_sec_part());
 }
-
-/* While values are copied: none is cut, and nobody is warned. */
-class Silently {
-  public:
-    explicit Silently(THD* thd) : thd_(thd), before_(thd->count_cuted_fields) {
-        thd->count_cuted_fields = CHECK_FIELD_IGNORE;
-    }
-    ~Silently() { thd_->count_cuted_fields = before_; }
-
-  private:
-    THD* const thd_;
-    const enum_check_fields before_;
-};
 
 /* All columns of a table are read and written. */
 class AllColumns {
@@ -117,31 +98,62 @@ ha_teak* ha_teak::free_for_cascade(const std::string& core_name) {
 /* Whether children have to follow when this row goes, or becomes `after`. */
 bool ha_teak::has_to_cascade(const uchar* record, const uchar* after) const {
     const auto& looks = foreign_.looks->at_children;
-    return std::any_of(looks.begin(), looks.end(), [&](const auto& look) {
-        return look->key().cascades(!after) && !look->names_none(record) && (!after || look->differs(record, after));
-    });
+    return std::any_of(looks.begin(), looks.end(),
+                       [&](const auto& look) { return look->key().cascades(!after) && look->has_say(record, after); });
 }
 
-/* The row `record` has gone, or is `after` now: its children follow. */
-int ha_teak::cascade(const uchar* record, const uchar* after) {
+/* The row `record` has gone, or is `after` now, with the primary key `pk`: its children follow. What look_at_children
+   has left is looked at in its turn: constraints that keep the row, behind the first that is carried out. */
+int ha_teak::cascade(const uchar* record, const uchar* after, teak_bytes pk) {
     std::vector<CascadeStep>& chain = held_.session->cascade;
     /* The buffers are used again further down. */
     const std::vector<uchar> was(record, record + table->s->reclength);
     std::vector<uchar> is;
     if (after) is.assign(after, after + table->s->reclength);
+    const uchar* const becomes = after ? is.data() : nullptr;
     /* A cascade that comes round to this handler may find others. */
     const std::shared_ptr<const Looks> looks = foreign_.looks;
-    chain.push_back({name_, after != nullptr});
+    chain.push_back({name_, after != nullptr, {}, {}});
+    if (after) chain.back().row.assign(pk.data, pk.data + pk.len);
     int error = 0;
+    bool follow = false;
     for (size_t i = 0; i < looks->at_children.size() && !error; i++) {
         ForeignLook& look = *looks->at_children[i];
-        if (!look.key().cascades(!after) || look.names_none(was.data()) ||
-            (after && !look.differs(was.data(), is.data())))
-            continue;
-        error = cascade_to(look, was.data(), after ? is.data() : nullptr);
+        if (!look.has_say(was.data(), becomes)) continue;
+        const bool cascades = look.key().cascades(!after);
+        if (cascades) {
+            if (after) chain.back().unmet = unmet_beside(look, *looks, was.data(), becomes);
+            error = cascade_to(look, was.data(), becomes);
+        } else if (follow)
+            error = refuse_children(look, was.data());
+        follow |= cascades;
     }
     chain.pop_back();
     return error;
+}
+
+/*
+  While children follow by one constraint the others that they have to the same parent. InnoDB brings the new keys of a
+  row to its indexes one by one, and children follow before each: so one by the same index, or a later one, finds the
+  old key and not the new one.
+*/
+std::vector<std::string> ha_teak::unmet_beside(const ForeignLook& look, const Looks& looks, const uchar* was,
+                                               const uchar* becomes) const {
+    std::vector<std::string> names;
+    for (const auto& other : looks.at_children)
+        if (other.get() != &look && other->key().child == look.key().child && other->index() >= look.index() &&
+            other->has_say(was, becomes))
+            names.push_back(other->key().name());
+    return names;
+}
+
+/* The primary key of the parent from which this row follows, if the constraint does not find its new keys yet. */
+teak_bytes ha_teak::unmet_parent(const ForeignKey& key) const {
+    const std::vector<CascadeStep>& chain = held_.session->cascade;
+    if (chain.empty() || chain.back().unmet.empty() || chain.back().table != key.parent) return {nullptr, 0};
+    const CascadeStep& step = chain.back();
+    const bool unmet = std::find(step.unmet.begin(), step.unmet.end(), key.name()) != step.unmet.end();
+    return unmet ? bytes_of(step.row.data(), step.row.size()) : teak_bytes{nullptr, 0};
 }
 
 /* Whether the cascade may go on by this constraint. */
@@ -184,8 +196,7 @@ int ha_teak::cascade_to(ForeignLook& look, const uchar* record, const uchar* aft
    them is changed, and what was found of the others stays as it is. */
 bool ha_teak::ends_cascades() {
     const ForeignKeys& keys = foreign_keys();
-    const bool are_known = keys.changes != UINT64_MAX;
-    return are_known && std::none_of(keys.of_others.begin(), keys.of_others.end(), [](const ForeignKey& key) {
+    return keys.are_known() && std::none_of(keys.of_others.begin(), keys.of_others.end(), [](const ForeignKey& key) {
                return is_carried_out(key.on_delete) || is_carried_out(key.on_update);
            });
 }
@@ -215,7 +226,7 @@ bool ha_teak::get_foreign_dup_key(char* child, uint child_size, char* index, uin
 /* Whether a change of the constraint's columns leaves history. */
 bool ha_teak::is_versioned(const ForeignKey& key) const {
     return end_.exists() && std::any_of(key.columns.begin(), key.columns.end(), [&](const std::string& column) {
-               const Field* const field = field_named(table, column);
+               const Field* const field = column_named(table, column);
                return field && !field->vers_update_unversioned();
            });
 }
@@ -252,11 +263,12 @@ int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, co
     memcpy(table->record[1], table->record[0], table->s->reclength);
     if (goes) return end_row();
     const enum_fk_option rule = after ? key.on_update : key.on_delete;
-    const Silently silently(ha_thd());
+    /* No value is cut, and nobody is warned. */
+    const Check_level_instant_set silently(ha_thd(), CHECK_FIELD_IGNORE);
     const my_ptrdiff_t offset = after ? after - parent->record[0] : 0;
     for (size_t i = 0; i < key.columns.size(); i++) {
-        Field* const mine = field_named(table, key.columns[i]);
-        Field* const theirs = field_named(parent, key.parent_columns[i]);
+        Field* const mine = column_named(table, key.columns[i]);
+        Field* const theirs = column_named(parent, key.parent_columns[i]);
         /* A generated column has no other value than its own; an ALTER can make one of a column with a rule. */
         if (!mine || !theirs || mine->vcol_info) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
         if (rule == FK_OPTION_SET_NULL) {

@@ -339,6 +339,7 @@ int ha_teak::check_entries(const std::vector<uint>& indexes, CheckReport* report
 /* Whether each row has the parents that foreign keys want: as of the snapshot, in which all transactions are whole. */
 int ha_teak::check_parents(CheckReport* report) {
     THD* thd = ha_thd();
+    if (int error = know_foreign_keys()) return error;
     for (const ForeignKey& key : foreign_keys().own) {
         const std::string name = key.name();
         const uint index = index_on(table, key.columns, nullptr);

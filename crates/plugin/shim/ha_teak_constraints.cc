@@ -34,9 +34,7 @@ int keep_writers_out(THD* thd, const std::string& core_name) {
 const Field* column_of(const TABLE* altered, Alter_info* alter, const std::string& column) {
     std::vector<std::string> name{column};
     if (alter) rename_columns(alter, &name);
-    for (Field** field = altered->field; *field; field++)
-        if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name[0].c_str()) == 0) return *field;
-    return nullptr;
+    return column_named(altered, name[0]);
 }
 
 } // namespace
@@ -169,6 +167,7 @@ enum_alter_inplace_result ha_teak::check_constraints_inplace(TABLE* altered, con
     const alter_table_operations changes = ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
     /* It is the copy that says so. */
     if (temporary_ && info->handler_flags & changes) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (know_foreign_keys()) return HA_ALTER_ERROR;
     if (temporary_ || (foreign_keys().empty() && !(info->handler_flags & changes))) return HA_ALTER_INPLACE_INSTANT;
     uint index;
     if (loses_needed_index(altered, info, &index) && are_checked(ha_thd())) {

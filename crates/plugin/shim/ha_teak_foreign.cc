@@ -87,23 +87,38 @@ const ForeignKeys& ha_teak::foreign_keys() const {
     return foreign_.keys;
 }
 
-bool ha_teak::referenced_by_foreign_key() const noexcept { return !foreign_keys().of_others.empty(); }
+/* For those who must not take a catalog that cannot be read for a table without constraints: the error is set. */
+int ha_teak::know_foreign_keys() {
+    const int error = temporary_ ? 0 : foreign_.keys.load(name_, ha_thd());
+    if (error && !ha_thd()->is_error()) print_error(error, MYF(0));
+    return error;
+}
 
-bool ha_teak::can_switch_engines() { return foreign_keys().empty(); }
+/* What cannot be read may refer to it: then get_parent_foreign_key_list has the error. */
+bool ha_teak::referenced_by_foreign_key() const noexcept {
+    return !foreign_keys().of_others.empty() || !(temporary_ || foreign_.keys.are_known());
+}
+
+bool ha_teak::can_switch_engines() { return !know_foreign_keys() && foreign_keys().empty(); }
 
 int ha_teak::get_foreign_key_list(THD* thd, List<FOREIGN_KEY_INFO>* list) {
+    if (int error = know_foreign_keys()) return error;
     for (const ForeignKey& key : foreign_keys().own)
         if (!add_info(thd, list, key, table, true)) return HA_ERR_OUT_OF_MEM;
     return 0;
 }
 
 int ha_teak::get_parent_foreign_key_list(THD* thd, List<FOREIGN_KEY_INFO>* list) {
+    if (int error = know_foreign_keys()) return error;
     for (const ForeignKey& key : foreign_keys().of_others)
         if (!add_info(thd, list, key, table, false)) return HA_ERR_OUT_OF_MEM;
     return 0;
 }
 
+/* The server asks for no error, but tells the one that is set: else a dump would have the table without its
+   constraints. */
 char* ha_teak::get_foreign_key_create_info() {
+    if (know_foreign_keys()) return nullptr;
     std::string text;
     for (const ForeignKey& key : foreign_keys().own)
         text += ",\n  " + key.text(ha_thd());
@@ -200,13 +215,16 @@ int ha_teak::look_at_parents(const uchar* record, const uchar* before, bool* aga
     *again = false;
     for (const auto& look : foreign_.looks->at_parents) {
         if (look->names_none(record) || (before && !names_again(*look, before, record))) continue;
+        const teak_bytes unmet = unmet_parent(look->key());
+        /* The parent that is getting another key has the old one yet, for this constraint. */
+        if (unmet.len && before && !look->differs(before, record)) continue;
         bool found = false;
         if (look->is_open()) {
-            const teak_status status = look->look(session(), record, false, &found);
+            const teak_status status = look->look(session(), record, false, unmet, &found);
             if (status == TEAK_WOULD_BLOCK) {
                 if (int error = undo_row(0)) return error;
                 *again = true;
-                return fail(look->look(session(), record, true, &found));
+                return fail(look->look(session(), record, true, unmet, &found));
             }
             if (status != TEAK_OK) return undo_row(fail(status));
         }
@@ -215,32 +233,32 @@ int ha_teak::look_at_parents(const uchar* record, const uchar* before, bool* aga
     return 0;
 }
 
-/* The children of a row that is about to go, or to become `after`. */
+/* The children of a row that is about to go, or to become `after`; those that a rule might change before are looked for
+   when it has (cascade), as in InnoDB: it may leave none. */
 int ha_teak::look_at_children(const uchar* record, const uchar* after, teak_bytes pk) {
     bool held = false;
-    const auto& looks = foreign_.looks->at_children;
-    for (auto at = looks.begin(); at != looks.end(); ++at) {
-        const auto& look = *at;
-        if (look->key().cascades(!after) || look->names_none(record) || (after && !look->differs(record, after)))
-            continue;
-        /* Of several constraints of the same columns the first one's rule is carried out; a new key of the parent would
-           have to satisfy the others before it is there, for which InnoDB refuses it. */
-        if (!after && std::any_of(looks.begin(), at, [&](const auto& first) { return first->precedes(*look, true); }))
-            continue;
+    for (const auto& look : foreign_.looks->at_children) {
+        if (!look->has_say(record, after)) continue;
+        if (look->key().cascades(!after)) return 0;
         if (!held) {
             const teak_status status = teak_row_hold(session(), open_.table, pk);
             if (status != TEAK_OK) return fail(status);
             held = true;
         }
-        /* What cannot be looked at may have children. */
-        bool found = true;
-        if (look->is_open()) {
-            const teak_status status = look->look(session(), record, true, &found);
-            if (status != TEAK_OK) return fail(status);
-        }
-        if (found) return break_constraint(look->key(), HA_ERR_ROW_IS_REFERENCED, record);
+        if (int error = refuse_children(*look, record)) return error;
     }
     return 0;
+}
+
+/* An error if the row has children by this constraint. */
+int ha_teak::refuse_children(ForeignLook& look, const uchar* record) {
+    /* What cannot be looked at may have some. */
+    bool found = true;
+    if (look.is_open()) {
+        const teak_status status = look.look(session(), record, true, {nullptr, 0}, &found);
+        if (status != TEAK_OK) return fail(status);
+    }
+    return found ? break_constraint(look.key(), HA_ERR_ROW_IS_REFERENCED, record) : 0;
 }
 
 int ha_teak::break_constraint(const ForeignKey& key, int error, const uchar* record) {
@@ -257,14 +275,14 @@ std::string ha_teak::values_of(const std::vector<std::string>& columns, const uc
     const my_ptrdiff_t offset = record - table->record[0];
     MY_BITMAP* const before = tmp_use_all_columns(table, &table->read_set);
     std::string names, values;
-    for (const std::string& column : columns)
-        for (Field** field = table->field; *field; field++) {
-            if (my_strcasecmp(system_charset_info, (*field)->field_name.str, column.c_str()) != 0) continue;
-            (*field)->move_field_offset(offset);
-            names += (names.empty() ? "" : ", ") + quoted(ha_thd(), (*field)->field_name);
-            values += (values.empty() ? "" : ", ") + readable_value(*field);
-            (*field)->move_field_offset(-offset);
-        }
+    for (const std::string& column : columns) {
+        Field* const field = column_named(table, column);
+        if (!field) continue;
+        field->move_field_offset(offset);
+        names += (names.empty() ? "" : ", ") + quoted(ha_thd(), field->field_name);
+        values += (values.empty() ? "" : ", ") + readable_value(field);
+        field->move_field_offset(-offset);
+    }
     tmp_restore_column_map(&table->read_set, before);
     return "(" + names + ") = (" + values + ")";
 }

@@ -307,7 +307,7 @@ int ha_teak::change_row(const uchar* before, const uchar* after, teak_bytes old_
         if (!constrained) return 0;
         const uchar* const follower = follower_of(before, after);
         if (has_to_cascade(before, follower))
-            if (int error = cascade(before, follower)) return undo_row(error);
+            if (int error = cascade(before, follower, new_pk)) return undo_row(error);
         if (int error = look_at_parents(after, end_.is_history(before) ? nullptr : before, &again)) return error;
     } while (again);
     return 0;
@@ -340,7 +340,7 @@ int ha_teak::delete_row(const uchar* buf) {
     note_changed_keys();
     const teak_status status = teak_delete(session(), open_.table, pk, old_entries_.data(), entries, row_flags_of(pk));
     if (status != TEAK_OK || !cascades) return fail(status);
-    int error = cascade(buf, nullptr);
+    int error = cascade(buf, nullptr, {nullptr, 0});
     return error ? undo_row(error) : 0;
 }
 

@@ -5,15 +5,6 @@
 #include "session.h"
 
 namespace teak {
-namespace {
-
-Field* field_named(const TABLE* table, const std::string& name) {
-    for (Field** field = table->field; *field; field++)
-        if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) == 0) return *field;
-    return nullptr;
-}
-
-} // namespace
 
 OrphanSearch::~OrphanSearch() {
     if (owns_parent_) teak_table_close(parent_);
@@ -118,7 +109,7 @@ std::string OrphanSearch::describe(const teak_entry_view& entry) {
     MY_BITMAP* const before = tmp_use_all_columns(table, &table->read_set);
     std::string columns, values;
     for (const std::string& column : key_.columns) {
-        Field* const field = field_named(child_, column);
+        Field* const field = column_named(child_, column);
         const std::string comma = columns.empty() ? "" : ", ";
         columns += comma + quoted(thd_, {column.data(), column.size()});
         if (field) values += comma + readable_value(field);

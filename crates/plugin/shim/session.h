@@ -26,6 +26,9 @@ extern Plugin plugin;
 struct CascadeStep {
     std::string table;
     bool updates; /* else it is deleted */
+    /* Constraints of the children that follow just now which do not find its new keys yet, and its primary key. */
+    std::vector<std::string> unmet;
+    std::vector<unsigned char> row;
 };
 
 /* A row that a restart has taken, and that was delivered to who applies a change of it (ha_teak_memory.cc). */

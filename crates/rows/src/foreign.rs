@@ -52,6 +52,8 @@ pub struct Look<'a> {
     pub primary_of: &'a PrimaryOf<'a>,
     /// Rows that it does not see.
     pub history: History<'a>,
+    /// The key of a row that it does not see either.
+    pub except: Option<&'a [u8]>,
     /// What becomes of it if the row that it finds is another transaction's.
     pub policy: WaitPolicy,
     /// If nothing is found, it stays so to the end of the transaction, where the level locks ranges: what follows from
@@ -136,7 +138,9 @@ impl Session {
         };
         while found && cursor.key().starts_with(look.prefix) {
             let row = look.row_of(&cursor)?;
-            if matches!(look.history, History::ByKey(says) if says(&row)) {
+            if look.except == Some(row.as_slice())
+                || matches!(look.history, History::ByKey(says) if says(&row))
+            {
                 found = cursor.next(self.txn()?)?;
                 continue;
             }
@@ -165,6 +169,9 @@ impl Session {
     }
 
     fn find_row(&mut self, rows: &Arc<Tree>, look: &Look<'_>, mode: LockMode) -> Result<bool> {
+        if look.except == Some(look.prefix) {
+            return Ok(false);
+        }
         // Whoever puts the row in or takes it out has it locked.
         let outcome = self.lock(rows, look.prefix, mode, look.policy)?;
         let found = self.probe(rows, look.prefix)?;

@@ -296,9 +296,9 @@ impl TableCursor {
         }
     }
 
-    /// The row with this key, which the session has locked exclusively, as it is now: for whoever has found it by a look
-    /// ([`Session::find`]), and so by what is committed, it is there although the table's content may be younger than
-    /// the snapshot. Changed since then it is a conflict like any other.
+    /// The row with this key, which the session has locked exclusively, as it is now: for whoever has found it by a
+    /// look ([`Session::find`]), and so by what is committed, it is there although the table's content may be younger
+    /// than the snapshot. Changed since then it is a conflict like any other.
     pub fn get_held(&mut self, session: &mut Session, key: &[u8]) -> Result<()> {
         if !self.is_rows() {
             return Err(Stop::Misuse("rows are read with a cursor over tree 0"));

@@ -223,12 +223,6 @@ insert into root values (1); insert into bare values (1, 1);
 set foreign_key_checks = 0; alter table bare drop key kf; set foreign_key_checks = 1;
 check table bare; check table bare extended; check table bare quick;
 drop table bare, root;
-
-# Two constraints of the same columns, and another key of the parent: InnoDB refuses it, too, with 1452 of the child.
-create table base (id int primary key); insert into base values (2);
-create table b1 (id int primary key, b int, constraint b1_1 foreign key (b) references base (id) on update cascade, constraint b1_2 foreign key (b) references base (id));
-insert into b1 values (2, 2); update base set id = 22 where id = 2; select * from b1;
-drop table b1, base;
 # A copy keeps the index that a constraint of the table to itself looks by, too.
 create table self_copied (id int not null, f int, primary key (id), foreign key (f) references self_copied (id));
 --error ER_DROP_INDEX_FK

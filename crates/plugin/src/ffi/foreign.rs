@@ -397,7 +397,7 @@ pub const TEAK_LOOK_NO_WAIT: u32 = 8;
 
 /// The first rows, at most `most`, of the table that have a key that begins with `prefix` in tree `tree`, now, whatever
 /// snapshot the session has; with `after` (len 0: from the start) behind the entry with that key. They are locked, and
-/// no history.
+/// no history, nor the row with the primary key `except` (len 0: none).
 #[no_mangle]
 pub unsafe extern "C" fn teak_look(
     session: *const SessionHandle,
@@ -405,6 +405,7 @@ pub unsafe extern "C" fn teak_look(
     tree: u32,
     prefix: RawBytes,
     after: RawBytes,
+    except: RawBytes,
     flags: u32,
     most: usize,
     reading: *const RawReading,
@@ -426,6 +427,7 @@ pub unsafe extern "C" fn teak_look(
                 is_row: has(TEAK_LOOK_ROW),
                 primary_of: &primary_of,
                 history: reading.history(&says),
+                except: Some(except.slice()).filter(|key| !key.is_empty()),
                 policy: if has(TEAK_LOOK_NO_WAIT) { WaitPolicy::NoWait } else { WaitPolicy::Wait },
                 stays_missing: has(TEAK_LOOK_STAYS_MISSING),
             };

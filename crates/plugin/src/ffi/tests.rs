@@ -125,7 +125,7 @@ fn what_looks_go_to_does_not_keep_a_dropped_table() {
         let none = RawBytes::NONE;
         let mut look = || {
             let reading = RawReading { primary_of: None, is_history: None, by_row: 0, context: null_mut() };
-            teak_look(session, target, 0, raw(b"1"), none, TEAK_LOOK_ROW, 1, &reading, &mut found)
+            teak_look(session, target, 0, raw(b"1"), none, none, TEAK_LOOK_ROW, 1, &reading, &mut found)
         };
         assert_eq!(look(), Status::Ok);
         assert_eq!(teak_commit(session), Status::Ok);
