@@ -5,6 +5,7 @@
 //! its chain down, and stops being a backup first: whatever interrupts it, none is left whose base is missing.
 
 use super::layout::{self, Description};
+use super::options::{self, Help};
 use super::BackupError;
 use crate::amounts::bytes;
 use clap::Args;
@@ -24,9 +25,8 @@ pub struct ListArguments {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    /// Print this help
-    #[arg(long, short = '?', action = clap::ArgAction::Help)]
-    help: Option<bool>,
+    #[command(flatten)]
+    help: Help,
 }
 
 /// Options of `teak backup prune`.
@@ -48,9 +48,8 @@ pub struct PruneArguments {
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print this help
-    #[arg(long, short = '?', action = clap::ArgAction::Help)]
-    help: Option<bool>,
+    #[command(flatten)]
+    help: Help,
 }
 
 /// A backup in the directory.
@@ -144,7 +143,7 @@ pub fn list(arguments: &ListArguments, out: &mut dyn Write) -> Result<(), Backup
         let other = |(dir, why): &NoBackup| format!("no backup: {}: {why}\n", dir.display());
         text += &others.iter().map(other).collect::<String>();
     }
-    print(out, &text)
+    options::write(out, &text)
 }
 
 /// Removes the backups that no rule keeps.
@@ -155,12 +154,12 @@ pub fn prune(arguments: &PruneArguments, out: &mut dyn Write) -> Result<(), Back
     let candidates: Vec<_> = found.iter().map(Candidate::of).collect();
     let reasons = rules.apply(&candidates)?;
     for (kept, reasons) in found.iter().zip(&reasons).filter(|(_, reasons)| !reasons.is_empty()) {
-        print(out, &format!("keep {} ({})\n", kept.name(), reasons.join(", ")))?;
+        options::write(out, &format!("keep {} ({})\n", kept.name(), reasons.join(", ")))?;
     }
     // The newest first: what stands on others is younger than these.
     for (kept, _) in found.iter().zip(&reasons).rev().filter(|(_, reasons)| reasons.is_empty()) {
         let verb = if arguments.dry_run { "would remove" } else { "remove" };
-        print(out, &format!("{verb} {} ({})\n", kept.name(), bytes(kept.bytes() as f64)))?;
+        options::write(out, &format!("{verb} {} ({})\n", kept.name(), bytes(kept.bytes() as f64)))?;
         if !arguments.dry_run {
             remove(&kept.dir)?;
         }
@@ -174,11 +173,6 @@ fn remove(dir: &Path) -> Result<(), BackupError> {
     std::fs::remove_file(&description).map_err(BackupError::io("cannot remove", &description))?;
     layout::sync_dir(dir)?;
     std::fs::remove_dir_all(dir).map_err(BackupError::io("cannot remove", dir))
-}
-
-fn print(out: &mut dyn Write, text: &str) -> Result<(), BackupError> {
-    let written = out.write_all(text.as_bytes());
-    written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
 }
 
 /// What the rules look at.

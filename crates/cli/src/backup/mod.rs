@@ -20,6 +20,7 @@ pub mod kept;
 pub mod layout;
 mod mbstream;
 pub mod messages;
+pub mod options;
 pub mod pace;
 pub mod rows;
 pub mod selection;
@@ -41,6 +42,7 @@ use clap::{Args, Subcommand};
 use companion::Call;
 use files::Files;
 use layout::{Base, Description};
+use options::{Help, Telling, Work};
 use pace::Pace;
 use selection::Selection;
 use source::Source;
@@ -78,12 +80,8 @@ pub struct Arguments {
     /// server reads all rows for it, when all else is copied
     #[arg(long)]
     checksums: bool,
-    /// Threads that copy
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    parallel: usize,
-    /// Write at most so many MB a second
-    #[arg(long, value_name = "MB")]
-    throttle: Option<u64>,
+    #[command(flatten)]
+    work: Work,
     /// Leave the processor to the server while blocks are copied, by so much niceness: 0 (none) to 19
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=19))]
     nice: u8,
@@ -93,12 +91,8 @@ pub struct Arguments {
     /// An option for that program; can be given several times
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     mariadb_backup_option: Vec<String>,
-    /// Show no progress and no summary
-    #[arg(long, short = 'q')]
-    quiet: bool,
-    /// The summary as a JSON object: what backup.json has, the directory, and the seconds that it took
-    #[arg(long, conflicts_with = "quiet")]
-    json: bool,
+    #[command(flatten)]
+    telling: Telling,
     #[command(flatten)]
     selection: selection::Arguments,
 }
@@ -122,9 +116,8 @@ enum Command {
         /// Show no progress
         #[arg(long, short = 'q')]
         quiet: bool,
-        /// Print this help
-        #[arg(long, short = '?', action = clap::ArgAction::Help)]
-        help: Option<bool>,
+        #[command(flatten)]
+        help: Help,
     },
 }
 
@@ -156,7 +149,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     let target = Target::of(dir)?;
     let extra = arguments.extra_lsndir.clone().map(|dir| Target::of(&dir)).transpose()?;
     let began = now();
-    let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, arguments.quiet);
+    let pace = arguments.work.pace(&arguments.telling);
     let takes_all = below.is_none() && selection.is_none();
     let (engine_bytes, other_bytes) = match takes_all {
         true => (source.places.table_bytes(), source.places.other_bytes()),
@@ -172,7 +165,7 @@ fn make(arguments: &Arguments, dir: &Path, out: &mut dyn Write) -> Result<(), Ba
     let companion = Companion {
         call: Call {
             program: &arguments.mariadb_backup,
-            parallel: arguments.parallel,
+            parallel: arguments.work.threads(),
             incremental_lsn: below.as_ref().and_then(|below| below.description.innodb_lsn.clone()),
             selection: selection.as_ref(),
             options: &arguments.mariadb_backup_option,
@@ -230,24 +223,14 @@ fn tell(
     (dir, seconds): (&Path, f64),
     out: &mut dyn Write,
 ) -> Result<(), BackupError> {
-    let text = match (arguments.quiet, arguments.json) {
-        (true, _) => return Ok(()),
-        (_, true) => json(
-            &serde_json::json!({ "dir": dir, "seconds": seconds, "kind": description.kind(), "backup": description }),
-        ),
-        _ => summary(description, dir, seconds),
-    };
+    let kind = description.kind();
     // Standard output has the stream.
-    let written = match dir == Path::new("-") {
-        true => std::io::stderr().write_all(text.as_bytes()),
-        false => out.write_all(text.as_bytes()),
-    };
-    written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
-}
-
-/// What --json writes: a line.
-pub fn json(value: &serde_json::Value) -> String {
-    format!("{value}\n")
+    let out = if dir == Path::new("-") { &mut std::io::stderr() } else { out };
+    arguments.telling.tell(
+        out,
+        || serde_json::json!({ "dir": dir, "seconds": seconds, "kind": kind, "backup": description }),
+        || summary(description, dir, seconds),
+    )
 }
 
 /// The copy of the engine, at its beginning.
@@ -261,7 +244,7 @@ fn engine_copy<'a>(
     let copy = BackupCopy::new(
         (Arc::new(RealFileSystem), &source.places.engine),
         (fs, &to),
-        arguments.parallel.clamp(1, 64),
+        arguments.work.threads(),
     );
     let copy = below.iter().fold(copy, |copy, below| copy.on_top_of(&below.list));
     let copy = selection::narrow(copy, selection)?;

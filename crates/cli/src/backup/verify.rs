@@ -2,6 +2,7 @@
 
 use super::files;
 use super::layout::{self, Description};
+use super::options::{self, Help, Telling, Work};
 use super::pace::Pace;
 use super::BackupError;
 use crate::restore::Backups;
@@ -20,35 +21,26 @@ pub struct Arguments {
     /// several times, and need not be for those that are where they were
     #[arg(long, value_name = "DIR")]
     base: Vec<PathBuf>,
-    /// Threads that read
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    parallel: usize,
-    /// Read at most so many MB a second
-    #[arg(long, value_name = "MB")]
-    throttle: Option<u64>,
-    /// Show no progress, and no verdict if all is well
-    #[arg(long, short = 'q')]
-    quiet: bool,
-    /// The verdict as a JSON object
-    #[arg(long, conflicts_with = "quiet")]
-    json: bool,
-    /// Print this help
-    #[arg(long, short = '?', action = clap::ArgAction::Help)]
-    help: Option<bool>,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    telling: Telling,
+    #[command(flatten)]
+    help: Help,
 }
 
 /// Compares all checksums of the backup, recovers it in memory, and checks its tables; nothing is written to it. Of an
 /// incremental one all that is done to the backups that it stands on, too, if it is said that they are there
 /// (`--base`); else its own files are looked at alone.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
-    let Arguments { dir, base, quiet, .. } = arguments;
-    let threads = arguments.parallel.clamp(1, 64);
+    let Arguments { dir, base, work, telling, .. } = arguments;
+    let threads = work.threads();
     crate::signals::catch();
     let backups = match &base[..] {
         [] => Backups::alone(dir)?,
         moved => Backups::find(dir, moved)?,
     };
-    let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, *quiet);
+    let pace = work.pace(telling);
     pace.expect(backups.bytes());
     pace.phase("verify");
     for (dir, description) in backups.all() {
@@ -62,8 +54,8 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
         (None, below) => {
             let mut told = Vec::new();
             let checked = tables(chain, &mut told);
-            if checked.is_err() || !(*quiet || arguments.json) {
-                out.write_all(&told).map_err(output)?;
+            if checked.is_err() || !(telling.quiet || telling.json) {
+                options::write(out, &String::from_utf8_lossy(&told))?;
             }
             checked.map_err(|detail| BackupError::damaged(dir, detail))?;
             let kind = backups.last().kind();
@@ -80,24 +72,22 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
             missing.display()
         ),
     };
-    let text = match (*quiet, arguments.json) {
-        (true, _) => return Ok(()),
-        (_, true) => super::json(&serde_json::json!({
-            "dir": dir,
-            "id": backups.last().id,
-            "kind": backups.last().kind(),
-            // Without those below an incremental one its tables cannot be looked at.
-            "whole": backups.missing().is_none(),
-            "missing_base": backups.missing(),
-            "verdict": verdict,
-        })),
-        _ => format!("{}: {verdict}\n", dir.display()),
-    };
-    out.write_all(text.as_bytes()).map_err(output)
-}
-
-fn output(error: std::io::Error) -> BackupError {
-    BackupError::Io { what: "cannot write the output".into(), error }
+    let (last, missing) = (backups.last(), backups.missing());
+    telling.tell(
+        out,
+        || {
+            serde_json::json!({
+                "dir": dir,
+                "id": last.id,
+                "kind": last.kind(),
+                // Without those below an incremental one its tables cannot be looked at.
+                "whole": missing.is_none(),
+                "missing_base": missing,
+                "verdict": verdict,
+            })
+        },
+        || format!("{}: {verdict}\n", dir.display()),
+    )
 }
 
 /// Recovers the engine in memory, and checks each table.

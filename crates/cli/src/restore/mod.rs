@@ -22,9 +22,10 @@ pub use backups::Backups;
 use crate::backup::complete::Complete;
 use crate::backup::files::{digest, original_name, share_out};
 use crate::backup::layout::{self, Description};
+use crate::backup::options::{Telling, Work};
 use crate::backup::pace::Pace;
 use crate::backup::time_line::TimeLine;
-use crate::backup::{json, sync_dirs, unpack, BackupError};
+use crate::backup::{sync_dirs, unpack, BackupError};
 use crate::{directory, signals};
 use clap::Args;
 use move_in::move_in;
@@ -53,12 +54,8 @@ pub struct Arguments {
     /// Where a backup is on which DIR stands, if it was moved; can be given several times
     #[arg(long, value_name = "DIR")]
     base: Vec<PathBuf>,
-    /// Threads that copy
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    parallel: usize,
-    /// Write at most so many MB a second
-    #[arg(long, value_name = "MB")]
-    throttle: Option<u64>,
+    #[command(flatten)]
+    work: Work,
     /// Memory for the recovery of InnoDB tables, as mariadb-backup takes it
     #[arg(long, value_name = "BYTES")]
     use_memory: Option<String>,
@@ -71,12 +68,8 @@ pub struct Arguments {
     mariadb_backup_option: Vec<String>,
     #[command(flatten)]
     point: PointInTime,
-    /// Show no progress and no summary
-    #[arg(long, short = 'q')]
-    quiet: bool,
-    /// The summary as a JSON object: what backup.json has, the data directory, and the seconds that it took
-    #[arg(long, conflicts_with = "quiet")]
-    json: bool,
+    #[command(flatten)]
+    telling: Telling,
 }
 
 /// Makes the data directory.
@@ -96,7 +89,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     signals::catch();
     let datadir = &arguments.datadir;
     let owner = begin(datadir)?;
-    let pace = Pace::new(arguments.throttle.unwrap_or(0) * 1_000_000, arguments.quiet);
+    let pace = arguments.work.pace(&arguments.telling);
     let work = datadir.join(WORK);
     layout::create_empty_dir(&work)?;
     let backups = match given {
@@ -108,7 +101,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
     pace.phase("Teak");
     let engine = work.join(layout::ENGINE);
     let fs: Arc<dyn FileSystem> = Arc::new(RealFileSystem);
-    let threads = arguments.parallel.clamp(1, 64);
+    let threads = arguments.work.threads();
     let chain = backups.chain()?;
     chain.verify_log(backups.last().log_end)?;
     match streamed && backups.last().base.is_none() {
@@ -167,27 +160,26 @@ fn tell(
     out: &mut dyn Write,
 ) -> Result<(), BackupError> {
     let (datadir, backup) = (&arguments.datadir, backups.last());
-    let text = match (arguments.quiet, arguments.json) {
-        (true, _) => return Ok(()),
-        (_, true) => json(&serde_json::json!({
-            "datadir": datadir,
-            "seconds": seconds,
-            "backup": backup,
-            // Where it is; a point in time is behind the backup's.
-            "position": route.as_ref().map_or(&backup.position, |route| &route.end),
-            "transactions": route.as_ref().map(|route| route.transactions),
-        })),
-        _ => {
-            let applied = route.as_ref().map_or(String::new(), |route| {
-                format!("{} transactions of the binary logs were applied\n", route.transactions)
-            });
-            let position = route.map_or_else(|| backup.position.clone(), |route| route.end);
-            summary::of(&Description { position, ..backup.clone() }, datadir, (written, seconds), given)
-                + &applied
-        }
-    };
-    let written = out.write_all(text.as_bytes());
-    written.map_err(|error| BackupError::Io { what: "cannot write the output".into(), error })
+    let transactions = route.as_ref().map(|route| route.transactions);
+    // A point in time is behind the backup's.
+    let position = route.map_or_else(|| backup.position.clone(), |route| route.end);
+    arguments.telling.tell(
+        out,
+        || {
+            serde_json::json!({
+                "datadir": datadir,
+                "seconds": seconds,
+                "backup": backup,
+                "position": position,
+                "transactions": transactions,
+            })
+        },
+        || {
+            let there = Description { position: position.clone(), ..backup.clone() };
+            let applied = transactions.map(|number| format!("transactions of binary logs: {number}\n"));
+            summary::of(&there, datadir, (written, seconds), given) + &applied.unwrap_or_default()
+        },
+    )
 }
 
 /// Unpacks the stream of a backup from standard input.

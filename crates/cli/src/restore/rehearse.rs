@@ -12,6 +12,7 @@ use super::until::PointInTime;
 use super::Backups;
 use crate::backup::files::original_name;
 use crate::backup::layout;
+use crate::backup::options::{Help, Telling, Work};
 use crate::backup::rows::{self, Checksums};
 use crate::backup::{kept, BackupError};
 use crate::client::Connection;
@@ -40,9 +41,8 @@ pub struct Arguments {
     /// Where a backup is on which DIR stands, if it was moved; can be given several times
     #[arg(long, value_name = "DIR")]
     base: Vec<PathBuf>,
-    /// Threads that copy
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    parallel: usize,
+    #[command(flatten)]
+    work: Work,
     #[command(flatten)]
     server: Launch,
     /// The program that prepares the other engines' tables
@@ -51,12 +51,10 @@ pub struct Arguments {
     /// An option for that program; can be given several times
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     mariadb_backup_option: Vec<String>,
-    /// Show no progress and no result
-    #[arg(long, short = 'q')]
-    quiet: bool,
-    /// Print this help
-    #[arg(long, short = '?', action = clap::ArgAction::Help)]
-    help: Option<bool>,
+    #[command(flatten)]
+    telling: Telling,
+    #[command(flatten)]
+    help: Help,
 }
 
 /// Rehearses the restore. An error if there is anything that is not as it should be.
@@ -85,16 +83,17 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError
             opened.and_then(|mut log| writeln!(log, "{} {line}", kept::local_time(crate::backup::now())));
         written.map_err(BackupError::io("cannot write", log))?;
     }
-    result?;
+    let proof = result?;
     if !arguments.keep {
         std::fs::remove_dir_all(&arguments.scratch)
             .map_err(BackupError::io("cannot remove", &arguments.scratch))?;
     }
-    match arguments.quiet {
-        true => Ok(()),
-        false => writeln!(out, "{line}")
-            .map_err(|error| BackupError::Io { what: "cannot write the output".into(), error }),
-    }
+    let Proof { checked, compared } = proof;
+    arguments.telling.tell(
+        out,
+        || serde_json::json!({ "dir": arguments.dir, "seconds": seconds, "checked": checked, "compared": compared }),
+        || line + "\n",
+    )
 }
 
 /// How many tables were looked at.
@@ -112,13 +111,11 @@ fn rehearse(arguments: &Arguments) -> Result<Proof, BackupError> {
         dir: arguments.dir.clone(),
         datadir: datadir.clone(),
         base: arguments.base.clone(),
-        parallel: arguments.parallel,
-        throttle: None,
+        work: arguments.work.clone(),
         use_memory: None,
         mariadb_backup: arguments.mariadb_backup.clone(),
         mariadb_backup_option: arguments.mariadb_backup_option.clone(),
-        quiet: true,
-        json: false,
+        telling: Telling::NOTHING,
     };
     super::run(&restore, &mut std::io::sink())?;
     let listed = layout::checksums(backups.dir(), backups.last())?;
