@@ -2,6 +2,7 @@
 """Converts tables by `teak convert` and compares what is there. Prints 'N passed, N failed', a case each."""
 
 import argparse
+import json
 import os
 import random
 import re
@@ -228,6 +229,25 @@ class Tests:
         subprocess.run(["mariadb", "--no-defaults", f"--socket={self.server.socket}", "--user=root"], input=done.stdout, check=True)
         check(self.engines("shop", "far") == {"Teak"}, "the statements do not convert")
         check(self.rows() == rows, "other rows")
+
+    def case_as_json(self):
+        """One object tells what would be done, what was done, and what was not and why."""
+        self.fresh(*schema.OBSTACLES)
+
+        def told(*arguments, expect=0):
+            done = subprocess.run(self.command(*arguments, "--json"), capture_output=True, check=False, timeout=300)
+            check(done.returncode == expect, f"{arguments} ended with {done.returncode}: {done.stderr.decode(errors='replace')}")
+            return json.loads(done.stdout)
+
+        planned = told("shop", "--dry-run", expect=OTHER)
+        reasons = {obstacle["table"]: obstacle["reason"] for obstacle in planned["obstacles"]}
+        check("FULLTEXT" in reasons["shop.words"] and not planned["ok"] and "--skip" in planned["error"], planned)
+        check(any("ALTER TABLE `shop`.`plain`" in statement for statement in planned["statements"]), planned)
+        refused = told("shop", expect=OTHER)
+        check(refused["obstacles"] == planned["obstacles"] and "tables" not in refused, refused)
+        done = told("shop", "--skip")
+        check((done["ok"], done["error"], done["tables"], done["compared"]) == (True, None, 1, 1) and done["seconds"] > 0, done)
+        check(told("shop.plain")["already"] == 1, "it is of Teak already")
 
     def case_nobody_sees_tables_without_their_constraints(self):
         """Writers that would break them are refused all the time."""

@@ -14,6 +14,7 @@ mod catalog;
 mod definition;
 mod error;
 mod journal;
+mod json;
 mod name;
 mod plan;
 mod survey;
@@ -78,9 +79,17 @@ pub struct Arguments {
     /// No progress and no summary
     #[arg(long, short = 'q')]
     quiet: bool,
+    /// What was done, or would be, as a JSON object in the last line; no progress and no summary
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
 }
 
 impl Arguments {
+    /// Whether people are told how far it is, and in the end what was done.
+    fn talks(&self) -> bool {
+        !self.quiet && !self.json
+    }
+
     /// Whether the set is held: for the constraints, and so that rows can be compared.
     fn locks(&self, set: &Set) -> bool {
         !self.unlocked && (set.has_keys() || !self.no_compare)
@@ -125,6 +134,25 @@ impl Target {
 
 /// Converts, or says what it would do.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ConvertError> {
+    let mut told = serde_json::Map::new();
+    let result = convert(arguments, out, &mut told);
+    if arguments.json {
+        // Also of what failed: some of it may be done.
+        told.insert("ok".into(), result.is_ok().into());
+        told.insert("error".into(), result.as_ref().err().map(ToString::to_string).into());
+        let written = writeln!(out, "{}", serde_json::Value::Object(told));
+        if arguments.dry_run {
+            written?;
+        }
+    }
+    result
+}
+
+fn convert(
+    arguments: &Arguments,
+    out: &mut dyn Write,
+    told: &mut serde_json::Map<String, serde_json::Value>,
+) -> Result<(), ConvertError> {
     let asked: Vec<Asked> = arguments
         .tables
         .iter()
@@ -153,20 +181,24 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ConvertErro
         );
     }
     let found = survey::survey(&mut session, trial, &asked, &recorded, arguments)?;
+    told.extend(json::found(&found));
     tell(&found, arguments)?;
     if arguments.dry_run {
-        return show(&found, arguments, out);
+        told.insert("statements".into(), statements(&found, arguments).into());
+        return if arguments.json { refuse(&found, arguments) } else { show(&found, arguments, out) };
     }
-    if !arguments.quiet {
+    if arguments.talks() {
         // Nobody may read what is only told beside the work.
         let _ = estimate(&found, out);
     }
-    let watch = Watch::new(&settings, &mut session, arguments.quiet)?;
+    let watch = Watch::new(&settings, &mut session, !arguments.talks())?;
     let mut worker = Worker { session, journal, watch, arguments, done: Done::default() };
-    carry_out(&found.sets, &mut worker)?;
+    let carried_out = carry_out(&found.sets, &mut worker);
+    told.extend(json::done(&worker.done, worker.watch.elapsed()));
+    carried_out?;
     forget_what_is_there(&mut worker)?;
     worker.journal.remove()?;
-    if !arguments.quiet {
+    if arguments.talks() {
         let _ = summary(&worker, &found, out);
         let _ = next_upgrade(&worker, arguments.to, out);
     }
@@ -244,22 +276,26 @@ fn refuse(found: &Survey, arguments: &Arguments) -> Result<(), ConvertError> {
     }
 }
 
-/// The statements of a dry run.
-fn show(found: &Survey, arguments: &Arguments, out: &mut dyn Write) -> Result<(), ConvertError> {
-    writeln!(out, "{};", arguments.session())?;
+/// The statements that would be carried out, in their order.
+fn statements(found: &Survey, arguments: &Arguments) -> Vec<String> {
+    let mut statements = vec![arguments.session()];
     for set in &found.sets {
         let locks = arguments.locks(set);
         if locks {
             let tables: Vec<String> =
                 set.tables.keys().map(|name| format!("{} WRITE", name.quoted())).collect();
-            writeln!(out, "LOCK TABLES {};", tables.join(", "))?;
+            statements.push(format!("LOCK TABLES {}", tables.join(", ")));
         }
-        for step in &set.steps {
-            writeln!(out, "{};", step.sql(arguments.to.engine()))?;
-        }
-        if locks {
-            writeln!(out, "UNLOCK TABLES;")?;
-        }
+        statements.extend(set.steps.iter().map(|step| step.sql(arguments.to.engine())));
+        statements.extend(locks.then(|| "UNLOCK TABLES".into()));
+    }
+    statements
+}
+
+/// What a dry run shows.
+fn show(found: &Survey, arguments: &Arguments, out: &mut dyn Write) -> Result<(), ConvertError> {
+    for statement in statements(found, arguments) {
+        writeln!(out, "{statement};")?;
     }
     if !arguments.quiet {
         estimate(found, out)?;
