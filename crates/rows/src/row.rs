@@ -95,6 +95,12 @@ impl Gathered {
     }
 }
 
+/// Whether a build with assertions looks for an entry before it is deleted. Of those that are gathered, one of 32:
+/// otherwise each would be read from where it lies, which gathering is to avoid.
+fn is_looked_for(entry: &Entry<'_>, gathered: Gathered) -> bool {
+    !gathered.has(entry) || entry.key.last().is_some_and(|last| last % 32 == 0)
+}
+
 /// Writes an entry, or has it written later.
 fn put(
     txn: &mut Transaction,
@@ -104,12 +110,10 @@ fn put(
     gathered: Gathered,
 ) -> Result<()> {
     let tree = tree(table, entry.tree)?;
-    debug_assert!(
-        !matches!(op, WriteOp::Delete) || txn.has_entry(tree, entry.key).unwrap_or(true),
-        "tree {} has no entry {:02x?}, which is to be deleted",
-        entry.tree,
-        entry.key
-    );
+    if cfg!(debug_assertions) && matches!(op, WriteOp::Delete) && is_looked_for(entry, gathered) {
+        let is_there = txn.has_entry(tree, entry.key).unwrap_or(true);
+        assert!(is_there, "tree {} has no entry {:02x?}, which is to be deleted", entry.tree, entry.key);
+    }
     match (gathered.has(entry), entry.unique) {
         (true, true) => txn.claim_later(tree, entry.key, entry.value)?,
         (true, false) => txn.write_later(tree, entry.key, op)?,

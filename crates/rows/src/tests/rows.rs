@@ -14,6 +14,15 @@ fn an_insert_reaches_all_trees() {
 }
 
 #[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "which is to be deleted")]
+fn an_entry_that_is_not_there_is_not_deleted_without_a_word() {
+    let bench = Bench::new();
+    bench.fill(&[row("1", "u1", "p")]);
+    let _ = bench.delete(&mut bench.repeatable(), row("1", "u1", "other"));
+}
+
+#[test]
 fn a_duplicate_primary_key_names_the_row() {
     let bench = Bench::new();
     bench.fill(&[row("1", "u1", "p")]);
