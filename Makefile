@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-online-ddl apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -118,6 +118,9 @@ bench-commits: ## single synced commits of two clients, InnoDB and Teak in turn;
 
 bench-inserts: ## INSERTs of many rows in no order, four secondary keys, InnoDB and Teak in turn; INSERTS="--clients 4 --plugin before=/path/ha_teak.so"
 	@/usr/bin/python3 benches/inserts.py $(INSERTS)
+
+bench-idle: ## one writer beside 1,000 idle sessions with a cache of 128 MB, by what they have done; IDLE="--sessions 200 --rounds 3"
+	@/usr/bin/python3 benches/idle.py $(IDLE)
 
 bench-online-ddl: ## ADD INDEX, ADD UNIQUE, OPTIMIZE, ADD COLUMN beside writers, Teak and InnoDB; ONLINE_DDL="--rows 200000 --runs 1"
 	@/usr/bin/python3 benches/online_ddl.py $(ONLINE_DDL)

@@ -1,12 +1,13 @@
 //! The pages of a tree's image, above leaves that are written.
 //!
 //! Under the structure latch it is only noted what the image consists of: the pages that must be written, the content
-//! that they have at that moment, and the content of the last leaves that were split meanwhile. That takes some hundred
-//! nanoseconds a page. Everything is built, compressed and written without the latch, by the checkpoint's threads, and
-//! a page is out of memory once it is written. Leaves that are split from then on, and what they were split into, are
-//! the next image's: what this one has of them is what they were when it was noted.
+//! that they have at that moment, and the content of the last leaves that were split meanwhile. That takes some
+//! hundred nanoseconds a page. Everything is built, compressed and written without the latch, by the checkpoint's
+//! threads, and a page is out of memory once it is written. Leaves that are split from then on, and what they were
+//! split into, are the next image's: what this one has of them is what they were when it was noted.
 //!
-//! Which pages must be written is marked leaf by leaf, when a leaf is written: without the latch, see [`Tree::mark_way`].
+//! Which pages must be written is marked leaf by leaf, when a leaf is written: without the latch, see
+//! [`Tree::mark_way`].
 
 use super::tree::Tree;
 use crate::cache::Charge;
@@ -47,10 +48,10 @@ pub(in crate::tree) struct Cut {
 }
 
 impl Tree {
-    /// Marks the pages above `node`, a leaf whose keys begin at `low`, to be written. Without the structure latch, while
-    /// a checkpoint writes the tree: leaves and pages only move to new pages then, and those are marked from the
-    /// beginning, as those above them are. So if the way ends at the leaf, all that was above it then is marked, and all
-    /// that comes between.
+    /// Marks the pages above `node`, a leaf whose keys begin at `low`, to be written. Without the structure latch,
+    /// while a checkpoint writes the tree: leaves and pages only move to new pages then, and those are marked from
+    /// the beginning, as those above them are. So if the way ends at the leaf, all that was above it then is marked,
+    /// and all that comes between.
     pub(super) fn mark_way(&self, node: &Arc<Node>, low: &[u8]) -> Result<()> {
         let (path, end) = self.way_to(low)?;
         if Arc::ptr_eq(&end, node) {
