@@ -3,7 +3,8 @@
 
 Prints the time of each ALTER TABLE ... ALGORITHM=INSTANT on a table of Teak with many rows, and the server's processor
 time for rows that are inserted into a child, with its foreign key and without, in Teak and InnoDB, by turns: one row a
-statement (in a procedure, in one transaction) and all in one statement. Medians.
+statement (in a procedure, in one transaction) and all in one statement; and for as many children that follow ten
+parents by a rule. Medians. --rows 0 leaves the changes of a large table out.
 
 usage: benches/definitions.py [--rows N] [--children N] [--runs N]
 """
@@ -38,6 +39,16 @@ CHANGES = [
     "COMMENT = 'changed'",
 ]
 PARENTS = 10_000
+# What a child has besides its columns, its rule, and how the ten parents change.
+GO, MOVE = "DELETE FROM ten", "UPDATE ten SET id = id + 100"
+CASCADES = {
+    "DELETE CASCADE": ("PRIMARY KEY (id), KEY (p)", "ON DELETE CASCADE", GO),
+    "DELETE CASCADE, two more indexes": ("PRIMARY KEY (id), KEY (p), KEY (v), KEY (v, p)", "ON DELETE CASCADE", GO),
+    "DELETE CASCADE, PRIMARY KEY (p, id)": ("PRIMARY KEY (p, id)", "ON DELETE CASCADE", GO),
+    "DELETE SET NULL": ("PRIMARY KEY (id), KEY (p)", "ON DELETE SET NULL", GO),
+    "UPDATE CASCADE": ("PRIMARY KEY (id), KEY (p)", "ON UPDATE CASCADE", MOVE),
+    "UPDATE CASCADE, PRIMARY KEY (p, id)": ("PRIMARY KEY (p, id)", "ON UPDATE CASCADE", MOVE),
+}
 ENGINES = ("Teak", "InnoDB")
 
 
@@ -97,6 +108,30 @@ def families(server, children, runs):
             print(f"  {way:20}{engine:8}{with_key:10.2f}{without:10.2f}{with_key / without:8.2f}")
 
 
+def cascade(server, engine, children, keys, rule, statement):
+    """Seconds, and seconds of the server's processors, in which all children follow their parents."""
+    server.query(f"CREATE TABLE ten (id INT PRIMARY KEY) ENGINE={engine}")
+    server.query(f"CREATE TABLE follower (id INT, p INT, v INT, x CHAR(20), {keys}, FOREIGN KEY (p) REFERENCES ten (id) {rule}) ENGINE={engine}")
+    server.query("INSERT INTO ten SELECT seq FROM seq_1_to_10")
+    server.query(f"INSERT INTO follower SELECT seq, 1 + seq % 10, seq * 7919 % 100003, 'some text' FROM seq_1_to_{children}")
+    cpu, began = server.cpu_seconds(), time.monotonic()
+    server.query(statement)
+    took = time.monotonic() - began, server.cpu_seconds() - cpu
+    server.query("DROP TABLE follower, ten")
+    return took
+
+
+def cascades(server, children, runs):
+    print(f"{children} children follow ten parents, seconds (of the processors):")
+    for name, (keys, rule, statement) in CASCADES.items():
+        figures = {engine: [] for engine in ENGINES}
+        for run in range(runs):
+            for engine in ENGINES if run % 2 else ENGINES[::-1]:
+                figures[engine].append(cascade(server, engine, children, keys, rule, statement))
+        medians = {engine: [statistics.median(column) for column in zip(*figures[engine])] for engine in ENGINES}
+        print(f"  {name:36}" + "".join(f"{engine:>8} {medians[engine][0]:5.2f} ({medians[engine][1]:.2f})" for engine in ENGINES), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -109,7 +144,9 @@ def main():
         server.install()
         server.start(["--innodb-buffer-pool-size=512M", "--teak-cache-size=512M", "--innodb-log-file-size=256M"])
         families(server, arguments.children, arguments.runs)
-        changes(server, arguments.rows)
+        cascades(server, arguments.children, arguments.runs)
+        if arguments.rows:
+            changes(server, arguments.rows)
     finally:
         server.kill()
         shutil.rmtree(home)
