@@ -260,6 +260,42 @@ def leaves_nothing(test):
     test.unharmed()
 
 
+def is_running(process):
+    """Whether a process does; one that has ended, and that nobody has waited for, has no command line."""
+    try:
+        with open(f"/proc/{process}/cmdline", "rb") as line:
+            return line.read() != b""
+    except OSError:
+        return False
+
+
+def no_orphans(test):
+    """A program that a command has started ends with it, also by SIGKILL: what it still wrote would come among the files of the next run."""
+    test.start()
+    directory = test.backup()
+    program, number = (os.path.join(test.directory, name) for name in ("program", "number"))
+    for option, command in (
+            ("--mariadb-backup", [test.teak, "restore", directory, f"--datadir={test.directory}/restored-to"]),
+            ("--mariadbd", [test.teak, "backup", "rehearse", directory, f"--scratch={test.directory}/scratch"]),
+            ("--mariadb-backup", test.backup_command(test.new_dir()))):
+        with open(program, "w", encoding="utf-8") as script:
+            script.write(f"#!/bin/sh\necho $$ > {number}.new; mv {number}.new {number}; exec sleep 1000\n")
+        os.chmod(program, 0o700)
+        with subprocess.Popen([*command, f"{option}={program}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while not os.path.exists(number):
+                assert process.poll() is None, f"{command} ended with {process.returncode}"
+                time.sleep(0.02)
+            process.kill()
+        with open(number, encoding="ascii") as text:
+            started = text.read().strip()
+        os.remove(number)
+        limit = time.monotonic() + 60
+        while is_running(started):
+            assert time.monotonic() < limit, f"{option} of {command} goes on"
+            time.sleep(0.02)
+    test.unharmed()
+
+
 def target_full(test):
     """A full disk, and a limit of the size of files, are told; the server does not mind."""
     test.start()
@@ -528,7 +564,7 @@ def least_privileges(test):
     run([test.teak, "backup", "verify", directory])
 
 
-TESTS = [under_load, incremental, little_changed, killed, gives_up, leaves_nothing, target_full, damaged, chains, same_rows, kept, as_json, impatient,
+TESTS = [under_load, incremental, little_changed, killed, gives_up, leaves_nothing, no_orphans, target_full, damaged, chains, same_rows, kept, as_json, impatient,
          least_privileges]
 
 

@@ -7,6 +7,7 @@ mod amounts;
 mod backup;
 mod bench;
 mod check;
+mod children;
 mod client;
 mod convert;
 mod directory;

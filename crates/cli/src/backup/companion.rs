@@ -14,6 +14,7 @@ use super::selection::Selection;
 use super::source::Places;
 use super::unnamed::Door;
 use super::BackupError;
+use crate::children::ends_with_us;
 use crate::client::{Answered, Guest, Settings};
 use crate::signals;
 use std::ffi::OsString;
@@ -132,7 +133,7 @@ fn spawn(call: &Call<'_>, places: &Places, door: &Door) -> Result<Child, BackupE
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(call.messages.output()?);
-    command.spawn().map_err(|error| match error.kind() {
+    ends_with_us(&mut command).spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => BackupError::Usage(format!(
             "{} is not there: install the package mariadb-backup of the server's version, or name the program with \
              --mariadb-backup=FILE",

@@ -3,6 +3,7 @@
 use crate::backup::companion::path_option;
 use crate::backup::messages::Messages;
 use crate::backup::BackupError;
+use crate::children::ends_with_us;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -40,7 +41,8 @@ impl Prepare<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(messages.output()?);
-        let status = command.status().map_err(BackupError::io("cannot run", self.program))?;
+        let status =
+            ends_with_us(&mut command).status().map_err(BackupError::io("cannot run", self.program))?;
         match status.success() {
             true => Ok(()),
             false => Err(with_advice(messages.failed(status))),

@@ -8,6 +8,7 @@ use crate::backup::files::original_name;
 use crate::backup::layout;
 use crate::backup::pace::Pace;
 use crate::backup::BackupError;
+use crate::children::ends_with_us;
 use crate::client::{Address, Connection, Settings};
 use crate::signals;
 use clap::Args;
@@ -86,7 +87,7 @@ impl Server {
         if unsafe { libc::geteuid() } == 0 {
             command.arg("--user=root");
         }
-        let spawned = command.args(&launch.server_option).spawn();
+        let spawned = ends_with_us(&mut command).args(&launch.server_option).spawn();
         let mut process = spawned.map_err(BackupError::io("cannot run", &launch.mariadbd))?;
         match connect(&mut process, &socket, launch.timeout) {
             Ok(connection) => Ok(Server { process, connection, socket }),

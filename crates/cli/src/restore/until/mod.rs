@@ -14,6 +14,7 @@ use super::server::{Launch, Server};
 use super::Backups;
 use crate::backup::companion::path_option;
 use crate::backup::{kept, new_id, BackupError};
+use crate::children::ends_with_us;
 use crate::signals;
 use clap::Args;
 use gtids::Gtid;
@@ -154,7 +155,8 @@ struct Program {
 impl Program {
     fn run(mut command: Command, name: &Path, messages: PathBuf) -> Result<Program, BackupError> {
         let file = File::create(&messages).map_err(BackupError::io("cannot create", &messages))?;
-        let child = command.stderr(file).spawn().map_err(BackupError::io("cannot run", name))?;
+        let child =
+            ends_with_us(&mut command).stderr(file).spawn().map_err(BackupError::io("cannot run", name))?;
         Ok(Program { child, name: name.to_path_buf(), messages })
     }
 
