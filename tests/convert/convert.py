@@ -244,7 +244,8 @@ class Tests:
         check("FULLTEXT" in reasons["shop.words"] and not planned["ok"] and "--skip" in planned["error"], planned)
         check(any("ALTER TABLE `shop`.`plain`" in statement for statement in planned["statements"]), planned)
         refused = told("shop", expect=OTHER)
-        check(refused["obstacles"] == planned["obstacles"] and "tables" not in refused, refused)
+        # A reason may name the trial's database, which has another name each time.
+        check({obstacle["table"] for obstacle in refused["obstacles"]} == set(reasons) and "tables" not in refused, refused)
         done = told("shop", "--skip")
         check((done["ok"], done["error"], done["tables"], done["compared"]) == (True, None, 1, 1) and done["seconds"] > 0, done)
         check(told("shop.plain")["already"] == 1, "it is of Teak already")
