@@ -22,7 +22,7 @@ mod signals;
 mod status;
 mod terminal;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -83,9 +83,14 @@ enum Command {
     #[command(disable_help_flag = true)]
     Backup(Box<backup::Arguments>),
     /// Make a data directory of a backup
-    Restore(restore::Arguments),
+    Restore(Box<restore::Arguments>),
     /// Print the version
     Version,
+    /// Write the manual pages, a file for each command
+    Man {
+        /// Where they go: made if it is missing
+        dir: PathBuf,
+    },
 }
 
 /// The program: reads the command line of the process and carries it out.
@@ -105,6 +110,7 @@ pub fn main() -> ExitCode {
         Command::Backup(arguments) => backup::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Restore(arguments) => restore::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Version => version(&mut out),
+        Command::Man { dir } => man(&dir),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -168,6 +174,12 @@ fn version(out: &mut dyn std::io::Write) -> Result<(), Failure> {
     Ok(writeln!(out, "teak {VERSION}")?)
 }
 
+/// What `--help` tells, as pages for `man`.
+fn man(dir: &std::path::Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(dir)?;
+    Ok(clap_mangen::generate_to(CommandLine::command(), dir)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,6 +211,21 @@ mod tests {
         }
         engine.close().unwrap();
         Directory(path)
+    }
+
+    #[test]
+    fn each_command_has_a_manual_page() {
+        let dir = Directory(std::env::temp_dir().join(format!("teak-cli-man-{}", std::process::id())));
+        man(&dir.0).unwrap();
+        for (page, word) in [
+            ("teak", "Teak"),
+            ("teak-load", "resume"),
+            ("teak-backup-verify", "base"),
+            ("teak-restore", "until"),
+        ] {
+            let text = std::fs::read_to_string(dir.0.join(format!("{page}.1"))).unwrap();
+            assert!(text.contains(word), "{page}: {text}");
+        }
     }
 
     #[test]

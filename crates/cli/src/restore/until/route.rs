@@ -411,7 +411,7 @@ mod tests {
         // The second says that another follows.
         assert!(route(&logs, &time(2000)).unwrap_err().contains("b.000003 is not there"));
         assert!(route(&logs, "0-1-4").is_ok());
-        std::fs::write(&first, &beginning(0)).unwrap();
+        std::fs::write(&first, beginning(0)).unwrap();
         assert!(route(&logs, "0-1-4").unwrap_err().contains("it was cut"));
     }
 }
