@@ -185,6 +185,8 @@ fn serve(
     stages: &Mutex<&mut dyn Stages>,
 ) -> Result<(), BackupError> {
     let mut server = settings.connect()?;
+    // mariadb-backup asks for as much itself, but may come to it late on a busy machine.
+    server.execute("SET SESSION wait_timeout = 31536000")?;
     let Ok(mut guest) = Guest::welcome(stream, &server) else { return Ok(()) };
     let failed = Mutex::new(None);
     let staged = |work: &mut dyn FnMut(&mut dyn Stages) -> Result<(), BackupError>| {
