@@ -266,7 +266,7 @@ def check_pledges(connection, before, after, pledger):
     """What was prepared and not decided is prepared in all engines: it can be committed and rolled back."""
     number = pledger.number
     prepared = sorted(int(xid[3].removeprefix(b"pledge")) for xid in rows(connection, "XA RECOVER"))
-    # InnoDB does not write an XA ROLLBACK at once: what was rolled back right before may be prepared again, in its tables.
+    # InnoDB does not write an XA ROLLBACK at once: what was rolled back right before may be prepared again.
     forgotten = [one for one in prepared if one <= before["decided"] and DECISIONS[one % 2] == "ROLLBACK" and "InnoDB" in pledger.engines]
     open_ones = [one for one in prepared if one not in forgotten]
     if before[number] > after["deciding"] and open_ones != [before[number]]:

@@ -424,8 +424,8 @@ impl Tally {
         self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What has come of `table`. That its file is damaged is a finding: others are copied all the same, so that all that
-    /// are damaged are named.
+    /// What has come of `table`. That its file is damaged is a finding: others are copied all the same, so that all
+    /// that are damaged are named.
     fn join(&self, of: Tally, table: &str, copied: Result<()>) -> Result<()> {
         self.wrote(of.copied_bytes());
         let mut findings = of.findings.into_inner();

@@ -295,8 +295,8 @@ impl Work {
         Ok(())
     }
 
-    /// Charges the cache with what redo, gathered rows and entries, and marks take now: what is there, and not what they
-    /// may come to, as sessions in the middle of a transaction are many and have little, as a rule.
+    /// Charges the cache with what redo, gathered rows and entries, and marks take now: what is there, and not what
+    /// they may come to, as sessions in the middle of a transaction are many and have little, as a rule.
     #[inline]
     pub(super) fn charge_memory(&mut self, shared: &Shared) {
         let gathered = self.deferred.memory() + self.direct.memory();
