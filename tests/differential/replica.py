@@ -8,6 +8,7 @@ import pymysql
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "replication"))
 from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, let_replicate  # pylint: disable=wrong-import-position
+from asking import error_number, roll_back_prepared  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 from pair import DATABASES, Difference, compare_rows  # pylint: disable=wrong-import-position
@@ -26,6 +27,8 @@ class Replica:
         """Follows; if it has stopped or differs, from the primary's present end on, with nothing of what was before."""
         if self.works and self.reached()[1]:
             return
+        # Also what is prepared, which nobody would end on the replica any more, and which tables wait for.
+        error_number(roll_back_prepared, self.primary)
         self.primary.query(f"drop database if exists {TEAK}", database=None)
         if not self.server.is_running():
             let_replicate(self.primary.connect(database=None, autocommit=True))
@@ -34,7 +37,9 @@ class Replica:
                                "--innodb-lock-wait-timeout=10"])
             follow(self.server.connect(database=None, autocommit=True), self.port)
         position = self.primary.query("select @@gtid_binlog_pos", database=None)[0][0]
-        for statement in ("stop slave", f"drop database if exists {TEAK}", f"set global gtid_slave_pos = '{position}'", "start slave"):
+        self.server.query("stop slave", database=None)
+        error_number(roll_back_prepared, self.server)
+        for statement in (f"drop database if exists {TEAK}", f"set global gtid_slave_pos = '{position}'", "start slave"):
             self.server.query(statement, database=None)
         self.works = True
 

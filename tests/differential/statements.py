@@ -159,9 +159,12 @@ class Writer:
             return f"drop key {column.name}"
         if choice == 12 and self.features["foreign"]:
             parent = source.choice([t for t in self.tables if t.primary and (t is not table or column.name not in t.primary)] or self.tables)
+            target = parent.primary[0] if parent.primary else column.name
+            if parent is table and target == column.name:
+                return "force"
             table.parents.append(parent)
             action = source.choice(["", " on delete cascade", " on delete set null", " on update cascade", " on delete cascade on update cascade"])
-            return f"add foreign key ({column.name}) references {parent.name} ({parent.primary[0] if parent.primary else column.name}){action}"
+            return f"add foreign key ({column.name}) references {parent.name} ({target}){action}"
         if choice == 13 and self.features["generated"]:
             new = generated_column(source, table, f"g{source.randrange(1, 5)}")
             if new:
