@@ -22,7 +22,7 @@ use crate::bounds::successor;
 use crate::outcome::{Result, Stop};
 use crate::row::Manner;
 use crate::session::Session;
-use teak_core::server::{Cursor, Table, Tree};
+use teak_core::server::{Cursor, LockOutcome, Table, Tree};
 
 /// The primary key that an entry (its key, its value) names.
 pub type PrimaryOf<'a> = dyn Fn(&[u8], &[u8]) -> Option<Vec<u8>> + 'a;
@@ -144,7 +144,11 @@ impl Session {
                 found = cursor.next(self.txn()?)?;
                 continue;
             }
-            let outcome = self.lock(rows, &row, mode, look.policy)?;
+            let outcome =
+                match self.has_locked(rows, &row) || self.lock_family(look, rows, &row, mode, most)? {
+                    true => LockOutcome::Held,
+                    false => self.lock(rows, &row, mode, look.policy)?,
+                };
             let is_there = cursor.refresh(self.txn()?, View::Pending)?;
             let is_same = is_there && look.row_of(&cursor)? == row;
             if is_same && !self.is_history(look, rows, &row)? {
@@ -160,6 +164,25 @@ impl Session {
             found = (is_there && !is_same) || cursor.next(self.txn()?)?;
         }
         Ok(all)
+    }
+
+    /// Where rows themselves lie in the order of the look: locks this one and all behind it at once, if nobody else has
+    /// locked any of the table and many are wanted. So it does for those that others might put in between: they would
+    /// wait for the parent.
+    fn lock_family(
+        &mut self,
+        look: &Look<'_>,
+        rows: &Arc<Tree>,
+        row: &[u8],
+        mode: LockMode,
+        most: usize,
+    ) -> Result<bool> {
+        let is_plain = look.tree == 0 && matches!(look.history, History::Never);
+        let mut behind = Vec::new();
+        if !is_plain || most == 1 || mode != LockMode::Exclusive || !successor(look.prefix, &mut behind) {
+            return Ok(false);
+        }
+        self.lock_keys(rows, row, &behind, row.len(), mode)
     }
 
     /// Whether a row, which is locked, says that it is history.

@@ -196,6 +196,33 @@ fn children_are_found_one_after_the_other_and_locked() {
 }
 
 #[test]
+fn children_that_lie_together_are_locked_at_once_if_nobody_else_is_there() {
+    let bench = Bench::new();
+    bench.fill(&[row("p1", "u1", "p"), row("p2", "u2", "p"), row("p4", "u4", "p"), row("q1", "u5", "q")]);
+    let primary_of = |_: &[u8], _: &[u8]| None;
+    let look = Look { is_row: false, ..to(&bench, 0, "p", &primary_of) };
+    for alone in [true, false] {
+        let mut third = bench.repeatable();
+        if !alone {
+            bench.get(&mut third, "q1", SHARED).unwrap();
+        }
+        let mut session = bench.repeatable();
+        let mut found = session.find(&look, None, LockMode::Exclusive, 2).unwrap();
+        let last = found.last().unwrap().entry.clone();
+        found.extend(session.find(&look, Some(&last), LockMode::Exclusive, 2).unwrap());
+        let keys: Vec<_> = found.iter().map(|next| next.row.as_slice()).collect();
+        assert_eq!(keys, [b"p1", b"p2", b"p4"]);
+        let mut other = bench.repeatable();
+        assert!(is_timeout(bench.get(&mut other, "p1", SHARED)));
+        assert!(is_timeout(bench.get(&mut other, "p4", SHARED)));
+        assert_eq!(is_timeout(bench.insert(&mut other, row("p3", "u3", "p"))), alone);
+        assert_eq!(bench.get(&mut other, "q1", SHARED).unwrap(), "q1/u5/q");
+        bench.delete(&mut session, row("p2", "u2", "p")).unwrap();
+        session.rollback();
+    }
+}
+
+#[test]
 fn marks_of_a_cascade_undo_from_their_depth_on() {
     let bench = Bench::new();
     let mut session = bench.repeatable();
