@@ -25,10 +25,11 @@ class Replica:
 
     def begin(self):
         """Follows; if it has stopped or differs, from the primary's present end on, with nothing of what was before."""
-        if self.works and self.reached()[1]:
-            return
-        # Also what is prepared, which nobody would end on the replica any more, and which tables wait for.
         error_number(roll_back_prepared, self.primary)
+        if self.works and self.reached()[1]:
+            # What a killed primary has forgotten, as it had changed nothing: it writes no XA ROLLBACK for that.
+            error_number(roll_back_prepared, self.server)
+            return
         self.primary.query(f"drop database if exists {TEAK}", database=None)
         if not self.server.is_running():
             let_replicate(self.primary.connect(database=None, autocommit=True))
