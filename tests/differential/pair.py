@@ -188,8 +188,9 @@ def alike(statement, first, second):
 
 
 def worded(outcome):
-    """Numbers of the warnings: texts have rows' numbers and values, which the order of the rows decides."""
-    return sorted({number for level, number, _ in outcome.warnings if level != "Note"})
+    """Numbers of the warnings: texts have rows' numbers and values, which the order of the rows decides. Which of several reasons has refused a row, the order of
+    its keys and constraints does."""
+    return sorted({min(number, 1062) if number in (1062, 1452) else number for level, number, _ in outcome.warnings if level != "Note"})
 
 
 def compare_rows(name, places, kind):
@@ -247,14 +248,14 @@ class Pair:
         """Whether the tables differ from here on, and the reason is known: what Teak says that it does not take; a change for which InnoDB alone has to
         copy the table; the index of a self reference, which InnoDB lets go; ADD of a UNIQUE USING HASH without what partitions are chosen by; columns of
         several types that InnoDB takes for a foreign key; a parent that is its own child, where InnoDB has no ON UPDATE CASCADE; history that it takes for
-        rows; keys that change hands, parents and children in one UPDATE or DELETE, in the order of a plan; a prepared transaction without changes, which nothing is left of after a kill."""
+        rows, or of which it has one for a statement; keys that change hands, parents and children in one UPDATE or DELETE, in the order of a plan; a prepared transaction without changes, which nothing is left of after a kill."""
         inner, teak = numbers
         refers = {inner, teak} & {1451, 1452} and None in numbers
         return (teak == 1478 and not inner or inner in CHANGED or teak == 1553 and not inner and "drop primary key" in statement
                 or teak == 1503 and "using hash" in statement
                 or teak == 1005 and not inner and any("does not match referenced column" in text for _, _, text in teaks.warnings)
                 or inner == 1451 and not teak and self.defines(r"CREATE TABLE `(\w+)`[^;]*REFERENCES `\1`[^\n]*ON UPDATE CASCADE")
-                or refers and self.defines("SYSTEM VERSIONING")
+                or (refers or inner == 1761 and not teak) and self.defines("SYSTEM VERSIONING")
                 or " join " in statement and not statement.startswith("select") and None in numbers and {inner, teak} & {1062, 1451}
                 or numbers in ([None, 1397], [1397, None]) and statement.startswith(("xa rollback", "xa commit")))
 
