@@ -169,7 +169,9 @@ def random_table(source, name, others, features):
 def table_options(source, table, features):
     """What stands behind the parenthesis."""
     options = ""
-    if features["versioned"] and source.random() < 0.35:
+    # The server spoils a stored TEXT in the history of a REPLACE, with every engine.
+    spoiled = any(column.family == "l" and "stored" in (column.generated or "") for column in table.columns)
+    if features["versioned"] and source.random() < 0.35 and not spoiled:
         table.versioned = True
         options += " with system versioning"
     if features["partitions"] and not table.constraints and source.random() < 0.35:
