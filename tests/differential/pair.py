@@ -53,6 +53,10 @@ class Outcome:
     def __eq__(self, other):
         return (self.rows, self.counts, self.error, self.warnings) == (other.rows, other.counts, other.error, other.warnings)
 
+    def conflicts(self):
+        """What IGNORE has passed over for want of a lock."""
+        return CONFLICTS & {number for _, number, _ in self.warnings}
+
     def __str__(self):
         if self.error:
             return f"error {self.error[0]}: {self.error[1]}"
@@ -238,7 +242,7 @@ class Pair:
                 raise Conflict
             for side in self.sides:
                 side.run(session, "rollback", self.at)
-        elif self.parts_ways(statement, numbers, second):
+        elif self.parts_ways(statement, numbers, second) or first.conflicts() != second.conflicts():
             raise Conflict
         elif not alike(statement, first, second) and not self.is_found_by_rows(session, statement, second):
             verb = " ".join(statement.split()[:2])
@@ -246,14 +250,14 @@ class Pair:
 
     def parts_ways(self, statement, numbers, teaks):
         """Whether the tables differ from here on, and the reason is known: what Teak says that it does not take; a change for which InnoDB alone has to copy
-        the table; the index of a self reference, which InnoDB lets go; ADD of a UNIQUE USING HASH without what partitions are chosen by; columns of several
+        the table; the index of a self reference, which InnoDB lets go; ADD of a UNIQUE USING HASH without what partitions are chosen by; names of constraints; columns of several
         types that InnoDB takes for a foreign key; a parent that is its own child, where InnoDB has no ON UPDATE CASCADE, and lets it go by RESTRICT if the
         child's index is the first; history that it takes for rows, or of which it has one for a statement; keys that change hands, parents and children in one
         UPDATE or DELETE, in the order of a plan; a prepared transaction without changes, which nothing is left of after a kill."""
         inner, teak = numbers
         refers = {inner, teak} & {1451, 1452} and None in numbers
         return (teak == 1478 and not inner or inner in CHANGED or teak == 1553 and not inner and "drop primary key" in statement
-                or teak == 1503 and "using hash" in statement
+                or teak == 1503 and "using hash" in statement or inner == 1823 and not teak
                 or teak == 1005 and not inner and any("does not match referenced column" in text for _, _, text in teaks.warnings)
                 or numbers in ([None, 1451], [1451, None]) and self.defines(r"CREATE TABLE `(\w+)`[^;]*REFERENCES `\1`")
                 or (refers or inner == 1761 and not teak) and self.defines("SYSTEM VERSIONING")

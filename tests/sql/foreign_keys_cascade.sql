@@ -408,3 +408,15 @@ delete from kin where id = 38;
 select * from b1;
 select * from b2;
 select id from kin where id between 36 and 38; drop table b2, b1;
+# Of a key of several columns children take over what has changed alone, and keep their own letters elsewhere.
+create table letters (a char(6) character set utf8mb4 not null, b varchar(10) not null, c int, unique key (a, b));
+create table spelled (id int primary key, a char(6) character set utf8mb4, b varchar(10), foreign key (a, b) references letters (a, b) on update cascade);
+insert into letters values ('a', 'x', 1), ('b', 'y', 2);
+insert into spelled values (1, 'A', 'x'), (2, 'ä', 'X'), (3, 'B', 'Y');
+update letters set b = concat(b, 'q');
+select * from spelled order by id;
+update letters set a = 'A' where a = 'a';
+select * from spelled order by id;
+update letters set a = 'c', b = 'YQ' where a = 'b';
+select * from spelled order by id;
+drop table spelled, letters;

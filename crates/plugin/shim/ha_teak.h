@@ -334,7 +334,8 @@ class ha_teak final : public handler {
     int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);
     bool ends_cascades();
     int tell_broken_below(ha_teak* child, int error);
-    int follow(const teak::ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row);
+    int follow(const teak::ForeignKey& key, TABLE* parent, const uchar* before, const uchar* after,
+               const std::vector<uchar>& row);
     bool is_versioned(const teak::ForeignKey& key) const;
     const uchar* follower_of(const uchar* before, const uchar* after) const;
     int end_row();

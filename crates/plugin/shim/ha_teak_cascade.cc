@@ -185,7 +185,7 @@ int ha_teak::cascade_to(ForeignLook& look, const uchar* record, const uchar* aft
         if (status == TEAK_NOT_FOUND) break;
         error = status == TEAK_OK ? check_chain(key, after) : fail(status);
         for (size_t i = 0; i < rows.size() && !error; i++)
-            error = tell_broken_below(child, child->follow(key, table, after, rows[i]));
+            error = tell_broken_below(child, child->follow(key, table, record, after, rows[i]));
     }
     /* reset() does not come to tables that the statement has not used, under LOCK TABLES. */
     child->reset_cursors();
@@ -251,8 +251,10 @@ int ha_teak::put_history() {
     return error == HA_ERR_FOUND_DUPP_KEY ? 0 : error;
 }
 
-/* Of a child: changes its row with this key as its parent, which is `after` now (nullptr: which has gone), demands. */
-int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, const std::vector<uchar>& row) {
+/* Of a child: changes its row with this key as its parent, which was `before` and is `after` now (nullptr: which has
+   gone), demands. */
+int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* before, const uchar* after,
+                    const std::vector<uchar>& row) {
     const AllColumns all(table);
     int error = read_held_row(table->record[0], bytes_of(row.data(), row.size()));
     /* It went by another way of the cascade. */
@@ -277,6 +279,10 @@ int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* after, co
             mine->set_null();
             continue;
         }
+        /* What the parent keeps the child does, too, though it may write it in other letters. */
+        if (theirs->is_null_in_record(before) == theirs->is_null_in_record(after) &&
+            theirs->cmp_binary(theirs->ptr_in_record(before), theirs->ptr_in_record(after)) == 0)
+            continue;
         theirs->move_field_offset(offset);
         const bool fits = copy_value(mine, theirs);
         theirs->move_field_offset(-offset);
