@@ -250,10 +250,10 @@ class Pair:
 
     def parts_ways(self, statement, numbers, teaks):
         """Whether the tables differ from here on, and the reason is known: what Teak says that it does not take; a change for which InnoDB alone has to copy
-        the table; the index of a self reference, which InnoDB lets go; ADD of a UNIQUE USING HASH without what partitions are chosen by; names of constraints; columns of several
-        types that InnoDB takes for a foreign key; a parent that is its own child, where InnoDB has no ON UPDATE CASCADE, and lets it go by RESTRICT if the
-        child's index is the first; history that it takes for rows, or of which it has one for a statement; keys that change hands, parents and children in one
-        UPDATE or DELETE, in the order of a plan; a prepared transaction without changes, which nothing is left of after a kill."""
+        the table; the index of a self reference, which InnoDB lets go; ADD of a UNIQUE USING HASH without what partitions are chosen by; names of constraints;
+        columns of several types that InnoDB takes for a foreign key; a parent that is its own child, where InnoDB has no ON UPDATE CASCADE, and lets it go by
+        RESTRICT if the child's index is the first; history that it takes for rows, or of which it has one for a statement; keys that change hands, parents and
+        children in one UPDATE or DELETE, in the order of a plan; a prepared transaction without changes, which nothing is left of after a kill."""
         inner, teak = numbers
         refers = {inner, teak} & {1451, 1452} and None in numbers
         return (teak == 1478 and not inner or inner in CHANGED or teak == 1553 and not inner and "drop primary key" in statement
