@@ -203,7 +203,8 @@ def worded(outcome):
 def compare_rows(name, places, kind):
     """The rows of a table, with its history, in two places: pairs of a name, a server and a database. Raises Difference."""
     shown = places[0][1].query(f"show create table {name}", database=places[0][2])[0][1]
-    history = " for system_time all" if "SYSTEM VERSIONING" in shown else ""
+    # What was for no time InnoDB's rules leave, and the server's statements do not.
+    history = " for system_time all where row_start < row_end" if "SYSTEM VERSIONING" in shown else ""
     rows = [sorted(map(repr, server.query(f"select * from {name}{history}", database=database))) for _, server, database in places]
     if rows[0] != rows[1]:
         only = [[row for row in rows[here] if row not in rows[1 - here]][:8] for here in (0, 1)]
