@@ -6,7 +6,7 @@ TEXTS = ["''", "'a'", "'A'", "'a '", "'b'", "'ab'", "'aB'", "'bbb'", "'abcde'", 
 BYTES = ["''", "'a'", "'A'", "'b'", "x'00'", "x'0001'", "x'ff'", "'abc'", "x'6100'", "x'20'"]
 DATES = ["'2020-01-01'", "'2020-02-29'", "'1999-12-31'", "'2021-06-15'", "'2038-01-01'"]
 MOMENTS = ["'2020-01-01 00:00:00'", "'2020-02-29 12:34:56.789'", "'1999-12-31 23:59:59'", "'2021-06-15 01:02:03'", "'2037-01-01 00:00:01'"]
-TIMES = ["'00:00:00'", "'12:34:56.789'", "'-01:00:00'", "'838:59:59'", "'00:00:01'"]
+TIMES = ["'00:00:00'", "'12:34:56.78'", "'-01:00:00'", "'838:59:59'", "'00:00:01'"]
 
 # Name of the type, values, and what it is for those who choose columns: n(umbers), t(exts that a key may have whole),
 # l(ong ones, of which a key has the beginning), d(ates), o(ther).
@@ -171,7 +171,8 @@ def table_options(source, table, features):
     options = ""
     # The server spoils a stored TEXT in the history of a REPLACE, with every engine.
     spoiled = any(column.family == "l" and "stored" in (column.generated or "") for column in table.columns)
-    if features["versioned"] and source.random() < 0.35 and not spoiled:
+    # InnoDB's rules leave orphans where a row of history is the child of another of the same table.
+    if features["versioned"] and source.random() < 0.35 and not spoiled and table not in table.parents:
         table.versioned = True
         options += " with system versioning"
     if features["partitions"] and not table.constraints and source.random() < 0.35:
