@@ -21,8 +21,6 @@ TOO_LARGE = {139, 1030, 1118, 1071, 1713}
 CHANGED = {159, 1412}
 # What Teak refuses with one number and InnoDB with another (docs/compatibility.md), or which of several comes first.
 REFUSALS = {1005, 1025, 1072, 1091, 1150, 1215, 1217, 1451, 1452, 1478, 1846, 1845, 1221, 1506, 1553, 1828, 1829, 1830, 1832, 1833, 1834, 1822, 4110, 4119}
-
-
 # The protocol's number of the type.
 BIT = 16
 # A history partition has no room left: by the estimate of its rows.

@@ -31,7 +31,6 @@ std::string called(THD* thd, Foreign_key* key) {
 /* What holds unless something else is said is RESTRICT. */
 enum_fk_option rule_of(enum_fk_option said) { return said == FK_OPTION_UNDEF ? FK_OPTION_RESTRICT : said; }
 
-/* How the table's definition writes the column; nullptr: it has none of this name. */
 /* Names of columns in the spelling that the table's definition has. */
 void spell_as(const TABLE* table, std::vector<std::string>* columns) {
     for (std::string& column : *columns)
