@@ -12,10 +12,8 @@ bool is_fit(const TABLE* table, const KEY& key, const std::vector<std::string>& 
         return false;
     for (size_t i = 0; i < columns.size(); i++) {
         const KEY_PART_INFO& part = key.key_part[i];
-        /* The key's own field of a prefix is as short as that. */
-        const Field* const field = table->field[part.fieldnr - 1];
-        const bool whole = !(field->flags & BLOB_FLAG) && field->key_length() == part.length;
-        if (!whole || my_strcasecmp(system_charset_info, field->field_name.str, columns[i].c_str()) != 0) return false;
+        const char* const name = table->field[part.fieldnr - 1]->field_name.str;
+        if (!is_whole(table, part) || my_strcasecmp(system_charset_info, name, columns[i].c_str()) != 0) return false;
     }
     return true;
 }

@@ -254,8 +254,7 @@ bool KeyCodec::add_parts(const TABLE* table, const KEY* key, uint count, KeyEnco
         part.column_bytes = field->pack_length();
         part.descending = (info.key_part_flag & HA_REVERSE_SORT) != 0;
         part.is_blob = (field->flags & BLOB_FLAG) != 0;
-        /* Not by the key's own field, which of a prefix is as short as that. */
-        const bool is_short = !part.is_blob && table->field[part.fieldnr]->key_length() != info.length;
+        const bool is_short = !part.is_blob && !is_whole(table, info);
         part.prefix = part.is_blob || (is_short && encoding >= KeyEncoding::Prefixes);
         part.restorable = !part.prefix;
         if (part.is_blob)

@@ -94,6 +94,12 @@ struct KeyPartCodec {
    of as many bytes as the greatest takes. */
 bool has_same_weights(const CHARSET_INFO* from, const CHARSET_INFO* to);
 
+/* Whether a key has a column whole. Not by the key's own field, which of a prefix is as short as that. */
+inline bool is_whole(const TABLE* table, const KEY_PART_INFO& part) {
+    const Field* const column = table->field[part.fieldnr - 1];
+    return !(column->flags & BLOB_FLAG) && column->key_length() == part.length;
+}
+
 class KeyCodec {
   public:
     /* Adds the first `parts` parts of a key. False: a type that keys cannot hold. */

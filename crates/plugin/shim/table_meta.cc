@@ -17,11 +17,10 @@ constexpr ulonglong kFnvStart = 0xcbf29ce484222325ULL, kFnvPrime = 0x100000001b3
 
 } // namespace
 
-/* Whether a key has a prefix of a column that is no BLOB. Not by the key's own field, which is as short as that. */
+/* Whether a key has a prefix of a column that is no BLOB. */
 static bool has_short_part(const TABLE* table, const KEY& key) {
     return std::any_of(key.key_part, key.key_part + key.user_defined_key_parts, [table](const KEY_PART_INFO& part) {
-        const Field* column = table->field[part.field->field_index];
-        return !(column->flags & BLOB_FLAG) && column->key_length() != part.length;
+        return !(part.field->flags & BLOB_FLAG) && !is_whole(table, part);
     });
 }
 
