@@ -13,6 +13,7 @@ import pymysql
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from server import Server, free_port  # pylint: disable=wrong-import-position
 
+from known import Uses  # pylint: disable=wrong-import-position
 from pair import Conflict, Difference, Pair  # pylint: disable=wrong-import-position
 from replica import PRIMARY_OPTIONS, Replica  # pylint: disable=wrong-import-position
 from shrink import shrunk  # pylint: disable=wrong-import-position
@@ -60,13 +61,14 @@ class Runner:
     def __init__(self, server, options, replica):
         self.server, self.options, self.replica = server, options, replica
         self.counts = {"statements": 0, "conflicts": 0, "cut short": 0}
+        self.uses = Uses()
 
     def play(self, kind, steps):
         """The steps, from empty databases on. Returns the Difference that they end with, or None, and how many steps were carried out."""
         _, sessions, settings, teak_settings = KINDS[kind]
         if not self.server.is_running():
             self.server.start(self.options)
-        pair = Pair(self.server, sessions, settings, teak_settings)
+        pair = Pair(self.server, sessions, settings, teak_settings, self.uses)
         replica = self.replica if kind in FOLLOWED else None
         done = 0
         try:
@@ -170,6 +172,7 @@ def main():
         server.kill()
         if replica:
             replica.server.kill()
+    print(f"what is known to differ, and how often it was met:\n{runner.uses}")
     print(", ".join(f"{count} {name}" for name, count in runner.counts.items()), flush=True)
     print(f"{passed} passed, {failures} failed")
     sys.exit(1 if failures else 0)

@@ -10,17 +10,10 @@ import pymysql
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from asking import error_number, roll_back_prepared, wait_until  # pylint: disable=wrong-import-position
 
+from known import ALIKE, APART, CONFLICTS, Case, Uses, without_index  # pylint: disable=wrong-import-position
+
 DATABASES = {"InnoDB": "d_i", "Teak": "d_t"}
-# Which error of several ends a statement of many rows depends on the order in which rows and keys are looked at.
-OF_ROWS = {1022, 1048, 1062, 1088, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1451, 1452, 1557, 1586, 1690, 1761, 4025, 4078}
-CONFLICTS = {1020, 1205, 1213}
 GONE = {0, 2006, 2013, 2014, 2055}
-# What InnoDB's pages and records are too small for.
-TOO_LARGE = {139, 1030, 1118, 1071, 1713}
-# The table was changed after the snapshot: InnoDB has an error without a text for some ways of reading.
-CHANGED = {159, 1412}
-# What Teak refuses with one number and InnoDB with another (docs/compatibility.md), or which of several comes first.
-REFUSALS = {1005, 1025, 1072, 1091, 1150, 1215, 1217, 1451, 1452, 1478, 1846, 1845, 1221, 1506, 1553, 1828, 1829, 1830, 1832, 1833, 1834, 1822, 4110, 4119}
 # The protocol's number of the type.
 BIT = 16
 # A history partition has no room left: by the estimate of its rows.
@@ -28,8 +21,6 @@ FULL_PARTITION = 4114
 # A value that does not fit is told when it is compared: which conditions of a join are looked at first is the
 # optimizer's to say.
 TRUNCATED = 1292
-# A trigger's cascade takes the row itself away, or its parent with it.
-GOES = {1032, 1451, 1452}
 
 
 class Difference(Exception):
@@ -171,35 +162,6 @@ class Side:
         return outcome
 
 
-def alike(statement, first, second):
-    """Whether two outcomes say the same, but for what docs/compatibility.md explains."""
-    if first == second:
-        return True
-    if first.error and second.error and statement.startswith(("alter", "create")):
-        # Of several reasons to refuse one is told.
-        return True
-    if first.error and second.error:
-        numbers = {first.error[0], second.error[0]}
-        return len(numbers) == 1 or any(numbers <= group for group in (OF_ROWS, REFUSALS, CHANGED, GOES))
-    if first.error and first.error[0] in TOO_LARGE:
-        return True
-    # InnoDB's OPTIMIZE says that it copies the table, and refuses that where there is history.
-    if statement.startswith("optimize") and not first.error and not second.error:
-        return True
-    if first.error or second.error or first.rows != second.rows:
-        return False
-    if first.counts != second.counts:
-        # Children that a cascade takes before the second table's turn are counted by InnoDB.
-        return statement.startswith("delete") and " join " in statement or statement.startswith(("alter", "optimize", "analyze"))
-    return not statement.startswith(("insert", "update", "delete", "replace")) or worded(first) == worded(second)
-
-
-def worded(outcome):
-    """Numbers of the warnings: texts have rows' numbers and values, which the order of the rows decides. Which of several reasons has refused a row, the order of
-    its keys and constraints does."""
-    return sorted({min(number, 1062) if number in (1062, 1452) else number for level, number, _ in outcome.warnings if level != "Note"})
-
-
 def compare_rows(name, places, kind):
     """The rows of a table, with its history, in two places: pairs of a name, a server and a database. Raises Difference."""
     shown = places[0][1].query(f"show create table {name}", database=places[0][2])[0][1]
@@ -215,8 +177,8 @@ def compare_rows(name, places, kind):
 class Pair:
     """Both sides."""
 
-    def __init__(self, server, sessions, settings=(), teak_settings=()):
-        self.server = server
+    def __init__(self, server, sessions, settings=(), teak_settings=(), uses=None):
+        self.server, self.uses = server, uses or Uses()
         self.sides = [Side(server, "InnoDB", sessions, settings), Side(server, "Teak", sessions, [*settings, *teak_settings])]
         self.at = 1_600_000_000
         self.conflicts = 0
@@ -239,39 +201,31 @@ class Pair:
         """One statement on both sides. Raises Difference, or Conflict."""
         self.at += 1
         first, second = (self.run_on(side, session, statement) for side in self.sides)
-        numbers = [outcome.error[0] if outcome.error else None for outcome in (first, second)]
+        if first == second:
+            return
+        case = Case(statement, first, second, self)
+        numbers = [case.inner, case.teak]
         if CONFLICTS & set(numbers) and (numbers[0] != numbers[1] or 1213 in numbers):
             self.conflicts += 1
             if not self.in_transaction(session):
                 raise Conflict
             for side in self.sides:
                 side.run(session, "rollback", self.at)
-        elif self.parts_ways(statement, numbers, first, second) or first.conflicts() != second.conflicts():
+        elif self.uses.reason(APART, case) or first.conflicts() != second.conflicts():
             raise Conflict
-        elif not alike(statement, first, second) and not self.is_found_by_rows(session, statement, second):
+        elif not self.uses.reason(ALIKE, case) and not self.is_found_by_rows(session, statement, second):
             verb = " ".join(statement.split()[:2])
             raise Difference(f"{verb} {numbers[0]} {numbers[1]}", f"session {session}: {statement}\n    InnoDB: {first}\n    Teak:   {second}")
 
-    def parts_ways(self, statement, numbers, inners, teaks):
-        """Whether the tables differ from here on, and the reason is known: what Teak says that it does not take; a change for which InnoDB alone has to copy
-        the table; the index of a self reference, which InnoDB lets go; ADD of a UNIQUE USING HASH without what partitions are chosen by; names of constraints;
-        columns of several types that InnoDB takes for a foreign key; a parent that is its own child, where InnoDB has no ON UPDATE CASCADE, and lets it come
-        and go by the order of its indexes; history that it takes for rows, or of which it has one for a statement; keys that change hands, parents and children
-        in one UPDATE or DELETE, in the order of a plan; a prepared transaction without changes, which nothing is left of after a kill."""
-        inner, teak = numbers
-        refers = {inner, teak} & {1451, 1452} and None in numbers
-        return (teak == 1478 and not inner or inner in CHANGED or teak == 1553 and not inner and "drop primary key" in statement
-                or teak == 1830 and not inner or teak == 1503 and "using hash" in statement or inner == 1823 and not teak
-                or teak == 1005 and not inner and any("does not match referenced column" in text for _, _, text in teaks.warnings)
-                or (refers or " ignore " in statement and inners.counts != teaks.counts) and self.defines(r"CREATE TABLE `(\w+)`[^;]*REFERENCES `\1`")
-                or (refers or inner == 1761 and not teak) and self.defines("SYSTEM VERSIONING")
-                or " join " in statement and not statement.startswith("select") and None in numbers and {inner, teak} & {1062, 1451}
-                or numbers in ([None, 1397], [1397, None]) and statement.startswith(("xa rollback", "xa commit")))
+    def definitions(self):
+        """SHOW CREATE TABLE of each of Teak's tables, by its name."""
+        return {name: self.definition(self.sides[1], name) for name in self.names(self.sides[1])}
 
-    def defines(self, pattern):
-        """Whether one of Teak's tables has this in its definition."""
-        side = self.sides[1]
-        return any(re.search(pattern, self.definition(side, name)) for name in self.names(side))
+    def programs(self):
+        """What Teak's triggers and functions do, with the tables of the triggers."""
+        return [" ".join(map(str, row)) for row in self.server.query(
+            "select event_object_table, action_statement from information_schema.triggers where trigger_schema = 'd_t' union all "
+            "select '', routine_definition from information_schema.routines where routine_schema = 'd_t'", database="d_t")]
 
     def is_found_by_rows(self, session, statement, second):
         """Whether a SELECT gives in InnoDB what it gives in Teak once it reads the rows: InnoDB's indexes over virtual columns have other sessions' changes."""
@@ -308,8 +262,8 @@ class Pair:
         """Rows, definition, and the indexes of Teak's."""
         shown = [self.definition(side, name) for side in self.sides]
         if shown[0] != shown[1]:
-            # Without checks a copy that loses an index loses all constraints in InnoDB, in silence.
-            if shown[0] == re.sub(r",\n  CONSTRAINT [^\n]*?(?=,?\n)", "", shown[1]):
+            if without_index(*shown):
+                self.uses.counts["InnoDB has lost a constraint with its index"] += 1
                 raise Conflict
             raise Difference("definition", f"table {name}\n    InnoDB: {shown[0]}\n    Teak:   {shown[1]}")
         compare_rows(name, [(side.engine, self.server, side.database) for side in self.sides], "rows")

@@ -1,0 +1,141 @@
+"""What is known to differ between the two engines, and where a user finds it (docs/compatibility.md). A reason is as narrow as it can be told from the outside,
+and each use of one is counted: what is taken for known too often hides what is not."""
+
+import re
+from collections import Counter
+
+# Which error of several ends a statement of many rows depends on the order in which rows and keys are looked at.
+OF_ROWS = {1022, 1048, 1062, 1088, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1451, 1452, 1557, 1586, 1690, 1761, 4025, 4078}
+CONFLICTS = {1020, 1205, 1213}
+# The table was changed after the snapshot: InnoDB has an error without a text for some ways of reading.
+CHANGED = {159, 1412}
+# What Teak refuses with one number and InnoDB with another, or which of several comes first.
+REFUSALS = {1005, 1025, 1072, 1091, 1150, 1215, 1217, 1451, 1452, 1478, 1846, 1845, 1221, 1506, 1553, 1828, 1829, 1830, 1832, 1833, 1834, 1822, 4110, 4119}
+# What InnoDB's pages and records are too small for.
+TOO_LARGE = {139, 1030, 1118, 1071, 1713}
+# A trigger's cascade takes the row itself away, or its parent with it.
+GOES = {1032, 1451, 1452}
+DEFINITIONS = ("alter", "create", "optimize", "rename")
+
+
+class Case:
+    """A statement with what both engines gave."""
+
+    def __init__(self, statement, inners, teaks, pair):
+        self.statement, self.inners, self.teaks, self.pair = statement, inners, teaks, pair
+        self.inner, self.teak = (outcome.error[0] if outcome.error else None for outcome in (inners, teaks))
+
+    def begins(self, *words):
+        """Whether the statement is one of these."""
+        return self.statement.startswith(words)
+
+    def only(self, *numbers):
+        """Whether one engine alone gave an error, which is one of these."""
+        return (self.inner is None) != (self.teak is None) and (self.inner or self.teak) in numbers
+
+    def refuses(self, *numbers):
+        """Whether Teak alone gave an error, which is one of these."""
+        return self.inner is None and self.teak in numbers
+
+    def takes(self, *numbers):
+        """Whether InnoDB alone gave an error, which is one of these."""
+        return self.teak is None and self.inner in numbers
+
+    def both_within(self, *groups):
+        """Whether both gave errors, of one of these groups."""
+        return any({self.inner, self.teak} <= group for group in groups)
+
+    def near(self, pattern):
+        """Whether a table that the statement names, or one that constraints, triggers and functions connect with it, has this in its definition."""
+        texts = self.pair.definitions()
+        return any(re.search(pattern, texts.get(name, "")) for name in connected(self.statement, texts, self.pair.programs()))
+
+
+def connected(statement, texts, programs):
+    """The tables that a statement reaches: those it names, and those that constraints and programs (triggers, functions) name together with one of them."""
+    groups = [set(re.findall(r"\bt\d+\b", text)) for text in [*texts.values(), *programs]]
+    reached, before = set(re.findall(r"\bt\d+\b", statement)), set()
+    if re.search(r"\bf\d+\(", statement):
+        reached |= {name for text in programs for name in re.findall(r"\bt\d+\b", text)}
+    while reached != before:
+        before = set(reached)
+        for group in groups:
+            if group & reached:
+                reached |= group
+    return reached
+
+
+def worded(outcome):
+    """Numbers of the warnings: texts have rows' numbers and values, which the order of the rows decides. Which of several reasons has refused a row, the order of
+    its keys and constraints does."""
+    return sorted({min(number, 1062) if number in (1062, 1452) else number for level, number, _ in outcome.warnings if level != "Note"})
+
+
+def same_rows(case):
+    """Whether no engine gave an error, and both the same rows."""
+    return case.inner is None and case.teak is None and case.inners.rows == case.teaks.rows
+
+
+# The tables are the same after it: the history goes on.
+ALIKE = {
+    "of several reasons to refuse a definition one is told": lambda c: c.inner and c.teak and c.begins("alter", "create"),
+    "another text": lambda c: c.inner and c.inner == c.teak,
+    "another row's error comes first": lambda c: c.both_within(OF_ROWS),
+    "another refusal comes first": lambda c: c.both_within(REFUSALS),
+    "a changed table, by another number": lambda c: c.both_within(CHANGED),
+    "a trigger's cascade takes its own row or its parent": lambda c: c.both_within(GOES),
+    "OPTIMIZE copies, or not": lambda c: c.begins("optimize") and c.inner is None and c.teak is None,
+    "children of a cascade are counted": lambda c: same_rows(c) and c.begins("delete") and " join " in c.statement and c.inners.counts != c.teaks.counts,
+    "rows that a copy counts": lambda c: same_rows(c) and c.begins("alter", "optimize", "analyze"),
+    "texts and order of warnings": lambda c: same_rows(c) and c.inners.counts == c.teaks.counts
+                                             and (not c.begins("insert", "update", "delete", "replace") or worded(c.inners) == worded(c.teaks)),
+}
+
+SELF = r"CREATE TABLE `(\w+)`[^;]*REFERENCES `\1`"
+VERSIONED = "SYSTEM VERSIONING"
+
+# The tables differ from here on, or may: the history ends, and proves nothing more.
+APART = {
+    "InnoDB's records are too small": lambda c: c.takes(*TOO_LARGE),
+    "Teak says that it does not take an option": lambda c: c.refuses(1478) and c.begins(*DEFINITIONS),
+    "InnoDB has to copy the table for a change, which is younger than the snapshot": lambda c: c.inner in CHANGED and c.teak not in CHANGED,
+    "InnoDB lets go the index of a self reference": lambda c: c.refuses(1553) and "drop primary key" in c.statement,
+    "InnoDB lets a parent's column become NULL above a self reference that cascades into NOT NULL": lambda c: c.refuses(1833) and c.begins("alter") and c.near(SELF),
+    "a copy makes a column NOT NULL under SET NULL": lambda c: c.refuses(1830) and c.begins("alter"),
+    "ADD of a UNIQUE USING HASH without what partitions are chosen by": lambda c: c.teak == 1503 and "using hash" in c.statement,
+    "names of constraints": lambda c: c.takes(1823) and c.begins(*DEFINITIONS),
+    "InnoDB takes columns of several types for a foreign key": lambda c: c.refuses(1005) and any("does not match referenced column" in text for _, _, text in c.teaks.warnings),
+    "rows that are their own parents": lambda c: (c.only(1451, 1452) or " ignore " in c.statement and c.inners.counts != c.teaks.counts) and c.near(SELF),
+    "InnoDB takes history for rows, or has one row of it for a statement": lambda c: (c.only(1451, 1452) or c.takes(1761)) and c.near(VERSIONED),
+    "keys change hands, parents and children go in the order of a plan": lambda c: c.only(1062, 1451) and " join " in c.statement and not c.begins("select"),
+    "a prepared transaction without changes, after a kill": lambda c: c.only(1397) and c.begins("xa rollback", "xa commit"),
+}
+
+
+def without_index(inner, teak):
+    """Whether InnoDB's definition of a table lacks constraints of Teak's of which one has no index any more: without checks InnoDB loses them in silence when the
+    index goes, a copy loses all of them."""
+    lost = [line for line in re.findall(r",\n  CONSTRAINT [^\n]*?(?=,?\n)", teak) if line not in inner]
+    for line in lost:
+        teak = teak.replace(line, "")
+    keys = re.findall(r" KEY (?:`\w+` )?\((.*)\)", teak)
+    columns = [re.search(r"FOREIGN KEY \(([^)]*)\)", line)[1] for line in lost]
+    return inner == teak and any(not any(key.replace(" DESC", "").startswith(own) for key in keys) for own in columns)
+
+
+class Uses:
+    """How often each reason was used."""
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def reason(self, reasons, case):
+        """The first of the reasons that holds, or None."""
+        for name, holds in reasons.items():
+            if holds(case):
+                self.counts[name] += 1
+                return name
+        return None
+
+    def __str__(self):
+        return "\n".join(f"{count:7} {name}" for name, count in self.counts.most_common())
