@@ -103,6 +103,7 @@ APART = {
     "InnoDB lets a parent's column become NULL above a self reference that cascades into NOT NULL": lambda c: c.refuses(1833) and c.begins("alter") and c.near(SELF),
     "a copy makes a column NOT NULL under SET NULL": lambda c: c.refuses(1830) and c.begins("alter"),
     "ADD of a UNIQUE USING HASH without what partitions are chosen by": lambda c: c.teak == 1503 and "using hash" in c.statement,
+    "InnoDB does not copy a table whose constraint has lost its index": lambda c: c.takes(1025) and c.begins("alter") and "incorrectly formed" in c.inners.error[1],
     "names of constraints": lambda c: c.takes(1823) and c.begins(*DEFINITIONS),
     "InnoDB takes columns of several types for a foreign key": lambda c: c.refuses(1005) and any("does not match referenced column" in text for _, _, text in c.teaks.warnings),
     "rows that are their own parents": lambda c: (c.only(1451, 1452) or " ignore " in c.statement and c.inners.counts != c.teaks.counts) and c.near(SELF),

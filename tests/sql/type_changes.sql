@@ -267,3 +267,14 @@ alter table cw modify c mediumtext check (c <> 'c');
 alter table cw modify x bigint check (x > 4), modify v varchar(300) check (v = 'v');
 alter table cw modify x int check (x > 5), modify v varchar(400) check (v = 'v');
 show create table cw;
+-- A copy computes virtual columns too, in no index either: of values that they cannot be computed from it tells.
+set sql_mode = default;
+create table vt (id int primary key, c int, g bigint as (c + 1) virtual, d int, h bigint as (g * 2) virtual);
+insert into vt (id, c, d) values (1, 1, 1), (2, 12, 2);
+alter table vt modify c binary(4);
+alter table vt modify c varchar(4);
+alter table vt modify d varchar(10);
+update vt set c = 'x' where id = 2;
+alter table vt modify c varbinary(10);
+alter table vt modify d int, modify c text;
+select id, c, d from vt;

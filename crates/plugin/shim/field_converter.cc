@@ -68,15 +68,29 @@ bool FieldConverter::add(Field* before, Field* after) {
     return true;
 }
 
-bool FieldConverter::is_enough(const TABLE* now, const TABLE* altered) const {
+bool FieldConverter::is_enough(const TABLE* now, TABLE* altered) const {
     if (fields_.empty()) return true;
     auto computes = [](const TABLE* table) {
         for (Field** field = table->field; *field; field++)
             if ((*field)->vcol_info && ((*field)->stored_in_db() || is_in_index(table, *field))) return true;
         return false;
     };
-    if (computes(now) || computes(altered)) return false;
+    if (computes(now) || computes(altered) || computes_from_these(altered)) return false;
     return !altered->check_constraints || !altered->vfield;
+}
+
+/* Whether a virtual column is computed from one of these, itself or through another: a copy computes it, and tells of
+   what it cannot compute. */
+bool FieldConverter::computes_from_these(TABLE* altered) const {
+    MY_BITMAP* const before = altered->read_set;
+    altered->read_set = &altered->tmp_set;
+    bitmap_clear_all(altered->read_set);
+    for (Field** field = altered->field; *field; field++)
+        if ((*field)->vcol_info) (*field)->vcol_info->expr->walk(&Item::register_field_in_read_map, true, altered);
+    altered->read_set = before;
+    return std::any_of(fields_.begin(), fields_.end(), [&](const Copy_field& field) {
+        return bitmap_is_set(&altered->tmp_set, field.to_field->field_index);
+    });
 }
 
 bool FieldConverter::converts(const Field* before) const {

@@ -19,7 +19,7 @@ class FieldConverter {
     /* False: a copy does more with this column than convert its values. */
     bool add(Field* before, Field* after);
     /* Whether nothing else depends on the values that change, but what convert() looks at. */
-    bool is_enough(const TABLE* now, const TABLE* altered) const;
+    bool is_enough(const TABLE* now, TABLE* altered) const;
     bool empty() const { return fields_.empty(); }
     bool converts(const Field* before) const;
     /* Whether some values may not be what they were. */
@@ -35,6 +35,7 @@ class FieldConverter {
     void tell_refusal() const { my_message(refusal_, message_.c_str(), MYF(0)); }
 
   private:
+    bool computes_from_these(TABLE* altered) const;
     void apply(TABLE* altered);
 
     std::deque<Copy_field> fields_;

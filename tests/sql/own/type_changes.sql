@@ -48,6 +48,8 @@ alter table t add column g int as (b + 1) stored;
 alter table t modify b varchar(10), algorithm=inplace;
 alter table t drop column g, add column g int as (b + 1) virtual;
 alter table t modify b varchar(10), algorithm=inplace, lock=none;
+-- But for a column beside it.
+alter table t modify d datetime, algorithm=inplace, lock=none;
 alter table t add key g (g);
 alter table t modify b int, algorithm=inplace;
 alter table t drop key g;
