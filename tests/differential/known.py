@@ -114,14 +114,15 @@ APART = {
 
 
 def without_index(inner, teak):
-    """Whether InnoDB's definition of a table lacks constraints of Teak's of which one has no index any more: without checks InnoDB loses them in silence when the
-    index goes, a copy loses all of them."""
+    """Whether InnoDB's definition of a table lacks constraints of Teak's of which one has no index any more, or none for its parents in the same table: without
+    checks InnoDB loses them in silence when the index goes, a copy loses all of them."""
     lost = [line for line in re.findall(r",\n  CONSTRAINT [^\n]*?(?=,?\n)", teak) if line not in inner]
     for line in lost:
         teak = teak.replace(line, "")
-    keys = re.findall(r" KEY (?:`\w+` )?\((.*)\)", teak)
-    columns = [re.search(r"FOREIGN KEY \(([^)]*)\)", line)[1] for line in lost]
-    return inner == teak and any(not any(key.replace(" DESC", "").startswith(own) for key in keys) for own in columns)
+    keys = [key.replace(" DESC", "") for key in re.findall(r" KEY (?:`\w+` )?\((.*)\)", teak)]
+    name = re.search(r"CREATE TABLE (`\w+`)", teak)[1]
+    needed = [columns for line in lost for columns in re.findall(rf"(?:FOREIGN KEY|REFERENCES {name}) \(([^)]*)\)", line)]
+    return inner == teak and any(not any(key.startswith(columns) for key in keys) for columns in needed)
 
 
 class Uses:

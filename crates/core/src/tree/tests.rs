@@ -22,6 +22,7 @@ mod check;
 mod crafted_pages;
 mod due;
 mod early;
+mod estimates;
 mod large_values;
 mod merges;
 mod old_snapshots;
@@ -578,63 +579,6 @@ fn readers_and_writers_on_threads_agree() {
         }
         stop.store(true, Ordering::SeqCst);
     });
-}
-
-#[test]
-fn estimates_of_ranges_are_close_whatever_order_the_keys_came_in() {
-    const KEYS: u64 = 20_011;
-    for (stride, per_commit) in [(1, 1), (7919, 1), (7919, KEYS)] {
-        let bench = Bench::new(64 << 20);
-        let order: Vec<_> = (0..KEYS).map(|i| (key(i * stride % KEYS), Some(vec![7; 20]))).collect();
-        for writes in order.chunks(per_commit as usize) {
-            bench.commit(writes);
-        }
-        bench.tree.add_entries(KEYS as i64);
-        for (from, to) in [(0, 10), (100, 300), (5000, 5900), (100, 4000), (100, KEYS), (12_000, KEYS)] {
-            let estimate =
-                bench.tree.estimate(Bound::Included(&key(from)), Bound::Excluded(&key(to))).unwrap();
-            let error = estimate.abs_diff(to - from);
-            assert!(
-                error <= (to - from) / 10 + 1,
-                "{from}..{to} with stride {stride}, {per_commit} a commit: {estimate}, {} leaves",
-                bench.tree.leaves()
-            );
-        }
-    }
-}
-
-#[test]
-fn estimates_of_short_ranges_are_exact_also_where_a_leaf_ends_and_with_changes_pending() {
-    const KEYS: u64 = 5000;
-    let mut bench = Bench::new(64 << 20);
-    let rows: Vec<_> = (0..KEYS).map(|i| (key(2 * i), Some(vec![7; 20]))).collect();
-    bench.commit(&rows);
-    bench.tree.add_entries(KEYS as i64);
-    bench.checkpoint();
-    assert!(bench.tree.leaves() > 10);
-    // Changes of rows add none; new rows do.
-    for i in (0..KEYS).step_by(7) {
-        bench.commit(&[(key(2 * i), Some(vec![8; 20]))]);
-    }
-    for i in (0..KEYS).step_by(50) {
-        bench.commit(&[(key(2 * i + 1), Some(vec![9; 20]))]);
-    }
-    let rows = |n: u64| n.div_ceil(2).min(KEYS) + n.saturating_sub(1).div_ceil(100).min(KEYS / 50);
-    for from in (0..2 * KEYS).step_by(3) {
-        for width in [0, 1, 2, 5, 20] {
-            let expected = rows(from + width) - rows(from);
-            let (low, high) = (key(from), key(from + width));
-            let estimate = bench.tree.estimate(Bound::Included(&low), Bound::Excluded(&high)).unwrap();
-            assert_eq!(estimate, expected, "{from}..{}", from + width);
-            if width > 0 {
-                let last = key(from + width - 1);
-                let estimate = bench.tree.estimate(Bound::Included(&low), Bound::Included(&last)).unwrap();
-                assert_eq!(estimate, expected, "{from}..={}", from + width - 1);
-            }
-        }
-    }
-    let all = bench.tree.estimate(Bound::Unbounded, Bound::Unbounded).unwrap();
-    assert!(all.abs_diff(KEYS) < KEYS / 20, "{all}");
 }
 
 #[test]

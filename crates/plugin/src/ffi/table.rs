@@ -439,7 +439,7 @@ pub unsafe extern "C" fn teak_tree_get_statistics(
     }
 }
 
-/// records_in_range: no leaf is read from disk.
+/// records_in_range: reads the leaves of the two ends of a short range if they are not in memory.
 #[no_mangle]
 pub unsafe extern "C" fn teak_estimate_range(
     handle: *const TableHandle,

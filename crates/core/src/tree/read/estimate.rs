@@ -1,5 +1,5 @@
-//! How many entries a range has, from inner nodes and the leaves that are in memory; and samples of leaves for
-//! statistics.
+//! How many entries a range has, from inner nodes and the leaves in which it begins and ends; and samples of leaves
+//! for statistics.
 
 use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
@@ -15,6 +15,8 @@ use std::sync::Arc;
 /// Nodes between the two ends of a range that are looked at: with them the estimate is about exact where it decides
 /// between an index and a scan.
 const VISITED: usize = 16;
+/// With so many leaves between the two ends these are not read for it: half a leaf for each is close enough.
+const FAR: f64 = 8.0;
 /// So many changes of a leaf are looked up in its base; the others are taken to be like them.
 const TESTED_CHANGES: usize = 16;
 
@@ -39,8 +41,9 @@ struct Place {
 }
 
 impl Tree {
-    /// About how many entries lie in the range: O(height), reads no leaf from disk. Exact within one leaf that is in
-    /// memory and has few changes pending in the range, none of which deletes.
+    /// About how many entries lie in the range: O(height). Exact within one leaf that has few changes pending in the
+    /// range, none of which deletes. Reads the leaves of the two ends of a short range if need be, as who asks would
+    /// otherwise take ranges for short that nobody has in memory, and choose the index by what is cold.
     pub fn estimate(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<u64> {
         let low_key = match from {
             Bound::Included(key) | Bound::Excluded(key) => key,
@@ -53,16 +56,22 @@ impl Tree {
         let root =
             Place { position: 0.0, share: 1.0, node: self.root.load_full(), parent: None, grandparent: None };
         let (low, high) = self.places(root, low_key, high_key)?;
-        let Some(high) = high else {
-            // Of a leaf that is not in memory nothing is known but that the range is short.
-            return Ok(entries_between(&low.node, from, to).map_or(0, |count| count.round() as u64));
-        };
         let entries = self.entries() as f64;
         let per_leaf = entries / self.leaves().max(1) as f64;
-        let at_start = entries_between(&low.node, from, Bound::Unbounded).unwrap_or(per_leaf / 2.0);
-        let at_end = entries_between(&high.node, Bound::Unbounded, to).unwrap_or(per_leaf / 2.0);
-        let middle = between(&low, &high, per_leaf)
-            .unwrap_or_else(|| (high.position - low.position - low.share).max(0.0) * entries);
+        let Some(high) = high else {
+            // The range is short, and its leaf cannot be read: who reads the range is told so.
+            let count = entries_read(&low.node, from, to).unwrap_or(per_leaf / 3.0);
+            return Ok(count.round() as u64);
+        };
+        let apart = (high.position - low.position - low.share).max(0.0);
+        let is_short = apart * (self.leaves() as f64) < FAR;
+        let within = |node, from, to| match is_short {
+            true => entries_read(node, from, to),
+            false => entries_between(node, from, to),
+        };
+        let at_start = within(&low.node, from, Bound::Unbounded).unwrap_or(per_leaf / 2.0);
+        let at_end = within(&high.node, Bound::Unbounded, to).unwrap_or(per_leaf / 2.0);
+        let middle = between(&low, &high, per_leaf).unwrap_or(apart * entries);
         Ok((at_start + middle + at_end).min(entries).round() as u64)
     }
 
@@ -212,16 +221,31 @@ fn children_of(node: &Node) -> Option<usize> {
 }
 
 /// About how many entries the leaf has.
-fn about_all(node: &Node) -> Option<f64> {
+fn about_all(node: &Arc<Node>) -> Option<f64> {
     entries_between(node, Bound::Unbounded, Bound::Unbounded)
 }
 
-/// About how many of the leaf's entries lie in the range; None when its base is not in memory. Positions in the base
-/// tell; what the delta adds counts, since a young leaf has nothing else, but only its first changes in the range are
-/// looked at one by one.
-fn entries_between(node: &Node, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
+/// About how many of the leaf's entries lie in the range; None when its base or its changes are not in memory.
+fn entries_between(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
     let view = node.leaf()?.view();
-    let Base::Loaded(block) = &view.base else { return None };
+    match (&view.base, &view.delta) {
+        (Base::Loaded(block), Changes::Live(delta)) => Some(entries_of_leaf(block, delta, from, to)),
+        _ => None,
+    }
+}
+
+/// The same of a leaf that is read if need be; None when it cannot be read.
+fn entries_read(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
+    let leaf = node.leaf()?;
+    let view = leaf.view().clone();
+    let block = leaf.base(node, &view).ok()?;
+    let delta = leaf.delta(&view).ok()?;
+    Some(entries_of_leaf(&block, &delta, from, to))
+}
+
+/// Positions in the base tell; what the delta adds counts, since a young leaf has nothing else, but only its first
+/// changes in the range are looked at one by one.
+fn entries_of_leaf(block: &Block, delta: &Delta, from: Bound<&[u8]>, to: Bound<&[u8]>) -> f64 {
     let start = match from {
         Bound::Included(key) => block.lower_bound(key),
         Bound::Excluded(key) => block.upper_bound(key),
@@ -233,8 +257,7 @@ fn entries_between(node: &Node, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<
         Bound::Unbounded => block.len(),
     };
     let in_base = end.saturating_sub(start);
-    let Changes::Live(delta) = &view.delta else { return Some(in_base as f64) };
-    Some(in_base as f64 + added(delta, block, in_base, from, to))
+    in_base as f64 + added(delta, block, in_base, from, to)
 }
 
 /// About how many keys in the range the delta adds to `block`, of whose entries `in_base` are in it.
