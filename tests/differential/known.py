@@ -99,6 +99,7 @@ APART = {
     "InnoDB's records are too small": lambda c: c.takes(*TOO_LARGE),
     "Teak says that it does not take an option": lambda c: c.refuses(1478) and c.begins(*DEFINITIONS),
     "InnoDB has to copy the table for a change, which is younger than the snapshot": lambda c: c.inner in CHANGED and c.teak not in CHANGED,
+    "InnoDB does not ask how old an index over virtual columns is": lambda c: c.refuses(1412) and c.near("GENERATED ALWAYS"),
     "InnoDB lets go the index of a self reference": lambda c: c.refuses(1553) and "drop primary key" in c.statement,
     "InnoDB lets a parent's column become NULL above a self reference that cascades into NOT NULL": lambda c: c.refuses(1833) and c.begins("alter") and c.near(SELF),
     "a copy makes a column NOT NULL under SET NULL": lambda c: c.refuses(1830) and c.begins("alter"),

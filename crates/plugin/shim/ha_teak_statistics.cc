@@ -299,7 +299,10 @@ ha_rows ha_teak::records_in_range(uint index, const key_range* from, const key_r
     if (from && from->flag == HA_READ_AFTER_KEY) lower.kind = TEAK_BOUND_EXCLUDE;
     if (to && to->flag == HA_READ_BEFORE_KEY) upper.kind = TEAK_BOUND_EXCLUDE;
     uint64_t rows;
-    if (teak_estimate_range(open_.table, tree_of(index), &lower, &upper, &rows) != TEAK_OK) return HA_POS_ERROR;
+    /* An index that is younger than the snapshot is none to choose: not asked for, it need not fail. */
+    const Session* const session = session_of(ha_thd());
+    if (teak_estimate_range(session ? session->handle : nullptr, open_.table, tree_of(index), &lower, &upper, &rows))
+        return HA_POS_ERROR;
     return std::max<ha_rows>(rows, 1);
 }
 

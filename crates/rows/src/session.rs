@@ -239,6 +239,11 @@ impl Session {
         self.txn.as_ref().map_or(0, |txn| txn.rows_added(tree))
     }
 
+    /// Whether the tree's content is younger than the open transaction's snapshot, which then cannot read it.
+    pub fn precedes(&self, tree: &Tree) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.precedes(tree))
+    }
+
     /// Whether it has written to the tree, also if that was undone.
     pub fn has_written(&self, tree: &Tree) -> bool {
         self.txn.as_ref().is_some_and(|txn| txn.has_written(tree))

@@ -33,10 +33,10 @@ impl Cursor {
     /// [`View::Latest`] and [`Cursor::timeless`] ask for no snapshot at all.
     #[inline]
     fn reader<'t>(&self, txn: &'t mut Transaction, view: View) -> Result<Reader<'t>> {
-        let visible_from = self.inner.tree().visible_from();
+        let tree = self.inner.tree();
         let is_older = match view {
-            View::Snapshot => txn.open_snapshot() < visible_from,
-            View::Pending => !self.timeless && txn.snapshot().is_some_and(|snapshot| snapshot < visible_from),
+            View::Snapshot => txn.open_snapshot() < tree.visible_from(),
+            View::Pending => !self.timeless && txn.precedes(tree),
             View::Latest => false,
         };
         match is_older {

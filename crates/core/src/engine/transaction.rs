@@ -69,6 +69,11 @@ impl Transaction {
         self.snapshot().is_some()
     }
 
+    /// Whether the tree's content is younger than its snapshot, if it has one: reads end with [`Error::TableChanged`].
+    pub fn precedes(&self, tree: &Tree) -> bool {
+        self.snapshot().is_some_and(|snapshot| snapshot < tree.visible_from())
+    }
+
     /// Gives the snapshot back; the next read takes another (READ COMMITTED: at the end of each statement).
     pub fn close_snapshot(&mut self) {
         if let Some(work) = &mut self.work {

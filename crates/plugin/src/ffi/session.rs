@@ -89,7 +89,7 @@ unsafe fn tell(handle: *const SessionHandle, change: impl FnOnce(&mut Session)) 
 ///
 /// # Safety
 /// As [`with_session`].
-unsafe fn ask<T: Default>(handle: *const SessionHandle, question: impl FnOnce(&Session) -> T) -> T {
+pub unsafe fn ask<T: Default>(handle: *const SessionHandle, question: impl FnOnce(&Session) -> T) -> T {
     // SAFETY: by the contract of this function.
     let handle = unsafe { handle.as_ref() };
     value(handle.map(|h| &*h.engine), T::default(), || match handle {

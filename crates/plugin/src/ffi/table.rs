@@ -7,7 +7,7 @@ use teak_core::{Compression, Error, Packing, TreeSpec};
 use super::border::{array, end, put, RawBound, RawBytes, SessionHandle, TableHandle};
 use super::engine::{share, with_engine};
 use super::guard::{run, value};
-use super::session::{with_reader, with_session};
+use super::session::{ask, with_reader, with_session};
 use super::status::Status;
 use teak_core::server::{Engine, Tree};
 use teak_rows::bounds::{Direction, Edge};
@@ -439,18 +439,23 @@ pub unsafe extern "C" fn teak_tree_get_statistics(
     }
 }
 
-/// records_in_range: reads the leaves of the two ends of a short range if they are not in memory.
+/// records_in_range: reads the leaves of the two ends of a short range if they are not in memory. TEAK_TABLE_CHANGED:
+/// the snapshot of the session, if there is one, is older than the tree.
 #[no_mangle]
 pub unsafe extern "C" fn teak_estimate_range(
+    session: *const SessionHandle,
     handle: *const TableHandle,
     number: u32,
     from: *const RawBound,
     to: *const RawBound,
     rows: *mut u64,
 ) -> Status {
-    // SAFETY: the handle is open, the bounds readable, the result writable.
+    // SAFETY: the handles are open, or the session's NULL, the bounds readable, the result writable.
     unsafe {
         with_table(handle, |t| {
+            if ask(session, |session| tree(t, number).is_ok_and(|tree| session.precedes(tree))) {
+                return Err(Stop::Core(Error::TableChanged));
+            }
             let (mut low, mut high) = (Edge::default(), Edge::default());
             low.set_end(end(from)?, Direction::Down);
             high.set_end(end(to)?, Direction::Up);

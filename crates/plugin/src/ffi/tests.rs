@@ -197,7 +197,7 @@ fn rows_go_in_and_come_out() {
             Status::Misuse
         );
 
-        assert_eq!(teak_estimate_range(opened.table, 1, &end, &end, &mut estimate), Status::Ok);
+        assert_eq!(teak_estimate_range(session, opened.table, 1, &end, &end, &mut estimate), Status::Ok);
         assert!((1..=100).contains(&estimate), "{estimate}");
         teak_cursor_reset(cursor);
         assert_eq!(teak_cursor_next(session, cursor, &mut out), Status::End);

@@ -236,11 +236,13 @@ fn entries_between(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Op
 
 /// The same of a leaf that is read if need be; None when it cannot be read.
 fn entries_read(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
-    let leaf = node.leaf()?;
-    let view = leaf.view().clone();
-    let block = leaf.base(node, &view).ok()?;
-    let delta = leaf.delta(&view).ok()?;
-    Some(entries_of_leaf(&block, &delta, from, to))
+    entries_between(node, from, to).or_else(|| {
+        let leaf = node.leaf()?;
+        let view = leaf.view().clone();
+        let block = leaf.base(node, &view).ok()?;
+        let delta = leaf.delta(&view).ok()?;
+        Some(entries_of_leaf(&block, &delta, from, to))
+    })
 }
 
 /// Positions in the base tell; what the delta adds counts, since a young leaf has nothing else, but only its first
