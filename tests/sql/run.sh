@@ -4,8 +4,7 @@
 #
 # Those in tests/sql/own/ are about what only Teak has; their outputs must be the .result files beside them.
 #
-# Each runs with Teak's tables in memory as well, but for those in not_in_memory below. Those in also_renewed run once
-# more with tables that handlers have used and that were rebuilt since, before each statement that changes rows.
+# Each runs with Teak's tables in memory as well, but for those in not_in_memory below.
 #
 # With TEAK_SQL_PLANS=yes those named (default: many_plans below) run once for each of the settings that make the server
 # read in another way (plans below), the lines of both outputs sorted: what comes first may be another row then.
@@ -27,7 +26,7 @@ need_built "$PLUGIN_DIR/ha_teak.so"
 # Unix socket paths have a length limit that a deep checkout would pass.
 socket=$(mktemp -u /tmp/teak-sql.XXXXXX.sock)
 mkdir -p "$work"
-rm -rf "$work/data" "$work"/*.teak "$work"/*.memory "$work"/*.renewed "$work"/*.innodb "$work"/*.diff "$work/error.log"
+rm -rf "$work/data" "$work"/*.teak "$work"/*.memory "$work"/*.innodb "$work"/*.diff "$work/error.log"
 
 common=(--no-defaults --user="$(id -un)" --datadir="$work/data" --lc-messages-dir=/usr/share/mysql)
 mariadb-install-db "${common[@]}" --auth-root-authentication-method=normal --skip-test-db >"$work/install.log" 2>&1 ||
@@ -60,38 +59,6 @@ done
 not_in_memory=(autoinc exports foreign_keys foreign_keys_alter foreign_keys_cascade foreign_keys_ddl foreign_keys_definitions
     foreign_keys_null foreign_keys_rebuilds foreign_keys_versioned instant_columns own_changes rebuilds
     rows_later_foreign unique_later_foreign)
-
-# What a handler found out about tables before they were rebuilt must not be what it goes by.
-also_renewed=(foreign_keys foreign_keys_cascade)
-
-# Puts a call of renewing.renew before each statement that changes rows, but for those within transactions and LOCK
-# TABLES, which it would end.
-renewing() {
-    sed -E '/^(begin|lock tables)/,/^(commit|rollback|unlock tables);/!s/(^|; )((delete|update|insert|replace) )/\1call renewing.renew(database()); \2/g' "$1"
-}
-
-# A row is put into each table once more, in vain, so that its handler has looked around; then about half are rebuilt.
-make_renewing() {
-    "${client[@]}" <<'END'
-create or replace database renewing;
-delimiter |
-create procedure renewing.renew(db varchar(64))
-begin
-    set @renewals = ifnull(@renewals, 0) + 1;
-    start transaction;
-    for t in (select concat('`', table_schema, '`.`', table_name, '`') as name from information_schema.tables
-              where table_schema = db and engine = 'Teak' and table_type = 'BASE TABLE' order by table_name) do
-        execute immediate concat('insert ignore into ', t.name, ' select * from ', t.name, ' limit 1');
-    end for;
-    rollback;
-    for t in (select concat('`', table_schema, '`.`', table_name, '`') as name from information_schema.tables
-              where table_schema = db and engine = 'Teak' and table_type = 'BASE TABLE'
-                  and crc32(concat(table_name, @renewals)) & 1 order by table_name) do
-        execute immediate concat('alter table ', t.name, ' force');
-    end for;
-end|
-END
-}
 
 # run_one FILE ENGINE OUTPUT [VARIABLES]
 run_one() {
@@ -175,12 +142,6 @@ for name in "${names[@]}"; do
     run_one "tests/sql/$name.sql" InnoDB "$work/$name.innodb"
     run_one "tests/sql/$name.sql" Teak "$work/$name.teak"
     compare "$name" teak
-    if [[ " ${also_renewed[*]} " == *" $name "* ]]; then
-        make_renewing
-        renewing "tests/sql/$name.sql" >"$work/$name.sql"
-        TEAK_SQL_TIMEOUT=${TEAK_SQL_TIMEOUT:-300} run_one "$work/$name.sql" Teak "$work/$name.renewed"
-        compare "$name" renewed
-    fi
     [[ " ${not_in_memory[*]} " != *" $name "* ]] || continue
     run_one "tests/sql/$name.sql" Teak "$work/$name.memory" "teak_default_in_memory=on"
     compare "$name" memory
