@@ -262,7 +262,7 @@ class Pair:
         """Rows, definition, and the indexes of Teak's."""
         shown = [self.definition(side, name) for side in self.sides]
         if shown[0] != shown[1]:
-            if without_index(*shown):
+            if without_index(*shown, self.definitions()):
                 self.uses.counts["InnoDB has lost a constraint with its index"] += 1
                 raise Conflict
             raise Difference("definition", f"table {name}\n    InnoDB: {shown[0]}\n    Teak:   {shown[1]}")
