@@ -12,9 +12,27 @@ from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, let_replicate 
 from asking import error_number, roll_back_prepared  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
-from pair import DATABASES, Conflict, Difference, compare_rows  # pylint: disable=wrong-import-position
+from pair import DATABASES, Conflict, Difference, Pair, compare_rows  # pylint: disable=wrong-import-position
 
 TEAK = DATABASES["Teak"]
+
+
+class Alone(Pair):
+    """Teak's side of a pair: what its replica makes of several sessions' statements is all that is compared. Beside InnoDB a session rolls back where either side
+    gives up a lock, so nothing comes of one that Teak does not ask for."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        del self.sides[0]
+
+    def run(self, session, statement):
+        """One statement. Raises Difference if the server ends, and Conflict where IGNORE has passed over what is locked, which no replica knows of."""
+        self.at += 1
+        if self.run_on(self.sides[0], session, statement).conflicts():
+            raise Conflict
+
+    def compare(self):
+        """Rows are compared with the replica's."""
 
 
 class Replica:
