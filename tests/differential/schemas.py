@@ -1,6 +1,8 @@
 """Random tables: what the statements of a history are made for. A `Table` is what the generator believes of one; if a statement failed, or another did more
 than was expected, statements for it fail on both sides alike, which is a test, too."""
 
+import re
+
 INTEGERS = ["0", "1", "2", "3", "4", "5", "6", "7", "9", "11", "-1", "100", "127"]
 TEXTS = ["''", "'a'", "'A'", "'a '", "'b'", "'ab'", "'aB'", "'bbb'", "'abcde'", "'x'", "'xy'", "'zzz'", "'0'", "'12'", "'qqqqqqqqqqqq'", "'ß'", "'ä'"]
 BYTES = ["''", "'a'", "'A'", "'b'", "x'00'", "x'0001'", "x'ff'", "'abc'", "x'6100'", "x'20'"]
@@ -50,11 +52,12 @@ class Column:
 
 
 class Table:
-    """What the generator knows of a table. `keys` are pairs of a name and names of columns, the first the primary key if there is one."""
+    """What the generator knows of a table. `keys` are pairs of a name and names of columns, the first the primary key if there is one. `limited`: history goes to
+    the next partition where one is full, and was put where it is by no copy."""
 
     def __init__(self, name):
         self.name, self.columns, self.keys, self.primary = name, [], [], []
-        self.versioned = self.partitioned = self.hashed = False
+        self.versioned = self.partitioned = self.limited = self.hashed = False
         self.parents, self.constraints = [], []
 
     def column(self, name):
@@ -162,8 +165,21 @@ def random_table(source, name, others, features):
                 table.constraints.append(f"{name}_ibfk_{len(table.constraints) + 1}")
                 keys.append(clause)
     options = table_options(source, table, features)
+    if table.partitioned and not table.limited:
+        keys = [hashed(source, table, key) for key in keys]
     body = ", ".join([column.definition for column in table.columns] + keys)
     return table, f"create table {name} ({body}){options}"
+
+
+def hashed(source, table, key):
+    """A unique key that leaves out what partitions are chosen by, as only one USING HASH may: in both engines a hash that nobody sees. Any other as it is."""
+    name, listed = re.match(r"(.*?) \((.*)\)$", key).groups()
+    by = (table.primary or [table.columns[0].name])[0]
+    if not name.startswith("unique") or by in re.findall(r"\w+", listed) or source.random() < 0.2:
+        return key
+    table.hashed = True
+    table.keys = [known for known in table.keys if known[0] != name.split()[-1]]
+    return f"{name} ({listed.replace(' desc', '')}) using hash"
 
 
 def table_options(source, table, features):
@@ -175,10 +191,11 @@ def table_options(source, table, features):
     if features["versioned"] and source.random() < 0.35 and not spoiled and table not in table.parents:
         table.versioned = True
         options += " with system versioning"
-    if features["partitions"] and not table.constraints and source.random() < 0.35:
+    if features["partitions"] and not table.constraints and source.random() < (0.7 if table.versioned else 0.35):
         table.partitioned = True
-        if table.versioned and source.random() < 0.5:
-            return options + f" partition by system_time limit {source.choice([3, 10, 1000])} partitions 3"
+        if table.versioned and source.random() < 0.7:
+            table.limited = True
+            return options + f" partition by system_time limit {source.choice([3, 3, 10, 1000])} partitions 3"
         column = table.column(table.primary[0]) if table.primary else table.columns[0]
         if column.family == "n" and column.type.split("(")[0].split()[0] in ("int", "bigint", "smallint", "tinyint", "mediumint"):
             options += source.choice([
