@@ -21,11 +21,12 @@ using namespace teak;
 namespace {
 
 constexpr size_t kSampledLeaves = 20;
-constexpr double kPageBytes = 16384;    /* what the optimizer's costs are calibrated for */
-constexpr double kBlockBytes = 32768;   /* a leaf, unless the table says otherwise */
-constexpr uint64_t kLeavesThatTell = 8; /* fewer say little about how large the rows are */
-constexpr uint kHiddenKeyBytes = 6;     /* of a hidden primary key, as the optimizer knows it from InnoDB */
-constexpr uint32_t kToldAtOnce = 64;    /* changes of keys */
+constexpr double kPageBytes = 16384;        /* what the optimizer's costs are calibrated for */
+constexpr double kBlockBytes = 32768;       /* a leaf, unless the table says otherwise */
+constexpr uint64_t kLeavesThatTell = 8;     /* fewer say little about how large the rows are */
+constexpr uint kHiddenKeyBytes = 6;         /* of a hidden primary key, as the optimizer knows it from InnoDB */
+constexpr uint32_t kToldAtOnce = 64;        /* changes of keys */
+constexpr ha_rows kRowsOfUnreadable = 1000; /* at least, of an index that the snapshot cannot read */
 constexpr uchar kDigestVersion = 1;
 constexpr size_t kDigestHeadBytes = 9, kDigestIndexBytes = 9, kFloatBytes = 4;
 
@@ -299,10 +300,13 @@ ha_rows ha_teak::records_in_range(uint index, const key_range* from, const key_r
     if (from && from->flag == HA_READ_AFTER_KEY) lower.kind = TEAK_BOUND_EXCLUDE;
     if (to && to->flag == HA_READ_BEFORE_KEY) upper.kind = TEAK_BOUND_EXCLUDE;
     uint64_t rows;
-    /* An index that is younger than the snapshot is none to choose: not asked for, it need not fail. */
     const Session* const session = session_of(ha_thd());
-    if (teak_estimate_range(session ? session->handle : nullptr, open_.table, tree_of(index), &lower, &upper, &rows))
-        return HA_POS_ERROR;
+    const teak_session* const whose = session ? session->handle : nullptr;
+    const teak_status status = teak_estimate_range(whose, open_.table, tree_of(index), &lower, &upper, &rows);
+    /* An index that is younger than the snapshot is none to choose, as all ways that do without it are better. Without
+       a number the optimizer would go by the average, where it looks for one value. */
+    if (status == TEAK_TABLE_CHANGED) return std::max(stats.records, kRowsOfUnreadable);
+    if (status != TEAK_OK) return HA_POS_ERROR;
     return std::max<ha_rows>(rows, 1);
 }
 
