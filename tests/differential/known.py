@@ -129,7 +129,7 @@ APART = {
 def unindexed(text, texts):
     """The constraints of a definition of whose columns it has no index, or the parent none."""
     def has(definition, columns):
-        keys = re.findall(r" KEY (?:`\w+` )?\((.*)\)", definition)
+        keys = re.findall(r"(?<!FOREIGN) KEY (?:`\w+` )?\((.*)\)", definition)
         return any(key.replace(" DESC", "").startswith(columns) for key in keys)
 
     found = []
