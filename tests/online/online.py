@@ -45,7 +45,7 @@ def fresh(server, count, rest=FAMILY):
         f"insert into parent select seq, concat('parent ', seq) from seq_1_to_{PARENTS}",
         "create table log (id bigint auto_increment primary key, what varchar(10), row_id bigint)",
         "create table t (id bigint auto_increment primary key, v int not null, u bigint not null, parent int, text varchar(60) collate utf8mb4_unicode_ci,"
-        " g int as (v % 1000) virtual, b text" + rest,
+        " g int as (length(b)) virtual, b text" + rest,
         "create trigger t_insert after insert on t for each row insert into log (what, row_id) values ('insert', new.id)",
         f"insert into t (v, u, parent, text, b) select seq * 7919 % 100003, seq, 1 + seq % {PARENTS}, concat('Text ', seq % 997), repeat('b', seq % 50)"
         f" from seq_1_to_{count}",
