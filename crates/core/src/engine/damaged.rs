@@ -11,9 +11,11 @@ use crate::catalog::{Contained, Counted};
 use crate::checkpoint::{Capture, Failure};
 use crate::log::Lsn;
 use crate::options::{ForceRecovery, LogLevel};
+use crate::tree::Tree;
 use crate::types::TreeId;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// See the module's documentation.
 pub(crate) struct Damaged {
@@ -86,9 +88,15 @@ impl Shared {
         // No table changes its name or its trees meanwhile, and no checkpoint captures half of this.
         let _ddl = self.ddl.write();
         let table = self.tables.lock().all().find(|table| table.space().id() == space).cloned();
-        let Some((table, first)) = table.and_then(|table| Some((table.clone(), table.counter_id()?))) else {
-            return false;
+        let Some(table) = table else {
+            // Another checkpoint has closed it since this one captured its trees, and put back those that were left.
+            let is_closed = self.damaged.lock().spaces.contains_key(&space);
+            if is_closed {
+                self.close_trees(space, error, Vec::new());
+            }
+            return is_closed;
         };
+        let Some(first) = table.counter_id() else { return false };
         // What was moved to the spill file the log has, too.
         if !error.is_damage_of(table.path()) && !error.is_damage_of(self.context.spill.path()) {
             return false;
@@ -100,12 +108,14 @@ impl Shared {
         self.observer.message(LogLevel::Error, &text);
         self.damaged.lock().add(first, Some(space), error.clone());
         self.tables.lock().close(name, error.clone());
-        // With those that are being built.
-        let mut trees = self.dirty.all();
-        trees.retain(|tree| tree.space().id() == space);
-        trees.extend(table.all_trees().iter().cloned());
+        self.close_trees(space, error, table.all_trees().to_vec());
+        true
+    }
+
+    /// No checkpoint reads trees of this space any more, with those that are being built.
+    fn close_trees(&self, space: u32, error: &Error, mut trees: Vec<Arc<Tree>>) {
+        trees.extend(self.dirty.all().into_iter().filter(|tree| tree.space().id() == space));
         trees.iter().for_each(|tree| tree.close(error));
         self.forget_dirty(trees.iter());
-        true
     }
 }
