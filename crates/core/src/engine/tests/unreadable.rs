@@ -3,6 +3,7 @@
 
 use super::damage::{contents, put_back, Told};
 use super::*;
+use crate::checkpoint::Failure;
 use crate::options::Residence;
 use crate::WaitRequest;
 
@@ -178,6 +179,25 @@ fn a_table_that_was_closed_can_be_dropped_and_lets_the_log_go() {
     let engine = open(&fs.kill());
     assert_eq!(engine.table_names("").unwrap(), ["other"]);
     assert_eq!(all_of(&engine, &engine.open_table("other").unwrap()).len() as u64, ROWS);
+}
+
+#[test]
+fn a_checkpoint_that_meets_a_table_which_another_has_closed_goes_on_without_it() {
+    let (fs, engine, _) = cold(45, 64 << 20);
+    let (table, other) = (engine.open_table("t").unwrap(), engine.open_table("other").unwrap());
+    damage_all(&fs, &path_of(&table));
+    (0..ROWS).step_by(50).for_each(|i| write(&engine, &table, 0, i, None).unwrap_or(()));
+    write(&engine, &other, 0, 0, Some(b"new")).unwrap();
+    let space = Some(table.space().id());
+    let failure = Failure { error: Error::corrupt(table.path(), 0, "damaged"), fatal: false, space };
+    let captured = engine.shared.dirty.all();
+    assert!(captured.iter().any(|tree| Some(tree.space().id()) == space));
+    assert!(engine.shared.close_unreadable(&failure));
+    // The other one's have been captured before, and are put back when it has failed as well.
+    engine.shared.mark_dirty(captured.iter());
+    assert!(engine.shared.close_unreadable(&failure));
+    engine.checkpoint().unwrap();
+    assert_eq!(engine.statistics().failed_checkpoints, 0);
 }
 
 fn delete_all(engine: &Engine, table: &Arc<Table>) {
