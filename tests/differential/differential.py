@@ -96,6 +96,7 @@ class Runner:
             self.counts["cut short"] += 1
         except (pymysql.err.MySQLError, RuntimeError) as error:
             if error.args[:1] == (HALF_DROPPED,):
+                self.uses.counts["a DROP that waited in vain has left a table without its partitions"] += 1
                 self.counts["cut short"] += 1
                 return None, done
             said = self.server.log_end()

@@ -231,7 +231,8 @@ class Pair:
             "select '', routine_definition from information_schema.routines where routine_schema = 'd_t'", database="d_t")]
 
     def is_found_by_rows(self, session, statement, second):
-        """Whether InnoDB finds by its rows what it does not find by an index: its indexes over virtual columns have other sessions' changes. A SELECT then gives what it gives in Teak; of a change only the rows are asked for."""
+        """Whether InnoDB finds by its rows what it does not find by an index: its indexes over virtual columns have other sessions' changes. A SELECT then gives what
+        it gives in Teak; of a change only the rows are asked for."""
         if second.error:
             return False
         change = re.match(r"(?:update (?:ignore )?(t\d+) set .*?|delete (?:ignore )?from (t\d+)) (where .*?)(?: order by .*| limit .*| returning .*)?$", statement)
