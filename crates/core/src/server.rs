@@ -32,7 +32,7 @@
 
 pub use crate::store::BundleUse;
 
-pub use crate::lock::LockOutcome;
+pub use crate::lock::{Intention, LockOutcome};
 
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{

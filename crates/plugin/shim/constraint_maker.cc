@@ -73,6 +73,22 @@ bool is_dropped(Alter_info* alter, const ForeignKey& key) {
     return false;
 }
 
+int leave_out_kept(THD* thd, std::vector<ForeignKey>* keys) {
+    if (thd_sql_command(thd) != SQLCOM_ALTER_TABLE) return 0;
+    /* The statement's own: the server alters by a copy of it, which has more, and is not to be had here. */
+    Alter_info* const alter = &thd->lex->alter_info;
+    const TABLE_LIST* const altered = thd->lex->query_tables;
+    ForeignKeys old;
+    if (int error = old.load(TableName::core(altered->db.str, altered->table_name.str), thd)) return error;
+    auto is_kept = [&](const ForeignKey& key) {
+        return std::any_of(old.own.begin(), old.own.end(), [&](const ForeignKey& had) {
+            return had.given_name == key.given_name && had.number == key.number && !is_dropped(alter, had);
+        });
+    };
+    keys->erase(std::remove_if(keys->begin(), keys->end(), is_kept), keys->end());
+    return 0;
+}
+
 bool rename_columns(Alter_info* alter, std::vector<std::string>* columns) {
     bool renamed = false;
     for (std::string& column : *columns) {

@@ -14,6 +14,9 @@ namespace teak {
 /* Whether ALTER drops the constraint, which the table has. */
 bool is_dropped(Alter_info* alter, const ForeignKey& key);
 
+/* Takes those away that the table which ALTER copies has as well. Returns an HA_ERR_ code. */
+int leave_out_kept(THD* thd, std::vector<ForeignKey>* keys);
+
 /* Gives columns of the altered table the names that they are to have; false: none has another. */
 bool rename_columns(Alter_info* alter, std::vector<std::string>* columns);
 

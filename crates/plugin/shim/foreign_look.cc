@@ -68,6 +68,16 @@ class MadeKey {
     std::vector<KEY_PART_INFO> parts_;
 };
 
+/* The lock of hold_definition(). */
+struct DefinitionHold {
+    explicit DefinitionHold(const std::string& core_name) : name(core_name) {
+        MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_HIGH_PRIO,
+                         MDL_STATEMENT);
+    }
+    const TableName name;
+    MDL_request request;
+};
+
 } // namespace
 
 bool holds_number(const Field* field) {
@@ -102,10 +112,8 @@ OtherDefinition::~OtherDefinition() {
 }
 
 int hold_definition(THD* thd, const std::string& core_name) {
-    const TableName name(core_name);
-    MDL_request request;
-    MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_HIGH_PRIO, MDL_STATEMENT);
-    return acquire_definition(thd, &request);
+    DefinitionHold hold(core_name);
+    return acquire_definition(thd, &hold.request);
 }
 
 int acquire_definition(THD* thd, MDL_request* request) {
@@ -202,6 +210,13 @@ int ForeignLook::open_other(THD* thd, const TABLE* mine, const KEY* my_key, TABL
     return other_ ? 0 : HA_ERR_INTERNAL_ERROR;
 }
 
+int ForeignLook::hold(THD* thd, const teak_session* session) const {
+    DefinitionHold hold(other_name());
+    if (is_open() && thd->mdl_context.try_acquire_lock(&hold.request)) return HA_ERR_OUT_OF_MEM;
+    if (hold.request.ticket || teak_txn_is_awaited(session, other_)) return 0;
+    return acquire_definition(thd, &hold.request);
+}
+
 bool ForeignLook::names_none(const uchar* record) const {
     if (end_.is_history(record)) return true;
     for (const KeyPartCodec& part : columns_)
@@ -237,7 +252,7 @@ teak_status ForeignLook::look(teak_session* session, const uchar* record, bool w
     teak_found there{};
     const teak_reading reading = theirs_.reading(theirs_.behind().empty());
     /* New children have to wait for the row that is looked from; a missing parent waits for nobody. */
-    const uint32_t how = flags() | (at_parent_ ? TEAK_LOOK_STAYS_MISSING : 0) | (waits ? 0 : TEAK_LOOK_NO_WAIT);
+    const uint32_t how = flags() | (at_parent_ ? TEAK_LOOK_STAYS : 0) | (waits ? 0 : TEAK_LOOK_NO_WAIT);
     const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, except, how, 1, &reading, &there);
     *found = there.entry.len != 0;
     return status;

@@ -345,8 +345,13 @@ bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* inf
     inplace_alter_handler_ctx* const* parts = info->group_commit_ctx ? info->group_commit_ctx : only;
     /* Says that no part is left to be committed. */
     info->group_commit_ctx = nullptr;
-    int error = info->handler_flags & ALTER_RECREATE_TABLE ? commit_rebuilt(altered, info, parts)
-                                                           : commit_altered(altered, info, parts);
+    int error = 0;
+    if (info->handler_flags & ALTER_RECREATE_TABLE) {
+        /* Locks of rows that stay as they were, or missing, are left behind in the old trees. */
+        error = wait_for_holders(ha_thd(), bytes_of(name_.c_str()), TEAK_HOLDERS_LOOKS);
+        if (!error) error = commit_rebuilt(altered, info, parts);
+    } else
+        error = commit_altered(altered, info, parts);
     if (error && !ha_thd()->is_error()) print_error(error, MYF(0));
     return error != 0;
 }

@@ -27,7 +27,7 @@ int keep_writers_out(THD* thd, const std::string& core_name) {
     MDL_request request;
     MDL_REQUEST_INIT(&request, MDL_key::TABLE, name.db().str, name.table().str, MDL_SHARED_NO_WRITE, MDL_STATEMENT);
     if (int error = acquire_definition(thd, &request)) return error;
-    return wait_for_prepared(thd, bytes_of(core_name.c_str()));
+    return wait_for_holders(thd, bytes_of(core_name.c_str()), TEAK_HOLDERS_PREPARED);
 }
 
 /* A column of this name, by its old one if there is an ALTER; nullptr: it goes. */

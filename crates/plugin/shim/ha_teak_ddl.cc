@@ -158,6 +158,9 @@ class FileDefinition {
     bool open_;
 };
 
+/* Who is waited for when a table's rows go. */
+constexpr uint32_t kRowHolders = TEAK_HOLDERS_PREPARED | TEAK_HOLDERS_LOOKS;
+
 /* Whether the constraints that wait for a table called `to` can lead to this one; as in InnoDB also without checks. */
 int check_waiting_children(THD* thd, const std::string& from, const std::string& to) {
     if (!thd || !mysqld_server_started) return 0;
@@ -227,7 +230,7 @@ int drop_table_by_path(handlerton*, const char* path) {
         status = teak_table_discard(plugin.engine, name);
     else {
         if (thd)
-            if (int error = wait_for_prepared(thd, name)) return error;
+            if (int error = wait_for_holders(thd, name, kRowHolders)) return error;
         status = teak_table_drop(plugin.engine, name);
     }
     if (status == TEAK_NO_TABLE) return ENOENT;
@@ -501,6 +504,13 @@ int ha_teak::rename_table(const char* from, const char* to) {
     const std::string core_to(reinterpret_cast<const char*>(new_name.data), new_name.len);
     if (!passing)
         if (int error = check_waiting_children(ha_thd(), core_from, core_to)) return error;
+    /* Another table takes its place, or none. */
+    if (ha_thd() && !is_passing_name(from))
+        if (int error = wait_for_holders(ha_thd(), old_name, TEAK_HOLDERS_LOOKS)) {
+            /* Rather than that the rename has failed, which is what the server would say. */
+            if (error == HA_ERR_LOCK_WAIT_TIMEOUT) my_error(ER_LOCK_WAIT_TIMEOUT, MYF(0));
+            return error;
+        }
     return rename_with_constraints(ha_thd(), core_from, core_to, !passing);
 }
 
@@ -514,7 +524,7 @@ int ha_teak::truncate() {
         return empty_table(meta);
     }
     const teak_bytes name = bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size());
-    if (int error = wait_for_prepared(ha_thd(), name)) return error;
+    if (int error = wait_for_holders(ha_thd(), name, kRowHolders)) return error;
     if (!open_.meta.layouts.empty()) {
         /* The new rows are all of one layout. */
         TableMeta meta = open_.meta;

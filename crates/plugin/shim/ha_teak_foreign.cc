@@ -143,9 +143,13 @@ int ha_teak::make_looks() {
     THD* thd = ha_thd();
     foreign_.looks.reset();
     if (int error = foreign_.keys.load(name_, thd)) return error;
+    std::vector<ForeignKey> own = foreign_.keys.own;
+    /* What the table is a copy of may have rows without parents by the constraints that it has: nobody asks for those. */
+    if (statement_.copies)
+        if (int error = leave_out_kept(thd, &own)) return error;
     const auto looks = std::make_shared<Looks>();
     looks->changes = foreign_.keys.changes;
-    for (const ForeignKey& key : foreign_.keys.own)
+    for (const ForeignKey& key : own)
         looks->at_parents.emplace_back(new ForeignLook(key, true));
     for (const ForeignKey& key : foreign_.keys.of_others)
         looks->at_children.emplace_back(new ForeignLook(key, false));
@@ -165,7 +169,7 @@ int ha_teak::make_looks() {
 int ha_teak::hold_looks(const Looks& looks) {
     for (const auto* side : {&looks.at_parents, &looks.at_children})
         for (const auto& look : *side)
-            if (int error = hold_definition(ha_thd(), look->other_name())) return error;
+            if (int error = look->hold(ha_thd(), session())) return error;
     foreign_.held_in = held_.session->statement;
     return 0;
 }

@@ -464,7 +464,8 @@ int ha_teak::prepare_change(THD* thd) {
     case SQLCOM_OPTIMIZE:
     case SQLCOM_TRUNCATE: /* of a partitioned table: all partitions before the first is emptied */
         if (temporary_) return 0;
-        return wait_for_prepared(thd, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()));
+        return wait_for_holders(thd, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
+                                TEAK_HOLDERS_PREPARED);
     default:
         return 0;
     }

@@ -368,11 +368,11 @@ Session* session_of(THD* thd) {
     return session;
 }
 
-int wait_for_prepared(THD* thd, teak_bytes table) {
+int wait_for_holders(THD* thd, teak_bytes table, uint32_t holders) {
     Session* session = session_of(thd);
     if (!session) return HA_ERR_OUT_OF_MEM;
     set_wait_limits(thd, session);
-    return error_code(teak_table_wait_for_prepared(session->handle, table), thd);
+    return error_code(teak_table_wait_for_holders(session->handle, table, holders), thd);
 }
 
 bool in_transaction(THD* thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }

@@ -110,9 +110,9 @@ void drop_all_results(); /* ha_teak_results.cc */
    with the server. Returns an HA_ERR_ code. */
 int begin_statement(THD* thd, Session* session);
 
-/* A definition is about to change: waits until no prepared transaction has written to the table. Returns an HA_ERR_
-   code. */
-int wait_for_prepared(THD* thd, teak_bytes table);
+/* A definition is about to change: waits until no transaction holds the table in one of these ways (TEAK_HOLDERS_), of
+   which no metadata lock tells. Returns an HA_ERR_ code. */
+int wait_for_holders(THD* thd, teak_bytes table, uint32_t holders);
 
 /* Whether the statement that `thd` executes said NOWAIT. Cheap; also sets how long its session waits. */
 bool fails_at_once(THD* thd, Session* session);

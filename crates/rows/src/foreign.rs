@@ -56,9 +56,9 @@ pub struct Look<'a> {
     pub except: Option<&'a [u8]>,
     /// What becomes of it if the row that it finds is another transaction's.
     pub policy: WaitPolicy,
-    /// If nothing is found, it stays so to the end of the transaction, where the level locks ranges: what follows from
-    /// the answer may be all that is told of it, to a client or a replica.
-    pub stays_missing: bool,
+    /// The table keeps its rows to the end of the transaction, and if nothing is found, it stays so, where the level
+    /// locks ranges: what follows from the answer may be all that is told of it, to a client or a replica.
+    pub stays: bool,
 }
 
 impl Look<'_> {
@@ -99,6 +99,9 @@ impl Session {
             return Err(Stop::Misuse("no such tree"));
         }
         let rows = look.table.tree(0).clone();
+        if look.stays {
+            self.txn()?.counts_on(&rows);
+        }
         if look.is_row {
             let is_there = after.is_none() && self.find_row(&rows, look, mode)?;
             let key = look.prefix.to_vec();
@@ -119,7 +122,7 @@ impl Session {
     }
 
     fn keeps_missing(&self, look: &Look<'_>) -> bool {
-        look.stays_missing && self.locks_ranges()
+        look.stays && self.locks_ranges()
     }
 
     fn find_entries(

@@ -14,7 +14,7 @@ use crate::engine::{EngineHandle, SessionTag};
 use crate::foreign::Found;
 use crate::host::Thd;
 use crate::outcome::{Result, Stop};
-use teak_core::server::{Cursor, LockOutcome, Savepoint, Transaction, Tree};
+use teak_core::server::{Cursor, Intention, LockOutcome, Savepoint, Table, Transaction, Tree};
 
 mod rows;
 
@@ -493,9 +493,14 @@ impl Session {
 
     // ---- definitions ----
 
-    /// Waits until no prepared transaction has written to the table `name`, which is about to be changed and has no new
-    /// writers.
-    pub fn wait_for_prepared(&self, name: &str) -> Result<()> {
+    /// Whether the transaction has looked at the table's rows so that they stay, and a change of the table waits for it.
+    pub fn is_awaited(&self, table: &Table) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.is_awaited(table.tree(0)))
+    }
+
+    /// Waits until no transaction holds the table `name` in one of these ways, which is about to be changed and has no
+    /// new writers: [`Engine::wait_for_holders`](teak_core::server::Engine::wait_for_holders).
+    pub fn wait_for_holders(&self, name: &str, intentions: &[Intention]) -> Result<()> {
         let engine = &self.waits.engine;
         let told = |xid: &[u8]| {
             let text = format!(
@@ -505,7 +510,9 @@ impl Session {
             );
             engine.host.log(LogLevel::Warning, &text);
         };
-        self.waits.run(WaitPolicy::Wait, |wait| engine.core.wait_for_prepared(name, wait, &told))
+        let own = self.txn_id();
+        self.waits
+            .run(WaitPolicy::Wait, |wait| engine.core.wait_for_holders(name, intentions, own, wait, &told))
     }
 }
 

@@ -4,8 +4,9 @@
 use super::shared::Shared;
 use super::work::Work;
 use crate::catalog::TableRecord;
+use crate::lock::Intention;
 use crate::sync::{Mutex, MutexGuard};
-use crate::types::{TreeId, WaitRequest};
+use crate::types::{TreeId, TxnId, WaitRequest};
 use crate::{Error, Result};
 use crossbeam_utils::CachePadded;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,14 +98,16 @@ impl Shared {
         self.intents.check(&trees_of(table))
     }
 
-    pub(super) fn wait_for_prepared(
+    pub(super) fn wait_for_holders(
         &self,
         name: &str,
+        intentions: &[Intention],
+        own: TxnId,
         wait: &WaitRequest<'_>,
         told: &dyn Fn(&[u8]),
     ) -> Result<()> {
         match self.find_record(name)? {
-            Some(table) => self.intents.wait(&trees_of(&table), wait, told),
+            Some(table) => self.intents.wait(&trees_of(&table), intentions, own, wait, told),
             None => Ok(()),
         }
     }

@@ -391,6 +391,21 @@ impl Transaction {
         }
     }
 
+    /// What it finds in the tree, or does not find, is to hold to its end, though none of its statements names the
+    /// table: [`super::Engine::wait_for_holders`] waits for it.
+    #[inline]
+    pub fn counts_on(&mut self, tree: &Tree) {
+        if let Some(work) = &mut self.work {
+            work.counts_on(&self.shared, tree.id());
+        }
+    }
+
+    /// Whether it counts on the tree, and somebody waits for it because of that: so the tree's table stays as it is.
+    pub fn is_awaited(&self, tree: &Tree) -> bool {
+        let counts = self.work.as_ref().is_some_and(|work| work.has_counted_on(tree.id()));
+        counts && self.shared.intents.awaits(tree.id())
+    }
+
     /// Whether it has asked for any lock, which it keeps to its end.
     pub fn has_locks(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.has_locks())

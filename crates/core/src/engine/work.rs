@@ -82,7 +82,7 @@ pub(super) struct Work {
     pub reads: u64,
     status: Option<Arc<TxnStatus>>,
     locks: Option<LockOwner>,
-    /// Of a prepared one.
+    /// Of a prepared one, or one that counts on tables that its statements do not name.
     intent: Option<Intent>,
     /// Rows written, for the choice of a deadlock's victim.
     weight: Arc<AtomicU64>,
@@ -556,6 +556,15 @@ impl Work {
             let _ = shared.log.seal();
         }
         Ok(())
+    }
+
+    /// See [`super::Transaction::counts_on`].
+    pub(super) fn counts_on(&mut self, shared: &Shared, tree: TreeId) {
+        self.intent.get_or_insert_with(|| shared.intents.enter(self.id)).look(tree);
+    }
+
+    pub(super) fn has_counted_on(&self, tree: TreeId) -> bool {
+        self.intent.as_ref().is_some_and(|intent| intent.has_looked(tree))
     }
 
     fn undo(&mut self, shared: &Shared) {

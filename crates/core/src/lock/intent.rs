@@ -1,18 +1,24 @@
-//! Prepared transactions and the trees they have written to: whoever changes what a table is made of waits for them.
+//! Who holds a table against being changed as a whole, though no metadata lock says so.
 //!
-//! A transaction with an owner needs no mark here. Its caller keeps definitions from changing under it, in the server
-//! by the metadata lock of each table that its statements use, to its end. A prepared one may lose its owner, and does
-//! in every restart. So a transaction enters when it is prepared, once, with all trees, while its owner still has it;
-//! those that recovery brings back enter again. Writes cost nothing.
+//! Most transactions need no mark here. Their callers keep definitions from changing under them, in the server by the
+//! metadata lock of each table that their statements use, to their end. Two kinds do:
+//!
+//! - A *prepared* one may lose its owner, and does in every restart. It enters when it is prepared, once, with all trees
+//!   that it has written to, while its owner still has it; those that recovery brings back enter again.
+//! - One that has *looked* at rows of a table that no statement of it names (the parents of rows that it has written)
+//!   and counts on what it has found, or not found, to its end. It enters at its first look at a tree.
+//!
+//! Writes cost nothing.
 //!
 //! ```text
-//! Intents ──> 16 shards by transaction: txn -> its XID, its trees     (one latch for a prepare, one for its end)
-//!    └──────> bell: rung by an end while somebody waits
+//! Intents ──> 32 shards by transaction: txn -> its XID, trees written, looked at (a latch each to enter, to leave)
+//!    └──────> bell: rung by an end while somebody waits; which trees are waited for
 //! ```
 //!
 //! A change of definition looks at all shards. While it waits nobody can enter for the same tree: the caller keeps new
-//! writers out. Nobody here waits for it in turn, as a prepared transaction asks for no more locks, so there is no
-//! deadlock to look for.
+//! writers and looks out. Nobody here waits for it in turn: a prepared transaction asks for no more locks, and one that
+//! looks again asks whether its tree is waited for ([`Intents::awaits`]) rather than for the definition's lock. So there
+//! is no deadlock to look for.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
@@ -24,24 +30,62 @@ use crossbeam_utils::CachePadded;
 
 use crate::{Error, Result, Time, TreeId, TxnId, WaitPolicy, WaitRequest};
 
-const SHARDS: usize = 16;
+const SHARDS: usize = 32;
 /// A waiter asks this often whether it was interrupted.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 
+/// What a transaction is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intention {
+    /// It is prepared, and has written to the table.
+    Prepared,
+    /// It has looked at the table's rows, prepared or not.
+    Looked,
+}
+
+/// The XID is there once it is prepared.
+#[derive(Default)]
 struct Entry {
-    xid: Arc<[u8]>,
-    trees: Vec<TreeId>,
+    xid: Option<Arc<[u8]>>,
+    written: Vec<TreeId>,
+    looked: Vec<TreeId>,
+}
+
+impl Entry {
+    fn holds(&self, trees: &[TreeId], intentions: &[Intention]) -> bool {
+        intentions.iter().any(|intention| match intention {
+            Intention::Prepared => self.xid.is_some() && self.written.iter().any(|tree| trees.contains(tree)),
+            Intention::Looked => self.looked.iter().any(|tree| trees.contains(tree)),
+        })
+    }
+}
+
+/// Somebody in the way.
+struct Holder {
+    txn: TxnId,
+    xid: Option<Arc<[u8]>>,
+}
+
+impl Holder {
+    /// What a change of definition ends with that cannot wait for it any longer.
+    fn refusal(&self) -> Error {
+        match &self.xid {
+            Some(xid) => Error::Undecided { xid: xid.to_vec() },
+            None => Error::LockTimeout,
+        }
+    }
 }
 
 type Shard = Mutex<HashMap<TxnId, Entry>>;
 
-/// What prepared transactions have written to.
+/// What transactions hold in this way.
 #[derive(Default)]
 pub struct Intents {
     time: Time,
     shards: [CachePadded<Shard>; SHARDS],
     waiting: AtomicUsize,
-    bell: Mutex<()>,
+    /// Which trees are waited for.
+    bell: Mutex<Vec<TreeId>>,
     rung: Condvar,
 }
 
@@ -49,6 +93,38 @@ pub struct Intents {
 pub struct Intent {
     intents: Arc<Intents>,
     txn: TxnId,
+    /// The same as in the entry, for the one who asks at each row.
+    looked: Vec<TreeId>,
+}
+
+impl Intent {
+    fn change(&self, change: impl FnOnce(&mut Entry)) {
+        change(self.intents.shard(self.txn).lock().entry(self.txn).or_default());
+    }
+
+    /// The transaction counts on what it finds in the tree.
+    pub fn look(&mut self, tree: TreeId) {
+        if !self.has_looked(tree) {
+            self.looked.push(tree);
+            self.change(|entry| entry.looked.push(tree));
+        }
+    }
+
+    /// Whether it has looked at the tree.
+    #[inline]
+    pub fn has_looked(&self, tree: TreeId) -> bool {
+        self.looked.contains(&tree)
+    }
+
+    /// The transaction, known to its coordinator by `xid`, is about to be prepared and has written to `trees`.
+    pub fn prepare(&mut self, xid: &[u8], trees: Vec<TreeId>) {
+        self.change(|entry| (entry.xid, entry.written) = (Some(xid.into()), trees));
+    }
+
+    /// It was not prepared after all.
+    pub fn withdraw(&mut self) {
+        self.change(|entry| (entry.xid, entry.written) = (None, Vec::new()));
+    }
 }
 
 impl Drop for Intent {
@@ -62,7 +138,7 @@ impl Drop for Intent {
 }
 
 impl Intents {
-    /// Nobody is prepared; waits go by `time`.
+    /// Nobody is in the way; waits go by `time`.
     pub fn new(time: Time) -> Intents {
         Intents { time, ..Intents::default() }
     }
@@ -77,58 +153,83 @@ impl Intents {
         self.rung.notify_all();
     }
 
-    /// `txn`, known to its coordinator by `xid`, is about to be prepared and has written to `trees`.
-    pub fn enter(self: &Arc<Self>, txn: TxnId, xid: &[u8], trees: Vec<TreeId>) -> Intent {
-        self.shard(txn).lock().insert(txn, Entry { xid: xid.into(), trees });
-        Intent { intents: self.clone(), txn }
+    /// For a transaction that is about to hold something; it has one of these.
+    pub fn enter(self: &Arc<Self>, txn: TxnId) -> Intent {
+        Intent { intents: self.clone(), txn, looked: Vec::new() }
     }
 
-    /// A prepared transaction that has written to one of `trees`, and its XID.
-    fn holder(&self, trees: &[TreeId]) -> Option<(TxnId, Arc<[u8]>)> {
+    /// A transaction other than `own` that holds one of `trees` in one of these ways.
+    fn holder(&self, trees: &[TreeId], intentions: &[Intention], own: TxnId) -> Option<Holder> {
         self.shards.iter().find_map(|shard| {
             let shard = shard.lock();
-            let holds = |entry: &Entry| entry.trees.iter().any(|tree| trees.contains(tree));
-            shard.iter().find(|(_, entry)| holds(entry)).map(|(txn, entry)| (*txn, entry.xid.clone()))
+            let (txn, entry) =
+                shard.iter().find(|(txn, entry)| **txn != own && entry.holds(trees, intentions))?;
+            Some(Holder { txn: *txn, xid: entry.xid.clone() })
         })
     }
 
     /// [`Error::Undecided`] if a prepared transaction has written to one of `trees`.
     pub fn check(&self, trees: &[TreeId]) -> Result<()> {
-        self.holder(trees).map_or(Ok(()), |(_, xid)| Err(Error::Undecided { xid: xid.to_vec() }))
+        self.holder(trees, &[Intention::Prepared], TxnId::MAX).map_or(Ok(()), |holder| Err(holder.refusal()))
     }
 
-    /// Waits until no prepared transaction has written to any of `trees`. `told` is given the XID that is waited for,
-    /// once.
+    /// Waits until no transaction but `own` holds any of `trees` in one of these ways. `told` is given the XID of a
+    /// prepared one that is waited for, once.
     ///
-    /// Errors: [`Error::Undecided`] when the time is up, [`Error::Interrupted`].
-    pub fn wait(&self, trees: &[TreeId], wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {
+    /// Errors: when the time is up [`Error::Undecided`] because of a prepared one, else [`Error::LockTimeout`];
+    /// [`Error::Interrupted`].
+    pub fn wait(
+        &self,
+        trees: &[TreeId],
+        intentions: &[Intention],
+        own: TxnId,
+        wait: &WaitRequest<'_>,
+        told: &dyn Fn(&[u8]),
+    ) -> Result<()> {
         if wait.policy == WaitPolicy::NoWait {
-            return self.check(trees);
+            return self.holder(trees, intentions, own).map_or(Ok(()), |holder| Err(holder.refusal()));
         }
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let result = self.sleep(trees, wait, told);
+        self.bell.lock().extend_from_slice(trees);
+        let result = self.sleep(trees, intentions, own, wait, told);
+        let mut awaited = self.bell.lock();
+        for tree in trees {
+            if let Some(place) = awaited.iter().position(|other| other == tree) {
+                awaited.swap_remove(place);
+            }
+        }
+        drop(awaited);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         result
     }
 
-    fn sleep(&self, trees: &[TreeId], wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {
+    fn sleep(
+        &self,
+        trees: &[TreeId],
+        intentions: &[Intention],
+        own: TxnId,
+        wait: &WaitRequest<'_>,
+        told: &dyn Fn(&[u8]),
+    ) -> Result<()> {
         // A time-out too far away to be represented is none.
         let deadline = self.time.now().checked_add(wait.timeout);
-        let Some((holder, xid)) = self.holder(trees) else { return Ok(()) };
+        let Some(first) = self.holder(trees, intentions, own) else { return Ok(()) };
         // No latch is held while a callback runs.
-        told(&xid);
+        if let Some(xid) = &first.xid {
+            told(xid);
+        }
         if (wait.before_wait)() {
-            (wait.waits_for)(&[holder]);
+            (wait.waits_for)(&[first.txn]);
         }
         loop {
             if (wait.interrupted)() {
                 return Err(Error::Interrupted);
             }
             let mut bell = self.bell.lock();
-            let Some((_, xid)) = self.holder(trees) else { return Ok(()) };
+            let Some(holder) = self.holder(trees, intentions, own) else { return Ok(()) };
             let now = self.time.now();
             if deadline.is_some_and(|deadline| now >= deadline) {
-                return Err(Error::Undecided { xid: xid.to_vec() });
+                return Err(holder.refusal());
             }
             let round = now + LOOK_AROUND;
             let until = deadline.map_or(round, |deadline| deadline.min(round));
@@ -136,6 +237,11 @@ impl Intents {
                 self.rung.wait_until(&mut bell, until);
             });
         }
+    }
+
+    /// Whether somebody waits until the tree is not held: then whoever holds it is sure that it stays as it is.
+    pub fn awaits(&self, tree: TreeId) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0 && self.bell.lock().contains(&tree)
     }
 
     /// Has all who wait ask whether they were interrupted.
@@ -153,13 +259,23 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
+    fn prepared(intents: &Arc<Intents>, trees: &[TreeId]) -> Intent {
+        let mut intent = intents.enter(7);
+        intent.prepare(b"x", trees.to_vec());
+        intent
+    }
+
+    fn wait(intents: &Intents, trees: &[TreeId], wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {
+        intents.wait(trees, &[Intention::Prepared], 0, wait, told)
+    }
+
     #[test]
     fn a_wait_goes_by_the_time_of_the_engine() {
         let time = Time::simulated();
         let intents = Arc::new(Intents::new(time.clone()));
-        let _intent = intents.enter(7, b"x", vec![1]);
+        let _intent = prepared(&intents, &[1]);
         let begin = time.now();
-        let result = intents.wait(&[1], &WaitRequest::waiting(LONG), &|_| ());
+        let result = wait(&intents, &[1], &WaitRequest::waiting(LONG), &|_| ());
         assert!(matches!(result, Err(Error::Undecided { .. })), "{result:?}");
         assert_eq!(time.since(begin), LONG);
     }
@@ -167,9 +283,9 @@ mod tests {
     #[test]
     fn only_trees_that_were_written_to_are_waited_for() {
         let intents = Arc::new(Intents::default());
-        let intent = intents.enter(7, b"x", vec![1, 2]);
+        let intent = prepared(&intents, &[1, 2]);
         intents.check(&[3, 4]).unwrap();
-        intents.wait(&[3], &WaitRequest::waiting(LONG), &|_| panic!("nobody is in the way")).unwrap();
+        wait(&intents, &[3], &WaitRequest::waiting(LONG), &|_| panic!("nobody is in the way")).unwrap();
         assert!(matches!(intents.check(&[4, 2]), Err(Error::Undecided { xid }) if xid == b"x"));
         drop(intent);
         intents.check(&[1, 2]).unwrap();
@@ -178,12 +294,12 @@ mod tests {
     #[test]
     fn a_wait_ends_with_the_decision() {
         let intents = Arc::new(Intents::default());
-        let intent = intents.enter(7, b"x", vec![1]);
+        let intent = prepared(&intents, &[1]);
         let (told, asked) = std::sync::mpsc::channel();
         let waiter = {
             let intents = intents.clone();
             std::thread::spawn(move || {
-                intents.wait(&[1], &WaitRequest::waiting(LONG), &|xid| told.send(xid.to_vec()).unwrap())
+                wait(&intents, &[1], &WaitRequest::waiting(LONG), &|xid| told.send(xid.to_vec()).unwrap())
             })
         };
         assert_eq!(asked.recv().unwrap(), b"x");
@@ -194,23 +310,75 @@ mod tests {
     #[test]
     fn a_wait_ends_with_its_time_or_an_interrupt() {
         let intents = Arc::new(Intents::default());
-        let _intent = intents.enter(7, b"x", vec![1]);
+        let _intent = prepared(&intents, &[1]);
         let short = WaitRequest::waiting(Duration::from_millis(20));
-        assert!(matches!(intents.wait(&[1], &short, &|_| ()), Err(Error::Undecided { .. })));
-        assert!(matches!(intents.wait(&[1], &WaitRequest::no_wait(), &|_| ()), Err(Error::Undecided { .. })));
+        assert!(matches!(wait(&intents, &[1], &short, &|_| ()), Err(Error::Undecided { .. })));
+        assert!(matches!(
+            wait(&intents, &[1], &WaitRequest::no_wait(), &|_| ()),
+            Err(Error::Undecided { .. })
+        ));
         let killed = Arc::new(AtomicBool::new(false));
         let (told, asked) = std::sync::mpsc::channel();
         let waiter = {
             let (intents, killed) = (intents.clone(), killed.clone());
             std::thread::spawn(move || {
                 let interrupted = || killed.load(Ordering::SeqCst);
-                let wait = WaitRequest { interrupted: &interrupted, ..WaitRequest::waiting(LONG) };
-                intents.wait(&[1], &wait, &|_| told.send(()).unwrap())
+                let request = WaitRequest { interrupted: &interrupted, ..WaitRequest::waiting(LONG) };
+                wait(&intents, &[1], &request, &|_| told.send(()).unwrap())
             })
         };
         asked.recv().unwrap();
         killed.store(true, Ordering::SeqCst);
         intents.interrupt();
         assert!(matches!(waiter.join().unwrap(), Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn looks_are_waited_for_by_who_asks_for_them() {
+        let intents = Arc::new(Intents::default());
+        let mut intent = intents.enter(7);
+        intent.look(1);
+        intent.look(1);
+        intents.check(&[1]).unwrap();
+        let now = WaitRequest::no_wait();
+        let both = [Intention::Prepared, Intention::Looked];
+        wait(&intents, &[1], &now, &|_| ()).unwrap();
+        assert!(matches!(intents.wait(&[1, 2], &both, 0, &now, &|_| ()), Err(Error::LockTimeout)));
+        intents.wait(&[2], &both, 0, &now, &|_| ()).unwrap();
+        intents.wait(&[1], &both, 7, &now, &|_| ()).unwrap();
+        // Prepared, it still counts on what it has looked at; what it has written to is another thing.
+        intent.prepare(b"x", vec![2]);
+        intents.check(&[1]).unwrap();
+        assert!(matches!(intents.wait(&[1], &both, 0, &now, &|_| ()), Err(Error::Undecided { .. })));
+        intent.withdraw();
+        intents.check(&[2]).unwrap();
+        assert!(intents.wait(&[1], &both, 0, &now, &|_| ()).is_err());
+        drop(intent);
+        intents.wait(&[1], &both, 0, &now, &|_| ()).unwrap();
+    }
+
+    #[test]
+    fn who_is_waited_for_can_tell() {
+        let intents = Arc::new(Intents::default());
+        let mut intent = intents.enter(7);
+        intent.look(1);
+        assert!(!intents.awaits(1));
+        let (began, begun) = std::sync::mpsc::channel();
+        let waiter = {
+            let intents = intents.clone();
+            std::thread::spawn(move || {
+                let began = || {
+                    began.send(()).unwrap();
+                    false
+                };
+                let request = WaitRequest { before_wait: &began, ..WaitRequest::waiting(LONG) };
+                intents.wait(&[1, 2], &[Intention::Looked], 0, &request, &|_| panic!("nobody is prepared"))
+            })
+        };
+        begun.recv().unwrap();
+        assert!(intents.awaits(1) && intents.awaits(2) && !intents.awaits(3));
+        drop(intent);
+        waiter.join().unwrap().unwrap();
+        assert!(!intents.awaits(1));
     }
 }

@@ -48,7 +48,7 @@ use crate::{Time, TreeId, TxnId};
 use account::Account;
 use cover::CoverTable;
 use graph::WaitGraph;
-pub use intent::{Intent, Intents};
+pub use intent::{Intent, Intention, Intents};
 pub use owner::LockOwner;
 use party::Party;
 use presence::Presence;

@@ -8,7 +8,7 @@ use super::border::{array, put, RawBytes, RawEntryView, SessionHandle, TableHand
 use super::engine::with_engine;
 use super::feed::{report, Context, WatchFunction};
 use super::guard::value;
-use super::session::{with_reader, with_session};
+use super::session::{ask, with_reader, with_session};
 use super::status::Status;
 use super::table::{tree_specs, RawTreeSpec};
 use teak_core::server::{Link, Relink, Renaming, Table};
@@ -390,10 +390,24 @@ pub unsafe extern "C" fn teak_target_free(target: *mut TargetHandle) {
 pub const TEAK_LOOK_ROW: u32 = 1;
 /// Flag of teak_look: what is found is locked exclusively, else shared.
 pub const TEAK_LOOK_TO_CHANGE: u32 = 2;
-/// Flag of teak_look: if nothing is found, nobody else puts it in before the transaction ends (above READ COMMITTED).
-pub const TEAK_LOOK_STAYS_MISSING: u32 = 4;
+/// Flag of teak_look: the table keeps its rows before the transaction ends, and if nothing is found, nobody else puts it
+/// in (above READ COMMITTED).
+pub const TEAK_LOOK_STAYS: u32 = 4;
 /// Flag of teak_look: TEAK_WOULD_BLOCK, rather than a wait for another transaction's row.
 pub const TEAK_LOOK_NO_WAIT: u32 = 8;
+
+/// 0 or 1: the open transaction has looked at the table so that it keeps its rows, and somebody waits for that
+/// (teak_table_wait_for_holders): the table is as it was, to the end of the transaction.
+#[no_mangle]
+pub unsafe extern "C" fn teak_txn_is_awaited(
+    session: *const SessionHandle,
+    target: *const TargetHandle,
+) -> u8 {
+    // SAFETY: the handles are open or NULL.
+    let (table, session) = unsafe { (target.as_ref().and_then(|target| target.table.upgrade()), session) };
+    // SAFETY: as above.
+    u8::from(table.is_some_and(|table| unsafe { ask(session, |session| session.is_awaited(&table)) }))
+}
 
 /// The first rows, at most `most`, of the table that have a key that begins with `prefix` in tree `tree`, now, whatever
 /// snapshot the session has; with `after` (len 0: from the start) behind the entry with that key. They are locked, and
@@ -429,7 +443,7 @@ pub unsafe extern "C" fn teak_look(
                 history: reading.history(&says),
                 except: Some(except.slice()).filter(|key| !key.is_empty()),
                 policy: if has(TEAK_LOOK_NO_WAIT) { WaitPolicy::NoWait } else { WaitPolicy::Wait },
-                stays_missing: has(TEAK_LOOK_STAYS_MISSING),
+                stays: has(TEAK_LOOK_STAYS),
             };
             let mode = if has(TEAK_LOOK_TO_CHANGE) { LockMode::Exclusive } else { LockMode::Shared };
             let after = Some(after.slice()).filter(|entry| !entry.is_empty());

@@ -12,6 +12,7 @@ use super::guard::{run, value};
 use super::row::RawDuplicate;
 use super::status::Status;
 use super::window::Windows;
+use teak_core::server::Intention;
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
 use teak_rows::session::{Level, Session};
@@ -224,16 +225,25 @@ pub unsafe extern "C" fn teak_txn_has_locks(session: *const SessionHandle) -> u8
     u8::from(unsafe { ask(session, Session::has_locks) })
 }
 
-/// Before anything that changes what a table is made of, or reads its rows to make it anew: waits until no prepared
-/// transaction has written to it, as long as the session waits for locks, then TEAK_UNDECIDED. The session's KILL ends
-/// it. The metadata lock is to keep writers out.
+/// Flag of teak_table_wait_for_holders: prepared transactions that have written to the table.
+pub const TEAK_HOLDERS_PREPARED: u32 = 1;
+/// Flag of teak_table_wait_for_holders: transactions that have looked at the table with TEAK_LOOK_STAYS.
+pub const TEAK_HOLDERS_LOOKS: u32 = 2;
+
+/// Before anything that changes what a table is made of, or reads its rows to make it anew: waits until no other
+/// transaction holds it in one of these ways, as long as the session waits for locks, then TEAK_UNDECIDED if it is
+/// prepared, else TEAK_LOCK_TIMEOUT. The session's KILL ends it. The metadata lock is to keep writers out, and looks.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_wait_for_prepared(
+pub unsafe extern "C" fn teak_table_wait_for_holders(
     session: *const SessionHandle,
     name: RawBytes,
+    flags: u32,
 ) -> Status {
+    let all = [(TEAK_HOLDERS_PREPARED, Intention::Prepared), (TEAK_HOLDERS_LOOKS, Intention::Looked)];
+    let asked: Vec<Intention> =
+        all.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, kind)| *kind).collect();
     // SAFETY: the handle is open, the name readable.
-    unsafe { with_session(session, |session| session.wait_for_prepared(name.name()?)) }
+    unsafe { with_session(session, |session| session.wait_for_holders(name.name()?, &asked)) }
 }
 
 /// Per statement; a snapshot already taken stays.

@@ -1,6 +1,7 @@
 //! Changes of tables under old snapshots and under prepared transactions.
 
 use super::*;
+use crate::lock::Intention;
 use crate::sync::Mutex;
 use crate::time::Time;
 use crate::{CommitFlush, LogLevel, Observer, WaitRequest};
@@ -145,16 +146,20 @@ fn a_table_is_not_changed_under_a_prepared_transaction_that_nobody_owns() {
         assert!(undecided(engine.build_trees(&table, &[1], 0).map(drop)));
         let wait = WaitRequest::waiting(Duration::from_millis(10));
         let told = Mutex::new(Vec::new());
-        assert!(undecided(engine.wait_for_prepared("t", &wait, &|xid| told.lock().push(xid.to_vec()))));
+        assert!(undecided(
+            engine.wait_for_holders("t", &[Intention::Prepared], 0, &wait, &|xid| told
+                .lock()
+                .push(xid.to_vec()))
+        ));
         assert_eq!(*told.lock(), [b"xid".to_vec()]);
         engine.create_table("other", &specs(1), b"", None).unwrap();
-        engine.wait_for_prepared("other", &wait, &|_| ()).unwrap();
+        engine.wait_for_holders("other", &[Intention::Prepared], 0, &wait, &|_| ()).unwrap();
         engine.drop_table("other").unwrap();
         // The name is not what it has written to.
         engine.rename_table("t", "renamed").unwrap();
         assert!(undecided(engine.drop_table("renamed")));
         engine.commit_prepared(b"xid").unwrap();
-        engine.wait_for_prepared("renamed", &wait, &|_| ()).unwrap();
+        engine.wait_for_holders("renamed", &[Intention::Prepared], 0, &wait, &|_| ()).unwrap();
         expect(&engine, "renamed", 0, &[("a", "1"), ("undecided", "1")]);
         engine.drop_table("renamed").unwrap();
     }
@@ -170,7 +175,7 @@ fn a_change_that_waits_goes_on_when_the_prepared_transaction_is_decided() {
         let engine = engine.clone();
         std::thread::spawn(move || {
             let wait = WaitRequest::waiting(Duration::from_secs(60));
-            engine.wait_for_prepared("t", &wait, &|_| told.send(()).unwrap())?;
+            engine.wait_for_holders("t", &[Intention::Prepared], 0, &wait, &|_| told.send(()).unwrap())?;
             engine.truncate_table("t")
         })
     };

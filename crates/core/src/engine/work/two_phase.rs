@@ -2,6 +2,7 @@
 
 use super::{Phase, Work};
 use crate::engine::shared::Shared;
+use crate::lock::Intent;
 use crate::log::{LogRecord, Ops, RedoBuffer};
 use crate::options::CommitFlush;
 use crate::{Error, Result};
@@ -11,7 +12,7 @@ impl Work {
     pub(super) fn enter_intent(&mut self, shared: &Shared) {
         if let Some(xid) = self.xid.as_ref().filter(|_| !self.touched.is_empty()) {
             let trees = self.touched.keys().copied().collect();
-            self.intent = Some(shared.intents.enter(self.id, xid, trees));
+            self.intent.get_or_insert_with(|| shared.intents.enter(self.id)).prepare(xid, trees);
         }
     }
 
@@ -43,7 +44,7 @@ impl Work {
             }
             Err(_) => {
                 self.xid = None;
-                self.intent = None;
+                self.intent.iter_mut().for_each(Intent::withdraw);
             }
         }
         logged
