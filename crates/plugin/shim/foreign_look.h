@@ -73,8 +73,8 @@ class ForeignLook {
     /* Finds out how to look; `mine` is the table of this side. Returns an HA_ERR_ code; if the other side is not there,
        or has no fitting index, that is no error, and nothing will be found. */
     int open(THD* thd, const TABLE* mine);
-    /* To the end of the statement nobody changes the definition of the other table: by hold_definition(), or because who
-       would, and has it locked for that, waits for this transaction. Returns an HA_ERR_ code, the error is set. */
+    /* To the end of the statement nobody changes the definition of the other table: by hold_definition(), or because
+       who would, and has it locked for that, waits for this transaction. Returns an HA_ERR_ code, the error is set. */
     int hold(THD* thd, const teak_session* session) const;
     /* A column is NULL, or the row is history: such a row names none, and none names it. */
     bool names_none(const uchar* record) const;

@@ -144,7 +144,7 @@ int ha_teak::make_looks() {
     foreign_.looks.reset();
     if (int error = foreign_.keys.load(name_, thd)) return error;
     std::vector<ForeignKey> own = foreign_.keys.own;
-    /* What the table is a copy of may have rows without parents by the constraints that it has: nobody asks for those. */
+    /* What the table is a copy of may have rows without parents by its constraints: nobody asks for those. */
     if (statement_.copies)
         if (int error = leave_out_kept(thd, &own)) return error;
     const auto looks = std::make_shared<Looks>();

@@ -493,7 +493,8 @@ impl Session {
 
     // ---- definitions ----
 
-    /// Whether the transaction has looked at the table's rows so that they stay, and a change of the table waits for it.
+    /// Whether the transaction has looked at the table's rows so that they stay, and a change of the table waits for
+    /// it.
     pub fn is_awaited(&self, table: &Table) -> bool {
         self.txn.as_ref().is_some_and(|txn| txn.is_awaited(table.tree(0)))
     }

@@ -166,8 +166,8 @@ impl Engine {
     /// To be called before anything that changes what the table is made of, or that reads all its rows for that (a
     /// copy, the build of an index): waits until no prepared transaction has written to it; and, if other rows take the
     /// place of its rows, or none, until no other transaction than `own` counts on what it has found in it
-    /// ([`Transaction::counts_on`]). `told` is given the XID of a prepared one that is waited for. New writers and looks
-    /// are to be kept out.
+    /// ([`Transaction::counts_on`]). `told` is given the XID of a prepared one that is waited for. New writers and
+    /// looks are to be kept out.
     ///
     /// Errors: when the time is up [`Error::Undecided`](crate::Error::Undecided) because of a prepared one, else
     /// [`Error::LockTimeout`](crate::Error::LockTimeout); [`Error::Interrupted`](crate::Error::Interrupted).

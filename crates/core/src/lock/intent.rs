@@ -3,8 +3,8 @@
 //! Most transactions need no mark here. Their callers keep definitions from changing under them, in the server by the
 //! metadata lock of each table that their statements use, to their end. Two kinds do:
 //!
-//! - A *prepared* one may lose its owner, and does in every restart. It enters when it is prepared, once, with all trees
-//!   that it has written to, while its owner still has it; those that recovery brings back enter again.
+//! - A *prepared* one may lose its owner, and does in every restart. It enters when it is prepared, once, with all
+//!   trees that it has written to, while its owner still has it; those that recovery brings back enter again.
 //! - One that has *looked* at rows of a table that no statement of it names (the parents of rows that it has written)
 //!   and counts on what it has found, or not found, to its end. It enters at its first look at a tree.
 //!
@@ -12,13 +12,13 @@
 //!
 //! ```text
 //! Intents ──> 32 shards by transaction: txn -> its XID, trees written, looked at (a latch each to enter, to leave)
-//!    └──────> bell: rung by an end while somebody waits; which trees are waited for
+//!    └──────> bell: rung by an end while somebody waits; of which trees looks are waited for
 //! ```
 //!
 //! A change of definition looks at all shards. While it waits nobody can enter for the same tree: the caller keeps new
 //! writers and looks out. Nobody here waits for it in turn: a prepared transaction asks for no more locks, and one that
-//! looks again asks whether its tree is waited for ([`Intents::awaits`]) rather than for the definition's lock. So there
-//! is no deadlock to look for.
+//! looks again asks whether its tree is waited for ([`Intents::awaits`]) rather than for the definition's lock. So
+//! there is no deadlock to look for.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ pub struct Intents {
     time: Time,
     shards: [CachePadded<Shard>; SHARDS],
     waiting: AtomicUsize,
-    /// Which trees are waited for.
+    /// Of which trees looks are waited for.
     bell: Mutex<Vec<TreeId>>,
     rung: Condvar,
 }
@@ -190,15 +190,16 @@ impl Intents {
             return self.holder(trees, intentions, own).map_or(Ok(()), |holder| Err(holder.refusal()));
         }
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        self.bell.lock().extend_from_slice(trees);
+        let awaited = if intentions.contains(&Intention::Looked) { trees } else { &[] };
+        self.bell.lock().extend_from_slice(awaited);
         let result = self.sleep(trees, intentions, own, wait, told);
-        let mut awaited = self.bell.lock();
-        for tree in trees {
-            if let Some(place) = awaited.iter().position(|other| other == tree) {
-                awaited.swap_remove(place);
+        let mut all = self.bell.lock();
+        for tree in awaited {
+            if let Some(place) = all.iter().position(|other| other == tree) {
+                all.swap_remove(place);
             }
         }
-        drop(awaited);
+        drop(all);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         result
     }
@@ -239,7 +240,8 @@ impl Intents {
         }
     }
 
-    /// Whether somebody waits until the tree is not held: then whoever holds it is sure that it stays as it is.
+    /// Whether somebody waits until nobody counts on what he has looked at in the tree: then who does is sure that it
+    /// stays as it is.
     pub fn awaits(&self, tree: TreeId) -> bool {
         self.waiting.load(Ordering::SeqCst) > 0 && self.bell.lock().contains(&tree)
     }

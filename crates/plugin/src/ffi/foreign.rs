@@ -390,8 +390,8 @@ pub unsafe extern "C" fn teak_target_free(target: *mut TargetHandle) {
 pub const TEAK_LOOK_ROW: u32 = 1;
 /// Flag of teak_look: what is found is locked exclusively, else shared.
 pub const TEAK_LOOK_TO_CHANGE: u32 = 2;
-/// Flag of teak_look: the table keeps its rows before the transaction ends, and if nothing is found, nobody else puts it
-/// in (above READ COMMITTED).
+/// Flag of teak_look: the table keeps its rows before the transaction ends, and if nothing is found, nobody else puts
+/// it in (above READ COMMITTED).
 pub const TEAK_LOOK_STAYS: u32 = 4;
 /// Flag of teak_look: TEAK_WOULD_BLOCK, rather than a wait for another transaction's row.
 pub const TEAK_LOOK_NO_WAIT: u32 = 8;
