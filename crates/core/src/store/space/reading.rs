@@ -10,11 +10,19 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// A large value that begins at most so far behind another counts as the next one.
-const NEAR_BYTES: u64 = 64 << 10;
+const NEAR_VALUE_BYTES: u64 = 64 << 10;
+/// Another block likewise: threads that read ahead of a scan have every so manieth of its leaves each.
+const NEAR_BLOCK_BYTES: u64 = 1 << 20;
+/// So many spaces a thread reads in turns, and knows of each how far it has come: of an index and its rows, or two of
+/// a join.
+const TURNS: usize = 4;
+
+/// Where in a space something was read last, and where that ends.
+type Last = Cell<(u32, u64)>;
 
 thread_local! {
-    /// The space of the large value that this thread has read last, and where that ends.
-    static LAST_VALUE: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
+    static LAST_BLOCKS: [Last; TURNS] = const { [const { Cell::new((0, 0)) }; TURNS] };
+    static LAST_VALUE: Last = const { Cell::new((0, 0)) };
 }
 
 impl Space {
@@ -38,21 +46,30 @@ impl Space {
         Ok(())
     }
 
-    /// Reads, checks and decompresses a block.
+    /// Reads, checks and decompresses a block. The kernel is to read nothing but that, unless it lies behind what this
+    /// thread has read last, as in a scan: where half of a file is in its cache it takes look-ups for streams, and reads
+    /// two to three times what they need.
     pub(in crate::store) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
         self.check_place(at)?;
-        self.decompress(at, |stored| self.read_stored(at, stored, KernelAhead::Usual))
+        let ahead =
+            LAST_BLOCKS.with(|last| self.ahead_of(at, &last[self.id as usize % TURNS], NEAR_BLOCK_BYTES));
+        self.decompress(at, |stored| self.read_stored(at, stored, ahead))
     }
 
-    /// The same of a large value: nothing is read but that, unless it lies behind the one that this thread has read
-    /// last, as in a scan.
+    /// The same of a large value.
     pub(in crate::store) fn read_value(&self, at: &BlockAddress) -> Result<Vec<u8>> {
         self.check_place(at)?;
-        let end = at.offset + u64::from(at.stored_bytes);
-        let before = LAST_VALUE.replace((self.id, end));
-        let follows = before.0 == self.id && (before.1..=before.1 + NEAR_BYTES).contains(&at.offset);
-        let ahead = if follows { KernelAhead::Usual } else { KernelAhead::Nothing };
+        let ahead = LAST_VALUE.with(|last| self.ahead_of(at, last, NEAR_VALUE_BYTES));
         self.decompress(at, |stored| self.read_stored(at, stored, ahead))
+    }
+
+    /// What the kernel may read beside what is `at` there, and that comes after `last`.
+    fn ahead_of(&self, at: &BlockAddress, last: &Last, near_bytes: u64) -> KernelAhead {
+        let before = last.replace((self.id, at.offset + u64::from(at.stored_bytes)));
+        match before.0 == self.id && (before.1..=before.1 + near_bytes).contains(&at.offset) {
+            true => KernelAhead::Usual,
+            false => KernelAhead::Nothing,
+        }
     }
 
     /// The bytes of a block of which [`Space::stored`] gave `stored`.
