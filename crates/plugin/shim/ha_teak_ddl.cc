@@ -9,11 +9,21 @@ using namespace teak;
 
 namespace {
 
+/* Whether the session has the table open. ALTER TABLE ... RENAME closes it and has it renamed by a handler that is made
+   then, while the statement's list of tables still names what was closed. */
+bool has_open(const THD* thd, const TABLE* wanted) {
+    const TABLE* table = thd->open_tables;
+    while (table && table != wanted)
+        table = table->next;
+    return table != nullptr;
+}
+
 /* Whether the statement may add partitions to a table with a hidden hash: one of UNIQUE USING HASH that a build from
    before 2026-11-23 may have made. The partitions that stay have it, so new ones need it, too. */
 bool keeps_hidden_hashes(THD* thd) {
     const TABLE_LIST* tables = thd->lex->query_tables;
-    if (thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !tables || !tables->table || !tables->table->part_info)
+    if (thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !tables || !tables->table || !has_open(thd, tables->table) ||
+        !tables->table->part_info)
         return false;
     const TABLE_SHARE* share = tables->table->s;
     return std::any_of(share->key_info, share->key_info + share->keys,
