@@ -60,13 +60,16 @@ not_in_memory=(autoinc exports foreign_keys foreign_keys_alter foreign_keys_casc
     foreign_keys_null foreign_keys_rebuilds foreign_keys_versioned instant_columns own_changes rebuilds
     rows_later_foreign unique_later_foreign)
 
+# Seconds for a file, and half of them for a statement; whoever runs them on the debug server allows more.
+limit=${TEAK_SQL_TIMEOUT:-60}
+
 # run_one FILE ENGINE OUTPUT [VARIABLES]
 run_one() {
     local database
     database=t_$(basename "$1" .sql)
     "${client[@]}" -e "drop database if exists $database; create database $database"
-    timeout "${TEAK_SQL_TIMEOUT:-60}" "${client[@]}" --force --unbuffered --batch --show-warnings --default-character-set=utf8mb4 \
-        --init-command="set default_storage_engine=$2, max_statement_time=30${4:+, $4}" "$database" <"$1" 2>&1 |
+    timeout "$limit" "${client[@]}" --force --unbuffered --batch --show-warnings --default-character-set=utf8mb4 \
+        --init-command="set default_storage_engine=$2, max_statement_time=$((limit / 2))${4:+, $4}" "$database" <"$1" 2>&1 |
         sed -E "s/\b(Teak|InnoDB)\b/ENGINE/gI; s/#sql-alter-[0-9a-f]+-[0-9a-f]+/#sql-alter/g; s/ \`?IN_MEMORY\`?='?ON'?//g" >"$3" || true
     if [ "$2" = Teak ]; then unsound "$database" >>"$3"; fi
     "${client[@]}" -e "drop database $database" || echo "the server is gone" >>"$3"
