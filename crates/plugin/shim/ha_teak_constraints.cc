@@ -199,7 +199,11 @@ enum_alter_inplace_result ha_teak::plan_constraints(TABLE* altered, const Alter_
     }
     if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
         my_error(ER_CANT_CREATE_TABLE, MYF(0), table->s->db.str, table->s->table_name.str, error);
-        print_error(error, MYF(ME_WARNING));
+        /* Not by print_error(), which would ask which of the table's keys it is. */
+        if (error == HA_ERR_FOUND_DUPP_KEY)
+            my_error(ER_DUP_KEY, MYF(ME_WARNING), table->s->table_name.str);
+        else
+            print_error(error, MYF(ME_WARNING));
         return HA_ALTER_ERROR;
     }
     if (error) {

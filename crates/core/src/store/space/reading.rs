@@ -47,8 +47,8 @@ impl Space {
     }
 
     /// Reads, checks and decompresses a block. The kernel is to read nothing but that, unless it lies behind what this
-    /// thread has read last, as in a scan: where half of a file is in its cache it takes look-ups for streams, and reads
-    /// two to three times what they need.
+    /// thread has read last, as in a scan: where half of a file is in its cache it takes look-ups for streams, and
+    /// reads much more than they need.
     pub(in crate::store) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
         self.check_place(at)?;
         let ahead =
