@@ -86,7 +86,7 @@ class Runner:
                 self.one(pair, session, statement)
                 done += 1
                 if replica and statement == COMPARE:
-                    replica.compare()
+                    replica.compare(self.uses)
         except Difference as difference:
             if difference.kind == "end":
                 # It may be about to go yet.

@@ -156,6 +156,25 @@ def without_index(inner, teak, texts):
     return inner == rest and any(line in lost for line in unindexed(teak, texts))
 
 
+def ruled(program, texts):
+    """The tables whose rows go or change by the rules of constraints when a program (a trigger, a function) changes what it names."""
+    parents = set(re.findall(r"\bt\d+\b", program.split(" ", 1)[1]))
+    found, before = set(), None
+    while found != before:
+        before = set(found)
+        for name, text in texts.items():
+            if any(re.search(f"REFERENCES `{parent}` [^\n]* (?:CASCADE|SET NULL)", text) for parent in parents | found):
+                found.add(name)
+    return found
+
+
+# What a replica may stop at, of any engine.
+STOPS = {
+    "a row that is its own parent is deleted": lambda stop: stop.is_of(1451) and any(re.search(SELF, text) for text in stop.texts.values()),
+    "the binary log has a row as it was before a trigger's change of its parent has changed it": lambda stop: stop.is_of(1032, 1451, 1452) and stop.comes_back(),
+}
+
+
 class Uses:
     """How often each reason was used."""
 
