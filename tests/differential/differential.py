@@ -86,18 +86,17 @@ class Runner:
                 self.one(pair, session, statement)
                 done += 1
                 if replica and statement == COMPARE:
-                    replica.compare(self.uses)
+                    replica.compare()
         except Difference as difference:
             if difference.kind == "end":
                 # It may be about to go yet.
                 self.server.kill()
             return difference, done + 1
-        except Conflict:
-            self.counts["cut short"] += 1
+        except Conflict as conflict:
+            self.cut_short(str(conflict))
         except (pymysql.err.MySQLError, RuntimeError) as error:
             if error.args[:1] == (HALF_DROPPED,):
-                self.uses.counts["a DROP that waited in vain has left a table without its partitions"] += 1
-                self.counts["cut short"] += 1
+                self.cut_short("a DROP that waited in vain has left a table without its partitions")
                 return None, done
             said = self.server.log_end()
             self.server.kill()
@@ -108,6 +107,11 @@ class Runner:
             for side in pair.sides:
                 side.close()
         return None, done
+
+    def cut_short(self, reason):
+        """Counts a history that proves nothing more."""
+        self.counts["cut short"] += 1
+        self.uses.ends[reason] += 1
 
     def one(self, pair, session, statement):
         """One step."""

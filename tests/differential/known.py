@@ -175,19 +175,22 @@ STOPS = {
 }
 
 
+def reason(reasons, case):
+    """The first of the reasons that holds, or None."""
+    return next((name for name, holds in reasons.items() if holds(case)), None)
+
+
 class Uses:
-    """How often each reason was used."""
+    """How often each reason was used, of those with which a history goes on, and of those that end one."""
 
     def __init__(self):
-        self.counts = Counter()
+        self.counts, self.ends = Counter(), Counter()
 
-    def reason(self, reasons, case):
-        """The first of the reasons that holds, or None."""
-        for name, holds in reasons.items():
-            if holds(case):
-                self.counts[name] += 1
-                return name
-        return None
+    def reason(self, case):
+        """The first of the reasons after which the tables are alike; None if there is none."""
+        name = reason(ALIKE, case)
+        self.counts.update([name] if name else [])
+        return name
 
     def __str__(self):
-        return "\n".join(f"{count:7} {name}" for name, count in self.counts.most_common())
+        return "\n".join(f"{count:7} {name}{end}" for counts, end in ((self.counts, ""), (self.ends, " (the end)")) for name, count in counts.most_common())

@@ -10,7 +10,7 @@ import pymysql
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from asking import error_number, roll_back_prepared, wait_until  # pylint: disable=wrong-import-position
 
-from known import ALIKE, APART, CONFLICTS, Case, Uses, spoils_index, without_index  # pylint: disable=wrong-import-position
+from known import APART, CONFLICTS, Case, Uses, reason, spoils_index, without_index  # pylint: disable=wrong-import-position
 
 DATABASES = {"InnoDB": "d_i", "Teak": "d_t"}
 GONE = {0, 2006, 2013, 2014, 2055}
@@ -32,7 +32,8 @@ class Difference(Exception):
 
 
 class Conflict(Exception):
-    """One engine gave up a lock that the other one got, outside of a transaction: the tables may differ now, which proves nothing."""
+    """The tables may differ now, which proves nothing: one engine gave up a lock that the other one got, outside of a transaction, or did what is known to
+    differ. The text is the reason, which is counted."""
 
 
 class Outcome:
@@ -45,7 +46,7 @@ class Outcome:
         return (self.rows, self.counts, self.error, self.warnings) == (other.rows, other.counts, other.error, other.warnings)
 
     def conflicts(self):
-        """What IGNORE has passed over for want of a lock."""
+        """Why IGNORE has passed over rows for want of a lock: which those are is the plan's."""
         return CONFLICTS & {number for _, number, _ in self.warnings}
 
     def __str__(self):
@@ -215,17 +216,22 @@ class Pair:
         if CONFLICTS & set(numbers) and (numbers[0] != numbers[1] or 1213 in numbers):
             self.conflicts += 1
             if not self.in_transaction(session):
-                raise Conflict
+                raise Conflict("one engine alone gets a lock, outside of a transaction")
             for side in self.sides:
                 side.run(session, "rollback", self.at)
-        elif self.uses.reason(APART, case) or first.conflicts() != second.conflicts():
-            raise Conflict
-        elif not self.uses.reason(ALIKE, case):
+            return
+        if first.conflicts() or second.conflicts():
+            raise Conflict("IGNORE passes over locked rows")
+        apart = reason(APART, case)
+        if apart:
+            raise Conflict(apart)
+        if not self.uses.reason(case):
             if not self.is_found_by_rows(session, statement, second):
                 verb = " ".join(statement.split()[:2])
                 raise Difference(f"{verb} {numbers[0]} {numbers[1]}", f"session {session}: {statement}\n    InnoDB: {first}\n    Teak:   {second}")
             if not statement.startswith("select"):
-                raise Conflict
+                raise Conflict("InnoDB finds by its rows what it does not find by an index")
+            self.uses.counts["InnoDB finds by its rows what it does not find by an index"] += 1
 
     def definitions(self):
         """SHOW CREATE TABLE of each of Teak's tables, by its name."""
@@ -279,8 +285,7 @@ class Pair:
         shown = [self.definition(side, name) for side in self.sides]
         if shown[0] != shown[1]:
             if without_index(*shown, self.definitions()):
-                self.uses.counts["InnoDB has lost a constraint with its index"] += 1
-                raise Conflict
+                raise Conflict("InnoDB has lost a constraint with its index")
             raise Difference("definition", f"table {name}\n    InnoDB: {shown[0]}\n    Teak:   {shown[1]}")
         self.compare_rows(name, shown[1])
         found = self.server.query(f"check table {name} extended", database="d_t")
@@ -298,8 +303,7 @@ class Pair:
             if ") VIRTUAL" not in shown:
                 raise
             compare_rows(name, places, "rows", " use index ()")
-            self.uses.counts["InnoDB's index over a virtual column has another value than the row"] += 1
-            raise Conflict from None
+            raise Conflict("InnoDB's index over a virtual column has another value than the row") from None
 
     def definition(self, side, name):
         """SHOW CREATE TABLE without what must differ."""

@@ -12,7 +12,7 @@ from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, let_replicate 
 from asking import error_number, roll_back_prepared  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
-from known import STOPS, ruled  # pylint: disable=wrong-import-position
+from known import STOPS, reason, ruled  # pylint: disable=wrong-import-position
 from pair import DATABASES, Conflict, Difference, Pair, compare_rows, programs  # pylint: disable=wrong-import-position
 
 TEAK = DATABASES["Teak"]
@@ -30,7 +30,7 @@ class Alone(Pair):
         """One statement. Raises Difference if the server ends, and Conflict where IGNORE has passed over what is locked, which no replica knows of."""
         self.at += 1
         if self.run_on(self.sides[0], session, statement).conflicts():
-            raise Conflict
+            raise Conflict("IGNORE passes over locked rows")
 
     def compare(self):
         """Rows are compared with the replica's."""
@@ -92,14 +92,15 @@ class Replica:
                 break
         return position, False
 
-    def compare(self, uses):
-        """Waits until the replica has all, and compares. Raises Difference; Conflict if it has stopped for a reason that is known, which `uses` counts."""
+    def compare(self):
+        """Waits until the replica has all, and compares. Raises Difference, or Conflict if it has stopped for a reason that is known."""
         self.works = False
         position, reached = self.reached()
         if not reached:
             error = self.last_error()
-            if uses.reason(STOPS, Stop(error, self.primary)):
-                raise Conflict
+            known = reason(STOPS, Stop(error, self.primary))
+            if known:
+                raise Conflict(known)
             number = re.search(r"Error_code: (\d+)", error)
             raise Difference(f"replica stops {number and number[1]}", f"at {position}: {error}")
         for (name, *_) in self.primary.query("show tables", database=TEAK):
