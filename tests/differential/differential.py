@@ -189,9 +189,10 @@ def main():
         server.kill()
         if replica:
             replica.server.kill()
-    print(f"what is known to differ, and how often it was met:\n{runner.uses}")
-    print(", ".join(f"{count} {name}" for name, count in runner.counts.items()), flush=True)
-    print(f"{passed} passed, {failures} failed")
+        # Also of a run that is ended.
+        print(f"what is known to differ, and how often it was met:\n{runner.uses}")
+        print(", ".join(f"{count} {name}" for name, count in runner.counts.items()))
+        print(f"{passed} passed, {failures} failed", flush=True)
     sys.exit(1 if failures else 0)
 
 
