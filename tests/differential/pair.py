@@ -209,6 +209,10 @@ class Pair:
         """One statement on both sides. Raises Difference, or Conflict."""
         self.at += 1
         first, second = (self.run_on(side, session, statement) for side in self.sides)
+        if first.error or second.error:
+            # Which rows a statement has seen when it ends, nothing takes back.
+            for side in self.sides:
+                side.run(session, "set @seen = null", self.at)
         case = Case(statement, first, second, self)
         if first == second and not spoils_index(case):
             return
