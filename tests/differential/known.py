@@ -112,6 +112,8 @@ ALIKE = {
     "another text": lambda c: c.inner and c.inner == c.teak,
     "another row's error comes first": lambda c: c.both_within(OF_ROWS),
     "another refusal comes first": lambda c: c.both_within(REFUSALS),
+    "which tables of a join are read is the plan's, so one that is younger than the snapshot, too": lambda c: c.only(1412) and c.begins("select")
+                                                                                          and re.search(r" join |\(select ", c.statement),
     "a changed table, by another number": lambda c: c.both_within(CHANGED),
     "a trigger's cascade takes its own row or its parent": lambda c: c.both_within(GOES),
     "OPTIMIZE copies, or not": lambda c: c.begins("optimize") and c.inner is None and c.teak is None,
@@ -139,6 +141,7 @@ APART = {
     "rows that are their own parents": lambda c: (c.only(1451, 1452) or (" ignore " in c.statement or c.begins("delete")) and c.inners.counts != c.teaks.counts)
                                                and c.near(SELF),
     "InnoDB takes history for rows, or has one row of it for a statement": lambda c: (c.only(1451, 1452) or c.takes(1761)) and c.near(VERSIONED),
+    "InnoDB looks for a parent before it comes to a unique key that is younger": lambda c: c.takes(1452) and "on duplicate key" in c.statement,
     "keys change hands, parents and children go in the order of a plan": lambda c: c.only(1062, 1451) and " join " in c.statement and not c.begins("select"),
     "InnoDB changes a row that a trigger's cascade has taken away": lambda c: c.refuses(1032) and any("delete from" in text or "replace into" in text
                                                                                                        for text in c.pair.programs()),

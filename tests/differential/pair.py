@@ -47,7 +47,7 @@ class Outcome:
 
     def conflicts(self):
         """Why IGNORE has passed over rows for want of a lock: which those are is the plan's."""
-        return CONFLICTS & {number for _, number, _ in self.warnings}
+        return set() if self.error else CONFLICTS & {number for _, number, _ in self.warnings}
 
     def __str__(self):
         if self.error:
@@ -132,6 +132,12 @@ class Side:
         except pymysql.err.ProgrammingError:
             return ""
 
+    def warnings(self, cursor, statement):
+        """What the last statement has warned of."""
+        unsaid = {FULL_PARTITION, TRUNCATED} if " join " in statement else {FULL_PARTITION}
+        cursor.execute("show warnings")
+        return sorted((level, number, masked(text)) for level, number, text in cursor.fetchall() if number not in unsaid)
+
     def run(self, session, statement, at):
         """Carries out a statement as if it were `at` seconds since 1970."""
         outcome = Outcome()
@@ -155,9 +161,9 @@ class Side:
                     if number in GONE:
                         raise
                     outcome.error = (number, masked(error.args[1]))
-                cursor.execute("show warnings")
-                unsaid = {FULL_PARTITION, TRUNCATED} if " join " in statement else {FULL_PARTITION}
-                outcome.warnings = sorted((level, number, masked(text)) for level, number, text in cursor.fetchall() if number not in unsaid)
+                # Without, the list may be that of the statement before.
+                if outcome.error or cursor._result.warning_count:  # pylint: disable=protected-access
+                    outcome.warnings = self.warnings(cursor, statement)
         except (pymysql.err.InterfaceError, pymysql.err.OperationalError, OSError) as error:
             raise Difference("end", f"{self.engine}: the server is gone ({error})\n{self.server.log_end(60)}") from None
         return outcome
@@ -216,26 +222,34 @@ class Pair:
         case = Case(statement, first, second, self)
         if first == second and not spoils_index(case):
             return
-        numbers = [case.inner, case.teak]
-        if CONFLICTS & set(numbers) and (numbers[0] != numbers[1] or 1213 in numbers):
-            self.conflicts += 1
-            if not self.in_transaction(session):
-                raise Conflict("one engine alone gets a lock, outside of a transaction")
-            for side in self.sides:
-                side.run(session, "rollback", self.at)
-            return
-        if first.conflicts() or second.conflicts():
-            raise Conflict("IGNORE passes over locked rows")
+        numbers = {case.inner, case.teak}
+        if CONFLICTS & numbers and (len(numbers) > 1 or 1213 in numbers):
+            self.give_up(session, "one engine alone gets a lock, outside of a transaction")
+        elif first.conflicts() or second.conflicts():
+            self.give_up(session, "IGNORE passes over locked rows, outside of a transaction")
+        else:
+            self.judge(session, case)
+
+    def judge(self, session, case):
+        """Of a statement that gave other things: raises Conflict if that is known to lead apart, and Difference if it is not known."""
         apart = reason(APART, case)
         if apart:
             raise Conflict(apart)
-        if not self.uses.reason(case):
-            if not self.is_found_by_rows(session, statement, second):
-                verb = " ".join(statement.split()[:2])
-                raise Difference(f"{verb} {numbers[0]} {numbers[1]}", f"session {session}: {statement}\n    InnoDB: {first}\n    Teak:   {second}")
-            if not statement.startswith("select"):
-                raise Conflict("InnoDB finds by its rows what it does not find by an index")
-            self.uses.counts["InnoDB finds by its rows what it does not find by an index"] += 1
+        if self.uses.reason(case):
+            return
+        text = "InnoDB finds by its rows what it does not find by an index"
+        if not self.is_found_by_rows(session, case.statement, case.teaks):
+            verb = " ".join(case.statement.split()[:2])
+            raise Difference(f"{verb} {case.inner} {case.teak}", f"session {session}: {case.statement}\n    InnoDB: {case.inners}\n    Teak:   {case.teaks}")
+        if not case.begins("select"):
+            raise Conflict(text)
+        self.uses.counts[text] += 1
+
+    def give_up(self, session, reason):
+        """Rolls back what a session did, on all sides; raises Conflict for this reason if nothing takes back the last statement."""
+        self.conflicts += 1
+        if not self.in_transaction(session) or any(side.run(session, "rollback", self.at).error for side in self.sides):
+            raise Conflict(reason)
 
     def definitions(self):
         """SHOW CREATE TABLE of each of Teak's tables, by its name."""
@@ -269,8 +283,7 @@ class Pair:
 
     def in_transaction(self, session):
         """Whether a rollback takes back what the session's last statement did, on the side that did it."""
-        found = [side.run(session, "select @@in_transaction", self.at).rows for side in self.sides]
-        return "(1,)" in found[0] + found[1]
+        return any(side.run(session, "select @@in_transaction", self.at).rows == ["(1,)"] for side in self.sides)
 
     def compare(self):
         """All tables of both sides, as those see them who come new."""

@@ -69,6 +69,10 @@ class Table:
         """Columns that INSERT gives values for."""
         return [column for column in self.columns if not column.generated]
 
+    def is_spoiled(self):
+        """Whether history is not for it: the server spoils a stored TEXT in that of a REPLACE, with every engine."""
+        return any(column.family == "l" and "stored" in (column.generated or "") for column in self.columns)
+
     def numbers(self):
         """Columns of numbers."""
         return [column for column in self.columns if column.family == "n"]
@@ -186,10 +190,8 @@ def hashed(source, table, key):
 def table_options(source, table, features):
     """What stands behind the parenthesis."""
     options = ""
-    # The server spoils a stored TEXT in the history of a REPLACE, with every engine.
-    spoiled = any(column.family == "l" and "stored" in (column.generated or "") for column in table.columns)
     # InnoDB's rules leave orphans where a row of history is the child of another of the same table.
-    if features["versioned"] and source.random() < 0.35 and not spoiled and table not in table.parents:
+    if features["versioned"] and source.random() < 0.35 and not table.is_spoiled() and table not in table.parents:
         table.versioned = True
         options += " with system versioning"
     if features["partitions"] and not table.constraints and source.random() < (0.7 if table.versioned else 0.35):

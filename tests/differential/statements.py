@@ -189,10 +189,10 @@ class Writer:
             return f"add foreign key ({column.name}) references {parent.name} ({target}){action}"
         if choice == 13 and self.features["generated"]:
             new = generated_column(source, table, f"g{source.randrange(1, 5)}")
-            if new:
+            if new and not (new.family == "l" and "stored" in new.generated and self.features["versioned"]):
                 table.columns.append(new)
                 return f"add column {new.definition}"
-        if choice == 14 and self.features["versioned"]:
+        if choice == 14 and self.features["versioned"] and not table.is_spoiled():
             return source.choice(["add system versioning", "drop system versioning"])
         if choice == 15:
             return source.choice(["drop primary key", f"add primary key ({column.name})", f"drop primary key, add primary key ({column.name})"])
