@@ -46,7 +46,7 @@ class Outcome:
         return (self.rows, self.counts, self.error, self.warnings) == (other.rows, other.counts, other.error, other.warnings)
 
     def conflicts(self):
-        """Why IGNORE has passed over rows for want of a lock: which those are is the plan's."""
+        """Why IGNORE has passed over rows for want of a lock: which those are is the plan's, and no replica knows of it that has the statement."""
         return set() if self.error else CONFLICTS & {number for _, number, _ in self.warnings}
 
     def __str__(self):
@@ -220,13 +220,11 @@ class Pair:
             for side in self.sides:
                 side.run(session, "set @seen = null", self.at)
         case = Case(statement, first, second, self)
-        if first == second and not spoils_index(case):
+        if first == second and not first.conflicts() and not spoils_index(case):
             return
         numbers = {case.inner, case.teak}
-        if CONFLICTS & numbers and (len(numbers) > 1 or 1213 in numbers):
-            self.give_up(session, "one engine alone gets a lock, outside of a transaction")
-        elif first.conflicts() or second.conflicts():
-            self.give_up(session, "IGNORE passes over locked rows, outside of a transaction")
+        if CONFLICTS & numbers and (len(numbers) > 1 or 1213 in numbers) or first.conflicts() or second.conflicts():
+            self.give_up(session, case)
         else:
             self.judge(session, case)
 
@@ -245,11 +243,33 @@ class Pair:
             raise Conflict(text)
         self.uses.counts[text] += 1
 
-    def give_up(self, session, reason):
-        """Rolls back what a session did, on all sides; raises Conflict for this reason if nothing takes back the last statement."""
+    def give_up(self, session, case):
+        """Of a statement that not both engines got the same locks for: takes back what the session did, on all sides, or has the one that failed carry it out, too.
+        Raises Conflict if neither can be done."""
         self.conflicts += 1
-        if not self.in_transaction(session) or any(side.run(session, "rollback", self.at).error for side in self.sides):
-            raise Conflict(reason)
+        if self.in_transaction(session):
+            self.roll_back([session])
+        elif case.inner is None and case.teak is None:
+            raise Conflict("IGNORE passes over locked rows, outside of a transaction")
+        elif case.inner is None or case.teak is None:
+            self.carry_out_again(session, case)
+
+    def roll_back(self, sessions):
+        """Takes back what is not committed of these sessions."""
+        if any(side.run(session, "rollback", self.at).error for session in sessions for side in self.sides):
+            raise Conflict("one engine alone gets a lock, beside a transaction that nothing takes back")
+
+    def carry_out_again(self, session, case):
+        """A statement that one engine alone got the locks for, outside of a transaction: the other one carries it out when nobody has locks any more."""
+        self.roll_back(range(len(self.sides[0].sessions)))
+        outcomes = [self.run_on(side, session, case.statement) if outcome.error else outcome for side, outcome in zip(self.sides, (case.inners, case.teaks))]
+        for side in self.sides:
+            side.run(session, "set @seen = null", self.at)
+        case = Case(case.statement, *outcomes, self)
+        if CONFLICTS & {case.inner, case.teak} or outcomes[0].conflicts() or outcomes[1].conflicts():
+            raise Conflict("one engine alone gets a lock, and the other one does not get it later")
+        if outcomes[0] != outcomes[1]:
+            self.judge(session, case)
 
     def definitions(self):
         """SHOW CREATE TABLE of each of Teak's tables, by its name."""

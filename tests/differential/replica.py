@@ -12,7 +12,7 @@ from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, let_replicate 
 from asking import error_number, roll_back_prepared  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
-from known import STOPS, reason, ruled  # pylint: disable=wrong-import-position
+from known import STOPS, Case, reason, ruled  # pylint: disable=wrong-import-position
 from pair import DATABASES, Conflict, Difference, Pair, compare_rows, programs  # pylint: disable=wrong-import-position
 
 TEAK = DATABASES["Teak"]
@@ -30,8 +30,9 @@ class Alone(Pair):
         """One statement. Raises Difference if the server ends, and Conflict where IGNORE has passed over what is locked outside of a
         transaction: no replica knows of it."""
         self.at += 1
-        if self.run_on(self.sides[0], session, statement).conflicts():
-            self.give_up(session, "IGNORE passes over locked rows, outside of a transaction")
+        outcome = self.run_on(self.sides[0], session, statement)
+        if outcome.conflicts():
+            self.give_up(session, Case(statement, outcome, outcome, self))
 
     def compare(self):
         """Rows are compared with the replica's."""
