@@ -18,6 +18,14 @@ bool is_fit(const TABLE* table, const KEY& key, const std::vector<std::string>& 
     return true;
 }
 
+/* Whether no two rows that have not ended have the same values in the first columns of the key. */
+bool is_unique(const TABLE* table, const KEY& key, size_t columns) {
+    if (!(key.flags & HA_NOSAME)) return false;
+    if (key.user_defined_key_parts == columns) return true;
+    const uint last = key.key_part[columns].fieldnr - 1;
+    return key.user_defined_key_parts == columns + 1 && table->versioned() && table->field[last] == table->vers_end_field();
+}
+
 /* Whether the plain encodings of equal values are equal. */
 bool same_encoding(const KeyPartCodec& a, const Field* field_a, const KeyPartCodec& b, const Field* field_b) {
     if (a.kind != b.kind || a.outdated || b.outdated) return false;
@@ -167,6 +175,7 @@ int ForeignLook::open(THD* thd, const TABLE* mine) {
     if (!own_key.add_parts(mine, key, static_cast<uint>(my_columns.size()), kNewestKeys) || !end_.init(mine))
         return HA_ERR_UNSUPPORTED;
     columns_ = own_key.parts();
+    is_shared_ = !at_parent_ && !is_unique(mine, *key, my_columns.size());
     OtherDefinition definition(thd, other_name());
     return definition.table() ? open_other(thd, mine, key, definition.table()) : 0;
 }
@@ -251,8 +260,9 @@ teak_status ForeignLook::look(teak_session* session, const uchar* record, bool w
     if (!key.data) return TEAK_OUT_OF_MEMORY;
     teak_found there{};
     const teak_reading reading = theirs_.reading(theirs_.behind().empty());
-    /* New children have to wait for the row that is looked from; a missing parent waits for nobody. */
-    const uint32_t how = flags() | (at_parent_ ? TEAK_LOOK_STAYS : 0) | (waits ? 0 : TEAK_LOOK_NO_WAIT);
+    /* New children have to wait for the row that is looked from, if it is the only one with its key; a missing parent
+       waits for nobody. */
+    const uint32_t how = flags() | (waits ? 0 : TEAK_LOOK_NO_WAIT);
     const teak_status status = teak_look(session, other_, tree_, key, {nullptr, 0}, except, how, 1, &reading, &there);
     *found = there.entry.len != 0;
     return status;

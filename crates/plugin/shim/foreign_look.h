@@ -99,7 +99,10 @@ class ForeignLook {
         bool marked, descending;
     };
     int open_other(THD* thd, const TABLE* mine, const KEY* my_key, TABLE* theirs);
-    uint32_t flags() const { return is_row_ ? TEAK_LOOK_ROW : 0; }
+    uint32_t flags() const {
+        return (is_row_ ? TEAK_LOOK_ROW : 0) | (at_parent_ ? TEAK_LOOK_STAYS : 0) |
+               (is_shared_ ? TEAK_LOOK_STAYS_MISSING : 0);
+    }
     teak_bytes key_of(const uchar* record);
 
     const ForeignKey key_;
@@ -114,6 +117,8 @@ class ForeignLook {
     EntryOwner theirs_;
     uint32_t tree_ = 0;
     bool is_row_ = false; /* the key is a whole primary key */
+    /* Rows of this side, the parent's, may have one key: a new child need not wait for the one that is looked from. */
+    bool is_shared_ = false;
     Buffer key_bytes_;
 };
 

@@ -11,7 +11,8 @@
 //! before it looks, which is why no order of the two lets both pass.
 //!
 //! A parent that is not there stays away as long as the transaction, above READ COMMITTED: a row that was passed over
-//! for the lack of it (INSERT IGNORE) would else be taken by a replica that comes to the parent first.
+//! for the lack of it (INSERT IGNORE) would else be taken by a replica that comes to the parent first. So do children of
+//! a parent that shares its key with others, since a new one is content with any of those and waits for none that goes.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub struct Look<'a> {
     /// The table keeps its rows to the end of the transaction, and if nothing is found, it stays so, where the level
     /// locks ranges: what follows from the answer may be all that is told of it, to a client or a replica.
     pub stays: bool,
+    /// If nothing is found, or nothing more of what is to be changed, it stays so likewise; the table need not.
+    pub stays_missing: bool,
 }
 
 impl Look<'_> {
@@ -107,22 +110,33 @@ impl Session {
             let key = look.prefix.to_vec();
             return Ok(is_there.then(|| Found { entry: key.clone(), row: key }).into_iter().collect());
         }
+        let keeps = self.keeps_missing(look);
+        let changes = mode == LockMode::Exclusive;
+        if keeps && changes && after.is_none() {
+            // None may come before those that are found, either: they are changed one after the other.
+            self.keep_missing(look)?;
+        }
         let found = self.find_entries(look, &rows, after, mode, most)?;
-        if !found.is_empty() || !self.keeps_missing(look) {
+        if !found.is_empty() || !keeps || changes {
             return Ok(found);
         }
         // Who came before the range was locked is seen now.
+        self.keep_missing(look)?;
+        self.find_entries(look, &rows, after, mode, most)
+    }
+
+    /// Nobody puts in a key with the beginning of the look's before the transaction ends.
+    fn keep_missing(&mut self, look: &Look<'_>) -> Result<()> {
         let mut behind = Vec::new();
         let to = match successor(look.prefix, &mut behind) {
             true => Bound::Excluded(behind.as_slice()),
             false => Bound::Unbounded,
         };
-        self.lock_range(look.table.tree(look.tree as usize), Bound::Included(look.prefix), to)?;
-        self.find_entries(look, &rows, after, mode, most)
+        self.lock_range(look.table.tree(look.tree as usize), Bound::Included(look.prefix), to)
     }
 
     fn keeps_missing(&self, look: &Look<'_>) -> bool {
-        look.stays && self.locks_ranges()
+        (look.stays || look.stays_missing) && self.locks_ranges()
     }
 
     fn find_entries(

@@ -393,6 +393,9 @@ pub const TEAK_LOOK_TO_CHANGE: u32 = 2;
 /// Flag of teak_look: the table keeps its rows before the transaction ends, and if nothing is found, nobody else puts
 /// it in (above READ COMMITTED).
 pub const TEAK_LOOK_STAYS: u32 = 4;
+/// Flag of teak_look: if nothing is found, nobody else puts it in before the transaction ends (above READ COMMITTED);
+/// with TEAK_LOOK_TO_CHANGE nobody else puts more of it in.
+pub const TEAK_LOOK_STAYS_MISSING: u32 = 16;
 /// Flag of teak_look: TEAK_WOULD_BLOCK, rather than a wait for another transaction's row.
 pub const TEAK_LOOK_NO_WAIT: u32 = 8;
 
@@ -444,6 +447,7 @@ pub unsafe extern "C" fn teak_look(
                 except: Some(except.slice()).filter(|key| !key.is_empty()),
                 policy: if has(TEAK_LOOK_NO_WAIT) { WaitPolicy::NoWait } else { WaitPolicy::Wait },
                 stays: has(TEAK_LOOK_STAYS),
+                stays_missing: has(TEAK_LOOK_STAYS_MISSING),
             };
             let mode = if has(TEAK_LOOK_TO_CHANGE) { LockMode::Exclusive } else { LockMode::Shared };
             let after = Some(after.slice()).filter(|entry| !entry.is_empty());
