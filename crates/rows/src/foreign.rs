@@ -11,8 +11,9 @@
 //! before it looks, which is why no order of the two lets both pass.
 //!
 //! A parent that is not there stays away as long as the transaction, above READ COMMITTED: a row that was passed over
-//! for the lack of it (INSERT IGNORE) would else be taken by a replica that comes to the parent first. So do children of
-//! a parent that shares its key with others, since a new one is content with any of those and waits for none that goes.
+//! for the lack of it (INSERT IGNORE) would else be taken by a replica that comes to the parent first. So do children
+//! of a parent that shares its key with others, since a new one is content with any of those and waits for none that
+//! goes.
 
 use std::ops::Bound;
 use std::sync::Arc;
