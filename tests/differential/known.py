@@ -137,6 +137,8 @@ APART = {
     "InnoDB does not copy a table whose constraint has lost its index": lambda c: c.takes(1025) and c.begins("alter") and "incorrectly formed" in c.inners.error[1]
                                                                        and c.has_unindexed(),
     "InnoDB's copy that fails at its end has dropped a constraint": lambda c: c.inner == 1025 and c.teak in REFUSALS and "drop foreign key" in c.statement,
+    "a virtual column that comes with other changes is a copy, which computes it": lambda c: c.refuses(1264, 1292, 1366, 1406, 1690) and c.begins("alter")
+                                                                                       and re.search(r"\) virtual, |, .*\) virtual", c.statement),
     "names of constraints": lambda c: c.takes(1823) and c.begins(*DEFINITIONS),
     "InnoDB takes columns of several types for a foreign key": lambda c: c.refuses(1005) and any("does not match referenced column" in text for _, _, text in c.teaks.warnings),
     "rows that are their own parents": lambda c: (c.only(1451, 1452) or (" ignore " in c.statement or c.begins("delete")) and c.inners.counts != c.teaks.counts)
