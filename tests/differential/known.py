@@ -131,8 +131,8 @@ APART = {
     "InnoDB does not ask how old an index over virtual columns is": lambda c: c.refuses(1412) and c.near("GENERATED ALWAYS"),
     "InnoDB lets go the index of a self reference": lambda c: c.refuses(1553) and c.begins("alter") and ("drop primary key" in c.statement or c.near(SELF)),
     "InnoDB lets a parent's column become NULL above a self reference that cascades into NOT NULL": lambda c: c.refuses(1833) and c.begins("alter") and c.near(SELF),
-    "a copy makes a column NOT NULL under SET NULL": lambda c: c.refuses(1005, 1830) and c.begins("alter") and c.near("SET NULL")
-                                                            and re.search("not null|primary key", c.statement),
+    "a column becomes NOT NULL under a rule that may make it NULL": lambda c: c.refuses(1005, 1830) and c.begins("alter") and c.near("SET NULL|ON UPDATE CASCADE")
+                                                                           and re.search("not null|primary key", c.statement),
     "ADD of a UNIQUE USING HASH without what partitions are chosen by": lambda c: c.teak == 1503 and c.begins("alter") and "using hash" in c.statement,
     "InnoDB does not copy a table whose constraint has lost its index": lambda c: c.takes(1025) and c.begins("alter") and "incorrectly formed" in c.inners.error[1]
                                                                        and c.has_unindexed(),
