@@ -23,7 +23,8 @@ bool is_unique(const TABLE* table, const KEY& key, size_t columns) {
     if (!(key.flags & HA_NOSAME)) return false;
     if (key.user_defined_key_parts == columns) return true;
     const uint last = key.key_part[columns].fieldnr - 1;
-    return key.user_defined_key_parts == columns + 1 && table->versioned() && table->field[last] == table->vers_end_field();
+    return key.user_defined_key_parts == columns + 1 && table->versioned() &&
+           table->field[last] == table->vers_end_field();
 }
 
 /* Whether the plain encodings of equal values are equal. */

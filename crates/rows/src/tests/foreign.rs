@@ -20,8 +20,9 @@ fn look(bench: &Bench, session: &mut Session, tree: u32, prefix: &str) -> Result
 /// A look that waits, and leaves what is missing alone.
 fn to<'a>(bench: &'a Bench, tree: u32, prefix: &'a str, primary_of: &'a PrimaryOf<'a>) -> Look<'a> {
     let (table, prefix, is_row) = (&*bench.table, prefix.as_bytes(), tree == 0);
-    let (history, policy) = (History::Never, WaitPolicy::Wait);
-    Look { table, tree, prefix, is_row, primary_of, history, except: None, policy, stays: false, stays_missing: false }
+    let (history, except, policy) = (History::Never, None, WaitPolicy::Wait);
+    let (stays, stays_missing) = (false, false);
+    Look { table, tree, prefix, is_row, primary_of, history, except, policy, stays, stays_missing }
 }
 
 fn is_timeout<T>(result: Result<T>) -> bool {
