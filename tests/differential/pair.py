@@ -120,8 +120,13 @@ class Side:
         """What InnoDB cannot be asked for: UNIQUE USING HASH, which in Teak is an ordered index, but where it leaves out what partitions are chosen by; and loads
         without an undo log, which do not see duplicates."""
         table = re.match(r"alter table (\w+)", statement)
-        shown = f"show create table {table[1]}" if table and " using hash" in statement else None
-        if " partition by " not in statement and not (shown and "PARTITION BY" in self.definition_by(shown)):
+        if table and " using hash" in statement:
+            chosen_by = re.search(r"PARTITION BY (?:HASH|KEY|RANGE) \(([^)]*)\)", self.definition_by(f"show create table {table[1]}"))
+            listed = re.findall(r"unique key k\d+ \((.*?)\) using hash", statement)
+            columns = set(re.findall(r"\w+", chosen_by[1])) if chosen_by else set()
+            if all(columns <= set(re.findall(r"\w+", key)) for key in listed):
+                statement = statement.replace(" using hash", "")
+        elif " partition by " not in statement:
             statement = statement.replace(" using hash", "")
         return statement.replace("set unique_checks = 0", "do 0")
 

@@ -139,6 +139,27 @@ fn what_was_missing_stays_so_above_read_committed_if_the_look_says_so() {
 }
 
 #[test]
+fn of_what_is_to_be_changed_no_more_comes_above_read_committed_if_the_look_says_so() {
+    for (level, stays_missing) in
+        [(Level::RepeatableRead, true), (Level::ReadCommitted, true), (Level::RepeatableRead, false)]
+    {
+        let bench = Bench::new();
+        bench.fill(&[row("2", "u2", "p")]);
+        let mut parent = bench.session(level);
+        let primary_of = |key: &[u8], _: &[u8]| key.split(|byte| *byte == 0).nth(1).map(<[u8]>::to_vec);
+        let look = Look { stays_missing, ..to(&bench, 2, "p\0", &primary_of) };
+        let found = parent.find(&look, None, LockMode::Exclusive, 1).unwrap();
+        assert_eq!(found.len(), 1);
+        let kept = stays_missing && level == Level::RepeatableRead;
+        for (key, unique) in [("1", "u1"), ("3", "u3")] {
+            let mut child = bench.repeatable();
+            let put_in = bench.insert(&mut child, row(key, unique, "p"));
+            assert_eq!(is_timeout(put_in), kept, "{key}, {level:?}");
+        }
+    }
+}
+
+#[test]
 fn a_look_that_may_not_wait_says_so() {
     for (tree, key) in KEYS {
         let bench = Bench::new();
