@@ -35,6 +35,8 @@ class Suite:
     """Where the outputs of a suite are, and what is known of it. `without` leaves out lines, or is None."""
 
     OVERLAID = "storage_engine"
+    PROCESS_HEAD = re.compile(r"Id\tUser\tHost\tdb\tCommand\tTime\t.*")
+    PROCESS_ROW = re.compile(r"\d+((?:\t[^\t]*){4}\t)\d+(\t.*)")
 
     def __init__(self, name, without):
         self.name, self.without = name, without and re.compile(without)
@@ -54,8 +56,16 @@ class Suite:
         suite = f"plugin/{engine.lower()}" if self.name == self.OVERLAID else "suite"
         return [pathlib.Path(SUITES, suite, self.name, part, f"{test}.result")]
 
+    def timeless(self, lines):
+        """Without the numbers of connections in lists of them, and how long each has been at it."""
+        in_processes = False
+        for line in lines:
+            process = self.PROCESS_ROW.fullmatch(line) if in_processes else None
+            in_processes = bool(process or self.PROCESS_HEAD.fullmatch(line))
+            yield f"<N>{process[1]}<N>{process[2]}" if process else line
+
     def masked(self, lines, engine):
-        lines = [re.sub(rf"\b{engine}\b", "<ENGINE>", line, flags=re.IGNORECASE) for line in lines]
+        lines = [re.sub(rf"\b{engine}\b", "<ENGINE>", line, flags=re.IGNORECASE) for line in self.timeless(lines)]
         return [line for line in lines if not (self.without and self.without.fullmatch(line))]
 
     def reasons(self):
@@ -77,8 +87,6 @@ class ListedSuites(Suite):
     # What was counted while rows were read, and what plans in other forms estimate.
     COUNTED = re.compile(r"((?:Handler|Innodb|Last_query)_\w+\t|(?:rows|filtered)\t|\s*\"(?:r_)?(?:rows|filtered)\": )"
                          r"[\d.]+(,?)")
-    PROCESS_HEAD = re.compile(r"Id\tUser\tHost\tdb\tCommand\tTime\t.*")
-    PROCESS_ROW = re.compile(r"\d+((?:\t[^\t]*){4}\t)\d+(\t.*)")
 
     def __init__(self, directory, groups):
         self.directory, self.known = directory, directory
@@ -99,15 +107,11 @@ class ListedSuites(Suite):
         return [directory / (",".join([test, *order]) + ".result") for order in itertools.permutations(combinations)]
 
     def masked(self, lines, engine):
-        kept, in_plan, in_processes = [], False, False
-        for line in lines:
+        kept, in_plan = [], False
+        for line in self.timeless(lines):
             if in_plan and self.PLAN_ROW.fullmatch(line):
                 continue
             in_plan = bool(self.PLAN_HEAD.fullmatch(line))
-            process = self.PROCESS_ROW.fullmatch(line) if in_processes else None
-            in_processes = bool(process or self.PROCESS_HEAD.fullmatch(line))
-            if process:
-                line = f"<N>{process[1]}<N>{process[2]}"
             line = self.NAMES.sub(r"<ENGINE>\1", line)
             kept.append(self.COUNTED.sub(r"\1<N>\2", line))
         return kept
