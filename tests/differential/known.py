@@ -15,6 +15,8 @@ REFUSALS = {1005, 1025, 1072, 1091, 1150, 1215, 1217, 1451, 1452, 1478, 1846, 18
 TOO_LARGE = {139, 1030, 1118, 1071, 1713}
 # A trigger's cascade takes the row itself away, or its parent with it.
 GOES = {1032, 1442, 1451, 1452}
+# What the values of a virtual column may be refused with.
+COMPUTED = {1264, 1292, 1366, 1406, 1690}
 DEFINITIONS = ("alter", "create", "optimize", "rename")
 
 
@@ -115,7 +117,8 @@ ALIKE = {
     "which tables of a join are read is the plan's, so one that is younger than the snapshot, too": lambda c: c.only(1412) and c.begins("select")
                                                                                           and re.search(r" join |\(select ", c.statement),
     "a changed table, by another number": lambda c: c.both_within(CHANGED),
-    "a trigger's cascade takes its own row or its parent": lambda c: c.both_within(GOES),
+    "an index that is younger than the snapshot is read, or a row's error comes first": lambda c: c.inner and c.teak == 1412,
+    "a trigger's cascade takes its own row or its parent": lambda c: c.both_within(GOES) or ((c.inner, c.teak) == (1062, 1032) and c.pair.programs()),
     "OPTIMIZE copies, or not": lambda c: c.begins("optimize") and c.inner is None and c.teak is None,
     "rows that a copy counts": lambda c: same_rows(c) and c.begins("alter", "optimize", "analyze"),
     "the binary log has virtual columns computed, which warns": computes_for_log,
@@ -137,8 +140,10 @@ APART = {
     "InnoDB does not copy a table whose constraint has lost its index": lambda c: c.takes(1025) and c.begins("alter") and "incorrectly formed" in c.inners.error[1]
                                                                        and c.has_unindexed(),
     "InnoDB's copy that fails at its end has dropped a constraint": lambda c: c.inner == 1025 and c.teak in REFUSALS and "drop foreign key" in c.statement,
-    "a virtual column that comes with other changes is a copy, which computes it": lambda c: c.refuses(1264, 1292, 1366, 1406, 1690) and c.begins("alter")
+    "a virtual column that comes with other changes is a copy, which computes it": lambda c: c.refuses(*COMPUTED) and c.begins("alter")
                                                                                        and re.search(r"\) virtual, |, .*\) virtual", c.statement),
+    "InnoDB copies partitions for a virtual column, and computes it": lambda c: c.takes(*COMPUTED) and c.begins("alter") and ") virtual" in c.statement
+                                                                            and c.near("PARTITION BY"),
     "names of constraints": lambda c: c.takes(1823) and c.begins(*DEFINITIONS),
     "InnoDB takes columns of several types for a foreign key": lambda c: c.refuses(1005) and any("does not match referenced column" in text for _, _, text in c.teaks.warnings),
     "rows that are their own parents": lambda c: (c.only(1451, 1452) or (" ignore " in c.statement or c.begins("delete")) and c.inners.counts != c.teaks.counts)
@@ -153,7 +158,8 @@ APART = {
     "children go or change by a rule before a DELETE or UPDATE of several tables comes to them, as its plan has it": moves_children,
     "InnoDB's index lacks rows that are back": spoils_index,
     "InnoDB counts a row that is about to go once more where a cascade comes back to it, and is too deep": lambda c: c.inner == 152 != c.teak and c.near(SELF),
-    "the binary log has virtual columns computed, and refuses": lambda c: c.refuses(1292) and c.begins("insert", "update", "delete", "replace", "load") and c.near(r"\) VIRTUAL"),
+    "the binary log has virtual columns computed, and refuses": lambda c: c.refuses(*COMPUTED) and c.near(r"\) VIRTUAL")
+                                                                           and c.begins("insert", "update", "delete", "replace", "load"),
     "a prepared transaction without changes, after a kill": lambda c: c.only(1397) and c.begins("xa rollback", "xa commit"),
 }
 
