@@ -148,9 +148,6 @@ fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Optio
         // Somebody has changed it since it was written: the next round comes by.
         return Ok(None);
     }
-    if let Some(place) = state.read_back.as_ref().and_then(|back| back.place_of(&view.base)) {
-        return Ok(Some(Base::Spilled(place.clone())));
-    }
     let extent = leaf.shared.context.spill.write_compressed(block.bytes())?;
     Ok(Some(Base::Spilled(Arc::new(SpilledBase {
         extent,

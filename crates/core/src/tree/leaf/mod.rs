@@ -57,22 +57,6 @@ pub(crate) struct SpilledBase {
     pub blobs: Vec<Arc<Blob>>,
 }
 
-/// A base in memory that is in the spill file as well, from where it was read: its eviction has nothing to write.
-pub(crate) struct ReadBack {
-    /// The base. While this is there no other block has its address.
-    block: Weak<Block>,
-    place: Arc<SpilledBase>,
-}
-
-impl ReadBack {
-    /// Where `base` is, if it is about that.
-    pub(crate) fn place_of(&self, base: &Base) -> Option<&Arc<SpilledBase>> {
-        let is_it =
-            matches!(base, Base::Loaded(block) if std::ptr::eq(self.block.as_ptr(), Arc::as_ptr(block)));
-        is_it.then_some(&self.place)
-    }
-}
-
 #[derive(Clone)]
 pub(crate) enum Base {
     Loaded(Arc<Block>),
@@ -210,8 +194,6 @@ pub(crate) struct LeafState {
     charged: u64,
     /// Of the view's delta, if it was read back from the spill file.
     pub backing: Option<Backing>,
-    /// Of the view's base, likewise.
-    pub read_back: Option<ReadBack>,
     /// What the context's sums contain of it.
     counted: Option<Counted>,
     registered: bool,
@@ -364,7 +346,6 @@ impl Leaf {
         debug_assert!(view.high.as_ref().is_none_or(|high| view.low < *high), "a leaf of no keys");
         self.check_successor(&view);
         state.backing = state.backing.take().filter(|backing| backing.is_of(&view.delta));
-        state.read_back = state.read_back.take().filter(|back| back.place_of(&view.base).is_some());
         let memory = view.memory() + state.backing.as_ref().map_or(0, |backing| backing.memory() as u64);
         count_past(&self.shared.context, &mut state.counted, &view.history);
         self.view.store(Arc::new(view));
@@ -467,13 +448,9 @@ impl Leaf {
     /// The base is still at `place`, from where `block` was read: that stays in memory.
     fn keep_base(&self, state: &mut LeafState, node: &Arc<Node>, place: &Base, block: &Arc<Block>) {
         let now = self.view.load_full();
-        match place {
+        if let Base::Stored(image) = place {
             // An older image may still be the base: what changed since is then in the delta, and in the newer image.
-            Base::Stored(image) => state.copies.read_back(image, block),
-            Base::Spilled(place) => {
-                state.read_back = Some(ReadBack { block: Arc::downgrade(block), place: place.clone() });
-            }
-            Base::Loaded(_) => {}
+            state.copies.read_back(image, block);
         }
         self.publish(state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
         self.register(state, node);

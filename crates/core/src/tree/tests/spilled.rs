@@ -105,43 +105,6 @@ fn what_was_read_back_is_not_written_again() {
 }
 
 #[test]
-fn a_base_that_was_read_back_is_not_written_again() {
-    let bench = Bench::new(64 << 20);
-    let rows = |n: u64, byte: u8| -> Vec<_> { (0..n).map(|i| (key(i), Some(vec![byte; 64]))).collect() };
-    let root = || bench.tree.root.load_full();
-    let fold = || {
-        let root = root();
-        let leaf = root.leaf().unwrap();
-        bench.tree.fold_in_place(leaf, &mut leaf.latch()).unwrap();
-    };
-    let evict = || {
-        root().evict().unwrap();
-        assert!(matches!(root().leaf().unwrap().view().base, leaf::Base::Spilled(_)));
-    };
-    let spill = &bench.context.spill;
-    let mut now = bench.commit(&rows(20, 1));
-    fold();
-    evict();
-    let (once, used) = (spill.moved_bytes().0, spill.used_bytes());
-    for _ in 0..5 {
-        assert_eq!(scan(&bench.tree, &Reader::at(now), true).len(), 20);
-        evict();
-    }
-    assert_eq!((spill.moved_bytes().0, spill.used_bytes()), (once, used));
-    // What was folded into another base since is, and the place of the one before is free again.
-    for round in 2..6u8 {
-        assert_eq!(scan(&bench.tree, &Reader::at(now), true).len(), 20);
-        now = bench.commit(&rows(20, round));
-        fold();
-        evict();
-        assert!(spill.moved_bytes().0 > once * u64::from(round - 1), "round {round}");
-        let rows = scan(&bench.tree, &Reader::at(now), false);
-        assert!(rows.len() == 20 && rows.iter().all(|(_, value)| value[..] == [round; 64]), "round {round}");
-        assert_eq!(spill.used_bytes(), used, "round {round}");
-    }
-}
-
-#[test]
 fn many_evictions_lose_nothing_and_keep_the_order_of_versions() {
     let bench = Bench::new(64 << 20);
     let (kept, undone) = (TxnStatus::new(1), TxnStatus::new(2));
