@@ -20,11 +20,7 @@ bool is_fit(const TABLE* table, const KEY& key, const std::vector<std::string>& 
 
 /* Whether no two rows that have not ended have the same values in the first columns of the key. */
 bool is_unique(const TABLE* table, const KEY& key, size_t columns) {
-    if (!(key.flags & HA_NOSAME)) return false;
-    if (key.user_defined_key_parts == columns) return true;
-    const uint last = key.key_part[columns].fieldnr - 1;
-    return key.user_defined_key_parts == columns + 1 && table->versioned() &&
-           table->field[last] == table->vers_end_field();
+    return key.flags & HA_NOSAME && key.user_defined_key_parts == columns + has_end_behind(table, key, columns);
 }
 
 /* Whether the plain encodings of equal values are equal. */

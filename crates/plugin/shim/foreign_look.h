@@ -100,8 +100,8 @@ class ForeignLook {
     };
     int open_other(THD* thd, const TABLE* mine, const KEY* my_key, TABLE* theirs);
     uint32_t flags() const {
-        return (is_row_ ? TEAK_LOOK_ROW : 0) | (at_parent_ ? TEAK_LOOK_STAYS : 0) |
-               (is_shared_ ? TEAK_LOOK_STAYS_MISSING : 0);
+        return (is_row_ ? TEAK_LOOK_ROW : 0) | (at_parent_ ? TEAK_LOOK_COUNTS_ON : 0) |
+               (at_parent_ || is_shared_ ? TEAK_LOOK_STAYS_MISSING : 0);
     }
     teak_bytes key_of(const uchar* record);
 

@@ -17,6 +17,11 @@ bool RowEnd::init(const TABLE* table) {
     return true;
 }
 
+bool has_end_behind(const TABLE* table, const KEY& key, size_t columns) {
+    return table->versioned() && key.user_defined_key_parts > columns &&
+           key.key_part[columns].fieldnr == table->s->vers.end_fieldno + 1U;
+}
+
 bool EntryOwner::init(const TABLE* table, uint index, size_t columns, const TableMeta& meta) {
     in_rows_ = index == table->s->primary_key;
     if (!primary_.init(table, meta.encoding) || (!in_rows_ && !index_.init(table, index, &primary_)) ||
@@ -30,7 +35,7 @@ bool EntryOwner::init(const TABLE* table, uint index, size_t columns, const Tabl
     by_row_ = primary_.hidden() || !primary_.restored_columns()[end];
     if (by_row_ && !rows_.init(table, primary_.restored_columns(), meta.layouts)) return false;
     const KEY& key = table->key_info[index];
-    if (key.user_defined_key_parts <= columns || key.key_part[columns].fieldnr != end + 1U) return true;
+    if (!has_end_behind(table, key, columns)) return true;
     KeyCodec all, last;
     if (!all.add_parts(table, &key, static_cast<uint>(columns) + 1, meta.encoding)) return false;
     last.add_part(all.parts()[columns]);

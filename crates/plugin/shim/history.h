@@ -31,6 +31,9 @@ class RowEnd {
     uchar now_[kBytes] = {};
 };
 
+/* Whether what follows the first columns of the key is the row's end. */
+bool has_end_behind(const TABLE* table, const KEY& key, size_t columns);
+
 /* Of which rows the entries of an index are, or keys of rows, as constraints read a table that they look at. */
 class EntryOwner {
   public:

@@ -58,11 +58,11 @@ pub struct Look<'a> {
     pub except: Option<&'a [u8]>,
     /// What becomes of it if the row that it finds is another transaction's.
     pub policy: WaitPolicy,
-    /// The table keeps its rows to the end of the transaction, and if nothing is found, it stays so, where the level
-    /// locks ranges: what follows from the answer may be all that is told of it, to a client or a replica.
-    pub stays: bool,
-    /// If nothing is found, or nothing more of what is to be changed, it stays so likewise; the table need not.
+    /// If nothing is found, or nothing more of what is to be changed, it stays so to the end of the transaction, where
+    /// the level locks ranges: what follows from the answer may be all that is told of it, to a client or a replica.
     pub stays_missing: bool,
+    /// The table keeps its rows to the end of the transaction.
+    pub counts_on: bool,
 }
 
 impl Look<'_> {
@@ -103,7 +103,7 @@ impl Session {
             return Err(Stop::Misuse("no such tree"));
         }
         let rows = look.table.tree(0).clone();
-        if look.stays {
+        if look.counts_on {
             self.txn()?.counts_on(&rows);
         }
         if look.is_row {
@@ -137,7 +137,7 @@ impl Session {
     }
 
     fn keeps_missing(&self, look: &Look<'_>) -> bool {
-        (look.stays || look.stays_missing) && self.locks_ranges()
+        look.stays_missing && self.locks_ranges()
     }
 
     fn find_entries(

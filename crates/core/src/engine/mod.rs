@@ -95,9 +95,8 @@ pub use transaction::{Savepoint, Transaction};
 pub(crate) use view::FixedView;
 
 use crate::file::FileSystem;
-use crate::lock::Intention;
 use crate::options::{LogLevel, Options, Residence, TreeSpec};
-use crate::types::{Isolation, Timestamp, TxnId, WaitRequest};
+use crate::types::{Isolation, Timestamp, TxnId};
 use crate::Result;
 use checkpoints::Urgency;
 use shared::Shared;
@@ -161,25 +160,6 @@ impl Engine {
     /// The same whatever prepared transactions have written to it: for tables that nobody but their session could see.
     pub fn discard_table(&self, name: &str) -> Result<()> {
         self.shared.drop_table(name, false)
-    }
-
-    /// To be called before anything that changes what the table is made of, or that reads all its rows for that (a
-    /// copy, the build of an index): waits until no prepared transaction has written to it; and, if other rows take the
-    /// place of its rows, or none, until no other transaction than `own` counts on what it has found in it
-    /// ([`Transaction::counts_on`]). `told` is given the XID of a prepared one that is waited for. New writers and
-    /// looks are to be kept out.
-    ///
-    /// Errors: when the time is up [`Error::Undecided`](crate::Error::Undecided) because of a prepared one, else
-    /// [`Error::LockTimeout`](crate::Error::LockTimeout); [`Error::Interrupted`](crate::Error::Interrupted).
-    pub fn wait_for_holders(
-        &self,
-        name: &str,
-        intentions: &[Intention],
-        own: TxnId,
-        wait: &WaitRequest<'_>,
-        told: &dyn Fn(&[u8]),
-    ) -> Result<()> {
-        self.shared.wait_for_holders(name, intentions, own, wait, told)
     }
 
     /// Gives a table another name, which must be free. Open handles follow; links of other tables stay with the old

@@ -3,6 +3,7 @@
 
 use super::shared::Shared;
 use super::work::Work;
+use super::Engine;
 use crate::catalog::TableRecord;
 use crate::lock::Intention;
 use crate::sync::{Mutex, MutexGuard};
@@ -92,13 +93,16 @@ impl Prepared {
     }
 }
 
-impl Shared {
-    /// [`Error::Undecided`] if a prepared transaction has written to the table.
-    pub(super) fn check_decided(&self, table: &TableRecord) -> Result<()> {
-        self.intents.check(&trees_of(table))
-    }
-
-    pub(super) fn wait_for_holders(
+impl Engine {
+    /// To be called before anything that changes what the table is made of, or that reads all its rows for that (a
+    /// copy, the build of an index): waits until no prepared transaction has written to it; and, if other rows take the
+    /// place of its rows, or none, until no other transaction than `own` counts on what it has found in it
+    /// ([`counts_on`](super::Transaction::counts_on)). `told` is given the XID of a prepared one that is waited for.
+    /// New writers and looks are to be kept out.
+    ///
+    /// Errors: when the time is up [`Error::Undecided`](crate::Error::Undecided) because of a prepared one, else
+    /// [`Error::LockTimeout`](crate::Error::LockTimeout); [`Error::Interrupted`](crate::Error::Interrupted).
+    pub fn wait_for_holders(
         &self,
         name: &str,
         intentions: &[Intention],
@@ -106,10 +110,17 @@ impl Shared {
         wait: &WaitRequest<'_>,
         told: &dyn Fn(&[u8]),
     ) -> Result<()> {
-        match self.find_record(name)? {
-            Some(table) => self.intents.wait(&trees_of(&table), intentions, own, wait, told),
+        match self.shared.find_record(name)? {
+            Some(table) => self.shared.intents.wait(&trees_of(&table), intentions, own, wait, told),
             None => Ok(()),
         }
+    }
+}
+
+impl Shared {
+    /// [`Error::Undecided`] if a prepared transaction has written to the table.
+    pub(super) fn check_decided(&self, table: &TableRecord) -> Result<()> {
+        self.intents.check(&trees_of(table))
     }
 
     pub(super) fn commit_prepared(&self, xid: &[u8]) -> Result<()> {

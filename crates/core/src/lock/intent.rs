@@ -51,12 +51,22 @@ struct Entry {
     looked: Vec<TreeId>,
 }
 
-impl Entry {
-    fn holds(&self, trees: &[TreeId], intentions: &[Intention]) -> bool {
-        intentions.iter().any(|intention| match intention {
-            Intention::Prepared => self.xid.is_some() && self.written.iter().any(|tree| trees.contains(tree)),
-            Intention::Looked => self.looked.iter().any(|tree| trees.contains(tree)),
-        })
+/// Whose holds are in the way of a change.
+struct Sought<'a> {
+    trees: &'a [TreeId],
+    intentions: &'a [Intention],
+    /// The transaction of who asks.
+    own: TxnId,
+}
+
+impl Sought<'_> {
+    fn is(&self, txn: TxnId, entry: &Entry) -> bool {
+        let any = |trees: &[TreeId]| trees.iter().any(|tree| self.trees.contains(tree));
+        let holds = |intention: &Intention| match intention {
+            Intention::Prepared => entry.xid.is_some() && any(&entry.written),
+            Intention::Looked => any(&entry.looked),
+        };
+        txn != self.own && self.intentions.iter().any(holds)
     }
 }
 
@@ -158,19 +168,22 @@ impl Intents {
         Intent { intents: self.clone(), txn, looked: Vec::new() }
     }
 
-    /// A transaction other than `own` that holds one of `trees` in one of these ways.
-    fn holder(&self, trees: &[TreeId], intentions: &[Intention], own: TxnId) -> Option<Holder> {
+    fn holder(&self, sought: &Sought<'_>) -> Option<Holder> {
         self.shards.iter().find_map(|shard| {
             let shard = shard.lock();
-            let (txn, entry) =
-                shard.iter().find(|(txn, entry)| **txn != own && entry.holds(trees, intentions))?;
+            let (txn, entry) = shard.iter().find(|(txn, entry)| sought.is(**txn, entry))?;
             Some(Holder { txn: *txn, xid: entry.xid.clone() })
         })
     }
 
+    /// An error if there is one.
+    fn refuse(&self, sought: &Sought<'_>) -> Result<()> {
+        self.holder(sought).map_or(Ok(()), |holder| Err(holder.refusal()))
+    }
+
     /// [`Error::Undecided`] if a prepared transaction has written to one of `trees`.
     pub fn check(&self, trees: &[TreeId]) -> Result<()> {
-        self.holder(trees, &[Intention::Prepared], TxnId::MAX).map_or(Ok(()), |holder| Err(holder.refusal()))
+        self.refuse(&Sought { trees, intentions: &[Intention::Prepared], own: TxnId::MAX })
     }
 
     /// Waits until no transaction but `own` holds any of `trees` in one of these ways. `told` is given the XID of a
@@ -186,13 +199,14 @@ impl Intents {
         wait: &WaitRequest<'_>,
         told: &dyn Fn(&[u8]),
     ) -> Result<()> {
+        let sought = Sought { trees, intentions, own };
         if wait.policy == WaitPolicy::NoWait {
-            return self.holder(trees, intentions, own).map_or(Ok(()), |holder| Err(holder.refusal()));
+            return self.refuse(&sought);
         }
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let awaited = if intentions.contains(&Intention::Looked) { trees } else { &[] };
         self.bell.lock().extend_from_slice(awaited);
-        let result = self.sleep(trees, intentions, own, wait, told);
+        let result = self.sleep(&sought, wait, told);
         let mut all = self.bell.lock();
         for tree in awaited {
             if let Some(place) = all.iter().position(|other| other == tree) {
@@ -204,17 +218,10 @@ impl Intents {
         result
     }
 
-    fn sleep(
-        &self,
-        trees: &[TreeId],
-        intentions: &[Intention],
-        own: TxnId,
-        wait: &WaitRequest<'_>,
-        told: &dyn Fn(&[u8]),
-    ) -> Result<()> {
+    fn sleep(&self, sought: &Sought<'_>, wait: &WaitRequest<'_>, told: &dyn Fn(&[u8])) -> Result<()> {
         // A time-out too far away to be represented is none.
         let deadline = self.time.now().checked_add(wait.timeout);
-        let Some(first) = self.holder(trees, intentions, own) else { return Ok(()) };
+        let Some(first) = self.holder(sought) else { return Ok(()) };
         // No latch is held while a callback runs.
         if let Some(xid) = &first.xid {
             told(xid);
@@ -227,7 +234,7 @@ impl Intents {
                 return Err(Error::Interrupted);
             }
             let mut bell = self.bell.lock();
-            let Some(holder) = self.holder(trees, intentions, own) else { return Ok(()) };
+            let Some(holder) = self.holder(sought) else { return Ok(()) };
             let now = self.time.now();
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(holder.refusal());

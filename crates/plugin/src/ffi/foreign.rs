@@ -390,14 +390,13 @@ pub unsafe extern "C" fn teak_target_free(target: *mut TargetHandle) {
 pub const TEAK_LOOK_ROW: u32 = 1;
 /// Flag of teak_look: what is found is locked exclusively, else shared.
 pub const TEAK_LOOK_TO_CHANGE: u32 = 2;
-/// Flag of teak_look: the table keeps its rows before the transaction ends, and if nothing is found, nobody else puts
-/// it in (above READ COMMITTED).
-pub const TEAK_LOOK_STAYS: u32 = 4;
 /// Flag of teak_look: if nothing is found, nobody else puts it in before the transaction ends (above READ COMMITTED);
 /// with TEAK_LOOK_TO_CHANGE nobody else puts more of it in.
-pub const TEAK_LOOK_STAYS_MISSING: u32 = 16;
+pub const TEAK_LOOK_STAYS_MISSING: u32 = 4;
 /// Flag of teak_look: TEAK_WOULD_BLOCK, rather than a wait for another transaction's row.
 pub const TEAK_LOOK_NO_WAIT: u32 = 8;
+/// Flag of teak_look: the table keeps its rows before the transaction ends (teak_table_wait_for_holders).
+pub const TEAK_LOOK_COUNTS_ON: u32 = 16;
 
 /// 0 or 1: the open transaction has looked at the table so that it keeps its rows, and somebody waits for that
 /// (teak_table_wait_for_holders): the table is as it was, to the end of the transaction.
@@ -446,8 +445,8 @@ pub unsafe extern "C" fn teak_look(
                 history: reading.history(&says),
                 except: Some(except.slice()).filter(|key| !key.is_empty()),
                 policy: if has(TEAK_LOOK_NO_WAIT) { WaitPolicy::NoWait } else { WaitPolicy::Wait },
-                stays: has(TEAK_LOOK_STAYS),
                 stays_missing: has(TEAK_LOOK_STAYS_MISSING),
+                counts_on: has(TEAK_LOOK_COUNTS_ON),
             };
             let mode = if has(TEAK_LOOK_TO_CHANGE) { LockMode::Exclusive } else { LockMode::Shared };
             let after = Some(after.slice()).filter(|entry| !entry.is_empty());

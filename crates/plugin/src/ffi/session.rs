@@ -227,7 +227,7 @@ pub unsafe extern "C" fn teak_txn_has_locks(session: *const SessionHandle) -> u8
 
 /// Flag of teak_table_wait_for_holders: prepared transactions that have written to the table.
 pub const TEAK_HOLDERS_PREPARED: u32 = 1;
-/// Flag of teak_table_wait_for_holders: transactions that have looked at the table with TEAK_LOOK_STAYS.
+/// Flag of teak_table_wait_for_holders: transactions that have looked at the table with TEAK_LOOK_COUNTS_ON.
 pub const TEAK_HOLDERS_LOOKS: u32 = 2;
 
 /// Before anything that changes what a table is made of, or reads its rows to make it anew: waits until no other

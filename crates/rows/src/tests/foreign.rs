@@ -21,8 +21,8 @@ fn look(bench: &Bench, session: &mut Session, tree: u32, prefix: &str) -> Result
 fn to<'a>(bench: &'a Bench, tree: u32, prefix: &'a str, primary_of: &'a PrimaryOf<'a>) -> Look<'a> {
     let (table, prefix, is_row) = (&*bench.table, prefix.as_bytes(), tree == 0);
     let (history, except, policy) = (History::Never, None, WaitPolicy::Wait);
-    let (stays, stays_missing) = (false, false);
-    Look { table, tree, prefix, is_row, primary_of, history, except, policy, stays, stays_missing }
+    let (stays_missing, counts_on) = (false, false);
+    Look { table, tree, prefix, is_row, primary_of, history, except, policy, stays_missing, counts_on }
 }
 
 fn is_timeout<T>(result: Result<T>) -> bool {
@@ -116,17 +116,17 @@ fn a_key_that_passes_to_another_row_is_found_there() {
 #[test]
 fn what_was_missing_stays_so_above_read_committed_if_the_look_says_so() {
     for (tree, key) in KEYS {
-        for (level, stays) in
+        for (level, stays_missing) in
             [(Level::RepeatableRead, true), (Level::ReadCommitted, true), (Level::RepeatableRead, false)]
         {
             let bench = Bench::new();
             bench.fill(&[row("2", "u2", "q")]);
             let mut child = bench.session(level);
             let primary_of = |_: &[u8], _: &[u8]| None;
-            let look = Look { stays, ..to(&bench, tree, key, &primary_of) };
+            let look = Look { stays_missing, ..to(&bench, tree, key, &primary_of) };
             assert!(!child.look(&look).unwrap());
             let mut parent = bench.repeatable();
-            let kept = stays && level == Level::RepeatableRead;
+            let kept = stays_missing && level == Level::RepeatableRead;
             let put_in = bench.insert(&mut parent, row("1", "u1", "p"));
             assert_eq!(is_timeout(put_in), kept, "tree {tree}, {level:?}");
             bench.insert(&mut parent, row("3", "u3", "r")).unwrap();

@@ -146,20 +146,18 @@ fn a_table_is_not_changed_under_a_prepared_transaction_that_nobody_owns() {
         assert!(undecided(engine.build_trees(&table, &[1], 0).map(drop)));
         let wait = WaitRequest::waiting(Duration::from_millis(10));
         let told = Mutex::new(Vec::new());
-        assert!(undecided(
-            engine.wait_for_holders("t", &[Intention::Prepared], 0, &wait, &|xid| told
-                .lock()
-                .push(xid.to_vec()))
-        ));
+        let tell = |xid: &[u8]| told.lock().push(xid.to_vec());
+        let wait_for = |name| engine.wait_for_holders(name, &[Intention::Prepared], 0, &wait, &tell);
+        assert!(undecided(wait_for("t")));
         assert_eq!(*told.lock(), [b"xid".to_vec()]);
         engine.create_table("other", &specs(1), b"", None).unwrap();
-        engine.wait_for_holders("other", &[Intention::Prepared], 0, &wait, &|_| ()).unwrap();
+        wait_for("other").unwrap();
         engine.drop_table("other").unwrap();
         // The name is not what it has written to.
         engine.rename_table("t", "renamed").unwrap();
         assert!(undecided(engine.drop_table("renamed")));
         engine.commit_prepared(b"xid").unwrap();
-        engine.wait_for_holders("renamed", &[Intention::Prepared], 0, &wait, &|_| ()).unwrap();
+        wait_for("renamed").unwrap();
         expect(&engine, "renamed", 0, &[("a", "1"), ("undecided", "1")]);
         engine.drop_table("renamed").unwrap();
     }
