@@ -102,10 +102,16 @@ impl Bench {
     }
 
     fn checkpoint(&mut self) -> Option<TreeRoot> {
+        self.checkpoint_with(&mut || {})
+    }
+
+    /// Does `meanwhile` when all is written and not durable yet.
+    fn checkpoint_with(&mut self, meanwhile: &mut dyn FnMut()) -> Option<TreeRoot> {
         self.generation += 1;
         self.space.begin(self.generation);
         let at = self.context.clock.snapshot(0);
         let root = self.tree.checkpoint(Moment::at(at.timestamp()), self.generation, 2).unwrap();
+        meanwhile();
         self.space.write_map(self.generation).unwrap();
         self.tree.checkpoint_durable();
         self.space.durable(self.generation);

@@ -38,7 +38,7 @@ impl Evictable for Node {
             return Ok(values);
         }
         let values = values + state.forget_bytes() as u64 + void_bytes(&view.delta) as u64;
-        let base = evicted_base(leaf, &state, &view)?;
+        let base = evicted_base(leaf, &mut state, &view)?;
         let delta = evicted_delta(leaf, &state, &view)?;
         let history = evicted_history(leaf, &view)?;
         if base.is_none() && delta.is_none() && history.is_none() {
@@ -136,24 +136,23 @@ impl LeafState {
 }
 
 /// None: the base takes no memory worth having.
-fn evicted_base(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Option<Base>> {
+fn evicted_base(leaf: &Leaf, state: &mut LeafState, view: &LeafView) -> Result<Option<Base>> {
     let Base::Loaded(block) = &view.base else { return Ok(None) };
     if block.is_empty() {
         return Ok(None);
     }
-    if let Some(image) = state.copies.copy_of(&view.base) {
-        return Ok(Some(Base::Stored(image.clone())));
+    if let Some(place) = state.copies.place_of(&view.base) {
+        return Ok(Some(place));
     }
     if !leaf.shared.is_logged() {
         // Somebody has changed it since it was written: the next round comes by.
         return Ok(None);
     }
     let extent = leaf.shared.context.spill.write_compressed(block.bytes())?;
-    Ok(Some(Base::Spilled(Arc::new(SpilledBase {
-        extent,
-        bytes: block.bytes().len(),
-        blobs: block.blobs().to_vec(),
-    }))))
+    let blobs = block.blobs().to_vec();
+    let place = Arc::new(SpilledBase { extent, bytes: block.bytes().len(), blobs });
+    state.copies.spilled(&place, block);
+    Ok(Some(Base::Spilled(place)))
 }
 
 fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Option<Changes>> {

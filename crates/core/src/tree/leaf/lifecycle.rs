@@ -1,4 +1,4 @@
-//! Where a leaf's bytes are in its file: one life, without I/O.
+//! Where a leaf's bytes are on disk: one life, without I/O.
 //!
 //! Four write blocks of leaves: a checkpoint; whoever writes finished leaves ahead of it; a load that attaches blocks,
 //! which are written beside; a rebuild. All of them say so here. What the *durable* copy is, the last checkpoint has
@@ -20,9 +20,10 @@
 //! there, `Joined` and `Pending` belong to the running checkpoint.
 //!
 //! What of the content is in memory is no part of this: it says only which block in memory equals a copy, so that an
-//! eviction has not to write it again.
+//! eviction has not to write it again. That holds for a copy in the spill file, too, for as long as the file of the tree
+//! has none.
 
-use super::{Base, Image};
+use super::{Base, Image, SpilledBase};
 use crate::tree::block::Block;
 use std::sync::{Arc, Weak};
 
@@ -86,12 +87,14 @@ pub(crate) struct Copies {
     /// What the last durable checkpoint names.
     durable: Option<FileCopy>,
     next: Next,
+    /// The base is, or was made of, this block, and is in the spill file.
+    spilled: Option<(Arc<SpilledBase>, Weak<Block>)>,
 }
 
 impl Copies {
     /// Of a leaf that a durable checkpoint, or a load, has left on disk.
     pub(in crate::tree) fn stored(image: Arc<Image>) -> Copies {
-        Copies { durable: Some(FileCopy { image, twin: None }), next: Next::Nothing }
+        Copies { durable: Some(FileCopy { image, twin: None }), ..Copies::default() }
     }
 
     /// What the last durable checkpoint names.
@@ -137,8 +140,22 @@ impl Copies {
         copies.into_iter().find(|copy| copy.equals(block)).map(|copy| &copy.image)
     }
 
-    /// `image` was read: `block` equals it.
-    pub(in crate::tree) fn read_back(&mut self, image: &Arc<Image>, block: &Arc<Block>) {
+    /// Where `base`, which is in memory, is on disk as well.
+    pub(in crate::tree) fn place_of(&self, base: &Base) -> Option<Base> {
+        let Base::Loaded(block) = base else { return None };
+        let spilled =
+            || self.spilled.as_ref().filter(|(_, twin)| std::ptr::eq(twin.as_ptr(), Arc::as_ptr(block)));
+        let stored = self.copy_of(base).map(|image| Base::Stored(image.clone()));
+        stored.or_else(|| spilled().map(|(place, _)| Base::Spilled(place.clone())))
+    }
+
+    /// What is at `place` was read: `block` equals it.
+    pub(in crate::tree) fn read_back(&mut self, place: &Base, block: &Arc<Block>) {
+        let image = match place {
+            Base::Stored(image) => image,
+            Base::Spilled(place) => return self.spilled(place, block),
+            Base::Loaded(_) => return,
+        };
         let (next, other) = match &mut self.next {
             Next::Nothing => (None, None),
             Next::Ahead(copy) | Next::Joined(copy) | Next::Pending(copy) => (Some(copy), None),
@@ -151,11 +168,17 @@ impl Copies {
         }
     }
 
+    /// `block`, the leaf's base, is in the spill file at `place`.
+    pub(in crate::tree) fn spilled(&mut self, place: &Arc<SpilledBase>, block: &Arc<Block>) {
+        self.spilled = Some((place.clone(), Arc::downgrade(block)));
+    }
+
     /// The leaf gets another base.
     pub(in crate::tree) fn changed(&mut self) {
         if let Some(durable) = &mut self.durable {
             durable.twin = None;
         }
+        self.spilled = None;
         self.forget_ahead();
     }
 
@@ -177,6 +200,7 @@ impl Copies {
                 Next::Both { pending, ahead: copy }
             }
         };
+        self.spilled = None;
     }
 
     /// The running checkpoint takes what was written of `base` ahead of it: that image, and the one which it replaces.
@@ -220,6 +244,18 @@ impl Copies {
             next @ (Next::Nothing | Next::Ahead(_)) => self.next = next,
         }
         debug_assert!(self.pending().is_none());
+    }
+
+    /// Lets go what is in the spill file, if the file of the tree has the same; that is where `base`, which the leaf
+    /// has, is then, if it was there.
+    pub(in crate::tree) fn leave_spill(&mut self, base: &Base) -> Option<Base> {
+        let (place, block) = self.spilled.as_ref()?;
+        let mut copies = self.durable.iter().chain(self.ahead());
+        let copy = copies.find(|copy| copy.twin.as_ref().is_some_and(|twin| twin.ptr_eq(block)))?;
+        let is_there = matches!(base, Base::Spilled(spilled) if Arc::ptr_eq(spilled, place));
+        let stored = is_there.then(|| Base::Stored(copy.image.clone()));
+        self.spilled = None;
+        stored
     }
 
     /// The running checkpoint was abandoned: its image, which is void.

@@ -448,12 +448,18 @@ impl Leaf {
     /// The base is still at `place`, from where `block` was read: that stays in memory.
     fn keep_base(&self, state: &mut LeafState, node: &Arc<Node>, place: &Base, block: &Arc<Block>) {
         let now = self.view.load_full();
-        if let Base::Stored(image) = place {
-            // An older image may still be the base: what changed since is then in the delta, and in the newer image.
-            state.copies.read_back(image, block);
-        }
+        // An older image may still be the base: what changed since is then in the delta, and in the newer image.
+        state.copies.read_back(place, block);
         self.publish(state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
         self.register(state, node);
+    }
+
+    /// Where the file has what the spill file has of the base, that is left.
+    pub(in crate::tree) fn leave_spill(&self, state: &mut LeafState) {
+        let view = self.view.load_full();
+        if let Some(base) = state.copies.leave_spill(&view.base) {
+            self.publish(state, LeafView { base, ..(*view).clone() });
+        }
     }
 
     /// The base as `reader` sees it: without rows if it was born by a transaction that the reader does not see.

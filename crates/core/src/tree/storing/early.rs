@@ -2,13 +2,14 @@
 //!
 //! A load fills leaf after leaf and does not come back to them. Their blocks go to the file while it goes on, on a
 //! processor that has time, so that the checkpoint at its end finds them there, and an eviction needs no spill file for
-//! them.
+//! them. A checkpoint of more leaves than memory has room for does the same with each that it has consolidated.
 //!
 //! The extent is private until a checkpoint makes it its own: a leaf that changes meanwhile, or a crash, leaves nothing
 //! behind.
 
 use super::tree::Tree;
 use crate::store::{Extent, Lifetime};
+use crate::sync::atomic::Ordering;
 use crate::tree::block::Block;
 use crate::tree::change::finished::Finished;
 use crate::tree::leaf::node::Node;
@@ -16,7 +17,7 @@ use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::tree::versions::visibility::Reader;
 use crate::types::Timestamp;
-use crate::Result;
+use crate::{Error, Result};
 use std::sync::Arc;
 
 /// How often a leaf whose rows are undecided is looked at.
@@ -42,6 +43,20 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Writes the image of a leaf that was consolidated and is not going to be merged, if it has nothing else. What
+    /// cannot be written now is left to the checkpoint.
+    pub(super) fn write_consolidated(&self, node: &Arc<Node>) -> Result<()> {
+        // Relaxed: a hint.
+        let may_merge = node.leaf().is_none_or(|leaf| leaf.in_thin.load(Ordering::Relaxed));
+        match may_merge {
+            true => Ok(()),
+            false => match self.write_early(node) {
+                Err(Error::DiskFull { .. }) => Ok(()),
+                written => written.map(|_| ()),
+            },
+        }
     }
 
     fn write_early(&self, node: &Arc<Node>) -> Result<Look> {

@@ -1,7 +1,9 @@
 //! Writing a tree's image as of a timestamp: the tree's part of a checkpoint.
 //!
 //! 1. *Leaves*: each leaf that was dirty when the image began is consolidated, then written as the timestamp sees it.
-//!    No latch is held over I/O; writers and readers go on.
+//!    No latch is held over I/O; writers and readers go on. Where the leaves are more than memory has room for, each is
+//!    written once it is consolidated, ahead of the image ([`super::early`]): nothing has to be evicted to the spill
+//!    file and read again in between.
 //! 2. *Splits*: leaves that a split touched since they were written are written again, until they are few.
 //! 3. *Pages*: what the pages above the written leaves name is noted under the structure latch; then they are built and
 //!    written without it ([`super::pages`]).
@@ -113,11 +115,15 @@ impl Tree {
         let more = self.list_unconverted()?;
         // Consolidation comes first: while the image is being made, empty leaves and small ones have to stay.
         let listed = self.dirty.lock().clone();
+        let overflows = self.overflows(listed.len());
         each(&listed, writers, &|node| {
             self.shared.context.cache.make_room_if_possible();
             self.consolidate_changed(node)?;
             self.merge_around(node);
-            Ok(())
+            match overflows {
+                true => self.write_consolidated(node),
+                false => Ok(()),
+            }
         })?;
         drop(listed);
         self.remove_vacant()?;
@@ -137,6 +143,12 @@ impl Tree {
             self.is_dirty.store(true, Ordering::SeqCst);
         }
         Ok(Some(root))
+    }
+
+    /// Whether so many leaves, consolidated one after the other, may not be in memory together.
+    fn overflows(&self, leaves: usize) -> bool {
+        let bytes = (leaves as u64).saturating_mul(u64::from(self.shared.spec.block_bytes));
+        bytes > self.shared.context.cache.budget() / 2
     }
 
     /// Takes the list of dirty leaves; from here on structure changes note what they touch. `None`: there is nothing to
@@ -344,6 +356,7 @@ impl Tree {
                 Node::Leaf(leaf) => {
                     let mut state = leaf.latch();
                     state.copies.checkpoint_durable();
+                    leaf.leave_spill(&mut state);
                     let view = leaf.view();
                     if let Some(image) = state.copies.durable().filter(|_| looks) {
                         self.bundles.note_leaf(&image.known_blobs(), &view.low);

@@ -105,6 +105,43 @@ fn what_was_read_back_is_not_written_again() {
 }
 
 #[test]
+fn a_base_that_was_read_back_is_not_written_again() {
+    let bench = Bench::new(64 << 20);
+    let rows = |n: u64, byte: u8| -> Vec<_> { (0..n).map(|i| (key(i), Some(vec![byte; 64]))).collect() };
+    let root = || bench.tree.root.load_full();
+    let fold = || {
+        let root = root();
+        let leaf = root.leaf().unwrap();
+        bench.tree.fold_in_place(leaf, &mut leaf.latch()).unwrap();
+    };
+    let evict = || {
+        root().evict().unwrap();
+        assert!(matches!(root().leaf().unwrap().view().base, leaf::Base::Spilled(_)));
+    };
+    let spill = &bench.context.spill;
+    let mut now = bench.commit(&rows(20, 1));
+    fold();
+    evict();
+    let (once, used) = (spill.moved_bytes().0, spill.used_bytes());
+    for _ in 0..5 {
+        assert_eq!(scan(&bench.tree, &Reader::at(now), true).len(), 20);
+        evict();
+    }
+    assert_eq!((spill.moved_bytes().0, spill.used_bytes()), (once, used));
+    // What was folded into another base since is, and the place of the one before is free again.
+    for round in 2..6u8 {
+        assert_eq!(scan(&bench.tree, &Reader::at(now), true).len(), 20);
+        now = bench.commit(&rows(20, round));
+        fold();
+        evict();
+        assert!(spill.moved_bytes().0 > once * u64::from(round - 1), "round {round}");
+        let rows = scan(&bench.tree, &Reader::at(now), false);
+        assert!(rows.len() == 20 && rows.iter().all(|(_, value)| value[..] == [round; 64]), "round {round}");
+        assert_eq!(spill.used_bytes(), used, "round {round}");
+    }
+}
+
+#[test]
 fn many_evictions_lose_nothing_and_keep_the_order_of_versions() {
     let bench = Bench::new(64 << 20);
     let (kept, undone) = (TxnStatus::new(1), TxnStatus::new(2));
@@ -176,4 +213,47 @@ fn undecided_writes_larger_than_the_cache_read_as_the_model_says() {
             same(&scan(&bench.tree, &Reader::at(Timestamp::MAX), true), &model, seed, step as usize);
         }
     }
+}
+
+#[test]
+fn a_checkpoint_of_more_than_memory_has_room_for_goes_once_through_it() {
+    let mut bench = Bench::new(1 << 20);
+    let rows = |step: usize, byte: u8| -> Vec<_> {
+        (0..40_000).step_by(step).map(|n| (key(n), Some(vec![byte; 200]))).collect()
+    };
+    bench.commit(&rows(1, 1));
+    bench.checkpoint();
+    // A row or so of each leaf: nothing of it is large enough to leave memory.
+    let now = bench.commit(&rows(100, 2));
+    let spill = bench.context.spill.clone();
+    let before = spill.moved_bytes();
+    let root = bench.checkpoint().unwrap();
+    let after = spill.moved_bytes();
+    // A thin leaf waits for what becomes of its neighbours.
+    let moved = (after.0 - before.0, after.1 - before.1);
+    assert!(moved.0 < 2000 && moved.1 < 2000, "{moved:?} bytes to the spill file and back");
+    // Nor does anybody read from there what the file has.
+    let all = scan(&bench.tree, &Reader::at(now), true);
+    assert_eq!(spill.moved_bytes(), after);
+    assert_eq!(spill.used_bytes(), 0);
+    assert_eq!(all.iter().filter(|(_, value)| value[..] == [2; 200]).count(), 400);
+    bench.reopen(root);
+    assert!(scan(&bench.tree, &Reader::at(now), true) == all && all.len() == 40_000);
+}
+
+#[test]
+fn what_a_checkpoint_has_written_is_read_from_the_file() {
+    let mut bench = Bench::new(64 << 20);
+    let now = bench.commit(&(0..20).map(|n| (key(n), Some(vec![7; 64]))).collect::<Vec<_>>());
+    let root = bench.tree.root.load_full();
+    let leaf = root.leaf().unwrap();
+    bench.tree.fold_in_place(leaf, &mut leaf.latch()).unwrap();
+    root.evict().unwrap();
+    assert!(matches!(leaf.view().base, leaf::Base::Spilled(_)));
+    let (tree, spill) = (bench.tree.clone(), bench.context.spill.clone());
+    // The checkpoint reads it; it goes from memory again before that is durable.
+    bench.checkpoint_with(&mut || root.evict().map(|_| ()).unwrap());
+    assert!(matches!(leaf.view().base, leaf::Base::Stored(_)));
+    assert_eq!(spill.used_bytes(), 0);
+    assert_eq!(scan(&tree, &Reader::at(now), true).len(), 20);
 }
