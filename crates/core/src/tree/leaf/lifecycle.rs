@@ -20,8 +20,8 @@
 //! there, `Joined` and `Pending` belong to the running checkpoint.
 //!
 //! What of the content is in memory is no part of this: it says only which block in memory equals a copy, so that an
-//! eviction has not to write it again. That holds for a copy in the spill file, too, for as long as the file of the tree
-//! has none.
+//! eviction has not to write it again. That holds for a copy in the spill file, too, for as long as the file of the
+//! tree has none.
 
 use super::{Base, Image, SpilledBase};
 use crate::tree::block::Block;
@@ -53,7 +53,7 @@ impl FileCopy {
     }
 
     fn equals(&self, block: &Arc<Block>) -> bool {
-        self.twin.as_ref().is_some_and(|twin| std::ptr::eq(twin.as_ptr(), Arc::as_ptr(block)))
+        self.twin.as_ref().is_some_and(|twin| is_twin(twin, block))
     }
 
     /// Whether `base` is what was written.
@@ -64,6 +64,10 @@ impl FileCopy {
             Base::Spilled(_) => false,
         }
     }
+}
+
+fn is_twin(twin: &Weak<Block>, block: &Arc<Block>) -> bool {
+    std::ptr::eq(twin.as_ptr(), Arc::as_ptr(block))
 }
 
 /// What was written of a leaf since its durable copy.
@@ -143,10 +147,11 @@ impl Copies {
     /// Where `base`, which is in memory, is on disk as well.
     pub(in crate::tree) fn place_of(&self, base: &Base) -> Option<Base> {
         let Base::Loaded(block) = base else { return None };
-        let spilled =
-            || self.spilled.as_ref().filter(|(_, twin)| std::ptr::eq(twin.as_ptr(), Arc::as_ptr(block)));
-        let stored = self.copy_of(base).map(|image| Base::Stored(image.clone()));
-        stored.or_else(|| spilled().map(|(place, _)| Base::Spilled(place.clone())))
+        if let Some(image) = self.copy_of(base) {
+            return Some(Base::Stored(image.clone()));
+        }
+        let (place, _) = self.spilled.as_ref().filter(|(_, twin)| is_twin(twin, block))?;
+        Some(Base::Spilled(place.clone()))
     }
 
     /// What is at `place` was read: `block` equals it.
@@ -246,14 +251,15 @@ impl Copies {
         debug_assert!(self.pending().is_none());
     }
 
-    /// Lets go what is in the spill file, if the file of the tree has the same; that is where `base`, which the leaf
-    /// has, is then, if it was there.
+    /// Lets go what is in the spill file, if the durable copy is the same; that is where `base`, which the leaf has, is
+    /// then, if it was there.
     pub(in crate::tree) fn leave_spill(&mut self, base: &Base) -> Option<Base> {
-        let (place, block) = self.spilled.as_ref()?;
-        let mut copies = self.durable.iter().chain(self.ahead());
-        let copy = copies.find(|copy| copy.twin.as_ref().is_some_and(|twin| twin.ptr_eq(block)))?;
+        let (durable, (place, block)) = (self.durable.as_ref()?, self.spilled.as_ref()?);
+        if !durable.twin.as_ref().is_some_and(|twin| twin.ptr_eq(block)) {
+            return None;
+        }
         let is_there = matches!(base, Base::Spilled(spilled) if Arc::ptr_eq(spilled, place));
-        let stored = is_there.then(|| Base::Stored(copy.image.clone()));
+        let stored = is_there.then(|| Base::Stored(durable.image.clone()));
         self.spilled = None;
         stored
     }

@@ -45,24 +45,28 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes the image of a leaf that was consolidated and is not going to be merged, if it has nothing else. What
-    /// cannot be written now is left to the checkpoint.
-    pub(super) fn write_consolidated(&self, node: &Arc<Node>) -> Result<()> {
+    fn write_early(&self, node: &Arc<Node>) -> Result<Look> {
+        self.shared.context.cache.make_room_if_possible();
+        self.consolidate_changed(node)?;
+        self.write_consolidated(node)
+    }
+
+    /// For a checkpoint of more leaves than memory has room for. What may still be merged, and what cannot be written
+    /// now, it writes later.
+    pub(super) fn write_overflowing(&self, node: &Arc<Node>) -> Result<()> {
         // Relaxed: a hint.
-        let may_merge = node.leaf().is_none_or(|leaf| leaf.in_thin.load(Ordering::Relaxed));
-        match may_merge {
-            true => Ok(()),
-            false => match self.write_early(node) {
-                Err(Error::DiskFull { .. }) => Ok(()),
-                written => written.map(|_| ()),
-            },
+        if node.leaf().is_some_and(|leaf| leaf.in_thin.load(Ordering::Relaxed)) {
+            return Ok(());
+        }
+        match self.write_consolidated(node) {
+            Err(Error::DiskFull { .. }) => Ok(()),
+            written => written.map(drop),
         }
     }
 
-    fn write_early(&self, node: &Arc<Node>) -> Result<Look> {
+    /// Writes the image of a leaf that was consolidated, if it has nothing else.
+    fn write_consolidated(&self, node: &Arc<Node>) -> Result<Look> {
         let Node::Leaf(leaf) = &**node else { return Ok(Look::Done) };
-        self.shared.context.cache.make_room_if_possible();
-        self.consolidate_changed(node)?;
         let view = leaf.view().clone();
         if view.has_changes() || view.birth.is_some() {
             return Ok(Look::Undecided);

@@ -121,7 +121,7 @@ impl Tree {
             self.consolidate_changed(node)?;
             self.merge_around(node);
             match overflows {
-                true => self.write_consolidated(node),
+                true => self.write_overflowing(node),
                 false => Ok(()),
             }
         })?;
