@@ -49,3 +49,21 @@ update v force index (kz) set x = x + 1 where z = 4 order by z, id limit 2;
 delete from v where z = 7 order by z, id limit 2;
 select count(*), sum(x), sum(z) from v;
 check table v extended;
+
+-- index_merge: of the rows that an index gives, those in the range of a primary key of prefixes are left to that one
+create table w (c varchar(12) character set utf8mb4 collate utf8mb4_nopad_bin not null, t text not null, n int, m int,
+    primary key (c(1), t(2)), key kn (n, c(1)), key km (m));
+insert into w select concat(char(48 + seq using utf8mb4), 'x'), concat(seq % 7, 'text'), seq % 5, seq % 3
+    from seq_1_to_60;
+set @switch = @@optimizer_switch;
+set optimizer_switch = 'index_merge=on,index_merge_union=on,index_merge_sort_union=on,index_merge_intersection=on';
+select count(*), sum(n), sum(m) from w force index (primary, kn) where n = 2 or c >= 'K';
+select c, n from w force index (primary, kn) where n = 2 or c >= 'a' order by c;
+select count(*) from w force index (primary, km) where m = 1 or c < '5';
+select count(*) from w force index (primary, kn, km) where n in (1, 2) or m = 1 or c >= 'f' and t > '3';
+select count(*) from w force index (primary, kn, km) where n = 2 and m = 1 and c >= '5';
+update w force index (primary, kn) set n = 2 where n = 2 or c >= 'K';
+delete from w where n = 2 or c >= 'f' or m = 0;
+select count(*), sum(n), sum(m) from w;
+check table w extended;
+set optimizer_switch = @switch;

@@ -154,9 +154,11 @@ static bool compares_prefixes(const KEY& key, bool merges) {
                        [](const KEY_PART_INFO& part) { return part.key_part_flag & (HA_PART_KEY_SEG | HA_BLOB_PART); });
 }
 
-/* Whether entries of the active index have all that the server looks at. */
+/* Whether entries of the active index have all that the server looks at. It also asks for an index only where it wants
+   the primary key's columns: index_merge leaves out what is in a range of that key. */
 bool ha_teak::fills_record(uint index) {
-    return (keyread_enabled() || statement_.entries_only) && indexes_[index].gives_back() &&
+    const IndexCodec& codec = indexes_[index];
+    return (keyread_enabled() || statement_.entries_only) && codec.gives_back() && !codec.lacks_any(table->read_set) &&
            !compares_prefixes(table->key_info[index], scan_.sorted && table->part_info);
 }
 

@@ -258,6 +258,11 @@ teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch, 
     return {scratch, static_cast<size_t>(to - scratch)};
 }
 
+bool IndexCodec::lacks_any(const MY_BITMAP* columns) const {
+    return std::any_of(unknown_.begin(), unknown_.end(),
+                       [=](const KeyPartCodec& part) { return bitmap_is_set(columns, part.fieldnr); });
+}
+
 bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
     for (const KeyPartCodec& part : unknown_)
         memset(record + part.offset, 0, part.column_bytes);

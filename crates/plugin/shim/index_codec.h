@@ -76,6 +76,8 @@ class IndexCodec {
     const KeyCodec& key() const { return key_; }
     /* Whether restored columns are what rows have: not if an earlier encoding took their prefixes for them. */
     bool gives_back() const { return gives_back_; }
+    /* Whether one of these columns is known by a prefix only. */
+    bool lacks_any(const MY_BITMAP* columns) const;
     /* Columns of the key that no row has: the server computes them. */
     const std::vector<uint>& virtual_columns() const { return virtual_columns_; }
     size_t max_key_size() const { return key_.max_size() + primary_->max_size(); }
