@@ -58,7 +58,7 @@ insert into w select concat(char(48 + seq using utf8mb4), 'x'), concat(seq % 7, 
 set @switch = @@optimizer_switch;
 set optimizer_switch = 'index_merge=on,index_merge_union=on,index_merge_sort_union=on,index_merge_intersection=on';
 select count(*), sum(n), sum(m) from w force index (primary, kn) where n = 2 or c >= 'K';
-select c, n from w force index (primary, kn) where n = 2 or c >= 'a' order by c;
+select group_concat(c, n order by c) from w force index (primary, kn) where n = 2 or c >= 'a';
 select count(*) from w force index (primary, km) where m = 1 or c < '5';
 select count(*) from w force index (primary, kn, km) where n in (1, 2) or m = 1 or c >= 'f' and t > '3';
 select count(*) from w force index (primary, kn, km) where n = 2 and m = 1 and c >= '5';
