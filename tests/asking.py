@@ -42,6 +42,12 @@ def roll_back_prepared(server):
             cursor.execute(f"xa rollback '{name}'")
 
 
+def nothing_prepared(server):
+    """Rolls back what is prepared; False if some of it belongs to sessions that are still about to end."""
+    error_number(roll_back_prepared, server)
+    return not server.query("xa recover", database=None)
+
+
 def wait_until(condition, what, limit=60.0):
     """Looks again and again; gives up after `limit` seconds, which are far more than it takes."""
     began = time.monotonic()

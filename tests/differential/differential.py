@@ -91,6 +91,10 @@ class Runner:
             if difference.kind == "end":
                 # It may be about to go yet.
                 self.server.kill()
+                said = self.server.log_end(300)
+                if "InnoDB: Assertion failure" in said and "ha_teak" not in said:
+                    self.cut_short("InnoDB has ended the server")
+                    return None, done
             return difference, done + 1
         except Conflict as conflict:
             self.cut_short(str(conflict))

@@ -2,6 +2,7 @@
 and each use of one is counted: what is taken for known too often hides what is not."""
 
 import re
+import unicodedata
 from collections import Counter
 
 # Which error of several ends a statement of many rows depends on the order in which rows and keys are looked at.
@@ -16,7 +17,7 @@ TOO_LARGE = {139, 1030, 1118, 1071, 1713}
 # A trigger's cascade takes the row itself away, or its parent with it.
 GOES = {1032, 1442, 1451, 1452}
 # What the values of a virtual column may be refused with.
-COMPUTED = {1264, 1292, 1366, 1406, 1690}
+COMPUTED = {1264, 1265, 1292, 1366, 1406, 1690}
 DEFINITIONS = ("alter", "create", "optimize", "rename")
 
 
@@ -78,6 +79,21 @@ def worded(outcome):
     return sorted({min(number, 1062) if number in (1062, 1452) else number for level, number, _ in outcome.warnings if level != "Note"})
 
 
+def same_letters(case):
+    """Whether a SELECT gives rows that differ in case, accents and spaces only: of what its collation holds for the same, DISTINCT and LIMIT leave any."""
+    def folded(rows):
+        letters = [unicodedata.normalize("NFD", row).casefold() for row in rows]
+        return sorted(re.sub(r"[\u0300-\u036f]| +(?=')", "", row) for row in letters)
+
+    return (case.begins("select") and re.search(r"\bdistinct\b| limit ", case.statement) and case.inners.rows and case.teaks.rows
+            and folded(case.inners.rows) == folded(case.teaks.rows))
+
+
+def same_but_rows(case):
+    """Whether no engine gave an error, and both other rows."""
+    return case.inner is None and case.teak is None and case.inners.rows != case.teaks.rows
+
+
 def same_rows(case):
     """Whether no engine gave an error, and both the same rows."""
     return case.inner is None and case.teak is None and case.inners.rows == case.teaks.rows
@@ -95,12 +111,38 @@ def spoils_index(case):
 def moves_children(case):
     """Whether a DELETE or UPDATE of several tables has met other numbers of rows, near a rule for children that it may come to by their parents or by itself."""
     rule = r"ON UPDATE (?:CASCADE|SET NULL)" if case.begins("update") else "REFERENCES"
-    return same_rows(case) and case.begins("delete", "update") and " join " in case.statement and case.inners.counts != case.teaks.counts and case.near(rule)
+    return (same_rows(case) and case.begins("delete", "update") and re.search(r" join |\(select ", case.statement) and case.inners.counts != case.teaks.counts
+            and case.near(rule))
+
+
+def meets_restriction(case):
+    """Whether one engine alone comes to a row's children that restrict it: by another constraint of the child a rule takes them when another of the parent's rows
+    goes, which comes before, or after."""
+    return (case.only(1451) and case.begins("delete", "update", "replace")
+            and case.near(r"CONSTRAINT [^\n]* (?:CASCADE|SET NULL)[^;]*\n  CONSTRAINT|\n  CONSTRAINT[^;]*\n  CONSTRAINT [^\n]* (?:CASCADE|SET NULL)"))
+
+
+def passes_over(case):
+    """Whether an UPDATE of a partitioned table has met no row on one side: behind a statement with an empty range of a scan of the primary key the server's next
+    one finds nothing, with either engine, if its plan is such a scan, too."""
+    none = [outcome.counts and "(Rows matched: 0 " in str(outcome.counts[1]) for outcome in (case.inners, case.teaks)]
+    return case.begins("update") and any(none) and not all(none) and case.near("PARTITION BY")
+
+
+def ends_with_primary(case):
+    """Whether a constraint names columns of a parent of which the last is its primary key's: InnoDB takes an index without that one for it."""
+    texts = case.pair.definitions()
+    for text in [case.statement, *texts.values()]:
+        for parent, columns in re.findall(r"references `?(t\d+)`? \(([^)]*, [^)]*)\)", text, re.IGNORECASE):
+            primary = re.search(r"PRIMARY KEY \(([^)]*)\)", texts.get(parent, ""))
+            if primary and f"`{columns.replace('`', '').split(', ')[-1]}`" in primary[1]:
+                return True
+    return False
 
 
 def computes_for_log(case):
     """Whether no more than warnings of a virtual column are Teak's alone: only its side is in the binary log, whose row events have such columns computed."""
-    inner, teak = ([warning for warning in outcome.warnings if warning[1] != 1292] for outcome in (case.inners, case.teaks))
+    inner, teak = ([warning for warning in outcome.warnings if warning[1] not in COMPUTED] for outcome in (case.inners, case.teaks))
     return (same_rows(case) and inner == teak and len(case.inners.warnings) < len(case.teaks.warnings) and case.inners.counts[0] == case.teaks.counts[0]
             and case.near(r"\) VIRTUAL"))
 
@@ -114,9 +156,10 @@ ALIKE = {
     "another text": lambda c: c.inner and c.inner == c.teak,
     "another row's error comes first": lambda c: c.both_within(OF_ROWS),
     "another refusal comes first": lambda c: c.both_within(REFUSALS),
-    "which tables of a join are read is the plan's, so one that is younger than the snapshot, too": lambda c: c.only(1412) and c.begins("select")
-                                                                                          and re.search(r" join |\(select ", c.statement),
-    "a changed table, by another number": lambda c: c.both_within(CHANGED),
+    "a changed table, by another number": lambda c: c.both_within(CHANGED) or c.begins("checksum") and any(number in CHANGED for _, number, _ in c.inners.warnings),
+    "which index is read is the plan's, so one that is younger than the snapshot, too": lambda c: c.only(1412) and "select " in c.statement,
+    "of several reasons to refuse a row that of a trigger's table is told": lambda c: c.both_within({*OF_ROWS, 1146}) and c.pair.programs(),
+    "which of equal letters DISTINCT and LIMIT leave": same_letters,
     "an index that is younger than the snapshot is read, or a row's error comes first": lambda c: c.inner and c.teak == 1412,
     "a trigger's cascade takes its own row or its parent": lambda c: c.both_within(GOES) or ((c.inner, c.teak) == (1062, 1032) and c.pair.programs()),
     "OPTIMIZE copies, or not": lambda c: c.begins("optimize") and c.inner is None and c.teak is None,
@@ -128,17 +171,27 @@ ALIKE = {
 
 # The tables differ from here on, or may: the history ends, and proves nothing more.
 APART = {
+    "InnoDB's index is damaged": lambda c: c.inner in (1034, 1712),
+    "InnoDB does not take UPDATE IGNORE beside UNIQUE USING HASH": lambda c: c.takes(1235) and c.begins("update ignore"),
+    "InnoDB does not drop an index together with its constraint": lambda c: c.takes(1553) and "drop foreign key" in c.statement,
+    "InnoDB fills history partitions further after a restart": lambda c: same_but_rows(c) and " partition (" in c.statement and c.near("PARTITION BY SYSTEM_TIME[^;]* LIMIT"),
+    "InnoDB keeps history that lasted for no time": lambda c: c.inner is None and c.teak is None and c.begins("delete history", "checksum") and c.near(VERSIONED),
+    "a rule takes a child before or after the parent that it restricts goes": meets_restriction,
+    "the server passes over rows of partitions": passes_over,
+    "a plan compares values that do not fit": lambda c: c.only(1292) and " join " in c.statement and not c.begins("select"),
+    "InnoDB takes an index that ends with the primary key's columns for a parent's": lambda c: c.refuses(1005, 1553) and c.begins(*DEFINITIONS) and ends_with_primary(c),
+    "InnoDB does not look for children of a parent without an index": lambda c: c.refuses(1451, 1829) and c.has_unindexed(),
     "InnoDB's records are too small": lambda c: c.takes(*TOO_LARGE),
     "Teak says that it does not take an option": lambda c: c.refuses(1478) and c.begins(*DEFINITIONS),
     "InnoDB has to copy the table for a change, which is younger than the snapshot": lambda c: c.inner in CHANGED and c.teak not in CHANGED,
     "InnoDB does not ask how old an index over virtual columns is": lambda c: c.refuses(1412) and c.near("GENERATED ALWAYS"),
     "InnoDB lets go the index of a self reference": lambda c: c.refuses(1553) and c.begins("alter") and ("drop primary key" in c.statement or c.near(SELF)),
-    "InnoDB lets a parent's column become NULL above a self reference that cascades into NOT NULL": lambda c: c.refuses(1833) and c.begins("alter") and c.near(SELF),
+    "InnoDB lets a parent's column become NULL that cascades into NOT NULL": lambda c: c.refuses(1833) and c.begins("alter") and c.near(f"{SELF}|ON UPDATE CASCADE"),
     "a column becomes NOT NULL under a rule that may make it NULL": lambda c: c.refuses(1005, 1830) and c.begins("alter") and c.near("SET NULL|ON UPDATE CASCADE")
                                                                            and re.search("not null|primary key", c.statement),
     "ADD of a UNIQUE USING HASH without what partitions are chosen by": lambda c: c.teak == 1503 and c.begins("alter") and "using hash" in c.statement,
-    "InnoDB does not copy a table whose constraint has lost its index": lambda c: c.takes(1025) and c.begins("alter") and "incorrectly formed" in c.inners.error[1]
-                                                                       and c.has_unindexed(),
+    "InnoDB does not copy a table whose constraint has lost its index": lambda c: (c.takes(1025) and c.begins("alter") and "incorrectly formed" in c.inners.error[1]
+                                                                        or c.takes(1215) and c.begins("truncate")) and c.has_unindexed(),
     "InnoDB's copy that fails at its end has dropped a constraint": lambda c: c.inner == 1025 and c.teak in REFUSALS and "drop foreign key" in c.statement,
     "a virtual column that comes with other changes is a copy, which computes it": lambda c: c.refuses(*COMPUTED) and c.begins("alter")
                                                                                        and re.search(r"\) virtual, |, .*\) virtual", c.statement),
@@ -146,9 +199,11 @@ APART = {
                                                                             and c.near("PARTITION BY"),
     "names of constraints": lambda c: c.takes(1823) and c.begins(*DEFINITIONS),
     "InnoDB takes columns of several types for a foreign key": lambda c: c.refuses(1005) and any("does not match referenced column" in text for _, _, text in c.teaks.warnings),
-    "rows that are their own parents": lambda c: (c.only(1451, 1452) or (" ignore " in c.statement or c.begins("delete")) and c.inners.counts != c.teaks.counts)
+    "rows that are their own parents": lambda c: (c.only(1451, 1452) or c.begins("delete") and (c.inners.counts != c.teaks.counts or " returning " in c.statement)
+                                                  or " ignore " in c.statement and (c.inners.counts, c.inners.warnings) != (c.teaks.counts, c.teaks.warnings))
                                                and c.near(SELF),
-    "InnoDB takes history for rows, or has one row of it for a statement": lambda c: (c.only(1451, 1452) or c.takes(1761)) and c.near(VERSIONED),
+    "InnoDB takes history for rows, or has one row of it for a statement": lambda c: (c.only(1451, 1452) or c.takes(1761)
+                                                                                      or any(number == 1761 for _, number, _ in c.inners.warnings)) and c.near(VERSIONED),
     "InnoDB looks for a parent before it comes to a unique key that is younger": lambda c: c.takes(1452) and "on duplicate key" in c.statement,
     "keys change hands, parents and children go in the order of a plan": lambda c: c.only(1062, 1451) and " join " in c.statement and not c.begins("select"),
     "InnoDB changes a row that a trigger's cascade has taken away": lambda c: c.refuses(1032) and any("delete from" in text or "replace into" in text
@@ -186,6 +241,14 @@ def without_index(inner, teak, texts):
     for line in lost:
         rest = rest.replace(line, "")
     return inner == rest and any(line in lost for line in unindexed(teak, texts))
+
+
+def other_order(inner, teak):
+    """Whether two definitions differ in the order of their UNIQUE keys only: those that the server keeps by hash come last, and it is not asked again when a
+    column's change makes one of them."""
+    lines = [text.replace(",\n", "\n").splitlines() for text in (inner, teak)]
+    rest = [[line for line in side if "UNIQUE KEY" not in line] for side in lines]
+    return rest[0] == rest[1] and sorted(lines[0]) == sorted(lines[1])
 
 
 def ruled(program, texts):
