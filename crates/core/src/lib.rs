@@ -78,6 +78,7 @@ mod options;
 #[cfg(feature = "rooms")]
 pub mod rooms;
 pub mod server;
+mod slabs;
 mod sort;
 mod stop;
 mod store;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// From the ground up. Those of one line do not know each other.
 const ROOMS: &[&[&str]] = &[
-    &["arrays", "numbers", "stop", "threads", "time", "types"],
+    &["arrays", "numbers", "slabs", "stop", "threads", "time", "types"],
     &["error", "finding"],
     &["file", "values"],
     &["options"],

@@ -15,6 +15,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
     vec![
         (c"cache_bytes_used", numbers.cache_used_bytes),
         (c"cache_bytes_budget", numbers.cache_budget_bytes),
+        (c"cache_bytes_kept", numbers.cache_kept_bytes),
         (c"checkpoint_newest", numbers.newest_checkpoint),
         (c"checkpoints", numbers.checkpoints),
         (c"checkpoints_failed", numbers.failed_checkpoints),

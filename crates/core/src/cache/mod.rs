@@ -19,7 +19,6 @@
 mod clock;
 mod evictor;
 mod quota;
-mod trim;
 mod usage;
 
 use std::mem::Discriminant;
@@ -33,7 +32,6 @@ use crate::{Error, LogLevel, Observer, Result};
 use clock::Clock;
 use evictor::{Evictor, Progress};
 use quota::Quota;
-use trim::Trimmer;
 use usage::Usage;
 
 /// What a caller above 100 % frees at most, and how many entries it looks at.
@@ -76,7 +74,6 @@ struct State {
     futile: AtomicU32,
     observer: Arc<dyn Observer>,
     reported: Mutex<Vec<Discriminant<Error>>>,
-    trimmer: Trimmer,
 }
 
 /// What a sweep did.
@@ -98,7 +95,6 @@ impl Cache {
             futile: AtomicU32::new(0),
             observer,
             reported: Mutex::new(Vec::new()),
-            trimmer: Trimmer::default(),
         });
         state.set_budget(budget_bytes);
         Cache { evictor: Evictor::new(), state, quota: None }
@@ -182,7 +178,6 @@ impl Cache {
         }
         self.evictor.wake();
         let (used, budget) = (self.state.usage.approximate(), self.state.budget());
-        self.state.trimmer.trim_late(budget);
         if used <= budget {
             return Ok(());
         }
@@ -211,7 +206,6 @@ impl Cache {
         let state = self.state.clone();
         self.evictor.start(move || {
             let (used, goal) = (state.usage.approximate(), state.budget() / 100 * 92);
-            state.trimmer.trim(state.budget());
             if used <= goal {
                 return Progress::Done;
             }
@@ -303,7 +297,6 @@ impl State {
             }
         }
         if sweep.freed > 0 {
-            self.trimmer.note(sweep.freed);
             // Relaxed: a hint how much to try.
             self.futile.store(0, Ordering::Relaxed);
         }

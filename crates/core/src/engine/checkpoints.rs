@@ -12,6 +12,7 @@ use crate::checkpoint::{Capture, Dropped, Outcome, Pace, TreeImage};
 use crate::file::DiskReserve;
 use crate::log::Lsn;
 use crate::options::LogLevel;
+use crate::slabs::trim_heaps;
 use crate::sync::{Condvar, Mutex};
 use crate::tree::Tree;
 use crate::types::Timestamp;
@@ -531,6 +532,10 @@ impl Shared {
         self.alike.checkpoint_durable(trees.iter());
         let written = trees.len();
         drop(trees);
+        if written > 0 {
+            // Deltas and statuses of transactions went, in pieces.
+            trim_heaps();
+        }
         self.release_idle_tables(at, written);
         self.remove_left_over();
         self.mind_pinned_log();

@@ -385,6 +385,7 @@ impl Shared {
             checkpoint_waits: self.counted.checkpoint_waits.get(),
             cache_used_bytes: self.context.cache.used(),
             cache_budget_bytes: self.context.cache.budget(),
+            cache_kept_bytes: crate::slabs::kept_bytes() as u64,
             memory_used_bytes: self.context.memory().used(),
             memory_max_bytes: self.context.memory().budget(),
             spilled_bytes: self.context.spill.used_bytes(),

@@ -46,6 +46,8 @@ pub struct Statistics {
     pub cache_used_bytes: u64,
     /// Memory budget, in bytes.
     pub cache_budget_bytes: u64,
+    /// Bytes of slots of blocks, of all engines of the process, that are free and keep their pages for the next blocks.
+    pub cache_kept_bytes: u64,
     /// What tables in memory take, in bytes: not a part of the above.
     pub memory_used_bytes: u64,
     /// What they may take, in bytes.

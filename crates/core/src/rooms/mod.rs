@@ -4,4 +4,5 @@
 pub mod hostile;
 
 pub use crate::lock::{LockCounters, LockManager, LockOutcome, LockOwner};
+pub use crate::slabs::Buffer;
 pub use crate::store::{Dictionary, Training};

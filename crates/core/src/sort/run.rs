@@ -6,6 +6,7 @@
 //! Little-endian; compressed one by one. The file never outlives the process, so the format has no version.
 
 use crate::arrays::prefetch;
+use crate::slabs::Buffer;
 use crate::store::{SpillExtent, SpillFile};
 use crate::tree::block::{shared_bytes, wide_head};
 use crate::{Error, Result};
@@ -175,7 +176,7 @@ impl<'a> RunWriter<'a> {
 /// Reads a run from its first entry to its last.
 pub(super) enum RunReader {
     Memory { run: MemoryRun, next: usize },
-    Spilled { run: SpilledRun, chunk: Vec<u8>, key: std::ops::Range<usize>, value: std::ops::Range<usize> },
+    Spilled { run: SpilledRun, chunk: Buffer, key: std::ops::Range<usize>, value: std::ops::Range<usize> },
 }
 
 impl RunReader {
@@ -184,7 +185,7 @@ impl RunReader {
     }
 
     pub fn spilled(run: SpilledRun) -> RunReader {
-        RunReader::Spilled { run, chunk: Vec::new(), key: 0..0, value: 0..0 }
+        RunReader::Spilled { run, chunk: Buffer::must(0), key: 0..0, value: 0..0 }
     }
 
     /// Goes to the next entry; `false` at the end.

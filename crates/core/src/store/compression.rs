@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::ops::RangeInclusive;
 
 use super::dictionary::Dictionary;
+use crate::slabs::Buffer;
 use crate::{Compression, Error, Packing, Result};
 
 /// zstd's fastest regular level: blocks are read and written far more often than they are archived.
@@ -74,7 +75,7 @@ pub(super) fn compress(
     packing: Packing,
     dictionary: Option<&Dictionary>,
     limit: usize,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<Buffer>> {
     const NO_MEMORY: Error = Error::OutOfMemory("compressing a block");
     if limit == 0 || packing.compression == Compression::None {
         return Ok(None);
@@ -110,7 +111,7 @@ pub(super) fn compress(
                 compressor.compress_to_buffer(raw, &mut scratch[..]).map_err(|_| NO_MEMORY)?
             }
         };
-        Ok((bytes <= limit).then(|| scratch[..bytes].to_vec()))
+        Ok((bytes <= limit).then(|| Buffer::from(&scratch[..bytes])))
     })
 }
 
@@ -123,10 +124,10 @@ pub(super) fn decompress(
     compression: Compression,
     dictionary: Option<&Dictionary>,
     read: impl FnOnce(&mut [u8]) -> Result<()>,
-) -> Result<Result<Vec<u8>, String>> {
+) -> Result<Result<Buffer, String>> {
+    const NO_MEMORY: Error = Error::OutOfMemory("decompressing a block");
     if compression == Compression::None {
-        let mut raw = Vec::new();
-        grow(&mut raw, raw_bytes)?;
+        let mut raw = Buffer::new(raw_bytes).ok_or(NO_MEMORY)?;
         read(&mut raw)?;
         return Ok(Ok(raw));
     }
@@ -135,16 +136,21 @@ pub(super) fn decompress(
         grow(&mut scratch, stored_bytes)?;
         let stored = &mut scratch[..stored_bytes];
         read(stored)?;
-        let done = match dictionary {
-            None => {
-                let mut raw = Vec::new();
-                unpack(stored, compression, raw_bytes..=raw_bytes, contexts, &mut raw)?.map(|()| raw)
+        let expected = match dictionary {
+            None => raw_bytes..=raw_bytes,
+            Some(_) => 0..=Dictionary::bound(raw_bytes),
+        };
+        let done = match (promised(stored, compression, &expected), dictionary) {
+            (Err(detail), _) => Err(detail),
+            (Ok(bytes), None) => {
+                let mut raw = Buffer::new(bytes).ok_or(NO_MEMORY)?;
+                unpack(stored, compression, &expected, contexts, &mut raw)?.map(|_| raw)
             }
-            Some(dictionary) => {
+            (Ok(bytes), Some(dictionary)) => {
                 let mut coded = std::mem::take(&mut contexts.coded);
-                let unpacked =
-                    unpack(stored, compression, 0..=Dictionary::bound(raw_bytes), contexts, &mut coded)?;
-                let decoded = unpacked.and_then(|()| dictionary.decode(&coded, raw_bytes));
+                grow(&mut coded, bytes)?;
+                let unpacked = unpack(stored, compression, &expected, contexts, &mut coded[..bytes])?;
+                let decoded = unpacked.and_then(|bytes| dictionary.decode(&coded[..bytes], raw_bytes));
                 contexts.coded = coded;
                 decoded
             }
@@ -154,50 +160,51 @@ pub(super) fn decompress(
     })
 }
 
-/// Decompresses into `out`, which then has as many bytes as come out: a number in `expected`.
+/// How many bytes `stored` says that it gives, or gives at most: a number in `expected`, or what is wrong.
+fn promised(
+    stored: &[u8],
+    compression: Compression,
+    expected: &RangeInclusive<usize>,
+) -> Result<usize, String> {
+    let most = *expected.end();
+    if matches!(compression, Compression::Zstd | Compression::Recompress) {
+        let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
+        let bytes = announced.and_then(|bytes| usize::try_from(bytes).ok());
+        return bytes
+            .filter(|bytes| expected.contains(bytes))
+            .ok_or_else(|| format!("zstd frame of {announced:?} bytes where {expected:?} are expected"));
+    }
+    match *expected.start() as u64 > (stored.len() as u64).saturating_mul(LZ4_MAX_RATIO) {
+        true => Err(format!("{} bytes of LZ4 cannot hold {most}", stored.len())),
+        false => Ok(most),
+    }
+}
+
+/// Decompresses into `out`, which has as many bytes as were promised. How many there are: a number in `expected`.
 fn unpack(
     stored: &[u8],
     compression: Compression,
-    expected: RangeInclusive<usize>,
+    expected: &RangeInclusive<usize>,
     contexts: &mut Contexts,
-    out: &mut Vec<u8>,
-) -> Result<Result<(), String>> {
+    out: &mut [u8],
+) -> Result<Result<usize, String>> {
     const NO_MEMORY: Error = Error::OutOfMemory("decompressing a block");
-    let most = *expected.end();
-    out.clear();
     let done = match compression {
         Compression::Zstd | Compression::Recompress => {
-            let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
-            let Some(bytes) = announced
-                .and_then(|bytes| usize::try_from(bytes).ok())
-                .filter(|bytes| expected.contains(bytes))
-            else {
-                return Ok(Err(format!("zstd frame of {announced:?} bytes where {expected:?} are expected")));
-            };
-            out.try_reserve_exact(bytes).map_err(|_| NO_MEMORY)?;
             let decompressor = match &mut contexts.decompressor {
                 Some(decompressor) => decompressor,
                 none => none.insert(zstd::bulk::Decompressor::new().map_err(|_| NO_MEMORY)?),
             };
             let done = decompressor.decompress_to_buffer(stored, out).map_err(|error| error.to_string());
-            done.and_then(|found| match found == bytes {
+            done.and_then(|found| match found == out.len() {
                 true => Ok(found),
-                false => Err(format!("decompressed to {found} bytes where {bytes} are announced")),
+                false => Err(format!("decompressed to {found} bytes where {} are announced", out.len())),
             })
         }
-        _ => {
-            if *expected.start() as u64 > (stored.len() as u64).saturating_mul(LZ4_MAX_RATIO) {
-                return Ok(Err(format!("{} bytes of LZ4 cannot hold {most}", stored.len())));
-            }
-            grow(out, most)?;
-            lz4_flex::block::decompress_into(stored, out).map_err(|error| error.to_string())
-        }
+        _ => lz4_flex::block::decompress_into(stored, out).map_err(|error| error.to_string()),
     };
     Ok(done.and_then(|bytes| match expected.contains(&bytes) {
-        true => {
-            out.truncate(bytes);
-            Ok(())
-        }
+        true => Ok(bytes),
         false => Err(format!("decompressed to {bytes} bytes where {expected:?} are expected")),
     }))
 }
@@ -218,11 +225,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn unpack(stored: &[u8], raw_bytes: usize, compression: Compression) -> Result<Vec<u8>, String> {
-        decompress(stored.len(), raw_bytes, compression, None, |buffer| {
+        let raw = decompress(stored.len(), raw_bytes, compression, None, |buffer| {
             buffer.copy_from_slice(stored);
             Ok(())
-        })
-        .unwrap()
+        });
+        raw.unwrap().map(|raw| raw.to_vec())
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{BlockAddress, BundleUse, Space};
+use crate::slabs::Buffer;
 use crate::Result;
 
 /// How long a new extent stays allocated, from the moment its bytes are in the file. Until then it is free when
@@ -51,12 +52,12 @@ impl Extent {
     }
 
     /// The block as it was given to `prepare`, checked and decompressed. One disk read.
-    pub fn read(&self) -> Result<Vec<u8>> {
+    pub fn read(&self) -> Result<Buffer> {
         self.space.read(&self.address)
     }
 
     /// The same of a large value, beside which nothing is read.
-    pub fn read_value(&self) -> Result<Vec<u8>> {
+    pub fn read_value(&self) -> Result<Buffer> {
         self.space.read_value(&self.address)
     }
 
@@ -117,7 +118,7 @@ impl std::fmt::Debug for Extent {
 pub struct PreparedBlock {
     pub(super) extent: Arc<Extent>,
     /// The stored bytes.
-    pub(super) stored: Vec<u8>,
+    pub(super) stored: Buffer,
 }
 
 impl PreparedBlock {

@@ -6,6 +6,7 @@ use super::dictionary::Dictionary;
 use super::free_map::{self, FreeMap};
 use super::superblock::{self, Superblock};
 use super::{BlockAddress, TreeRoot, Unit};
+use crate::slabs::Buffer;
 use crate::Compression;
 
 /// Whatever the bytes are, as one copy of a superblock, and with the right checksum.
@@ -36,7 +37,7 @@ pub(crate) fn decompress(
     raw_bytes: usize,
     compression: Compression,
     dictionary: Option<&Dictionary>,
-) -> Result<Vec<u8>, String> {
+) -> Result<Buffer, String> {
     let read = |buffer: &mut [u8]| {
         buffer.copy_from_slice(stored);
         Ok(())
@@ -48,7 +49,7 @@ pub(crate) fn decompress(
 /// The reverse; as it is if it does not get smaller.
 pub(crate) fn compress(raw: &[u8], compression: Compression, dictionary: Option<&Dictionary>) -> Vec<u8> {
     let compressed = compression::compress(raw, compression.into(), dictionary, raw.len());
-    compressed.ok().flatten().unwrap_or_else(|| raw.to_vec())
+    compressed.ok().flatten().map_or_else(|| raw.to_vec(), |compressed| compressed.to_vec())
 }
 
 /// A map of space 3.

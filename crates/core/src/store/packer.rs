@@ -2,6 +2,7 @@
 
 use super::dictionary::Dictionary;
 use super::{compression, recompression, SECTOR_BYTES};
+use crate::slabs::Buffer;
 use crate::{Compression, Packing, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl Doubts {
 
 /// Stored bytes, and how they were made.
 pub(super) struct Packed {
-    pub stored: Vec<u8>,
+    pub stored: Buffer,
     pub compression: Compression,
     /// Number of the dictionary; 0: none.
     pub dictionary: u16,
@@ -62,7 +63,7 @@ pub(super) struct Packed {
 
 impl Packed {
     fn as_it_is(raw: &[u8]) -> Packed {
-        Packed { stored: raw.to_vec(), compression: Compression::None, dictionary: 0 }
+        Packed { stored: raw.into(), compression: Compression::None, dictionary: 0 }
     }
 }
 
@@ -95,13 +96,13 @@ impl Packer {
             let packed = recompression::pack(value, self.packing.level, dictionary, worth(value))?;
             doubts.note(packed.is_some());
             if let Some(stored) = packed {
-                return Ok(self.packed(stored, Compression::Recompress));
+                return Ok(self.packed(stored.into(), Compression::Recompress));
             }
         }
         Ok(Packed::as_it_is(value))
     }
 
-    fn packed(&self, stored: Vec<u8>, compression: Compression) -> Packed {
+    fn packed(&self, stored: Buffer, compression: Compression) -> Packed {
         let dictionary = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.number());
         Packed { stored, compression, dictionary }
     }

@@ -7,6 +7,7 @@
 
 use super::compression;
 use super::dictionary::Dictionary;
+use crate::slabs::Buffer;
 use crate::values::deflated::{self, Recipe};
 use crate::{Compression, Packing, Result};
 
@@ -48,7 +49,7 @@ pub(super) fn unpack(
     value_bytes: usize,
     dictionary: Option<&Dictionary>,
     read: impl FnOnce(&mut [u8]) -> Result<()>,
-) -> Result<std::result::Result<Vec<u8>, String>> {
+) -> Result<std::result::Result<Buffer, String>> {
     let stored = match compression::decompress(stored_bytes, stored_bytes, Compression::None, None, read)? {
         Ok(stored) => stored,
         Err(detail) => return Ok(Err(detail)),
@@ -67,7 +68,7 @@ pub(super) fn unpack(
     let form = compression::decompress(packed.len(), form_bytes, Compression::Zstd, dictionary, copy)?;
     Ok(form.and_then(|form| {
         let (recipe, used) = Recipe::decode(&form)?;
-        recipe.recreate(&form[used..], value_bytes)
+        recipe.recreate(&form[used..], value_bytes).map(Buffer::from)
     }))
 }
 
@@ -87,7 +88,7 @@ mod tests {
             into.copy_from_slice(stored);
             Ok(())
         };
-        unpack(stored.len(), value_bytes, None, read).unwrap()
+        unpack(stored.len(), value_bytes, None, read).unwrap().map(|value| value.to_vec())
     }
 
     #[test]
@@ -103,13 +104,13 @@ mod tests {
         assert_eq!(packer.pack(content).unwrap().compression, Compression::Zstd);
         assert_eq!(packer.pack_value(content, &doubts).unwrap().compression, Compression::Zstd);
         let other = Packer::from(Compression::Zstd).pack_value(&value, &doubts).unwrap();
-        assert_eq!((other.compression, &other.stored), (Compression::None, &value));
+        assert_eq!((other.compression, &other.stored[..]), (Compression::None, &value[..]));
         // A byte that no zlib would have made so.
         let mut odd = value.clone();
         odd[value.len() / 2] ^= 1;
         for _ in 0..20 {
             let packed = packer.pack_value(&odd, &doubts).unwrap();
-            assert_eq!((packed.compression, &packed.stored), (Compression::None, &odd));
+            assert_eq!((packed.compression, &packed.stored[..]), (Compression::None, &odd[..]));
         }
         // Now most are passed over, until one is a stream again.
         let mut tries = 0..;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use crate::slabs::Buffer;
 use crate::sync::Mutex;
 
 use super::allocator::Allocator;
@@ -220,7 +221,7 @@ pub struct SpillExtent {
 
 impl SpillExtent {
     /// What was written.
-    pub fn read(&self) -> Result<Vec<u8>> {
+    pub fn read(&self) -> Result<Buffer> {
         let fetch = |bytes: &mut [u8]| {
             self.file.file.read_exact_at(self.offset, bytes)?;
             self.file.moved.1.fetch_add(bytes.len() as u64, Ordering::Relaxed); // Relaxed: a statistic

@@ -512,7 +512,7 @@ fn checkpoints_until_power_cut(fs: &SimulatedFileSystem, images: &mut Vec<Vec<Bl
                 None => blocks.push(block.extent().clone()),
             }
         }
-        let image = blocks.iter().map(|e| Ok(Block { at: *e.address(), raw: e.read()? }));
+        let image = blocks.iter().map(|e| Ok(Block { at: *e.address(), raw: e.read()?.to_vec() }));
         images.push(image.collect::<crate::Result<_>>()?);
         let map = space.write_map(generation)?;
         space.sync()?;

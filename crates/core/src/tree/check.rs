@@ -196,7 +196,7 @@ impl Tree {
             let Some(block) = findings.absorb(id, leaf.read_base(&place))? else { continue };
             for blob in block.blobs() {
                 // Of an image they are all stored; a copy in memory does not say that the disk has it.
-                let read = blob.extent().map_or(Ok(Vec::new()), |extent| extent.read());
+                let read = blob.extent().map_or(Ok(()), |extent| extent.read().map(drop));
                 findings.absorb(id, read)?;
             }
             stored.push((image.clone(), block));

@@ -12,6 +12,7 @@ use super::block::blob::{Blob, BlobAddress};
 use super::block::{self, Block, Value};
 use super::leaf::node::MAX_CHILDREN;
 use crate::finding::{Finding, Findings};
+use crate::slabs::Buffer;
 use crate::store::{BlockAddress, Space, TreeRoot};
 use crate::types::TreeId;
 use crate::Result;
@@ -137,7 +138,7 @@ impl Walk<'_> {
     fn read_as<T>(
         &mut self,
         at: &BlockAddress,
-        parse: &dyn Fn(Vec<u8>) -> std::result::Result<T, String>,
+        parse: &dyn Fn(Buffer) -> std::result::Result<T, String>,
     ) -> Result<Option<T>> {
         let raw = match self.visitor.take_stored() {
             Some(stored) => self.space.unpacked(at, &stored),

@@ -12,6 +12,7 @@ use crate::catalog::{Contained, Counted};
 use crate::checkpoint::direct::DirectBlock;
 use crate::log::{LogRecord, Lsn, Op, OpKind, Ops};
 use crate::mvcc::TxnStatus;
+use crate::slabs::Buffer;
 use crate::sync::Mutex;
 use crate::tree::block::{Block, Value};
 use crate::types::{TreeId, TxnId};
@@ -363,9 +364,9 @@ impl Reader<'_> {
 
     /// What an operation names in the table's file, where it stays allocated until a checkpoint has it. `None`: it
     /// cannot be read, and the tree is damaged.
-    fn stored(&mut self, target: usize, status: &Arc<TxnStatus>, op: &Op<'_>) -> Result<Option<Vec<u8>>> {
+    fn stored(&mut self, target: usize, status: &Arc<TxnStatus>, op: &Op<'_>) -> Result<Option<Buffer>> {
         let Some(tree) = self.met[target].target.tree.clone() else { return Ok(None) };
-        let read = || -> Result<Vec<u8>> {
+        let read = || -> Result<Buffer> {
             let damaged =
                 |detail: &str| Error::corrupt(tree.space().path(), 0, format!("block of the log: {detail}"));
             let named = DirectBlock::of(op).ok_or_else(|| damaged("malformed"))?;

@@ -26,6 +26,7 @@ mod words;
 
 pub use training::Training;
 
+use crate::slabs::Buffer;
 use index::Index;
 use words::{key_of, Key, Span, Words, WORD_BYTES};
 
@@ -202,15 +203,13 @@ impl Dictionary {
     }
 
     /// Decodes exactly `raw_bytes`; the error says what is wrong with `coded`.
-    pub fn decode(&self, coded: &[u8], raw_bytes: usize) -> Result<Vec<u8>, String> {
+    pub fn decode(&self, coded: &[u8], raw_bytes: usize) -> Result<Buffer, String> {
         if raw_bytes > coded.len().saturating_mul(WORD_BYTES) {
             return Err(format!("{} codes cannot give {raw_bytes} bytes", coded.len()));
         }
-        let mut raw: Vec<u8> = Vec::new();
         // A word is copied with its padding, which the next one overwrites.
-        let room = raw_bytes + Item::BYTES;
-        raw.try_reserve_exact(room).map_err(|_| format!("no memory for a block of {raw_bytes} bytes"))?;
-        raw.resize(room, 0);
+        let mut raw = Buffer::new(raw_bytes + Item::BYTES)
+            .ok_or_else(|| format!("no memory for a block of {raw_bytes} bytes"))?;
         let mut to = Decoded { end: 0, begins: 0xff, lengths: 0 };
         let all = coded.windows(2).all(|pair| self.decode_byte(pair[0], pair[1], &mut raw, &mut to))
             && coded.last().is_none_or(|byte| self.decode_byte(*byte, 0, &mut raw, &mut to));

@@ -1,6 +1,7 @@
 //! Reading of blocks: where they lie, their checksums, compression and dictionaries.
 
 use super::{Known, Space, HEADER_BYTES};
+use crate::slabs::Buffer;
 use crate::store::dictionary::Dictionary;
 use crate::store::open_files::{KernelAhead, TableFile};
 use crate::store::{checksum, compression, recompression, BlockAddress};
@@ -49,7 +50,7 @@ impl Space {
     /// Reads, checks and decompresses a block. The kernel is to read nothing but that, unless it lies behind what this
     /// thread has read last, as in a scan: where half of a file is in its cache it takes look-ups for streams, and
     /// reads much more than they need.
-    pub(in crate::store) fn read(&self, at: &BlockAddress) -> Result<Vec<u8>> {
+    pub(in crate::store) fn read(&self, at: &BlockAddress) -> Result<Buffer> {
         self.check_place(at)?;
         let ahead =
             LAST_BLOCKS.with(|last| self.ahead_of(at, &last[self.id as usize % TURNS], NEAR_BLOCK_BYTES));
@@ -57,7 +58,7 @@ impl Space {
     }
 
     /// The same of a large value.
-    pub(in crate::store) fn read_value(&self, at: &BlockAddress) -> Result<Vec<u8>> {
+    pub(in crate::store) fn read_value(&self, at: &BlockAddress) -> Result<Buffer> {
         self.check_place(at)?;
         let ahead = LAST_VALUE.with(|last| self.ahead_of(at, last, NEAR_VALUE_BYTES));
         self.decompress(at, |stored| self.read_stored(at, stored, ahead))
@@ -73,7 +74,7 @@ impl Space {
     }
 
     /// The bytes of a block of which [`Space::stored`] gave `stored`.
-    pub fn unpacked(&self, at: &BlockAddress, stored: &[u8]) -> Result<Vec<u8>> {
+    pub fn unpacked(&self, at: &BlockAddress, stored: &[u8]) -> Result<Buffer> {
         debug_assert_eq!(stored.len(), at.stored_bytes as usize);
         self.decompress(at, |into| {
             into.copy_from_slice(stored);
@@ -82,7 +83,7 @@ impl Space {
     }
 
     /// Decompresses what `read` fills a buffer with.
-    fn decompress(&self, at: &BlockAddress, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Vec<u8>> {
+    fn decompress(&self, at: &BlockAddress, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Buffer> {
         let corrupt = |detail: String| Error::corrupt(self.path(), at.offset, detail);
         if at.compression == Compression::None && at.stored_bytes != at.raw_bytes {
             return Err(corrupt("an uncompressed block has two sizes".into()));
@@ -160,7 +161,7 @@ impl Space {
             Error::Corrupt { detail, .. } => damaged(detail),
             other => other,
         })?;
-        let read = Arc::new(Dictionary::parse(number, stored).map_err(damaged)?);
+        let read = Arc::new(Dictionary::parse(number, stored.to_vec()).map_err(damaged)?);
         let mut dictionaries = self.dictionaries.lock();
         // Two may have read it at a time: all use the same.
         Ok(dictionaries.get_mut(&number).map(|known| known.loaded.get_or_insert(read).clone()))

@@ -101,7 +101,7 @@ fn no_range_is_punched_that_somebody_has_been_given() {
                         assert!(extent.read().unwrap() == raw, "{:?}", extent.address());
                     }
                 }
-                kept.iter().for_each(|(extent, raw)| assert!(&extent.read().unwrap() == raw));
+                kept.iter().for_each(|(extent, raw)| assert!(extent.read().unwrap() == raw));
                 working.fetch_sub(1, Ordering::SeqCst);
             });
         }

@@ -270,7 +270,7 @@ impl Blob {
             unreachable!("the bytes of a blob go only after it is stored")
         };
         let stored = extent.read_value()?;
-        let Some(Member { number, .. }) = self.member else { return Ok(stored.into()) };
+        let Some(Member { number, .. }) = self.member else { return Ok(Arc::from(&stored[..])) };
         let value = bundle::value(&stored, usize::from(number), self.length);
         value.map(Arc::from).map_err(|detail| Error::corrupt(extent.path(), extent.address().offset, detail))
     }

@@ -10,8 +10,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::blob::{Blob, BLOB_ADDRESS_BYTES};
+use crate::slabs::Buffer;
 use crate::tree::block::{
-    shared_bytes, wide_head, Block, Header, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES,
+    shared_bytes, wide_head, Block, Header, Run, Value, BLOB_BIT, HEADER_BYTES, MAX_BLOCK_BYTES,
 };
 
 /// A thread keeps the buffers of one builder up to this size.
@@ -193,31 +194,26 @@ impl BlockBuilder {
             value_bytes: self.values.len() as u32,
         };
         let layout = header.layout().expect("pushes keep a block within its limits");
-        let mut out = Vec::with_capacity(layout.end);
-        header.encode(&mut out);
-        out.extend_from_slice(&self.keys[..prefix]);
+        let mut out = Buffer::must(layout.end);
+        out[..HEADER_BYTES].copy_from_slice(&header.encode());
+        out[HEADER_BYTES..layout.heads].copy_from_slice(&self.keys[..prefix]);
+        let heads = &mut out[layout.heads..layout.heads_end];
         match header.wide_heads {
-            true => self.heads.iter().for_each(|head| out.extend_from_slice(&head.to_be_bytes())),
-            false => self.heads.iter().for_each(|head| out.extend_from_slice(&head.to_be_bytes()[..4])),
+            true => put_all(heads, self.heads.iter().map(|head| head.to_be_bytes())),
+            false => put_all(heads, self.heads.iter().map(|head| ((head >> 32) as u32).to_be_bytes())),
         }
-        if !header.fixed_suffix {
-            let ends = self.key_ends.iter().enumerate();
-            extend_u32(
-                &mut out,
-                std::iter::once(0).chain(ends.map(|(i, end)| end - (prefix * (i + 1)) as u32)),
-            );
+        if let Run::Starts(at) = layout.suffix_run {
+            let ends = self.key_ends.iter().enumerate().map(|(i, end)| end - (prefix * (i + 1)) as u32);
+            put_all(&mut out[at..], std::iter::once(0).chain(ends).map(u32::to_le_bytes));
         }
-        if !header.fixed_value {
-            extend_u32(
-                &mut out,
-                self.value_starts.iter().copied().chain(std::iter::once(header.value_bytes)),
-            );
+        if let Run::Starts(at) = layout.value_run {
+            let starts = self.value_starts.iter().copied().chain(std::iter::once(header.value_bytes));
+            put_all(&mut out[at..], starts.map(u32::to_le_bytes));
         }
         if prefix == 0 {
-            out.extend_from_slice(&self.keys);
+            out[layout.suffixes..layout.values].copy_from_slice(&self.keys);
         } else {
-            let mut at = out.len();
-            out.resize(at + header.suffix_bytes as usize, 0);
+            let mut at = layout.suffixes;
             for key in self.key_ranges() {
                 let suffix = key.start + prefix..key.end;
                 let end = at + suffix.len();
@@ -225,12 +221,10 @@ impl BlockBuilder {
                 at = end;
             }
         }
-        out.extend_from_slice(&self.values);
-        for blob in &self.blobs {
-            out.extend_from_slice(
-                &blob.address().map_or([0; BLOB_ADDRESS_BYTES], |address| address.encode()),
-            );
-        }
+        out[layout.values..layout.blobs].copy_from_slice(&self.values);
+        let addresses = self.blobs.iter().map(|blob| blob.address());
+        let rows = addresses.map(|at| at.map_or([0; BLOB_ADDRESS_BYTES], |at| at.encode()));
+        put_all(&mut out[layout.blobs..], rows);
         let blobs = self.blobs.drain(..).collect();
         self.clear();
         Block::assemble(out, blobs, &header, layout)
@@ -318,8 +312,8 @@ fn copy_short(to: &mut [u8], at: usize, from: &[u8], range: Range<usize>) {
     to[at..at + range.len()].copy_from_slice(&from[range]);
 }
 
-/// Appends `numbers` little-endian.
+/// Writes `items` one after the other.
 #[inline]
-fn extend_u32(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
-    numbers.for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+fn put_all<const N: usize>(to: &mut [u8], items: impl Iterator<Item = [u8; N]>) {
+    to.chunks_exact_mut(N).zip(items).for_each(|(place, item)| place.copy_from_slice(&item));
 }

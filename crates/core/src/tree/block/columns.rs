@@ -21,6 +21,7 @@
 //!     blobs                     as in memory
 //! ```
 
+use crate::slabs::Buffer;
 use crate::tree::block::{narrow_head, wide_head, Block, Header, Layout, Run, BLOB_BIT, HEADER_BYTES};
 
 /// Version of a block that is stored by columns.
@@ -82,7 +83,7 @@ pub(in crate::tree) fn most(block: &Block) -> Columns {
 }
 
 /// `block`, whose bytes are `image` (with the addresses of its blobs), by columns.
-pub(in crate::tree) fn pack(block: &Block, image: &[u8], wanted: Columns) -> Vec<u8> {
+pub(in crate::tree) fn pack(block: &Block, image: &[u8], wanted: Columns) -> Buffer {
     let header = block.header();
     let suffixes = Starts::of(block.len(), |i| block.suffix_span(i));
     let values = Starts::of(block.len(), |i| block.value_span(i));
@@ -95,31 +96,49 @@ pub(in crate::tree) fn pack(block: &Block, image: &[u8], wanted: Columns) -> Vec
     let suffix_lengths = length_bytes(header.fixed_suffix, &suffixes);
     let value_lengths = length_bytes(header.fixed_value, &values);
 
-    let mut out = Vec::with_capacity(image.len() + PACKED_HEADER_BYTES);
-    header.encode_as(VERSION, &mut out);
-    out.extend_from_slice(&(key_columns as u16).to_le_bytes());
-    out.extend_from_slice(&(value_columns as u16).to_le_bytes());
-    out.extend_from_slice(&[suffix_lengths, value_lengths]);
-    out.extend_from_slice(block.prefix());
+    let blobs = block.blobs().len() * super::blob::BLOB_ADDRESS_BYTES;
+    let lengths = block.len() * usize::from(suffix_lengths + value_lengths);
+    let rows = block.suffix_bytes().len() + block.value_bytes().len();
+    let mut packed = Buffer::must(PACKED_HEADER_BYTES + block.prefix().len() + lengths + rows + blobs);
+    let mut out = Output(&mut packed);
+    out.put(&header.encode_as(VERSION));
+    out.put(&(key_columns as u16).to_le_bytes());
+    out.put(&(value_columns as u16).to_le_bytes());
+    out.put(&[suffix_lengths, value_lengths]);
+    out.put(block.prefix());
     for (bytes, starts) in [(suffix_lengths, &suffixes), (value_lengths, &values)] {
         for plane in 0..bytes {
-            out.extend(starts.lengths().map(|length| (length >> (8 * plane)) as u8));
+            let places = out.take(starts.items());
+            let lengths = starts.lengths().map(|length| (length >> (8 * plane)) as u8);
+            places.iter_mut().zip(lengths).for_each(|(place, length)| *place = length);
         }
     }
-    append(block.suffix_bytes(), &suffixes, key_columns, &mut out);
-    append(block.value_bytes(), &values, value_columns, &mut out);
-    let blobs = block.blobs().len() * super::blob::BLOB_ADDRESS_BYTES;
-    out.extend_from_slice(&image[image.len() - blobs..]);
-    out
+    put_rows(block.suffix_bytes(), &suffixes, key_columns, &mut out);
+    put_rows(block.value_bytes(), &values, value_columns, &mut out);
+    out.put(&image[image.len() - blobs..]);
+    packed
 }
 
-/// Appends `items`, the first `columns` bytes of each by position.
-fn append(items: &[u8], starts: &Starts, columns: usize, out: &mut Vec<u8>) {
-    let at = out.len();
-    out.resize(at + columns * starts.items(), 0);
-    to_columns(items, starts, columns, &mut out[at..]);
+/// What is left to be written of the bytes for the disk.
+struct Output<'a>(&'a mut [u8]);
+
+impl<'a> Output<'a> {
+    fn take(&mut self, bytes: usize) -> &'a mut [u8] {
+        let (taken, rest) = std::mem::take(&mut self.0).split_at_mut(bytes);
+        self.0 = rest;
+        taken
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.take(bytes.len()).copy_from_slice(bytes);
+    }
+}
+
+/// Writes `items`, the first `columns` bytes of each by position.
+fn put_rows(items: &[u8], starts: &Starts, columns: usize, out: &mut Output<'_>) {
+    to_columns(items, starts, columns, out.take(columns * starts.items()));
     if columns * starts.items() < items.len() {
-        (0..starts.items()).for_each(|i| out.extend_from_slice(&items[starts.range(i)][columns..]));
+        (0..starts.items()).for_each(|i| out.put(&items[starts.range(i)][columns..]));
     }
 }
 
@@ -260,7 +279,7 @@ impl<'a> Input<'a> {
 
 /// The block in memory of the one on disk, which begins with `header`. The result is to be checked as any other: here
 /// is seen to it that nothing lies outside of it, and that it takes no more memory than a few times `bytes`.
-pub(in crate::tree) fn unpack(bytes: &[u8], header: &Header) -> Result<Vec<u8>, String> {
+pub(in crate::tree) fn unpack(bytes: &[u8], header: &Header) -> Result<Buffer, String> {
     let mut input = Input(bytes);
     let start = input.take(PACKED_HEADER_BYTES)?;
     let number = |at: usize| usize::from(u16::from_le_bytes([start[at], start[at + 1]]));
@@ -285,12 +304,10 @@ pub(in crate::tree) fn unpack(bytes: &[u8], header: &Header) -> Result<Vec<u8>, 
         ));
     }
 
-    let mut out = Vec::new();
-    out.try_reserve_exact(layout.end)
-        .map_err(|_| format!("no memory for a block of {} bytes", layout.end))?;
-    header.encode(&mut out);
-    out.extend_from_slice(prefix);
-    out.resize(layout.end, 0);
+    let mut out =
+        Buffer::new(layout.end).ok_or_else(|| format!("no memory for a block of {} bytes", layout.end))?;
+    out[..HEADER_BYTES].copy_from_slice(&header.encode());
+    out[HEADER_BYTES..layout.heads].copy_from_slice(prefix);
     put_starts(layout.suffix_run, &suffixes, &mut out);
     put_starts(layout.value_run, &values, &mut out);
     input.rows(&suffixes, columns.keys, &mut out[layout.suffixes..layout.values])?;

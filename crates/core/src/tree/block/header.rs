@@ -32,20 +32,22 @@ pub struct Header {
 }
 
 impl Header {
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        self.encode_as(VERSION, out);
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        self.encode_as(VERSION)
     }
 
-    pub fn encode_as(&self, version: u8, out: &mut Vec<u8>) {
+    pub fn encode_as(&self, version: u8) -> [u8; HEADER_BYTES] {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(self.wide_heads, WIDE_HEADS)
             | flag(self.fixed_suffix, FIXED_SUFFIX)
             | flag(self.fixed_value, FIXED_VALUE);
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[version, flags]);
-        for field in [self.entries, self.prefix_bytes, self.blobs, self.suffix_bytes, self.value_bytes] {
-            out.extend_from_slice(&field.to_le_bytes());
+        let mut out = [0; HEADER_BYTES];
+        out[..4].copy_from_slice(&[MAGIC[0], MAGIC[1], version, flags]);
+        let fields = [self.entries, self.prefix_bytes, self.blobs, self.suffix_bytes, self.value_bytes];
+        for (place, field) in out[4..].chunks_exact_mut(4).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
         }
+        out
     }
 
     /// The header, and the version of what follows it: [`VERSION`] or [`columns::VERSION`].

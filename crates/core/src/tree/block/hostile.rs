@@ -5,5 +5,5 @@ use crate::tree::block::Block;
 
 /// The block as leaves are on disk, with so many bytes of keys and values by position.
 pub(crate) fn by_columns(block: &Block, image: &[u8], keys: usize, values: usize) -> Vec<u8> {
-    columns::pack(block, image, Columns { keys, values })
+    columns::pack(block, image, Columns { keys, values }).to_vec()
 }

@@ -49,6 +49,7 @@ pub(in crate::tree) use self::heads::narrow_head;
 pub use self::heads::wide_head;
 use self::heads::{big_endian, first_at_or_after};
 use crate::arrays::{prefetch, prefetch_around, whole_arrays};
+use crate::slabs::Buffer;
 use crate::store::{Packer, Space};
 use crate::Result;
 
@@ -82,7 +83,7 @@ pub struct Items<'a> {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Block {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     /// Of the prefix the [`wide_head`], and which bits of it count: what nearly all keys are told by, without a look at
     /// the bytes, where the prefix is in a cache line that nothing else is looked for in.
     prefix_head: u64,
@@ -110,8 +111,11 @@ pub fn large_values(bytes: &[u8]) -> Result<Vec<BlobAddress>, String> {
 impl Block {
     /// Checks every offset, length and the order of the keys once, in one pass over the keys. `blobs` gives the blob at
     /// an address (already known, or adopted). The error says which check failed; the caller knows file and offset.
-    pub fn parse(bytes: Vec<u8>, blobs: &dyn Fn(BlobAddress) -> Arc<Blob>) -> Result<Block, String> {
-        let mut block = Block::frame(bytes)?;
+    pub fn parse(
+        bytes: impl Into<Buffer>,
+        blobs: &dyn Fn(BlobAddress) -> Arc<Blob>,
+    ) -> Result<Block, String> {
+        let mut block = Block::frame(bytes.into())?;
         for row in block.bytes[block.layout.blobs..].chunks_exact(BLOB_ADDRESS_BYTES) {
             block.blobs.push(blobs(BlobAddress::decode(row)?));
         }
@@ -121,8 +125,8 @@ impl Block {
 
     /// Takes back what [`Block::bytes`] gave, with the blobs that the block had: for blocks that were spilled while
     /// their blobs stayed where they were.
-    pub fn parse_spilled(bytes: Vec<u8>, blobs: Vec<Arc<Blob>>) -> Result<Block, String> {
-        let mut block = Block::frame(bytes)?;
+    pub fn parse_spilled(bytes: impl Into<Buffer>, blobs: Vec<Arc<Blob>>) -> Result<Block, String> {
+        let mut block = Block::frame(bytes.into())?;
         let expected = (block.layout.end - block.layout.blobs) / BLOB_ADDRESS_BYTES;
         if expected != blobs.len() {
             return Err(format!("a block of {expected} blobs spilled with {}", blobs.len()));
@@ -132,7 +136,7 @@ impl Block {
         Ok(block)
     }
 
-    fn frame(bytes: Vec<u8>) -> Result<Block, String> {
+    fn frame(bytes: Buffer) -> Result<Block, String> {
         let (header, version) = Header::decode(&bytes)?;
         let bytes = if version == VERSION { bytes } else { columns::unpack(&bytes, &header)? };
         let layout = header.layout()?;
@@ -142,7 +146,7 @@ impl Block {
         Ok(Block::of(bytes, Vec::new(), &header, layout))
     }
 
-    fn of(bytes: Vec<u8>, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
+    fn of(bytes: Buffer, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
         let prefix_mask = match layout.heads - HEADER_BYTES {
             0 => 0,
             length => u64::MAX << (64 - 8 * length.min(8)),
@@ -153,7 +157,7 @@ impl Block {
     }
 
     /// The builder's way in: it wrote `bytes` by `header` and upholds what [`Block::parse`] checks.
-    pub(super) fn assemble(bytes: Vec<u8>, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
+    pub(super) fn assemble(bytes: Buffer, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
         debug_assert_eq!(bytes.len(), layout.end);
         let block = Block::of(bytes, blobs, header, layout);
         debug_assert_eq!(block.check(), Ok(()));
@@ -212,7 +216,7 @@ impl Block {
             return Ok(Cow::Borrowed(&self.bytes));
         }
         let packer = packer.into();
-        let mut image = self.bytes.clone();
+        let mut image = self.bytes.to_vec();
         for (row, blob) in image[self.layout.blobs..].chunks_exact_mut(BLOB_ADDRESS_BYTES).zip(&self.blobs) {
             row.copy_from_slice(&blob.store(space, packer.clone())?.encode());
         }

@@ -160,7 +160,7 @@ proptest! {
     ) {
         let block = build(&entries);
         let mut bytes = match by_columns {
-            Some((keys, values)) => columns::pack(&block, block.bytes(), Columns { keys, values }),
+            Some((keys, values)) => columns::pack(&block, block.bytes(), Columns { keys, values }).to_vec(),
             None => block.bytes().to_vec(),
         };
         for (at, value) in damage {
@@ -230,7 +230,7 @@ fn few_bytes_on_disk_cannot_ask_for_much_memory() {
     let block = build(&Entries::from([(Vec::new(), Vec::new())]));
     let packed = columns::pack(&block, block.bytes(), Columns::default());
     let parse = |at: usize, number: u32| {
-        let mut damaged = packed.clone();
+        let mut damaged = packed.to_vec();
         damaged[at..at + 4].copy_from_slice(&number.to_le_bytes());
         Block::parse(damaged, &no_blobs)
     };
@@ -248,7 +248,7 @@ fn every_byte_of_a_header_on_disk_is_checked() {
     let block = build(&entries);
     let packed = columns::pack(&block, block.bytes(), Columns { keys: 3, values: 1 });
     for at in 0..HEADER_BYTES + 6 {
-        let mut damaged = packed.clone();
+        let mut damaged = packed.to_vec();
         damaged[at] ^= 0x10;
         assert!(Block::parse(damaged, &no_blobs).is_err(), "byte {at}");
     }

@@ -10,7 +10,6 @@ use crate::store::{Lifetime, Packer, PreparedBlock};
 use crate::tree::block::columns::{self, Columns};
 use crate::tree::block::Block;
 use crate::Result;
-use std::borrow::Cow;
 
 /// Numbers of columns that are tried, as far as the shortest key or value has so many bytes; the first is taken until
 /// something is known.
@@ -110,10 +109,10 @@ impl Encoding {
     ) -> Result<PreparedBlock> {
         let packer = self.packer(tree_bytes, block.bytes())?;
         let image = block.image(&self.space, packer.clone())?;
-        let stored = match packer.packing.compression {
-            Compression::None => image,
-            _ => Cow::Owned(columns::pack(block, &image, self.columns_for(block, &image, &packer)?)),
-        };
+        if packer.packing.compression == Compression::None {
+            return self.space.prepare_for(lifetime, &image, packer);
+        }
+        let stored = columns::pack(block, &image, self.columns_for(block, &image, &packer)?);
         self.space.prepare_for(lifetime, &stored, packer)
     }
 

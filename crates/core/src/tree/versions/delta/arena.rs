@@ -1,12 +1,12 @@
 //! The memory of a delta: what is put there neither moves nor goes before the delta is dropped.
 
 use crate::sync::atomic::AtomicPtr;
-use std::alloc::{alloc, dealloc, handle_alloc_error, Layout};
-use std::ptr::{null_mut, NonNull};
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 use super::entry::{Node, Version, VersionOp, BLOB, DELETE};
 use crate::mvcc::TxnStatus;
+use crate::slabs::Buffer;
 use crate::tree::block::blob::Blob;
 
 const FIRST_CHUNK_BYTES: usize = 1 << 10;
@@ -16,7 +16,7 @@ const ALIGN: usize = 8;
 
 /// What only the writer touches.
 pub(super) struct Arena {
-    chunks: Vec<(NonNull<u8>, Layout)>,
+    chunks: Vec<Buffer>,
     free: *mut u8,
     free_bytes: usize,
     next_chunk_bytes: usize,
@@ -54,15 +54,12 @@ impl Arena {
 
     fn grow(&mut self, bytes: usize) {
         let size = self.next_chunk_bytes.max(bytes);
-        let Ok(layout) = Layout::from_size_align(size, ALIGN) else {
-            panic!("an allocation of {size} bytes")
-        };
-        // SAFETY: the size is not zero.
-        let Some(chunk) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
-        self.chunks.push((chunk, layout));
-        self.free = chunk.as_ptr();
+        let chunk = Buffer::must(size);
+        // What has room takes it: the chunk of a slab is as large as its slot.
+        self.free = chunk.start().as_ptr();
         self.free_bytes = size;
-        self.chunk_bytes += size;
+        self.chunk_bytes += chunk.capacity();
+        self.chunks.push(chunk);
         self.next_chunk_bytes = (self.next_chunk_bytes * 2).min(MAX_CHUNK_BYTES);
     }
 
@@ -108,14 +105,5 @@ impl Arena {
             });
         }
         at
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        for (chunk, layout) in self.chunks.drain(..) {
-            // SAFETY: allocated in `grow` with this layout, freed once.
-            unsafe { dealloc(chunk.as_ptr(), layout) };
-        }
     }
 }
