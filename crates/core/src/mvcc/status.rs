@@ -1,6 +1,6 @@
 //! The fate of one transaction, shared by all its versions.
 
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::RwLock;
 use crate::types::{Timestamp, TxnId};
 use std::sync::Arc;
@@ -27,19 +27,43 @@ pub struct TxnStatus {
     state: AtomicU64,
     /// How often writes were rolled back to a savepoint.
     voided: AtomicU32,
+    /// Whether somebody has charged this object.
+    charged: AtomicBool,
     /// Sequence ranges (after, through] rolled back to savepoints: ascending, with gaps between them.
     voids: RwLock<Vec<(u32, u32)>>,
 }
 
 impl TxnStatus {
+    /// Bytes of memory that one takes, with what its Arc and the allocator need.
+    pub const BYTES: usize = 80;
+
     /// An active transaction.
     pub fn new(id: TxnId) -> Arc<TxnStatus> {
+        TxnStatus::of(id, ACTIVE)
+    }
+
+    /// Stands for a transaction that has committed: for versions that were put away with no more than the timestamp.
+    pub fn of_commit(timestamp: Timestamp) -> Arc<TxnStatus> {
+        debug_assert!(timestamp < ABORTED);
+        TxnStatus::of(0, timestamp)
+    }
+
+    fn of(id: TxnId, state: u64) -> Arc<TxnStatus> {
         Arc::new(TxnStatus {
             id,
-            state: AtomicU64::new(ACTIVE),
+            state: AtomicU64::new(state),
             voided: AtomicU32::new(0),
+            charged: AtomicBool::new(false),
             voids: RwLock::new(Vec::new()),
         })
+    }
+
+    /// Whether the caller is the first to ask: it charges [`TxnStatus::BYTES`] for the object, which those who name it
+    /// keep.
+    #[inline]
+    pub fn charges(&self) -> bool {
+        // Relaxed: a mark that nothing depends on but who counts.
+        !self.charged.load(Ordering::Relaxed) && !self.charged.swap(true, Ordering::Relaxed)
     }
 
     /// Its identifier.
@@ -123,6 +147,15 @@ mod tests {
         assert!(!status.is_void(1) && status.is_void(2) && status.is_void(7) && !status.is_void(8));
         status.void(7, 9);
         assert!(status.is_void(8) && status.is_void(4));
+    }
+
+    #[test]
+    fn one_takes_no_more_memory_than_is_charged() {
+        // Two counts of the Arc, and what the C library's malloc needs.
+        assert!(std::mem::size_of::<TxnStatus>() + 3 * std::mem::size_of::<usize>() <= TxnStatus::BYTES);
+        let status = TxnStatus::new(1);
+        assert_eq!([status.charges(), status.charges()], [true, false]);
+        assert_eq!(TxnStatus::of_commit(7).state(), State::Committed(7));
     }
 
     #[test]

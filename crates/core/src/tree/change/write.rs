@@ -200,7 +200,7 @@ impl Trunk {
         }
         let delta = view.delta.newest();
         let backing = leaf.backing_delta(&mut state);
-        let memory = || delta.memory() + backing.as_ref().map_or(0, |backing| backing.memory());
+        let memory = || delta.charge() + backing.as_ref().map_or(0, |backing| backing.charge());
         let before = memory();
         let push = |write: &Write<'_>, op: VersionOp<'_>| {
             debug_assert!(view.holds(write.key), "a key outside of the leaf");

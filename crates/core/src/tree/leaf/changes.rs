@@ -56,10 +56,11 @@ impl Changes {
         }
     }
 
-    pub(in crate::tree) fn memory(&self) -> usize {
+    /// Bytes of memory that go with it, about.
+    pub(in crate::tree) fn charge(&self) -> usize {
         match self {
-            Changes::Live(delta) => delta.memory(),
-            Changes::Spilled { older, fresh } => older.memory() + fresh.memory(),
+            Changes::Live(delta) => delta.charge(),
+            Changes::Spilled { older, fresh } => older.memory() + fresh.charge(),
         }
     }
 
@@ -106,7 +107,7 @@ impl Backing {
         !self.older.is_full() && self.fresh.memory() < live.memory() / 2
     }
 
-    pub(crate) fn memory(&self) -> usize {
-        self.older.memory() + self.fresh.memory()
+    pub(crate) fn charge(&self) -> usize {
+        self.older.memory() + self.fresh.charge()
     }
 }

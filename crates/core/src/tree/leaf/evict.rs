@@ -167,14 +167,14 @@ fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Opti
             Ok(Some(Changes::Live(leaf.shared.no_delta.clone())))
         }
         Changes::Live(delta) if has_void => write(None, delta),
-        Changes::Live(delta) if delta.memory() > SMALL_DELTA_BYTES => match state.backing.as_ref() {
-            Some(Backing { older, fresh, .. }) if fresh.memory() <= SMALL_DELTA_BYTES => {
+        Changes::Live(delta) if delta.charge() > SMALL_DELTA_BYTES => match state.backing.as_ref() {
+            Some(Backing { older, fresh, .. }) if fresh.charge() <= SMALL_DELTA_BYTES => {
                 Ok(Some(Changes::Spilled { older: older.clone(), fresh: fresh.clone() }))
             }
             Some(backing) if backing.takes_another_run(delta) => write(Some(&backing.older), &backing.fresh),
             _ => write(None, delta),
         },
-        Changes::Spilled { older, fresh } if has_void || fresh.memory() > SMALL_DELTA_BYTES => {
+        Changes::Spilled { older, fresh } if has_void || fresh.charge() > SMALL_DELTA_BYTES => {
             write(Some(older), fresh)
         }
         _ => Ok(None),

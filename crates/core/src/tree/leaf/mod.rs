@@ -174,7 +174,7 @@ impl LeafView {
             Base::Loaded(block) => block.memory(),
             _ => 0,
         };
-        let delta = self.delta.memory();
+        let delta = self.delta.charge();
         let history = match &self.history {
             Archive::Live(history) => history.memory(),
             _ => 0,
@@ -346,7 +346,7 @@ impl Leaf {
         debug_assert!(view.high.as_ref().is_none_or(|high| view.low < *high), "a leaf of no keys");
         self.check_successor(&view);
         state.backing = state.backing.take().filter(|backing| backing.is_of(&view.delta));
-        let memory = view.memory() + state.backing.as_ref().map_or(0, |backing| backing.memory() as u64);
+        let memory = view.memory() + state.backing.as_ref().map_or(0, |backing| backing.charge() as u64);
         count_past(&self.shared.context, &mut state.counted, &view.history);
         self.view.store(Arc::new(view));
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.

@@ -7,8 +7,9 @@
 //! delta:   keys u32, then per key:  key length u32 | key | versions u32, oldest first:
 //!     status index u32 | sequence u32 | kind u8 (0 put, 1 blob, 2 delete) | length or blob index u32 | bytes
 //! ```
-//! Statuses and blobs (without their bytes) stay in memory, named by index. The file never outlives the process, so the
-//! format has no version.
+//! Blobs (without their bytes) stay in memory, named by index, and so do the statuses of transactions that are not
+//! decided. Of one that has committed nothing stays: in place of an index is u32::MAX, and a timestamp u64 behind it.
+//! The file never outlives the process, so the format has no version.
 
 use super::shared::Resources;
 use crate::mvcc::{State, TxnStatus};
@@ -18,6 +19,7 @@ use crate::tree::block::Value;
 use crate::tree::versions::delta::{Delta, Version, VersionOp};
 use crate::tree::versions::history::{History, HistoryEntry};
 use crate::tree::versions::past::Shares;
+use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +27,9 @@ use std::sync::Arc;
 /// So many runs of a delta are read one after the other; one more, and they are written as one. Between two such times
 /// a version is written once, however many runs there are.
 const MOST_RUNS: usize = 8;
+
+/// In place of a status's index: a timestamp of commit follows.
+const COMMITTED: u32 = u32::MAX;
 
 /// What a delta holds, or held when it was in memory.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,10 +111,10 @@ impl SpilledDelta {
 
     /// The same delta in memory again.
     pub(crate) fn read(&self, context: &Resources) -> Result<Delta> {
-        let mut delta = Delta::new();
+        let (mut delta, mut committed) = (Delta::new(), HashMap::new());
         for run in &self.runs {
             let bytes = run.extent.read()?;
-            run.decode(&bytes, &mut delta).ok_or_else(|| {
+            run.decode(&bytes, &mut committed, &mut delta).ok_or_else(|| {
                 Error::corrupt(context.spill.path(), 0, "a spilled delta that does not decode")
             })?;
         }
@@ -145,7 +150,7 @@ impl DeltaRun {
             encoder.bytes.extend_from_slice(entry.key());
             let versions = oldest_first(entry.newest());
             encoder.number(versions.len());
-            versions.iter().for_each(|version| encoder.version(version));
+            versions.iter().for_each(|(version, state)| encoder.version(version, *state));
         }
         let extent = context.spill.write_compressed(&encoder.bytes)?;
         Ok(DeltaRun { extent, statuses: encoder.statuses, blobs: encoder.blobs })
@@ -156,14 +161,26 @@ impl DeltaRun {
             + (self.statuses.len() + self.blobs.len()) * std::mem::size_of::<usize>()
     }
 
-    /// Adds its versions to those of the runs before.
-    fn decode(&self, bytes: &[u8], delta: &mut Delta) -> Option<()> {
+    /// Adds its versions to those of the runs before. `committed`: statuses by their timestamps, so that a transaction
+    /// with many versions has one.
+    fn decode(
+        &self,
+        bytes: &[u8],
+        committed: &mut HashMap<Timestamp, Arc<TxnStatus>>,
+        delta: &mut Delta,
+    ) -> Option<()> {
         let mut input = Input(bytes);
         for _ in 0..input.number()? {
             let length = input.number()?;
             let key = input.take(length)?;
             for _ in 0..input.number()? {
-                let status = self.statuses.get(input.number()?)?.clone();
+                let status = match input.number()? as u32 {
+                    COMMITTED => {
+                        let at = input.timestamp()?;
+                        committed.entry(at).or_insert_with(|| TxnStatus::of_commit(at)).clone()
+                    }
+                    index => self.statuses.get(index as usize)?.clone(),
+                };
                 let sequence = input.number()? as u32;
                 let op = input.op(&self.blobs)?;
                 delta.add(key, status, sequence, op);
@@ -232,8 +249,7 @@ impl SpilledHistory {
         for _ in 0..count {
             let length = input.number()?;
             let key = input.take(length)?;
-            let begin = u64::from_le_bytes(input.take(8)?.try_into().ok()?);
-            let end = u64::from_le_bytes(input.take(8)?.try_into().ok()?);
+            let (begin, end) = (input.timestamp()?, input.timestamp()?);
             let past = match input.op(&self.blobs)? {
                 VersionOp::Put(bytes) => Some(Value::Inline(bytes)),
                 VersionOp::Blob(blob) => Some(Value::Blob(blob)),
@@ -245,10 +261,13 @@ impl SpilledHistory {
     }
 }
 
-/// The versions that can still matter to somebody, oldest first.
-fn oldest_first(newest: Option<&Version>) -> Vec<&Version> {
-    let mut versions: Vec<&Version> = std::iter::successors(newest, |version| version.older())
-        .filter(|version| !version.is_void())
+/// The versions that can still matter to somebody, oldest first, with what is known of their transactions. The state
+/// comes before the look whether it was rolled back: what a transaction takes back, it has taken back before it
+/// commits.
+fn oldest_first(newest: Option<&Version>) -> Vec<(&Version, State)> {
+    let mut versions: Vec<(&Version, State)> = std::iter::successors(newest, |version| version.older())
+        .map(|version| (version, version.status.state()))
+        .filter(|(version, _)| !version.is_void())
         .collect();
     versions.reverse();
     versions
@@ -267,13 +286,18 @@ impl Encoder {
         self.bytes.extend_from_slice(&(number as u32).to_le_bytes());
     }
 
-    fn version(&mut self, version: &Version) {
-        let next = self.statuses.len();
-        let index = *self.known.entry(Arc::as_ptr(&version.status)).or_insert(next);
-        if index == next {
-            self.statuses.push(version.status.clone());
+    fn version(&mut self, version: &Version, state: State) {
+        if let State::Committed(at) = state {
+            self.number(COMMITTED as usize);
+            self.bytes.extend_from_slice(&at.to_le_bytes());
+        } else {
+            let next = self.statuses.len();
+            let index = *self.known.entry(Arc::as_ptr(&version.status)).or_insert(next);
+            if index == next {
+                self.statuses.push(version.status.clone());
+            }
+            self.number(index);
         }
-        self.number(index);
         self.number(version.sequence as usize);
         self.op(version.op());
     }
@@ -310,6 +334,10 @@ impl<'a> Input<'a> {
     fn number(&mut self) -> Option<usize> {
         let bytes = self.take(4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+    }
+
+    fn timestamp(&mut self) -> Option<Timestamp> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
     fn op<'b>(&mut self, blobs: &'b [Arc<Blob>]) -> Option<VersionOp<'b>>

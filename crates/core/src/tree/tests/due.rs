@@ -33,7 +33,7 @@ impl Bench {
     /// Bytes of deltas in memory.
     fn deltas(&self) -> usize {
         let mut bytes = 0;
-        self.each_leaf(&mut |_, leaf| bytes += leaf.view().delta.memory());
+        self.each_leaf(&mut |_, leaf| bytes += leaf.view().delta.charge());
         bytes
     }
 }
@@ -102,7 +102,7 @@ fn leaves_of_a_transaction_that_stays_open_keep_no_others_waiting() {
     bench.fold_due();
     let (mut waiting, mut bytes) = (0, 0);
     bench.each_leaf(&mut |_, leaf| match *leaf.view().low >= *key(OPEN) {
-        true => bytes += leaf.view().delta.memory(),
+        true => bytes += leaf.view().delta.charge(),
         false => waiting += 1,
     });
     assert!(waiting > 1024, "{waiting} leaves are not more than one look folds");

@@ -42,6 +42,60 @@ fn evicted(bench: &Bench) -> Arc<Node> {
 }
 
 #[test]
+fn a_spilled_delta_keeps_no_transaction_that_has_committed() {
+    const TRANSACTIONS: u64 = 60;
+    let mut bench = Bench::new(64 << 20);
+    // A leaf that is not due to be folded.
+    let spec = TreeSpec { block_bytes: 32 << 10, ..bench.spec };
+    bench.tree = Tree::open(8, spec, bench.space.clone(), None, bench.context.clone());
+    let statuses: Vec<_> = (0..TRANSACTIONS).map(|n| TxnStatus::new(n + 1)).collect();
+    // Snapshots keep the versions apart.
+    let (mut commits, mut held) = (Vec::new(), Vec::new());
+    for (n, status) in (0..).zip(&statuses) {
+        let mut sequence = 0;
+        write(&bench, &key(n), WriteOp::Insert(b"stays"), status, &mut sequence);
+        write(&bench, &key(n + TRANSACTIONS), WriteOp::Insert(b"is taken back"), status, &mut sequence);
+        status.void(1, 2);
+        if n % 3 > 0 {
+            commits.push((bench.context.clock.publish(status), n));
+            held.push(bench.context.clock.snapshot(1));
+        }
+    }
+    // In memory each transaction is charged with the first of its versions.
+    let charged = |least: u64| {
+        let used = bench.context.cache.used();
+        assert!(used >= least * TxnStatus::BYTES as u64, "{used} bytes are charged");
+        used
+    };
+    let before = charged(TRANSACTIONS);
+    for round in 0..3 {
+        evicted(&bench);
+        for (n, status) in (0..).zip(&statuses) {
+            let is_open = n % 3 == 0 && round == 0;
+            assert_eq!(Arc::strong_count(status) > 1, is_open, "transaction {n}, round {round}");
+        }
+        assert!(bench.context.cache.used() < before / 3, "{}", bench.context.cache.used());
+        // Not so often that the readers' costs have the leaf folded.
+        for (at, n) in [commits[0], commits[commits.len() / 2]] {
+            let seen = scan(&bench.tree, &Reader::at(at), false);
+            assert_eq!(seen.len(), commits.iter().filter(|(other, _)| *other <= at).count());
+            assert!(seen.iter().any(|row| row.0 == key(n)));
+        }
+        // Read back, by statuses of its own.
+        charged(commits.len() as u64);
+        if round == 0 {
+            // Those that were open are pushed onto and decided after they were put away.
+            for (n, status) in (0..).zip(&statuses).filter(|(n, _)| n % 3 == 0) {
+                write(&bench, &key(n + 2 * TRANSACTIONS), WriteOp::Insert(b"more"), status, &mut 2);
+                commits.extend([n, n + 2 * TRANSACTIONS].map(|n| (0, n)));
+                let at = bench.context.clock.publish(status);
+                commits.iter_mut().rev().take(2).for_each(|commit| commit.0 = at);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_cursor_sees_what_is_pushed_onto_a_spilled_leaf() {
     let bench = Bench::new(64 << 20);
     let status = TxnStatus::new(1);

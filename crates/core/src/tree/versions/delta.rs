@@ -47,6 +47,10 @@ pub struct Delta {
     keys: AtomicU32,
     versions: AtomicU32,
     memory: AtomicUsize,
+    /// Statuses that it charges.
+    statuses: AtomicUsize,
+    /// Whose the last version was that was not pushed but added. Only compared.
+    last_added: *const TxnStatus,
     arena: UnsafeCell<Arena>,
 }
 
@@ -71,6 +75,8 @@ impl Delta {
             keys: AtomicU32::new(0),
             versions: AtomicU32::new(0),
             memory: AtomicUsize::new(std::mem::size_of::<Delta>()),
+            statuses: AtomicUsize::new(0),
+            last_added: std::ptr::null(),
             arena: UnsafeCell::new(Arena::new()),
         }
     }
@@ -99,11 +105,29 @@ impl Delta {
         self.memory.load(Ordering::Relaxed)
     }
 
+    /// Bytes of memory that go with it, about: its own, and those of the transactions that it was the first to have a
+    /// version of. They go when the last delta does that has one.
+    pub fn charge(&self) -> usize {
+        // Relaxed: a count.
+        self.memory() + self.statuses.load(Ordering::Relaxed) * TxnStatus::BYTES
+    }
+
     /// Makes a version the newest of `key`; tells whether the key is new. O(log keys).
     ///
     /// # Safety
     /// No other `push` on this delta runs at the same time: the caller holds the leaf's latch.
     pub unsafe fn push(&self, key: &[u8], status: Arc<TxnStatus>, sequence: u32, op: VersionOp<'_>) -> bool {
+        if status.charges() {
+            // Relaxed: a count.
+            self.statuses.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: as the caller says.
+        unsafe { self.put(key, status, sequence, op) }
+    }
+
+    /// # Safety
+    /// As of [`Delta::push`].
+    unsafe fn put(&self, key: &[u8], status: Arc<TxnStatus>, sequence: u32, op: VersionOp<'_>) -> bool {
         // SAFETY: only `push` and `drop` touch the arena, and the caller excludes other pushes.
         let arena = unsafe { &mut *self.arena.get() };
         let place = self.index.place(key);
@@ -123,10 +147,15 @@ impl Delta {
         existing.is_none()
     }
 
-    /// Like [`Delta::push`] on a delta that nobody else knows.
+    /// Like [`Delta::push`] on a delta that nobody else knows, of versions that were in another one, or in the spill
+    /// file. That charges their transactions no longer: this one does.
     pub fn add(&mut self, key: &[u8], status: Arc<TxnStatus>, sequence: u32, op: VersionOp<'_>) {
+        if self.last_added != Arc::as_ptr(&status) {
+            self.last_added = Arc::as_ptr(&status);
+            *self.statuses.get_mut() += 1;
+        }
         // SAFETY: `&mut self`: nobody else pushes.
-        unsafe { self.push(key, status, sequence, op) };
+        unsafe { self.put(key, status, sequence, op) };
     }
 
     /// Adds the versions of `newer`, which come after those that are here. What is pushed to `newer` meanwhile may be
