@@ -30,7 +30,7 @@ if [ "$*" = matrix ]; then
     matrix
     exit "$status"
 fi
-tests backup.py "${TEAK_BACKUP_ROUNDS:-10}" "$@"
+tests backup.py "${TEAK_BACKUP_ROUNDS:-6}" "$@"
 tests binlogs.py 1 "$@"
 tests partial.py "${TEAK_BACKUP_ROUNDS:-3}" "$@"
 tests frozen.py "${TEAK_BACKUP_ROUNDS:-3}" "$@"
