@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-memory-bound bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -109,6 +109,9 @@ bench-cold: ## statements over tables that nobody has in memory; COLD="--side be
 
 bench-external: ## a wiki's store of texts, memory limited, cold and warm: MyISAM, InnoDB, MyRocks, ARCHIVE, Teak; hours; EXTERNAL=--quick for a look
 	@benches/external.sh $(EXTERNAL)
+
+bench-memory-bound: ## data larger than memory: sysbench, Insert Benchmark; InnoDB, MyRocks, Teak; an hour and a half; MEMORY_BOUND=--quick for a look
+	@benches/memory_bound.sh $(MEMORY_BOUND)
 
 bench-backup: ## backups, incremental ones and restores of the same rows in Teak and InnoDB, and writers beside them; BACKUP="--rows 200000"
 	@/usr/bin/python3 benches/backup.py $(BACKUP)

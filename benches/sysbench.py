@@ -37,23 +37,10 @@ WORKLOADS = [
 LOCK_CONFLICTS = "1213,1020,1205"
 
 
-class Bench(Comparison):
-    """One server, two engines, and what was measured so far."""
+class Clients(Comparison):
+    """A server whose clients are processes of sysbench, with tables of `rows` rows each."""
 
-    # How long the server has to be idle before a run, and how long a run may take beyond its time, in seconds.
-    IDLE = 0.5
-    OVERRUN = 60
-
-    def __init__(self, arguments):
-        super().__init__(os.path.join(arguments.directory, "server"), arguments.plugin_dir, arguments.engines.split(","), base_options(
-            arguments.cache, f"--character-set-server={arguments.charset}", "--max-connections=200", *arguments.server_option))
-        self.arguments = arguments
-        self.rows = arguments.rows
-        self.result = {
-            "engines": self.engines, "machine": machine(), "server_options": self.options, "load": {}, "workloads": [],
-            "settings": {name: getattr(arguments, name) for name in ("rows", "runs", "seconds", "cache", "charset")},
-            "errors": self.errors,
-        }
+    rows = 0
 
     def sysbench(self, engine, workload, tables, threads, command, *options, limit=None):
         """Runs sysbench to its end; returns its output, and what went wrong or None."""
@@ -73,6 +60,41 @@ class Bench(Comparison):
         if done.returncode or complaints:
             return done.stdout, f"sysbench exit status {done.returncode}: " + " | ".join(complaints[:6] or [done.stdout[-500:]])
         return done.stdout, None
+
+    def check(self, engine, tables):
+        """After the workloads: every table is intact and its indexes have the same rows."""
+        for number in range(1, tables + 1):
+            try:
+                kind, verdict = self.query(engine, f"CHECK TABLE sbtest{number}")[-1][2:]
+                counts = [
+                    self.query(engine, f"SELECT COUNT(*), SUM(id), SUM(k) FROM sbtest{number} FORCE INDEX ({index}) WHERE {column} > -1")
+                    for index, column in (("PRIMARY", "id"), (f"k_{number}", "k"))
+                ]
+            except pymysql.err.MySQLError as error:
+                self.failed(engine, f"check of sbtest{number}", repr(error))
+                continue
+            # A note says that the engine has no such check.
+            if (kind, verdict) != ("status", "OK") and kind != "note" or counts[0] != counts[1]:
+                self.failed(engine, f"check of sbtest{number}", f"CHECK TABLE: {verdict}; by primary key {counts[0]}, by k {counts[1]}")
+
+
+class Bench(Clients):
+    """One server, two engines, and what was measured so far."""
+
+    # How long the server has to be idle before a run, and how long a run may take beyond its time, in seconds.
+    IDLE = 0.5
+    OVERRUN = 60
+
+    def __init__(self, arguments):
+        super().__init__(os.path.join(arguments.directory, "server"), arguments.plugin_dir, arguments.engines.split(","), base_options(
+            arguments.cache, f"--character-set-server={arguments.charset}", "--max-connections=200", *arguments.server_option))
+        self.arguments = arguments
+        self.rows = arguments.rows
+        self.result = {
+            "engines": self.engines, "machine": machine(), "server_options": self.options, "load": {}, "workloads": [],
+            "settings": {name: getattr(arguments, name) for name in ("rows", "runs", "seconds", "cache", "charset")},
+            "errors": self.errors,
+        }
 
     def load(self, engine):
         """Fills the tables of one engine, brings them to disk, and warms the cache."""
@@ -138,22 +160,6 @@ class Bench(Comparison):
         self.result["workloads"].append(row)
         print(report.line(row, self.engines), flush=True)
 
-    def check(self, engine, tables):
-        """After the workloads: every table is intact and its indexes have the same rows."""
-        for number in range(1, tables + 1):
-            try:
-                kind, verdict = self.query(engine, f"CHECK TABLE sbtest{number}")[-1][2:]
-                counts = [
-                    self.query(engine, f"SELECT COUNT(*), SUM(id), SUM(k) FROM sbtest{number} FORCE INDEX ({index}) WHERE {column} > -1")
-                    for index, column in (("PRIMARY", "id"), (f"k_{number}", "k"))
-                ]
-            except pymysql.err.MySQLError as error:
-                self.failed(engine, f"check of sbtest{number}", repr(error))
-                continue
-            # A note says that the engine has no such check.
-            if (kind, verdict) != ("status", "OK") and kind != "note" or counts[0] != counts[1]:
-                self.failed(engine, f"check of sbtest{number}", f"CHECK TABLE: {verdict}; by primary key {counts[0]}, by k {counts[1]}")
-
     def run(self):
         """Everything; results are written even if a step in the middle fails."""
         self.server.install()
@@ -200,7 +206,10 @@ def parse(output):
         "qps": number(r"queries:\s+\d+\s+\(([\d.]+) per sec"),
         "conflicts": number(r"ignored errors:\s+(\d+)"),
         "reconnects": number(r"reconnects:\s+(\d+)"),
+        # One of them, as --percentile says; 95 is sysbench's default.
         "p95_ms": number(r"95th percentile:\s+([\d.]+)"),
+        "p99_ms": number(r"99th percentile:\s+([\d.]+)"),
+        "max_ms": number(r"max:\s+([\d.]+)"),
     }
 
 
