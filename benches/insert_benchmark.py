@@ -26,12 +26,12 @@ class Steps:
         side.rows = arguments.insert_rows // self.clients
 
     def run(self):
-        """All of them, in the order of the description."""
+        """All of them, in the order of the description; none without the rows and the indexes."""
         side = self.side
         for number in range(1, self.clients + 1):
             side.query(side.engine, TABLE.format(number, side.engine))
-        side.step("l.i0", lambda: self.changes("load", BATCH, seconds=0, limit=LIMIT))
-        side.step("l.x", self.index)
+        if None in (side.step("l.i0", lambda: self.changes("load", BATCH, seconds=0, limit=LIMIT)), side.step("l.x", self.index)):
+            return
         for name, batch in (("l.i1", BATCH), ("l.i2", SMALL_BATCH)):
             side.after_pause(name, lambda size=batch: self.changes("change", size))
         side.step("checkpoint", side.checkpoint)

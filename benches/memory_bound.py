@@ -24,24 +24,14 @@ import insert_benchmark
 import memory_bound_report
 import memory_bound_sysbench
 from cgroup import MemoryLimit
-from comparison import database, machine, plugin_options, size_of
-from external import server_options
+from comparison import database, machine, size_of
 from linkbench import DATA_FILES
+from memory_bound_sides import SIDES, WHOLE, engine_of, options_of
 from sysbench import Clients, parse
 
-ENGINES = ("InnoDB", "RocksDB", "Teak")
-WHOLE = "-whole"
-SIDES = [*ENGINES, *(engine + WHOLE for engine in ENGINES)]
 PARTS = {"sysbench": memory_bound_sysbench.Steps, "inserts": insert_benchmark.Steps}
-# What a group has beyond the cache, if nobody says how large it is: Teak's bound for such tables, and room.
+# What a group has beyond the cache, if nobody says how large it is.
 BESIDE_CACHE = "192M"
-# What a -whole side's caches get: a share of what the group has beyond a server without any. MariaDB's manual has 50 to
-# 75 % of it for InnoDB's pool; Teak's bound (cache, leaves, threads, 5 %) allows as much.
-SERVER_BYTES, WHOLE_SHARE = 64 << 20, 0.75
-# MyRocks's memtables have half as much again as its block cache (plugin_options), and RocksDB's manual says that
-# one who gives the memory to the block cache and not to the kernel's reads past that.
-MEMTABLES = 1.5
-DIRECT = ["--rocksdb-use-direct-reads=ON", "--rocksdb-use-direct-io-for-flush-and-compaction=ON"]
 # What --quick sets.
 QUICK = {"rows": 100_000, "insert_rows": 200_000, "seconds": 3, "cache": "32M", "memory": "224M", "settle": 1.0}
 
@@ -54,20 +44,14 @@ class Side(Clients):
 
     def __init__(self, arguments, name, part, limit, lines):
         self.arguments, self.name, self.part, self.limit, self.lines = arguments, name, part, limit, lines
-        self.engine, self.died = name.removesuffix(WHOLE), False
-        cache, more = arguments.cache, []
-        if name.endswith(WHOLE):
-            share = (size_of(arguments.memory) - SERVER_BYTES) * WHOLE_SHARE
-            cache = str(int(share / MEMTABLES if self.engine == "RocksDB" else share))
-            more = DIRECT if self.engine == "RocksDB" else []
-        plugins, engines = os.path.join(arguments.directory, "plugins"), [self.engine]
-        options = plugin_options(engines, plugins, arguments.plugin_dir, cache) + more
-        super().__init__(os.path.join(arguments.directory, "server"), plugins, engines,
-                         server_options(self.engine, cache, ["--character-set-server=utf8mb4", *options, *arguments.server_option]))
+        self.engine, self.died = engine_of(name), False
+        plugins = os.path.join(arguments.directory, "plugins")
+        options, self.is_installed = options_of(name, arguments.cache, arguments.memory, plugins, arguments.plugin_dir)
+        super().__init__(os.path.join(arguments.directory, "server"), plugins, [self.engine], options + arguments.server_option)
 
     def run(self):
         """The part, unless the engine is not installed."""
-        if not self.engines:
+        if not self.is_installed:
             return
         self.server.install()
         self.start()
@@ -148,16 +132,19 @@ class Side(Clients):
             self.server.process.wait(timeout=10)
         code = self.server.process.returncode
         word = "failed" if code is None else "killed" if code == -signal.SIGKILL else "crashed"
-        self.errors.append({"engine": self.name, "where": name, "what": f"{word}: {failure}"})
+        self.failed(self.engine, name, f"{word}: {failure}")
         if code is not None:
             self.died = True
             self.start()
         return word
 
     def failed(self, engine, where, what):
-        """Notes an error; servers are started again by steps."""
-        self.errors.append({"engine": self.name, "where": where, "what": what})
-        print(f"ERROR: {self.name}, {where}: {what}", flush=True)
+        """Notes an error, with the end of a dead server's log; servers are started again by steps."""
+        entry = {"engine": self.name, "where": where, "what": what.partition("\n")[0]}
+        if not self.server.is_running():
+            entry["error_log"] = self.server.log_end(150)
+        self.errors.append(entry)
+        print(f"ERROR: {self.name}, {where}: {entry['what']}", flush=True)
 
     def counts(self):
         """What the server has used so far: processor time in seconds, bytes read, written, and written to Teak's spill file."""
@@ -188,7 +175,7 @@ def compare(arguments):
                 try:
                     side.carry_out(arguments.keep)
                 except (OSError, RuntimeError, subprocess.SubprocessError, pymysql.err.MySQLError) as error:
-                    side.failed(name, part, repr(error))
+                    side.failed(name, part, str(error))
                 result["errors"] += side.errors
                 save(arguments, result)
     finally:

@@ -16,9 +16,10 @@ class Steps:
         side.rows = arguments.rows
 
     def run(self):
-        """All of them."""
+        """All of them; none without the rows."""
         side = self.side
-        side.step("load", self.load)
+        if side.step("load", self.load) is None:
+            return
         for workload in WORKLOADS:
             side.after_pause(workload, lambda script=workload: self.workload(script))
         side.step("checkpoint", side.checkpoint)
