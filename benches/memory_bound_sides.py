@@ -8,7 +8,7 @@ WHOLE = "-whole"
 SIDES = [*ENGINES, *(engine + WHOLE for engine in ENGINES)]
 # What the cache of a -whole side gets: a share of what the group has beyond a server without any. MariaDB's manual has
 # 50 to 75 % of it for InnoDB's pool; Teak's bound (cache, leaves, threads, 5 %) allows as much.
-SERVER_BYTES, WHOLE_SHARE = 64 << 20, 0.75
+SERVER_BYTES, WHOLE_SHARE = 96 << 20, 0.75
 # Who gives RocksDB's block cache the memory, and not the kernel's, reads past that.
 DIRECT = ["--rocksdb-use-direct-reads=ON", "--rocksdb-use-direct-io-for-flush-and-compaction=ON"]
 # MyRocks's defaults take a gigabyte to build an index, and refuse a log whose last record a kill has cut off.
