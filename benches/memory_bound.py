@@ -26,14 +26,14 @@ import memory_bound_sysbench
 from cgroup import MemoryLimit
 from comparison import database, machine, size_of
 from linkbench import DATA_FILES
-from memory_bound_sides import SIDES, WHOLE, engine_of, options_of
+from memory_bound_sides import ENGINES, SIDES, WHOLE, engine_of, options_of
 from sysbench import Clients, parse
 
 PARTS = {"sysbench": memory_bound_sysbench.Steps, "inserts": insert_benchmark.Steps}
 # What a group has beyond the cache, if nobody says how large it is.
 BESIDE_CACHE = "192M"
-# What --quick sets.
-QUICK = {"rows": 100_000, "insert_rows": 200_000, "seconds": 3, "cache": "32M", "memory": "224M", "settle": 1.0}
+# What --quick sets. So small a group has no room for larger caches.
+QUICK = {"rows": 100_000, "insert_rows": 200_000, "seconds": 3, "cache": "32M", "memory": "224M", "settle": 1.0, "sides": ",".join(ENGINES)}
 
 
 class Side(Clients):
