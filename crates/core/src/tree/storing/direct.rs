@@ -212,52 +212,56 @@ fn room_behind(view: &LeafView) -> Option<Room> {
 pub struct DirectJob {
     shared: Arc<TreeShared>,
     node: Arc<Node>,
-    block: Arc<Block>,
+    rows: usize,
+    bytes: usize,
     progress: Mutex<Progress>,
     done: Condvar,
 }
 
+/// Whoever has the job does not keep the block once it is written: the leaf may be evicted.
 enum Progress {
-    Waiting,
+    Waiting(Arc<Block>),
     Running,
     Done(Result<Written>),
 }
 
 impl DirectJob {
     fn new(shared: Arc<TreeShared>, node: Arc<Node>, block: Arc<Block>) -> DirectJob {
-        DirectJob { shared, node, block, progress: Mutex::new(Progress::Waiting), done: Condvar::new() }
+        let (rows, bytes) = (block.len(), block.bytes().len());
+        let progress = Mutex::new(Progress::Waiting(block));
+        DirectJob { shared, node, rows, bytes, progress, done: Condvar::new() }
     }
 
     /// Rows in the block.
     pub fn rows(&self) -> usize {
-        self.block.len()
+        self.rows
     }
 
     /// Bytes of the block in memory.
     pub fn bytes(&self) -> usize {
-        self.block.bytes().len()
+        self.bytes
     }
 
     /// Does the work if nobody has begun it.
     fn run(&self) {
-        {
+        let block = {
             let mut progress = self.progress.lock();
-            if !matches!(*progress, Progress::Waiting) {
-                return;
-            }
+            let Progress::Waiting(block) = &*progress else { return };
+            let block = block.clone();
             *progress = Progress::Running;
-        }
+            block
+        };
         // Whoever waits is woken also if this panics.
         let mut outcome =
             Outcome { job: self, result: Err(Error::OutOfMemory("a thread that wrote a block has died")) };
-        outcome.result = self.write();
+        outcome.result = self.write(&block);
     }
 
-    fn write(&self) -> Result<Written> {
+    fn write(&self, block: &Arc<Block>) -> Result<Written> {
         let Node::Leaf(leaf) = &*self.node else {
             return Err(Error::corrupt(self.shared.space.path(), 0, "a block of rows without a leaf"));
         };
-        let extent = self.shared.write_ahead(leaf, &self.block)?;
+        let extent = self.shared.write_ahead(leaf, block)?;
         let dictionary = self.shared.encoding.unsaved_dictionary(extent.address().dictionary);
         Ok(Written { extent, dictionary })
     }
