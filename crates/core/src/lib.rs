@@ -96,7 +96,12 @@ pub use options::{
     CommitFlush, Compression, ForceRecovery, HistoryFull, LogLevel, Observer, Options, Packing, Residence,
     SilentObserver, TreeSpec,
 };
+pub use slabs::Heap;
 pub use time::Time;
 pub use types::{
     Isolation, LockMode, Seek, Timestamp, TreeId, TxnId, View, WaitPolicy, WaitRequest, WriteOp,
 };
+
+#[cfg(test)]
+#[global_allocator]
+static HEAP: Heap = Heap;

@@ -200,7 +200,8 @@ pub struct Options {
     pub memory_max_bytes: u64,
     /// What a commit waits for. Dynamic.
     pub commit_flush: CommitFlush,
-    /// A checkpoint starts when this much log was written since the last, in bytes. Dynamic.
+    /// A checkpoint starts when half of this much log was written since the last, in bytes; 0: 256 MiB, or a 64th of
+    /// the cache if that is more. Dynamic.
     pub checkpoint_log_bytes: u64,
     /// Size of one log segment file, in bytes.
     pub log_segment_bytes: u64,
@@ -254,7 +255,7 @@ impl Options {
             cache_bytes: 128 << 20,
             memory_max_bytes: 128 << 20,
             commit_flush: CommitFlush::Sync,
-            checkpoint_log_bytes: 256 << 20,
+            checkpoint_log_bytes: 0,
             log_segment_bytes: 64 << 20,
             redo_bytes: 1 << 20,
             spill_max_bytes: 64 << 30,

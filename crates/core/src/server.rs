@@ -37,9 +37,9 @@ pub use crate::lock::{Intention, LockOutcome};
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{
     Admission, Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, Incoming,
-    IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, OnlineBuild, Relink, Renaming, Replacement,
-    Rewriter, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction, Tree, TreeBuild,
-    TreeSource, Trunk, Watcher, Window,
+    IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, Memory, OnlineBuild, Relink, Renaming,
+    Replacement, Rewriter, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction,
+    Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
 };
 
 use crate::engine::superblock_path;

@@ -20,10 +20,12 @@ using teak::plugin;
 /* Values of force_recovery: nothing is written from the one on, there is none beyond the other. */
 constexpr unsigned long kReadOnlyForce = 2, kMostForce = 3;
 
+constexpr unsigned long long kLeastCache = 8ULL << 20;
+
 unsigned long long cache_size, memory_max_size, checkpoint_log_size, disk_reserve, log_segment_size, history_max_size,
     lock_max_size;
 unsigned long long spill_max_size;
-unsigned long flush_log_at_trx_commit, force_recovery, history_full, read_ahead, snapshot_warn_age;
+unsigned long cache_size_pct, flush_log_at_trx_commit, force_recovery, history_full, read_ahead, snapshot_warn_age;
 char* data_home_dir;
 char* tmp_dir;
 char rolls_back_on_timeout;
@@ -34,6 +36,17 @@ template <typename T> T assign(void* variable, const void* value) {
 
 void set_cache_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_cache_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+    cache_size_pct = 0;
+}
+/* teak_cache_size as that share says, if there is one and the operating system says of what. */
+void take_share() {
+    const unsigned long long share = teak_memory_share(cache_size_pct);
+    if (share) cache_size = std::max(share, kLeastCache);
+}
+void set_cache_size_pct(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    assign<unsigned long>(variable, value);
+    take_share();
+    teak_engine_set_cache_bytes(plugin.engine, cache_size);
 }
 void set_memory_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_memory_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
@@ -88,7 +101,12 @@ void set_pause(THD* thd, st_mysql_sys_var*, void* variable, const void* value);
 
 MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
                        "Memory for blocks, changes and old versions, in bytes", nullptr, set_cache_size, 128ULL << 20,
-                       8ULL << 20, LLONG_MAX, 1 << 20);
+                       kLeastCache, LLONG_MAX, 1 << 20);
+MYSQL_SYSVAR_ULONG(
+    cache_size_pct, cache_size_pct, PLUGIN_VAR_RQCMDARG,
+    "teak_cache_size as a share, in percent, of the memory that the machine has, or the memory group of the "
+    "server if that is less; 0: it is what teak_cache_size says",
+    nullptr, set_cache_size_pct, 0, 0, 90, 0);
 MYSQL_SYSVAR_ULONGLONG(
     memory_max_size, memory_max_size, PLUGIN_VAR_RQCMDARG,
     "Memory for all tables with IN_MEMORY=YES, in bytes, beyond teak_cache_size; error 1114 when it is "
@@ -115,8 +133,9 @@ MYSQL_THDVAR_ULONGLONG(sort_buffer_size, PLUGIN_VAR_RQCMDARG,
                        "Memory for sorting when indexes are built, in bytes; what is more goes to temporary files",
                        nullptr, nullptr, 128ULL << 20, 1ULL << 20, LLONG_MAX, 1 << 20);
 MYSQL_SYSVAR_ULONGLONG(checkpoint_log_size, checkpoint_log_size, PLUGIN_VAR_RQCMDARG,
-                       "A checkpoint starts when this much log was written since the last, in bytes", nullptr,
-                       set_checkpoint_log_size, 256ULL << 20, 1ULL << 20, LLONG_MAX, 1 << 20);
+                       "A checkpoint starts when half of this much log was written since the last, in bytes; 0: 256M, "
+                       "or a 64th of teak_cache_size if that is more",
+                       nullptr, set_checkpoint_log_size, 0, 0, LLONG_MAX, 1 << 20);
 MYSQL_SYSVAR_ULONGLONG(log_segment_size, log_segment_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Size of one file of the log, in bytes", nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30,
                        1 << 20);
@@ -210,6 +229,7 @@ MYSQL_THDVAR_BOOL(default_in_memory, PLUGIN_VAR_OPCMDARG,
                   "What IN_MEMORY is for tables that are made without saying it", nullptr, nullptr, false);
 
 st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
+                                        MYSQL_SYSVAR(cache_size_pct),
                                         MYSQL_SYSVAR(default_in_memory),
                                         MYSQL_SYSVAR(memory_max_size),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
@@ -331,6 +351,7 @@ int start(void* p) {
     teak_options_default(&options);
     options.directory = teak::bytes_of(home.c_str());
     if (tmp_dir && *tmp_dir) options.temp_directory = teak::bytes_of(tmp_dir);
+    take_share();
     options.cache_bytes = cache_size;
     options.memory_max_bytes = memory_max_size;
     options.checkpoint_log_bytes = checkpoint_log_size;

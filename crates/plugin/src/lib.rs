@@ -10,3 +10,7 @@
 #![deny(missing_docs)]
 
 pub mod ffi;
+
+/// Of all Rust in the server; what is C++ has the C library's.
+#[global_allocator]
+static HEAP: teak_core::Heap = teak_core::Heap;

@@ -15,7 +15,6 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
     vec![
         (c"cache_bytes_used", numbers.cache_used_bytes),
         (c"cache_bytes_budget", numbers.cache_budget_bytes),
-        (c"cache_bytes_kept", numbers.cache_kept_bytes),
         (c"checkpoint_newest", numbers.newest_checkpoint),
         (c"checkpoints", numbers.checkpoints),
         (c"checkpoints_failed", numbers.failed_checkpoints),
@@ -40,8 +39,15 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"lsn_flushed", numbers.log_synced),
         (c"memory_bytes_max", numbers.memory_max_bytes),
         (c"memory_bytes_used", numbers.memory_used_bytes),
+        (c"memory_large", numbers.memory.large),
+        (c"memory_large_kept", numbers.memory.large_kept),
+        (c"memory_leaves", numbers.memory.leaves),
+        (c"memory_resident", numbers.memory.resident),
+        (c"memory_rest", numbers.memory.rest()),
         // Relaxed: a statistic.
         (c"memory_rows_lost", engine.lost_rows.load(Ordering::Relaxed)),
+        (c"memory_slabs", numbers.memory.slabs),
+        (c"memory_slabs_kept", numbers.memory.slabs_kept),
         (c"merged_leaves", numbers.merged_leaves),
         (c"open_tables", numbers.open_tables),
         (c"read_ahead_blocks", numbers.read_ahead),

@@ -1,8 +1,8 @@
 //! The clock: all entries in a few rings, each with a hand.
 //!
 //! Entries join the rings in turn and the hands move in turn, so the order of visits depends on the calls only. Entries
-//! are looked at outside the latches of the rings; dead ones are dropped when a
-//! hand or the broom meets them.
+//! are looked at outside the latches of the rings. Dead ones are dropped when a hand or the broom meets them, and those
+//! that hold nothing when a hand does: the rings have what is in memory, not all that ever was.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -40,7 +40,7 @@ impl Clock {
         }
     }
 
-    /// Entries in the rings, dead ones that no hand has met included.
+    /// Entries in the rings, those included that no hand has met since they died or gave up all.
     pub fn len(&self) -> usize {
         // Relaxed: a count, as everywhere here.
         self.entries.load(Ordering::Relaxed)
@@ -54,13 +54,13 @@ impl Clock {
         self.entries.fetch_sub(dead, Ordering::Relaxed);
     }
 
-    /// The next living entries, at most `limit` and at most a batch; empty only if there are none.
+    /// The next entries, at most `limit` and at most a batch; empty only if there are none.
     pub fn next(&self, limit: usize) -> Vec<Arc<dyn Evictable>> {
         let mut batch = Vec::new();
         for _ in 0..RINGS {
             let ring = self.next_to_sweep.fetch_add(1, Ordering::Relaxed) % RINGS;
-            let dead = self.rings[ring].lock().advance(limit.min(BATCH), &mut batch);
-            self.entries.fetch_sub(dead, Ordering::Relaxed);
+            let gone = self.rings[ring].lock().advance(limit.min(BATCH), &mut batch);
+            self.entries.fetch_sub(gone, Ordering::Relaxed);
             if !batch.is_empty() {
                 break;
             }
@@ -86,9 +86,10 @@ impl Ring {
         before - self.entries.len()
     }
 
-    /// Moves the hand over up to `limit` living entries, once around at most; returns how many dead ones it removed.
+    /// Moves the hand over up to `limit` living entries, once around at most; returns how many it removed: dead ones,
+    /// and those that leave.
     fn advance(&mut self, limit: usize, batch: &mut Vec<Arc<dyn Evictable>>) -> usize {
-        let mut dead = 0;
+        let mut gone = 0;
         let mut left = self.entries.len();
         while left > 0 && batch.len() < limit {
             left -= 1;
@@ -96,20 +97,27 @@ impl Ring {
                 self.hand = 0;
             }
             match self.entries[self.hand].upgrade() {
+                // Dropped by who takes the batch, not under the latch.
                 Some(entry) => {
+                    match entry.leaves() {
+                        true => gone += self.remove(),
+                        false => self.hand += 1,
+                    }
                     batch.push(entry);
-                    self.hand += 1;
                 }
-                None => {
-                    self.entries.swap_remove(self.hand);
-                    dead += 1;
-                }
+                None => gone += self.remove(),
             }
         }
         if self.entries.capacity() > 64 && self.entries.len() < self.entries.capacity() / 4 {
             let room = self.entries.len() * 2;
             self.entries.shrink_to(room);
         }
-        dead
+        gone
+    }
+
+    /// Removes the entry at the hand; how many that are.
+    fn remove(&mut self) -> usize {
+        self.entries.swap_remove(self.hand);
+        1
     }
 }

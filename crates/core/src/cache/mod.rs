@@ -32,7 +32,7 @@ use crate::{Error, LogLevel, Observer, Result};
 use clock::Clock;
 use evictor::{Evictor, Progress};
 use quota::Quota;
-use usage::Usage;
+pub(crate) use usage::Usage;
 
 /// What a caller above 100 % frees at most, and how many entries it looks at.
 const CALLER_GOAL_BYTES: u64 = 256 << 10;
@@ -53,6 +53,11 @@ pub trait Evictable: Send + Sync {
     fn evict(&self) -> Result<u64>;
     /// Bytes that an eviction might free.
     fn resident(&self) -> u64;
+    /// Whether it is to leave the clock, since it holds nothing; it registers again before it does. Called under a
+    /// latch of the clock: must not wait.
+    fn leaves(&self) -> bool {
+        false
+    }
 }
 
 /// The memory budget of an engine.
@@ -132,15 +137,23 @@ impl Cache {
 
     #[inline]
     fn count(&self, bytes: i64) {
-        self.state.usage.add(bytes);
-        if let Some(quota) = &self.quota {
-            quota.count(bytes);
+        let changed = self.state.usage.add(bytes);
+        match &self.quota {
+            Some(quota) => quota.count(bytes),
+            None if changed => self.state.lend(),
+            None => {}
         }
     }
 
     /// Makes an entry known to the clock, for as long as it lives.
     pub fn register(&self, entry: Weak<dyn Evictable>) {
         self.state.clock.register(entry);
+    }
+
+    /// Entries that the clock has.
+    #[cfg(test)]
+    pub fn known(&self) -> usize {
+        self.state.clock.len()
     }
 
     /// Back-pressure: call it before taking memory, holding no latch. Below 95 % of the budget it costs two loads. It
@@ -270,6 +283,13 @@ impl State {
     fn threshold(&self) -> u64 {
         // Relaxed: see `budget`.
         self.threshold.load(Ordering::Relaxed)
+    }
+
+    /// What is not used may be kept warm for who uses it next.
+    #[cold]
+    fn lend(&self) {
+        let room = self.budget().saturating_sub(self.usage.approximate());
+        crate::slabs::settle(usize::try_from(room).unwrap_or(usize::MAX));
     }
 
     fn set_budget(&self, bytes: u64) {

@@ -225,3 +225,62 @@ fn many_threads_stay_near_the_budget_and_the_count_stays_exact() {
     cache.stop();
     assert_eq!(cache.used(), 0);
 }
+
+/// Holds memory now and then, and is in the clock then.
+struct Passing {
+    cache: Arc<Cache>,
+    bytes: AtomicU64,
+    listed: Mutex<bool>,
+}
+
+impl Passing {
+    fn load(self: &Arc<Passing>, bytes: u64) {
+        let mut listed = self.listed.lock();
+        self.bytes.fetch_add(bytes, Ordering::SeqCst);
+        self.cache.charge(bytes as usize);
+        if !std::mem::replace(&mut *listed, true) {
+            let weak: Weak<dyn Evictable> = Arc::downgrade(self) as Weak<dyn Evictable>;
+            self.cache.register(weak);
+        }
+    }
+}
+
+impl Evictable for Passing {
+    fn touched(&self) -> bool {
+        false
+    }
+
+    fn evict(&self) -> Result<u64> {
+        let bytes = self.bytes.swap(0, Ordering::SeqCst);
+        self.cache.discharge(bytes as usize);
+        Ok(bytes)
+    }
+
+    fn resident(&self) -> u64 {
+        self.bytes.load(Ordering::SeqCst)
+    }
+
+    fn leaves(&self) -> bool {
+        let Some(mut listed) = self.listed.try_lock() else { return false };
+        let leaves = self.resident() == 0;
+        *listed &= !leaves;
+        leaves
+    }
+}
+
+#[test]
+fn the_clock_has_what_holds_memory_however_much_has_ever_held_some() {
+    let cache = cache(100 * KB);
+    let new = || Passing { cache: cache.clone(), bytes: AtomicU64::new(0), listed: Mutex::new(false) };
+    let all: Vec<_> = (0..5000).map(|_| Arc::new(new())).collect();
+    for round in 0..20_000 {
+        cache.make_room().unwrap();
+        all[round * 7 % all.len()].load(KB);
+        if round % 1000 == 999 {
+            let held = all.iter().filter(|one| one.resident() > 0).count();
+            // Those that gave up all since the hands' last turn are met on the next.
+            assert!(cache.state.clock.len() >= held && cache.state.clock.len() <= 3 * held + 64);
+        }
+    }
+    assert!(cache.used() <= 106 * KB);
+}

@@ -19,7 +19,7 @@ thread_local! {
 }
 
 /// A sum of bytes. All orderings are Relaxed: these are numbers, nothing is reached through them.
-pub(super) struct Usage {
+pub(crate) struct Usage {
     total: CachePadded<AtomicI64>,
     carry: AtomicI64,
     counters: [CachePadded<AtomicI64>; COUNTERS],
@@ -40,14 +40,17 @@ impl Usage {
         self.carry.store(carry, Ordering::Relaxed);
     }
 
+    /// Whether the rough sum has changed.
     #[inline]
-    pub fn add(&self, bytes: i64) {
+    pub fn add(&self, bytes: i64) -> bool {
         // A thread that is ending has lost its number; any counter will do.
         let counter = &self.counters[COUNTER.try_with(|counter| *counter).unwrap_or(0)];
         let sum = counter.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if sum.abs() > self.carry.load(Ordering::Relaxed) {
+        let carries = sum.abs() > self.carry.load(Ordering::Relaxed);
+        if carries {
             self.total.fetch_add(counter.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
+        carries
     }
 
     /// Without what the counters have not carried yet.

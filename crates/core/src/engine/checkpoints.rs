@@ -1,8 +1,9 @@
 //! When checkpoints happen, what they contain, and who waits for them.
 //!
 //! Log written since the last durable checkpoint began, against the setting L = `checkpoint_log_bytes`: above L/2 a
-//! checkpoint is started; above 2 L writers wait until it is done, or get its error. Without background threads the
-//! writer that passes L does the checkpoint itself.
+//! checkpoint is started, and also when the deltas to be folded, in memory or spilled, are more than the whole cache: a
+//! restart would have to read and change as many leaves, and a million DELETEs are 46 MB of log. Above 2 L writers wait
+//! until it is done, or get its error. Without background threads the writer that passes L does the checkpoint itself.
 
 use super::pause::{Pauses, PATIENCE};
 use super::shared::Shared;
@@ -30,6 +31,10 @@ const YOUNG_LEAVES: usize = 16;
 const HOLES: usize = 4096;
 /// Smaller free ranges are kept: what is written next is put there first.
 const SMALLEST_HOLE: u64 = 16 << 10;
+
+/// A checkpoint of so much log or more gives heaps' free pages back: statuses of transactions and small deltas went, in
+/// pieces. Of less log the next will need what is free.
+const TRIM_LOG_BYTES: u64 = 16 << 20;
 
 /// How often a failing checkpoint is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -72,6 +77,8 @@ pub(crate) struct Progress {
     direct_bytes: AtomicU64,
     /// How many of them there were when the last durable checkpoint began.
     direct_began: AtomicU64,
+    /// Bytes of deltas that the last durable checkpoint left, as they are not decided.
+    changes_left: AtomicU64,
     /// A checkpoint was asked for and the thread has not looked yet.
     asked: AtomicBool,
     /// More finished leaves than these are worth a look.
@@ -190,7 +197,15 @@ impl Shared {
 
     /// Whether enough log has been written for another checkpoint.
     pub(super) fn checkpoint_is_due(&self) -> bool {
-        self.log_since_checkpoint() > self.settings.checkpoint_log_bytes() / 2
+        self.log_since_checkpoint() > self.settings.checkpoint_log_bytes() / 2 || self.has_many_changes()
+    }
+
+    /// Whether deltas take more than the cache, and twice what no checkpoint can fold.
+    fn has_many_changes(&self) -> bool {
+        let changes = self.context.changes.approximate();
+        // Relaxed: a number that stands for itself.
+        changes > self.context.cache.budget()
+            && changes / 2 > self.progress.changes_left.load(Ordering::Relaxed)
     }
 
     /// Whether the log has grown to twice that, since a checkpoint is slow: writers are to be held up at four times as
@@ -509,7 +524,10 @@ impl Shared {
     }
 
     pub(super) fn checkpoint_done(&self, capture: Capture) {
-        self.progress.began.fetch_max(capture.counted.common.before, Ordering::SeqCst);
+        // Relaxed: see `has_many_changes`.
+        self.progress.changes_left.store(self.context.changes.approximate(), Ordering::Relaxed);
+        let before = capture.counted.common.before;
+        let logged = before.saturating_sub(self.progress.began.fetch_max(before, Ordering::SeqCst));
         self.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
@@ -532,8 +550,7 @@ impl Shared {
         self.alike.checkpoint_durable(trees.iter());
         let written = trees.len();
         drop(trees);
-        if written > 0 {
-            // Deltas and statuses of transactions went, in pieces.
+        if logged >= TRIM_LOG_BYTES {
             trim_heaps();
         }
         self.release_idle_tables(at, written);

@@ -89,7 +89,7 @@ pub(crate) use open::{log_dir, superblock_path};
 pub use pause::CheckpointPause;
 pub use replace::Replacement;
 pub use settings::Settings;
-pub use statistics::{LockWait, SnapshotInfo, Statistics};
+pub use statistics::{LockWait, Memory, SnapshotInfo, Statistics};
 pub use tables::Table;
 pub use transaction::{Savepoint, Transaction};
 pub(crate) use view::FixedView;
@@ -385,7 +385,7 @@ impl Shared {
             checkpoint_waits: self.counted.checkpoint_waits.get(),
             cache_used_bytes: self.context.cache.used(),
             cache_budget_bytes: self.context.cache.budget(),
-            cache_kept_bytes: crate::slabs::kept_bytes() as u64,
+            memory: Memory::now(self.context.leaves.approximate()),
             memory_used_bytes: self.context.memory().used(),
             memory_max_bytes: self.context.memory().budget(),
             spilled_bytes: self.context.spill.used_bytes(),

@@ -21,7 +21,9 @@ use crate::catalog::{
 use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, Plan, Replayed, Survey, SurveyPart};
 use crate::checkpoint::{Checkpointer, PersistedCounter};
-use crate::file::{DiskReserve, File, FileSystem, OpenMode, ReadOnlyFileSystem, SparingFileSystem};
+use crate::file::{
+    memory_limit, DiskReserve, File, FileSystem, OpenMode, ReadOnlyFileSystem, SparingFileSystem,
+};
 use crate::lock::{Intents, LockManager};
 use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
@@ -66,9 +68,31 @@ fn disk_reserve(fs: &Arc<dyn FileSystem>, options: &Options) -> Arc<DiskReserve>
     Arc::new(DiskReserve::new(fs.clone(), &path, options.disk_reserve_bytes))
 }
 
+/// What a server needs beyond the cache, if there is little work: its own code, sessions, a checkpoint.
+const BESIDE_CACHE_BYTES: u64 = 160 << 20;
+
+/// A cache that cannot be had is said at the start, not by the kernel at the first busy hour.
+fn mind_memory_limit(options: &Options) {
+    let Some(limit) = memory_limit() else { return };
+    let needed =
+        options.cache_bytes.saturating_add(options.cache_bytes / 20).saturating_add(BESIDE_CACHE_BYTES);
+    if needed > limit.bytes {
+        let text = format!(
+            "the cache is to have {} MiB, which the server will need {} MiB for, and {} has {} MiB: \
+             the kernel may end the server when the cache is full. Lower teak_cache_size",
+            options.cache_bytes >> 20,
+            needed >> 20,
+            if limit.of_group { "its memory group" } else { "this machine" },
+            limit.bytes >> 20,
+        );
+        options.observer.message(LogLevel::Warning, &text);
+    }
+}
+
 fn open_cache(options: &Options) -> Result<Arc<Cache>> {
     let cache = Arc::new(Cache::new(options.cache_bytes, options.observer.clone()));
     if options.background {
+        mind_memory_limit(options);
         cache.start()?;
     }
     Ok(cache)

@@ -9,6 +9,11 @@ use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Log between checkpoints if nobody says how much: at least the first, and the second part of the cache. A checkpoint
+/// writes each inner page that leads to a changed leaf, however few of those there are, so a large database has fewer.
+const CHECKPOINT_LOG_BYTES: u64 = 256 << 20;
+const CACHE_PER_CHECKPOINT_LOG: u64 = 64;
+
 /// The dynamic ones of [`Options`]. A change counts for what begins after it.
 pub struct Settings {
     commit_flush: AtomicU8,
@@ -62,11 +67,15 @@ impl Settings {
     }
 
     /// Log written between checkpoints, in bytes.
+    #[inline]
     pub fn checkpoint_log_bytes(&self) -> u64 {
-        self.checkpoint_log_bytes.load(Ordering::Relaxed)
+        match self.checkpoint_log_bytes.load(Ordering::Relaxed) {
+            0 => CHECKPOINT_LOG_BYTES.max(self.cache.budget() / CACHE_PER_CHECKPOINT_LOG),
+            bytes => bytes,
+        }
     }
 
-    /// Sets how much log is written between checkpoints, in bytes.
+    /// Sets how much log is written between checkpoints, in bytes; 0: by the size of the cache.
     pub fn set_checkpoint_log_bytes(&self, bytes: u64) {
         self.checkpoint_log_bytes.store(bytes, Ordering::Relaxed);
     }

@@ -46,8 +46,8 @@ pub struct Statistics {
     pub cache_used_bytes: u64,
     /// Memory budget, in bytes.
     pub cache_budget_bytes: u64,
-    /// Bytes of slots of blocks, of all engines of the process, that are free and keep their pages for the next blocks.
-    pub cache_kept_bytes: u64,
+    /// What the process has, with whatever else is in it.
+    pub memory: Memory,
     /// What tables in memory take, in bytes: not a part of the above.
     pub memory_used_bytes: u64,
     /// What they may take, in bytes.
@@ -93,6 +93,43 @@ pub struct Statistics {
     pub dirty_trees: u64,
     /// Operations replayed from the log at the start.
     pub replayed_operations: u64,
+}
+
+/// Memory of the process, in bytes; what is the engine's is that of all engines in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Of the process, files that it maps included.
+    pub resident: u64,
+    /// Blocks, and changes of more than half a KiB.
+    pub slabs: u64,
+    /// What is free of these, and keeps its pages for the next.
+    pub slabs_kept: u64,
+    /// Allocations beyond 64 KiB; as address space, of which the last fifth may not be in memory.
+    pub large: u64,
+    /// What is free of these.
+    pub large_kept: u64,
+    /// Leaves that were ever read, in memory or not, half a KiB each.
+    pub leaves: u64,
+}
+
+impl Memory {
+    /// What is in memory now; `leaves` bytes of leaves.
+    pub(super) fn now(leaves: u64) -> Memory {
+        Memory {
+            resident: crate::file::resident_bytes().unwrap_or(0),
+            slabs: crate::slabs::used_bytes() as u64,
+            slabs_kept: crate::slabs::kept_bytes() as u64,
+            large: crate::Heap::bytes() as u64,
+            large_kept: crate::Heap::spare_bytes() as u64,
+            leaves,
+        }
+    }
+
+    /// What the rest of the process has: the server, its sessions, small objects of the engine, free parts of heaps.
+    pub fn rest(&self) -> u64 {
+        let known = self.slabs + self.slabs_kept + self.large + self.large_kept + self.leaves;
+        self.resident.saturating_sub(known)
+    }
 }
 
 /// An open snapshot.

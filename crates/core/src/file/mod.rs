@@ -15,6 +15,7 @@
 //!
 //! Files are created with mode 0600 and directories with 0700: they hold the users' data.
 
+mod memory;
 mod read_only;
 mod real;
 mod reserve;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use crate::{Error, Result};
 
+pub use memory::{memory_limit, resident_bytes, MemoryLimit};
 pub use read_only::ReadOnlyFileSystem;
 pub use real::{descriptor_limit, RealFileSystem};
 pub use reserve::DiskReserve;

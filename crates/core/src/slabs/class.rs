@@ -1,17 +1,22 @@
 //! Slots of one size each, in slabs of 1 MiB.
 //!
-//! Address space is reserved in regions of 64 MiB and never given back; memory is: a slot that is free and not wanted
-//! soon loses its pages (`madvise`), and takes none until it is used; of slots smaller than a page, all in it together.
-//! A slab whose slots are all free may serve another size. Sizes are a KiB apart, so a buffer wastes half of one: a
-//! sixtieth of a leaf.
+//! Address space is reserved in regions of 64 MiB and never given back; memory is: a slot that is free and for which
+//! there is no room loses its pages (`madvise`), and takes none until it is used; of slots smaller than a page, all in
+//! it together. A slab whose slots are all free may serve another size. Sizes are a KiB apart, so a buffer wastes half
+//! of one: a sixtieth of a leaf.
+//!
+//! There is room for what the cache does not use of its budget ([`settle`]): where all is in memory, nothing goes to
+//! the operating system and comes back page by page. When the cache fills, what is free elsewhere goes first.
 //!
 //! One latch a size, held for some tens of nanoseconds; reading a block from a file takes a thousand times that. A
 //! class takes from the slab that something was freed in last, and of that the slots that have their pages.
 
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+
+use super::pages::{lose_pages, map, page_bytes};
 
 /// What slots differ by.
 const STEP_BYTES: usize = 1 << 10;
@@ -21,12 +26,15 @@ const MOST_BYTES: usize = 64 << 10;
 const CLASSES: usize = (MOST_BYTES - LEAST_BYTES) / STEP_BYTES + 1;
 const SLAB_BYTES: usize = 1 << 20;
 const REGION_BYTES: usize = 64 << 20;
-/// Free slots of a class that keep their pages, whatever is in use; and beyond that, one for so many in use. The
-/// evictor works between 95 and 92 % of the cache: what that frees and takes again stays.
+/// Free slots of a class that keep their pages, also without room; and beyond that, one for so many in use. The evictor
+/// works between 95 and 92 % of the cache: what that frees and takes again stays.
 const KEPT_SLOTS: usize = 4;
 const USED_PER_KEPT: usize = 16;
 /// Of a slab.
 const MOST_SLOTS: usize = SLAB_BYTES / LEAST_BYTES;
+/// What is cooled at once, at most, under a latch; and how many slabs are looked at for it.
+const COOLED_BYTES: usize = 256 << 10;
+const COOLED_LOOKS: usize = 16;
 /// Of a slab that is not among those with free slots.
 const NOWHERE: usize = usize::MAX;
 
@@ -35,6 +43,13 @@ type Slots = [u64; MOST_SLOTS / 64];
 
 /// Buffers of all sizes come from here; unit tests under a scheduler share it, as all of a process does.
 static ALL: [Mutex<Class>; CLASSES] = [const { Mutex::new(Class::NEW) }; CLASSES];
+// Relaxed, as all numbers here: nothing is reached through them.
+/// Bytes of free slots that have their pages.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+/// What these may be.
+static ROOM: AtomicUsize = AtomicUsize::new(0);
+/// The class to cool next.
+static COOLS: AtomicUsize = AtomicUsize::new(0);
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), next: 0, end: 0 });
 
 /// A place for a buffer, which is its only owner.
@@ -81,7 +96,7 @@ pub(super) fn give_back(slot: Slot) {
     let (class, slab) = (slot.class as usize, slot.slab as usize);
     let start = slot.start.as_ptr() as usize;
     let mut state = ALL[class].lock();
-    let keeps = state.keeps();
+    let keeps = state.keeps() || KEPT.load(Ordering::Relaxed) + slot.bytes() <= ROOM.load(Ordering::Relaxed);
     let by_itself = slot.bytes() >= page_bytes();
     if !keeps && by_itself {
         // Still this thread's alone: nobody waits for the operating system.
@@ -98,16 +113,47 @@ pub(super) fn give_back(slot: Slot) {
             lose_pages(start / page_bytes() * page_bytes(), page_bytes());
         }
     }
-    if let Some(start) = state.remove_unused(slab) {
-        drop(state);
-        lose_pages(start, SLAB_BYTES);
-        POOL.lock().free.push(start);
-    }
+    let unused = if keeps { None } else { state.remove_unused(slab) };
+    drop(state);
+    unused.into_iter().for_each(free_slab);
 }
 
-/// Bytes of slots that are free and have their pages: takes each latch for a moment.
+/// A slab of which no slot is used serves any size.
+fn free_slab(start: usize) {
+    lose_pages(start, SLAB_BYTES);
+    POOL.lock().free.push(start);
+}
+
+/// Bytes of slots that are in use: takes each latch for a moment.
+pub fn used_bytes() -> usize {
+    ALL.iter().enumerate().map(|(class, state)| state.lock().used * slot_bytes(class)).sum()
+}
+
+/// Bytes of slots that are free and have their pages.
 pub fn kept_bytes() -> usize {
-    ALL.iter().enumerate().map(|(class, state)| state.lock().warm * slot_bytes(class)).sum()
+    KEPT.load(Ordering::Relaxed)
+}
+
+/// Free slots may keep `room` bytes; if they have more, some lose their pages. Waits for nobody. Of several engines in
+/// a process the last one counts.
+pub fn settle(room: usize) {
+    ROOM.store(room, Ordering::Relaxed);
+    let mut left = KEPT.load(Ordering::Relaxed).saturating_sub(room).min(COOLED_BYTES);
+    for _ in 0..CLASSES {
+        if left == 0 {
+            break;
+        }
+        let class = COOLS.fetch_add(1, Ordering::Relaxed) % CLASSES;
+        let Some(mut state) = ALL[class].try_lock() else { continue };
+        while left > 0 && !state.keeps() {
+            let (cooled, unused) = state.cool_some(class);
+            if cooled == 0 && unused.is_none() {
+                break;
+            }
+            left = left.saturating_sub(cooled);
+            unused.into_iter().for_each(free_slab);
+        }
+    }
 }
 
 /// The slabs of one size of slots.
@@ -120,10 +166,13 @@ struct Class {
     used: usize,
     /// Free slots that have their pages.
     warm: usize,
+    /// The slab to cool next, among those with free slots.
+    cools: usize,
 }
 
 struct Slab {
     start: usize,
+    slot_bytes: usize,
     slots: usize,
     used: usize,
     free: Slots,
@@ -134,9 +183,10 @@ struct Slab {
 }
 
 impl Class {
-    const NEW: Class = Class { slabs: Vec::new(), vacant: Vec::new(), partial: Vec::new(), used: 0, warm: 0 };
+    const NEW: Class =
+        Class { slabs: Vec::new(), vacant: Vec::new(), partial: Vec::new(), used: 0, warm: 0, cools: 0 };
 
-    /// Whether one more free slot may keep its pages.
+    /// Whether one more free slot may keep its pages, whether there is room or not.
     fn keeps(&self) -> bool {
         self.warm < KEPT_SLOTS + self.used / USED_PER_KEPT
     }
@@ -148,7 +198,15 @@ impl Class {
             all if all >= 64 => u64::MAX,
             some => (1 << some) - 1,
         });
-        let slab = Slab { start, slots, used: 0, free, warm: Slots::default(), place: self.partial.len() };
+        let slab = Slab {
+            start,
+            slot_bytes,
+            slots,
+            used: 0,
+            free,
+            warm: Slots::default(),
+            place: self.partial.len(),
+        };
         let number = match self.vacant.pop() {
             Some(number) => {
                 self.slabs[number] = slab;
@@ -174,8 +232,7 @@ impl Class {
         let slot = 64 * word + from[word].trailing_zeros() as usize;
         flip(&mut slab.free, slot);
         if is_warm {
-            flip(&mut slab.warm, slot);
-            self.warm -= 1;
+            self.warm -= slab.cool(slot);
         }
         slab.used += 1;
         self.used += 1;
@@ -192,6 +249,8 @@ impl Class {
         if is_warm {
             flip(&mut slab.warm, slot);
             self.warm += 1;
+            // Relaxed: a number.
+            KEPT.fetch_add(slab.slot_bytes, Ordering::Relaxed);
         }
         slab.used -= 1;
         self.used -= 1;
@@ -210,11 +269,47 @@ impl Class {
         }
         for slot in slots {
             if has(&slab.warm, slot) {
-                flip(&mut slab.warm, slot);
-                self.warm -= 1;
+                self.warm -= slab.cool(slot);
             }
         }
         true
+    }
+
+    /// Free slots of some slab lose their pages, if there are such: their bytes. And a slab without a used slot, which
+    /// is not this class's any more.
+    fn cool_some(&mut self, class: usize) -> (usize, Option<usize>) {
+        for _ in 0..COOLED_LOOKS.min(self.partial.len()) {
+            self.cools = (self.cools + 1) % self.partial.len();
+            let number = self.partial[self.cools];
+            let warm = self.slabs[number].warm.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+            if warm == 0 {
+                continue;
+            }
+            if let Some(start) = self.remove_unused(number) {
+                return (warm * slot_bytes(class), Some(start));
+            }
+            let cooled = self.cool_slots(number, class);
+            if cooled > 0 {
+                return (cooled, None);
+            }
+        }
+        (0, None)
+    }
+
+    /// The free slots of a slab lose their pages, as far as these are theirs alone.
+    fn cool_slots(&mut self, number: usize, class: usize) -> usize {
+        let together = (page_bytes() / slot_bytes(class)).max(1);
+        if together > 1 && page_bytes() % slot_bytes(class) != 0 {
+            return 0;
+        }
+        let (before, start, slots) = (self.warm, self.slabs[number].start, self.slabs[number].slots);
+        for first in (0..slots).step_by(together) {
+            let warm = self.warm;
+            if self.cool(number, first..first + together) && self.warm < warm {
+                lose_pages(start + first * slot_bytes(class), together * slot_bytes(class));
+            }
+        }
+        (before - self.warm) * slot_bytes(class)
     }
 
     fn leave_partial(&mut self, number: usize) {
@@ -231,11 +326,22 @@ impl Class {
         if slab.used > 0 || self.partial.len() == 1 {
             return None;
         }
-        let start = slab.start;
-        self.warm -= slab.warm.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        let (start, warm) =
+            (slab.start, slab.warm.iter().map(|word| word.count_ones() as usize).sum::<usize>());
+        self.warm -= warm;
+        KEPT.fetch_sub(warm * slab.slot_bytes, Ordering::Relaxed);
         self.leave_partial(number);
         self.vacant.push(number);
         Some(start)
+    }
+}
+
+impl Slab {
+    /// A slot is not one that is kept any more: 1, to be taken off their number.
+    fn cool(&mut self, slot: usize) -> usize {
+        flip(&mut self.warm, slot);
+        KEPT.fetch_sub(self.slot_bytes, Ordering::Relaxed);
+        1
     }
 }
 
@@ -264,43 +370,6 @@ impl Pool {
         let start = self.next;
         self.next += SLAB_BYTES;
         Some(start)
-    }
-}
-
-/// Address space whose pages are zero, and come when they are used. No huge pages: they would bring back what was given
-/// back, as soon as one slot of them is in use.
-fn map(bytes: usize) -> Option<usize> {
-    let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping, wherever there is room, changes nothing that is there.
-    let start =
-        unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, kind | libc::MAP_NORESERVE, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return None;
-    }
-    #[cfg(target_os = "linux")]
-    // SAFETY: the mapping was made just now, and the advice changes no bytes. That the kernel knows no huge pages is no
-    // failure.
-    unsafe {
-        libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE)
-    };
-    Some(start as usize)
-}
-
-/// What the operating system gives and takes back memory by.
-fn page_bytes() -> usize {
-    static PAGE_BYTES: OnceLock<usize> = OnceLock::new();
-    // SAFETY: asks for a number.
-    *PAGE_BYTES.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize)
-}
-
-/// Gives back the whole pages of a range that nobody uses: they are zero when they are used again.
-fn lose_pages(start: usize, bytes: usize) {
-    let page = page_bytes();
-    let (first, end) = (start.next_multiple_of(page), (start + bytes) / page * page);
-    if first < end {
-        // SAFETY: the range lies within a mapping of `map`, in a slot or a slab that nobody has: what is in it is not
-        // read again, and zero is a value of each byte. A failure leaves what was.
-        unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_DONTNEED) };
     }
 }
 
@@ -366,6 +435,7 @@ mod tests {
                 let live = state.slabs.iter().enumerate().filter(|(number, _)| !state.vacant.contains(number));
                 prop_assert_eq!(live.map(|(_, slab)| warm(slab)).sum::<usize>(), state.warm);
             }
+            KEPT.fetch_sub(state.warm * bytes, Ordering::Relaxed);
         }
     }
 }

@@ -4,12 +4,14 @@
 //! where small objects were, and a heap shrinks from its end only. A process would keep the highest use that each kind
 //! of memory ever had. So buffers from half a KiB to 64 KiB are slots of slabs ([`class`]), by size: what one frees the
 //! next of its size takes, warm and without a call to the operating system, and what is more than a sixteenth of what
-//! is in use goes back to it at once. Smaller and larger ones are the C library's (tables of a few rows; rows of
-//! megabytes).
+//! is in use goes back to it at once. Smaller ones are the C library's (tables of a few rows). What is larger, buffers
+//! and all else, has mappings of its own, if the program has [`Heap`] for its allocator ([`apart`]).
 //!
 //! A new buffer's bytes are any: zeros, or what stood in another one. Who makes one writes all of it.
 
+mod apart;
 mod class;
+mod pages;
 
 use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::ops::{Deref, DerefMut};
@@ -151,7 +153,8 @@ impl Drop for Buffer {
     }
 }
 
-pub use class::kept_bytes;
+pub use apart::Heap;
+pub use class::{kept_bytes, settle, used_bytes};
 
 /// Has the C library give back the whole pages inside what is free of its heaps, where small objects are. It holds each
 /// heap's lock while it walks it: for moments when many of them went, as after a checkpoint.

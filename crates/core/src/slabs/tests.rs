@@ -64,9 +64,20 @@ fn what_many_buffers_leave_behind_goes_back_to_the_system() {
         number += 1;
         number % 10 == 0
     });
-    let rest = resident();
+    // Unless there is room for what is free; which other tests may say there is.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let goes_back = |bytes: usize| loop {
+        settle(0);
+        let rest = resident();
+        if rest < before + bytes || std::time::Instant::now() > deadline {
+            break rest;
+        }
+    };
+    let rest = goes_back(1500 * EACH);
     assert!(rest < before + 1500 * EACH, "{before} {most} {rest}");
     drop(all);
+    let rest = goes_back(1000 * EACH);
+    assert!(rest < before + 1000 * EACH, "{before} {most} {rest}");
 }
 
 #[test]

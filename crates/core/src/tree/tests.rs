@@ -24,6 +24,7 @@ mod due;
 mod early;
 mod estimates;
 mod large_values;
+mod memory;
 mod merges;
 mod old_snapshots;
 mod packs;

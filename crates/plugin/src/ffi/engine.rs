@@ -4,7 +4,7 @@ use std::os::raw::c_char;
 use std::sync::Arc;
 use std::time::Duration;
 
-use teak_core::file::RealFileSystem;
+use teak_core::file::{memory_limit, RealFileSystem};
 use teak_core::{CommitFlush, ForceRecovery, HistoryFull, Options};
 
 use super::border::{put, RawBuffer, RawBytes};
@@ -235,6 +235,13 @@ pub unsafe extern "C" fn teak_engine_close(engine: *const EngineHandle) -> Statu
     let status = run(None, || Ok(engine.core.close()?));
     value(None, (), || drop(engine));
     status
+}
+
+/// So many percent of the memory that the process may have, in whole MiB; 0 if nobody knows.
+#[no_mangle]
+pub unsafe extern "C" fn teak_memory_share(percent: u64) -> u64 {
+    let bytes = memory_limit().map_or(0, |limit| limit.bytes);
+    (u128::from(bytes) * u128::from(percent) / 100) as u64 >> 20 << 20
 }
 
 /// See `teak_options`; the next ones likewise.

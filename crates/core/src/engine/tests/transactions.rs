@@ -368,3 +368,39 @@ fn row_counts_are_exact_after_a_rollback_to_a_savepoint_from_long_before() {
     let (_fs, engine) = crash(&fs, engine);
     assert_eq!(engine.open_table("t").unwrap().tree(0).entries(), 77);
 }
+
+/// Changes beyond the size of the cache are a reason for a checkpoint, however little log they are; but not those that
+/// it cannot fold, again and again.
+#[test]
+fn a_checkpoint_starts_when_changes_are_more_than_the_cache() {
+    const CACHE: u64 = 4 << 20;
+    let fs = SimulatedFileSystem::new(3);
+    let options =
+        Options { background: true, cache_bytes: CACHE, checkpoint_log_bytes: 1 << 40, ..options() };
+    let engine = Engine::open(Arc::new(fs), options).unwrap();
+    engine.create_table("t", &specs(1), b"", None).unwrap();
+    let table = engine.open_table("t").unwrap();
+    let before = engine.statistics().checkpoints;
+    let write = |txn: &mut Transaction, rows: std::ops::Range<u32>| {
+        rows.for_each(|n| insert(txn, table.tree(0), &format!("{n:08}"), &"x".repeat(100)));
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let mut rows = 0;
+    while engine.statistics().checkpoints == before {
+        assert!(std::time::Instant::now() < deadline, "no checkpoint after {rows} rows");
+        let mut txn = engine.begin(Isolation::Repeatable);
+        write(&mut txn, rows..rows + 500);
+        txn.commit().unwrap();
+        rows += 500;
+    }
+    assert!(rows > 16_000, "{rows} rows are less than the cache");
+    engine.checkpoint().unwrap();
+    let before = engine.statistics().checkpoints;
+    let mut open = engine.begin(Isolation::Repeatable);
+    write(&mut open, rows..rows + 20_000);
+    let during = engine.statistics().checkpoints - before;
+    assert!(during < 5, "{during} checkpoints of a transaction of more than the cache");
+    open.commit().unwrap();
+    assert_eq!(all(&engine, table.tree(0)).len() as u32, rows + 20_000);
+    engine.close().unwrap();
+}

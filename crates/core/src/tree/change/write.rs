@@ -201,7 +201,7 @@ impl Trunk {
         let delta = view.delta.newest();
         let backing = leaf.backing_delta(&mut state);
         let memory = || delta.charge() + backing.as_ref().map_or(0, |backing| backing.charge());
-        let before = memory();
+        let (before, changes_before) = (memory(), delta.charge());
         let push = |write: &Write<'_>, op: VersionOp<'_>| {
             debug_assert!(view.holds(write.key), "a key outside of the leaf");
             debug_assert!(
@@ -230,7 +230,7 @@ impl Trunk {
         if matches!(view.delta, Changes::Spilled { .. }) {
             leaf.pushed_unseen();
         }
-        leaf.grew(&mut state, (memory() - before) as u64);
+        leaf.grew(&mut state, (memory() - before) as u64, (delta.charge() - changes_before) as u64);
         let deletions = writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
         state.deletions += deletions;
         if deletions > 0 && matches!(&view.base, Base::Loaded(block) if block.len() <= view.delta.size().keys)

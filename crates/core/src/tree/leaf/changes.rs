@@ -64,6 +64,14 @@ impl Changes {
         }
     }
 
+    /// Bytes that it takes, or would in memory.
+    pub(in crate::tree) fn bytes(&self) -> usize {
+        match self {
+            Changes::Live(delta) => delta.charge(),
+            Changes::Spilled { older, fresh } => older.size().memory + fresh.charge(),
+        }
+    }
+
     /// Whether some of it is neither committed nor rolled back.
     pub(in crate::tree) fn is_undecided(&self) -> bool {
         self.undecided_by().is_some()

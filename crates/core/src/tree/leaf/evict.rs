@@ -27,6 +27,10 @@ impl Evictable for Node {
         self.leaf().and_then(|leaf| leaf.try_latch().map(|state| leaf.charged(&state))).unwrap_or(0)
     }
 
+    fn leaves(&self) -> bool {
+        self.leaf().is_some_and(|leaf| leaf.leaves_clock())
+    }
+
     fn evict(&self) -> Result<u64> {
         let Node::Leaf(leaf) = self else { return Ok(0) };
         // Compressing and writing them takes time: no latch is held.

@@ -49,6 +49,10 @@ use std::sync::{Arc, Weak};
 /// A consolidation costs about as much as passing this many delta entries in scans.
 const MERGE_COST_LIMIT: u32 = 512;
 
+/// What a leaf takes that stands for what is on disk: node, view, image, extent, bounds, and its entry in the page
+/// above it, as the C library allocates them.
+pub(crate) const LEAF_BYTES: usize = 540;
+
 /// A base in the spill file, with its blobs, which stay where they are.
 pub(crate) struct SpilledBase {
     pub extent: SpillExtent,
@@ -192,6 +196,8 @@ pub(crate) struct LeafState {
     pub listed: bool,
     /// Bytes charged to the cache.
     charged: u64,
+    /// Bytes of the delta, as the context's sum has them.
+    changes: u64,
     /// Of the view's delta, if it was read back from the spill file.
     pub backing: Option<Backing>,
     /// What the context's sums contain of it.
@@ -236,6 +242,7 @@ pub(crate) type Latched<'a> = MutexGuard<'a, LeafState>;
 
 impl Leaf {
     fn with(shared: Arc<TreeShared>, view: LeafView, state: LeafState) -> Leaf {
+        shared.context.leaves.add(LEAF_BYTES as i64);
         Leaf {
             shared,
             view: ArcSwap::from_pointee(view),
@@ -257,8 +264,13 @@ impl Leaf {
         let charged = view.memory();
         shared.context.cache.charge(charged as usize);
         let history = view.history.clone();
+        let changes = view.delta.bytes() as u64;
         let leaf = Leaf::with(shared, view, LeafState { charged, ..LeafState::default() });
-        count_past(&leaf.shared.context, &mut leaf.latch().counted, &history);
+        {
+            let mut state = leaf.latch();
+            count_past(&leaf.shared.context, &mut state.counted, &history);
+            leaf.count_changes(&mut state, changes);
+        }
         leaf
     }
 
@@ -348,6 +360,8 @@ impl Leaf {
         state.backing = state.backing.take().filter(|backing| backing.is_of(&view.delta));
         let memory = view.memory() + state.backing.as_ref().map_or(0, |backing| backing.charge() as u64);
         count_past(&self.shared.context, &mut state.counted, &view.history);
+        let changes = if view.dead { 0 } else { view.delta.bytes() as u64 };
+        self.count_changes(state, changes);
         self.view.store(Arc::new(view));
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
         self.changes.fetch_add(1, Ordering::Release);
@@ -379,6 +393,14 @@ impl Leaf {
         state.charged = memory;
     }
 
+    /// Its delta has so many bytes now. Of trees that checkpoints write.
+    fn count_changes(&self, state: &mut LeafState, bytes: u64) {
+        if bytes != state.changes && self.shared.is_logged() {
+            self.shared.context.changes.add(bytes as i64 - state.changes as i64);
+            state.changes = bytes;
+        }
+    }
+
     /// Something was pushed onto a delta that is spilled in part. Readers have copies of such a one, which are stale
     /// now.
     pub(crate) fn pushed_unseen(&self) {
@@ -395,11 +417,12 @@ impl Leaf {
         Some(backing.fresh.clone())
     }
 
-    /// Accounts for a delta that grew by `bytes`.
-    pub(crate) fn grew(&self, state: &mut LeafState, bytes: u64) {
+    /// Accounts for a delta that grew by `changes`, and by `bytes` with what goes with it.
+    pub(crate) fn grew(&self, state: &mut LeafState, bytes: u64, changes: u64) {
         if bytes != 0 {
             state.charged += bytes;
             self.shared.context.cache.charge(bytes as usize);
+            self.count_changes(state, state.changes + changes);
         }
     }
 
@@ -407,8 +430,8 @@ impl Leaf {
         state.charged
     }
 
-    /// Makes the leaf known to the eviction clock, once.
-    /// But for one that never leaves memory.
+    /// Makes the leaf known to the eviction clock, if it is not; but for one that never leaves memory. Whoever gives a
+    /// leaf content calls it.
     pub(crate) fn register(&self, state: &mut LeafState, node: &Arc<Node>) {
         if !state.registered && !self.shared.is_in_memory() {
             state.registered = true;
@@ -416,6 +439,19 @@ impl Leaf {
             let weak: Weak<Node> = Arc::downgrade(&node);
             self.shared.context.cache.register(weak);
         }
+    }
+
+    /// Whether the clock forgets the leaf, of which nothing is in memory and nothing in the spill file: reading its
+    /// base and writing to it make it known again.
+    fn leaves_clock(&self) -> bool {
+        let Some(mut state) = self.try_latch() else { return false };
+        let view = self.view();
+        let leaves = state.charged == 0
+            && matches!(view.base, Base::Stored(_))
+            && matches!(view.delta, Changes::Live(_))
+            && view.history.is_empty();
+        state.registered &= !leaves;
+        leaves
     }
 
     /// The base of `view`, read from disk if it is not in memory, and then kept for others if the latch is free.
@@ -579,6 +615,8 @@ impl Drop for Leaf {
         self.end_guess();
         let state = self.latch.get_mut();
         self.shared.context.cache.discharge(state.charged as usize);
+        self.shared.context.changes.add(-(state.changes as i64));
+        self.shared.context.leaves.add(-(LEAF_BYTES as i64));
         self.shared.context.past.replace(state.counted.as_ref(), None);
     }
 }

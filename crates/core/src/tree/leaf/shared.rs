@@ -3,7 +3,7 @@
 use super::ahead::ReadAhead;
 use super::lifecycle::FileCopy;
 use super::{watched, Image};
-use crate::cache::Cache;
+use crate::cache::{Cache, Usage};
 use crate::mvcc::Clock;
 use crate::options::TreeSpec;
 use crate::store::{Lifetime, PreparedBlock, Space, SpillFile, TreeRoot};
@@ -22,6 +22,10 @@ pub struct Resources {
     pub cache: Arc<Cache>,
     /// Commits and snapshots.
     pub clock: Arc<Clock>,
+    /// Bytes of leaves, each at [`LEAF_BYTES`](super::LEAF_BYTES), wherever its content is.
+    pub leaves: Usage,
+    /// Bytes of all deltas that a checkpoint is to fold, in memory or spilled.
+    pub changes: Usage,
     /// Where dirty content goes under memory pressure.
     pub spill: Arc<SpillFile>,
     /// What is kept for old snapshots.

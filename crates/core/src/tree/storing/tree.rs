@@ -3,7 +3,7 @@
 use super::bundles::Bundles;
 use super::direct::{BlockQueue, Named};
 use super::lost::LostRanges;
-use crate::cache::Cache;
+use crate::cache::{Cache, Usage};
 use crate::mvcc::{Clock, LastChange};
 use crate::options::TreeSpec;
 use crate::store::{BlockAddress, Extent, Space, SpillFile, TreeRoot};
@@ -52,6 +52,8 @@ impl TreeContext {
         TreeContext {
             resources: Arc::new(Resources {
                 cache,
+                changes: Usage::new(),
+                leaves: Usage::new(),
                 clock,
                 spill,
                 past: Arc::new(PastUsage::new()),
@@ -84,6 +86,8 @@ impl TreeContext {
         let Resources { clock, spill, past, ahead, .. } = &*self.resources;
         let resources = Arc::new(Resources {
             cache: Cache::of_table(&self.memory, limit),
+            changes: Usage::new(),
+            leaves: Usage::new(),
             clock: clock.clone(),
             spill: spill.clone(),
             past: past.clone(),

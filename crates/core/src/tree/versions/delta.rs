@@ -74,7 +74,8 @@ impl Delta {
             index: Index::new(),
             keys: AtomicU32::new(0),
             versions: AtomicU32::new(0),
-            memory: AtomicUsize::new(std::mem::size_of::<Delta>()),
+            // An empty one stands for many leaves without changes.
+            memory: AtomicUsize::new(0),
             statuses: AtomicUsize::new(0),
             last_added: std::ptr::null(),
             arena: UnsafeCell::new(Arena::new()),
