@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-cold bench-external bench-memory-bound bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -40,6 +40,9 @@ clean: down ## stop the server and remove target, build and var
 
 soak-kill: ## 500 rounds of killing a server under load
 	@TEAK_KILL_ROUNDS=500 tests/kill/run.sh
+
+soak-memory: ## every kind of work in a memory group, in random order, the server killed now and then: an hour
+	@tests/limits/soak.sh bound
 
 soak-isolation: ## histories of concurrent transactions searched for anomalies, five minutes a level and kind of list: two hours
 	@tests/isolation/run.sh --seconds 300
