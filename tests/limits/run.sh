@@ -15,7 +15,7 @@ trap 'rm -rf "$BUILD/limits/short/data"' EXIT
 /usr/bin/python3 "$ROOT/tests/limits/locks.py" --check --missing 20000 --rows 100000 \
     --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/limits/short"
 # Resident memory in every kind of work.
-/usr/bin/python3 "$ROOT/tests/limits/bound.py" --cache-mib 32 --rows 100000 --seconds 2 --sessions 100 \
+/usr/bin/python3 "$ROOT/tests/limits/bound.py" --cache-mib 32 --rows 60000 --seconds 1 --sessions 100 \
     --plugin-dir "$PLUGIN_DIR" --teak "$BUILD/bin/teak" --directory "$BUILD/limits/short"
 # Few file descriptors: statements are refused, and the engine goes on.
 /usr/bin/python3 "$ROOT/tests/limits/descriptors.py" --plugin-dir "$PLUGIN_DIR" --directory "$BUILD/limits/short"

@@ -197,7 +197,8 @@ impl Shared {
         let path = self.space_path(record.space);
         let files = OpenFiles::new(self.fs.clone(), OPEN_FILES);
         let space = Space::open(&files, &path, record.space, None)?;
-        let extents = Sorter::new(self.context.spill.clone(), SORT_BYTES, false);
+        let extents =
+            Sorter::new(self.context.spill.clone(), SORT_BYTES, false).charged_to(&self.context.cache);
         file.copy(&space, extents, watch).inspect_err(|_| {
             // No image names anything behind the header. What cannot be cut goes with the table.
             let cut =

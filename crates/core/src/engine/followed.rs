@@ -135,7 +135,7 @@ impl Noted {
 }
 
 fn sorter(shared: &Shared, sort_bytes: usize) -> Sorter {
-    Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background)
+    Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background).charged_to(&shared.context.cache)
 }
 
 /// Whether nothing of the transaction is to come behind a snapshot of `timestamp`.

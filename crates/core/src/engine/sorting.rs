@@ -37,7 +37,8 @@ impl Work {
         if append.is_beyond(key) || !append.is_all_gathered() || !tree.is_empty()? {
             return Ok(false);
         }
-        let mut sorter = Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background);
+        let mut sorter = Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background)
+            .charged_to(&shared.context.cache);
         let mut blocks = append.take_gathered().into_iter();
         let pushed = blocks.try_for_each(|block| for_each_row(tree, &block, |k, v| sorter.push(k, v)));
         append.sorter = Some(sorter);

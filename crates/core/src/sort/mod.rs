@@ -13,6 +13,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+use crate::cache::Cache;
 use crate::store::SpillFile;
 use crate::{Error, Result};
 use merge::Merge;
@@ -23,11 +24,16 @@ use std::thread::JoinHandle;
 /// Runs of one level that are merged at once, and the most that a level keeps.
 const FAN: usize = 64;
 
+/// A run of fewer bytes is not written for want of memory: there would be too many.
+const LEAST_RUN_BYTES: usize = 1 << 20;
+
 /// Takes entries in any order.
 pub struct Sorter {
     spill: Arc<SpillFile>,
     /// Of one run.
     budget_bytes: usize,
+    /// What its memory is charged to.
+    cache: Option<Arc<Cache>>,
     run: MemoryRun,
     /// Runs in memory of sorters that were absorbed; they are sorted at the end.
     absorbed: Vec<MemoryRun>,
@@ -46,7 +52,18 @@ impl Sorter {
         // Two runs at a time: one is filled, one is written.
         let budget_bytes = if threads { budget_bytes / 2 } else { budget_bytes };
         let (run, levels) = (MemoryRun::default(), Vec::new());
-        Sorter { spill, budget_bytes, run, absorbed: Vec::new(), levels, entries: 0, threads, writing: None }
+        let (absorbed, writing, cache) = (Vec::new(), None, None);
+        Sorter { spill, budget_bytes, cache, run, absorbed, levels, entries: 0, threads, writing }
+    }
+
+    /// Its memory is charged to `cache` from now on: at most a half of that, and where others need the rest a run is
+    /// written sooner.
+    pub fn charged_to(mut self, cache: &Arc<Cache>) -> Sorter {
+        let most = cache.budget() / if self.threads { 4 } else { 2 };
+        let most = usize::try_from(most).unwrap_or(usize::MAX).max(LEAST_RUN_BYTES);
+        self.budget_bytes = self.budget_bytes.min(most);
+        self.cache = Some(cache.clone());
+        self
     }
 
     /// Entries so far.
@@ -61,7 +78,20 @@ impl Sorter {
         }
         self.run.push(key, value);
         self.entries += 1;
-        Ok(())
+        self.mind_cache()
+    }
+
+    /// Charges what there is, and writes it if the cache cannot have more.
+    fn mind_cache(&mut self) -> Result<()> {
+        let Some(cache) = &self.cache else { return Ok(()) };
+        if !self.run.charge(cache) {
+            return Ok(());
+        }
+        cache.make_room_if_possible();
+        match self.run.memory() >= LEAST_RUN_BYTES && !cache.has_room() {
+            true => self.spill_run(),
+            false => Ok(()),
+        }
     }
 
     fn spill_run(&mut self) -> Result<()> {

@@ -6,6 +6,7 @@
 //! Little-endian; compressed one by one. The file never outlives the process, so the format has no version.
 
 use crate::arrays::prefetch;
+use crate::cache::{Cache, Charge};
 use crate::slabs::Buffer;
 use crate::store::{SpillExtent, SpillFile};
 use crate::tree::block::{shared_bytes, wide_head};
@@ -14,6 +15,8 @@ use std::sync::Arc;
 
 /// A chunk is written when it has grown past this.
 const CHUNK_BYTES: usize = 128 << 10;
+/// A run in memory is charged in steps of so many bytes.
+const CHARGE_BYTES: usize = 256 << 10;
 /// Entries of a run in memory lie in the order in which they came: who reads them in that of their keys would wait for
 /// each, and has the one that comes after so many fetched.
 const FETCHED_AHEAD: usize = 8;
@@ -48,6 +51,8 @@ pub(super) struct MemoryRun {
     bytes: Vec<u8>,
     /// Bytes that all keys begin with: texts and numbers often begin alike, and would have the same heads.
     shared: usize,
+    /// What was charged for it, also for others that had its memory before.
+    charge: Option<Charge>,
 }
 
 impl MemoryRun {
@@ -66,6 +71,24 @@ impl MemoryRun {
             return usize::MAX;
         }
         bytes + (self.items.len() + 1) * std::mem::size_of::<Item>()
+    }
+
+    /// Bytes that its entries take.
+    pub fn memory(&self) -> usize {
+        self.bytes.len() + self.items.len() * std::mem::size_of::<Item>()
+    }
+
+    /// Charges what it takes, in steps; whether there was one.
+    pub fn charge(&mut self, cache: &Arc<Cache>) -> bool {
+        let memory = self.memory();
+        if memory < self.charge.as_ref().map_or(0, Charge::bytes) + CHARGE_BYTES {
+            return false;
+        }
+        match &mut self.charge {
+            Some(charge) => charge.change(memory),
+            none => *none = Some(Charge::new(cache, memory)),
+        }
+        true
     }
 
     /// The beginning of all its keys.

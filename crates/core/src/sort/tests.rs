@@ -144,3 +144,34 @@ fn full_spill_file(threads: bool) {
     drop(sorter);
     assert_eq!(spill.used_bytes(), 0);
 }
+
+#[test]
+fn memory_is_charged_and_runs_are_written_when_others_need_it() {
+    for (others, spills) in [(0, false), (7 << 20, true)] {
+        let cache = Arc::new(Cache::new(8 << 20, Arc::new(crate::SilentObserver)));
+        cache.charge(others);
+        let (spill, sorter) = sorter(64 << 20, false);
+        let mut sorter = sorter.charged_to(&cache);
+        let mut entries = 0;
+        while sorter.run.memory() < 2 << 20 && entries < 60_000 {
+            let (key, value) = entry(entries);
+            sorter.push(&key, &value).unwrap();
+            entries += 1;
+            assert!(cache.used() as usize >= others + sorter.run.memory().saturating_sub(300 << 10));
+        }
+        assert_eq!(spill.used_bytes() > 0, spills);
+        assert!(cache.used() as usize <= others + (3 << 20));
+        // However much is asked for, half of the cache is all.
+        assert_eq!(sorter.budget_bytes, 4 << 20);
+        let mut sorted = sorter.finish().unwrap();
+        let mut last = Vec::new();
+        for _ in 0..entries {
+            assert!(sorted.advance().unwrap() && last[..] <= *sorted.entry().0);
+            last = sorted.entry().0.to_vec();
+        }
+        assert!(!sorted.advance().unwrap());
+        drop(sorted);
+        assert_eq!((cache.used() as usize, spill.used_bytes()), (others, 0));
+        cache.discharge(others);
+    }
+}
