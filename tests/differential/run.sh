@@ -3,13 +3,13 @@
 # the same (tests/differential/differential.py).
 #
 # usage: tests/differential/run.sh [OPTION...]     TEAK_SEED (1) is the first history's seed; options go to
-# differential.py, such as --seconds 3600 --keep-going --kinds foreign --histories 1; without any: 200 histories
+# differential.py, such as --seconds 3600 --keep-going --kinds foreign --histories 1; without any: 150 histories
 # Leaves the server's error log in build/differential/error.log.
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../scripts/lib/base.sh"
 
 need_built "$PLUGIN_DIR/ha_teak.so"
-[ "$#" -gt 0 ] || set -- --histories 200 --seconds 1200 --keep-going
+[ "$#" -gt 0 ] || set -- --histories 150 --seconds 1200 --keep-going
 exec /usr/bin/python3 "$ROOT/tests/differential/differential.py" --seed "${TEAK_SEED:-1}" --plugin-dir "$PLUGIN_DIR" \
     --directory "$BUILD/differential" "$@"
