@@ -139,6 +139,19 @@ def machine():
     return {"cpu": model, "cores": os.cpu_count(), "load_average": os.getloadavg()[0], "server": version, "kernel": platform.release()}
 
 
+def parse_limited(parser, quick, **lists):
+    """The command line of a benchmark with limited memory. --quick sets what is in `quick`; of each option in `lists` the names must be known."""
+    parser.add_argument("--server-option", action="append", default=[], help="a further option of mariadbd; repeatable")
+    parser.add_argument("--keep", action="store_true", help="keep the last data directory")
+    if parser.parse_args().quick:
+        parser.set_defaults(**quick)
+    arguments = parser.parse_args()
+    for name, known in lists.items():
+        if unknown := set(getattr(arguments, name).split(",")) - set(known):
+            parser.error(f"not known: {', '.join(unknown)}; there are {', '.join(known)}")
+    return arguments
+
+
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 

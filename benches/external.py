@@ -17,7 +17,7 @@ import pymysql
 
 import external_report
 from cgroup import MemoryLimit
-from comparison import Comparison, machine, plugin_options, size_of
+from comparison import Comparison, machine, parse_limited, plugin_options, size_of
 
 # Form of a table: engine, and options of the table.
 SIDES = {
@@ -240,14 +240,7 @@ def main():
     parser.add_argument("--cache", default="190M", help="of the engine")
     parser.add_argument("--limit", type=int, default=14400, help="seconds that one engine may take with one form of texts")
     parser.add_argument("--settle", type=float, default=30.0, help="seconds to wait at most, before the restart, for the server to be idle")
-    parser.add_argument("--server-option", action="append", default=[], help="a further option of mariadbd; repeatable")
-    parser.add_argument("--keep", action="store_true", help="keep the last data directory")
-    if parser.parse_args().quick:
-        parser.set_defaults(**QUICK)
-    arguments = parser.parse_args()
-    for wanted, known in ((arguments.engines, SIDES), (arguments.forms, FORMS)):
-        if unknown := set(wanted.split(",")) - set(known):
-            parser.error(f"not known: {', '.join(unknown)}; there are {', '.join(known)}")
+    arguments = parse_limited(parser, QUICK, engines=SIDES, forms=FORMS)
     shutil.rmtree(os.path.join(arguments.directory, "server"), ignore_errors=True)
     return compare(arguments)
 

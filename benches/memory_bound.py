@@ -24,7 +24,7 @@ import insert_benchmark
 import memory_bound_report
 import memory_bound_sysbench
 from cgroup import MemoryLimit
-from comparison import database, machine, size_of
+from comparison import database, machine, parse_limited, size_of
 from linkbench import DATA_FILES
 from memory_bound_sides import ENGINES, SIDES, WHOLE, engine_of, options_of
 from sysbench import Clients, parse
@@ -206,15 +206,8 @@ def main():
     parser.add_argument("--cache", default="128M", help="of the engine")
     parser.add_argument("--memory", help=f"of a server, with its files in the kernel's cache; the cache and {BESIDE_CACHE} if not said")
     parser.add_argument("--settle", type=float, default=15.0, help="seconds to wait at most, before a run, for the server to be idle")
-    parser.add_argument("--server-option", action="append", default=[], help="a further option of mariadbd; repeatable")
-    parser.add_argument("--keep", action="store_true", help="keep the last data directory")
-    if parser.parse_args().quick:
-        parser.set_defaults(**QUICK)
-    arguments = parser.parse_args()
+    arguments = parse_limited(parser, QUICK, sides=SIDES, parts=PARTS)
     arguments.memory = arguments.memory or str(size_of(arguments.cache) + size_of(BESIDE_CACHE))
-    for wanted, known in ((arguments.sides, SIDES), (arguments.parts, PARTS)):
-        if unknown := set(wanted.split(",")) - set(known):
-            parser.error(f"not known: {', '.join(unknown)}; there are {', '.join(known)}")
     shutil.rmtree(os.path.join(arguments.directory, "server"), ignore_errors=True)
     return compare(arguments)
 

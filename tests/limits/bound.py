@@ -49,6 +49,11 @@ LOOP = """CREATE PROCEDURE {name}{number}(seconds INT) BEGIN
     WHILE SYSDATE(6) < ends DO SET r = 1 + FLOOR(RAND() * {rows}); {statement}; END WHILE; END"""
 
 
+def procedure(name):
+    """What the procedures for small transactions are called, before the number of their table."""
+    return name.replace(" ", "_").replace("-", "_")
+
+
 class Bound(Steps):
     """The server, what it had without work, and its tables."""
 
@@ -70,6 +75,10 @@ class Bound(Steps):
             self.server.query("SELECT COUNT(*) FROM information_schema.tables")
             self.alone, self.rest_alone = self.server.memory()[0], self.status()["rest"]
 
+    def count_threads(self):
+        """Notes how many threads the server has, if those are more than before."""
+        self.most_threads = max(self.most_threads, len(os.listdir(f"/proc/{self.server.process.pid}/task")))
+
     def status(self):
         """What the engine says of memory, without the beginning of its names, and of spilling."""
         rows = self.server.query("SHOW GLOBAL STATUS WHERE variable_name LIKE 'Teak_memory_%' OR variable_name = 'Teak_spill_bytes_written'")
@@ -77,13 +86,14 @@ class Bound(Steps):
 
     def work(self, name, action):
         """One step; its limit is what it needs at most. Afterwards all memory has a name, but for what it may have."""
-        self.most_threads = len(os.listdir(f"/proc/{self.server.process.pid}/task"))
+        self.most_threads = 0
+        self.count_threads()
         leaves = self.status()["leaves"]
 
         def judged():
             action()
             now = self.status()
-            self.most_threads = max(self.most_threads, len(os.listdir(f"/proc/{self.server.process.pid}/task")))
+            self.count_threads()
             self.limit = (self.alone + self.cache + max(leaves, now["leaves"]) + self.most_threads * THREAD_BYTES + LOG_BYTES) * 21 // 20
             known = self.rest_alone + self.most_threads * THREAD_BYTES + now["resident"] // 20
             # Small objects of the engine are in the cache's count.
@@ -122,7 +132,7 @@ class Bound(Steps):
 
         def client(number):
             try:
-                self.most_threads = max(self.most_threads, len(os.listdir(f"/proc/{self.server.process.pid}/task")))
+                self.count_threads()
                 self.server.query(statement.format(t=number % TABLES), read_timeout=600)
             except pymysql.err.MySQLError as error:
                 errors.append(error)
@@ -140,13 +150,13 @@ class Bound(Steps):
         for number in range(TABLES):
             self.server.query(f"CREATE TABLE t{number} ({COLUMNS}) ENGINE=Teak")
             for name, statement in SMALL.items():
-                self.server.query(LOOP.format(name=name.replace(" ", "_").replace("-", "_"), number=number, rows=self.rows,
+                self.server.query(LOOP.format(name=procedure(name), number=number, rows=self.rows,
                                               statement=statement.replace(" t ", f" t{number} ")))
 
     def small(self, name):
         """Small transactions of all sessions."""
         before = self.status()["Teak_spill_bytes_written"]
-        self.at_once(f"CALL {name.replace(' ', '_').replace('-', '_')}{{t}}({self.seconds})")
+        self.at_once(f"CALL {procedure(name)}{{t}}({self.seconds})")
         return self.status()["Teak_spill_bytes_written"] - before
 
     def only_reads(self):
@@ -184,7 +194,7 @@ class Bound(Steps):
                 connection = stack.enter_context(contextlib.closing(self.server.connect(autocommit=True)))
                 with connection.cursor() as cursor:
                     cursor.execute(f"UPDATE t{number % TABLES} SET k = k + 1 WHERE id = {number + 1}")
-            self.most_threads = max(self.most_threads, len(os.listdir(f"/proc/{self.server.process.pid}/task")))
+            self.count_threads()
 
     def check(self):
         """All tables are whole, and their indexes have the same rows."""

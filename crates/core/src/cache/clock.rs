@@ -89,7 +89,7 @@ impl Ring {
     /// Moves the hand over up to `limit` living entries, once around at most; returns how many it removed: dead ones,
     /// and those that leave.
     fn advance(&mut self, limit: usize, batch: &mut Vec<Arc<dyn Evictable>>) -> usize {
-        let mut gone = 0;
+        let before = self.entries.len();
         let mut left = self.entries.len();
         while left > 0 && batch.len() < limit {
             left -= 1;
@@ -100,24 +100,19 @@ impl Ring {
                 // Dropped by who takes the batch, not under the latch.
                 Some(entry) => {
                     match entry.leaves() {
-                        true => gone += self.remove(),
+                        true => drop(self.entries.swap_remove(self.hand)),
                         false => self.hand += 1,
                     }
                     batch.push(entry);
                 }
-                None => gone += self.remove(),
+                None => drop(self.entries.swap_remove(self.hand)),
             }
         }
+        let gone = before - self.entries.len();
         if self.entries.capacity() > 64 && self.entries.len() < self.entries.capacity() / 4 {
             let room = self.entries.len() * 2;
             self.entries.shrink_to(room);
         }
         gone
-    }
-
-    /// Removes the entry at the hand; how many that are.
-    fn remove(&mut self) -> usize {
-        self.entries.swap_remove(self.hand);
-        1
     }
 }

@@ -95,7 +95,7 @@ impl Cache {
         let state = Arc::new(State {
             budget: AtomicU64::new(0),
             threshold: AtomicU64::new(0),
-            usage: Usage::new(),
+            usage: Usage::new(budget_bytes),
             clock: Clock::new(),
             futile: AtomicU32::new(0),
             observer,

@@ -26,12 +26,15 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    pub fn new() -> Usage {
-        Usage {
+    /// With an error of [`Usage::approximate`] below a percent of `budget` bytes.
+    pub fn new(budget: u64) -> Usage {
+        let usage = Usage {
             total: CachePadded::new(AtomicI64::new(0)),
             carry: AtomicI64::new(LEAST_CARRY),
             counters: std::array::from_fn(|_| CachePadded::new(AtomicI64::new(0))),
-        }
+        };
+        usage.set_precision(budget);
+        usage
     }
 
     /// Keeps the error of [`Usage::approximate`] below a percent of `budget` bytes.

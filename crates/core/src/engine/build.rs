@@ -73,8 +73,7 @@ impl TreeBuild {
         let part = |(number, tree): (usize, &Arc<Tree>)| Part {
             number,
             tree: tree.clone(),
-            sorter: Sorter::new(shared.context.spill.clone(), each, shared.background)
-                .charged_to(&shared.context.cache),
+            sorter: shared.sorter(each, shared.background),
         };
         let parts = trees.iter().enumerate().map(part).collect();
         let threads = shared.hurried_writers();
@@ -90,9 +89,7 @@ impl TreeBuild {
     pub(super) fn sorters(&self, threads: usize) -> Vec<Sorter> {
         let each = (self.sort_bytes / threads.max(1)).max(LEAST_SORT_BYTES as usize);
         // They are busy all the time: a thread beside each would gain nothing.
-        let sorter = |_| {
-            Sorter::new(self.shared.context.spill.clone(), each, false).charged_to(&self.shared.context.cache)
-        };
+        let sorter = |_| self.shared.sorter(each, false);
         self.parts.iter().map(sorter).collect()
     }
 

@@ -206,8 +206,7 @@ impl<'a> ImageCheck<'a> {
         let opened = Space::open(&self.files, &path, record.space, map);
         let Some(space) = self.findings.absorb(None, opened)? else { return Ok(()) };
         let live = self.shared.open_space(name, record.space);
-        let extents = Sorter::new(self.shared.context.spill.clone(), SORT_BYTES, false)
-            .charged_to(&self.shared.context.cache);
+        let extents = self.shared.sorter(SORT_BYTES, false);
         let (unit, live) = (space.unit(), live.as_ref());
         let mut collector = Collector { unit, extents, live, given_away: 0, rows: &mut |_| Ok(()) };
         for (_, _, dictionary) in &trees {

@@ -132,10 +132,7 @@ impl IndexCheck {
             None => Sink::Sum(Sum::new(self.seed)),
             Some(bytes) => {
                 let each = (bytes / threads.max(1) as u64).max(LEAST_SORT_BYTES) as usize;
-                Sink::Sort(
-                    Sorter::new(self.shared.context.spill.clone(), each, false)
-                        .charged_to(&self.shared.context.cache),
-                )
+                Sink::Sort(self.shared.sorter(each, false))
             }
         };
         self.trees.iter().map(sink).collect()

@@ -26,7 +26,6 @@ use crate::checkpoint::{Arrival, ArrivedTree};
 use crate::exports::{self, Description, ExportFile, ExportedTree};
 use crate::file::OpenMode;
 use crate::options::{Packing, TreeSpec};
-use crate::sort::Sorter;
 use crate::store::{BlockAddress, OpenFiles, Space};
 use crate::{Error, Result};
 use std::path::Path;
@@ -197,8 +196,7 @@ impl Shared {
         let path = self.space_path(record.space);
         let files = OpenFiles::new(self.fs.clone(), OPEN_FILES);
         let space = Space::open(&files, &path, record.space, None)?;
-        let extents =
-            Sorter::new(self.context.spill.clone(), SORT_BYTES, false).charged_to(&self.context.cache);
+        let extents = self.sorter(SORT_BYTES, false);
         file.copy(&space, extents, watch).inspect_err(|_| {
             // No image names anything behind the header. What cannot be cut goes with the table.
             let cut =

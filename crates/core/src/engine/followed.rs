@@ -110,7 +110,7 @@ struct Noted {
 
 impl Noted {
     fn new(shared: &Shared, sort_bytes: usize) -> Noted {
-        let keys = Ok(sorter(shared, sort_bytes));
+        let keys = Ok(shared.sorter(sort_bytes, shared.background));
         Noted { keys, writers: NumberMap::default(), most_writers: LEAST_WRITERS }
     }
 
@@ -132,10 +132,6 @@ impl Noted {
         self.writers.retain(|_, status| !is_seen(status, last_committed));
         self.most_writers = LEAST_WRITERS.max(2 * self.writers.len());
     }
-}
-
-fn sorter(shared: &Shared, sort_bytes: usize) -> Sorter {
-    Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background).charged_to(&shared.context.cache)
 }
 
 /// Whether nothing of the transaction is to come behind a snapshot of `timestamp`.
@@ -163,7 +159,11 @@ impl FollowedKeys {
         let mut noted = self.noted.lock();
         // With the latch: who comes after this is published after it.
         let view = FixedView::new(shared, label);
-        let next = noted.keys.as_ref().map(|_| sorter(shared, self.sort_bytes)).map_err(Clone::clone)?;
+        let next = noted
+            .keys
+            .as_ref()
+            .map(|_| shared.sorter(self.sort_bytes, shared.background))
+            .map_err(Clone::clone)?;
         let keys = std::mem::replace(&mut noted.keys, Ok(next))?;
         noted.forget_decided(view.timestamp());
         Ok(Turn { view, keys, again: noted.writers.clone() })

@@ -385,7 +385,7 @@ impl Shared {
             checkpoint_waits: self.counted.checkpoint_waits.get(),
             cache_used_bytes: self.context.cache.used(),
             cache_budget_bytes: self.context.cache.budget(),
-            memory: Memory::now(self.context.leaves.approximate()),
+            memory: Memory::now(self.context.leaves.exact()),
             memory_used_bytes: self.context.memory().used(),
             memory_max_bytes: self.context.memory().budget(),
             spilled_bytes: self.context.spill.used_bytes(),

@@ -242,8 +242,7 @@ impl<M: FnMut(&[u8], &[u8], &mut Feed) -> Result<()>> Differences<M> {
     fn new(build: &OnlineBuild, make: M) -> Differences<M> {
         let feed = || Feed::new(build.trees.iter().map(|_| Sink::Keep(Kept::default())).collect());
         let bytes = (build.sort_bytes / 2).max(LEAST_BYTES) as usize;
-        let found = Sorter::new(build.shared.context.spill.clone(), bytes, build.shared.background)
-            .charged_to(&build.shared.context.cache);
+        let found = build.shared.sorter(bytes, build.shared.background);
         Differences { make, old: feed(), new: feed(), found }
     }
 

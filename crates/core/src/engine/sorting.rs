@@ -20,6 +20,13 @@ use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::sync::Arc;
 
+impl Shared {
+    /// What sorts in about `bytes` of the cache, with `threads` also while entries come.
+    pub(super) fn sorter(&self, bytes: usize, threads: bool) -> Sorter {
+        Sorter::new(self.context.spill.clone(), bytes, threads).charged_to(&self.context.cache)
+    }
+}
+
 impl Work {
     /// Whether the row with `key` is going to be sorted: if others are, or if it is the first that does not lie behind
     /// what was gathered, and that is all there is. `sort_bytes` is the memory that sorting may take.
@@ -37,8 +44,7 @@ impl Work {
         if append.is_beyond(key) || !append.is_all_gathered() || !tree.is_empty()? {
             return Ok(false);
         }
-        let mut sorter = Sorter::new(shared.context.spill.clone(), sort_bytes, shared.background)
-            .charged_to(&shared.context.cache);
+        let mut sorter = shared.sorter(sort_bytes, shared.background);
         let mut blocks = append.take_gathered().into_iter();
         let pushed = blocks.try_for_each(|block| for_each_row(tree, &block, |k, v| sorter.push(k, v)));
         append.sorter = Some(sorter);

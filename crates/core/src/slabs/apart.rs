@@ -91,6 +91,13 @@ fn take_spare(is_wanted: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
     Some((spare - size, size))
 }
 
+/// Whether one of that size is kept, at the moment.
+fn has_spare(size: usize) -> bool {
+    // Relaxed: a hint.
+    let is_it = |spare: usize| spare != 0 && spare % page_bytes() == size;
+    SPARE.iter().any(|spare| is_it(spare.load(Ordering::Relaxed)))
+}
+
 /// What mappings may be kept, in bytes.
 fn most_spare() -> usize {
     KEPT_BYTES + BYTES.load(Ordering::Relaxed) / USED_PER_KEPT
@@ -122,14 +129,10 @@ fn take(size: usize, zeroed: bool) -> Option<usize> {
         Some((start, _)) => start,
         None => map(bytes_of(size))?,
     };
-    note_taken(size);
-    Some(start)
-}
-
-fn note_taken(size: usize) {
     // Relaxed: numbers.
     BYTES.fetch_add(bytes_of(size), Ordering::Relaxed);
     MAPPINGS.fetch_add(1, Ordering::Relaxed);
+    Some(start)
 }
 
 /// A mapping that [`take`] gave is nobody's any more.
@@ -218,17 +221,11 @@ unsafe impl GlobalAlloc for Heap {
                     return start;
                 }
                 // A copy into pages that are there costs less than as many new ones.
-                let spare = take_spare(|kept| kept == wanted && wanted > had);
-                if let Some((moved, size)) = spare {
-                    note_taken(size);
-                    // SAFETY: two mappings, of which the new one is nobody's else and has more bytes.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(start, moved as *mut u8, layout.size());
-                    }
-                    give_back(start as usize, had);
-                    return moved as *mut u8;
-                }
-                if let Some(moved) = remap(start as usize, bytes_of(had), bytes_of(wanted)) {
+                let moved = match wanted > had && has_spare(wanted) {
+                    true => None,
+                    false => remap(start as usize, bytes_of(had), bytes_of(wanted)),
+                };
+                if let Some(moved) = moved {
                     BYTES.fetch_add(bytes_of(wanted), Ordering::Relaxed);
                     BYTES.fetch_sub(bytes_of(had), Ordering::Relaxed);
                     return moved as *mut u8;

@@ -32,8 +32,9 @@ const KEPT_SLOTS: usize = 4;
 const USED_PER_KEPT: usize = 16;
 /// Of a slab.
 const MOST_SLOTS: usize = SLAB_BYTES / LEAST_BYTES;
-/// What is cooled at once, at most, under a latch; and how many slabs are looked at for it.
+/// What is cooled at once, of so many classes, and how many slabs of each are looked at: who charges the cache does it.
 const COOLED_BYTES: usize = 256 << 10;
+const COOLED_CLASSES: usize = 16;
 const COOLED_LOOKS: usize = 16;
 /// Of a slab that is not among those with free slots.
 const NOWHERE: usize = usize::MAX;
@@ -106,8 +107,7 @@ pub(super) fn give_back(slot: Slot) {
     }
     let number = (start - state.slabs[slab].start) / slot.bytes();
     state.put(slab, number, keeps || !by_itself);
-    if !keeps && !by_itself && page_bytes() % slot.bytes() == 0 {
-        let together = page_bytes() / slot.bytes();
+    if let Some(together) = together(slot.bytes()).filter(|_| !keeps && !by_itself) {
         let first = number / together * together;
         if state.cool(slab, first..first + together) {
             lose_pages(start / page_bytes() * page_bytes(), page_bytes());
@@ -139,20 +139,16 @@ pub fn kept_bytes() -> usize {
 pub fn settle(room: usize) {
     ROOM.store(room, Ordering::Relaxed);
     let mut left = KEPT.load(Ordering::Relaxed).saturating_sub(room).min(COOLED_BYTES);
-    for _ in 0..CLASSES {
+    for _ in 0..COOLED_CLASSES {
         if left == 0 {
             break;
         }
         let class = COOLS.fetch_add(1, Ordering::Relaxed) % CLASSES;
-        let Some(mut state) = ALL[class].try_lock() else { continue };
-        while left > 0 && !state.keeps() {
-            let (cooled, unused) = state.cool_some(class);
-            if cooled == 0 && unused.is_none() {
-                break;
-            }
-            left = left.saturating_sub(cooled);
-            unused.into_iter().for_each(free_slab);
-        }
+        let Some(mut state) = ALL[class].try_lock().filter(|state| !state.keeps()) else { continue };
+        let (cooled, unused) = state.cool_some();
+        drop(state);
+        unused.into_iter().for_each(free_slab);
+        left = left.saturating_sub(cooled);
     }
 }
 
@@ -277,18 +273,18 @@ impl Class {
 
     /// Free slots of some slab lose their pages, if there are such: their bytes. And a slab without a used slot, which
     /// is not this class's any more.
-    fn cool_some(&mut self, class: usize) -> (usize, Option<usize>) {
+    fn cool_some(&mut self) -> (usize, Option<usize>) {
         for _ in 0..COOLED_LOOKS.min(self.partial.len()) {
             self.cools = (self.cools + 1) % self.partial.len();
             let number = self.partial[self.cools];
-            let warm = self.slabs[number].warm.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+            let (warm, slot_bytes) = (self.slabs[number].warm_slots(), self.slabs[number].slot_bytes);
             if warm == 0 {
                 continue;
             }
             if let Some(start) = self.remove_unused(number) {
-                return (warm * slot_bytes(class), Some(start));
+                return (warm * slot_bytes, Some(start));
             }
-            let cooled = self.cool_slots(number, class);
+            let cooled = self.cool_slots(number);
             if cooled > 0 {
                 return (cooled, None);
             }
@@ -297,19 +293,17 @@ impl Class {
     }
 
     /// The free slots of a slab lose their pages, as far as these are theirs alone.
-    fn cool_slots(&mut self, number: usize, class: usize) -> usize {
-        let together = (page_bytes() / slot_bytes(class)).max(1);
-        if together > 1 && page_bytes() % slot_bytes(class) != 0 {
-            return 0;
-        }
-        let (before, start, slots) = (self.warm, self.slabs[number].start, self.slabs[number].slots);
+    fn cool_slots(&mut self, number: usize) -> usize {
+        let Slab { start, slot_bytes, slots, .. } = self.slabs[number];
+        let Some(together) = together(slot_bytes) else { return 0 };
+        let before = self.warm;
         for first in (0..slots).step_by(together) {
             let warm = self.warm;
             if self.cool(number, first..first + together) && self.warm < warm {
-                lose_pages(start + first * slot_bytes(class), together * slot_bytes(class));
+                lose_pages(start + first * slot_bytes, together * slot_bytes);
             }
         }
-        (before - self.warm) * slot_bytes(class)
+        (before - self.warm) * slot_bytes
     }
 
     fn leave_partial(&mut self, number: usize) {
@@ -326,8 +320,7 @@ impl Class {
         if slab.used > 0 || self.partial.len() == 1 {
             return None;
         }
-        let (start, warm) =
-            (slab.start, slab.warm.iter().map(|word| word.count_ones() as usize).sum::<usize>());
+        let (start, warm) = (slab.start, slab.warm_slots());
         self.warm -= warm;
         KEPT.fetch_sub(warm * slab.slot_bytes, Ordering::Relaxed);
         self.leave_partial(number);
@@ -336,7 +329,20 @@ impl Class {
     }
 }
 
+/// How many slots next to each other lose their pages together; None: they do with their slab only.
+fn together(slot_bytes: usize) -> Option<usize> {
+    match page_bytes() / slot_bytes {
+        0 => Some(1),
+        many => (page_bytes() % slot_bytes == 0).then_some(many),
+    }
+}
+
 impl Slab {
+    /// How many slots are free and have their pages.
+    fn warm_slots(&self) -> usize {
+        self.warm.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// A slot is not one that is kept any more: 1, to be taken off their number.
     fn cool(&mut self, slot: usize) -> usize {
         flip(&mut self.warm, slot);
@@ -431,9 +437,8 @@ mod tests {
                     prop_assert_eq!(state.slabs[slab].place, place);
                     prop_assert!(state.slabs[slab].used < state.slabs[slab].slots);
                 }
-                let warm = |slab: &Slab| slab.warm.iter().map(|word| word.count_ones() as usize).sum::<usize>();
                 let live = state.slabs.iter().enumerate().filter(|(number, _)| !state.vacant.contains(number));
-                prop_assert_eq!(live.map(|(_, slab)| warm(slab)).sum::<usize>(), state.warm);
+                prop_assert_eq!(live.map(|(_, slab)| slab.warm_slots()).sum::<usize>(), state.warm);
             }
             KEPT.fetch_sub(state.warm * bytes, Ordering::Relaxed);
         }

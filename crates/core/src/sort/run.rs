@@ -66,11 +66,11 @@ impl MemoryRun {
 
     /// Bytes of memory with one more entry; more than there can be if it does not fit.
     pub fn memory_with(&self, key: &[u8], value: &[u8]) -> usize {
-        let bytes = self.bytes.len() + key.len() + value.len();
-        if bytes > MOST_RUN_BYTES {
+        let more = key.len() + value.len();
+        if self.bytes.len() + more > MOST_RUN_BYTES {
             return usize::MAX;
         }
-        bytes + (self.items.len() + 1) * std::mem::size_of::<Item>()
+        self.memory() + more + std::mem::size_of::<Item>()
     }
 
     /// Bytes that its entries take.

@@ -51,9 +51,9 @@ impl TreeContext {
     ) -> TreeContext {
         TreeContext {
             resources: Arc::new(Resources {
+                changes: Usage::new(cache.budget()),
+                leaves: Usage::new(cache.budget()),
                 cache,
-                changes: Usage::new(),
-                leaves: Usage::new(),
                 clock,
                 spill,
                 past: Arc::new(PastUsage::new()),
@@ -86,8 +86,8 @@ impl TreeContext {
         let Resources { clock, spill, past, ahead, .. } = &*self.resources;
         let resources = Arc::new(Resources {
             cache: Cache::of_table(&self.memory, limit),
-            changes: Usage::new(),
-            leaves: Usage::new(),
+            changes: Usage::new(self.memory.budget()),
+            leaves: Usage::new(self.memory.budget()),
             clock: clock.clone(),
             spill: spill.clone(),
             past: past.clone(),
