@@ -22,14 +22,13 @@
 //! ```
 
 use crate::slabs::Buffer;
+use crate::tree::block::transpose::transpose;
 use crate::tree::block::{narrow_head, wide_head, Block, Header, Layout, Run, BLOB_BIT, HEADER_BYTES};
 
 /// Version of a block that is stored by columns.
 pub(in crate::tree) const VERSION: u8 = 2;
 /// Of its header.
 const PACKED_HEADER_BYTES: usize = HEADER_BYTES + 6;
-/// Columns are made of so many rows, eight bytes of each, at a time.
-const TILE: usize = 8;
 
 /// How many leading bytes are stored by position. Of a block with shorter keys or values it is as many as all of them
 /// have.
@@ -144,66 +143,12 @@ fn put_rows(items: &[u8], starts: &Starts, columns: usize, out: &mut Output<'_>)
 
 fn to_columns(items: &[u8], starts: &Starts, columns: usize, out: &mut [u8]) {
     let rows = starts.items();
-    tiles(rows, columns, |row, column| {
-        let tile = std::array::from_fn(|i| word(&items[starts.start(row + i) + column..]));
-        for (i, word) in transpose(tile).into_iter().enumerate() {
-            out[(column + i) * rows + row..][..TILE].copy_from_slice(&word.to_le_bytes());
-        }
-    });
-    edges(rows, columns, |row, column| out[column * rows + row] = items[starts.start(row) + column]);
+    transpose((items, |row| starts.start(row)), (out, |column| column * rows), rows, columns);
 }
 
 fn from_columns(stored: &[u8], starts: &Starts, columns: usize, items: &mut [u8]) {
     let rows = starts.items();
-    tiles(rows, columns, |row, column| {
-        let tile = std::array::from_fn(|i| word(&stored[(column + i) * rows + row..]));
-        for (i, word) in transpose(tile).into_iter().enumerate() {
-            items[starts.start(row + i) + column..][..TILE].copy_from_slice(&word.to_le_bytes());
-        }
-    });
-    edges(rows, columns, |row, column| items[starts.start(row) + column] = stored[column * rows + row]);
-}
-
-/// Calls `copy` with the first row and the first column of each whole tile.
-#[inline]
-fn tiles(rows: usize, columns: usize, mut copy: impl FnMut(usize, usize)) {
-    for column in (0..columns - columns % TILE).step_by(TILE) {
-        (0..rows - rows % TILE).step_by(TILE).for_each(|row| copy(row, column));
-    }
-}
-
-/// Calls `copy` with each row and column that no whole tile covers.
-#[inline]
-fn edges(rows: usize, columns: usize, mut copy: impl FnMut(usize, usize)) {
-    let (whole_rows, whole_columns) = (rows - rows % TILE, columns - columns % TILE);
-    for column in 0..columns {
-        let first = if column < whole_columns { whole_rows } else { 0 };
-        (first..rows).for_each(|row| copy(row, column));
-    }
-}
-
-#[inline]
-fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; TILE];
-    word.copy_from_slice(&bytes[..TILE]);
-    u64::from_le_bytes(word)
-}
-
-/// Byte `j` of word `i` becomes byte `i` of word `j` (Warren, Hacker's Delight, 7-3: blocks of 4, 2 and 1 bytes are
-/// swapped).
-#[inline]
-fn transpose(mut tile: [u64; TILE]) -> [u64; TILE] {
-    const STEPS: [(usize, u64); 3] =
-        [(4, 0x0000_0000_ffff_ffff), (2, 0x0000_ffff_0000_ffff), (1, 0x00ff_00ff_00ff_00ff)];
-    for (distance, low) in STEPS {
-        let shift = 8 * distance;
-        for i in (0..TILE).filter(|i| i & distance == 0) {
-            let (a, b) = (tile[i], tile[i + distance]);
-            tile[i] = (a & low) | ((b & low) << shift);
-            tile[i + distance] = ((a >> shift) & low) | (b & !low);
-        }
-    }
-    tile
+    transpose((stored, |column| column * rows), (items, |row| starts.start(row)), columns, rows);
 }
 
 /// What is left of the bytes on disk.

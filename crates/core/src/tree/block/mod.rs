@@ -36,6 +36,7 @@ mod header;
 mod heads;
 #[cfg(feature = "rooms")]
 pub(crate) mod hostile;
+mod transpose;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
