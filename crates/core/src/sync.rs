@@ -7,6 +7,10 @@
 //! What outlives an execution of such a test, as statics do, stays outside of the door, and so do counts that nothing
 //! depends on.
 
+mod published;
+
+pub(crate) use published::{Held, Published};
+
 #[cfg(not(all(test, feature = "schedules")))]
 mod real {
     pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};

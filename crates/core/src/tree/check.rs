@@ -19,6 +19,7 @@ use super::versions::visibility::{seen, visible, Content, Reader, Seen};
 use crate::finding::{Finding, Findings};
 use crate::mvcc::State;
 use crate::sync::atomic::Ordering;
+use crate::sync::Held;
 use crate::types::Timestamp;
 use crate::Result;
 use std::collections::HashSet;
@@ -52,7 +53,7 @@ enum Place {
 /// A leaf and what is to be looked at without its latch.
 struct Found {
     node: Arc<Node>,
-    view: Arc<LeafView>,
+    view: Held<LeafView>,
     /// What is on disk of it, newest last.
     images: Vec<Arc<Image>>,
     /// The one of them that equals the base in memory.
@@ -132,7 +133,7 @@ impl Tree {
             self.finding(format!("a leaf below a node of level {}", level.unwrap_or(0))).of_key(&low)
         });
         let state = leaf.latch();
-        let view = leaf.view().clone();
+        let view = leaf.view();
         let fits = !view.dead && *view.low == *low && view.high.as_deref() == high.as_deref();
         findings.expect(fits, || self.finding("a leaf's bounds are not those of its place").of_key(&low));
         let occupied = leaf.vacancy.is_occupied();
@@ -309,7 +310,7 @@ impl Tree {
         &self,
         node: &Arc<Node>,
         leaf: &Leaf,
-        view: &Arc<LeafView>,
+        view: &Held<LeafView>,
         image: Option<Arc<Image>>,
     ) -> Result<bool> {
         let reader = Reader::at(Timestamp::MAX);

@@ -596,7 +596,7 @@ fn leaves_read_from_disk_share_the_bound_between_them() {
     bench.reopen(root);
     let Node::Inner(inner) = &*bench.tree.root.load_full() else { panic!("one leaf only") };
     let page = inner.view(&bench.tree.shared).unwrap().as_ref().unwrap().clone();
-    let views: Vec<_> = page.children.iter().map(|child| child.leaf().unwrap().view().clone()).collect();
+    let views: Vec<_> = page.children.iter().map(|child| child.leaf().unwrap().view()).collect();
     assert!(views.len() > 5);
     assert!(views.windows(2).all(|pair| pair[0].high.as_ref().unwrap().is_shared_with(&pair[1].low)));
     assert!(views[views.len() - 1].high.is_none());

@@ -49,7 +49,7 @@ impl Trunk {
     }
 
     pub(super) fn collect(&self, leaf: &Leaf, active: &ActiveSnapshots) -> Result<()> {
-        let view = leaf.view().clone();
+        let view = leaf.view();
         let Some(Counted { shares, spilled }) = view.history.counted() else { return Ok(()) };
         if view.dead || shares.iter().all(|share| active.contains(share.holder)) {
             return Ok(());
@@ -60,7 +60,7 @@ impl Trunk {
             true => self.still_needed(leaf, &view.history, spilled, active)?,
         };
         let mut state = leaf.latch();
-        let now = leaf.view().clone();
+        let now = leaf.view();
         // A consolidation that came between has done the same.
         if now.history.is_same(&view.history) {
             leaf.publish(&mut state, LeafView { history: archive, ..(*now).clone() });

@@ -96,7 +96,7 @@ impl Trunk {
             }
             let Some(node) = self.due.0.lock().ready.pop_front() else { break };
             let Some(leaf) = node.leaf() else { continue };
-            let view = leaf.view().clone();
+            let view = leaf.view();
             if let Some(status) = view.delta.undecided_by() {
                 self.due.0.lock().undecided.put(status, node);
                 continue;

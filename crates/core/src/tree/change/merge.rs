@@ -285,7 +285,7 @@ impl Trunk {
 
     /// What the heir becomes, but for its bounds. Both latches are held.
     fn inherited(&self, leaf: &Leaf, heir: &Leaf, departure: &Departure) -> Option<LeafView> {
-        let (view, heir_view) = (leaf.view().clone(), heir.view().clone());
+        let (view, heir_view) = (leaf.view(), heir.view());
         let (own, others) = (Parts::of(heir, &heir_view)?, Parts::of(leaf, &view)?);
         let [first, second] = match departure.heir_is_before() {
             true => [own, others],

@@ -67,7 +67,7 @@ impl Trunk {
             return again();
         }
         self.tidy_up(&node, leaf)?;
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if !view.holds(key) {
             return again();
         }
@@ -89,7 +89,7 @@ impl Trunk {
             Merge::No if next_leaf.view().dead || leaf.view().dead => return again(),
             Merge::No => return Ok(past(&view)),
         }
-        let united = leaf.view().clone();
+        let united = leaf.view();
         if Sizes::of(&united).is_some_and(|sizes| sizes.rows > self.largest_full()) {
             return self.divide(&node, leaf);
         }
@@ -156,7 +156,7 @@ impl Trunk {
             }
         }
         self.note_past(node);
-        let view = leaf.view().clone();
+        let view = leaf.view();
         Ok(past(&view))
     }
 

@@ -85,7 +85,7 @@ impl Trunk {
     ) {
         let Departure { path, parent, at, chain, spine, .. } = departure;
         let (Node::Inner(inner), Some(parent_view)) = (&**parent, children(parent)) else { return };
-        let view = leaf.view().clone();
+        let view = leaf.view();
         let _change = self.changes.begin();
         let mut entries = parent_view.entries();
         let heir_view = match at {

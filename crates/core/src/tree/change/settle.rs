@@ -32,7 +32,7 @@ impl Trunk {
         for node in &leaves {
             let Node::Leaf(leaf) = &**node else { continue };
             leaf.latch().listed = false;
-            let view = leaf.view().clone();
+            let view = leaf.view();
             if view.dead || !view.has_changes() && view.birth.is_none() {
                 continue;
             }
@@ -44,7 +44,7 @@ impl Trunk {
             if !view.delta.is_undecided() {
                 result = result.and(self.maintain(node));
             }
-            let view = leaf.view().clone();
+            let view = leaf.view();
             if !view.dead && (view.has_changes() || view.birth.is_some()) {
                 self.list_dirty(&mut leaf.latch(), node);
             }

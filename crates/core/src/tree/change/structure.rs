@@ -38,7 +38,7 @@ impl Trunk {
     /// Consolidates a leaf; splits it if it has grown, removes it if it is empty. Call without any latch.
     pub(crate) fn maintain(&self, node: &Arc<Node>) -> Result<()> {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if view.dead || self.settle_birth(leaf) {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl Trunk {
         }
         let active = self.shared.context.clock.active_snapshots();
         let mut state = leaf.latch();
-        let view = leaf.view().clone();
+        let view = leaf.view();
         match view.birth.as_ref().map(|birth| (birth.fate(&active), birth.timestamp())) {
             Some((Fate::Settled, timestamp)) if !view.has_changes() => {
                 let horizon = view.horizon.max(timestamp);
@@ -127,7 +127,7 @@ impl Trunk {
 
     /// Folds into one base, whatever its size. The latch is held.
     pub(crate) fn fold_in_place(&self, leaf: &Leaf, state: &mut Latched<'_>) -> Result<()> {
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if let Some(Folded { mut pieces, horizon, .. }) = self.fold(leaf, &view, Pieces::One)? {
             if let Some(piece) = pieces.pop() {
                 publish_piece(leaf, state, &view, piece, view.high.clone(), horizon);
@@ -145,7 +145,7 @@ impl Trunk {
         state: &mut Latched<'_>,
         pieces: Pieces,
     ) -> Result<()> {
-        let view = leaf.view().clone();
+        let view = leaf.view();
         let folded = self.fold(leaf, &view, pieces)?;
         let Some(Folded { pieces, horizon, full }) = folded else { return Ok(()) };
         let mut pieces = pieces.into_iter();

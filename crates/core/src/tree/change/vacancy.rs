@@ -158,7 +158,7 @@ impl Trunk {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
         let _structure = self.structure.lock();
         let _state = leaf.latch();
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if view.dead {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl Trunk {
         leaf: &Leaf,
         state: &mut Latched<'_>,
     ) -> Result<()> {
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if view.dead || !view.is_vacant() {
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl Trunk {
                 let Node::Leaf(heir) = &*departure.heir else { return Ok(()) };
                 // Two leaf latches: only under the structure latch, so never in opposite orders.
                 let mut heir_state = heir.latch();
-                let inherited = (**heir.view()).clone();
+                let inherited = (*heir.view()).clone();
                 self.depart(structure, &departure, (leaf, state), (heir, &mut heir_state), inherited);
                 // It has another neighbour now.
                 self.note_thin(&departure.heir);
@@ -258,7 +258,7 @@ impl Trunk {
         let mut result = Ok(());
         for node in leaves {
             let Node::Leaf(leaf) = &*node else { continue };
-            let view = leaf.view().clone();
+            let view = leaf.view();
             if let Some(status) = view.delta.undecided_by().filter(|_| !view.dead) {
                 self.spent.lock().undecided.put(status, node);
                 continue;

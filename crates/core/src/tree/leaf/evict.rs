@@ -37,7 +37,7 @@ impl Evictable for Node {
         let values = evict_blobs(leaf)? as u64;
         write_base(leaf)?;
         let Some(mut state) = leaf.try_latch() else { return Ok(values) };
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if view.dead {
             return Ok(values);
         }
@@ -71,7 +71,7 @@ impl Evictable for Node {
 /// there already: what was read and not changed is evicted again without I/O.
 fn write_base(leaf: &Leaf) -> Result<()> {
     let shared = &leaf.shared;
-    let view = leaf.view().clone();
+    let view = leaf.view();
     let Base::Loaded(block) = &view.base else { return Ok(()) };
     if shared.is_logged() || view.dead || block.is_empty() {
         return Ok(());
@@ -93,7 +93,7 @@ fn write_base(leaf: &Leaf) -> Result<()> {
 /// Has the large values of the leaf leave memory; how many bytes they were.
 fn evict_blobs(leaf: &Leaf) -> Result<usize> {
     let shared = &leaf.shared;
-    let view = leaf.view().clone();
+    let view = leaf.view();
     let mut packer = None;
     let mut freed = 0;
     let mut evict = |blob: &Arc<Blob>| -> Result<()> {

@@ -40,7 +40,7 @@ use super::versions::past::Counted;
 use super::versions::visibility::{Content, Reader};
 use crate::store::SpillExtent;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use crate::sync::ArcSwap;
+use crate::sync::{Held, Published};
 use crate::sync::{Mutex, MutexGuard};
 use crate::types::Timestamp;
 use crate::{Error, Result};
@@ -216,7 +216,7 @@ pub(crate) struct LeafState {
 /// In the order of its fields what each look-up needs comes first: one cache line has it, as a rule.
 #[repr(C)]
 pub(crate) struct Leaf {
-    view: ArcSwap<LeafView>,
+    view: Published<LeafView>,
     /// Rises with each published view: lets a cursor see cheaply that its view is stale.
     changes: AtomicU64,
     touched: AtomicBool,
@@ -245,7 +245,7 @@ impl Leaf {
         shared.context.leaves.add(LEAF_BYTES as i64);
         Leaf {
             shared,
-            view: ArcSwap::from_pointee(view),
+            view: Published::new(view),
             latch: Mutex::new(state),
             touched: AtomicBool::new(false),
             ahead: ahead::Mark::default(),
@@ -309,7 +309,7 @@ impl Leaf {
     }
 
     #[inline]
-    pub(crate) fn view(&self) -> crate::sync::Guard<Arc<LeafView>> {
+    pub(crate) fn view(&self) -> Held<LeafView> {
         self.view.load()
     }
 
@@ -362,7 +362,7 @@ impl Leaf {
         count_past(&self.shared.context, &mut state.counted, &view.history);
         let changes = if view.dead { 0 } else { view.delta.bytes() as u64 };
         self.count_changes(state, changes);
-        self.view.store(Arc::new(view));
+        self.view.store(view);
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
         self.changes.fetch_add(1, Ordering::Release);
         self.recharge(state, memory);
@@ -483,7 +483,7 @@ impl Leaf {
 
     /// The base is still at `place`, from where `block` was read: that stays in memory.
     fn keep_base(&self, state: &mut LeafState, node: &Arc<Node>, place: &Base, block: &Arc<Block>) {
-        let now = self.view.load_full();
+        let now = self.view();
         // An older image may still be the base: what changed since is then in the delta, and in the newer image.
         state.copies.read_back(place, block);
         self.publish(state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
@@ -492,7 +492,7 @@ impl Leaf {
 
     /// Where the file has what the spill file has of the base, that is left.
     pub(in crate::tree) fn leave_spill(&self, state: &mut LeafState) {
-        let view = self.view.load_full();
+        let view = self.view();
         if let Some(base) = state.copies.leave_spill(&view.base) {
             self.publish(state, LeafView { base, ..(*view).clone() });
         }
@@ -550,7 +550,7 @@ impl Leaf {
                 let mut delta = older.read(&self.shared.context)?;
                 // See `load_base`.
                 if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
-                    let now = self.view.load_full();
+                    let now = self.view();
                     match &now.delta {
                         Changes::Spilled { older: o, fresh } if Arc::ptr_eq(o, older) => {
                             // Nobody pushes meanwhile, so that nothing is lost.
@@ -576,7 +576,7 @@ impl Leaf {
         let history = self.read_history(&view.history)?;
         if let (Archive::Spilled(spilled), Some(history)) = (&view.history, &history) {
             if let Some(mut state) = self.try_latch() {
-                let now = self.view.load_full();
+                let now = self.view();
                 if matches!(&now.history, Archive::Spilled(s) if Arc::ptr_eq(s, spilled)) {
                     let view = LeafView { history: Archive::Live(history.clone()), ..(*now).clone() };
                     self.publish(&mut state, view);
@@ -604,7 +604,7 @@ impl Leaf {
     /// Gives the leaf a delta to push onto; the latch is held.
     #[cold]
     pub(crate) fn make_delta(&self, state: &mut LeafState) {
-        let view = self.view.load_full();
+        let view = self.view();
         let delta = view.delta.with_newest(Arc::new(Delta::new()));
         self.publish(state, LeafView { delta, ..(*view).clone() });
     }

@@ -120,7 +120,7 @@ impl Tree {
                 continue;
             }
             let Node::Leaf(leaf) = &*node else { continue };
-            let view = leaf.view().clone();
+            let view = leaf.view();
             let block = leaf.materialise(&node, &view, &Reader::at(u64::MAX))?;
             let keys: Vec<Vec<u8>> = (0..block.len())
                 .map(|i| {
@@ -238,7 +238,7 @@ fn entries_between(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Op
 fn entries_read(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
     entries_between(node, from, to).or_else(|| {
         let leaf = node.leaf()?;
-        let view = leaf.view().clone();
+        let view = leaf.view();
         let block = leaf.base(node, &view).ok()?;
         let delta = leaf.delta(&view).ok()?;
         Some(entries_of_leaf(&block, &delta, from, to))

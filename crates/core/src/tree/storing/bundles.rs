@@ -197,7 +197,7 @@ impl Tree {
         let moment = self.changes.now();
         let node = self.find_leaf(key)?;
         let Some(leaf) = node.leaf() else { return Ok((Vec::new(), None)) };
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if !view.holds(key) {
             self.check_way(moment)?;
             return Ok((Vec::new(), Some(key.to_vec())));
@@ -241,7 +241,7 @@ impl Tree {
         let moment = self.changes.now();
         let node = self.find_leaf(key)?;
         let Some(leaf) = node.leaf() else { return Ok((Vec::new(), None)) };
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if !view.holds(key) {
             self.check_way(moment)?;
             return Ok((Vec::new(), Some(key.to_vec())));
@@ -320,7 +320,7 @@ impl Tree {
             let moment = self.changes.now();
             let node = self.find_leaf(&first.key)?;
             let Some(leaf) = node.leaf() else { break };
-            let view = leaf.view().clone();
+            let view = leaf.view();
             if !view.holds(&first.key) {
                 self.check_way(moment)?;
                 continue;
@@ -362,7 +362,7 @@ impl Tree {
         }
         let exchanged = with_others(&base, &changed);
         let mut state = leaf.latch();
-        let now = leaf.view().clone();
+        let now = leaf.view();
         if now.dead || !now.base.is_block(&base) {
             return Ok(now.dead.then_some(0));
         }

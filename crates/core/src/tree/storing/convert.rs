@@ -32,7 +32,7 @@ impl Tree {
             let node = self.find_leaf(&next)?;
             let Some(leaf) = node.leaf() else { break };
             let mut state = leaf.latch();
-            let view = leaf.view().clone();
+            let view = leaf.view();
             if !view.holds(&next) {
                 // A split came between; the next descent finds the leaf.
                 continue;

@@ -67,11 +67,11 @@ impl Tree {
         let node = self.find_leaf(&first_key)?;
         let Node::Leaf(leaf) = &*node else { return Ok(None) };
         // From disk, if need be, before any latch is taken.
-        leaf.base(&node, leaf.view().as_ref())?;
+        leaf.base(&node, &leaf.view())?;
         let birth = Some(Arc::new(Birth { status: status.clone(), sequence }));
         let mut structure = self.structure.lock();
         let mut state = leaf.latch();
-        let view = leaf.view().clone();
+        let view = leaf.view();
         let fits = view.holds(&first_key) && view.holds(&last_key);
         let Some(room) = fits.then(|| room_behind(&view)).flatten() else { return Ok(None) };
         let born = |low: Bound, horizon| LeafView {

@@ -67,7 +67,7 @@ impl Tree {
     /// Writes the image of a leaf that was consolidated, if it has nothing else.
     fn write_consolidated(&self, node: &Arc<Node>) -> Result<Look> {
         let Node::Leaf(leaf) = &**node else { return Ok(Look::Done) };
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if view.has_changes() || view.birth.is_some() {
             return Ok(Look::Undecided);
         }

@@ -197,7 +197,7 @@ impl Tree {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
         self.shared.context.cache.make_room_if_possible();
         self.consolidate_changed(node)?;
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if view.dead {
             return Ok(());
         }
@@ -230,7 +230,7 @@ impl Tree {
     fn write_again(&self, node: &Arc<Node>, at: Timestamp, generation: u64) -> Result<()> {
         let Node::Leaf(leaf) = &**node else { return Ok(()) };
         self.shared.context.cache.make_room_if_possible();
-        let view = leaf.view().clone();
+        let view = leaf.view();
         if view.dead {
             return Ok(());
         }

@@ -179,7 +179,7 @@ impl Tree {
                 std::thread::sleep(WAIT);
                 continue;
             }
-            let view = leaf.view().clone();
+            let view = leaf.view();
             leaf.publish(&mut state, LeafView { dead: true, ..(*view).clone() });
             structure.loose.retire(state.copies.retire());
             self.take_over(&mut structure, root, leaves, images);
@@ -189,7 +189,7 @@ impl Tree {
 
     /// Whether the leaf has nothing; nobody else writes to it.
     fn is_empty_leaf(&self, node: &Arc<Node>, leaf: &Leaf) -> Result<bool> {
-        let view = leaf.view().clone();
+        let view = leaf.view();
         Ok(leaf.base(node, &view)?.is_empty() && leaf.delta(&view)?.is_empty() && view.history.is_empty())
     }
 

@@ -13,6 +13,7 @@ use super::tree::Tree;
 use crate::cache::Charge;
 use crate::store::{BlockAddress, Lifetime, TreeRoot};
 use crate::sync::atomic::Ordering;
+use crate::sync::Held;
 use crate::tree::change::structure::{mark_changed, mark_dirty, Structure};
 use crate::tree::leaf::node::{Inner, InnerView, Node};
 use crate::tree::leaf::{watched, LeafView};
@@ -39,7 +40,7 @@ impl Page {
 pub(in crate::tree) struct Cut {
     root: Arc<Node>,
     /// Leaves to be written as they were.
-    split: Vec<(Arc<Node>, Arc<LeafView>)>,
+    split: Vec<(Arc<Node>, Held<LeafView>)>,
     /// Those above others first, each before its neighbours to the right.
     pages: Vec<Page>,
     entries: u64,
@@ -69,7 +70,7 @@ impl Tree {
         let mut structure = self.structure.lock();
         let mut split = Vec::new();
         for node in std::mem::take(&mut structure.reimage) {
-            let Some(view) = node.leaf().map(|leaf| leaf.view().clone()).filter(|view| !view.dead) else {
+            let Some(view) = node.leaf().map(|leaf| leaf.view()).filter(|view| !view.dead) else {
                 continue;
             };
             mark_dirty(&self.path_to(&view.low)?);

@@ -83,7 +83,7 @@ impl Tree {
         }
         let moved = Arc::new(self.with_copies(&base, &is_far)?);
         let mut state = leaf.latch();
-        let now = leaf.view().clone();
+        let now = leaf.view();
         if now.base.is_block(&base) && !now.dead {
             state.copies.changed();
             self.list_dirty(&mut state, node);

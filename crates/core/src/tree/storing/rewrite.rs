@@ -67,7 +67,7 @@ impl Tree {
         let base = leaf.base(node, &leaf.view())?;
         let Some(rewritten) = self.rewritten(&base, rewrite)? else { return Ok(Came::Unneeded) };
         let mut state = leaf.latch();
-        let now = leaf.view().clone();
+        let now = leaf.view();
         if now.dead || !now.base.is_block(&base) {
             return Ok(if now.dead { Came::Unneeded } else { Came::TooLate });
         }

@@ -174,7 +174,7 @@ fn a_scan_that_comes_to_a_listed_leaf_reads_it_itself() {
 fn damage_ahead_is_an_error_only_for_the_scan_that_comes_to_it() {
     let bench = cold();
     let damaged = bench.leaves()[10].clone();
-    let view = damaged.leaf().unwrap().view().clone();
+    let view = damaged.leaf().unwrap().view();
     let Base::Stored(image) = &view.base else { panic!("not on disk") };
     let path = bench._dir.path().join("s.teak");
     let mut file = std::fs::read(&path).unwrap();

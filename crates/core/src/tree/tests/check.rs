@@ -111,7 +111,7 @@ fn damage_in_memory_is_found() {
     let leaf_of = |n: u32| bench.tree.find_leaf(&n.to_be_bytes()).unwrap();
     let node = leaf_of(77);
     let leaf = node.leaf().unwrap();
-    let view = leaf.view().clone();
+    let view = leaf.view();
     let narrowed =
         leaf::LeafView { high: Some(block::bound::Bound::from(&77u32.to_be_bytes()[..])), ..(*view).clone() };
     leaf.publish(&mut leaf.latch(), narrowed);
@@ -127,7 +127,7 @@ fn damage_in_memory_is_found() {
 
     let clean = leaf_of(3000);
     let changed = clean.leaf().unwrap();
-    let view = changed.view().clone();
+    let view = changed.view();
     let base = leaf::Base::Loaded(bench.tree.shared.no_rows.clone());
     changed.publish(&mut changed.latch(), leaf::LeafView { base, ..(*view).clone() });
     assert_finds(&bench.found_in_memory(), "no checkpoint would write a leaf");
@@ -141,7 +141,7 @@ fn damage_on_disk_is_found_though_the_block_is_in_memory() {
     assert!(bench.found_in_memory().is_empty());
     let node = bench.tree.find_leaf(&700u32.to_be_bytes()).unwrap();
     let leaf = node.leaf().unwrap();
-    leaf.base(&node, &leaf.view().clone()).unwrap();
+    leaf.base(&node, &leaf.view()).unwrap();
     let at = *leaf.latch().copies.durable().unwrap().extent.address();
     let file = std::fs::File::options().read(true).write(true).open(bench.space.path()).unwrap();
     let mut byte = [0];

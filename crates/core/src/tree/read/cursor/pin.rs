@@ -3,6 +3,7 @@
 use super::kept::Kept;
 use super::{TreeCursor, MOST_MERGED};
 use crate::mvcc::TxnStatus;
+use crate::sync::Held;
 use crate::tree::block::Block;
 use crate::tree::change::vacancy::{is_spent, Towards};
 use crate::tree::leaf::changes::Changes;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// A leaf's content, kept alive for the cursor.
 pub(in crate::tree) struct Pin {
     pub(super) node: Arc<Node>,
-    pub(in crate::tree) view: Arc<LeafView>,
+    pub(in crate::tree) view: Held<LeafView>,
     pub(in crate::tree) base: Kept<Block>,
     pub(in crate::tree) delta: Kept<Delta>,
     /// Read when a reader older than the view's horizon comes.
@@ -108,7 +109,6 @@ impl TreeCursor {
                 (base, delta) = (Kept::from(rows), Kept::from(leaf.delta(&view)?));
             }
         }
-        let view = crate::sync::Guard::into_inner(view);
         #[cfg(test)]
         {
             self.pinned += 1;
