@@ -137,7 +137,7 @@ mod tests {
     fn each_byte_goes_to_its_place() {
         for lines in [0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 48] {
             for width in [0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 48] {
-                let source: Vec<u8> = (0..lines * (width + 3)).map(|i| (i * 7919 >> 4) as u8).collect();
+                let source: Vec<u8> = (0..lines * (width + 3)).map(|i| ((i * 7919) >> 4) as u8).collect();
                 let mut target = vec![0xa5; width * (lines + 5) + 2];
                 let mut expected = target.clone();
                 let source_line = |i: usize| i * (width + 3) + 1;
