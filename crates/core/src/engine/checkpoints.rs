@@ -32,9 +32,10 @@ const HOLES: usize = 4096;
 /// Smaller free ranges are kept: what is written next is put there first.
 const SMALLEST_HOLE: u64 = 16 << 10;
 
-/// A checkpoint of so much log or more gives heaps' free pages back: statuses of transactions and small deltas went, in
-/// pieces. Of less log the next will need what is free.
-const TRIM_LOG_BYTES: u64 = 16 << 20;
+/// A checkpoint of so many bytes of log, and of rows in blocks beside it, gives heaps' free pages back: statuses of
+/// transactions and small deltas went, in pieces, and what statements of many rows had. Of less the next will need what
+/// is free.
+const TRIM_BYTES: u64 = 16 << 20;
 
 /// How often a failing checkpoint is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -528,7 +529,8 @@ impl Shared {
         self.progress.changes_left.store(self.context.changes.approximate(), Ordering::Relaxed);
         let before = capture.counted.common.before;
         let logged = before.saturating_sub(self.progress.began.fetch_max(before, Ordering::SeqCst));
-        self.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
+        let direct = self.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
+        let changed = logged.saturating_add(capture.direct_bytes.saturating_sub(direct));
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
         self.digests.stored(&capture.digests);
@@ -550,7 +552,7 @@ impl Shared {
         self.alike.checkpoint_durable(trees.iter());
         let written = trees.len();
         drop(trees);
-        if logged >= TRIM_LOG_BYTES {
+        if changed >= TRIM_BYTES {
             trim_heaps();
         }
         self.release_idle_tables(at, written);

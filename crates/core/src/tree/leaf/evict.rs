@@ -52,6 +52,7 @@ impl Evictable for Node {
         let before = leaf.charged(&state);
         if base.is_some() {
             leaf.end_guess();
+            state.copies.evicted();
         }
         let evicted = LeafView {
             base: base.unwrap_or_else(|| view.base.clone()),

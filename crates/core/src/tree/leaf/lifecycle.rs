@@ -85,6 +85,17 @@ enum Next {
     Both { pending: FileCopy, ahead: FileCopy },
 }
 
+impl Next {
+    fn copies_mut(&mut self) -> impl Iterator<Item = &mut FileCopy> {
+        let (one, other) = match self {
+            Next::Nothing => (None, None),
+            Next::Ahead(copy) | Next::Joined(copy) | Next::Pending(copy) => (Some(copy), None),
+            Next::Both { pending, ahead } => (Some(pending), Some(ahead)),
+        };
+        one.into_iter().chain(other)
+    }
+}
+
 /// The copies of a leaf. The leaf's latch protects them.
 #[derive(Default)]
 pub(crate) struct Copies {
@@ -161,15 +172,21 @@ impl Copies {
             Base::Spilled(place) => return self.spilled(place, block),
             Base::Loaded(_) => return,
         };
-        let (next, other) = match &mut self.next {
-            Next::Nothing => (None, None),
-            Next::Ahead(copy) | Next::Joined(copy) | Next::Pending(copy) => (Some(copy), None),
-            Next::Both { pending, ahead } => (Some(pending), Some(ahead)),
-        };
-        for copy in self.durable.as_mut().into_iter().chain(next).chain(other) {
+        for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
             if Arc::ptr_eq(&copy.image, image) {
                 copy.twin = Some(Arc::downgrade(block));
             }
+        }
+    }
+
+    /// The leaf's base has left memory: whoever reads it gets another block. (A reference to one that is gone keeps 200
+    /// bytes.) What is in the spill file may have to be told from the copy that a checkpoint is about to make.
+    pub(in crate::tree) fn evicted(&mut self) {
+        if self.spilled.is_some() {
+            return;
+        }
+        for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
+            copy.twin = None;
         }
     }
 

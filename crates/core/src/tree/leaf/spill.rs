@@ -55,6 +55,9 @@ impl DeltaSize {
     }
 }
 
+/// What an Arc adds to what it owns: two counts.
+const ARC_BYTES: usize = 2 * std::mem::size_of::<usize>();
+
 /// A delta on disk, in one run or several. An eviction adds a run with what was pushed since the last one, so that who
 /// pushes does not have to read what was evicted before.
 pub(crate) struct SpilledDelta {
@@ -106,7 +109,9 @@ impl SpilledDelta {
 
     /// Bytes of memory that it takes while it is on disk.
     pub(crate) fn memory(&self) -> usize {
-        self.runs.iter().map(|run| run.memory()).sum()
+        let list = self.runs.capacity() * std::mem::size_of::<Arc<DeltaRun>>();
+        let runs: usize = self.runs.iter().map(|run| run.memory()).sum();
+        std::mem::size_of::<SpilledDelta>() + ARC_BYTES + list + runs
     }
 
     /// The same delta in memory again.
@@ -158,6 +163,7 @@ impl DeltaRun {
 
     fn memory(&self) -> usize {
         std::mem::size_of::<DeltaRun>()
+            + ARC_BYTES
             + (self.statuses.len() + self.blobs.len()) * std::mem::size_of::<usize>()
     }
 

@@ -36,7 +36,7 @@ impl Arena {
 
     /// Bytes that it has taken from the allocator.
     pub(super) fn bytes(&self) -> usize {
-        self.chunk_bytes
+        self.chunk_bytes + self.chunks.capacity() * std::mem::size_of::<Buffer>()
     }
 
     /// Room for `bytes`, aligned to [`ALIGN`], alive until the arena is dropped.
