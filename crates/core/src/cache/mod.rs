@@ -324,7 +324,7 @@ impl State {
     }
 
     fn visit(&self, entry: &dyn Evictable, sweep: &mut Sweep) {
-        if entry.resident() == 0 || entry.touched() {
+        if entry.touched() || entry.resident() == 0 {
             return;
         }
         match entry.evict() {

@@ -444,10 +444,16 @@ impl Leaf {
     /// Whether the clock forgets the leaf, of which nothing is in memory and nothing in the spill file: reading its
     /// base and writing to it make it known again.
     fn leaves_clock(&self) -> bool {
+        // Relaxed: a hint.
+        if self.touched.load(Ordering::Relaxed) {
+            return false;
+        }
         let Some(mut state) = self.try_latch() else { return false };
+        if state.charged != 0 {
+            return false;
+        }
         let view = self.view();
-        let leaves = state.charged == 0
-            && matches!(view.base, Base::Stored(_))
+        let leaves = matches!(view.base, Base::Stored(_))
             && matches!(view.delta, Changes::Live(_))
             && view.history.is_empty();
         state.registered &= !leaves;

@@ -21,7 +21,7 @@ mod arena;
 mod entry;
 mod index;
 
-use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::cell::UnsafeCell;
 use std::ptr::{addr_of, null_mut};
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub struct Delta {
     keys: AtomicU32,
     versions: AtomicU32,
     memory: AtomicUsize,
+    /// Whether a version has, or had, a large value.
+    has_blobs: AtomicBool,
     /// Statuses that it charges.
     statuses: AtomicUsize,
     /// Whose the last version was that was not pushed but added. Only compared.
@@ -76,6 +78,7 @@ impl Delta {
             versions: AtomicU32::new(0),
             // An empty one stands for many leaves without changes.
             memory: AtomicUsize::new(0),
+            has_blobs: AtomicBool::new(false),
             statuses: AtomicUsize::new(0),
             last_added: std::ptr::null(),
             arena: UnsafeCell::new(Arena::new()),
@@ -135,6 +138,10 @@ impl Delta {
         let existing = self.at(&place.found, key, false).filter(|node| node.key() == key);
         // Relaxed: written by pushes only, which the latch orders.
         let older = existing.map_or(null_mut(), |node| node.get().newest.load(Ordering::Relaxed));
+        if matches!(op, VersionOp::Blob(_)) {
+            // Relaxed: who sees it late passes by a value that has just come.
+            self.has_blobs.store(true, Ordering::Relaxed);
+        }
         let version = arena.version(status, sequence, op, older);
         match existing {
             // Release: publishes the version; pairs with the Acquire in `newest`.
@@ -301,9 +308,11 @@ impl Delta {
         self.iter().flat_map(|entry| std::iter::successors(entry.newest(), |version| version.older()))
     }
 
-    /// All large values with the versions that have them.
+    /// All large values with the versions that have them. Looks at no version if there are none: evictions ask.
     pub fn blobs(&self) -> impl Iterator<Item = (&Version, &Arc<Blob>)> {
-        self.all_versions().filter_map(|version| match version.op() {
+        // Relaxed: see `put`.
+        let all = self.has_blobs.load(Ordering::Relaxed).then(|| self.all_versions());
+        all.into_iter().flatten().filter_map(|version| match version.op() {
             VersionOp::Blob(blob) => Some((version, blob)),
             VersionOp::Put(_) | VersionOp::Delete => None,
         })
