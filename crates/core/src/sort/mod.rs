@@ -88,10 +88,13 @@ impl Sorter {
             return Ok(());
         }
         cache.make_room_if_possible();
-        match self.run.memory() >= LEAST_RUN_BYTES && !cache.has_room() {
-            true => self.spill_run(),
-            false => Ok(()),
+        if self.run.memory() >= LEAST_RUN_BYTES && !cache.has_room() {
+            self.spill_run()?;
+            // What that run had is for others now. If it stayed for the next run, a few sorters would hold all of the
+            // cache, and no block that is read would be kept: each window of a scan would read its leaf again.
+            self.run = MemoryRun::default();
         }
+        Ok(())
     }
 
     fn spill_run(&mut self) -> Result<()> {
