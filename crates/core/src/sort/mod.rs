@@ -156,6 +156,13 @@ impl Sorter {
         self.wait_for_run()?;
         let mut memory = std::mem::take(&mut self.absorbed);
         memory.push(std::mem::take(&mut self.run));
+        if self.cache.as_ref().is_some_and(|cache| !cache.has_room()) {
+            // Whoever takes the entries writes them somewhere, and would look for room at each of them in vain.
+            for run in memory.drain(..).filter(|run| !run.is_empty()) {
+                let (written, _) = write_run(run, &self.spill)?;
+                self.add_run(0, written)?;
+            }
+        }
         memory.iter_mut().for_each(MemoryRun::sort);
         let runs = self.levels.drain(..).flatten().collect();
         Ok(Sorted { merge: Merge::new(runs, memory)? })

@@ -163,7 +163,12 @@ fn memory_is_charged_and_runs_are_written_when_others_need_it() {
         assert!(cache.used() as usize <= others + (3 << 20));
         // However much is asked for, half of the cache is all.
         assert_eq!(sorter.budget_bytes, 4 << 20);
+        // In the end what others need is not held by what waits to be merged.
+        let held = cache.used() as usize - others;
+        cache.charge(8 << 20);
         let mut sorted = sorter.finish().unwrap();
+        assert!(held > 0 && cache.used() as usize == others + (8 << 20) && spill.used_bytes() > 0);
+        cache.discharge(8 << 20);
         let mut last = Vec::new();
         for _ in 0..entries {
             assert!(sorted.advance().unwrap() && last[..] <= *sorted.entry().0);
