@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 """What one writer keeps of its rate beside many idle sessions, with a small cache.
 
-The sessions are in a transaction each, but for the first, in one of these states:
+The sessions are in a transaction each, in one of these states:
 
-read        a row was read, and nothing is open
 failed      a statement that inserted 960 rows has ended with a duplicate key
 statement   a row was changed
 savepoint   960 rows were inserted, and rolled back to a savepoint
@@ -52,10 +51,6 @@ def rows_of(number):
     return f"SELECT seq, seq * 7919 % 100003, 'x' FROM seq_{first}_to_{first + GATHERED - 1}"
 
 
-def read(execute, number):
-    execute(f"SELECT v FROM t WHERE id = {number + 1}")
-
-
 def failed(execute, number):
     execute("BEGIN")
     try:
@@ -94,7 +89,7 @@ def prepared(execute, number):
     execute(f"XA PREPARE 'x{number}'")
 
 
-STATES = {state.__name__: state for state in (read, failed, statement, savepoint, inserted, snapshot, prepared)}
+STATES = {state.__name__: state for state in (failed, statement, savepoint, inserted, snapshot, prepared)}
 
 
 class Idle:
