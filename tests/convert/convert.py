@@ -32,6 +32,9 @@ OTHER, USAGE, DAMAGE, INPUT_OUTPUT, SERVER = range(1, 6)
 # The comment of the table of records.
 RECORDS = "Foreign keys that teak convert has dropped and will add again"
 
+# And that of the database of a trial.
+TRIAL = "empty copies of tables, made by teak convert"
+
 
 class Failure(Exception):
     """A case found something wrong."""
@@ -133,7 +136,8 @@ class Tests:
         found = self.rows()
         for name, content in rows.items():
             check(found.get(name) == content, f"{name} has other rows: {found.get(name)} were {content}")
-        left = self.run("SHOW DATABASES LIKE 'teak\\_%'")
+        left = self.run("SELECT SCHEMA_NAME, SCHEMA_COMMENT, (SELECT GROUP_CONCAT(TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = SCHEMA_NAME) "
+                        "FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'teak\\_%'")
         check(not left, f"{left} is left")
 
     # Cases.
@@ -394,6 +398,26 @@ class Tests:
             self.run(*left)
             self.teak("shop", f"--to={target}")
             check(not self.run("SHOW DATABASES LIKE 'teak\\_%'"), f"something is left of {left}")
+        trial = "teak_convert_trial_0123456789abcdef"
+        # What is left if the server is killed between a directory and its options.
+        self.run(f"CREATE DATABASE {trial}")
+        self.teak("shop", "--to=innodb")
+        check(not self.run("SHOW DATABASES LIKE 'teak\\_%'"), "a database without anything in it is left")
+        # And of a removal that is killed while it waits for a table.
+        self.run(f"CREATE DATABASE {trial} COMMENT '{TRIAL}'", f"CREATE TABLE {trial}.t0 (a INT) ENGINE=InnoDB")
+        reader = self.server.connect(database=trial)
+        with reader.cursor() as cursor:
+            cursor.execute("SELECT * FROM t0")
+        process = subprocess.Popen(self.command("shop", "--to=teak"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        while not (waiting := self.run("SELECT ID FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for % metadata lock'")):
+            check(process.poll() is None, "it ended")
+            time.sleep(0.02)
+        self.run(f"KILL {waiting[0][0]}")
+        text = process.communicate(timeout=120)[0].decode(errors="replace")
+        check(process.returncode == SERVER, text)
+        reader.close()
+        self.teak("shop", "--to=teak")
+        check(not self.run("SHOW DATABASES LIKE 'teak\\_%'"), "what a killed removal has left is still there")
 
     def case_what_others_own_is_neither_dropped_nor_believed(self):
         """A database with the name of a trial; records that say more than a foreign key, or are none of this program's."""

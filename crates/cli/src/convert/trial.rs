@@ -2,7 +2,9 @@
 //!
 //! The copies are in a database of their own, which goes in the end, and nothing of it is in the binary log. Its name
 //! is drawn by lot, so that it is nobody else's. One that is there already is not touched, unless its comment says that
-//! it is a trial's, and the lock that each trial holds by the name of its database is free: that run was killed.
+//! it is a trial's, or it has neither a comment nor anything else, and the lock that each trial holds by the name of
+//! its database is free: that run was killed. The server writes the comment after it has made the database, and deletes
+//! it before it drops the tables, so these are dropped first.
 
 use super::definition::{Definition, ForeignKey};
 use super::name::{quoted, Name};
@@ -41,7 +43,7 @@ impl<'a> Trial<'a> {
         if logged && connection.execute("SET SESSION sql_log_bin = 0").is_err() {
             return Ok(None);
         }
-        remove_former(&mut connection)?;
+        remove_ended(&mut connection, None)?;
         let mut lot = [0; 8];
         let drawn = ring::rand::SystemRandom::new().fill(&mut lot);
         drawn.map_err(|_| Error::Settings("the system gives no random numbers".into()))?;
@@ -134,31 +136,53 @@ impl<'a> Trial<'a> {
 
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        // Copies refer to each other. The next trial removes what a broken connection leaves.
-        let _ = self.connection.execute("SET SESSION foreign_key_checks = 0");
-        let _ = self.connection.execute(format!("DROP DATABASE IF EXISTS {}", self.database));
+        // The next trial removes what a broken connection leaves.
+        let _ = remove_ended(&mut self.connection, Some(&self.database));
     }
 }
 
-/// Removes what a run that was killed has left.
-fn remove_former(connection: &mut Connection) -> Result<(), Error> {
+/// Removes `own`, and what runs have left that were killed: also one whose last statement was not yet done when this
+/// one began. Only without an own is it worth waiting for the server to end such a statement.
+fn remove_ended(connection: &mut Connection, own: Option<&str>) -> Result<(), Error> {
     let asked = format!(
         "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME REGEXP '^{PREFIX}[0-9a-f]{{16}}$'
-            AND SCHEMA_COMMENT = '{COMMENT}'"
+            AND SCHEMA_COMMENT IN ('{COMMENT}', '')"
     );
+    let patience = if own.is_some() { 0 } else { PATIENCE_SECONDS };
     for name in connection.query(asked)?.into_iter().flatten().flatten() {
         let name = String::from_utf8_lossy(&name).into_owned();
-        // The server may still be at the last statement of who was killed.
-        let is_free = connection.value(format!("SELECT GET_LOCK('{name}', {PATIENCE_SECONDS})"))?;
-        if is_free.as_deref() != Some("1") {
+        let is_free = connection.value(format!("SELECT GET_LOCK('{name}', {patience})"))?;
+        if is_free.as_deref() != Some("1") || !remove(connection, &name)? || own == Some(&name) {
             continue;
         }
-        connection.execute("SET SESSION foreign_key_checks = 0")?;
-        connection.execute(format!("DROP DATABASE IF EXISTS {name}"))?;
-        connection.execute("SET SESSION foreign_key_checks = DEFAULT")?;
         terminal::message(&format!("teak: {name}, the empty copies of a run that was killed, is removed"));
     }
     Ok(())
+}
+
+/// Drops the database, if it is a trial's, tables first; whether it was.
+fn remove(connection: &mut Connection, database: &str) -> Result<bool, Error> {
+    let of_trial = format!(
+        "SELECT SCHEMA_COMMENT = '{COMMENT}' OR NOT EXISTS (
+            SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'
+            UNION ALL SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{database}'
+            UNION ALL SELECT 1 FROM information_schema.EVENTS WHERE EVENT_SCHEMA = '{database}'
+         ) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{database}'"
+    );
+    if connection.value(of_trial)?.as_deref() != Some("1") {
+        return Ok(false);
+    }
+    let tables = connection.query(format!("SHOW TABLES FROM {database}"))?.into_iter().flatten().flatten();
+    let tables: Vec<String> =
+        tables.map(|table| format!("{database}.{}", quoted(&String::from_utf8_lossy(&table)))).collect();
+    // Copies refer to each other.
+    connection.execute("SET SESSION foreign_key_checks = 0")?;
+    if !tables.is_empty() {
+        connection.execute(format!("DROP TABLE IF EXISTS {}", tables.join(",")))?;
+    }
+    connection.execute(format!("DROP DATABASE IF EXISTS {database}"))?;
+    connection.execute("SET SESSION foreign_key_checks = DEFAULT")?;
+    Ok(true)
 }
 
 /// Whether there is a row without a parent.
