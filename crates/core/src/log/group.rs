@@ -1,6 +1,7 @@
 //! Group commit. Committers queue their records under a short mutex; the first becomes the leader, takes the whole
 //! queue, writes and syncs it as one, publishes its members in log order and wakes them. Meanwhile the next group
-//! forms, and the leader hands the lead to a member of it.
+//! forms, and the leader hands the lead to a member of it. Syncs that nobody commits with, once a second or before a
+//! checkpoint ([`Log::sync_up_to`]), go on beside the groups.
 //!
 //! Invariants:
 //! 1. An LSN that was handed out never changes. When a write fails, the failed records leave a skip frame of their
@@ -98,6 +99,15 @@ struct Queue {
 impl Queue {
     fn check(&self) -> Result<()> {
         self.poison.as_ref().map_or(Ok(()), |cause| Err(Error::ReadOnly(cause.clone())))
+    }
+
+    /// The log takes no more records, as `error` has come; what those are told who wait.
+    fn poison_by(&mut self, error: Error) -> Error {
+        let cause = match error {
+            Error::ReadOnly(cause) => cause,
+            other => other.to_string(),
+        };
+        Error::ReadOnly(self.poison.get_or_insert(cause).clone())
     }
 
     /// Queues a frame; returns start and end.
@@ -348,22 +358,29 @@ impl Log {
 
     /// Returns when everything that ends at or before `lsn` is in the hands of the operating system.
     pub fn write_up_to(&self, lsn: Lsn) -> Result<()> {
-        self.flush_up_to(lsn, false)
-    }
-
-    /// Returns when everything that ends at or before `lsn` is durable.
-    pub fn sync_up_to(&self, lsn: Lsn) -> Result<()> {
-        self.flush_up_to(lsn, true)
-    }
-
-    fn flush_up_to(&self, lsn: Lsn, sync: bool) -> Result<()> {
-        let done = if sync { &self.synced } else { &self.written };
-        if done.load(SeqCst) >= lsn {
+        if self.written() >= lsn {
             return Ok(());
         }
         let queue = self.queue.lock();
         queue.check()?;
-        self.submit(queue, None, None, sync).map(drop)
+        self.submit(queue, None, None, false).map(drop)
+    }
+
+    /// Returns when everything that ends at or before `lsn` is durable. Those who commit without a sync do not wait for
+    /// it: their groups are written meanwhile.
+    pub fn sync_up_to(&self, lsn: Lsn) -> Result<()> {
+        if self.synced() >= lsn {
+            return Ok(());
+        }
+        self.queue.lock().check()?;
+        self.write_up_to(lsn)?;
+        let Some((file, position)) = self.writer.lock().unsynced(lsn) else { return Ok(()) };
+        let synced = self.prerequisites.sync(&*file);
+        synced.map_err(|error| self.queue.lock().poison_by(error))?;
+        let mut writer = self.writer.lock();
+        writer.synced = writer.synced.max(position);
+        self.synced.fetch_max(writer.synced, SeqCst);
+        Ok(())
     }
 
     /// Records up to `end` are queued; the queue is locked.

@@ -2,9 +2,12 @@
 //!
 //! A record may name blocks in another file. They were written before the record was queued; whoever syncs the log
 //! syncs that file first. The log knows nothing of it but how to do that.
+//!
+//! Several threads sync the log, so this is where one waits for the other.
 
+use crate::file::File;
 use crate::sync::Mutex;
-use crate::Result;
+use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +21,9 @@ pub trait Prerequisite: Send + Sync {
 #[derive(Default)]
 pub(super) struct Prerequisites {
     waiting: Mutex<BTreeMap<u32, Arc<dyn Prerequisite>>>,
+    /// Locked by who syncs: another finds nothing in `waiting` as soon as the first has begun. And the kernel tells of
+    /// a failure once, so the next sync of the same file would succeed without what the failed one has lost.
+    failed: Mutex<Option<Error>>,
 }
 
 impl Prerequisites {
@@ -26,9 +32,15 @@ impl Prerequisites {
         self.waiting.lock().insert(number, prerequisite);
     }
 
-    /// Makes durable what was added so far.
-    pub fn make_durable(&self) -> Result<()> {
+    /// Makes durable what was added so far, and then what is written of the segment. After a failure it fails for
+    /// good.
+    pub fn sync(&self, segment: &dyn File) -> Result<()> {
+        let mut failed = self.failed.lock();
+        if let Some(error) = &*failed {
+            return Err(error.clone());
+        }
         let waiting = std::mem::take(&mut *self.waiting.lock());
-        waiting.values().try_for_each(|prerequisite| prerequisite.make_durable())
+        let made = waiting.values().try_for_each(|prerequisite| prerequisite.make_durable());
+        made.and_then(|()| segment.sync()).inspect_err(|error| *failed = Some(error.clone()))
     }
 }

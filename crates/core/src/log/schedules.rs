@@ -131,3 +131,42 @@ fn commits_are_published_in_the_order_of_the_log_and_return_when_they_are_as_dur
 fn a_group_that_fails_takes_nobody_along_but_its_members() {
     explore(|| five_threads(true));
 }
+
+/// Whichever operation of the file system fails: who was told that a record is durable finds it after a crash, though
+/// no later sync of the same file fails.
+fn syncs_side_by_side(fault_at: u64) {
+    let fs = SimulatedFileSystem::new(1);
+    let log = Arc::new(create(&fs));
+    fs.fail_after(fault_at, Fault::Eio);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let work: [fn(&Log) -> Option<u64>; 4] = [
+        |log| log.commit(record(1, 40), CommitFlush::Sync, |_| ()).ok().map(|_| 1),
+        |log| log.commit(record(2, 40), CommitFlush::Sync, |_| ()).ok().map(|_| 2),
+        |log| {
+            let end = log.commit(record(3, 40), CommitFlush::Write, |_| ()).ok()?;
+            log.sync_up_to(end).ok().map(|()| 3)
+        },
+        |log| {
+            let end = log.commit(record(4, 40), CommitFlush::Lazy, |_| ()).ok()?;
+            log.sync_up_to(end).ok()?;
+            assert!(log.synced() >= end);
+            Some(4)
+        },
+    ];
+    let threads = work.map(|work| {
+        let (log, told) = (log.clone(), told.clone());
+        shuttle::thread::spawn(move || {
+            let number = work(&log);
+            told.lock().unwrap().extend(number);
+        })
+    });
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let found = numbers(&fs.crash(), 0).unwrap();
+    let told = told.lock().unwrap();
+    assert_eq!(told.iter().find(|number| !found.contains(number)), None, "told {told:?}, found {found:?}");
+}
+
+#[test]
+fn what_was_told_to_be_durable_is_whichever_write_or_sync_fails() {
+    (0..8).for_each(|fault_at| explore(move || syncs_side_by_side(fault_at)));
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::sync::Mutex;
 
+use super::prerequisites::Prerequisite;
 use super::segment::{segment_path, FrameHeader, HEADER_BYTES};
 use super::{Gathering, Log, LogRecord, Lsn, RedoBuffer};
 use crate::file::{Fault, FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
@@ -334,6 +335,31 @@ fn a_failed_sync_makes_the_log_read_only() {
         assert!(matches!(commit(&log, 2, 1, flush), Err(Error::ReadOnly(_))));
     }
     assert!(matches!(log.append(record(2, 1)), Err(Error::ReadOnly(_))));
+}
+
+/// Commits while the log waits for it.
+struct Busy(Arc<Log>);
+
+impl Prerequisite for Busy {
+    fn make_durable(&self) -> Result<()> {
+        for (number, flush) in [(2, CommitFlush::Write), (3, CommitFlush::Lazy)] {
+            commit(&self.0, number, 100, flush)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn commits_that_want_no_sync_go_on_while_the_log_is_synced() {
+    let fs = SimulatedFileSystem::new(3);
+    let log = Arc::new(create(&fs));
+    let first = commit(&log, 1, 100, CommitFlush::Write).unwrap();
+    log.rely_on(1, Arc::new(Busy(log.clone())));
+    log.sync_up_to(first).unwrap();
+    assert_eq!(log.synced(), first, "what came later is not known to be durable");
+    assert!(first < log.written() && log.written() < log.end());
+    log.sync_up_to(log.end()).unwrap();
+    assert_eq!(numbers(&fs.crash(), 0).unwrap(), [1, 2, 3]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::prerequisites::Prerequisites;
 use super::segment::{checksum, Failure, FrameHeader, Segment, SegmentDirectory, FRAME_BYTES};
 use super::Lsn;
+use crate::file::File;
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -185,8 +186,7 @@ impl Writer {
     /// must not appear after a crash.
     fn cut_back(&mut self, segment: &mut Segment, error: Error) -> Failure {
         let cut = segment.cut(self.position);
-        let synced = cut.and_then(|()| self.prerequisites.make_durable()).and_then(|()| segment.file.sync());
-        match synced {
+        match cut.and_then(|()| self.prerequisites.sync(&*segment.file)) {
             Ok(()) => {
                 self.synced = self.position;
                 Failure::Clean(error)
@@ -198,10 +198,16 @@ impl Writer {
     /// Makes everything before `position` durable.
     pub(super) fn sync(&mut self) -> Result<(), Failure> {
         if let Some(segment) = self.segment.as_ref().filter(|_| self.synced < self.position) {
-            self.prerequisites.make_durable().map_err(Failure::Fatal)?;
-            segment.file.sync().map_err(Failure::Fatal)?;
+            self.prerequisites.sync(&*segment.file).map_err(Failure::Fatal)?;
             self.synced = self.position;
         }
         Ok(())
+    }
+
+    /// What has to be synced for `lsn` to be durable, and up to where everything is then; None if it is.
+    pub(super) fn unsynced(&self, lsn: Lsn) -> Option<(Arc<dyn File>, Lsn)> {
+        // Segments before the newest were synced when it began.
+        let segment = self.segment.as_ref().filter(|_| self.synced < lsn)?;
+        Some((segment.file.clone(), self.position))
     }
 }

@@ -68,13 +68,7 @@ impl Log {
                 requeue(&mut queue, rest, &members[progress.members..]);
                 Some(error)
             }
-            Err(Failure::Fatal(error)) => {
-                let cause = match error {
-                    Error::ReadOnly(cause) => cause,
-                    other => other.to_string(),
-                };
-                Some(Error::ReadOnly(queue.poison.get_or_insert(cause).clone()))
-            }
+            Err(Failure::Fatal(error)) => Some(queue.poison_by(error)),
         };
         debug_assert!(queue.unpublished >= closures, "each closure was counted when it was queued");
         queue.unpublished -= closures;
