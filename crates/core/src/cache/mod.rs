@@ -288,8 +288,10 @@ impl State {
     /// What is not used may be kept warm for who uses it next.
     #[cold]
     fn lend(&self) {
-        let room = self.budget().saturating_sub(self.usage.approximate());
-        crate::slabs::settle(usize::try_from(room).unwrap_or(usize::MAX));
+        let budget = self.budget();
+        let room = budget.saturating_sub(self.usage.approximate());
+        let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
+        crate::slabs::settle(bytes(room), bytes(budget));
     }
 
     fn set_budget(&self, bytes: u64) {

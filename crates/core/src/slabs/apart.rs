@@ -8,7 +8,7 @@
 //!
 //! Some stay for the next of their size, since a new page costs more than what is done to most of its bytes: values of
 //! a megabyte that are read one after the other take the same, and so do the log's groups, of which 8 MiB may be
-//! queued. These are 12 MiB and a sixteenth of what is in use.
+//! queued. These are a 32nd of the cache, up to 12 MiB, and a sixteenth of what is in use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,9 +19,11 @@ use super::pages::{map, page_bytes, remap, unmap};
 const LEAST_BYTES: usize = 64 << 10;
 /// Sizes of mappings: so many between a power of two and the next. Pages that nobody writes to cost nothing.
 const STEPS: usize = 4;
-/// Mappings for the next of their size: their number, their bytes, and how much of what is in use they may be beside.
+/// Mappings for the next of their size: their number, their bytes (at most, and of a cache of so many times as much),
+/// and how much of what is in use they may be beside.
 const KEPT: usize = 64;
 const KEPT_BYTES: usize = 12 << 20;
+const CACHE_PER_KEPT: usize = 32;
 const USED_PER_KEPT: usize = 16;
 /// More mappings than this are too many for the kernel, of whose 65,530 others need some.
 const MOST_MAPPINGS: usize = 16 << 10;
@@ -43,6 +45,7 @@ pub struct Heap;
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 static SPARE_BYTES: AtomicUsize = AtomicUsize::new(0);
+static ROOM: AtomicUsize = AtomicUsize::new(KEPT_BYTES);
 /// Mappings that nobody has: where they begin, and in the bits below a page which size they have. No mutex: one that
 /// waits may allocate.
 static SPARE: [AtomicUsize; KEPT] = [const { AtomicUsize::new(0) }; KEPT];
@@ -100,7 +103,12 @@ fn has_spare(size: usize) -> bool {
 
 /// What mappings may be kept, in bytes.
 fn most_spare() -> usize {
-    KEPT_BYTES + BYTES.load(Ordering::Relaxed) / USED_PER_KEPT
+    ROOM.load(Ordering::Relaxed) + BYTES.load(Ordering::Relaxed) / USED_PER_KEPT
+}
+
+/// The cache has so many bytes.
+pub(super) fn settle(cache: usize) {
+    ROOM.store(KEPT_BYTES.min(cache / CACHE_PER_KEPT), Ordering::Relaxed);
 }
 
 /// Keeps a mapping for others, if it may stay.

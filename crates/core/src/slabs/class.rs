@@ -28,8 +28,8 @@ const SLAB_BYTES: usize = 1 << 20;
 const REGION_BYTES: usize = 64 << 20;
 /// Free slots of a class that keep their pages, also without room; and beyond that, one for so many in use. The evictor
 /// works between 95 and 92 % of the cache: what that frees and takes again stays.
-const KEPT_SLOTS: usize = 4;
-const USED_PER_KEPT: usize = 16;
+const KEPT_SLOTS: usize = 1;
+const USED_PER_KEPT: usize = 32;
 /// Of a slab.
 const MOST_SLOTS: usize = SLAB_BYTES / LEAST_BYTES;
 /// What is cooled at once, of so many classes, and how many slabs of each are looked at: who charges the cache does it.
@@ -134,9 +134,8 @@ pub fn kept_bytes() -> usize {
     KEPT.load(Ordering::Relaxed)
 }
 
-/// Free slots may keep `room` bytes; if they have more, some lose their pages. Waits for nobody. Of several engines in
-/// a process the last one counts.
-pub fn settle(room: usize) {
+/// Free slots may keep `room` bytes; if they have more, some lose their pages.
+pub(super) fn settle(room: usize) {
     ROOM.store(room, Ordering::Relaxed);
     let mut left = KEPT.load(Ordering::Relaxed).saturating_sub(room).min(COOLED_BYTES);
     for _ in 0..COOLED_CLASSES {

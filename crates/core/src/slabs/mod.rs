@@ -3,7 +3,7 @@
 //! Blocks of tens of kilobytes between small objects leave the C library's heaps full of holes: a block does not fit
 //! where small objects were, and a heap shrinks from its end only. A process would keep the highest use that each kind
 //! of memory ever had. So buffers from half a KiB to 64 KiB are slots of slabs ([`class`]), by size: what one frees the
-//! next of its size takes, warm and without a call to the operating system, and what is more than a sixteenth of what
+//! next of its size takes, warm and without a call to the operating system, and what is more than a part of what
 //! is in use goes back to it at once. Smaller ones are the C library's (tables of a few rows). What is larger, buffers
 //! and all else, has mappings of its own, if the program has [`Heap`] for its allocator ([`apart`]).
 //!
@@ -154,7 +154,15 @@ impl Drop for Buffer {
 }
 
 pub use apart::Heap;
-pub use class::{kept_bytes, settle, used_bytes};
+pub use class::{kept_bytes, used_bytes};
+
+/// What is free may keep `room` bytes, of a cache of `cache` bytes; if buffers have more, some lose their pages, and so
+/// do larger allocations with the next that is freed. Waits for nobody. Of several engines in a process the last one
+/// counts.
+pub fn settle(room: usize, cache: usize) {
+    apart::settle(cache);
+    class::settle(room);
+}
 
 /// Has the C library give back the whole pages inside what is free of its heaps, where small objects are. It holds each
 /// heap's lock while it walks it: for moments when many of them went, as after a checkpoint.
