@@ -53,7 +53,8 @@ ALL = [
     SetUp("pages_8k_incremental", install=["--innodb-page-size=8k"], step="incremental", names="hostile"),
     SetUp("pages_64k_incremental", install=["--innodb-page-size=64k"], step="incremental"),
     SetUp("two_files", install=[TWO_FILES], step="full"),
-    SetUp("two_files_load", install=[TWO_FILES], options=["--innodb-file-per-table=0"], step="load"),
+    # With a log of 16M, the default of tests, mariadb-backup stopped under this load, where it began anew: 3 of 3.
+    SetUp("two_files_load", install=[TWO_FILES], options=["--innodb-file-per-table=0", "--innodb-log-file-size=96M"], step="load"),
     SetUp("two_files_incremental", install=[TWO_FILES], options=["--innodb-file-per-table=0"], step="incremental", names="hostile"),
     SetUp("two_files_fixed", install=["--innodb-data-file-path=ibdata1:20M;ibdata2:20M;ibdata3:12M:autoextend"], step="stream"),
     SetUp("file_added", step="file_added"),
