@@ -43,7 +43,7 @@ impl<'a> Trial<'a> {
         if logged && connection.execute("SET SESSION sql_log_bin = 0").is_err() {
             return Ok(None);
         }
-        remove_ended(&mut connection, None)?;
+        remove_ended(&mut connection, PATIENCE_SECONDS)?;
         let mut lot = [0; 8];
         let drawn = ring::rand::SystemRandom::new().fill(&mut lot);
         drawn.map_err(|_| Error::Settings("the system gives no random numbers".into()))?;
@@ -137,25 +137,27 @@ impl<'a> Trial<'a> {
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
         // The next trial removes what a broken connection leaves.
-        let _ = remove_ended(&mut self.connection, Some(&self.database));
+        let _ = remove(&mut self.connection, &self.database);
+        // Whose last statement was not yet done when this trial began.
+        let _ = remove_ended(&mut self.connection, 0);
     }
 }
 
-/// Removes `own`, and what runs have left that were killed: also one whose last statement was not yet done when this
-/// one began. Only without an own is it worth waiting for the server to end such a statement.
-fn remove_ended(connection: &mut Connection, own: Option<&str>) -> Result<(), Error> {
+/// Removes what runs have left that were killed. The server may still be at the last statement of one: it has so many
+/// seconds to end it.
+fn remove_ended(connection: &mut Connection, patience: u32) -> Result<(), Error> {
     let asked = format!(
         "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME REGEXP '^{PREFIX}[0-9a-f]{{16}}$'
             AND SCHEMA_COMMENT IN ('{COMMENT}', '')"
     );
-    let patience = if own.is_some() { 0 } else { PATIENCE_SECONDS };
     for name in connection.query(asked)?.into_iter().flatten().flatten() {
         let name = String::from_utf8_lossy(&name).into_owned();
         let is_free = connection.value(format!("SELECT GET_LOCK('{name}', {patience})"))?;
-        if is_free.as_deref() != Some("1") || !remove(connection, &name)? || own == Some(&name) {
-            continue;
+        if is_free.as_deref() == Some("1") && remove(connection, &name)? {
+            terminal::message(&format!(
+                "teak: {name}, the empty copies of a run that was killed, is removed"
+            ));
         }
-        terminal::message(&format!("teak: {name}, the empty copies of a run that was killed, is removed"));
     }
     Ok(())
 }

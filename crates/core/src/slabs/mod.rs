@@ -3,7 +3,7 @@
 //! Blocks of tens of kilobytes between small objects leave the C library's heaps full of holes: a block does not fit
 //! where small objects were, and a heap shrinks from its end only. A process would keep the highest use that each kind
 //! of memory ever had. So buffers from half a KiB to 64 KiB are slots of slabs ([`class`]), by size: what one frees the
-//! next of its size takes, warm and without a call to the operating system, and what is more than a part of what
+//! next of its size takes, warm and without a call to the operating system, and what is more than a 32nd of what
 //! is in use goes back to it at once. Smaller ones are the C library's (tables of a few rows). What is larger, buffers
 //! and all else, has mappings of its own, if the program has [`Heap`] for its allocator ([`apart`]).
 //!
