@@ -196,6 +196,9 @@ pub struct Options {
     pub temp_dir: PathBuf,
     /// Memory budget for bases, deltas and history, in bytes. Dynamic.
     pub cache_bytes: u64,
+    /// The process has no other engine, and [`crate::Heap`] for its allocator: what this one has in memory and charged
+    /// to nobody counts for `cache_bytes`, too.
+    pub owns_heap: bool,
     /// What all tables that live in memory alone may take, in bytes: beyond the budget above. Dynamic.
     pub memory_max_bytes: u64,
     /// What a commit waits for. Dynamic.
@@ -253,6 +256,7 @@ impl Options {
             temp_dir: dir.join("tmp"),
             dir,
             cache_bytes: 128 << 20,
+            owns_heap: false,
             memory_max_bytes: 128 << 20,
             commit_flush: CommitFlush::Sync,
             checkpoint_log_bytes: 0,

@@ -48,6 +48,7 @@ pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
         (c"memory_rows_lost", engine.lost_rows.load(Ordering::Relaxed)),
         (c"memory_slabs", numbers.memory.slabs),
         (c"memory_slabs_kept", numbers.memory.slabs_kept),
+        (c"memory_small", numbers.memory.small),
         (c"merged_leaves", numbers.merged_leaves),
         (c"open_tables", numbers.open_tables),
         (c"read_ahead_blocks", numbers.read_ahead),

@@ -19,11 +19,12 @@
 mod clock;
 mod evictor;
 mod quota;
+mod rest;
 mod usage;
 
 use std::mem::Discriminant;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::sync::Mutex;
@@ -32,6 +33,7 @@ use crate::{Error, LogLevel, Observer, Result};
 use clock::Clock;
 use evictor::{Evictor, Progress};
 use quota::Quota;
+use rest::Rest;
 pub(crate) use usage::Usage;
 
 /// What a caller above 100 % frees at most, and how many entries it looks at.
@@ -74,6 +76,7 @@ struct State {
     /// 95 % of the budget, so that `make_room` compares and does not divide.
     threshold: AtomicU64,
     usage: Usage,
+    rest: OnceLock<Rest>,
     clock: Clock,
     /// Calls left until the next double sweep is worth its time; 0 unless the last one freed nothing.
     futile: AtomicU32,
@@ -96,6 +99,7 @@ impl Cache {
             budget: AtomicU64::new(0),
             threshold: AtomicU64::new(0),
             usage: Usage::new(budget_bytes),
+            rest: OnceLock::new(),
             clock: Clock::new(),
             futile: AtomicU32::new(0),
             observer,
@@ -118,7 +122,19 @@ impl Cache {
         }
     }
 
-    /// Bytes charged now.
+    /// From now on what is in memory and was charged to nobody counts as used, but for what an engine has by itself:
+    /// `taken` says how many bytes are in memory that this cache is to pay for, and `holes` how many more in which
+    /// nothing is; the evictor thread asks for these. Neither may charge anything, and `taken` must not wait.
+    pub fn count_rest(
+        &self,
+        taken: impl Fn() -> u64 + Send + Sync + 'static,
+        holes: impl Fn() -> u64 + Send + Sync + 'static,
+    ) {
+        // Whoever comes second is of the same engine, and of no use.
+        let _ = self.state.rest.set(Rest::new(Box::new(taken), Box::new(holes)));
+    }
+
+    /// Bytes charged now, and what counts without.
     pub fn used(&self) -> u64 {
         self.state.usage.exact()
     }
@@ -194,7 +210,9 @@ impl Cache {
         if used <= budget {
             return Ok(());
         }
-        let limit = budget.saturating_add(budget / 20);
+        // For what nobody can evict nobody waits.
+        let rest = self.state.rest.get().map_or(0, Rest::counted);
+        let limit = budget.saturating_add(budget / 20).saturating_add(rest);
         if used <= limit {
             self.state.sweep(CALLER_GOAL_BYTES.min(used - budget), CALLER_VISITS);
             return Ok(());
@@ -204,7 +222,7 @@ impl Cache {
             return Ok(());
         }
         match sweep.failure {
-            Some(failure) if self.state.usage.approximate() > budget.saturating_add(budget / 4) => {
+            Some(failure) if self.state.usage.approximate() > limit.saturating_add(budget / 5) => {
                 Err(failure)
             }
             _ => {
@@ -218,6 +236,9 @@ impl Cache {
     pub fn start(&self) -> Result<()> {
         let state = self.state.clone();
         self.evictor.start(move || {
+            if let Some(rest) = state.rest.get() {
+                rest.measure();
+            }
             let (used, goal) = (state.usage.approximate(), state.budget() / 100 * 92);
             if used <= goal {
                 return Progress::Done;
@@ -289,6 +310,9 @@ impl State {
     #[cold]
     fn lend(&self) {
         let budget = self.budget();
+        if let Some(rest) = self.rest.get() {
+            self.usage.add(rest.look(self.usage.approximate(), budget));
+        }
         let room = budget.saturating_sub(self.usage.approximate());
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
         crate::slabs::settle(bytes(room), bytes(budget));

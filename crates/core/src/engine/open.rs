@@ -10,11 +10,11 @@ use super::damaged::Damaged;
 use super::names::Names;
 use super::settings::Settings;
 use super::shared::{Health, Ids, Shared};
-use super::statistics::Counters;
+use super::statistics::{Counters, Memory};
 use super::tables::{OpenTables, Table};
 use super::temporary::TemporaryTables;
 use super::work::Work;
-use crate::cache::Cache;
+use crate::cache::{Cache, Usage};
 use crate::catalog::{
     space_file_name, space_of_file_name, Contained, Counted, SystemTrees, FIRST_TREE, SYSTEM_SPACE,
 };
@@ -28,6 +28,7 @@ use crate::lock::{Intents, LockManager};
 use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{ForceRecovery, LogLevel, Options};
+use crate::slabs::{free_in_heaps, taken_bytes};
 use crate::store::{spare_path, Newest, OpenFiles, Space, SpillFile, Superblock};
 use crate::sync::{Mutex, RwLock};
 use crate::tree::{Tree, TreeContext};
@@ -88,6 +89,9 @@ fn mind_memory_limit(options: &Options) {
         options.observer.message(LogLevel::Warning, &text);
     }
 }
+
+/// What the log may have queued, and what it writes meanwhile; twice as much when vectors double.
+const LOG_BYTES: usize = 16 << 20;
 
 fn open_cache(options: &Options) -> Result<Arc<Cache>> {
     let cache = Arc::new(Cache::new(options.cache_bytes, options.observer.clone()));
@@ -219,11 +223,33 @@ fn tree_context(
     options: &Options,
 ) -> Arc<TreeContext> {
     let memory = Cache::of_tables(options.memory_max_bytes, options.observer.clone());
-    let context = TreeContext::new(cache, memory, clock.clone(), spill, options.dictionary_sample_bytes);
+    let context = TreeContext::new(
+        cache.clone(),
+        memory.clone(),
+        clock.clone(),
+        spill,
+        options.dictionary_sample_bytes,
+    );
+    if options.owns_heap {
+        count_rest(&cache, memory, context.leaves.clone());
+    }
     if options.force_recovery > ForceRecovery::Off {
         context.pass_over_damage(options.observer.clone());
     }
     Arc::new(context)
+}
+
+/// Has the cache pay for all that is the engine's, but the tables that live in memory and leaves; and for holes, as far
+/// as the process has more beside the engine than it began with. The log's buffers are beside the cache.
+fn count_rest(cache: &Cache, memory: Arc<Cache>, leaves: Arc<Usage>) {
+    let others = Memory::now(leaves.exact()).rest();
+    let known = leaves.clone();
+    let holes = move || {
+        let more = Memory::now(known.exact()).rest().saturating_sub(others);
+        more.min(free_in_heaps() as u64)
+    };
+    let besides = move || memory.used() + leaves.exact();
+    cache.count_rest(move || (taken_bytes(LOG_BYTES) as u64).saturating_sub(besides()), holes);
 }
 
 /// Identifiers that neither the image nor the log has.

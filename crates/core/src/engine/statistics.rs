@@ -110,6 +110,8 @@ pub struct Memory {
     pub large_kept: u64,
     /// Leaves that were ever read, in memory or not, half a KiB each.
     pub leaves: u64,
+    /// All that is small, but leaves; with what the C library needs for it.
+    pub small: u64,
 }
 
 impl Memory {
@@ -122,12 +124,13 @@ impl Memory {
             large: crate::Heap::bytes() as u64,
             large_kept: crate::Heap::spare_bytes() as u64,
             leaves,
+            small: (crate::Heap::small_bytes() as u64).saturating_sub(leaves),
         }
     }
 
-    /// What the rest of the process has: the server, its sessions, small objects of the engine, free parts of heaps.
+    /// What the rest of the process has: the server, its sessions, free parts of heaps.
     pub fn rest(&self) -> u64 {
-        let known = self.slabs + self.slabs_kept + self.large + self.large_kept + self.leaves;
+        let known = self.slabs + self.slabs_kept + self.large + self.large_kept + self.leaves + self.small;
         self.resident.saturating_sub(known)
     }
 }

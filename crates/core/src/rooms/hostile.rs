@@ -99,7 +99,7 @@ fn block(bytes: &[u8]) {
         }
     }
     assert_eq!(block.lower_bound(b""), 0);
-    let again = Block::parse_spilled(block.bytes().to_vec(), block.blobs().to_vec());
+    let again = Block::parse_spilled(block.bytes().to_vec(), block.blobs().into());
     assert!(again.is_ok_and(|again| again.len() == block.len()));
 }
 

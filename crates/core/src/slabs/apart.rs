@@ -14,6 +14,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::pages::{map, page_bytes, remap, unmap};
+use super::small::{self, taken_for};
 
 /// Allocations with more bytes than this are mappings.
 const LEAST_BYTES: usize = 64 << 10;
@@ -59,6 +60,11 @@ impl Heap {
     /// Bytes of mappings that are kept for others.
     pub fn spare_bytes() -> usize {
         SPARE_BYTES.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of all other allocations, with what the C library needs for them.
+    pub fn small_bytes() -> usize {
+        small::bytes()
     }
 }
 
@@ -169,13 +175,7 @@ fn odd(layout: &Layout) -> Option<Layout> {
 fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
     let Some(size) = mapped(&layout) else {
         // SAFETY: the layout is that of the caller of `alloc`, whose size is not zero.
-        return unsafe {
-            if zeroed {
-                System.alloc_zeroed(layout)
-            } else {
-                System.alloc(layout)
-            }
-        };
+        return unsafe { allocate_small(layout, zeroed) };
     };
     if let Some(start) = take(size, zeroed) {
         return start as *mut u8;
@@ -183,7 +183,7 @@ fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
     let Some(odd) = odd(&layout) else { return std::ptr::null_mut() };
     // SAFETY: the size is not zero; of what was allocated, bytes from `ODD` on are within it.
     unsafe {
-        let start = if zeroed { System.alloc_zeroed(odd) } else { System.alloc(odd) };
+        let start = allocate_small(odd, zeroed);
         if start.is_null() {
             start
         } else {
@@ -192,10 +192,35 @@ fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
     }
 }
 
+/// # Safety
+/// As of [`GlobalAlloc::alloc`].
+unsafe fn allocate_small(layout: Layout, zeroed: bool) -> *mut u8 {
+    // SAFETY: as the caller says.
+    let start = unsafe {
+        if zeroed {
+            System.alloc_zeroed(layout)
+        } else {
+            System.alloc(layout)
+        }
+    };
+    if !start.is_null() {
+        small::count(taken_for(layout.size()));
+    }
+    start
+}
+
+/// # Safety
+/// As of [`GlobalAlloc::dealloc`], of what [`allocate_small`] gave.
+unsafe fn free_small(start: *mut u8, layout: Layout) {
+    small::count(-taken_for(layout.size()));
+    // SAFETY: as the caller says.
+    unsafe { System.dealloc(start, layout) }
+}
+
 // SAFETY: what is small, or aligned to more than `ODD`, is the C library's allocator's, in all four calls, as the
 // layout says. What is large is a mapping of at least its size, which begins at a page and is one owner's between
 // `take` and `give_back`; or it was allocated with the layout of `odd`, which is told from its address. Nothing here
-// panics, allocates or waits.
+// panics or waits, and nothing allocates, but for a thread's first count, which then counts as another's.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         allocate(layout, false)
@@ -208,12 +233,12 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         match mapped(&layout) {
             // SAFETY: from `System`, with this layout: see `allocate`.
-            None => unsafe { System.dealloc(start, layout) },
+            None => unsafe { free_small(start, layout) },
             Some(size) if is_mapping(start) => give_back(start as usize, size),
             Some(_) => {
                 if let Some(odd) = odd(&layout) {
                     // SAFETY: from `System` with that layout, `ODD` bytes before it.
-                    unsafe { System.dealloc(start.sub(ODD), odd) }
+                    unsafe { free_small(start.sub(ODD), odd) }
                 }
             }
         }
@@ -222,8 +247,14 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let Ok(wanted) = Layout::from_size_align(bytes, layout.align()) else { return std::ptr::null_mut() };
         match (mapped(&layout), mapped(&wanted)) {
-            // SAFETY: from `System`, with this layout.
-            (None, None) => return unsafe { System.realloc(start, layout, bytes) },
+            (None, None) => {
+                // SAFETY: from `System`, with this layout.
+                let moved = unsafe { System.realloc(start, layout, bytes) };
+                if !moved.is_null() {
+                    small::count(taken_for(bytes) - taken_for(layout.size()));
+                }
+                return moved;
+            }
             (Some(had), Some(wanted)) if is_mapping(start) => {
                 if had == wanted {
                     return start;

@@ -12,6 +12,7 @@
 mod apart;
 mod class;
 mod pages;
+mod small;
 
 use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::ops::{Deref, DerefMut};
@@ -156,6 +157,13 @@ impl Drop for Buffer {
 pub use apart::Heap;
 pub use class::{kept_bytes, used_bytes};
 
+/// Bytes that the engines of this process have taken, if the program has [`Heap`] for its allocator; without what is
+/// kept for the next, and without `large` bytes of allocations beyond 64 KiB, if there are so many. Takes the latch of
+/// each size for a moment.
+pub fn taken_bytes(large: usize) -> usize {
+    used_bytes() + Heap::bytes().saturating_sub(large) + Heap::small_bytes()
+}
+
 /// What is free may keep `room` bytes, of a cache of `cache` bytes; if buffers have more, some lose their pages, and so
 /// do larger allocations with the next that is freed. Waits for nobody. Of several engines in a process the last one
 /// counts.
@@ -170,6 +178,20 @@ pub fn settle(room: usize, cache: usize) {
 pub fn trim_heaps() {
     // SAFETY: `malloc_trim` takes its own locks and may be called from any thread at any time.
     unsafe { libc::malloc_trim(0) };
+}
+
+/// Bytes that are free in the C library's heaps, whether these pages are in memory or not. Holds each heap's lock while
+/// it walks what is free.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn free_in_heaps() -> usize {
+    // SAFETY: `mallinfo2` takes its own locks and may be called from any thread at any time.
+    unsafe { libc::mallinfo2() }.fordblks
+}
+
+/// Elsewhere nobody knows.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn free_in_heaps() -> usize {
+    0
 }
 
 /// Elsewhere what is freed stays with the process, for the next that is allocated.

@@ -200,6 +200,7 @@ pub unsafe extern "C" fn teak_engine_open(
             options.temp_dir = temp_dir.into();
         }
         options.cache_bytes = raw.cache_bytes;
+        options.owns_heap = true;
         options.memory_max_bytes = raw.memory_max_bytes;
         options.checkpoint_log_bytes = raw.checkpoint_log_bytes;
         options.log_segment_bytes = raw.log_segment_bytes;

@@ -338,7 +338,7 @@ impl Reader<'_> {
         if op.kind != OpKind::Block {
             return take(self, &Op { kind, value: &bytes, ..*op });
         }
-        let block = match Block::parse_spilled(bytes, Vec::new()) {
+        let block = match Block::parse_spilled(bytes, Box::default()) {
             Ok(block) => block,
             Err(detail) => return self.damaged(target, &detail),
         };

@@ -40,6 +40,7 @@ mod transpose;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
 use self::blob::{Blob, BlobAddress, BLOB_ADDRESS_BYTES};
@@ -91,8 +92,22 @@ pub struct Block {
     prefix_mask: u64,
     layout: Layout,
     wide_heads: bool,
-    entries: usize,
-    blobs: Vec<Arc<Blob>>,
+    entries: u32,
+    number: BlockNumber,
+    blobs: Box<[Arc<Blob>]>,
+}
+
+/// Tells a block in memory from all others that there are or were: to know it again takes no part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockNumber(u64);
+
+impl BlockNumber {
+    fn next() -> BlockNumber {
+        // Some microseconds of work are in each block: all threads may share it.
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: only that no two are the same matters.
+        BlockNumber(LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+    }
 }
 
 /// The addresses of the large values of the block with these bytes, in the order of its rows; nothing else of it is
@@ -117,16 +132,16 @@ impl Block {
         blobs: &dyn Fn(BlobAddress) -> Arc<Blob>,
     ) -> Result<Block, String> {
         let mut block = Block::frame(bytes.into())?;
-        for row in block.bytes[block.layout.blobs..].chunks_exact(BLOB_ADDRESS_BYTES) {
-            block.blobs.push(blobs(BlobAddress::decode(row)?));
-        }
+        let addresses = block.bytes[block.layout.blobs..].chunks_exact(BLOB_ADDRESS_BYTES);
+        let blobs = addresses.map(|row| Ok(blobs(BlobAddress::decode(row)?)));
+        block.blobs = blobs.collect::<Result<_, String>>()?;
         block.check()?;
         Ok(block)
     }
 
     /// Takes back what [`Block::bytes`] gave, with the blobs that the block had: for blocks that were spilled while
     /// their blobs stayed where they were.
-    pub fn parse_spilled(bytes: impl Into<Buffer>, blobs: Vec<Arc<Blob>>) -> Result<Block, String> {
+    pub fn parse_spilled(bytes: impl Into<Buffer>, blobs: Box<[Arc<Blob>]>) -> Result<Block, String> {
         let mut block = Block::frame(bytes.into())?;
         let expected = (block.layout.end - block.layout.blobs) / BLOB_ADDRESS_BYTES;
         if expected != blobs.len() {
@@ -144,21 +159,22 @@ impl Block {
         if layout.end != bytes.len() {
             return Err(format!("a block of {} bytes whose header implies {}", bytes.len(), layout.end));
         }
-        Ok(Block::of(bytes, Vec::new(), &header, layout))
+        Ok(Block::of(bytes, Box::default(), &header, layout))
     }
 
-    fn of(bytes: Buffer, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
+    fn of(bytes: Buffer, blobs: Box<[Arc<Blob>]>, header: &Header, layout: Layout) -> Block {
         let prefix_mask = match layout.heads - HEADER_BYTES {
             0 => 0,
             length => u64::MAX << (64 - 8 * length.min(8)),
         };
         let prefix_head = wide_head(&bytes[HEADER_BYTES..layout.heads]);
-        let entries = header.entries as usize;
-        Block { bytes, prefix_head, prefix_mask, layout, wide_heads: header.wide_heads, entries, blobs }
+        let Header { wide_heads, entries, .. } = *header;
+        let number = BlockNumber::next();
+        Block { bytes, prefix_head, prefix_mask, layout, wide_heads, entries, number, blobs }
     }
 
     /// The builder's way in: it wrote `bytes` by `header` and upholds what [`Block::parse`] checks.
-    pub(super) fn assemble(bytes: Buffer, blobs: Vec<Arc<Blob>>, header: &Header, layout: Layout) -> Block {
+    pub(super) fn assemble(bytes: Buffer, blobs: Box<[Arc<Blob>]>, header: &Header, layout: Layout) -> Block {
         debug_assert_eq!(bytes.len(), layout.end);
         let block = Block::of(bytes, blobs, header, layout);
         debug_assert_eq!(block.check(), Ok(()));
@@ -172,7 +188,7 @@ impl Block {
             wide_heads: self.wide_heads,
             fixed_suffix: fixed(self.layout.suffix_run),
             fixed_value: fixed(self.layout.value_run),
-            entries: self.entries as u32,
+            entries: self.entries,
             prefix_bytes: self.prefix().len() as u32,
             blobs: self.blobs.len() as u32,
             suffix_bytes: self.suffix_bytes().len() as u32,
@@ -188,7 +204,12 @@ impl Block {
     /// Number of entries.
     #[inline]
     pub fn len(&self) -> usize {
-        self.entries
+        self.entries as usize
+    }
+
+    /// Which block it is.
+    pub fn number(&self) -> BlockNumber {
+        self.number
     }
 
     /// Whether there is no entry.
@@ -201,7 +222,7 @@ impl Block {
     pub fn memory(&self) -> usize {
         std::mem::size_of::<Block>()
             + self.bytes.capacity()
-            + self.blobs.capacity() * (std::mem::size_of::<Arc<Blob>>() + Blob::OBJECT_BYTES)
+            + self.blobs.len() * (std::mem::size_of::<Arc<Blob>>() + Blob::OBJECT_BYTES)
     }
 
     /// The bytes as they are. Rows of blobs that were not stored when the block was built are zero: for the disk, use
@@ -326,7 +347,7 @@ impl Block {
             }
             Ok(rest) => self.search_heads(self.heads::<4>(), narrow_head(rest).to_be_bytes(), rest),
             Err(Ordering::Less) => Err(0),
-            Err(_) => Err(self.entries),
+            Err(_) => Err(self.len()),
         }
     }
 
@@ -334,16 +355,16 @@ impl Block {
     /// which are those of neighbours.
     #[inline]
     pub fn search_from(&self, from: usize, key: &[u8]) -> Result<usize, usize> {
-        for i in from..self.entries.min(from + NEAR) {
+        for i in from..self.len().min(from + NEAR) {
             match self.compare(i, key) {
                 Ordering::Less => {}
                 Ordering::Equal => return Ok(i),
                 Ordering::Greater => return Err(i),
             }
         }
-        match from + NEAR < self.entries {
+        match from + NEAR < self.len() {
             true => self.search(key),
-            false => Err(self.entries),
+            false => Err(self.len()),
         }
     }
 
@@ -450,7 +471,7 @@ impl Block {
         match run {
             Run::Fixed(length) => Items { bytes, length, starts: None },
             Run::Starts(at) => {
-                Items { bytes, length: 0, starts: Some(&self.bytes[at..at + 4 * self.entries + 4]) }
+                Items { bytes, length: 0, starts: Some(&self.bytes[at..at + 4 * self.len() + 4]) }
             }
         }
     }
@@ -485,14 +506,14 @@ impl Block {
     fn check_starts(&self, run: Run, bytes: usize, what: &str, flags: u32) -> Result<(), String> {
         let Run::Starts(at) = run else { return Ok(()) };
         let mut previous = 0;
-        for i in 0..=self.entries {
+        for i in 0..=self.len() {
             let start = read_u32(&self.bytes, at + 4 * i) & !flags;
             if start < previous || (i == 0 && start != 0) {
                 return Err(format!("{what} {i} starts at {start}, the one before at {previous}"));
             }
             previous = start;
         }
-        let last = read_u32(&self.bytes, at + 4 * self.entries);
+        let last = read_u32(&self.bytes, at + 4 * self.len());
         if last as usize != bytes {
             return Err(format!("{what}s end at {last} of {bytes}"));
         }
@@ -501,7 +522,7 @@ impl Block {
 
     fn check_blob_values(&self) -> Result<(), String> {
         let mut next = 0;
-        for i in 0..self.entries {
+        for i in 0..self.len() {
             let (start, end) = self.value_span(i);
             if start & BLOB_BIT as usize == 0 {
                 continue;

@@ -265,16 +265,16 @@ fn blobs_keep_their_place_among_inline_values() {
     let block = builder.finish();
     builder.push_range(&block, 1..4);
     let tail = builder.finish();
-    let spilled = Block::parse_spilled(tail.bytes().to_vec(), tail.blobs().to_vec()).unwrap();
+    let spilled = Block::parse_spilled(tail.bytes().to_vec(), tail.blobs().into()).unwrap();
     for block in [&tail, &spilled] {
         assert_eq!(inline(block.value(0)), b"four");
         for (i, blob) in [(1, &blobs[1]), (2, &blobs[2])] {
             assert!(matches!(block.value(i), Value::Blob(found) if Arc::ptr_eq(found, blob)));
         }
     }
-    assert!(Block::parse_spilled(tail.bytes().to_vec(), Vec::new()).is_err());
+    assert!(Block::parse_spilled(tail.bytes().to_vec(), Box::default()).is_err());
     let packed = columns::pack(&tail, tail.bytes(), Columns { keys: 9, values: 9 });
-    assert_eq!(Block::parse_spilled(packed, tail.blobs().to_vec()).unwrap().bytes(), tail.bytes());
+    assert_eq!(Block::parse_spilled(packed, tail.blobs().into()).unwrap().bytes(), tail.bytes());
 }
 
 #[test]

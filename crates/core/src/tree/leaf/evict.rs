@@ -52,7 +52,6 @@ impl Evictable for Node {
         let before = leaf.charged(&state);
         if base.is_some() {
             leaf.end_guess();
-            state.copies.evicted();
         }
         let evicted = LeafView {
             base: base.unwrap_or_else(|| view.base.clone()),
@@ -154,7 +153,7 @@ fn evicted_base(leaf: &Leaf, state: &mut LeafState, view: &LeafView) -> Result<O
         return Ok(None);
     }
     let extent = leaf.shared.context.spill.write_compressed(block.bytes())?;
-    let blobs = block.blobs().to_vec();
+    let blobs = block.blobs().into();
     let place = Arc::new(SpilledBase { extent, bytes: block.bytes().len(), blobs });
     state.copies.spilled(&place, block);
     Ok(Some(Base::Spilled(place)))

@@ -24,22 +24,21 @@
 //! tree has none.
 
 use super::{Base, Image, SpilledBase};
-use crate::tree::block::Block;
-use std::sync::{Arc, Weak};
+use crate::tree::block::{Block, BlockNumber};
+use std::sync::Arc;
 
 /// A block in the file.
 #[derive(Clone)]
 pub(crate) struct FileCopy {
     pub image: Arc<Image>,
-    /// The block in memory that equals it, if there is or was one. One that is gone has an address that no other has
-    /// while the reference to it is there.
-    twin: Option<Weak<Block>>,
+    /// The block in memory that equals it, if there is or was one.
+    twin: Option<BlockNumber>,
 }
 
 impl FileCopy {
     /// `image` was made of `block` as it is.
-    pub(in crate::tree) fn of(image: Arc<Image>, block: &Arc<Block>) -> FileCopy {
-        FileCopy { image, twin: Some(Arc::downgrade(block)) }
+    pub(in crate::tree) fn of(image: Arc<Image>, block: &Block) -> FileCopy {
+        FileCopy { image, twin: Some(block.number()) }
     }
 
     /// Likewise; but the block is not what the leaf has in memory, or not all that it has.
@@ -52,8 +51,8 @@ impl FileCopy {
         self.twin.is_some()
     }
 
-    fn equals(&self, block: &Arc<Block>) -> bool {
-        self.twin.as_ref().is_some_and(|twin| is_twin(twin, block))
+    fn equals(&self, block: &Block) -> bool {
+        self.twin == Some(block.number())
     }
 
     /// Whether `base` is what was written.
@@ -64,10 +63,6 @@ impl FileCopy {
             Base::Spilled(_) => false,
         }
     }
-}
-
-fn is_twin(twin: &Weak<Block>, block: &Arc<Block>) -> bool {
-    std::ptr::eq(twin.as_ptr(), Arc::as_ptr(block))
 }
 
 /// What was written of a leaf since its durable copy.
@@ -103,7 +98,7 @@ pub(crate) struct Copies {
     durable: Option<FileCopy>,
     next: Next,
     /// The base is, or was made of, this block, and is in the spill file.
-    spilled: Option<(Arc<SpilledBase>, Weak<Block>)>,
+    spilled: Option<(Arc<SpilledBase>, BlockNumber)>,
 }
 
 impl Copies {
@@ -161,12 +156,12 @@ impl Copies {
         if let Some(image) = self.copy_of(base) {
             return Some(Base::Stored(image.clone()));
         }
-        let (place, _) = self.spilled.as_ref().filter(|(_, twin)| is_twin(twin, block))?;
+        let (place, _) = self.spilled.as_ref().filter(|(_, twin)| *twin == block.number())?;
         Some(Base::Spilled(place.clone()))
     }
 
     /// What is at `place` was read: `block` equals it.
-    pub(in crate::tree) fn read_back(&mut self, place: &Base, block: &Arc<Block>) {
+    pub(in crate::tree) fn read_back(&mut self, place: &Base, block: &Block) {
         let image = match place {
             Base::Stored(image) => image,
             Base::Spilled(place) => return self.spilled(place, block),
@@ -174,25 +169,14 @@ impl Copies {
         };
         for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
             if Arc::ptr_eq(&copy.image, image) {
-                copy.twin = Some(Arc::downgrade(block));
+                copy.twin = Some(block.number());
             }
         }
     }
 
-    /// The leaf's base has left memory: whoever reads it gets another block. (A reference to one that is gone keeps 200
-    /// bytes.) What is in the spill file may have to be told from the copy that a checkpoint is about to make.
-    pub(in crate::tree) fn evicted(&mut self) {
-        if self.spilled.is_some() {
-            return;
-        }
-        for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
-            copy.twin = None;
-        }
-    }
-
     /// `block`, the leaf's base, is in the spill file at `place`.
-    pub(in crate::tree) fn spilled(&mut self, place: &Arc<SpilledBase>, block: &Arc<Block>) {
-        self.spilled = Some((place.clone(), Arc::downgrade(block)));
+    pub(in crate::tree) fn spilled(&mut self, place: &Arc<SpilledBase>, block: &Block) {
+        self.spilled = Some((place.clone(), block.number()));
     }
 
     /// The leaf gets another base.
@@ -272,7 +256,7 @@ impl Copies {
     /// then, if it was there.
     pub(in crate::tree) fn leave_spill(&mut self, base: &Base) -> Option<Base> {
         let (durable, (place, block)) = (self.durable.as_ref()?, self.spilled.as_ref()?);
-        if !durable.twin.as_ref().is_some_and(|twin| twin.ptr_eq(block)) {
+        if durable.twin != Some(*block) {
             return None;
         }
         let is_there = matches!(base, Base::Spilled(spilled) if Arc::ptr_eq(spilled, place));

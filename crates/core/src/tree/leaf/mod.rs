@@ -58,7 +58,7 @@ pub(crate) struct SpilledBase {
     pub extent: SpillExtent,
     /// Of the block in memory.
     pub bytes: usize,
-    pub blobs: Vec<Arc<Blob>>,
+    pub blobs: Box<[Arc<Blob>]>,
 }
 
 #[derive(Clone)]

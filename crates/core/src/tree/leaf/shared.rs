@@ -23,7 +23,7 @@ pub struct Resources {
     /// Commits and snapshots.
     pub clock: Arc<Clock>,
     /// Bytes of leaves, each at [`LEAF_BYTES`](super::LEAF_BYTES), wherever its content is.
-    pub leaves: Usage,
+    pub leaves: Arc<Usage>,
     /// Bytes of all deltas that a checkpoint is to fold, in memory or spilled.
     pub changes: Usage,
     /// Where dirty content goes under memory pressure.

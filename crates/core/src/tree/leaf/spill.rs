@@ -69,8 +69,8 @@ pub(crate) struct SpilledDelta {
 /// What one eviction wrote.
 struct DeltaRun {
     extent: SpillExtent,
-    statuses: Vec<Arc<TxnStatus>>,
-    blobs: Vec<Arc<Blob>>,
+    statuses: Box<[Arc<TxnStatus>]>,
+    blobs: Box<[Arc<Blob>]>,
 }
 
 impl SpilledDelta {
@@ -158,7 +158,7 @@ impl DeltaRun {
             versions.iter().for_each(|(version, state)| encoder.version(version, *state));
         }
         let extent = context.spill.write_compressed(&encoder.bytes)?;
-        Ok(DeltaRun { extent, statuses: encoder.statuses, blobs: encoder.blobs })
+        Ok(DeltaRun { extent, statuses: encoder.statuses.into(), blobs: encoder.blobs.into() })
     }
 
     fn memory(&self) -> usize {

@@ -52,7 +52,7 @@ impl TreeContext {
         TreeContext {
             resources: Arc::new(Resources {
                 changes: Usage::new(cache.budget()),
-                leaves: Usage::new(cache.budget()),
+                leaves: Arc::new(Usage::new(cache.budget())),
                 cache,
                 clock,
                 spill,
@@ -83,11 +83,11 @@ impl TreeContext {
         if tables.len() == tables.capacity() {
             tables.retain(|_, table| table.strong_count() > 0);
         }
-        let Resources { clock, spill, past, ahead, .. } = &*self.resources;
+        let Resources { leaves, clock, spill, past, ahead, .. } = &*self.resources;
         let resources = Arc::new(Resources {
             cache: Cache::of_table(&self.memory, limit),
             changes: Usage::new(self.memory.budget()),
-            leaves: Usage::new(self.memory.budget()),
+            leaves: leaves.clone(),
             clock: clock.clone(),
             spill: spill.clone(),
             past: past.clone(),
