@@ -63,7 +63,7 @@ class Bound(Steps):
         self.rows, self.seconds, self.teak = arguments.rows, arguments.seconds, arguments.teak
         self.random = random.Random(arguments.seed)
         self.options = [f"--teak-cache-size={self.cache}", "--teak-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=8M",
-                        "--max-connections=1200", "--thread-stack=192K"]
+                        "--max-connections=1200", "--thread-stack=192K", "--teak-data-file-buffering=OFF"]
         # What the server itself needs for a session that does nothing.
         sessions = arguments.sessions * SESSION_BYTES
         self.group = MemoryLimit(f"teak-bound-{os.getpid()}", self.cache + GROUP_BYTES + sessions)

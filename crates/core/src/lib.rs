@@ -93,8 +93,8 @@ pub use api::{Cursor, Engine, Savepoint, Settings, Snapshot, Statistics, Table, 
 pub use error::{Error, Result};
 pub use finding::{Finding, Findings};
 pub use options::{
-    CommitFlush, Compression, ForceRecovery, HistoryFull, LogLevel, Observer, Options, Packing, Residence,
-    SilentObserver, TreeSpec,
+    CommitFlush, Compression, FileBuffering, ForceRecovery, HistoryFull, LogLevel, Observer, Options,
+    Packing, Residence, SilentObserver, TreeSpec,
 };
 pub use slabs::Heap;
 pub use time::Time;

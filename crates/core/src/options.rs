@@ -27,6 +27,18 @@ pub enum HistoryFull {
     Wait = 1,
 }
 
+/// Whether look-ups of single blocks leave the kernel's cache of files out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FileBuffering {
+    /// They do if the engine's own cache is to have a third of the memory that there is, or more.
+    Auto = 0,
+    /// They use it.
+    On = 1,
+    /// They leave it out.
+    Off = 2,
+}
+
 /// How far a start goes to give what is readable of a damaged directory; the numbers are those of
 /// `teak_force_recovery`. Each does what those before it do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -223,6 +235,8 @@ pub struct Options {
     pub lock_max_bytes: u64,
     /// Blocks that are read ahead of a scan which finds nothing in memory, at most; 0: none. Dynamic.
     pub read_ahead_blocks: u32,
+    /// Whether look-ups use the kernel's cache of files. Dynamic.
+    pub file_buffering: FileBuffering,
     /// Table files that are open at a time, as a rule. By default a quarter of the
     /// process's limit of descriptors, but at least 8.
     pub open_files: usize,
@@ -268,6 +282,7 @@ impl Options {
             snapshot_warn_age: Duration::from_secs(3600),
             lock_max_bytes: 0,
             read_ahead_blocks: 32,
+            file_buffering: FileBuffering::Auto,
             open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(8),
             disk_reserve_bytes: 0,
             dictionary_sample_bytes: 12 << 20,

@@ -25,7 +25,8 @@ constexpr unsigned long long kLeastCache = 8ULL << 20;
 unsigned long long cache_size, memory_max_size, checkpoint_log_size, disk_reserve, log_segment_size, history_max_size,
     lock_max_size;
 unsigned long long spill_max_size;
-unsigned long cache_size_pct, flush_log_at_trx_commit, force_recovery, history_full, read_ahead, snapshot_warn_age;
+unsigned long cache_size_pct, data_file_buffering, flush_log_at_trx_commit, force_recovery, history_full, read_ahead,
+    snapshot_warn_age;
 char* data_home_dir;
 char* tmp_dir;
 char rolls_back_on_timeout;
@@ -68,6 +69,9 @@ void set_read_ahead(THD*, st_mysql_sys_var*, void* variable, const void* value) 
 }
 void set_history_full(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_history_full(plugin.engine, static_cast<uint32_t>(assign<unsigned long>(variable, value)));
+}
+void set_data_file_buffering(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    teak_engine_set_file_buffering(plugin.engine, static_cast<uint32_t>(assign<unsigned long>(variable, value)));
 }
 void set_snapshot_warn_age(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_snapshot_warn_seconds(plugin.engine, assign<unsigned long>(variable, value));
@@ -156,6 +160,12 @@ MYSQL_SYSVAR_ULONG(
     "cannot be read; 2: also read-only, nothing is written to the engine's directory; 3: also without what "
     "of the log lies behind damage",
     nullptr, nullptr, 0, 0, kMostForce, 0);
+const char* buffering_names[] = {"AUTO", "ON", "OFF", NullS};
+TYPELIB buffering_typelib = {array_elements(buffering_names) - 1, "", buffering_names, nullptr};
+MYSQL_SYSVAR_ENUM(data_file_buffering, data_file_buffering, PLUGIN_VAR_RQCMDARG,
+                  "Whether look-ups of single blocks in table files use the operating system's cache of files; AUTO: "
+                  "unless teak_cache_size is a third of the memory, or more",
+                  nullptr, set_data_file_buffering, TEAK_BUFFERING_AUTO, &buffering_typelib);
 MYSQL_SYSVAR_ULONG(snapshot_warn_age, snapshot_warn_age, PLUGIN_VAR_RQCMDARG,
                    "A snapshot older than this many seconds is mentioned in the error log, once; 0: never", nullptr,
                    set_snapshot_warn_age, 3600, 0, 100000000, 0);
@@ -241,6 +251,7 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(log_segment_size),
                                         MYSQL_SYSVAR(history_max_size),
                                         MYSQL_SYSVAR(history_full),
+                                        MYSQL_SYSVAR(data_file_buffering),
                                         MYSQL_SYSVAR(snapshot_warn_age),
                                         MYSQL_SYSVAR(spill_max_size),
                                         MYSQL_SYSVAR(lock_max_size),
@@ -360,6 +371,7 @@ int start(void* p) {
     options.disk_reserve_bytes = disk_reserve;
     options.history_max_bytes = history_max_size;
     options.history_full = static_cast<uint32_t>(history_full);
+    options.file_buffering = static_cast<uint32_t>(data_file_buffering);
     options.snapshot_warn_seconds = snapshot_warn_age;
     options.lock_max_bytes = lock_max_size;
     options.read_ahead_blocks = read_ahead;

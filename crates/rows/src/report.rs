@@ -165,11 +165,12 @@ fn storage(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std
     let settings = engine.core.settings();
     writeln!(
         out,
-        "\nCACHE\nused {} of {} bytes; spilled to disk {} bytes, without history at most {}",
+        "\nCACHE\nused {} of {} bytes; spilled to disk {} bytes, without history at most {}; look-ups in files {}",
         numbers.cache_used_bytes,
         numbers.cache_budget_bytes,
         numbers.spilled_bytes,
         settings.spill_max_bytes(),
+        if settings.reads_unbuffered() { "unbuffered" } else { "buffered" },
     )?;
     writeln!(
         out,

@@ -25,6 +25,13 @@ SET GLOBAL teak_checkpoint_log_size = 5 << 20;
 SELECT @@GLOBAL.teak_checkpoint_log_size;
 SET GLOBAL teak_checkpoint_log_size = DEFAULT;
 SELECT @@GLOBAL.teak_checkpoint_log_size;
+SELECT @@GLOBAL.teak_data_file_buffering;
+SET GLOBAL teak_data_file_buffering = 'OFF';
+SELECT @@GLOBAL.teak_data_file_buffering;
+SET GLOBAL teak_data_file_buffering = 'SOME';
+SET SESSION teak_data_file_buffering = 'ON';
+SET GLOBAL teak_data_file_buffering = DEFAULT;
+SELECT @@GLOBAL.teak_data_file_buffering;
 SELECT variable_name FROM information_schema.global_status WHERE variable_name LIKE 'teak\_memory\_%' ORDER BY 1;
 -- All of the process has a name.
 CREATE TEMPORARY TABLE said ENGINE=MEMORY SELECT variable_name AS name, variable_value AS bytes FROM information_schema.global_status WHERE variable_name LIKE 'teak\_memory\_%';

@@ -1,9 +1,9 @@
 //! What the engine has in memory and charged to nobody: it counts as used, but for a little.
 //!
-//! Whoever makes an object that grows with the work charges it, as far as somebody thought of it, and for what it takes,
-//! about. The allocator knows all of it, to the byte. And where many small objects came and went, the C library's heaps
-//! have holes, which are in memory as well. What both have beyond the charges takes its room from what can leave memory,
-//! so that the budget holds for the sum, whatever was forgotten.
+//! Whoever makes an object that grows with the work charges it, as far as somebody thought of it, and for what it
+//! takes, about. The allocator knows all of it, to the byte. And where many small objects came and went, the C
+//! library's heaps have holes, which are in memory as well. What both have beyond the charges takes its room from what
+//! can leave memory, so that the budget holds for the sum, whatever was forgotten.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -120,7 +120,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let clock = Clock::with_time(superblock.timestamp, options.time.clone());
     let locks = LockManager::with_time(Some(cache.clone()), options.time.clone());
     let context = tree_context(cache, &clock, spill, &options);
-    let settings = Settings::new(&options, context.clone(), locks.clone());
+    let settings = Settings::new(&options, files.clone(), context.clone(), locks.clone());
     let system = Arc::new(open_system(&files, &options, &superblock, &context)?);
 
     let counted = contained(&system, &superblock)?;

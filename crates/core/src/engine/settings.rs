@@ -1,9 +1,10 @@
 //! Settings that can be changed while the engine runs.
 
 use crate::cache::Cache;
+use crate::file::memory_limit;
 use crate::lock::LockManager;
-use crate::options::{CommitFlush, HistoryFull, Options};
-use crate::store::SpillFile;
+use crate::options::{CommitFlush, FileBuffering, HistoryFull, Options};
+use crate::store::{OpenFiles, SpillFile};
 use crate::tree::TreeContext;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
@@ -14,17 +15,24 @@ use std::time::Duration;
 const CHECKPOINT_LOG_BYTES: u64 = 256 << 20;
 const CACHE_PER_CHECKPOINT_LOG: u64 = 64;
 
+/// Without anybody's word look-ups leave the kernel's cache of files out if the engine's is to have one of so many
+/// parts of the memory, or more: what is left to the kernel holds little of what is not in memory already, and costs
+/// the processor more than it saves.
+const MEMORY_PER_LARGE_CACHE: u64 = 3;
+
 /// The dynamic ones of [`Options`]. A change counts for what begins after it.
 pub struct Settings {
     commit_flush: AtomicU8,
     checkpoint_log_bytes: AtomicU64,
     spill_max_bytes: AtomicU64,
     history_full: AtomicU8,
+    file_buffering: AtomicU8,
     /// In milliseconds.
     snapshot_warn_age: AtomicU64,
     context: Arc<TreeContext>,
     cache: Arc<Cache>,
     spill: Arc<SpillFile>,
+    files: Arc<OpenFiles>,
     locks: LockManager,
 }
 
@@ -34,22 +42,31 @@ fn milliseconds(age: Duration) -> u64 {
 
 // Relaxed throughout this file: each setting stands for itself, nothing else is published through it.
 impl Settings {
-    pub(super) fn new(options: &Options, context: Arc<TreeContext>, locks: LockManager) -> Settings {
+    pub(super) fn new(
+        options: &Options,
+        files: Arc<OpenFiles>,
+        context: Arc<TreeContext>,
+        locks: LockManager,
+    ) -> Settings {
         let (cache, spill) = (context.cache.clone(), context.spill.clone());
         context.past.set_maximum(options.history_max_bytes);
         locks.set_memory_limit(options.lock_max_bytes);
         context.ahead.set_most_blocks(options.read_ahead_blocks);
-        Settings {
+        let settings = Settings {
             commit_flush: AtomicU8::new(options.commit_flush as u8),
             checkpoint_log_bytes: AtomicU64::new(options.checkpoint_log_bytes),
             spill_max_bytes: AtomicU64::new(options.spill_max_bytes),
             history_full: AtomicU8::new(options.history_full as u8),
+            file_buffering: AtomicU8::new(options.file_buffering as u8),
             snapshot_warn_age: AtomicU64::new(milliseconds(options.snapshot_warn_age)),
             context,
             cache,
             spill,
+            files,
             locks,
-        }
+        };
+        settings.settle_buffering();
+        settings
     }
 
     /// What a commit waits for.
@@ -135,6 +152,29 @@ impl Settings {
         self.context.ahead.set_most_blocks(blocks);
     }
 
+    /// Sets whether look-ups use the kernel's cache of files.
+    pub fn set_file_buffering(&self, buffering: FileBuffering) {
+        self.file_buffering.store(buffering as u8, Ordering::Relaxed);
+        self.settle_buffering();
+    }
+
+    /// Whether look-ups leave the kernel's cache of files out, as of now.
+    pub fn reads_unbuffered(&self) -> bool {
+        self.files.reads_unbuffered()
+    }
+
+    fn settle_buffering(&self) {
+        let is_large = |cache: u64| {
+            memory_limit().is_some_and(|limit| cache.saturating_mul(MEMORY_PER_LARGE_CACHE) >= limit.bytes)
+        };
+        let buffering = self.file_buffering.load(Ordering::Relaxed);
+        self.files.read_unbuffered(match buffering {
+            _ if buffering == FileBuffering::On as u8 => false,
+            _ if buffering == FileBuffering::Off as u8 => true,
+            _ => is_large(self.cache.budget()),
+        });
+    }
+
     /// Memory budget, in bytes.
     pub fn cache_bytes(&self) -> u64 {
         self.cache.budget()
@@ -153,5 +193,6 @@ impl Settings {
     /// Sets the memory budget, in bytes.
     pub fn set_cache_bytes(&self, bytes: u64) {
         self.cache.set_budget(bytes);
+        self.settle_buffering();
     }
 }

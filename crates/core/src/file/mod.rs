@@ -23,6 +23,7 @@ mod simulated;
 mod sparing;
 #[cfg(test)]
 mod tests;
+mod unbuffered;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -106,6 +107,12 @@ pub trait File: Send + Sync {
     /// read nothing more than that ahead of time. What it costs a file is a second descriptor, while there are enough.
     fn read_apart_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.read_exact_at(offset, buf)
+    }
+
+    /// Likewise, and the system need not keep what was read: where it can, it does not pass by its cache of files. What
+    /// was written before is read, as ever. Another descriptor.
+    fn read_unbuffered_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.read_apart_at(offset, buf)
     }
 
     /// Writes all of `buf` at `offset`, growing the file as needed. After an error any part of it may have been

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use super::unbuffered::{Unbuffered, MOST_UNBUFFERED_BYTES};
 use super::{Directory, File, FileSystem, OpenMode};
 use crate::{Error, Result};
 
@@ -28,12 +29,19 @@ struct RealFile {
     file: Arc<std::fs::File>,
     /// Another description of it, of which the kernel reads nothing ahead; `None` inside: it could not be had.
     apart: Arc<OnceLock<Option<std::fs::File>>>,
+    /// And one that leaves the kernel's cache out.
+    unbuffered: Arc<OnceLock<Option<Unbuffered>>>,
     path: PathBuf,
 }
 
 impl RealFile {
     fn new(file: std::fs::File, path: &Path) -> Arc<RealFile> {
-        Arc::new(RealFile { file: Arc::new(file), apart: Arc::default(), path: path.to_owned() })
+        Arc::new(RealFile {
+            file: Arc::new(file),
+            apart: Arc::default(),
+            unbuffered: Arc::default(),
+            path: path.to_owned(),
+        })
     }
 }
 
@@ -217,6 +225,18 @@ impl File for RealFile {
         }
     }
 
+    fn read_unbuffered_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let unbuffered = self
+            .unbuffered
+            .get_or_init(|| Unbuffered::open(&self.file, |file| !is_among_last(file)))
+            .as_ref();
+        match unbuffered.filter(|_| buf.len() <= MOST_UNBUFFERED_BYTES).map(|file| file.read_at(offset, buf))
+        {
+            Some(Ok(found)) if found == buf.len() => Ok(()),
+            _ => self.read_apart_at(offset, buf),
+        }
+    }
+
     fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
         self.file.write_all_at(buf, offset).map_err(|e| Error::io("write", &self.path, &e))
     }
@@ -267,7 +287,12 @@ impl File for RealFile {
     }
 
     fn renamed(&self, path: &Path) -> Arc<dyn File> {
-        Arc::new(RealFile { file: self.file.clone(), apart: self.apart.clone(), path: path.to_owned() })
+        Arc::new(RealFile {
+            file: self.file.clone(),
+            apart: self.apart.clone(),
+            unbuffered: self.unbuffered.clone(),
+            path: path.to_owned(),
+        })
     }
 }
 
@@ -330,6 +355,33 @@ mod tests {
         let unnamed = RealFileSystem.open_unnamed(&path).unwrap();
         unnamed.write_at(0, b"none").unwrap();
         assert_eq!(read(&*unnamed, 0).unwrap(), *b"non");
+    }
+
+    /// Blocks lie anywhere in a file and end anywhere, the last one with it; what was written is read at once, whether
+    /// the kernel has it on the disk or not.
+    #[test]
+    fn what_is_read_unbuffered_is_what_was_written() {
+        let dir = TempDir::new("unbuffered");
+        let file = RealFileSystem.open(&dir.0.join("a"), OpenMode::Create).unwrap();
+        let mut bytes: Vec<u8> = (0..200_001u32).map(|i| (i * 31 / 7) as u8).collect();
+        file.write_at(0, &bytes).unwrap();
+        let read = |offset: usize, length: usize| {
+            let mut buf = vec![0; length];
+            file.read_unbuffered_at(offset as u64, &mut buf).map(|()| buf)
+        };
+        for (offset, length) in [(0, 1), (1, 511), (511, 2), (512, 512), (4000, 14_321), (0, 200_001)] {
+            assert_eq!(read(offset, length).unwrap(), bytes[offset..][..length], "{offset}");
+        }
+        assert_eq!(read(190_000, 10_001).unwrap(), bytes[190_000..]);
+        assert!(matches!(read(190_000, 10_002), Err(Error::Corrupt { offset: 190_000, .. })));
+        for round in 1..20 {
+            bytes[round * 9000..][..5000].fill(round as u8);
+            file.write_at(round as u64 * 9000, &bytes[round * 9000..][..5000]).unwrap();
+            assert_eq!(read(round * 9000 - 100, 6000).unwrap(), bytes[round * 9000 - 100..][..6000]);
+            if round % 7 == 0 {
+                file.sync().unwrap();
+            }
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! Mutexes, in order: `syncing` > the registry's `open` > `state`. Only `syncing` is held over I/O.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::sync::ArcSwapOption;
@@ -28,11 +28,12 @@ use crate::sync::Mutex;
 use crate::file::{File, FileSystem, IdleFiles, OpenMode};
 use crate::{Error, Result};
 
-/// What the kernel may read beyond what it is asked for.
+/// What the kernel may read beyond what it is asked for, and keep of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KernelAhead {
     /// What it guesses is wanted next.
     Usual,
+    /// Nothing; and it need not keep what it has read, either: see [`OpenFiles::read_unbuffered`].
     Nothing,
 }
 
@@ -46,6 +47,8 @@ pub struct OpenFiles {
     maximum: usize,
     /// Grows with each file that is opened; the unit of the stamps.
     clock: AtomicU64,
+    /// Look-ups leave the kernel's cache out.
+    unbuffered: AtomicBool,
     /// Files with writes that are not synced.
     unsynced: AtomicUsize,
     /// Each open file once, but those that are kept open; some that are gone.
@@ -59,9 +62,20 @@ impl OpenFiles {
             fs,
             maximum: maximum.max(1),
             clock: AtomicU64::new(0),
+            unbuffered: AtomicBool::new(false),
             unsynced: AtomicUsize::new(0),
             open: Mutex::default(),
         })
+    }
+
+    /// Whether reads of single blocks leave the kernel's cache of files out, from now on.
+    pub fn read_unbuffered(&self, unbuffered: bool) {
+        self.unbuffered.store(unbuffered, Ordering::Relaxed); // Relaxed: a setting, as below
+    }
+
+    /// What [`OpenFiles::read_unbuffered`] was told.
+    pub fn reads_unbuffered(&self) -> bool {
+        self.unbuffered.load(Ordering::Relaxed) // Relaxed: see above
     }
 
     /// Where the files are.
@@ -229,10 +243,11 @@ impl TableFile {
         &self.path
     }
 
-    /// See [`File::read_exact_at`] and [`File::read_apart_at`].
+    /// See [`File::read_exact_at`], [`File::read_apart_at`] and [`File::read_unbuffered_at`].
     pub fn read_exact_at(self: &Arc<Self>, offset: u64, buf: &mut [u8], ahead: KernelAhead) -> Result<()> {
         let read = |file: &dyn File, buf| match ahead {
             KernelAhead::Usual => file.read_exact_at(offset, buf),
+            KernelAhead::Nothing if self.files.reads_unbuffered() => file.read_unbuffered_at(offset, buf),
             KernelAhead::Nothing => file.read_apart_at(offset, buf),
         };
         self.touch();

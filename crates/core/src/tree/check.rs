@@ -315,7 +315,7 @@ impl Tree {
     ) -> Result<bool> {
         let reader = Reader::at(Timestamp::MAX);
         let base = leaf.base_for(node, view, &reader)?;
-        let delta = leaf.delta(view)?;
+        let delta = leaf.delta(node, view)?;
         let now = materialise(
             &Content { horizon: view.horizon, base: &base, delta: &delta, history: None },
             &reader,

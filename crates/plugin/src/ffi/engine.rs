@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use teak_core::file::{memory_limit, RealFileSystem};
-use teak_core::{CommitFlush, ForceRecovery, HistoryFull, Options};
+use teak_core::{CommitFlush, FileBuffering, ForceRecovery, HistoryFull, Options};
 
 use super::border::{put, RawBuffer, RawBytes};
 use super::callbacks::Callbacks;
@@ -25,6 +25,13 @@ pub const TEAK_HISTORY_WAIT: u32 = 1;
 /// Longest identifier of a prepared transaction.
 pub const TEAK_XID_BYTES: usize = 160;
 const _: () = assert!(TEAK_XID_BYTES == MAX_XID);
+
+/// Look-ups use the kernel's cache of files unless the engine's own has a third of the memory.
+pub const TEAK_BUFFERING_AUTO: u32 = 0;
+/// They always do.
+pub const TEAK_BUFFERING_ON: u32 = 1;
+/// They never do.
+pub const TEAK_BUFFERING_OFF: u32 = 2;
 
 /// How an engine is opened.
 #[repr(C)]
@@ -55,6 +62,8 @@ pub struct RawOptions {
     pub recovery_threads: u32,
     /// `TEAK_HISTORY_FAIL_OLDEST` or `TEAK_HISTORY_WAIT`.
     pub history_full: u32,
+    /// `TEAK_BUFFERING_AUTO`, `TEAK_BUFFERING_ON` or `TEAK_BUFFERING_OFF`.
+    pub file_buffering: u32,
     /// 0 to 3, see ForceRecovery in the core.
     pub force_recovery: u32,
 }
@@ -104,6 +113,14 @@ fn history_full(what: u32) -> HistoryFull {
     match what {
         TEAK_HISTORY_FAIL_OLDEST => HistoryFull::FailOldest,
         _ => HistoryFull::Wait,
+    }
+}
+
+fn file_buffering(how: u32) -> FileBuffering {
+    match how {
+        TEAK_BUFFERING_ON => FileBuffering::On,
+        TEAK_BUFFERING_OFF => FileBuffering::Off,
+        _ => FileBuffering::Auto,
     }
 }
 
@@ -173,6 +190,7 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
         commit_flush: defaults.commit_flush as u32,
         recovery_threads: 0,
         history_full: defaults.history_full as u32,
+        file_buffering: defaults.file_buffering as u32,
         force_recovery: defaults.force_recovery as u32,
     };
     // SAFETY: the shim's options are writable.
@@ -208,6 +226,7 @@ pub unsafe extern "C" fn teak_engine_open(
         options.disk_reserve_bytes = raw.disk_reserve_bytes;
         options.history_max_bytes = raw.history_max_bytes;
         options.history_full = history_full(raw.history_full);
+        options.file_buffering = file_buffering(raw.file_buffering);
         options.lock_max_bytes = raw.lock_max_bytes;
         options.read_ahead_blocks = u32::try_from(raw.read_ahead_blocks).unwrap_or(u32::MAX);
         options.snapshot_warn_age = Duration::from_secs(raw.snapshot_warn_seconds);
@@ -348,6 +367,18 @@ pub unsafe extern "C" fn teak_engine_set_history_full(handle: *const EngineHandl
     let _ = unsafe {
         with_engine(handle, |engine| {
             engine.core.settings().set_history_full(history_full(what));
+            Ok(())
+        })
+    };
+}
+
+/// `TEAK_BUFFERING_AUTO`, `TEAK_BUFFERING_ON` or `TEAK_BUFFERING_OFF`.
+#[no_mangle]
+pub unsafe extern "C" fn teak_engine_set_file_buffering(handle: *const EngineHandle, how: u32) {
+    // SAFETY: as above.
+    let _ = unsafe {
+        with_engine(handle, |engine| {
+            engine.core.settings().set_file_buffering(file_buffering(how));
             Ok(())
         })
     };

@@ -43,7 +43,7 @@ impl Trunk {
             return Ok(());
         }
         let base = leaf.base(node, &view)?;
-        let delta = leaf.delta(&view)?;
+        let delta = leaf.delta(node, &view)?;
         leaf.history(&view)?;
         let grown = base.bytes().len() + delta.memory() > self.shared.spec.block_bytes as usize;
         let emptied = delta.versions() >= base.len() || view.birth.is_some();

@@ -299,7 +299,7 @@ impl Trunk {
             let view = leaf.view();
             if view.holds(key) {
                 fate.check()?;
-                let delta = leaf.delta(&view)?;
+                let delta = leaf.delta(&node, &view)?;
                 let born = view.birth.as_ref().filter(|birth| birth.committed_after(snapshot, own));
                 if born.is_some() && leaf.base(&node, &view)?.search(key).is_ok() {
                     return Ok(true);

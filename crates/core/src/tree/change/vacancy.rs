@@ -275,7 +275,7 @@ impl Trunk {
     }
 
     fn retire_if_spent(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView) -> Result<()> {
-        let (base, delta) = (leaf.base(node, view)?, leaf.delta(view)?);
+        let (base, delta) = (leaf.base(node, view)?, leaf.delta(node, view)?);
         match is_spent(&base, &delta) {
             true => self.maintain(node),
             false => Ok(()),

@@ -159,6 +159,12 @@ fn evicted_base(leaf: &Leaf, state: &mut LeafState, view: &LeafView) -> Result<O
     Ok(Some(Base::Spilled(place)))
 }
 
+/// Whether an eviction leaves all of the delta where it is, whoever has pushed to it.
+pub(super) fn delta_stays(delta: &Changes) -> bool {
+    let newest = delta.newest();
+    newest.charge() <= SMALL_DELTA_BYTES && newest.blobs().next().is_none()
+}
+
 fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Option<Changes>> {
     let write = |older: Option<&SpilledDelta>, newer: &Delta| -> Result<Option<Changes>> {
         let older = Arc::new(SpilledDelta::write(older, newer, &leaf.shared.context)?);

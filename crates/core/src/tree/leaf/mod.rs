@@ -441,21 +441,17 @@ impl Leaf {
         }
     }
 
-    /// Whether the clock forgets the leaf, of which nothing is in memory and nothing in the spill file: reading its
-    /// base and writing to it make it known again.
+    /// Whether the clock forgets the leaf, as an eviction would free nothing: what is in memory of it is small.
+    /// Reading its base or its delta and writing to it make it known again.
     fn leaves_clock(&self) -> bool {
         // Relaxed: a hint.
         if self.touched.load(Ordering::Relaxed) {
             return false;
         }
         let Some(mut state) = self.try_latch() else { return false };
-        if state.charged != 0 {
-            return false;
-        }
         let view = self.view();
-        let leaves = matches!(view.base, Base::Stored(_))
-            && matches!(view.delta, Changes::Live(_))
-            && view.history.is_empty();
+        let has_base = matches!(view.base, Base::Loaded(_));
+        let leaves = !has_base && view.history.is_empty() && evict::delta_stays(&view.delta);
         state.registered &= !leaves;
         leaves
     }
@@ -526,7 +522,7 @@ impl Leaf {
         reader: &Reader<'_>,
     ) -> Result<Block> {
         let base = self.base_for(node, view, reader)?;
-        let delta = self.delta(view)?;
+        let delta = self.delta(node, view)?;
         let history = if reader.snapshot < view.horizon { self.history(view)? } else { None };
         let horizon = view.horizon;
         Ok(materialise(&Content { horizon, base: &base, delta: &delta, history: history.as_deref() }, reader))
@@ -548,7 +544,7 @@ impl Leaf {
 
     /// The delta of `view`; a spilled one is read, and kept if the latch is free. Call without the latch.
     #[inline]
-    pub(crate) fn delta(&self, view: &LeafView) -> Result<Arc<Delta>> {
+    pub(crate) fn delta(&self, node: &Arc<Node>, view: &LeafView) -> Result<Arc<Delta>> {
         match &view.delta {
             Changes::Live(delta) => Ok(delta.clone()),
             Changes::Spilled { older, fresh } => {
@@ -565,6 +561,7 @@ impl Leaf {
                             state.backing = Some(Backing::new(&delta, older.clone(), fresh.clone()));
                             let view = LeafView { delta: Changes::Live(delta.clone()), ..(*now).clone() };
                             self.publish(&mut state, view);
+                            self.register(&mut state, node);
                             return Ok(delta);
                         }
                         _ => {}

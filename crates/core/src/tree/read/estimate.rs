@@ -240,7 +240,7 @@ fn entries_read(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Optio
         let leaf = node.leaf()?;
         let view = leaf.view();
         let block = leaf.base(node, &view).ok()?;
-        let delta = leaf.delta(&view).ok()?;
+        let delta = leaf.delta(node, &view).ok()?;
         Some(entries_of_leaf(&block, &delta, from, to))
     })
 }

@@ -61,7 +61,7 @@ impl Tree {
                     let view = leaf.view();
                     found.low = view.low.to_vec();
                     found.high = view.high.as_ref().map(|high| high.to_vec());
-                    found.readable = leaf.base(&node, &view).is_ok() && leaf.delta(&view).is_ok();
+                    found.readable = leaf.base(&node, &view).is_ok() && leaf.delta(&node, &view).is_ok();
                     return found;
                 }
             };

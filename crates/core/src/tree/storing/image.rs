@@ -280,7 +280,7 @@ impl Tree {
     fn leaf_image(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
         let reader = Reader::at(at);
         let base = leaf.base_for(node, view, &reader)?;
-        let delta = leaf.delta(view)?;
+        let delta = leaf.delta(node, view)?;
         if !view.shows_base(&reader) && delta.is_empty() {
             return Ok(LeafImage { block: base, clean: false });
         }

@@ -190,7 +190,9 @@ impl Tree {
     /// Whether the leaf has nothing; nobody else writes to it.
     fn is_empty_leaf(&self, node: &Arc<Node>, leaf: &Leaf) -> Result<bool> {
         let view = leaf.view();
-        Ok(leaf.base(node, &view)?.is_empty() && leaf.delta(&view)?.is_empty() && view.history.is_empty())
+        Ok(leaf.base(node, &view)?.is_empty()
+            && leaf.delta(node, &view)?.is_empty()
+            && view.history.is_empty())
     }
 
     fn take_over(&self, structure: &mut Structure, root: &Arc<Node>, leaves: u64, images: Vec<Arc<Image>>) {

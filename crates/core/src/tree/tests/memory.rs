@@ -72,4 +72,37 @@ fn the_clock_has_leaves_that_are_in_memory() {
     bench.commit(&(0..20_000).map(|n| (key(n), Some(vec![7; 100]))).collect::<Vec<_>>());
     bench.context.cache.make_room().unwrap();
     assert!(bench.context.cache.used() < 300 << 10, "{}", bench.context.cache.used());
+    // So is one whose delta was in the spill file, once that is read: now all of them are, one after the other.
+    for _ in 0..2 {
+        for n in (0..20_000).step_by(50) {
+            let mut cursor = TreeCursor::new(bench.tree.clone());
+            let reader = Reader::at(bench.context.clock.snapshot(0).timestamp());
+            assert!(cursor.seek(&reader, Seek::AtOrAfter, &key(n)).unwrap());
+            bench.context.cache.make_room().unwrap();
+        }
+        assert!(bench.context.cache.used() < 300 << 10, "{}", bench.context.cache.used());
+    }
+}
+
+#[test]
+fn the_clock_forgets_leaves_of_which_a_few_changes_are_in_memory() {
+    let mut bench = Bench::new(1 << 20);
+    bench.commit(&(0..40_000).map(|n| (key(n), Some(vec![n as u8; 100]))).collect::<Vec<_>>());
+    let root = bench.checkpoint().unwrap();
+    bench.reopen(root);
+    // A change in each leaf, and then the rows of some, in turns.
+    bench.commit(&(0..40_000).step_by(200).map(|n| (key(n), Some(vec![7; 100]))).collect::<Vec<_>>());
+    for n in (0..40_000).step_by(100) {
+        let mut cursor = TreeCursor::new(bench.tree.clone());
+        let reader = Reader::at(bench.context.clock.snapshot(0).timestamp());
+        assert!(cursor.seek(&reader, Seek::AtOrAfter, &key(n)).unwrap());
+        bench.context.cache.make_room().unwrap();
+    }
+    let (mut all, mut loaded) = (0, 0);
+    bench.each_leaf(&mut |_, leaf| {
+        all += 1;
+        loaded += usize::from(leaf.is_in_memory());
+    });
+    let known = bench.context.cache.known();
+    assert!(loaded <= known && known < all * 2 / 3, "{known} of {all} leaves, {loaded} in memory");
 }

@@ -106,7 +106,7 @@ impl TreeCursor {
                         ((moment, changes), view) = (numbers, now);
                     }
                 }
-                (base, delta) = (Kept::from(rows), Kept::from(leaf.delta(&view)?));
+                (base, delta) = (Kept::from(rows), Kept::from(leaf.delta(&node, &view)?));
             }
         }
         #[cfg(test)]
