@@ -1,9 +1,9 @@
 //! Reads that leave the kernel's cache of files out.
 //!
 //! A cache of blocks in memory, and one of the same blocks behind it that is smaller or no larger, have much in common:
-//! what the second one has that the first has not is hit seldom, and each miss takes pages from others, a copy, and the
-//! time to find them. So databases whose own cache has most of the memory read past the kernel's. The device wants to be
-//! read from in whole sectors, into memory that is aligned to them.
+//! what the second one has that the first has not is hit seldom, and each miss takes pages from others, a copy, and
+//! the time to find them. So databases whose own cache has most of the memory read past the kernel's. The device wants
+//! to be read from in whole sectors, into memory that is aligned to them.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
