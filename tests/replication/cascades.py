@@ -46,8 +46,12 @@ HISTORY = "SELECT 'history of follower', SUM(CRC32(CONCAT_WS(',', id, p, row_end
 class Client(threading.Thread):
     """Tries transactions of one to four changes."""
 
-    def __init__(self, primary, number, seed):
+    def __init__(self, primary, number, seed, binlog_format):
         super().__init__(daemon=True)
+        # Of a table with two unique keys the server calls it unsafe (warning 1592): that the first key was free is held
+        # by no lock once the second was not, so another may have it before this one commits, and a replica updates the
+        # row of that. InnoDB does the same.
+        self.upserted = "kept VALUES ({0}, {1})" if binlog_format == "STATEMENT" else "parent VALUES ({0}, 'code {0}', {1})"
         self.connection = primary.connect(autocommit=False)
         self.number, self.random, self.made = number, random.Random(seed * 100 + number), 0
         self.committed, self.failure = 0, None
@@ -86,7 +90,7 @@ class Client(threading.Thread):
             f"INSERT INTO grandchild SELECT {new}, MAX(id), {parent} FROM child WHERE p = {parent}",
             f"INSERT INTO strict VALUES ({new}, {parent})",
             f"INSERT INTO parent VALUES ({parent}, 'code {parent}', {new})",
-            f"INSERT INTO parent VALUES ({parent}, 'code {parent}', {new}) ON DUPLICATE KEY UPDATE n = n + 1",
+            f"INSERT INTO {self.upserted.format(parent, new)} ON DUPLICATE KEY UPDATE n = n + 1",
             f"DELETE FROM parent WHERE id = {parent}",
             f"UPDATE parent SET id = {other} WHERE id = {parent}",
             f"UPDATE parent SET code = 'code {other}' WHERE id = {parent}",
@@ -121,7 +125,7 @@ def run(primary, replica, binlog_format, seed):
     for statement in SCHEMA:
         rows(control, statement)
     rows(control, f"SET GLOBAL binlog_format = {binlog_format}")
-    clients = [Client(primary, number, seed) for number in range(1, CLIENTS + 1)]
+    clients = [Client(primary, number, seed, binlog_format) for number in range(1, CLIENTS + 1)]
     for client in clients:
         client.start()
     for client in clients:
