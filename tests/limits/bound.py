@@ -5,7 +5,8 @@
 
 Through: loads, many small transactions of eight sessions, checkpoints, long transactions, statements that only read (which write nothing to the
 spill file), OPTIMIZE and ALTER, a backup, SIGKILL and recovery, many idle sessions. Where this user may make a control group, the server is in
-one of teak_cache_size + 192 MiB (and 75 KiB for each of the idle sessions). What the engine says of its memory is compared with what the process has: what it has no name for stays.
+one of teak_cache_size + 192 MiB (and 75 KiB for each of the idle sessions). What the engine says of its memory is compared with what the process
+has: what it has no name for stays.
 With --minutes all of it goes on in random order, the server is killed now and then, and tables are checked. Prints 'N passed, N failed'.
 """
 

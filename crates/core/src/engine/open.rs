@@ -90,7 +90,7 @@ fn mind_memory_limit(options: &Options) {
     }
 }
 
-/// What the log may have queued, and what it writes meanwhile; twice as much when vectors double.
+/// What the log's buffers take beside the cache, as the manual says: 8 MiB are queued at most while 4 MiB are written.
 const LOG_BYTES: usize = 16 << 20;
 
 fn open_cache(options: &Options) -> Result<Arc<Cache>> {

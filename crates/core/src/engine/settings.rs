@@ -164,14 +164,10 @@ impl Settings {
     }
 
     fn settle_buffering(&self) {
-        let is_large = |cache: u64| {
-            memory_limit().is_some_and(|limit| cache.saturating_mul(MEMORY_PER_LARGE_CACHE) >= limit.bytes)
-        };
-        let buffering = self.file_buffering.load(Ordering::Relaxed);
-        self.files.read_unbuffered(match buffering {
-            _ if buffering == FileBuffering::On as u8 => false,
-            _ if buffering == FileBuffering::Off as u8 => true,
-            _ => is_large(self.cache.budget()),
+        let large = |limit: u64| self.cache.budget().saturating_mul(MEMORY_PER_LARGE_CACHE) >= limit;
+        self.files.read_unbuffered(match self.file_buffering.load(Ordering::Relaxed) {
+            0 => memory_limit().is_some_and(|limit| large(limit.bytes)),
+            chosen => chosen == FileBuffering::Off as u8,
         });
     }
 

@@ -48,12 +48,36 @@ fn the_sum_of_changes_follows_writes_evictions_and_checkpoints() {
     assert_eq!((context.changes.exact(), context.leaves.exact()), (0, 0));
 }
 
-#[test]
-fn the_clock_has_leaves_that_are_in_memory() {
-    let mut bench = Bench::new(256 << 10);
-    bench.commit(&(0..20_000).map(|n| (key(n), Some(vec![n as u8; 100]))).collect::<Vec<_>>());
+/// A tree on disk, of which nothing is in memory.
+fn stored(cache_bytes: u64, rows: u64) -> Bench {
+    let mut bench = Bench::new(cache_bytes);
+    bench.commit(&(0..rows).map(|n| (key(n), Some(vec![n as u8; 100]))).collect::<Vec<_>>());
     let root = bench.checkpoint().unwrap();
     bench.reopen(root);
+    bench
+}
+
+/// Looks a row up, and has the cache make room.
+fn look_up(bench: &Bench, n: u64) {
+    let mut cursor = TreeCursor::new(bench.tree.clone());
+    let reader = Reader::at(bench.context.clock.snapshot(0).timestamp());
+    assert!(cursor.seek(&reader, Seek::AtOrAfter, &key(n)).unwrap());
+    bench.context.cache.make_room().unwrap();
+}
+
+/// Leaves: all, those in memory, those that the clock knows.
+fn leaves(bench: &Bench) -> [usize; 3] {
+    let (mut all, mut loaded) = (0, 0);
+    bench.each_leaf(&mut |_, leaf| {
+        all += 1;
+        loaded += usize::from(leaf.is_in_memory());
+    });
+    [all, loaded, bench.context.cache.known()]
+}
+
+#[test]
+fn the_clock_has_leaves_that_are_in_memory() {
+    let bench = stored(256 << 10, 20_000);
     let reader = Reader::at(bench.context.clock.snapshot(0).timestamp());
     let mut random = 1u64;
     for _ in 0..6000 {
@@ -61,12 +85,7 @@ fn the_clock_has_leaves_that_are_in_memory() {
         let mut cursor = TreeCursor::new(bench.tree.clone());
         assert!(cursor.seek(&reader, Seek::AtOrAfter, &key((random >> 33) % 20_000)).unwrap());
     }
-    let (mut all, mut loaded) = (0, 0);
-    bench.each_leaf(&mut |_, leaf| {
-        all += 1;
-        loaded += usize::from(leaf.is_in_memory());
-    });
-    let known = bench.context.cache.known();
+    let [all, loaded, known] = leaves(&bench);
     assert!(loaded <= known && known < all / 3, "{known} of {all} leaves, {loaded} in memory");
     // One that the clock has forgotten is known again when it is written to: its delta can be evicted.
     bench.commit(&(0..20_000).map(|n| (key(n), Some(vec![7; 100]))).collect::<Vec<_>>());
@@ -75,10 +94,7 @@ fn the_clock_has_leaves_that_are_in_memory() {
     // So is one whose delta was in the spill file, once that is read: now all of them are, one after the other.
     for _ in 0..2 {
         for n in (0..20_000).step_by(50) {
-            let mut cursor = TreeCursor::new(bench.tree.clone());
-            let reader = Reader::at(bench.context.clock.snapshot(0).timestamp());
-            assert!(cursor.seek(&reader, Seek::AtOrAfter, &key(n)).unwrap());
-            bench.context.cache.make_room().unwrap();
+            look_up(&bench, n);
         }
         assert!(bench.context.cache.used() < 300 << 10, "{}", bench.context.cache.used());
     }
@@ -86,23 +102,12 @@ fn the_clock_has_leaves_that_are_in_memory() {
 
 #[test]
 fn the_clock_forgets_leaves_of_which_a_few_changes_are_in_memory() {
-    let mut bench = Bench::new(1 << 20);
-    bench.commit(&(0..40_000).map(|n| (key(n), Some(vec![n as u8; 100]))).collect::<Vec<_>>());
-    let root = bench.checkpoint().unwrap();
-    bench.reopen(root);
+    let bench = stored(1 << 20, 40_000);
     // A change in each leaf, and then the rows of some, in turns.
     bench.commit(&(0..40_000).step_by(200).map(|n| (key(n), Some(vec![7; 100]))).collect::<Vec<_>>());
     for n in (0..40_000).step_by(100) {
-        let mut cursor = TreeCursor::new(bench.tree.clone());
-        let reader = Reader::at(bench.context.clock.snapshot(0).timestamp());
-        assert!(cursor.seek(&reader, Seek::AtOrAfter, &key(n)).unwrap());
-        bench.context.cache.make_room().unwrap();
+        look_up(&bench, n);
     }
-    let (mut all, mut loaded) = (0, 0);
-    bench.each_leaf(&mut |_, leaf| {
-        all += 1;
-        loaded += usize::from(leaf.is_in_memory());
-    });
-    let known = bench.context.cache.known();
+    let [all, loaded, known] = leaves(&bench);
     assert!(loaded <= known && known < all * 2 / 3, "{known} of {all} leaves, {loaded} in memory");
 }
