@@ -45,6 +45,8 @@ const SLICE_BYTES: u64 = 4 << 20;
 const PAUSE: Duration = Duration::from_millis(2);
 /// After a double sweep that freed nothing, so many callers do only bounded work before the next one tries it.
 const CALLS_BETWEEN_SWEEPS: u32 = 64;
+/// Likewise after a bounded one: memory that nobody can evict, for sorting say, is not looked for at each write.
+const CALLS_BETWEEN_HELPS: u32 = 16;
 
 /// Something that holds memory and can give it up.
 pub trait Evictable: Send + Sync {
@@ -214,7 +216,7 @@ impl Cache {
         let rest = self.state.rest.get().map_or(0, Rest::counted);
         let limit = budget.saturating_add(budget / 20).saturating_add(rest);
         if used <= limit {
-            self.state.sweep(CALLER_GOAL_BYTES.min(used - budget), CALLER_VISITS);
+            self.state.help(CALLER_GOAL_BYTES.min(used - budget));
             return Ok(());
         }
         let sweep = self.state.reduce_to(limit);
@@ -347,6 +349,18 @@ impl State {
             self.futile.store(0, Ordering::Relaxed);
         }
         sweep
+    }
+
+    /// A bounded sweep, for a caller that may go on without; not while the last ones have freed nothing.
+    fn help(&self, goal: u64) {
+        // Relaxed: see `reduce_to`.
+        let futile = self.futile.load(Ordering::Relaxed);
+        if futile > 0 {
+            return self.futile.store(futile - 1, Ordering::Relaxed);
+        }
+        if self.sweep(goal, CALLER_VISITS).freed == 0 {
+            self.futile.store(CALLS_BETWEEN_HELPS, Ordering::Relaxed);
+        }
     }
 
     fn visit(&self, entry: &dyn Evictable, sweep: &mut Sweep) {

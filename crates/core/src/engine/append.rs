@@ -18,7 +18,7 @@ use crate::sort::Sorter;
 use crate::store::Space;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
-use crate::tree::{DirectJob, Tree, Write, Written, MAX_KEY_BYTES};
+use crate::tree::{Attached, DirectJob, Tree, Write, Written, MAX_KEY_BYTES};
 use crate::types::WriteOp;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -319,10 +319,13 @@ impl Work {
             let block = Arc::new(block);
             let sequence = self.next_sequence()?;
             let status = self.status_or_new().clone();
-            let job = if refused { None } else { tree.attach(block.clone(), &status, sequence)? };
+            let attached = match refused {
+                true => Attached::Never,
+                false => tree.attach(block.clone(), &status, sequence)?,
+            };
             let Some(append) = &mut self.direct.append else { return Ok(()) };
-            let Some(job) = job else {
-                append.refused = true;
+            let Attached::As(job) = attached else {
+                append.refused |= matches!(attached, Attached::Never);
                 self.write_rows(shared, &tree, &block)?;
                 continue;
             };

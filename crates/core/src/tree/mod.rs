@@ -40,7 +40,10 @@ pub use read::cursor::TreeCursor;
 pub use read::listing::Listed;
 pub use read::window::Window;
 pub(crate) use storing::bundles::{Exchange, Looked, WrittenBundle, MOST_VALUE_BYTES};
+pub(crate) use storing::direct::Attached;
 pub use storing::direct::DirectJob;
+#[cfg(test)]
+pub(crate) use storing::direct::MOST_READS;
 pub use storing::image::Moment;
 pub use storing::load::TreeLoader;
 pub use storing::lost::Lost;

@@ -1,7 +1,10 @@
 //! Rows that go to table files past the log: who sees them when, and what a crash leaves.
 
 use super::*;
+use crate::cache::Evictable;
 use crate::file::{FileSystem, OpenMode};
+use crate::tree::MOST_READS;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn key(i: u64) -> Vec<u8> {
     i.to_be_bytes().to_vec()
@@ -282,4 +285,41 @@ fn a_table_file_whose_sync_finds_the_disk_full_ends_writing_as_any_failed_sync_d
     drop((txn, table));
     let (_, engine) = crash(&fs, engine);
     assert!(all(&engine, engine.open_table("t").unwrap().tree(0)) == rows(0..3000));
+}
+
+/// Has the leaf behind which the next block is to be attached evicted before it is latched, `times` times; what becomes
+/// of the bytes freed.
+fn evict_before_attaching(tree: &Arc<Tree>, times: usize) -> Arc<AtomicU64> {
+    let freed = Arc::new(AtomicU64::new(0));
+    for _ in 0..times {
+        let (tree, freed) = (tree.clone(), freed.clone());
+        crate::stop::on("attach: read and not latched", move || {
+            freed.fetch_add(tree.last_leaf().unwrap().evict().unwrap(), Ordering::SeqCst);
+        });
+    }
+    freed
+}
+
+#[test]
+fn what_is_evicted_while_a_block_is_attached_behind_it_does_not_send_the_rest_through_the_log() {
+    let (_, engine, table) = with_table(9);
+    let tree = table.tree(0);
+    load(&engine, tree, 0..2000);
+    engine.checkpoint().unwrap();
+    let mut from = 2000;
+    // Often enough for one block, and not for another.
+    for times in [1, MOST_READS - 1, MOST_READS, 3 * MOST_READS] {
+        let before = engine.statistics().log_bytes;
+        let freed = evict_before_attaching(tree, times);
+        load(&engine, tree, from..from + 20_000);
+        assert!(freed.load(Ordering::SeqCst) > 0, "nothing was evicted");
+        let logged = engine.statistics().log_bytes - before;
+        let bytes: usize = rows(from..from + 20_000).values().map(Vec::len).sum();
+        assert!(logged * 5 < bytes as u64, "{times}: {logged} bytes of log for {bytes} bytes of rows");
+        engine.checkpoint().unwrap();
+        from += 20_000;
+    }
+    assert!(all(&engine, tree) == rows(0..from));
+    assert_eq!(tree.entries(), from);
+    engine.check_table(&table).unwrap();
 }

@@ -17,6 +17,7 @@
 
 use super::tree::Tree;
 use crate::mvcc::{State, TxnStatus};
+use crate::stop;
 use crate::store::Extent;
 use crate::sync::{Condvar, Mutex};
 use crate::tree::block::bound::Bound;
@@ -41,6 +42,10 @@ const MOST_QUEUED: usize = 64;
 /// Longer keys, in bytes, are not taken as separators as they are.
 const EXACT_SEPARATOR: usize = 16;
 
+/// So often a leaf is read to put a block behind it. Before it can be latched it may be evicted again, where memory is
+/// short and threads look for some.
+pub(crate) const MOST_READS: usize = 4;
+
 /// An extent that the log names, or is about to.
 pub(in crate::tree) struct Named {
     status: Arc<TxnStatus>,
@@ -51,29 +56,42 @@ pub(in crate::tree) struct Named {
 }
 
 impl Tree {
-    /// Puts `block`, written by `status` with its write `sequence`, into the tree. `None`, and nothing has happened, if
-    /// its keys are not alone where they belong. The caller holds whatever row locks are due.
+    /// Puts `block`, written by `status` with its write `sequence`, into the tree. The caller holds whatever row locks
+    /// are due.
     pub(crate) fn attach(
         &self,
         block: Arc<Block>,
         status: &Arc<TxnStatus>,
         sequence: u32,
-    ) -> Result<Option<Arc<DirectJob>>> {
-        let Some(last) = block.len().checked_sub(1) else { return Ok(None) };
+    ) -> Result<Attached> {
+        for _ in 0..MOST_READS {
+            let attached = self.try_attach(&block, status, sequence)?;
+            if !matches!(attached, Attached::NotNow) {
+                return Ok(attached);
+            }
+        }
+        Ok(Attached::NotNow)
+    }
+
+    fn try_attach(&self, block: &Arc<Block>, status: &Arc<TxnStatus>, sequence: u32) -> Result<Attached> {
+        let Some(last) = block.len().checked_sub(1) else { return Ok(Attached::Never) };
         self.shared.context.cache.make_room()?;
         let (mut first_key, mut last_key) = (Vec::new(), Vec::new());
         block.key_into(0, &mut first_key);
         block.key_into(last, &mut last_key);
         let node = self.find_leaf(&first_key)?;
-        let Node::Leaf(leaf) = &*node else { return Ok(None) };
+        let Node::Leaf(leaf) = &*node else { return Ok(Attached::Never) };
         // From disk, if need be, before any latch is taken.
         leaf.base(&node, &leaf.view())?;
+        stop::at("attach: read and not latched");
         let birth = Some(Arc::new(Birth { status: status.clone(), sequence }));
         let mut structure = self.structure.lock();
         let mut state = leaf.latch();
         let view = leaf.view();
-        let fits = view.holds(&first_key) && view.holds(&last_key);
-        let Some(room) = fits.then(|| room_behind(&view)).flatten() else { return Ok(None) };
+        if !view.holds(&first_key) || !view.holds(&last_key) {
+            return Ok(Attached::Never);
+        }
+        let Some(room) = room_behind(&view) else { return Ok(Attached::NotNow) };
         let born = |low: Bound, horizon| LeafView {
             low,
             high: view.high.clone(),
@@ -107,10 +125,10 @@ impl Tree {
                 drop(state);
                 right
             }
-            Room::After(_) => return Ok(None),
+            Room::After(_) | Room::None => return Ok(Attached::Never),
         };
         drop(structure);
-        Ok(Some(Arc::new(DirectJob::new(self.shared.clone(), home, block))))
+        Ok(Attached::As(Arc::new(DirectJob::new(self.shared.clone(), home, block.clone()))))
     }
 
     /// Makes `right`, whose keys begin at `low`, known behind `left`. The left one is narrowed afterwards.
@@ -177,8 +195,20 @@ fn separator(greatest: &[u8], first_key: &[u8]) -> Vec<u8> {
     }
 }
 
+/// What has become of a block that was to be attached.
+pub(crate) enum Attached {
+    /// It is in the tree; what writes it to the file.
+    As(Arc<DirectJob>),
+    /// Nothing has happened: its keys are not alone where they belong, nor will those behind them be.
+    Never,
+    /// Nothing has happened: what is before it has been evicted again and again. The next block may find it.
+    NotNow,
+}
+
 /// Where a leaf has room for keys of which it has none.
 enum Room {
+    /// Nowhere: it begins with rows of which nobody has a key.
+    None,
     /// It has no content at all.
     All,
     /// Behind its greatest key.
@@ -204,7 +234,7 @@ fn room_behind(view: &LeafView) -> Option<Room> {
     match greatest {
         Some(key) => Some(Room::After(key)),
         None if view.birth.is_none() => Some(Room::All),
-        None => None,
+        None => Some(Room::None),
     }
 }
 
