@@ -6,9 +6,9 @@
 //! these are: see `compare.rs`.
 
 use super::check_image::ImageCheck;
+use super::data::tables::Table;
 use super::shared::Shared;
-use super::tables::Table;
-use super::transaction::Transaction;
+use super::txn::transaction::Transaction;
 use super::Engine;
 use crate::catalog::{space_of_file_name, SYSTEM_SPACE};
 use crate::finding::{Finding, Findings};

@@ -16,10 +16,10 @@
 //! not to be used; after a crash in between the import is repeated, and what an unfinished one left goes with the file
 //! that the next one, or a DROP, replaces.
 
-use super::checkpoints::Urgency;
-use super::ddl::CatalogChanges;
+use super::care::checkpoints::Urgency;
+use super::data::tables::Table;
+use super::definitions::ddl::CatalogChanges;
 use super::shared::Shared;
-use super::tables::Table;
 use super::Engine;
 use crate::catalog::TableRecord;
 use crate::checkpoint::{Arrival, ArrivedTree};

@@ -1,104 +1,60 @@
-//! The public face of the core: engines, tables, transactions and cursors.
+//! Engines, tables, transactions and cursors.
 //!
-//! | file | what |
+//! From the ground up, each knows only what is below:
+//!
+//! | floor or file | what |
 //! |---|---|
-//! | `shared.rs` | what the handles of one engine share; the order of its mutexes |
-//! | `transaction.rs`, `work.rs` | the handle of a transaction, and what it has done so far |
-//! | `verbs.rs` | one verb for a row: lock, look, compare with the snapshot, write |
-//! | `append.rs` | rows in key order, which go to table files and not through the log |
-//! | `deferred.rs` | entries of indexes that are gathered and written in the order of their keys |
-//! | `prepared.rs` | prepared transactions without a handle, and who waits for them |
-//! | `holds.rs` | who pins the log |
-//! | `cursor.rs`, `view.rs` | reading, in a transaction and without one |
-//! | `tables.rs`, `names.rs`, `ddl.rs` | open tables; who may change them; creating, dropping, renaming, truncating |
-//! | `dirty.rs` | which trees a checkpoint has to write |
-//! | `links.rs` | relations of tables by name |
-//! | `pack.rs` | giving back what a table has more than it needs |
-//! | `digests.rs` | what the caller knows of the content of tables |
-//! | `build.rs`, `feed.rs` | filling trees from unsorted entries, or from the rows |
-//! | `online.rs`, `followed.rs` | the same while others write the rows |
-//! | `exports.rs` | single tables as files, and back |
-//! | `checkpoints.rs`, `pause.rs`, `background.rs` | when checkpoints happen and who waits; the threads |
+//! | `data/` | open tables and what is known of them, settings, numbers |
+//! | `txn/` | transactions: the verbs, the ways in which a row goes in, the end; cursors |
+//! | `definitions/` | tables by name: creating, changing, dropping, relations |
+//! | `care/` | checkpoints, old snapshots, packing; the threads that do it |
+//! | `bulk/` | building, comparing, rebuilding tables whole |
 //! | `open.rs` | a new directory, or recovery |
-//! | `snapshots.rs` | what old snapshots hold, and when they give way |
 //! | `check.rs`, `check_image.rs` | whether everything is as it should be, in memory and in the files |
-//! | `compare.rs` | whether indexes have what the rows say |
-//! | `settings.rs`, `statistics.rs` | knobs and numbers |
+//! | `exports.rs` | single tables as files, and back |
 //!
-//! This room knows all others. What a checkpoint writes and what a replay does is in [`crate::checkpoint`].
+//! Apart stands `shared.rs`: what the handles of one engine share, and the order of its mutexes. What a checkpoint
+//! writes and what a replay does is in [`crate::checkpoint`].
 
-mod alike;
-mod append;
-mod background;
-mod build;
+mod bulk;
+mod care;
 mod check;
 mod check_image;
-mod checkpoints;
-mod compare;
-mod cursor;
-mod damaged;
-mod ddl;
-mod deferred;
-mod digests;
-mod dirty;
+mod data;
+mod definitions;
 mod exports;
-mod feed;
-mod followed;
-mod holds;
-mod left_out;
-mod links;
-mod log_copy;
-mod losses;
-mod names;
-mod online;
 mod open;
-mod orphans;
-mod pack;
-mod pause;
-mod prepared;
-mod replace;
-mod settings;
 mod shared;
-mod snapshots;
-mod sorting;
-mod statistics;
-mod tables;
-mod temporary;
 #[cfg(test)]
 mod tests;
-mod trail;
-mod transaction;
-mod verbs;
-mod view;
-mod watch;
-mod work;
+mod txn;
 
 pub use crate::catalog::Link;
 pub use crate::tree::block::Items;
 pub use crate::tree::{Depth, Held, Listed, Lost, Rewriter, Tree, Trunk, Window};
-pub use build::TreeBuild;
+pub use bulk::build::TreeBuild;
+pub use bulk::compare::{Difference, IndexCheck, IndexCount};
+pub use bulk::feed::Feed;
+pub use bulk::online::OnlineBuild;
+pub use bulk::replace::Replacement;
+pub use care::pause::CheckpointPause;
 pub use check::{TableCheck, Watcher};
-pub use compare::{Difference, IndexCheck, IndexCount};
-pub use cursor::Cursor;
-pub use ddl::{Alteration, TreeSource};
+pub use data::settings::Settings;
+pub use data::statistics::{LockWait, Memory, SnapshotInfo, Statistics};
+pub use data::tables::Table;
+pub(crate) use data::view::FixedView;
+pub use definitions::ddl::{Alteration, TreeSource};
+pub use definitions::links::{Relink, Renaming};
 pub use exports::{Admission, Incoming};
-pub use feed::Feed;
-pub use links::{Relink, Renaming};
-pub use online::OnlineBuild;
 pub(crate) use open::{log_dir, superblock_path};
-pub use pause::CheckpointPause;
-pub use replace::Replacement;
-pub use settings::Settings;
-pub use statistics::{LockWait, Memory, SnapshotInfo, Statistics};
-pub use tables::Table;
-pub use transaction::{Savepoint, Transaction};
-pub(crate) use view::FixedView;
+pub use txn::cursor::Cursor;
+pub use txn::transaction::{Savepoint, Transaction};
 
 use crate::file::FileSystem;
 use crate::options::{LogLevel, Options, Residence, TreeSpec};
 use crate::types::{Isolation, Timestamp, TxnId};
 use crate::Result;
-use checkpoints::Urgency;
+use care::checkpoints::Urgency;
 use shared::Shared;
 use std::sync::Arc;
 

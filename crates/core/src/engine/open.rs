@@ -3,17 +3,17 @@
 mod spaces;
 
 use self::spaces::Spaces;
-use super::alike::Alike;
-use super::background::{self, Rounds};
-use super::checkpoints::Progress;
-use super::damaged::Damaged;
-use super::names::Names;
-use super::settings::Settings;
+use super::care::alike::Alike;
+use super::care::background::{self, Rounds};
+use super::care::checkpoints::Progress;
+use super::care::damaged::Damaged;
+use super::data::settings::Settings;
+use super::data::statistics::{Counters, Memory};
+use super::data::tables::{OpenTables, Table};
+use super::definitions::names::Names;
+use super::definitions::temporary::TemporaryTables;
 use super::shared::{Health, Ids, Shared};
-use super::statistics::{Counters, Memory};
-use super::tables::{OpenTables, Table};
-use super::temporary::TemporaryTables;
-use super::work::Work;
+use super::txn::work::Work;
 use crate::cache::{Cache, Usage};
 use crate::catalog::{
     space_file_name, space_of_file_name, Contained, Counted, SystemTrees, FIRST_TREE, SYSTEM_SPACE,

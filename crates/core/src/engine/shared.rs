@@ -6,20 +6,20 @@
 //! it and by the first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for
 //! the moment in which it captures its state.
 
-use super::alike::Alike;
-use super::background::Rounds;
-use super::checkpoints::Progress;
-use super::damaged::Damaged;
-use super::digests::Digests;
-use super::dirty::DirtyTrees;
-use super::followed::Followed;
-use super::holds::Holds;
-use super::names::Names;
-use super::prepared::Prepared;
-use super::settings::Settings;
-use super::statistics::Counters;
-use super::tables::OpenTables;
-use super::temporary::TemporaryTables;
+use super::care::alike::Alike;
+use super::care::background::Rounds;
+use super::care::checkpoints::Progress;
+use super::care::damaged::Damaged;
+use super::data::digests::Digests;
+use super::data::dirty::DirtyTrees;
+use super::data::followed::Followed;
+use super::data::settings::Settings;
+use super::data::statistics::Counters;
+use super::data::tables::OpenTables;
+use super::definitions::names::Names;
+use super::definitions::temporary::TemporaryTables;
+use super::txn::holds::Holds;
+use super::txn::prepared::Prepared;
 use crate::catalog::{space_file_name, SystemTrees, TableRecord};
 use crate::checkpoint::{Arrival, Checkpointer, Dropped, PersistedCounter};
 use crate::file::{DiskReserve, FileSystem};

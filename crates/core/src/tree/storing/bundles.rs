@@ -2,7 +2,7 @@
 //! ([`crate::values::bundle`]), and leaves name their parts of it.
 //!
 //! ```text
-//! written by a checkpoint, alone ── seen (engine/alike.rs) ── bundle written, private ── exchanged, in memory
+//! written by a checkpoint, alone ── seen (engine/care/alike.rs) ── bundle written, private ── exchanged, in memory
 //!                                                                                           │ next checkpoint
 //!                     the extents that they had alone are superseded, the bundle is named <───┘
 //! ```
