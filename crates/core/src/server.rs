@@ -5,13 +5,13 @@
 //! counts for AUTO_INCREMENT, prepares transactions for a coordinator, builds indexes from what it makes of the rows,
 //! and shows its users what the engine does. So here are the steps that `teak_core::Transaction` takes as one:
 //!
-//! - a row is locked ([`Transaction::lock`]), looked for ([`Cursor::get`] with [`View::Latest`](crate::View::Latest)),
-//!   compared with the snapshot ([`Transaction::check_unchanged`]) and only then written
-//!   ([`Transaction::write`], as what it is: an insert, an update or a delete);
-//! - what is inserted must not lie in a range that another transaction has locked: [`Transaction::check_insert`] before
-//!   the write and after it;
+//! - a row that is to be changed is locked ([`Transaction::lock`]), looked for ([`Transaction::find`], or a
+//!   [`Cursor`] with [`View::Latest`](crate::View::Latest)), compared with the snapshot
+//!   ([`Transaction::check_unchanged`]) and only then written ([`Transaction::write`]);
+//! - a key that is to be put in is claimed ([`Transaction::claim`]): it is locked, is free, and lies in no range that
+//!   another transaction has locked, for which [`Transaction::check_insert`] looks again after the write;
 //! - rows that [`Transaction::append`] or [`Transaction::write_later`] took are in the tree after
-//!   [`Transaction::finish_writes`].
+//!   [`Transaction::finish_writes`], and [`Transaction::check_finished`] looks for ranges that they lie in.
 //!
 //! Nothing here checks that they were taken. Who leaves one out has a row that two transactions have inserted, or that
 //! nobody finds; whatever the order, the files stay whole, and a commit is all or nothing. [`Transaction::insert`],
@@ -36,7 +36,7 @@ pub use crate::lock::{Intention, LockOutcome};
 
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{
-    Admission, Alteration, CheckpointPause, Cursor, Depth, Difference, Engine, Feed, Held, Incoming,
+    Admission, Alteration, CheckpointPause, Claim, Cursor, Depth, Difference, Engine, Feed, Held, Incoming,
     IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, Memory, OnlineBuild, Relink, Renaming,
     Replacement, Rewriter, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction,
     Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,

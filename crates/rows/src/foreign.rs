@@ -206,7 +206,8 @@ impl Session {
     /// Whether a row, which is locked, says that it is history.
     fn is_history(&mut self, look: &Look<'_>, rows: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         let History::ByRow(says) = look.history else { return Ok(false) };
-        Ok(!self.probe(rows, key)? || says(self.probed(rows)?))
+        let txn = self.txn()?;
+        Ok(!txn.find(rows, key)? || says(txn.found(rows)?))
     }
 
     fn find_row(&mut self, rows: &Arc<Tree>, look: &Look<'_>, mode: LockMode) -> Result<bool> {
@@ -215,7 +216,7 @@ impl Session {
         }
         // Whoever puts the row in or takes it out has it locked.
         let outcome = self.lock(rows, look.prefix, mode, look.policy)?;
-        let found = self.probe(rows, look.prefix)?;
+        let found = self.txn()?.find(rows, look.prefix)?;
         if !found && !self.keeps_missing(look) {
             self.give_back(rows, look.prefix, outcome);
         }

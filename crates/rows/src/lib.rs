@@ -42,6 +42,7 @@ pub mod scan;
 pub mod session;
 pub mod unique;
 mod vanished;
+mod way;
 pub mod xid;
 
 #[cfg(test)]

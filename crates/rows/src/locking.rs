@@ -211,7 +211,7 @@ impl TableCursor {
         if self.ahead != 0 && self.ahead == self.core.key().len() {
             // Read since it was locked.
             self.locked = LockOutcome::Held;
-            session.check_unchanged(tree, self.core.key())?;
+            session.txn()?.check_unchanged_at(&self.core)?;
             self.note_taken(session, mode)?;
             return Ok(Candidate::Ours);
         }
@@ -225,7 +225,7 @@ impl TableCursor {
             }
             Err(error) => return Err(error),
         };
-        session.check_unchanged(tree, self.core.key())?;
+        session.txn()?.check_unchanged_at(&self.core)?;
         let (txn, view) = (session.txn()?, self.read.view());
         if self.core.is_current(txn, view)? || self.core.refresh(txn, view)? {
             self.note_taken(session, mode)?;
@@ -240,11 +240,12 @@ impl TableCursor {
     /// never been committed is nobody's to wait for: it is passed over.
     fn take_committed(&mut self, session: &mut Session) -> Result<Candidate> {
         let tree = self.table.tree(0);
-        if !session.probe(tree, self.core.key())? {
+        let txn = session.txn()?;
+        if !txn.find(tree, self.core.key())? {
             return Ok(Candidate::Skipped);
         }
         self.committed.clear();
-        self.committed.extend_from_slice(session.probed(tree)?);
+        self.committed.extend_from_slice(txn.found(tree)?);
         self.unlocked = true;
         Ok(Candidate::Ours)
     }
@@ -308,7 +309,7 @@ impl TableCursor {
         if !self.core.get(session.txn()?, View::Latest, key)? {
             return Err(Stop::NotFound);
         }
-        session.check_unchanged(self.table.tree(0), key)?;
+        session.txn()?.check_unchanged_at(&self.core)?;
         self.note_taken(session, LockMode::Exclusive)
     }
 
@@ -397,10 +398,11 @@ impl TableCursor {
     /// another transaction's. Stays readable until the session looks for a key in that tree again.
     pub fn committed<'s>(&self, session: &'s mut Session) -> Result<&'s [u8]> {
         let tree = self.tree();
-        if !session.probe(tree, self.core.key())? {
+        let txn = session.txn()?;
+        if !txn.find(tree, self.core.key())? {
             return Err(Stop::NotFound);
         }
-        session.probed(tree)
+        Ok(txn.found(tree)?)
     }
 
     /// The row last returned did not match: at READ COMMITTED its lock is what it was before this cursor took it.

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use teak_core::{Error, LockMode, WaitPolicy, WriteOp};
+use teak_core::{LockMode, WaitPolicy, WriteOp};
 
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
 use crate::unique::primary_key;
-use teak_core::server::{LockOutcome, Table, Transaction, Tree};
+use crate::way::{Gathered, Way};
+use teak_core::server::{LockOutcome, Table, Tree};
 
 /// An index entry of a row.
 #[derive(Debug, Clone, Copy)]
@@ -66,62 +67,6 @@ fn tree(table: &Table, number: u32) -> Result<&Arc<Tree>> {
     Ok(table.tree(number as usize))
 }
 
-/// Which entries of a row a statement gathers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Gathered {
-    None,
-    /// For a unique key everybody looks before he takes it.
-    Plain,
-    /// Also new ones of unique keys, which are looked for later; and rows, if they come in no order.
-    All,
-}
-
-impl Gathered {
-    /// `many`: the statement has written enough rows for that. `claims`: it may be told late that a key is taken.
-    fn by(many: bool, claims: bool) -> Gathered {
-        match (many, claims) {
-            (false, _) => Gathered::None,
-            (true, false) => Gathered::Plain,
-            (true, true) => Gathered::All,
-        }
-    }
-
-    fn has(self, entry: &Entry<'_>) -> bool {
-        match self {
-            Gathered::None => false,
-            Gathered::Plain => !entry.unique,
-            Gathered::All => true,
-        }
-    }
-}
-
-/// Whether a build with assertions looks for an entry before it is deleted. Of those that are gathered, one of 32:
-/// otherwise each would be read from where it lies, which gathering is to avoid.
-fn is_looked_for(entry: &Entry<'_>, gathered: Gathered) -> bool {
-    !gathered.has(entry) || entry.key.last().is_some_and(|last| last % 32 == 0)
-}
-
-/// Writes an entry, or has it written later.
-fn put(
-    txn: &mut Transaction,
-    table: &Table,
-    entry: &Entry<'_>,
-    op: WriteOp<'_>,
-    gathered: Gathered,
-) -> Result<()> {
-    let tree = tree(table, entry.tree)?;
-    if cfg!(debug_assertions) && matches!(op, WriteOp::Delete) && is_looked_for(entry, gathered) {
-        let is_there = txn.has_entry(tree, entry.key).unwrap_or(true);
-        assert!(is_there, "tree {} has no entry {:02x?}, which is to be deleted", entry.tree, entry.key);
-    }
-    match (gathered.has(entry), entry.unique) {
-        (true, true) => txn.claim_later(tree, entry.key, entry.value)?,
-        (true, false) => txn.write_later(tree, entry.key, op)?,
-        (false, _) => txn.write(tree, entry.key, op)?,
-    }
-    Ok(())
-}
-
 impl Session {
     /// Puts in a new row. On [`Stop::Duplicate`] [`Session::collision`] says with what.
     pub fn insert<'e>(
@@ -163,9 +108,9 @@ impl Session {
         let rows = tree(table, 0)?;
         self.writable()?;
         let gathered = Gathered::by(self.gathers_entries(), manner.append && manner.sorts);
-        let waits = gathered == Gathered::All && !manner.fresh_key && self.txn()?.is_scattered();
+        let way = self.way(rows, pk, manner, gathered)?;
         self.claims.clear();
-        let claimed = self.make_room_for_row(rows, pk, manner, waits).and_then(|()| {
+        let claimed = self.make_room_for_row(rows, pk, manner, way).and_then(|()| {
             entries.clone().try_for_each(|entry| {
                 self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, gathered)
             })
@@ -174,23 +119,14 @@ impl Session {
             self.give_claims_back(Some((rows, pk)), table, entries);
             return Err(stop);
         }
-        if !manner.fresh_key && !waits {
-            self.aim_at_probed(rows);
-        }
         let txn = self.writable()?;
-        match (waits, manner.append) {
-            (true, _) => txn.claim_later(rows, pk, row)?,
-            (false, true) => txn.append(rows, pk, row)?,
-            (false, false) => txn.write(rows, pk, WriteOp::Insert(row))?,
-        }
+        way.put(txn, rows, pk, row)?;
         for entry in entries.clone() {
-            put(txn, table, &entry, WriteOp::Insert(entry.value), gathered)?;
+            gathered.put(txn, tree(table, entry.tree)?, &entry, WriteOp::Insert(entry.value))?;
         }
         if !manner.no_locks {
-            match (waits, manner.append) {
-                (true, _) => {}
-                (false, true) => self.note_appended(rows, pk)?,
-                (false, false) => self.check_insert(rows, pk)?,
+            if way == Way::Log {
+                self.check_insert(rows, pk)?;
             }
             for entry in entries.filter(|entry| !gathered.has(entry)) {
                 self.check_insert(tree(table, entry.tree)?, entry.key)?;
@@ -237,15 +173,15 @@ impl Session {
                 match pair {
                     (Some(old), Some(new)) if old.key == new.key => {
                         if manner.rewrites || old.value != new.value {
-                            put(txn, table, &new, WriteOp::Update(new.value), gathered)?;
+                            gathered.put(txn, tree(table, new.tree)?, &new, WriteOp::Update(new.value))?;
                         }
                     }
                     (old, new) => {
                         if let Some(old) = old {
-                            put(txn, table, &old, WriteOp::Delete, gathered)?;
+                            gathered.put(txn, tree(table, old.tree)?, &old, WriteOp::Delete)?;
                         }
                         if let Some(new) = new {
-                            put(txn, table, &new, WriteOp::Insert(new.value), gathered)?;
+                            gathered.put(txn, tree(table, new.tree)?, &new, WriteOp::Insert(new.value))?;
                         }
                     }
                 }
@@ -286,7 +222,7 @@ impl Session {
             let txn = session.writable()?;
             txn.write(rows, pk, WriteOp::Delete)?;
             for entry in entries {
-                put(txn, table, &entry, WriteOp::Delete, gathered)?;
+                gathered.put(txn, tree(table, entry.tree)?, &entry, WriteOp::Delete)?;
             }
             Ok(())
         })
@@ -304,7 +240,7 @@ impl Session {
         // meanwhile.
         let outcome = self.lock(rows, pk, LockMode::Exclusive, WaitPolicy::Wait)?;
         self.check_unchanged(rows, pk)?;
-        if outcome == LockOutcome::New && !self.probe(rows, pk)? {
+        if outcome == LockOutcome::New && !self.txn()?.find(rows, pk)? {
             return Err(Stop::NotFound);
         }
         Ok(())
@@ -327,7 +263,7 @@ impl Session {
         manner: Manner,
     ) -> Result<()> {
         if let Some(pk) = new_pk {
-            self.make_room_for_row(tree(table, 0)?, pk, manner, false)?;
+            self.make_room_for_row(tree(table, 0)?, pk, manner, Way::Log)?;
         }
         for (old, new) in changed {
             if let Some(old) = old {
@@ -361,14 +297,12 @@ impl Session {
         self.claims = claims;
     }
 
-    /// `waits`: the row is going to be gathered.
-    fn make_room_for_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner, waits: bool) -> Result<()> {
-        let looks_later = waits || manner.append && manner.sorts && self.sorts(rows, pk)?;
-        let claimed = match (manner.no_locks, manner.fresh_key || looks_later) {
+    fn make_room_for_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner, way: Way) -> Result<()> {
+        let looks_later = manner.fresh_key || way.looks_later();
+        let claimed = match (manner.no_locks, looks_later) {
             (true, true) => Ok(LockOutcome::Held),
             (true, false) => self.claim_unlocked(rows, pk),
-            (false, true) => self.reserve(rows, pk, manner.duplicate),
-            (false, false) => self.claim(rows, pk, manner.duplicate),
+            (false, _) => self.claim(rows, pk, manner.duplicate, looks_later),
         };
         if matches!(claimed, Err(Stop::Duplicate)) {
             self.collision.note(0, pk);
@@ -391,35 +325,21 @@ impl Session {
             (false, _, true) | (true, true, true) => Ok(LockOutcome::Held),
             // A claim waits for ranges as well.
             (false, _, false) => self.check_insert(tree, entry.key).map(|()| LockOutcome::Held),
-            (true, true, false) => self.reserve(tree, entry.key, manner.duplicate),
             (true, false, true) => self.claim_unlocked(tree, entry.key),
-            (true, false, false) => self.claim(tree, entry.key, manner.duplicate),
+            (true, looks_later, false) => self.claim(tree, entry.key, manner.duplicate, looks_later),
         };
         if matches!(claimed, Err(Stop::Duplicate)) {
             let mut collision = std::mem::take(&mut self.collision);
-            collision.note(entry.tree, primary_key(self.probed(tree)?).unwrap_or_default());
+            let taken = self.txn()?.found(tree)?;
+            collision.note(entry.tree, primary_key(taken).unwrap_or_default());
             self.collision = collision;
         }
         self.claims.push(claimed?);
         Ok(())
     }
 
-    /// Locks a key for an insert, and does not look whether it is taken. If somebody else has it locked this is
-    /// [`Session::claim`]: he may not be worth waiting for.
-    fn reserve(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<LockOutcome> {
-        self.check_insert(tree, key)?;
-        match self.lock(tree, key, LockMode::Exclusive, WaitPolicy::NoWait) {
-            Err(Stop::Core(Error::WouldBlock)) => self.claim(tree, key, duplicate),
-            locked => {
-                let outcome = locked?;
-                self.relocked |= outcome != LockOutcome::New;
-                Ok(outcome)
-            }
-        }
-    }
-
     fn claim_unlocked(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<LockOutcome> {
-        if self.probe(tree, key)? {
+        if self.txn()?.find(tree, key)? {
             return Err(Stop::Duplicate);
         }
         Ok(LockOutcome::Held)

@@ -14,15 +14,13 @@ use crate::engine::{EngineHandle, SessionTag};
 use crate::foreign::Found;
 use crate::host::Thd;
 use crate::outcome::{Result, Stop};
-use teak_core::server::{Cursor, Intention, LockOutcome, Savepoint, Table, Transaction, Tree};
+use teak_core::server::{Intention, LockOutcome, Savepoint, Table, Transaction, Tree};
 
 mod rows;
 
 /// Longest transaction identifier: the server's XIDDATASIZE and its header, rounded up.
 pub const MAX_XID: usize = 160;
 
-/// Trees whose probe cursor a transaction keeps.
-const MAX_PROBES: usize = 32;
 /// Memory for sorting until somebody says otherwise.
 const DEFAULT_SORT_BYTES: usize = 16 << 20;
 
@@ -73,13 +71,6 @@ impl Waits {
     }
 }
 
-/// Keys that a statement has appended to a tree: the first and the last.
-struct Appended {
-    tree: Arc<Tree>,
-    first: Vec<u8>,
-    last: Vec<u8>,
-}
-
 /// All keys of one length from one key on and below another.
 #[derive(Default)]
 struct Stretch {
@@ -105,16 +96,12 @@ pub struct Session {
     savepoints: Vec<Savepoint>,
     /// Memory for sorting rows that are inserted in no order, in bytes.
     sort_bytes: usize,
-    /// Rows that were appended and are to be checked against range locks.
-    appended: Option<Appended>,
     /// Rows that the statement has written.
     rows_written: u32,
     /// Whether the transaction had a key locked that the statement has reserved.
     pub(crate) relocked: bool,
     /// What has become of the locks of the keys that the row claims which is being written, in their order.
     pub(crate) claims: Vec<LockOutcome>,
-    /// Cursors for uniqueness checks, one a tree. They hold their tree, so they go with the transaction.
-    probes: Vec<(Arc<Tree>, Cursor)>,
     /// The row that was last locked exclusively and then found, by the statement: its tree and key.
     taken: Option<TreeId>,
     taken_key: Vec<u8>,
@@ -141,11 +128,9 @@ impl Session {
             found: Vec::new(),
             savepoints: Vec::new(),
             sort_bytes: DEFAULT_SORT_BYTES,
-            appended: None,
             rows_written: 0,
             relocked: false,
             claims: Vec::new(),
-            probes: Vec::new(),
             taken: None,
             taken_key: Vec::new(),
             stretch: None,
@@ -302,15 +287,13 @@ impl Session {
 
     fn statement_end(&mut self) {
         self.statement = None;
-        self.appended = None;
         self.taken = None;
         self.rows_written = 0;
         self.relocked = false;
-        for (_, probe) in &mut self.probes {
-            probe.reset();
-        }
-        if self.is_read_committed() {
-            if let Some(txn) = &mut self.txn {
+        let closes = self.is_read_committed();
+        if let Some(txn) = &mut self.txn {
+            txn.rest();
+            if closes {
                 txn.close_snapshot();
             }
         }
@@ -414,13 +397,11 @@ impl Session {
         self.statement = None;
         self.marks.clear();
         self.found.clear();
-        self.appended = None;
         self.taken = None;
         self.stretch = None;
         self.rows_written = 0;
         self.relocked = false;
         self.savepoints.clear();
-        self.probes.clear();
         self.prepared = false;
         self.read_only = false;
         self.txn.take()

@@ -32,6 +32,8 @@ mod versions;
 pub(crate) use block::blob::{Blob, BlobAddress};
 pub(crate) use change::pack::Packing;
 pub use change::trunk::Trunk;
+#[cfg(test)]
+pub(crate) use change::trunk::DESCENTS;
 pub use change::write::{Write, Written, MAX_KEY_BYTES};
 pub use check::Depth;
 pub use check_image::{check_image, check_image_shared, each_row, ImageVisitor, SharedVisitor};

@@ -1,15 +1,15 @@
-//! What reading, locking and writing rows asks of the transaction: locks and conflicts, what was appended or gathered
-//! and is not checked yet, and cursors that look for keys.
+//! What reading, locking and writing rows asks of the transaction: locks and conflicts, and the end of what was
+//! appended or gathered.
 //!
 //! Invariant: when [`Session::finish_writes`] has returned without an error, all rows that were written so far are
 //! where others meet them, and none lies in a range that somebody else has locked.
 
-use super::{Appended, Session, MAX_PROBES};
+use super::Session;
 use crate::outcome::{Result, Stop};
 use std::ops::Bound;
 use std::sync::Arc;
-use teak_core::server::{Cursor, LockOutcome, Table, Tree};
-use teak_core::{Error, LockMode, View, WaitPolicy};
+use teak_core::server::{Claim, LockOutcome, Table, Tree};
+use teak_core::{Error, LockMode, WaitPolicy};
 
 /// A statement with no more rows writes their index entries at once.
 const FEW_ROWS: u32 = 32;
@@ -76,12 +76,27 @@ impl Session {
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_insert(tree, key, wait))
     }
 
-    /// Whether no other transaction's range lock covers the key now.
-    pub(crate) fn may_insert(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
+    /// Locks a key that is to be put in, which has to be free; what has become of the lock. [`Stop::Duplicate`] if it
+    /// is taken: then it stays locked with `duplicate` strength, or as strongly as it was before. `looks_later`:
+    /// whoever writes it finds out, or nobody can have it.
+    pub(crate) fn claim(
+        &mut self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        duplicate: LockMode,
+        looks_later: bool,
+    ) -> Result<LockOutcome> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
-        match self.waits.run(WaitPolicy::NoWait, |wait| txn.check_insert(tree, key, wait)) {
-            Err(Stop::Core(Error::WouldBlock)) => Ok(false),
-            result => result.map(|()| true),
+        let claim = self.waits.run(WaitPolicy::Wait, |wait| match looks_later {
+            true => txn.reserve(tree, key, duplicate, wait),
+            false => txn.claim(tree, key, duplicate, wait),
+        })?;
+        match claim {
+            Claim::Free(outcome) => {
+                self.relocked |= looks_later && outcome != LockOutcome::New;
+                Ok(outcome)
+            }
+            Claim::Taken => Err(Stop::Duplicate),
         }
     }
 
@@ -92,40 +107,6 @@ impl Session {
         Ok(self.txn()?.sorts(tree, key, bytes)?)
     }
 
-    /// `key` was appended to `tree`.
-    pub(crate) fn note_appended(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
-        let sorting = self.txn()?.is_sorting(tree);
-        match &mut self.appended {
-            Some(appended) if sorting && Arc::ptr_eq(&appended.tree, tree) => {
-                if *key < *appended.first {
-                    appended.first = key.to_vec();
-                } else if *key > *appended.last {
-                    appended.last = key.to_vec();
-                }
-            }
-            Some(appended) if Arc::ptr_eq(&appended.tree, tree) && *key > *appended.last => {
-                appended.last.clear();
-                appended.last.extend_from_slice(key);
-            }
-            earlier => {
-                let next = Appended { tree: tree.clone(), first: key.to_vec(), last: key.to_vec() };
-                // Who appends a row that is not behind the last has brought those before it to where others meet them;
-                // index entries that are gathered may wait for more.
-                if let Some(earlier) = earlier.replace(next) {
-                    self.check_appended(&earlier)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for those who have locked ranges in which appended rows lie: they looked when these were not there yet.
-    fn check_appended(&mut self, appended: &Appended) -> Result<()> {
-        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
-        let Appended { tree, first, last } = appended;
-        self.waits.run(WaitPolicy::Wait, |wait| txn.check_inserts(tree, first, last, wait))
-    }
-
     /// What was appended or gathered is where others meet it; waits for those who have locked ranges that it lies in.
     pub fn finish_writes(&mut self) -> Result<()> {
         let Some(txn) = &mut self.txn else { return Ok(()) };
@@ -133,7 +114,7 @@ impl Session {
         if txn.is_unchecked() {
             self.waits.run(WaitPolicy::Wait, |wait| txn.check_finished(wait))?;
         }
-        self.appended.take().map_or(Ok(()), |appended| self.check_appended(&appended))
+        Ok(())
     }
 
     /// [`Session::finish_writes`] for a statement that has written rows of `table`; [`Stop::Duplicate`] if a key is
@@ -237,40 +218,5 @@ impl Session {
     /// Whether [`Session::check_unchanged`] has anything to compare with.
     pub(crate) fn may_conflict(&self) -> bool {
         self.txn.as_ref().is_some_and(|txn| txn.isolation().is_strict() && txn.has_snapshot())
-    }
-
-    // ---- looking for keys ----
-
-    /// Whether the newest committed version of `key` (or this transaction's own) exists; [`Session::probed`] is its
-    /// value.
-    pub(crate) fn probe(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
-        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
-        let position = match self.probes.iter().position(|(of, _)| Arc::ptr_eq(of, tree)) {
-            Some(position) => position,
-            None => {
-                if self.probes.len() == MAX_PROBES {
-                    self.probes.remove(0);
-                }
-                self.probes.push((tree.clone(), Cursor::new(tree.clone())));
-                self.probes.len() - 1
-            }
-        };
-        Ok(self.probes[position].1.get(txn, View::Latest, key)?)
-    }
-
-    /// What is written to `tree` next is likely to be the key that [`Session::probe`] looked for last.
-    pub(crate) fn aim_at_probed(&mut self, tree: &Arc<Tree>) {
-        let probe = self.probes.iter().find(|(of, _)| Arc::ptr_eq(of, tree));
-        if let (Some(txn), Some((_, cursor))) = (&mut self.txn, probe) {
-            txn.aim(cursor);
-        }
-    }
-
-    /// Value of the key that [`Session::probe`] found in `tree`.
-    pub(crate) fn probed(&self, tree: &Arc<Tree>) -> Result<&[u8]> {
-        match self.probes.iter().find(|(of, _)| Arc::ptr_eq(of, tree)) {
-            Some((_, cursor)) => Ok(cursor.value()?),
-            None => Err(Stop::NotFound),
-        }
     }
 }

@@ -97,10 +97,10 @@ fn own_reads_and_writes_in_between_meet_the_rows() {
     let tree = table.tree(0);
     let mut txn = engine.begin(Isolation::ReadCommitted);
     insert(&mut txn, tree, shuffled(3000)).unwrap();
-    assert!(txn.is_sorting(tree));
+    assert!(txn.sorts(tree, &key(9999), SORT_BYTES).unwrap());
     let mut cursor = Cursor::new(tree.clone());
     assert!(cursor.get(&mut txn, View::Latest, &key(2999)).unwrap());
-    assert!(!txn.is_sorting(tree));
+    assert!(!txn.sorts(tree, &key(9999), SORT_BYTES).unwrap());
     // The table is not empty any more: what follows is not sorted, and as right.
     let more = [5000, 4000, 4500, 3500];
     assert_eq!(insert(&mut txn, tree, more.into_iter()).unwrap(), 0);

@@ -1,6 +1,7 @@
 //! One verb for a row.
 
 use super::*;
+use crate::tree::DESCENTS;
 use crate::{LockMode, WaitRequest};
 use std::ops::Bound;
 use std::time::Duration;
@@ -259,4 +260,44 @@ fn a_load_is_all_or_nothing_and_its_rows_are_like_others() {
     assert_eq!((latest(&engine, tree, b"10000"), latest(&engine, tree, b"20002")), (None, None));
     let findings = engine.check_everything(&mut |_| Ok(())).unwrap();
     assert!(findings.is_empty(), "{findings}");
+}
+
+#[test]
+fn a_verb_goes_down_the_tree_once_and_not_at_all_where_the_last_one_was() {
+    let (_, engine, table) = with_table(11);
+    let tree = table.tree(0);
+    alone(&engine, |txn| {
+        for i in 0..20_000u32 {
+            txn.append(tree, &i.to_be_bytes(), &[7; 60]).unwrap();
+        }
+    });
+    assert!(tree.leaves() > 10);
+    let key = |i: u32| i.to_be_bytes();
+    let between = |i: u32| [&key(i)[..], b"x"].concat();
+    for level in LEVELS {
+        let mut txn = engine.begin(level);
+        txn.open_snapshot();
+        let mut at = 0;
+        let descents = |from: usize| DESCENTS.get() - from;
+        type Verb<'a> = &'a dyn Fn(&mut Transaction, u32);
+        let verbs: [Verb<'_>; 5] = [
+            &|txn, i| txn.insert(tree, &between(i), b"new", &now()).unwrap(),
+            &|txn, i| assert!(txn.put(tree, &key(i), b"put", &now()).unwrap()),
+            &|txn, i| assert!(txn.update(tree, &key(i), b"changed", &now()).unwrap()),
+            &|txn, i| assert!(txn.delete(tree, &key(i), &now()).unwrap()),
+            &|txn, i| assert!(txn.get_for_update(tree, &key(i), &now()).unwrap().is_some()),
+        ];
+        for verb in verbs {
+            // Far from the last one.
+            at = (at + 9_000) % 19_000;
+            let before = DESCENTS.get();
+            verb(&mut txn, at + 1);
+            assert_eq!(descents(before), 1, "{level:?}");
+            verb(&mut txn, at + 2);
+            assert_eq!(descents(before), 1, "{level:?}: a neighbour");
+            assert!(txn.update(tree, &key(at + 3), b"changed", &now()).unwrap());
+            assert_eq!(descents(before), 1, "{level:?}: another verb");
+        }
+        txn.rollback();
+    }
 }

@@ -43,6 +43,8 @@ pub(in crate::engine) struct Append {
     /// Of the tree's blocks; asking the tree takes a latch.
     block_bytes: usize,
     builder: BlockBuilder,
+    /// The first key and the last, since it began.
+    first_key: Vec<u8>,
     last_key: Vec<u8>,
     /// Full, and not in the tree.
     gathered: Vec<Block>,
@@ -63,6 +65,7 @@ impl Append {
             since,
             block_bytes: tree.spec().block_bytes as usize,
             builder: BlockBuilder::reused(),
+            first_key: Vec::new(),
             last_key: Vec::new(),
             gathered: Vec::new(),
             waiting: Vec::new(),
@@ -103,6 +106,7 @@ impl Append {
     pub(in crate::engine) fn take_gathered(&mut self) -> Vec<Block> {
         let mut blocks = std::mem::take(&mut self.gathered);
         blocks.push(self.builder.finish());
+        self.first_key.clear();
         self.last_key.clear();
         blocks
     }
@@ -221,14 +225,14 @@ impl Work {
             self.finish_append(shared)?;
         }
         if self.direct.is_scattered() {
-            return self.write_row(shared, tree, key, WriteOp::Insert(value));
+            return self.write_alone(shared, tree, key, value);
         }
         let since = self.last_number();
         let append = self.direct.append.get_or_insert_with(|| Box::new(Append::new(tree, since)));
         if !append.takes(key, value) {
             let written = self.write_gathered(shared);
             self.keep_failure(written)?;
-            return self.write_row(shared, tree, key, WriteOp::Insert(value));
+            return self.write_alone(shared, tree, key, value);
         }
         let full = append.builder.estimated_bytes() + key.len() + value.len() > append.block_bytes;
         if full && !append.builder.is_empty() {
@@ -241,15 +245,25 @@ impl Work {
             self.charge_memory(shared);
         }
         let Some(append) = &mut self.direct.append else {
-            return self.write_row(shared, tree, key, WriteOp::Insert(value));
+            return self.write_alone(shared, tree, key, value);
         };
         debug_assert!(
             append.last_key.as_slice() < key || append.last_key.is_empty(),
             "rows are appended in order"
         );
+        if append.last_key.is_empty() {
+            append.first_key.extend_from_slice(key);
+        }
         append.last_key.clear();
         append.last_key.extend_from_slice(key);
         append.builder.push(key, Value::Inline(value));
+        Ok(())
+    }
+
+    /// A row that goes into no block.
+    fn write_alone(&mut self, shared: &Shared, tree: &Arc<Tree>, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write_row(shared, tree, key, WriteOp::Insert(value))?;
+        self.note_if_covered(shared, tree, self.last_number() - 1, key, key);
         Ok(())
     }
 
@@ -303,7 +317,9 @@ impl Work {
             .and_then(|()| self.write_gathered(shared))
             .and_then(|()| self.settle_waiting(shared, 0));
         self.keep_failure(written)?;
-        self.direct.append = None;
+        if let Some(append) = self.direct.append.take().filter(|append| !append.last_key.is_empty()) {
+            self.note_if_covered(shared, &append.tree, append.since, &append.first_key, &append.last_key);
+        }
         self.charge_memory(shared);
         Ok(())
     }

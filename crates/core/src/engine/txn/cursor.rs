@@ -99,6 +99,11 @@ impl Cursor {
         Ok(counted(txn, found))
     }
 
+    /// What it is in the tree.
+    pub(super) fn in_tree(&self) -> &TreeCursor {
+        &self.inner
+    }
+
     /// The tree that it is a cursor of.
     pub(crate) fn tree(&self) -> &Arc<Tree> {
         self.inner.tree()

@@ -14,7 +14,6 @@
 //! taken. That is done when the entries are pushed, where neighbours meet each other and look-ups find the leaves of
 //! those before them.
 
-use super::sorting::is_there;
 use super::work::Work;
 use crate::cache::Cache;
 use crate::engine::shared::Shared;
@@ -22,7 +21,7 @@ use crate::lock::LockOwner;
 use crate::mvcc::TxnStatus;
 use crate::numbers::NumberMap;
 use crate::tree::block::wide_head;
-use crate::tree::{Tree, TreeCursor, Write, MAX_KEY_BYTES};
+use crate::tree::{Reader, Tree, TreeCursor, Write, MAX_KEY_BYTES};
 use crate::types::{TreeId, WaitRequest, WriteOp};
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -82,7 +81,15 @@ struct Unchecked {
     tree: Arc<Tree>,
     /// With the numbers of the writes.
     keys: Vec<(u32, Vec<u8>)>,
-    between: Option<(Vec<u8>, Vec<u8>)>,
+    between: Option<Between>,
+}
+
+/// From one key to another.
+struct Between {
+    /// The number of a write before all that lies there.
+    since: u32,
+    first: Vec<u8>,
+    last: Vec<u8>,
 }
 
 /// Those of all trees.
@@ -94,13 +101,14 @@ struct UncheckedKeys {
 }
 
 impl UncheckedKeys {
+    fn of(&mut self, tree: &Arc<Tree>) -> &mut Unchecked {
+        let unchecked = || Unchecked { tree: tree.clone(), keys: Vec::new(), between: None };
+        self.trees.entry(tree.id()).or_insert_with(unchecked)
+    }
+
     /// The key, which was written with this number, lies in a range that another transaction has locked.
     fn note(&mut self, tree: &Arc<Tree>, sequence: u32, key: &[u8]) {
-        let of_tree = self.trees.entry(tree.id()).or_insert_with(|| Unchecked {
-            tree: tree.clone(),
-            keys: Vec::new(),
-            between: None,
-        });
+        let of_tree = self.of(tree);
         let before = of_tree.memory();
         of_tree.add(sequence, key);
         self.memory += of_tree.memory().saturating_sub(before) + key.len();
@@ -110,6 +118,7 @@ impl UncheckedKeys {
     fn drop_after(&mut self, sequence: u32) {
         self.trees.retain(|_, unchecked| {
             unchecked.keys.retain(|(of, _)| *of <= sequence);
+            unchecked.between.take_if(|between| sequence <= between.since);
             !unchecked.keys.is_empty() || unchecked.between.is_some()
         });
         let keys = |unchecked: &Unchecked| unchecked.keys.iter().map(|(_, key)| key.len()).sum::<usize>();
@@ -127,11 +136,19 @@ impl Unchecked {
         if self.keys.len() < MOST_UNCHECKED {
             return self.keys.push((sequence, key.to_vec()));
         }
-        let (first, last) = self.between.get_or_insert_with(|| (key.to_vec(), key.to_vec()));
-        if key < first.as_slice() {
-            *first = key.to_vec();
-        } else if key > last.as_slice() {
-            *last = key.to_vec();
+        self.widen(sequence - 1, key, key);
+    }
+
+    /// Keys from `first` to `last`, all written after the write `since`, lie there, too.
+    fn widen(&mut self, since: u32, first: &[u8], last: &[u8]) {
+        let between =
+            self.between.get_or_insert_with(|| Between { since, first: first.to_vec(), last: last.to_vec() });
+        between.since = between.since.min(since);
+        if first < between.first.as_slice() {
+            between.first = first.to_vec();
+        }
+        if last > between.last.as_slice() {
+            between.last = last.to_vec();
         }
     }
 }
@@ -299,7 +316,7 @@ impl Deferred {
                 let before = at.checked_sub(1).map(|before| &run[before]);
                 let taken = match before.filter(|before| self.key(before) == self.key(entry)) {
                     Some(before) => before.kind != Kind::Delete,
-                    None => is_there(&mut cursor, self.key(entry), Some(status))?,
+                    None => cursor.get(&Reader::latest(Some(status)), self.key(entry))?,
                 };
                 if taken && first.is_none_or(|first| entry.sequence < first.sequence) {
                     first = Some(*entry);
@@ -390,15 +407,32 @@ impl Work {
             return Ok(());
         }
         self.finish_append_to(shared, tree)?;
-        if is_there(&mut TreeCursor::new(tree.clone()), key, self.status())? {
+        if self.find_in_tree(tree, key)? {
             return Err(Error::DuplicateKey { tree: tree.id(), key: key.to_vec(), value: value.to_vec() });
         }
         self.write_row(shared, tree, key, WriteOp::Insert(value))?;
-        let sequence = self.next_sequence()? - 1;
-        if self.locks(shared).check_insert(tree.id(), key, &WaitRequest::no_wait()).is_err() {
-            self.deferred.unchecked.note(tree, sequence, key);
-        }
+        self.note_if_covered(shared, tree, self.last_number() - 1, key, key);
         Ok(())
+    }
+
+    /// Keys from `first` to `last`, which were written after the write `since`, are in the tree now: if another
+    /// transaction has locked a range that one may lie in, [`Work::check_deferred`] waits for it.
+    pub(super) fn note_if_covered(
+        &mut self,
+        shared: &Shared,
+        tree: &Arc<Tree>,
+        since: u32,
+        first: &[u8],
+        last: &[u8],
+    ) {
+        let locks = self.locks(shared);
+        if locks.check_inserts(tree.id(), first, last, &WaitRequest::no_wait()).is_ok() {
+            return;
+        }
+        match first == last {
+            true => self.deferred.unchecked.note(tree, since + 1, first),
+            false => self.deferred.unchecked.of(tree).widen(since, first, last),
+        }
     }
 
     /// `false`: the entry cannot wait, and is to be written.
@@ -452,7 +486,7 @@ impl Work {
         }
         self.show_append(shared, tree, Some(key))?;
         let mut cursor = TreeCursor::new(tree.clone());
-        Ok(match is_there(&mut cursor, key, self.status())? {
+        Ok(match cursor.get(&Reader::latest(self.status()), key)? {
             true => Some(cursor.value()?.to_vec()),
             false => None,
         })
@@ -461,7 +495,7 @@ impl Work {
     /// Whether the tree has the entry for this transaction, or is going to have it. What is gathered stays gathered.
     pub(in crate::engine) fn has_entry(&self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
         // The tree first: it is searched sooner.
-        Ok(is_there(&mut TreeCursor::new(tree.clone()), key, self.status())?
+        Ok(TreeCursor::new(tree.clone()).get(&Reader::latest(self.status()), key)?
             || self.deferred.find(tree, key).is_some())
     }
 
@@ -512,7 +546,7 @@ impl Work {
             for (_, key) in &keys {
                 locks.check_insert(tree.id(), key, wait)?;
             }
-            if let Some((first, last)) = between {
+            if let Some(Between { first, last, .. }) = between {
                 locks.check_inserts(tree.id(), &first, &last, wait)?;
             }
         }

@@ -3,7 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `transaction.rs`, `work.rs` | the handle of a transaction, and what it has done so far |
-//! | `verbs.rs` | one verb for a row: lock, look, compare with the snapshot, write |
+//! | `claim.rs` | the rule of a row: lock, look, ranges, snapshot |
+//! | `verbs.rs` | one verb for a row: claim and write |
 //! | `append.rs`, `sorting.rs` | new rows that go to table files and not to the log: in key order, or sorted |
 //! | `deferred.rs` | entries of indexes that are gathered and written in the order of their keys |
 //! | `prepared.rs` | prepared transactions without a handle, and who waits for them |
@@ -11,6 +12,7 @@
 //! | `cursor.rs` | reading in a transaction |
 
 pub(super) mod append;
+pub(super) mod claim;
 pub(super) mod cursor;
 pub(super) mod deferred;
 pub(super) mod holds;

@@ -13,10 +13,8 @@
 use super::append::for_each_row;
 use super::work::Work;
 use crate::engine::shared::Shared;
-use crate::mvcc::TxnStatus;
 use crate::sort::Sorter;
 use crate::tree::{Reader, Tree, TreeCursor};
-use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -51,11 +49,6 @@ impl Work {
         self.keep_failure(pushed).map(|()| true)
     }
 
-    /// Whether rows of the tree wait to be sorted.
-    pub(in crate::engine) fn is_sorting(&mut self, tree: &Arc<Tree>) -> bool {
-        self.direct.append_to(tree).is_some_and(|append| append.sorter.is_some())
-    }
-
     /// Appends what was sorted. [`Error::DuplicateRow`] if a key is taken; the rows behind it are gone then, so the
     /// caller keeps the error.
     pub(in crate::engine) fn write_sorted(&mut self, shared: &Shared) -> Result<()> {
@@ -66,20 +59,11 @@ impl Work {
             let (key, value) = sorted.entry();
             // As they ascend, one that does not lie behind what is gathered is the last of it.
             let twin = self.direct.append_to(&tree).is_some_and(|append| !append.is_beyond(key));
-            if twin || is_there(&mut cursor, key, self.status())? {
+            if twin || cursor.get(&Reader::latest(self.status()), key)? {
                 return Err(Error::DuplicateRow { key: key.to_vec() });
             }
             self.append(shared, &tree, key, value)?;
         }
         Ok(())
     }
-}
-
-/// Whether the tree has `key`, whoever committed it, or by the transaction of `own`; the cursor stands on it then.
-pub(in crate::engine) fn is_there(
-    cursor: &mut TreeCursor,
-    key: &[u8],
-    own: Option<&TxnStatus>,
-) -> Result<bool> {
-    cursor.get(&Reader { snapshot: Timestamp::MAX, own, pending: false, fate: None }, key)
 }

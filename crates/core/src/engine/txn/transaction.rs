@@ -36,6 +36,15 @@ impl Transaction {
         Transaction { shared, isolation, work: Some(Box::new(Work::new(id))), id }
     }
 
+    /// What it has done so far, and the engine, until its end.
+    pub(super) fn opened(&mut self) -> Result<(&mut Work, &Shared)> {
+        Ok((self.work.as_deref_mut().ok_or(ENDED)?, &self.shared))
+    }
+
+    pub(super) fn work(&self) -> Option<&Work> {
+        self.work.as_deref()
+    }
+
     /// Its identifier.
     pub fn id(&self) -> TxnId {
         self.id
@@ -189,11 +198,6 @@ impl Transaction {
         work.sorts(&self.shared, tree, key, sort_bytes)
     }
 
-    /// Whether rows of the tree wait to be sorted.
-    pub fn is_sorting(&mut self, tree: &Arc<Tree>) -> bool {
-        self.work.as_deref_mut().is_some_and(|work| work.is_sorting(tree))
-    }
-
     /// Whether rows that were appended came in no order, so that [`Transaction::append`] writes one by one from now on
     /// and [`Transaction::claim_later`] is cheaper.
     pub fn is_scattered(&self) -> bool {
@@ -343,15 +347,6 @@ impl Transaction {
         if let Some(locks) = self.work.as_deref_mut().and_then(|work| work.opened_locks()) {
             locks.give_back(tree.id(), key, outcome);
         }
-    }
-
-    /// Whether another transaction committed a version of `key` after this one's snapshot; `false` without one. A key
-    /// that was not there and is not there may have come and gone meanwhile: nobody kept that.
-    pub fn changed_since_snapshot(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<bool> {
-        let work = self.work.as_deref_mut().ok_or(ENDED)?;
-        work.status_or_new();
-        let (Some(snapshot), Some(own)) = (&work.snapshot, work.status()) else { return Ok(false) };
-        tree.changed_since(key, snapshot, own)
     }
 
     /// A point to go back to.

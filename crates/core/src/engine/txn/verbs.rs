@@ -13,12 +13,11 @@
 //! not become an exclusive one. After [`Error::Deadlock`] the transaction has to be rolled
 //! back.
 
-use super::cursor::Cursor;
+use super::claim::Claim;
 use super::transaction::{Savepoint, Transaction};
-use crate::lock::LockOutcome;
 use crate::stop;
 use crate::tree::Tree;
-use crate::types::{Isolation, LockMode, View, WaitRequest, WriteOp};
+use crate::types::{LockMode, WaitRequest, WriteOp};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -43,15 +42,13 @@ impl Transaction {
         value: &[u8],
         wait: &WaitRequest<'_>,
     ) -> Result<bool> {
-        let there = self.claim(tree, key, wait)?.1.is_some();
-        match there {
-            true => {
-                self.check_unchanged(tree, key)?;
-                self.write(tree, key, WriteOp::Update(value))?;
-            }
-            false => self.put_new(tree, key, value, wait)?,
+        let claim = self.claim(tree, key, LockMode::Exclusive, wait)?;
+        self.check_unchanged(tree, key)?;
+        match claim {
+            Claim::Taken => self.write(tree, key, WriteOp::Update(value))?,
+            Claim::Free(_) => self.put_new(tree, key, value, wait)?,
         }
-        Ok(there)
+        Ok(claim == Claim::Taken)
     }
 
     /// Gives the row with this key another value; `false` if there is none.
@@ -77,7 +74,7 @@ impl Transaction {
         op: WriteOp<'_>,
         wait: &WaitRequest<'_>,
     ) -> Result<bool> {
-        let there = self.take(tree, key, wait)?.is_some();
+        let there = self.take(tree, key, wait)?;
         if there {
             self.write(tree, key, op)?;
         }
@@ -92,8 +89,10 @@ impl Transaction {
         key: &[u8],
         wait: &WaitRequest<'_>,
     ) -> Result<Option<Vec<u8>>> {
-        let found = self.take(tree, key, wait)?;
-        found.map(|row| row.value().map(<[u8]>::to_vec)).transpose()
+        Ok(match self.take(tree, key, wait)? {
+            true => Some(self.found(tree)?.to_vec()),
+            false => None,
+        })
     }
 
     /// Puts new rows in, and says how many: as [`Transaction::insert`] does one after the other, but that those whose
@@ -116,71 +115,32 @@ impl Transaction {
         rows: &mut dyn Iterator<Item = (K, V)>,
         wait: &WaitRequest<'_>,
     ) -> Result<u64> {
-        let (mut count, mut least, mut greatest) = (0, Vec::new(), Vec::new());
+        let mut count = 0;
         for (key, value) in rows {
             let key = key.as_ref();
             self.claim_free(tree, key, wait)?;
             self.append(tree, key, value.as_ref())?;
-            if count == 0 || *key < *least {
-                least = key.to_vec();
-            }
-            if *key > *greatest {
-                greatest.clear();
-                greatest.extend_from_slice(key);
-            }
             count += 1;
         }
         self.finish_writes()?;
-        if count > 0 {
-            self.check_inserts(tree, &least, &greatest, wait)?;
-        }
+        self.check_finished(wait)?;
         Ok(count)
     }
 
-    /// Locks the key and looks for its newest version.
-    fn take(&mut self, tree: &Arc<Tree>, key: &[u8], wait: &WaitRequest<'_>) -> Result<Option<Cursor>> {
+    /// Locks the key and looks for its newest version; whether there is one.
+    fn take(&mut self, tree: &Arc<Tree>, key: &[u8], wait: &WaitRequest<'_>) -> Result<bool> {
         self.lock(tree, key, LockMode::Exclusive, wait)?;
+        let there = self.find(tree, key)?;
         self.check_unchanged(tree, key)?;
-        self.newest(tree, key)
-    }
-
-    /// [`Transaction::take`], and if there is no row, no range lock of others covers the key. With what it did to the
-    /// lock of a row that is there.
-    fn claim(
-        &mut self,
-        tree: &Arc<Tree>,
-        key: &[u8],
-        wait: &WaitRequest<'_>,
-    ) -> Result<(LockOutcome, Option<Cursor>)> {
-        loop {
-            let outcome = self.lock(tree, key, LockMode::Exclusive, wait)?;
-            if let Some(row) = self.newest(tree, key)? {
-                return Ok((outcome, Some(row)));
-            }
-            match self.check_insert(tree, key, &WaitRequest::no_wait()) {
-                Ok(()) => break,
-                // What it had from before stays: a deadlock with the one who has the range is for the lock manager to
-                // find.
-                Err(Error::WouldBlock) => self.give_back(tree, key, outcome),
-                Err(error) => return Err(error),
-            }
-            self.check_insert(tree, key, wait)?;
-        }
-        self.check_unchanged(tree, key)?;
-        Ok((LockOutcome::Held, None))
+        Ok(there)
     }
 
     /// [`Transaction::claim`] of a key that has to be free.
     fn claim_free(&mut self, tree: &Arc<Tree>, key: &[u8], wait: &WaitRequest<'_>) -> Result<()> {
-        let (outcome, row) = self.claim(tree, key, wait)?;
-        if row.is_none() {
-            return Ok(());
+        match self.claim(tree, key, LockMode::Shared, wait)? {
+            Claim::Free(_) => self.check_unchanged(tree, key),
+            Claim::Taken => Err(Error::DuplicateRow { key: key.to_vec() }),
         }
-        if outcome == LockOutcome::Upgraded {
-            // A shared one keeps the error true, and others pass that have passed before.
-            self.give_back(tree, key, outcome);
-        }
-        Err(Error::DuplicateRow { key: key.to_vec() })
     }
 
     /// Writes a row whose key it has claimed.
@@ -189,21 +149,6 @@ impl Transaction {
         stop::at("insert: claimed and not written");
         self.write(tree, key, WriteOp::Insert(value))?;
         self.check_insert(tree, key, wait).or_else(|error| self.rollback_to(before).and(Err(error)))
-    }
-
-    /// The newest committed version of the key, or its own.
-    fn newest(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<Option<Cursor>> {
-        let mut cursor = Cursor::new(tree.clone());
-        Ok(cursor.get(self, View::Latest, key)?.then_some(cursor))
-    }
-
-    /// First committer wins: [`Error::SnapshotConflict`] if the key was committed after this transaction's snapshot and
-    /// the level [is strict](Isolation::is_strict).
-    pub fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
-        match Isolation::is_strict(self.isolation()) && self.changed_since_snapshot(tree, key)? {
-            true => Err(Error::SnapshotConflict),
-            false => Ok(()),
-        }
     }
 
     /// Like [`Transaction::savepoint`] just before a write, and costs nothing. What is appended has to be where it can

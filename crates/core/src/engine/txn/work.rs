@@ -12,6 +12,7 @@ mod savepoints;
 mod two_phase;
 
 use super::append::Direct;
+use super::claim::Keys;
 use super::deferred::Deferred;
 use crate::cache::Charge;
 use crate::checkpoint::recovery::RecoveredTransaction;
@@ -107,6 +108,8 @@ pub(in crate::engine) struct Work {
     touched: NumberMap<TreeId, Touched>,
     /// A leaf that the next write to this tree may go to.
     near: Option<(TreeId, Arc<Node>)>,
+    /// Where it has looked keys up.
+    pub(super) keys: Keys,
     /// Tables that begin with its commit.
     pub founded: Vec<Arc<Table>>,
     /// Counters to be logged with the next record.
@@ -143,6 +146,7 @@ impl Work {
             unlogged: None,
             touched: NumberMap::default(),
             near: None,
+            keys: Keys::default(),
             founded: Vec::new(),
             counters: Vec::new(),
             trail: None,
@@ -182,6 +186,11 @@ impl Work {
 
     pub(in crate::engine) fn status(&self) -> Option<&TxnStatus> {
         self.status.as_deref()
+    }
+
+    /// Where it has looked keys up, and through whose eyes.
+    pub(super) fn keys_and_status(&mut self) -> (&mut Keys, Option<&TxnStatus>) {
+        (&mut self.keys, self.status.as_deref())
     }
 
     pub(in crate::engine) fn status_or_new(&mut self) -> &Arc<TxnStatus> {
@@ -353,6 +362,11 @@ impl Work {
 
     fn write_to_tree(&mut self, tree: &Tree, write: &Write<'_>) -> Result<()> {
         let mut near = self.near.take().filter(|(of, _)| *of == tree.id()).map(|(_, node)| node);
+        if let Some(found) = self.keys.leaf(tree, write.key) {
+            if !near.as_ref().is_some_and(|near| Arc::ptr_eq(near, found)) {
+                near = Some(found.clone());
+            }
+        }
         let written = tree.write_near(write, &mut near);
         self.near = near.map(|node| (tree.id(), node));
         written

@@ -16,6 +16,7 @@ use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::watched::Watched;
 use crate::tree::leaf::Latched;
+use crate::tree::leaf::LeafView;
 use crate::tree::versions::visibility;
 use crate::types::TreeId;
 use crate::{Error, Result};
@@ -291,32 +292,44 @@ impl Trunk {
         snapshot: &SnapshotGuard,
         own: &TxnStatus,
     ) -> Result<bool> {
-        let (fate, snapshot) = (snapshot.fate(), snapshot.timestamp());
         loop {
             let moment = self.changes.now();
             let node = self.find_leaf(key)?;
             let Some(leaf) = node.leaf() else { continue };
             let view = leaf.view();
             if view.holds(key) {
-                fate.check()?;
-                let delta = leaf.delta(&node, &view)?;
-                let born = view.birth.as_ref().filter(|birth| birth.committed_after(snapshot, own));
-                if born.is_some() && leaf.base(&node, &view)?.search(key).is_ok() {
-                    return Ok(true);
-                }
-                let history = if snapshot < view.horizon { leaf.history(&view)? } else { None };
-                return Ok(visibility::changed_since(
-                    view.horizon,
-                    &delta,
-                    history.as_deref(),
-                    key,
-                    snapshot,
-                    own,
-                ));
+                return changed_in(&node, &view, key, snapshot, own);
             }
             self.check_way(moment)?;
         }
     }
+}
+
+/// Whether another transaction committed a change of `key` after `snapshot`, as `view` of the leaf `node` has it.
+pub(in crate::tree) fn changed_in(
+    node: &Arc<Node>,
+    view: &LeafView,
+    key: &[u8],
+    snapshot: &SnapshotGuard,
+    own: &TxnStatus,
+) -> Result<bool> {
+    let Node::Leaf(leaf) = &**node else { return Ok(false) };
+    // It had not given way when the view was got hold of, if it has not now.
+    snapshot.fate().check()?;
+    let snapshot = snapshot.timestamp();
+    let delta = leaf.delta(node, view)?;
+    let born = view.birth.as_ref().filter(|birth| birth.committed_after(snapshot, own));
+    if born.is_some() && leaf.base(node, view)?.search(key).is_ok() {
+        return Ok(true);
+    }
+    let history = if snapshot < view.horizon { leaf.history(view)? } else { None };
+    Ok(visibility::changed_since(view.horizon, &delta, history.as_deref(), key, snapshot, own))
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Ways from a root to a leaf that this thread has gone.
+    pub(crate) static DESCENTS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 fn descend(
@@ -325,7 +338,11 @@ fn descend(
     choose: &impl Fn(&InnerView) -> usize,
 ) -> Result<Arc<Node>> {
     match &**node {
-        Node::Leaf(_) => Ok(node.clone()),
+        Node::Leaf(_) => {
+            #[cfg(test)]
+            DESCENTS.set(DESCENTS.get() + 1);
+            Ok(node.clone())
+        }
         Node::Inner(inner) => {
             let view = inner.view(shared)?;
             let Some(view) = view.as_ref() else {

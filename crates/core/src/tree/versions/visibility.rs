@@ -27,7 +27,12 @@ impl Reader<'static> {
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// Sees what is committed by now, whoever did it, and what `own` has written.
+    pub(crate) fn latest(own: Option<&'a TxnStatus>) -> Reader<'a> {
+        Reader { own, ..Reader::at(Timestamp::MAX) }
+    }
+
     /// To be called when it has got hold of a leaf's view: whether everything it needs is there.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::{Phase, Work};
 use crate::engine::shared::Shared;
+use crate::engine::txn::claim::Keys;
 use crate::lock::Intent;
 use crate::log::{LogRecord, Ops, RedoBuffer};
 use crate::options::CommitFlush;
@@ -36,7 +37,8 @@ impl Work {
         match logged {
             Ok(()) => {
                 self.phase = Phase::Prepared;
-                // Nothing is written any more, and the decision may be long in coming.
+                // Nothing is read or written any more, and the decision may be long in coming.
+                self.keys = Keys::default();
                 if self.redo.is_empty() {
                     self.redo = RedoBuffer::new();
                 }
