@@ -19,6 +19,7 @@ mod priority;
 mod restore;
 mod salvage;
 mod signals;
+mod sql;
 mod status;
 mod terminal;
 

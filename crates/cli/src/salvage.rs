@@ -4,6 +4,7 @@
 //! writes bytes: what a tool, or a server with an empty table of the same definition, needs to get every row that no
 //! damaged block held. Who has a server takes that: `--teak-force-recovery` gives the same rows in SQL.
 
+use crate::sql::quoting::hex;
 use crate::{directory, Failure};
 use std::collections::HashSet;
 use std::io::Write;
@@ -128,13 +129,4 @@ fn copy(engine: &Engine, table: &Arc<Table>, tree: usize, file: &mut dyn Write) 
         found = cursor.next(&mut txn)?;
     }
     Ok(entries)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a String does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

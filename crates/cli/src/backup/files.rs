@@ -5,6 +5,7 @@ use super::mbstream::{Chunk, Reader};
 use super::pace::Pace;
 use super::target::Place;
 use super::BackupError;
+use crate::sql::quoting::hex;
 use ring::digest::{Context, SHA256};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -323,10 +324,6 @@ pub fn digest(from: &Path, to: Option<&mut File>, pace: &Pace) -> Result<String,
     }
     to.map_or(Ok(()), |mut to| to.flush()).map_err(BackupError::io("cannot write a copy of", from))?;
     Ok(hex(digest.finish().as_ref()))
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

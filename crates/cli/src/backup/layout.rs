@@ -12,6 +12,7 @@
 use super::rows::Checksums;
 use super::selection::Selection;
 use super::BackupError;
+use crate::sql::quoting::hex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -194,7 +195,7 @@ impl Description {
 
 /// SHA-256 in hexadecimal digits.
 pub fn digest(bytes: &[u8]) -> String {
-    super::files::hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+    hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
 
 /// Digests and paths, seen from `dir`, of the files in a backup that are not the engine's. `description` is that of the

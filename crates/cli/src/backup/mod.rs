@@ -37,6 +37,7 @@ pub use error::BackupError;
 use crate::amounts::bytes;
 use crate::client::{self, Settings};
 use crate::signals;
+use crate::sql::quoting::hex;
 use both::{Companion, EngineCopy};
 use clap::{Args, Subcommand};
 use companion::Call;
@@ -381,7 +382,7 @@ pub fn new_id() -> Result<String, BackupError> {
     let mut id = [0; 16];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut id)
         .map_err(|_| BackupError::Usage("the system has no random numbers".into()))?;
-    Ok(files::hex(&id))
+    Ok(hex(&id))
 }
 
 /// Seconds since 1970.

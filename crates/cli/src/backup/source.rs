@@ -7,6 +7,7 @@ use super::BackupError;
 use crate::client::{Address, Connection, Rows, Settings};
 use crate::restore::move_in::is_own;
 use crate::restore::server::LOWER_CASE;
+use crate::sql::quoting::literal;
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
@@ -182,8 +183,8 @@ impl Source {
             parts.push(match is_of_file(part) {
                 true => part.to_string(),
                 false => {
-                    let hex = super::files::hex(part.as_bytes());
-                    let sql = format!("SELECT CAST(CONVERT(_utf8mb4 X'{hex}' USING filename) AS BINARY)");
+                    let part = literal(part.as_bytes());
+                    let sql = format!("SELECT CAST(CONVERT({part} USING filename) AS BINARY)");
                     self.connection.value(sql)?.unwrap_or_default()
                 }
             });

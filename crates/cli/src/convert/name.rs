@@ -1,8 +1,8 @@
 //! Tables by their names: as users give them, as statements have them, as messages show them.
 
 use crate::load::charset::Dialect;
-use crate::load::session::quoted_name;
 use crate::load::tokens::Tokens;
+use crate::sql::quoting::{self, quoted_name};
 
 /// A table and its database.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ pub fn quoted(name: &str) -> String {
 
 /// A string of SQL.
 pub fn literal(text: &str) -> String {
-    crate::load::server::hex(text.as_bytes())
+    quoting::literal(text.as_bytes())
 }
 
 /// What a user asks for.

@@ -13,9 +13,9 @@ use super::survey::Set;
 use super::watch::Watch;
 use super::{catalog, Arguments, ConvertError};
 use crate::client::{self, Connection};
-use crate::load::task;
-use crate::load::verify::columns;
+use crate::load::verify::columns_of;
 use crate::signals;
+use crate::sql::columns;
 use std::collections::BTreeMap;
 
 /// Tables as they are when they are locked.
@@ -178,9 +178,8 @@ impl Worker<'_> {
             let unreadable = || ConvertError::Different { table: name.clone(), detail };
             return Ok(Some(Sum::Records(row.into_iter().nth(1).flatten().ok_or_else(unreadable)?)));
         }
-        let named =
-            task::Table { lane: 0, database: name.database.clone().into(), name: name.table.clone().into() };
-        let mut statement = columns::sum(&named, &columns::of(&mut self.session, &named)?);
+        let columns = columns_of(&mut self.session, name.database.as_bytes(), name.table.as_bytes())?;
+        let mut statement = columns::sum(name.quoted().as_bytes(), &columns);
         if table.has_history() {
             statement.extend_from_slice(b" FOR SYSTEM_TIME ALL");
         }

@@ -4,9 +4,9 @@
 use super::charset::Dialect;
 use super::error::LoadError;
 use super::input::{self, Source};
-use super::session::quoted_name;
 use super::statement::Kind;
 use super::tokens::{Token, Tokens};
+use crate::sql::quoting::quoted_name;
 use std::io::Read;
 use std::sync::Arc;
 

@@ -20,6 +20,7 @@ use super::verify::{self, Checker};
 use super::worker::{is_conflict, says_it_is_done};
 use crate::client::{Connection, Error};
 use crate::signals;
+use crate::sql::quoting::quoted_name;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -134,7 +135,7 @@ impl<'a> Loader<'a> {
         }
         if let Some(database) = database {
             self.session.database = Some(database.as_bytes().to_vec());
-            self.main.execute([b"USE ", &super::session::quoted_name(database.as_bytes())[..]].concat())?;
+            self.main.execute([b"USE ", &quoted_name(database.as_bytes())[..]].concat())?;
         }
         self.dialect = self.session.dialect();
         Ok(())
@@ -243,7 +244,7 @@ impl<'a> Loader<'a> {
         self.shared.queue.wait_for_lane(table.lane)?;
         let mut facts = self.server.facts(&mut self.control, table)?;
         if self.shared.verify.is_some() && !facts.engine.is_empty() {
-            facts.definition = verify::columns_of(&mut self.control, table)?;
+            facts.definition = verify::columns_of(&mut self.control, &table.database, &table.name)?;
         }
         let facts = Arc::new(facts);
         if let Some(progress) = self.shared.progress.as_ref().filter(|_| facts.transactional) {

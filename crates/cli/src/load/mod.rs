@@ -28,13 +28,13 @@ mod queue;
 mod report;
 mod rows;
 mod scan;
-pub mod server;
-pub mod session;
+mod server;
+mod session;
 mod state;
 
 mod splitter;
 mod statement;
-pub mod task;
+mod task;
 mod team;
 pub mod tokens;
 pub mod verify;

@@ -23,6 +23,7 @@ use super::report::Report;
 use super::task::{Table, Task};
 use crate::client::{Connection, Error};
 use crate::signals;
+use crate::sql::quoting::hex;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -391,10 +392,6 @@ fn identity(sources: &[Source], database: Option<&str>) -> String {
         context.update(format!("{path:?} {:?} {changed:?}\n", source.size).as_bytes());
     }
     hex(&context.finish().as_ref()[..16])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A table without transactions that a former run was just filling.

@@ -2,6 +2,7 @@
 
 use super::task::{Facts, Table};
 use crate::client::{Connection, Error};
+use crate::sql::quoting::literal;
 use std::collections::HashSet;
 
 /// What the server is like.
@@ -38,7 +39,7 @@ impl Server {
             return Ok(Facts::default());
         }
         let of_table =
-            format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", hex(&table.database), hex(&table.name));
+            format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", literal(&table.database), literal(&table.name));
         let kind = format!("SELECT ENGINE FROM information_schema.TABLES WHERE {of_table} AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')");
         let engine = control.value(kind)?.unwrap_or_default();
         let mut facts = Facts {
@@ -76,10 +77,4 @@ impl Server {
 
 fn text(value: Option<Vec<u8>>) -> Option<String> {
     value.map(|value| String::from_utf8_lossy(&value).into_owned())
-}
-
-/// A string that means the same under every sql_mode.
-pub fn hex(bytes: &[u8]) -> String {
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("_utf8mb4 x'{digits}'")
 }

@@ -7,6 +7,7 @@
 use super::charset::{Charset, Dialect};
 use super::tokens::{Token, Tokens};
 use crate::client::{Connection, Error};
+use crate::sql::quoting::{literal, quoted_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -128,7 +129,7 @@ impl SessionState {
                 list.extend_from_slice(if list.is_empty() { b"SET SESSION " } else { b", SESSION " });
                 list.extend_from_slice(name.as_bytes());
                 list.push(b'=');
-                list.extend_from_slice(&literal(value.as_deref()));
+                list.extend_from_slice(&assigned(value.as_deref()));
             }
             statements.extend((!list.is_empty()).then_some(list));
         }
@@ -136,18 +137,8 @@ impl SessionState {
     }
 }
 
-/// A name in backticks.
-pub fn quoted_name(name: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'`'];
-    for &byte in name {
-        quoted.extend_from_slice(if byte == b'`' { b"``" } else { std::slice::from_ref(&byte) });
-    }
-    quoted.push(b'`');
-    quoted
-}
-
 /// A value as it stands after `SET x =`.
-fn literal(value: Option<&[u8]>) -> Vec<u8> {
+fn assigned(value: Option<&[u8]>) -> Vec<u8> {
     let Some(value) = value else { return b"NULL".to_vec() };
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     let number = digits.first().is_some_and(u8::is_ascii_digit)
@@ -156,9 +147,7 @@ fn literal(value: Option<&[u8]>) -> Vec<u8> {
     if number {
         return value.to_vec();
     }
-    // In hexadecimal digits it means the same under every sql_mode.
-    let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("_utf8mb4 x'{hex}'").into_bytes()
+    literal(value).into_bytes()
 }
 
 /// The session variables that a SET statement assigns to.

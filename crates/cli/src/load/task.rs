@@ -4,7 +4,8 @@ use super::cut::Part;
 use super::queue::Work;
 use super::session::SessionState;
 use super::statement::TableName;
-use super::verify::Column;
+use crate::sql::columns::Column;
+use crate::sql::quoting::quoted_name;
 use std::sync::Arc;
 
 /// A table of the server, with what decides how rows may be inserted.
@@ -48,7 +49,7 @@ pub struct Table {
 impl Table {
     /// With quotes, for statements.
     pub fn quoted(&self) -> Vec<u8> {
-        [super::session::quoted_name(&self.database), super::session::quoted_name(&self.name)].join(&b'.')
+        [quoted_name(&self.database), quoted_name(&self.name)].join(&b'.')
     }
 
     /// For messages and for the records of progress.

@@ -7,8 +7,9 @@ use super::super::splitter::Statement;
 use super::super::statement::{classify, Insert, Kind};
 use super::super::task::{Action, Facts, Table, Task};
 use super::super::tokens::Tokens;
-use super::super::verify::{Column, Doubt, Verify};
+use super::super::verify::{Doubt, Verify};
 use super::Loader;
+use crate::sql::columns::Column;
 use std::sync::Arc;
 
 /// First words of statements that change no rows.

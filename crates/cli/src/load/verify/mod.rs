@@ -2,7 +2,7 @@
 //!
 //! Every row of the dump is inserted a second time, into a temporary table of the same columns (`scratch`), where the
 //! server converts it as it did for the table itself. Of each such portion the rows are counted and their numbers added
-//! up (`columns`); in the end the table's must be the same. A sum does not depend on the order of rows or on which
+//! up (`sql::columns`); in the end the table's must be the same. A sum does not depend on the order of rows or on which
 //! connection had them.
 //!
 //! ```text
@@ -15,11 +15,9 @@
 //! Dumps are loaded without a look at foreign keys. Tables of Teak that have some are checked for rows without a parent
 //! (`orphans`): the server merges the indexes of both sides.
 
-pub mod columns;
 mod orphans;
 mod scratch;
 
-pub use columns::{of as columns_of, Column};
 pub use scratch::Checker;
 
 use super::charset::Dialect;
@@ -28,6 +26,7 @@ use super::state::LoadState;
 use super::task::{Facts, Table, Task};
 use super::tokens::Tokens;
 use crate::client::{Connection, Error};
+use crate::sql::columns::{self, Column};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -310,10 +309,17 @@ impl std::fmt::Display for Compared {
     }
 }
 
+/// The columns of a table, in order; none if there is no such table.
+pub fn columns_of(connection: &mut Connection, database: &[u8], table: &[u8]) -> Result<Vec<Column>, Error> {
+    let maria = connection.version().contains("MariaDB");
+    let rows = connection.query(columns::query(database, table))?;
+    Ok(rows.into_iter().map(|row| Column::read(row, maria)).collect())
+}
+
 /// What a table holds that the dump did not make.
 fn before(shared: &LoadState, table: &Table, facts: &Facts) -> Result<Sum, LoadError> {
     let mut connection = scratch::for_comparison(shared)?;
-    Ok(Sum::ask(&mut connection, &columns::sum(table, &facts.definition))?)
+    Ok(Sum::ask(&mut connection, &columns::sum(&table.quoted(), &facts.definition))?)
 }
 
 impl Expected {
@@ -326,12 +332,12 @@ impl Expected {
 
     /// Compares the table and tells what came of it.
     fn compare(&self, shared: &LoadState, connection: &mut Connection) -> Result<Verdict, LoadError> {
-        let present = columns::of(connection, &self.table)?;
+        let present = columns_of(connection, &self.table.database, &self.table.name)?;
         if present.is_empty() && self.rows == 0 {
             // Renamed, or dropped together with others.
             return Ok(Verdict::Equal);
         }
-        let found = match Sum::ask(connection, &columns::sum(&self.table, &present)) {
+        let found = match Sum::ask(connection, &columns::sum(&self.table.quoted(), &present)) {
             Ok(found) => found,
             Err(error @ Error::Server { .. }) => {
                 self.tell(shared, None, Verdict::Different, &error.to_string());

@@ -3,13 +3,14 @@
 //! Teak's CHECK TABLE looks for the parents of all rows, by a merge of indexes; what it says is a warning that names
 //! the constraint, the key and the row. InnoDB's does not look, so its tables are not asked.
 
-use super::super::server::hex;
 use super::super::task::Table;
 use crate::client::{Connection, Error};
+use crate::sql::quoting::literal;
 
 /// What CHECK TABLE says first against a table of Teak with foreign keys; `None`: nothing, or it is no such table.
 pub fn complaint(connection: &mut Connection, table: &Table) -> Result<Option<String>, Error> {
-    let of_table = format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", hex(&table.database), hex(&table.name));
+    let of_table =
+        format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", literal(&table.database), literal(&table.name));
     let engine = format!("SELECT 1 FROM information_schema.TABLES WHERE {of_table} AND ENGINE = 'Teak'");
     if connection.value(engine)?.is_none() {
         return Ok(None);

@@ -7,8 +7,9 @@ use super::super::error::LoadError;
 use super::super::session::SessionState;
 use super::super::state::LoadState;
 use super::super::task::{Facts, Table};
-use super::{columns, Sum};
+use super::Sum;
 use crate::client::{Connection, Error};
+use crate::sql::columns;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ impl<'a> Checker<'a> {
             }
         }
         self.connection.execute(OWN_SESSION)?;
-        let sum = Sum::ask(&mut self.connection, &columns::sum(table, &facts.definition))?;
+        let sum = Sum::ask(&mut self.connection, &columns::sum(&table.quoted(), &facts.definition))?;
         self.connection.execute([b"TRUNCATE TABLE ", &table.quoted()[..]].concat())?;
         self.connection.execute(DUMPS_SESSION)?;
         Ok(sum)
@@ -94,7 +95,7 @@ impl<'a> Checker<'a> {
         }
         self.drop_table(table.lane)?;
         self.connection.execute(OWN_SESSION)?;
-        let made = self.connection.execute(columns::scratch(table, &facts.definition));
+        let made = self.connection.execute(columns::scratch(&table.quoted(), &facts.definition));
         self.connection.execute(DUMPS_SESSION)?;
         made?;
         self.made.insert(table.lane, (facts.clone(), table.quoted()));

@@ -10,10 +10,7 @@
 //!                        length of their own
 //! ```
 
-use super::super::server::hex;
-use super::super::session::quoted_name;
-use super::super::task::Table;
-use crate::client::{Connection, Error};
+use super::quoting::{hex, literal, quoted_name};
 
 /// A column as information_schema has it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -33,37 +30,14 @@ pub struct Column {
     expression: Option<Vec<u8>>,
 }
 
-/// The columns of a table, in order; none if there is no such table.
-pub fn of(control: &mut Connection, table: &Table) -> Result<Vec<Column>, Error> {
-    let maria = control.version().contains("MariaDB");
-    let rows = control.query(format!(
+/// The statement that asks for the columns of a table, in order: [`Column::read`] reads its rows.
+pub fn query(database: &[u8], table: &[u8]) -> String {
+    format!(
         "SELECT COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT, UPPER(EXTRA),
             GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} ORDER BY ORDINAL_POSITION",
-        hex(&table.database),
-        hex(&table.name)
-    ))?;
-    Ok(rows.into_iter().map(|row| column(row, maria)).collect())
-}
-
-fn column(row: Vec<Option<Vec<u8>>>, maria: bool) -> Column {
-    let mut row = row.into_iter();
-    let mut next = || row.next().flatten();
-    let text = |value: Option<Vec<u8>>| value.map(|value| String::from_utf8_lossy(&value).into_owned());
-    let mut column = Column {
-        name: next().unwrap_or_default(),
-        kind: text(next()).unwrap_or_default(),
-        full_type: next().unwrap_or_default(),
-        charset: text(next()),
-        collation: text(next()),
-        nullable: next().as_deref() == Some(b"YES"),
-        default: next(),
-        extra: text(next()).unwrap_or_default(),
-        expression: next().filter(|expression| !expression.is_empty()),
-    };
-    if !maria {
-        column.default = column.default.take().map(|default| defined(default, &column.extra));
-    }
-    column
+        literal(database),
+        literal(table)
+    )
 }
 
 /// MySQL tells of a default without its quotes.
@@ -75,10 +49,32 @@ fn defined(default: Vec<u8>, extra: &str) -> Vec<u8> {
     if default.starts_with(b"b'") {
         return default;
     }
-    format!("x'{}'", default.iter().map(|byte| format!("{byte:02x}")).collect::<String>()).into_bytes()
+    format!("x'{}'", hex(&default)).into_bytes()
 }
 
 impl Column {
+    /// Of a row of the answer to [`query`]; `maria`: the server is MariaDB.
+    pub fn read(row: Vec<Option<Vec<u8>>>, maria: bool) -> Column {
+        let mut row = row.into_iter();
+        let mut next = || row.next().flatten();
+        let text = |value: Option<Vec<u8>>| value.map(|value| String::from_utf8_lossy(&value).into_owned());
+        let mut column = Column {
+            name: next().unwrap_or_default(),
+            kind: text(next()).unwrap_or_default(),
+            full_type: next().unwrap_or_default(),
+            charset: text(next()),
+            collation: text(next()),
+            nullable: next().as_deref() == Some(b"YES"),
+            default: next(),
+            extra: text(next()).unwrap_or_default(),
+            expression: next().filter(|expression| !expression.is_empty()),
+        };
+        if !maria {
+            column.default = column.default.take().map(|default| defined(default, &column.extra));
+        }
+        column
+    }
+
     /// Whether the dump decides its value. Columns that are computed when they are read are not in the dump, nor are
     /// the times of versions.
     fn is_compared(&self) -> bool {
@@ -180,15 +176,14 @@ pub fn are_alike(one: &[Column], other: &[Column]) -> bool {
     compared(one).map(essence).eq(compared(other).map(essence))
 }
 
-/// The statement that makes the scratch table, which hides the table of that name from its connection.
-pub fn scratch(table: &Table, columns: &[Column]) -> Vec<u8> {
+/// The statement that makes a scratch table of that name, with its quotes, which hides the table of that name from its connection.
+pub fn scratch(table: &[u8], columns: &[Column]) -> Vec<u8> {
     let clauses: Vec<Vec<u8>> = columns.iter().map(Column::clause).collect();
-    [b"CREATE TEMPORARY TABLE ", &table.quoted()[..], b" (", &clauses.join(&b", "[..]), b") ENGINE=MyISAM"]
-        .concat()
+    [b"CREATE TEMPORARY TABLE ", table, b" (", &clauses.join(&b", "[..]), b") ENGINE=MyISAM"].concat()
 }
 
-/// The statement that counts the rows and adds up their numbers.
-pub fn sum(table: &Table, columns: &[Column]) -> Vec<u8> {
+/// The statement that counts the rows of a table, whose name has its quotes, and adds up their numbers.
+pub fn sum(table: &[u8], columns: &[Column]) -> Vec<u8> {
     let compared: Vec<&Column> = columns.iter().filter(|column| column.is_compared()).collect();
     let mut parts: Vec<Vec<u8>> = vec![b"'|'".to_vec()];
     parts.extend(compared.iter().map(|column| column.value()));
@@ -204,7 +199,7 @@ pub fn sum(table: &Table, columns: &[Column]) -> Vec<u8> {
         b"SELECT COUNT(*), SUM(CAST(CONV(LEFT(MD5(CONCAT_WS(",
         &parts.join(&b","[..])[..],
         b")), 16), 16, 10) AS UNSIGNED)) FROM ",
-        &table.quoted(),
+        table,
     ]
     .concat()
 }
@@ -224,9 +219,7 @@ mod tests {
         }
     }
 
-    fn table() -> Table {
-        Table { lane: 0, database: b"d".to_vec(), name: b"t".to_vec() }
-    }
+    const TABLE: &[u8] = b"`d`.`t`";
 
     #[test]
     fn a_scratch_table_has_the_columns_and_neither_keys_nor_counters() {
@@ -243,11 +236,11 @@ mod tests {
         };
         let columns = [id, text, computed];
         assert_eq!(
-            String::from_utf8(scratch(&table(), &columns)).unwrap(),
+            String::from_utf8(scratch(TABLE, &columns)).unwrap(),
             "CREATE TEMPORARY TABLE `d`.`t` (`i``d` int NULL, `s` varchar CHARACTER SET latin1 COLLATE latin1_bin NULL DEFAULT 'x', \
              `v` int AS (`s`) VIRTUAL) ENGINE=MyISAM"
         );
-        let sum = String::from_utf8(sum(&table(), &columns)).unwrap();
+        let sum = String::from_utf8(sum(TABLE, &columns)).unwrap();
         assert!(sum.contains("CONCAT_WS('|',`i``d`,CAST(`s` AS BINARY),LENGTH(`s`),ISNULL(`s`))"), "{sum}");
     }
 
