@@ -5,6 +5,7 @@
 
 mod amounts;
 mod backup;
+mod backup_commands;
 mod bench;
 mod check;
 mod children;
@@ -82,7 +83,7 @@ enum Command {
     Convert(Box<convert::Arguments>),
     /// Back a running server up: Teak's tables, and all others with mariadb-backup; or verify a backup
     #[command(disable_help_flag = true)]
-    Backup(Box<backup::Arguments>),
+    Backup(Box<backup_commands::Arguments>),
     /// Make a data directory of a backup
     Restore(Box<restore::Arguments>),
     /// Print the version
@@ -108,7 +109,7 @@ pub fn main() -> ExitCode {
         Command::Bench(command) => bench::run(&command).map_err(Failure::Bench),
         Command::Load(arguments) => load::run(&arguments, &mut out).map_err(Failure::Load),
         Command::Convert(arguments) => convert::run(&arguments, &mut out).map_err(Failure::Convert),
-        Command::Backup(arguments) => backup::run(&arguments, &mut out).map_err(Failure::Backup),
+        Command::Backup(arguments) => backup_commands::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Restore(arguments) => restore::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),

@@ -29,6 +29,20 @@ const POLL: Duration = Duration::from_millis(20);
 /// Before each backup in a session: the warning that the engine's tables are not in it is not for us.
 const ANNOUNCE: &str = "SET SESSION teak_backup_warning = OFF";
 
+/// Files at the top that mariadb-backup keeps for itself, but for the beginnings of their names.
+const OWN: [&str; 2] = ["backup-my.cnf", "donor_galera_info"];
+const OWN_BEGINNINGS: [&str; 2] = ["xtrabackup_", "mariadb_backup_"];
+const OWN_ENDINGS: [&str; 8] = [
+    "checkpoints",
+    "info",
+    "binlog_info",
+    "slave_info",
+    "galera_info",
+    "binlog_pos_innodb",
+    "logfile",
+    "suspended",
+];
+
 /// What is done around the statement that blocks commits.
 pub trait Stages: Send {
     /// Large files are copied, and what comes next blocks others: MyISAM's and Aria's writers at first, then DDL.
@@ -279,9 +293,28 @@ impl Failure {
     }
 }
 
+/// Whether a file at the top is mariadb-backup's own, and no server's.
+pub fn is_own(name: &str) -> bool {
+    let is_it =
+        |beginning: &&str| name.strip_prefix(*beginning).is_some_and(|end| OWN_ENDINGS.contains(&end));
+    OWN.contains(&name) || OWN_BEGINNINGS.iter().any(is_it)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_mariadb_backup_are_known_by_their_whole_names() {
+        for name in
+            ["xtrabackup_info", "mariadb_backup_checkpoints", "backup-my.cnf", "xtrabackup_slave_info"]
+        {
+            assert!(is_own(name), "{name}");
+        }
+        for name in ["xtrabackup_logs", "mariadb_backup_history", "xtrabackup_", "ibdata1", "backup-my"] {
+            assert!(!is_own(name), "{name}");
+        }
+    }
 
     #[test]
     fn backticks_in_names_are_quoted() {

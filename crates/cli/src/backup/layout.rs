@@ -25,6 +25,8 @@ pub const SERVER: &str = "server";
 pub const CHECKSUMS: &str = "server.sha256";
 pub const MESSAGES: &str = "mariadb-backup.log";
 pub const DESCRIPTION: &str = "backup.json";
+/// The variable by which a server makes names of files.
+pub const LOWER_CASE: &str = "lower_case_table_names";
 /// Version of the layout that this program writes and reads.
 const FORMAT: u32 = 1;
 

@@ -12,6 +12,7 @@
 //! design is in docs/design/backup.md, the use in docs/backup.md.
 
 mod both;
+pub mod chain;
 pub mod companion;
 pub mod complete;
 mod error;
@@ -30,7 +31,7 @@ mod target;
 pub mod time_line;
 mod unnamed;
 pub mod unpack;
-mod verify;
+pub mod verify;
 
 pub use error::BackupError;
 
@@ -39,11 +40,11 @@ use crate::client::{self, Settings};
 use crate::signals;
 use crate::sql::quoting::hex;
 use both::{Companion, EngineCopy};
-use clap::{Args, Subcommand};
+use clap::Args;
 use companion::Call;
 use files::Files;
 use layout::{Base, Description};
-use options::{Help, Telling, Work};
+use options::{Telling, Work};
 use pace::Pace;
 use selection::Selection;
 use source::Source;
@@ -58,10 +59,7 @@ use teak_core::server::{BackupCopy, ExtentList};
 
 /// Options of `teak backup`.
 #[derive(Args, Debug)]
-#[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    #[command(subcommand)]
-    command: Option<Command>,
     #[command(flatten)]
     client: client::Arguments,
     /// Where the backup goes: a directory that is empty or does not exist; - is standard output, for `teak restore -`
@@ -98,40 +96,11 @@ pub struct Arguments {
     selection: selection::Arguments,
 }
 
-#[derive(Subcommand, Debug)]
-enum Command {
-    /// Read a backup again and compare all checksums, recover it in memory, and check every table; of an incremental
-    /// one without --base, compare its own checksums
-    Verify(verify::Arguments),
-    /// Restore a backup to a directory for that, start a server on it, check every table, and remove it again
-    Rehearse(Box<crate::restore::rehearse::Arguments>),
-    /// The backups in a directory: when they were made, how large they are, and what stands on what
-    List(kept::ListArguments),
-    /// Remove the backups in a directory that no rule keeps; what a kept one stands on stays
-    Prune(kept::PruneArguments),
-    /// Make the directory of a backup of its stream, which is read from standard input
-    Unpack {
-        /// Empty, or does not exist
-        #[arg(value_name = "DIR")]
-        dir: PathBuf,
-        /// Show no progress
-        #[arg(long, short = 'q')]
-        quiet: bool,
-        #[command(flatten)]
-        help: Help,
-    },
-}
-
-/// Makes a backup, or verifies one.
+/// Makes a backup.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
-    match (&arguments.command, &arguments.dir) {
-        (Some(Command::Verify(arguments)), _) => verify::run(arguments, out),
-        (Some(Command::Rehearse(arguments)), _) => crate::restore::rehearse::run(arguments, out),
-        (Some(Command::List(arguments)), _) => kept::list(arguments, out),
-        (Some(Command::Prune(arguments)), _) => kept::prune(arguments, out),
-        (Some(Command::Unpack { dir, quiet, .. }), _) => unpack::run(dir, *quiet),
-        (None, Some(dir)) => make(arguments, dir, out),
-        (None, None) => Err(BackupError::Usage("no directory for the backup was given".into())),
+    match &arguments.dir {
+        Some(dir) => make(arguments, dir, out),
+        None => Err(BackupError::Usage("no directory for the backup was given".into())),
     }
 }
 

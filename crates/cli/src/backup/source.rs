@@ -1,12 +1,11 @@
 //! The server that is backed up: where its files are, its checkpoints, and where a backup ends.
 
-use super::layout::{Description, Position, Primary, Server};
+use super::companion::is_own;
+use super::layout::{Description, Position, Primary, Server, LOWER_CASE};
 use super::rows::Snapshot;
 use super::time_line::TimeLine;
 use super::BackupError;
 use crate::client::{Address, Connection, Rows, Settings};
-use crate::restore::move_in::is_own;
-use crate::restore::server::LOWER_CASE;
 use crate::sql::quoting::literal;
 use std::collections::BTreeMap;
 use std::fs::DirEntry;

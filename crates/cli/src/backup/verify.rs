@@ -1,12 +1,12 @@
 //! `teak backup verify`: reads a backup and compares what it is with what it should be.
 
+use super::chain::Backups;
 use super::files;
 use super::layout::{self, Description};
 use super::options::{self, Help, Telling, Work};
 use super::pace::Pace;
 use super::BackupError;
-use crate::restore::Backups;
-use crate::{check, directory};
+use crate::{check, directory, signals};
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BackupError> {
     let Arguments { dir, base, work, telling, .. } = arguments;
     let threads = work.threads();
-    crate::signals::catch();
+    signals::catch();
     let backups = match &base[..] {
         [] => Backups::alone(dir)?,
         moved => Backups::find(dir, moved)?,

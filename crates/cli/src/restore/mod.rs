@@ -8,17 +8,15 @@
 //! privileges last: a server cannot be started on what a restore left that was interrupted, and the next restore begins
 //! anew.
 
-mod backups;
-pub mod move_in;
+mod move_in;
 mod partial;
 mod prepare;
 pub mod rehearse;
-pub mod server;
+mod server;
 mod summary;
-pub mod until;
+mod until;
 
-pub use backups::Backups;
-
+use crate::backup::chain::Backups;
 use crate::backup::complete::Complete;
 use crate::backup::files::{digest, original_name, share_out};
 use crate::backup::layout::{self, Description};

@@ -3,6 +3,7 @@
 //! What the backup lists has to be there in the end. Names alone decide nothing: a database may be called as
 //! mariadb-backup calls a file of its own.
 
+use crate::backup::companion::is_own;
 use crate::backup::files::original_name;
 use crate::backup::{layout, BackupError};
 use crate::directory;
@@ -11,20 +12,6 @@ use std::path::{Path, PathBuf};
 
 /// A server does not start without it, so it comes last.
 pub const PRIVILEGES: &str = "mysql";
-
-/// Files at the top that mariadb-backup keeps for itself, but for the beginnings of their names.
-const OWN: [&str; 2] = ["backup-my.cnf", "donor_galera_info"];
-const OWN_BEGINNINGS: [&str; 2] = ["xtrabackup_", "mariadb_backup_"];
-const OWN_ENDINGS: [&str; 8] = [
-    "checkpoints",
-    "info",
-    "binlog_info",
-    "slave_info",
-    "galera_info",
-    "binlog_pos_innodb",
-    "logfile",
-    "suspended",
-];
 
 /// What becomes of a file while a backup is prepared: it is applied to others, or made anew.
 const APPLIED: [&str; 5] = [".new", ".ren", ".del", ".meta", ".isl"];
@@ -57,13 +44,6 @@ pub fn move_in(datadir: &Path, work: &Path, listed: &[PathBuf]) -> Result<(), Ba
     }
     std::fs::remove_dir_all(work).map_err(BackupError::io("cannot remove", work))?;
     layout::sync_dir(datadir)
-}
-
-/// Whether a file at the top is mariadb-backup's own, and no server's.
-pub fn is_own(name: &str) -> bool {
-    let is_it =
-        |beginning: &&str| name.strip_prefix(*beginning).is_some_and(|end| OWN_ENDINGS.contains(&end));
-    OWN.contains(&name) || OWN_BEGINNINGS.iter().any(is_it)
 }
 
 /// All of `listed` that a server needs is below `dir`; `when` says at which moment.
@@ -105,18 +85,6 @@ mod tests {
 
     fn paths(names: &[&str]) -> Vec<PathBuf> {
         names.iter().map(PathBuf::from).collect()
-    }
-
-    #[test]
-    fn files_of_mariadb_backup_are_known_by_their_whole_names() {
-        for name in
-            ["xtrabackup_info", "mariadb_backup_checkpoints", "backup-my.cnf", "xtrabackup_slave_info"]
-        {
-            assert!(is_own(name), "{name}");
-        }
-        for name in ["xtrabackup_logs", "mariadb_backup_history", "xtrabackup_", "ibdata1", "backup-my"] {
-            assert!(!is_own(name), "{name}");
-        }
     }
 
     #[test]

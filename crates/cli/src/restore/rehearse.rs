@@ -9,7 +9,7 @@
 
 use super::server::{Launch, Server};
 use super::until::PointInTime;
-use super::Backups;
+use crate::backup::chain::Backups;
 use crate::backup::files::original_name;
 use crate::backup::layout;
 use crate::backup::options::{Help, Telling, Work};

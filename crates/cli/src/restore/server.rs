@@ -2,10 +2,11 @@
 //! and nobody reaches it. It has the set-up that the backup notes (`backup-my.cnf`); what it is told besides, the user
 //! says.
 
-use super::{copy_file, Backups};
+use super::copy_file;
+use crate::backup::chain::Backups;
 use crate::backup::companion::path_option;
 use crate::backup::files::original_name;
-use crate::backup::layout;
+use crate::backup::layout::{self, LOWER_CASE};
 use crate::backup::pace::Pace;
 use crate::backup::BackupError;
 use crate::children::ends_with_us;
@@ -129,9 +130,6 @@ fn end(process: &mut Child) {
     let _ = process.kill();
     let _ = process.wait();
 }
-
-/// The variable by which names of files are made.
-pub const LOWER_CASE: &str = "lower_case_table_names";
 
 fn connect(process: &mut Child, socket: &Path, seconds: u64) -> Result<Connection, String> {
     let settings = Settings {

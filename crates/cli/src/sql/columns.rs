@@ -176,7 +176,8 @@ pub fn are_alike(one: &[Column], other: &[Column]) -> bool {
     compared(one).map(essence).eq(compared(other).map(essence))
 }
 
-/// The statement that makes a scratch table of that name, with its quotes, which hides the table of that name from its connection.
+/// The statement that makes the scratch table of that name, which has its quotes. It hides the table of the same name
+/// from its connection.
 pub fn scratch(table: &[u8], columns: &[Column]) -> Vec<u8> {
     let clauses: Vec<Vec<u8>> = columns.iter().map(Column::clause).collect();
     [b"CREATE TEMPORARY TABLE ", table, b" (", &clauses.join(&b", "[..]), b") ENGINE=MyISAM"].concat()

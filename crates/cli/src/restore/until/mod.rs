@@ -11,7 +11,7 @@ mod gtids;
 mod route;
 
 use super::server::{Launch, Server};
-use super::Backups;
+use crate::backup::chain::Backups;
 use crate::backup::companion::path_option;
 use crate::backup::{kept, new_id, BackupError};
 use crate::children::ends_with_us;

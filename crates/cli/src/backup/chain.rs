@@ -1,7 +1,7 @@
 //! A backup and those that it stands on.
 
-use crate::backup::layout::{self, Base, Description};
-use crate::backup::BackupError;
+use super::layout::{self, Base, Description};
+use super::BackupError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use teak_core::file::RealFileSystem;
