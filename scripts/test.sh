@@ -47,7 +47,7 @@ step_style() { scripts/style.py; }
 # quick.
 step_doc() {
     RUSTDOCFLAGS="-D warnings" limited cargo doc --no-deps --quiet \
-        --package teak-core --package teak-rows --package teak-plugin
+        --package teak-core --package teak-rows --package teak-plugin --package teak-console
 }
 
 step_rust() { limited cargo test --workspace --profile checked; }

@@ -1,8 +1,9 @@
 //! Opening an engine directory for a look.
 
-use crate::{terminal, Failure};
+use crate::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use teak_console::terminal;
 use teak_core::file::{FileSystem, RealFileSystem};
 use teak_core::server::{is_engine, Checkpoint, Engine};
 use teak_core::{ForceRecovery, LogLevel, Observer, Options};

@@ -3,7 +3,6 @@
 //! One module per subcommand; the work is in the core or in the module's own directory. The program itself is [`main`]
 //! and nothing else, so that tests and fuzz targets reach what it is made of.
 
-mod amounts;
 mod backup;
 mod backup_commands;
 mod bench;
@@ -19,14 +18,13 @@ mod load;
 mod priority;
 mod restore;
 mod salvage;
-mod signals;
 mod sql;
 mod status;
-mod terminal;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use teak_console::terminal;
 
 /// The command line of Teak, a storage engine for MariaDB
 #[derive(Parser)]
@@ -118,7 +116,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::message(&format!("teak: {error}"));
-            status::of(&error)
+            status::of(&error).into()
         }
     }
 }

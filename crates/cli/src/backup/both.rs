@@ -17,10 +17,10 @@ use super::source::{End, Places, Source};
 use super::BackupError;
 use crate::client::Settings;
 use crate::priority::nicely;
-use crate::terminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
+use teak_console::terminal;
 use teak_core::server::BackupCopy;
 
 /// Rounds end when one copies less than this, or not clearly less than the one before.

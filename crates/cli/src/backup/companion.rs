@@ -16,13 +16,13 @@ use super::unnamed::Door;
 use super::BackupError;
 use crate::children::ends_with_us;
 use crate::client::{Answered, Guest, Settings};
-use crate::signals;
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use teak_console::signals;
 
 /// Between two looks at whether it has ended.
 const POLL: Duration = Duration::from_millis(20);

@@ -7,12 +7,12 @@
 use super::layout::{self, Description};
 use super::options::{self, Help};
 use super::BackupError;
-use crate::amounts::bytes;
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use teak_console::amounts::bytes;
 
 const SECONDS_OF_DAY: i64 = 86_400;
 

@@ -35,9 +35,7 @@ pub mod verify;
 
 pub use error::BackupError;
 
-use crate::amounts::bytes;
 use crate::client::{self, Settings};
-use crate::signals;
 use crate::sql::quoting::hex;
 use both::{Companion, EngineCopy};
 use clap::Args;
@@ -54,6 +52,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use target::Target;
+use teak_console::amounts::bytes;
+use teak_console::signals;
 use teak_core::file::RealFileSystem;
 use teak_core::server::{BackupCopy, ExtentList};
 

@@ -1,10 +1,10 @@
 //! How fast a backup or a restore goes: what was done, what may be done, and whether to go on.
 
-use crate::amounts::{bytes, clock};
-use crate::{signals, terminal};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use teak_console::amounts::{bytes, clock};
+use teak_console::{signals, terminal};
 
 /// Time between two lines of progress, on a terminal and elsewhere.
 const ON_TERMINAL: Duration = Duration::from_millis(500);

@@ -31,12 +31,12 @@ pub fn unpack(input: impl Read, dir: &Path, pace: &Pace) -> Result<Description, 
 
 /// The command: standard input into a new directory.
 pub fn run(dir: &Path, quiet: bool) -> Result<(), BackupError> {
-    crate::signals::catch();
+    teak_console::signals::catch();
     layout::create_empty_dir(dir)?;
     let pace = Pace::new(0, quiet);
     pace.phase("unpack");
-    let input =
-        crate::signals::Input::open().map_err(BackupError::io("reading", Path::new("standard input")))?;
+    let input = teak_console::signals::Input::open()
+        .map_err(BackupError::io("reading", Path::new("standard input")))?;
     let unpacked = unpack(input, dir, &pace);
     pace.clear();
     unpacked.map(drop)

@@ -6,10 +6,11 @@ use super::layout::{self, Description};
 use super::options::{self, Help, Telling, Work};
 use super::pace::Pace;
 use super::BackupError;
-use crate::{check, directory, signals};
+use crate::{check, directory};
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use teak_console::signals;
 use teak_core::server::Chain;
 
 /// Options of `teak backup verify`.

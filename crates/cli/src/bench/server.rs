@@ -2,7 +2,7 @@
 
 use super::Error;
 use crate::client::{Arguments, Settings};
-use crate::terminal;
+use teak_console::terminal;
 
 /// Where benchmarks have their tables, unless the command line says otherwise.
 const DATABASE: &str = "linkbench";

@@ -11,9 +11,9 @@
 //! value 0. Within values `\n \t \b \r \s \\` are escapes.
 
 use super::Error;
-use crate::terminal;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use teak_console::terminal;
 
 /// An include that includes itself must end.
 const DEEPEST_INCLUDE: usize = 10;

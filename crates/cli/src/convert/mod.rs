@@ -24,15 +24,15 @@ mod work;
 
 pub use error::ConvertError;
 
-use crate::amounts::{bytes, clock};
 use crate::client::{self, Connection, Settings};
-use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
 use journal::Journal;
 use name::Asked;
 use std::io::Write;
 use std::time::Duration;
 use survey::{Set, Survey};
+use teak_console::amounts::{bytes, clock};
+use teak_console::{signals, terminal};
 use trial::Trial;
 use watch::Watch;
 use work::{Done, Worker};

@@ -11,10 +11,10 @@ use super::name::{quoted, Name};
 use super::plan::Members;
 use super::{catalog, ConvertError};
 use crate::client::{Connection, Error};
-use crate::terminal;
 use ring::rand::SecureRandom;
 use std::collections::BTreeMap;
 use std::time::Instant;
+use teak_console::terminal;
 
 /// Of the database, before digits.
 const PREFIX: &str = "teak_convert_trial_";

@@ -1,10 +1,10 @@
 //! Looks after a statement that takes long: shows how far it is, and ends it when the user interrupts.
 
-use crate::amounts::{bytes, clock};
 use crate::client::{Connection, Error, Settings};
-use crate::{signals, terminal};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use teak_console::amounts::{bytes, clock};
+use teak_console::{signals, terminal};
 
 const TICK: Duration = Duration::from_millis(300);
 

@@ -14,9 +14,9 @@ use super::watch::Watch;
 use super::{catalog, Arguments, ConvertError};
 use crate::client::{self, Connection};
 use crate::load::verify::columns_of;
-use crate::signals;
 use crate::sql::columns;
 use std::collections::BTreeMap;
+use teak_console::signals;
 
 /// Tables as they are when they are locked.
 type Tables = BTreeMap<Name, (Table, Definition)>;

@@ -7,12 +7,12 @@ use super::rows;
 use super::session::{Initial, SessionState};
 use super::splitter::{Splitter, LONGEST};
 use super::statement::{classify, Kind};
-use crate::amounts::bytes;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
+use teak_console::amounts::bytes;
 
 #[derive(Default)]
 struct Found {

@@ -1,13 +1,13 @@
 //! Where dumps come from: files and pipes, compressed or not, and directories of mydumper.
 
 use super::error::LoadError;
-use crate::signals::Input;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
+use teak_console::signals::Input;
 
 /// Bytes that a decompressing thread hands over at once, and how many such pieces it may be ahead.
 const PIECE: usize = 512 << 10;

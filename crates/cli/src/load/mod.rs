@@ -41,7 +41,6 @@ pub mod verify;
 mod worker;
 
 use crate::client::{self, Settings};
-use crate::signals;
 use clap::Args;
 use deferred::{DeferIndexes, Deferred};
 pub use error::LoadError;
@@ -51,6 +50,7 @@ use report::Report;
 use state::{Beginning, LoadState, OnError};
 use std::io::Write;
 use std::path::PathBuf;
+use teak_console::signals;
 use team::Team;
 use verify::Verify;
 

@@ -22,10 +22,10 @@ use super::input::Source;
 use super::report::Report;
 use super::task::{Table, Task};
 use crate::client::{Connection, Error};
-use crate::signals;
 use crate::sql::quoting::hex;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
+use teak_console::signals;
 
 /// The database of the records.
 const DATABASE: &str = "`teak_load`";

@@ -1,12 +1,12 @@
 //! What is told while loading and after: a line on a terminal, events as JSON, a summary.
 
 use super::verify::Compared;
-use crate::amounts::{bytes, clock};
-use crate::terminal;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use teak_console::amounts::{bytes, clock};
+use teak_console::terminal;
 
 /// Time between two signs of progress.
 const INTERVAL: Duration = Duration::from_millis(500);

@@ -24,7 +24,7 @@ use crate::backup::options::{Telling, Work};
 use crate::backup::pace::Pace;
 use crate::backup::time_line::TimeLine;
 use crate::backup::{sync_dirs, unpack, BackupError};
-use crate::{directory, signals};
+use crate::directory;
 use clap::Args;
 use move_in::move_in;
 use prepare::Prepare;
@@ -33,6 +33,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use teak_console::signals;
 use teak_core::file::{FileSystem, RealFileSystem};
 use until::{PointInTime, Route};
 

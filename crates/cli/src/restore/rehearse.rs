@@ -16,12 +16,12 @@ use crate::backup::options::{Help, Telling, Work};
 use crate::backup::rows::{self, Checksums};
 use crate::backup::{kept, BackupError};
 use crate::client::Connection;
-use crate::signals;
 use clap::Args;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use teak_console::signals;
 
 /// Options of `teak backup rehearse`.
 #[derive(Args, Debug)]

@@ -11,11 +11,11 @@ use crate::backup::pace::Pace;
 use crate::backup::BackupError;
 use crate::children::ends_with_us;
 use crate::client::{Address, Connection, Settings};
-use crate::signals;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use teak_console::signals;
 
 /// Between two attempts to connect.
 const POLL: Duration = Duration::from_millis(100);

@@ -2,9 +2,9 @@
 
 use super::move_in::PRIVILEGES;
 use super::partial;
-use crate::amounts::bytes;
 use crate::backup::layout::{Description, Position, Primary, Server};
 use std::path::Path;
+use teak_console::amounts::bytes;
 
 const USER: &str = "MASTER_USER = '...', MASTER_PASSWORD = '...'";
 

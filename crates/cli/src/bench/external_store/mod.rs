@@ -22,7 +22,6 @@ mod writing;
 use super::server::Server;
 use super::{write_json, Error};
 use crate::client::{self, Connection, Settings};
-use crate::{amounts, terminal};
 use corpus::{Corpus, Form, Later};
 use reading::Values;
 use result::Outcome;
@@ -31,6 +30,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tables::{Definition, Filler};
+use teak_console::{amounts, terminal};
 
 /// Where the tables are, unless the command line says otherwise.
 const DATABASE: &str = "external_store";

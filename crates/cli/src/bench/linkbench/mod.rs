@@ -33,12 +33,12 @@ use super::result::{self, Run};
 use super::server::Server;
 use super::{report, write_file, write_json, Error};
 use crate::client::Settings;
-use crate::terminal;
 use graph::Graph;
 pub use session::is_conflict;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use teak_console::terminal;
 
 /// Options of `teak bench linkbench`.
 #[derive(clap::Args)]
@@ -172,7 +172,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
         run::run(&plan, &mut result, |line| {
             seconds += 1;
             if options.progress > 0 && seconds % options.progress == 0 {
-                crate::terminal::message(line);
+                teak_console::terminal::message(line);
             }
         })?;
     }

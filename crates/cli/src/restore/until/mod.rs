@@ -15,7 +15,6 @@ use crate::backup::chain::Backups;
 use crate::backup::companion::path_option;
 use crate::backup::{kept, new_id, BackupError};
 use crate::children::ends_with_us;
-use crate::signals;
 use clap::Args;
 use gtids::Gtid;
 pub use route::Route;
@@ -25,6 +24,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
+use teak_console::signals;
 
 /// Between two looks at whether the programs have ended.
 const POLL: Duration = Duration::from_millis(50);

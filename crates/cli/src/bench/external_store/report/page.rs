@@ -1,10 +1,10 @@
 //! One self-contained HTML page about one outcome, or about several side by side.
 
 use super::super::result::{Outcome, Times};
-use crate::amounts::bytes;
 use crate::bench::report::chart::{escape, Across, Chart, Line, Scale};
 use crate::bench::report::page::{color, key, STYLE};
 use std::fmt::Write;
+use teak_console::amounts::bytes;
 
 /// The page. Each corpus has a part of its own, whose ratios are to InnoDB, or to its first outcome where there is
 /// none.

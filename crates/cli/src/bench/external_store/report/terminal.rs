@@ -1,8 +1,8 @@
 //! One outcome as text.
 
 use super::super::result::{Outcome, Run, Times};
-use crate::amounts::bytes;
 use std::fmt::Write;
+use teak_console::amounts::bytes;
 
 /// A run in one line.
 pub fn line(run: &Run) -> String {
