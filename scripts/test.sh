@@ -47,7 +47,8 @@ step_style() { scripts/style.py; }
 # quick.
 step_doc() {
     RUSTDOCFLAGS="-D warnings" limited cargo doc --no-deps --quiet \
-        --package teak-core --package teak-rows --package teak-plugin --package teak-console
+        --package teak-core --package teak-rows --package teak-plugin --package teak-console \
+        --package teak-client
 }
 
 step_rust() { limited cargo test --workspace --profile checked; }

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| teak_cli::hostile::run("answer", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| teak_client::hostile::answer(bytes));

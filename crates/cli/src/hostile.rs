@@ -1,4 +1,4 @@
-//! What a server sends and what a dump holds, each as a function that takes any bytes at all: the feature `hostile`,
+//! What a dump holds, as a function that takes any bytes at all: the feature `hostile`,
 //! for `fuzz/`. The tests here attack them as those of the core are attacked (`crates/core/tests/hostile`), with a
 //! corpus (`tests/hostile`) and mutations of it.
 //!
@@ -14,7 +14,7 @@ mod counting;
 #[path = "../../core/tests/hostile/mutate.rs"]
 mod mutate;
 
-use crate::{client, load};
+use crate::load;
 
 /// A decoder.
 pub struct Target {
@@ -25,14 +25,9 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: &[Target] = &[
-    Target { name: "answer", decode: client::hostile::answer },
-    Target { name: "greeting", decode: client::hostile::greeting },
-    Target { name: "handshake", decode: client::hostile::handshake },
-    Target { name: "dump", decode: load::hostile::dump },
-];
+pub const TARGETS: &[Target] = &[Target { name: "dump", decode: load::hostile::dump }];
 
-/// A payload may announce 16 MiB before it comes; a splitter begins with a buffer of 2 MiB.
+/// A splitter begins with a buffer of 2 MiB.
 const FIXED_BYTES: usize = 20 << 20;
 
 /// Bytes of memory that a target may hold at a time for so many of input.
@@ -62,21 +57,6 @@ mod tests {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
         let target = TARGETS.iter().find(|target| target.name == name).unwrap();
         attack(&corpus, &Attacked { name, decode: target.decode, memory_for: &memory_for });
-    }
-
-    #[test]
-    fn a_server_can_answer_anything() {
-        attack_target("answer");
-    }
-
-    #[test]
-    fn a_server_can_greet_with_anything() {
-        attack_target("greeting");
-    }
-
-    #[test]
-    fn a_server_can_say_anything_until_a_connection_stands() {
-        attack_target("handshake");
     }
 
     #[test]

@@ -8,7 +8,6 @@ mod backup_commands;
 mod bench;
 mod check;
 mod children;
-mod client;
 mod convert;
 mod directory;
 #[cfg(any(test, feature = "hostile"))]
@@ -96,8 +95,8 @@ enum Command {
 /// The program: reads the command line of the process and carries it out.
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    client::hide_passwords(&arguments);
-    let line = CommandLine::parse_from(client::split_short_password(arguments));
+    teak_client::hide_passwords(&arguments);
+    let line = CommandLine::parse_from(teak_client::split_short_password(arguments));
     // Not locked: threads of a load write events to it.
     let mut out = std::io::stdout();
     let result = match line.command {

@@ -3,7 +3,7 @@
 use crate::backup::BackupError;
 use crate::convert::ConvertError;
 use crate::load::LoadError;
-use crate::{bench, client, Failure};
+use crate::{bench, Failure};
 use teak_console::Status;
 use teak_core::Error as CoreError;
 
@@ -32,16 +32,9 @@ fn of_core(error: &CoreError) -> Status {
     }
 }
 
-fn of_client(error: &client::Error) -> Status {
-    match error {
-        client::Error::Settings(_) => Status::Usage,
-        _ => Status::Server,
-    }
-}
-
 fn of_bench(error: &bench::Error) -> Status {
     match error {
-        bench::Error::Client(error) => of_client(error),
+        bench::Error::Client(error) => error.status(),
         bench::Error::File { .. } => Status::InputOutput,
         bench::Error::Usage(_) => Status::Usage,
         bench::Error::Changed { .. } | bench::Error::WrongValue { .. } => Status::Damage,
@@ -54,7 +47,7 @@ fn of_load(error: &LoadError) -> Status {
         LoadError::Read { .. } | LoadError::Output(_) => Status::InputOutput,
         LoadError::Split { error, .. } if error.is_of_reading() => Status::InputOutput,
         LoadError::Split { .. } | LoadError::Different(_) => Status::Damage,
-        LoadError::Statement { error, .. } | LoadError::Server(error) => of_client(error),
+        LoadError::Statement { error, .. } | LoadError::Server(error) => error.status(),
         LoadError::TooLong { .. } | LoadError::SerialOnly { .. } | LoadError::OtherDatabase { .. } => {
             Status::Usage
         }
@@ -67,7 +60,7 @@ fn of_load(error: &LoadError) -> Status {
 
 fn of_convert(error: &ConvertError) -> Status {
     match error {
-        ConvertError::Server(error) | ConvertError::Statement { error, .. } => of_client(error),
+        ConvertError::Server(error) | ConvertError::Statement { error, .. } => error.status(),
         ConvertError::Usage(_) => Status::Usage,
         ConvertError::Different { .. } => Status::Damage,
         ConvertError::Output(_) => Status::InputOutput,
@@ -78,7 +71,7 @@ fn of_convert(error: &ConvertError) -> Status {
 
 fn of_backup(error: &BackupError) -> Status {
     match error {
-        BackupError::Server(error) => of_client(error),
+        BackupError::Server(error) => error.status(),
         BackupError::Core(error) => of_core(error),
         BackupError::Io { .. } => Status::InputOutput,
         BackupError::Usage(_) => Status::Usage,

@@ -15,11 +15,11 @@ use super::pace::Pace;
 use super::rows::Snapshot;
 use super::source::{End, Places, Source};
 use super::BackupError;
-use crate::client::Settings;
 use crate::priority::nicely;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
+use teak_client::Settings;
 use teak_console::terminal;
 use teak_core::server::BackupCopy;
 

@@ -15,13 +15,13 @@ use super::source::Places;
 use super::unnamed::Door;
 use super::BackupError;
 use crate::children::ends_with_us;
-use crate::client::{Answered, Guest, Settings};
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use teak_client::{Answered, Guest, Settings};
 use teak_console::signals;
 
 /// Between two looks at whether it has ended.

@@ -1,7 +1,7 @@
 //! Why a backup or a restore failed.
 
-use crate::client;
 use std::path::{Path, PathBuf};
+use teak_client as client;
 
 /// Why there is no backup, or none that is whole.
 #[derive(Debug, thiserror::Error)]

@@ -35,7 +35,6 @@ pub mod verify;
 
 pub use error::BackupError;
 
-use crate::client::{self, Settings};
 use crate::sql::quoting::hex;
 use both::{Companion, EngineCopy};
 use clap::Args;
@@ -52,6 +51,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use target::Target;
+use teak_client::{self as client, Settings};
 use teak_console::amounts::bytes;
 use teak_console::signals;
 use teak_core::file::RealFileSystem;

@@ -11,10 +11,10 @@
 
 use super::files::original_name;
 use super::BackupError;
-use crate::client::{Connection, Rows, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use teak_client::{Connection, Rows, Settings};
 use teak_console::signals;
 
 /// By the name of the table's files, `database/table`: what CHECKSUM TABLE says.

@@ -5,11 +5,11 @@ use super::layout::{Description, Position, Primary, Server, LOWER_CASE};
 use super::rows::Snapshot;
 use super::time_line::TimeLine;
 use super::BackupError;
-use crate::client::{Address, Connection, Rows, Settings};
 use crate::sql::quoting::literal;
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
+use teak_client::{Address, Connection, Rows, Settings};
 use teak_core::file::RealFileSystem;
 use teak_core::server::{Checkpoint, ExtentList};
 

@@ -4,11 +4,11 @@
 use super::linkbench::is_conflict;
 use super::server::{checked_engine, Server};
 use super::{conclude, Error};
-use crate::client::{Connection, Settings};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use teak_client::{Connection, Settings};
 
 /// Options of `teak bench hotrow`.
 #[derive(clap::Args)]

@@ -20,8 +20,8 @@ mod report;
 mod result;
 mod server;
 
-use crate::client;
 use std::path::{Path, PathBuf};
+use teak_client as client;
 
 /// The benchmarks.
 #[derive(clap::Subcommand)]

@@ -5,11 +5,11 @@
 use super::linkbench::is_conflict;
 use super::server::{checked_engine, Server};
 use super::{conclude, Error};
-use crate::client::Connection;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
+use teak_client::Connection;
 
 /// Rows of one statement.
 const BATCH: u64 = 1000;

@@ -1,7 +1,7 @@
 //! The server that is measured.
 
 use super::Error;
-use crate::client::{Arguments, Settings};
+use teak_client::{Arguments, Settings};
 use teak_console::terminal;
 
 /// Where benchmarks have their tables, unless the command line says otherwise.

@@ -3,7 +3,7 @@
 use super::definition::Definition;
 use super::name::{literal, Asked, Name};
 use super::ConvertError;
-use crate::client::{Connection, Error};
+use teak_client::{Connection, Error};
 
 /// Engines whose tables hold their rows themselves, and nothing that is not in their definitions.
 const KNOWN_ENGINES: &[&str] =

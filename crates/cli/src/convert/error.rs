@@ -1,7 +1,7 @@
 //! Why tables were not converted.
 
 use super::name::Name;
-use crate::client;
+use teak_client as client;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {

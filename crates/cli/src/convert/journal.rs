@@ -8,7 +8,7 @@
 use super::definition::ForeignKey;
 use super::name::{literal, Name};
 use super::ConvertError;
-use crate::client::{Connection, Error};
+use teak_client::{Connection, Error};
 
 pub const DATABASE: &str = "teak_convert";
 const TABLE: &str = "teak_convert.foreign_keys";

@@ -24,13 +24,13 @@ mod work;
 
 pub use error::ConvertError;
 
-use crate::client::{self, Connection, Settings};
 use clap::{Args, ValueEnum};
 use journal::Journal;
 use name::Asked;
 use std::io::Write;
 use std::time::Duration;
 use survey::{Set, Survey};
+use teak_client::{self as client, Connection, Settings};
 use teak_console::amounts::{bytes, clock};
 use teak_console::{signals, terminal};
 use trial::Trial;

@@ -6,8 +6,8 @@ use super::name::{Asked, Name};
 use super::plan::{self, Member, Members, Step};
 use super::trial::{self, Trial};
 use super::{Arguments, ConvertError};
-use crate::client::Connection;
 use std::collections::{BTreeMap, BTreeSet};
+use teak_client::Connection;
 
 /// Tables that belong together, and what is to be done with them.
 #[derive(Debug)]

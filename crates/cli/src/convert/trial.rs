@@ -10,10 +10,10 @@ use super::definition::{Definition, ForeignKey};
 use super::name::{quoted, Name};
 use super::plan::Members;
 use super::{catalog, ConvertError};
-use crate::client::{Connection, Error};
 use ring::rand::SecureRandom;
 use std::collections::BTreeMap;
 use std::time::Instant;
+use teak_client::{Connection, Error};
 use teak_console::terminal;
 
 /// Of the database, before digits.

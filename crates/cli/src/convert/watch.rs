@@ -1,8 +1,8 @@
 //! Looks after a statement that takes long: shows how far it is, and ends it when the user interrupts.
 
-use crate::client::{Connection, Error, Settings};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use teak_client::{Connection, Error, Settings};
 use teak_console::amounts::{bytes, clock};
 use teak_console::{signals, terminal};
 

@@ -12,10 +12,10 @@ use super::plan::Step;
 use super::survey::Set;
 use super::watch::Watch;
 use super::{catalog, Arguments, ConvertError};
-use crate::client::{self, Connection};
 use crate::load::verify::columns_of;
 use crate::sql::columns;
 use std::collections::BTreeMap;
+use teak_client::{self as client, Connection};
 use teak_console::signals;
 
 /// Tables as they are when they are locked.

@@ -11,9 +11,9 @@ use super::state::LoadState;
 use super::task::Table;
 use super::tokens::{Token, Tokens};
 use super::worker::says_it_is_done;
-use crate::client::Connection;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use teak_client::Connection;
 
 /// When keys are put off.
 #[derive(Debug, Clone, Copy, PartialEq, Default, clap::ValueEnum)]

@@ -10,9 +10,9 @@
 //!
 //! The guard's is one statement, which the server carries out to its end although nobody is there to take the answer.
 
-use crate::client::{Connection, Error, Settings};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use teak_client::{Connection, Error, Settings};
 use teak_console::terminal;
 
 /// What is set, and to what, as far as the server has it.

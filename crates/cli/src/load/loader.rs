@@ -18,12 +18,12 @@ use super::statement::{classify, classify_complex_insert, Insert, Kind, TableNam
 use super::task::{Action, Facts, Origin, Piece, Table, Task, Unit};
 use super::verify::{self, Checker};
 use super::worker::{is_conflict, says_it_is_done};
-use crate::client::{Connection, Error};
 use crate::sql::quoting::quoted_name;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use teak_client::{Connection, Error};
 use teak_console::signals;
 
 mod check;

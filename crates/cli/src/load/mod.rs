@@ -40,7 +40,6 @@ pub mod tokens;
 pub mod verify;
 mod worker;
 
-use crate::client::{self, Settings};
 use clap::Args;
 use deferred::{DeferIndexes, Deferred};
 pub use error::LoadError;
@@ -50,6 +49,7 @@ use report::Report;
 use state::{Beginning, LoadState, OnError};
 use std::io::Write;
 use std::path::PathBuf;
+use teak_client::{self as client, Settings};
 use teak_console::signals;
 use team::Team;
 use verify::Verify;

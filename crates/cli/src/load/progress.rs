@@ -21,10 +21,10 @@ use super::error::LoadError;
 use super::input::Source;
 use super::report::Report;
 use super::task::{Table, Task};
-use crate::client::{Connection, Error};
 use crate::sql::quoting::hex;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
+use teak_client::{Connection, Error};
 use teak_console::signals;
 
 /// The database of the records.

@@ -6,10 +6,10 @@
 
 use super::charset::{Charset, Dialect};
 use super::tokens::{Token, Tokens};
-use crate::client::{Connection, Error};
 use crate::sql::quoting::{literal, quoted_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use teak_client::{Connection, Error};
 
 /// What a new connection is like: by its options, and by what the server makes of them (`init_connect`,
 /// `character_set_client_handshake`).

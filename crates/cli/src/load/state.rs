@@ -8,10 +8,10 @@ use super::report::{Counters, Report};
 use super::session::{Initial, SessionState};
 use super::task::{Facts, Task};
 use super::verify::Verify;
-use crate::client::{Connection, Error, Settings};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use teak_client::{Connection, Error, Settings};
 
 /// How long it is tried to connect while the server gives no more connections, and how long to wait between.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -10,8 +10,8 @@ use super::session::SessionState;
 use super::state::LoadState;
 use super::task::{Action, Facts, Piece, Task, Unit};
 use super::verify::{Checker, Doubt, Verify};
-use crate::client::{Connection, Error};
 use std::sync::Arc;
+use teak_client::{Connection, Error};
 
 /// How often a transaction that others pushed aside is repeated.
 const ATTEMPTS: usize = 30;

@@ -15,12 +15,12 @@ use crate::backup::layout;
 use crate::backup::options::{Help, Telling, Work};
 use crate::backup::rows::{self, Checksums};
 use crate::backup::{kept, BackupError};
-use crate::client::Connection;
 use clap::Args;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use teak_client::Connection;
 use teak_console::signals;
 
 /// Options of `teak backup rehearse`.

@@ -10,11 +10,11 @@ use crate::backup::layout::{self, LOWER_CASE};
 use crate::backup::pace::Pace;
 use crate::backup::BackupError;
 use crate::children::ends_with_us;
-use crate::client::{Address, Connection, Settings};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use teak_client::{Address, Connection, Settings};
 use teak_console::signals;
 
 /// Between two attempts to connect.

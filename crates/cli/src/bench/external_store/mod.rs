@@ -21,7 +21,6 @@ mod writing;
 
 use super::server::Server;
 use super::{write_json, Error};
-use crate::client::{self, Connection, Settings};
 use corpus::{Corpus, Form, Later};
 use reading::Values;
 use result::Outcome;
@@ -30,6 +29,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tables::{Definition, Filler};
+use teak_client::{self as client, Connection, Settings};
 use teak_console::{amounts, terminal};
 
 /// Where the tables are, unless the command line says otherwise.

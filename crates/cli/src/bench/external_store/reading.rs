@@ -5,9 +5,9 @@ use super::tables::{name, prepare};
 use crate::bench::histogram::Histogram;
 use crate::bench::random::Random;
 use crate::bench::Error;
-use crate::client::{Connection, Settings};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use teak_client::{Connection, Settings};
 
 /// Streams of random numbers for the ids are those of another seed than the texts'.
 const IDS: u64 = 0x1D5;

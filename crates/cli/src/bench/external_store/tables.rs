@@ -4,8 +4,8 @@
 use super::corpus::{Corpus, Record};
 use crate::bench::server::checked_engine;
 use crate::bench::Error;
-use crate::client::Connection;
 use std::time::{Duration, Instant};
+use teak_client::Connection;
 
 /// A statement is sent when it is longer than this: less than any server's max_allowed_packet.
 const STATEMENT_BYTES: usize = 1 << 20;

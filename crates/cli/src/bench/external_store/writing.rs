@@ -7,9 +7,9 @@ use super::tables::insert;
 use crate::bench::histogram::Histogram;
 use crate::bench::linkbench::is_conflict;
 use crate::bench::Error;
-use crate::client::Settings;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use teak_client::Settings;
 
 /// A writer looks this often whether it is to end.
 const STEP: Duration = Duration::from_millis(100);

@@ -8,10 +8,10 @@ use super::session::{is_conflict, literal};
 use crate::bench::random::Random;
 use crate::bench::result::Load;
 use crate::bench::Error;
-use crate::client::{Connection, Settings};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use teak_client::{Connection, Settings};
 
 /// Ids that one thread takes at once.
 const CHUNK: u64 = 2048;

@@ -32,12 +32,12 @@ mod zipf;
 use super::result::{self, Run};
 use super::server::Server;
 use super::{report, write_file, write_json, Error};
-use crate::client::Settings;
 use graph::Graph;
 pub use session::is_conflict;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use teak_client::Settings;
 use teak_console::terminal;
 
 /// Options of `teak bench linkbench`.
@@ -217,7 +217,7 @@ fn load(options: &Options, settings: &Settings, graph: &Graph) -> Result<result:
 }
 
 /// Refuses to run with ids that were never loaded: most requests would find nothing.
-fn check_size(options: &Options, connection: &mut crate::client::Connection) -> Result<(), Error> {
+fn check_size(options: &Options, connection: &mut teak_client::Connection) -> Result<(), Error> {
     let largest =
         connection.value("SELECT MAX(id) FROM nodetable")?.and_then(|text| text.parse::<u64>().ok());
     if largest.unwrap_or(0) + options.maxid / 10 < options.maxid {

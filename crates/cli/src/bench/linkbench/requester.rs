@@ -7,10 +7,10 @@ use super::session::{is_conflict, Answer, Connections};
 use super::workload::{Request, Requests};
 use crate::bench::random::Random;
 use crate::bench::Error;
-use crate::client;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use teak_client as client;
 
 /// A transaction that had this many conflicts is given up, as failed.
 const REPETITIONS: u32 = 1000;

@@ -12,12 +12,12 @@ use super::workload::Requests;
 use crate::bench::random::Random;
 use crate::bench::result::{self, Run, Second};
 use crate::bench::Error;
-use crate::client::Settings;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use teak_client::Settings;
 
 /// Phases of a run.
 const PHASES: usize = 3;

@@ -2,7 +2,7 @@
 
 use crate::bench::server::checked_engine;
 use crate::bench::Error;
-use crate::client::Connection;
+use teak_client::Connection;
 
 /// Makes the tables anew in the connection's database; `partitions` of the links by `id1`, or 0 for none.
 pub fn create(connection: &mut Connection, engine: &str, partitions: u32) -> Result<(), Error> {

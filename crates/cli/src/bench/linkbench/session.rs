@@ -4,9 +4,9 @@
 use super::graph::NODE_TYPE;
 use super::workload::{LinkKey, List, Request, LIST_LIMIT};
 use crate::bench::Error as BenchError;
-use crate::client::{Connection, Error, Rows, Settings};
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
+use teak_client::{Connection, Error, Rows, Settings};
 
 /// Errors that end a transaction for no fault of its own: lock wait too long, deadlock, row changed since the snapshot.
 const CONFLICTS: [u16; 3] = [1205, 1213, 1020];

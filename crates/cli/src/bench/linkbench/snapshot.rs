@@ -2,8 +2,8 @@
 //! then stays open.
 
 use crate::bench::Error;
-use crate::client::{Connection, Rows, Settings};
 use std::time::Instant;
+use teak_client::{Connection, Rows, Settings};
 
 /// What it reads, at the begin and again at the end.
 const SHORT_SELECT: &str = "SELECT COUNT(*), SUM(CRC32(data)), SUM(version) FROM nodetable WHERE id <= 1000";

@@ -2,8 +2,8 @@
 
 use super::session::number;
 use crate::bench::Error;
-use crate::client::{Connection, Rows};
 use std::collections::BTreeMap;
+use teak_client::{Connection, Rows};
 
 /// Nodes that are compared at once.
 const IDS: u64 = 20_000;

@@ -25,11 +25,11 @@ use super::error::LoadError;
 use super::state::LoadState;
 use super::task::{Facts, Table, Task};
 use super::tokens::Tokens;
-use crate::client::{Connection, Error};
 use crate::sql::columns::{self, Column};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use teak_client::{Connection, Error};
 
 const NOT_KNOWN: &str = "what it held before the interrupted load is not known";
 /// Connections that compare tables in the end, each one at a time.

@@ -25,6 +25,7 @@ pub struct Guest {
 /// What became of one command.
 #[derive(Debug, PartialEq)]
 pub enum Answered {
+    /// The guest has its answer.
     Yes,
     /// The guest has gone.
     Gone,

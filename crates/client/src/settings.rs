@@ -14,35 +14,55 @@ const DEFAULT_PORT: u16 = 3306;
 /// Everything that a connection needs; any number can be made from it.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// Where the server listens.
     pub address: Address,
+    /// Who asks.
     pub user: String,
+    /// Empty: without one.
     pub password: String,
+    /// The default database, if there is one.
     pub database: Option<String>,
+    /// That of statements and answers.
     pub character_set: String,
+    /// How long a connection over TCP may take to be made.
     pub connect_timeout: Option<Duration>,
     /// Whether the server takes several statements at once, separated by semicolons. No option: it is for statements of
     /// this program.
     pub several_statements: bool,
+    /// How a connection over TCP is encrypted.
     pub tls: Tls,
 }
 
 /// Where the server listens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Address {
+    /// On this machine.
     Socket(PathBuf),
-    Tcp { host: String, port: u16 },
+    /// At a port of a host.
+    Tcp {
+        /// A name or an address.
+        host: String,
+        /// Its number.
+        port: u16,
+    },
 }
 
 /// How a connection is encrypted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tls {
+    /// Whether it is.
     pub policy: TlsPolicy,
+    /// A file with certificates of those who may sign the server's.
     pub ca: Option<PathBuf>,
+    /// A directory with such.
     pub capath: Option<PathBuf>,
+    /// This side's certificate.
     pub cert: Option<PathBuf>,
+    /// Its key.
     pub key: Option<PathBuf>,
     /// The certificate must be valid for the host's name.
     pub verify_host: bool,
+    /// Those that are allowed, as `--tls-version` has them; without, all that are known.
     pub versions: Option<String>,
 }
 
@@ -53,12 +73,15 @@ impl Tls {
     }
 }
 
+/// Whether a connection is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum TlsPolicy {
+    /// It is not.
     Never,
     /// Over TCP, if the server has it.
     #[default]
     IfOffered,
+    /// A server that has it not is refused.
     Required,
 }
 

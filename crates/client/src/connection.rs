@@ -13,7 +13,9 @@ const MORE_RESULTS: u16 = 8;
 pub struct Completed {
     /// Rows that changed, over all results of the statement.
     pub affected_rows: u64,
+    /// The first AUTO_INCREMENT number that it made; 0 if it made none.
     pub last_insert_id: u64,
+    /// How many warnings and notes it left.
     pub warnings: u16,
     /// Such as `Records: 3  Duplicates: 0  Warnings: 0`.
     pub info: String,
@@ -227,7 +229,7 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::packet::Socket;
+    use crate::packet::Socket;
     use std::os::unix::net::UnixStream;
 
     /// A connection whose server sends these packets and then closes.

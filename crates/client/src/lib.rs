@@ -1,4 +1,4 @@
-//! A client of MariaDB and MySQL servers, as small as this program needs it: text protocol, statements as bytes.
+//! A client of MariaDB and MySQL servers, as small as Teak's commands need it: text protocol, statements as bytes.
 //!
 //! Options are named as the `mariadb` client names them and are read from the same files:
 //!
@@ -12,6 +12,9 @@
 //! [`Guest`] is the other side: a client of somebody else, whose statements go to a server over a connection of ours.
 //!
 //! Statements are bytes and not strings, since a dump may be in any character set.
+
+#![deny(missing_docs, unnameable_types)]
+#![deny(unsafe_op_in_unsafe_fn)]
 
 mod arguments;
 mod authentication;
@@ -27,10 +30,12 @@ mod settings;
 mod tls;
 
 pub use arguments::{split_short_password, Arguments};
-pub use connection::{Connection, Rows};
+pub use connection::{Completed, Connection, Rows};
 pub use process_list::hide_passwords;
 pub use proxy::{Answered, Guest};
-pub use settings::{Address, Settings};
+pub use settings::{Address, Settings, Tls, TlsPolicy};
+
+use teak_console::Status;
 
 /// Why the server could not be asked, or did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +47,17 @@ pub enum Error {
         code: u16,
         /// SQLSTATE.
         state: String,
+        /// What it says besides.
         message: String,
     },
     /// The connection broke, or none could be made.
     #[error("{what}: {error}")]
-    Io { what: String, error: std::io::Error },
+    Io {
+        /// What was being done.
+        what: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// The server answered something that the protocol does not know.
     #[error("the server sent something unexpected: {0}")]
     Protocol(String),
@@ -67,6 +78,14 @@ impl Error {
         match self {
             Error::Server { code, .. } => Some(*code),
             _ => None,
+        }
+    }
+
+    /// The exit status of a command that fails by it.
+    pub fn status(&self) -> Status {
+        match self {
+            Error::Settings(_) => Status::Usage,
+            _ => Status::Server,
         }
     }
 

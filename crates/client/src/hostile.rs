@@ -1,4 +1,19 @@
-//! What a server sends, whatever it is: for [`crate::hostile`].
+//! What a server sends, each decoder as a function that takes any bytes at all: the feature `hostile`, for `fuzz/`. The
+//! tests here attack them as those of the core are attacked (`crates/core/tests/hostile`), with a corpus
+//! (`tests/hostile`) and mutations of it.
+//!
+//! What must hold: whatever the bytes are, nothing panics, and no more memory is asked for than 64 times as much, and
+//! what does not depend on them.
+
+#[cfg(test)]
+#[path = "../../core/tests/hostile/attack.rs"]
+mod attack;
+#[cfg(test)]
+#[path = "../../core/tests/hostile/counting.rs"]
+mod counting;
+#[cfg(test)]
+#[path = "../../core/tests/hostile/mutate.rs"]
+mod mutate;
 
 use super::connection::Connection;
 use super::packet::{Packets, Socket};
@@ -74,5 +89,38 @@ pub fn greeting(bytes: &[u8]) {
     let _ = authentication::answer(&plugin, b"password", &nonce);
     for plugin in [&b"mysql_native_password"[..], b"caching_sha2_password", b"client_ed25519"] {
         let _ = authentication::answer(plugin, b"password", &nonce);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::attack::{attack, Attacked};
+    use super::{counting, *};
+    use std::path::Path;
+
+    /// A payload may announce 16 MiB before it comes.
+    const FIXED_BYTES: usize = 20 << 20;
+
+    #[global_allocator]
+    static ALLOCATOR: counting::Counting = counting::Counting;
+
+    fn attack_decoder(name: &str, decode: fn(&[u8])) {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
+        attack(&corpus, &Attacked { name, decode, memory_for: &|input| 64 * input + FIXED_BYTES });
+    }
+
+    #[test]
+    fn a_server_can_answer_anything() {
+        attack_decoder("answer", answer);
+    }
+
+    #[test]
+    fn a_server_can_greet_with_anything() {
+        attack_decoder("greeting", greeting);
+    }
+
+    #[test]
+    fn a_server_can_say_anything_until_a_connection_stands() {
+        attack_decoder("handshake", handshake);
     }
 }
