@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| teak_cli::hostile::run("dump", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| teak_sql::hostile::dump(bytes));

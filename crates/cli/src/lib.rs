@@ -10,14 +10,11 @@ mod check;
 mod children;
 mod convert;
 mod directory;
-#[cfg(any(test, feature = "hostile"))]
-pub mod hostile;
 mod inspect;
 mod load;
 mod priority;
 mod restore;
 mod salvage;
-mod sql;
 mod status;
 
 use clap::{CommandFactory, Parser, Subcommand};

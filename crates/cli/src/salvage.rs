@@ -4,7 +4,6 @@
 //! writes bytes: what a tool, or a server with an empty table of the same definition, needs to get every row that no
 //! damaged block held. Who has a server takes that: `--teak-force-recovery` gives the same rows in SQL.
 
-use crate::sql::quoting::hex;
 use crate::{directory, Failure};
 use std::collections::HashSet;
 use std::io::Write;
@@ -13,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use teak_core::server::{Cursor, Engine, Table};
 use teak_core::{Error, ForceRecovery, Isolation, View};
+use teak_sql::quoting::hex;
 
 /// Says which file is of which table; no table's name makes this one.
 const INDEX: &str = "index.tsv";

@@ -5,13 +5,13 @@ use super::mbstream::{Chunk, Reader};
 use super::pace::Pace;
 use super::target::Place;
 use super::BackupError;
-use crate::sql::quoting::hex;
 use ring::digest::{Context, SHA256};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use teak_sql::quoting::hex;
 use zstd::stream::write::Encoder;
 
 /// What compressed files have behind their names, and how hard zstd tries.

@@ -12,12 +12,12 @@
 use super::rows::Checksums;
 use super::selection::Selection;
 use super::BackupError;
-use crate::sql::quoting::hex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use teak_sql::quoting::hex;
 
 pub const ENGINE: &str = "teak";
 pub const EXTENTS: &str = "extents";

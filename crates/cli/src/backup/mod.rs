@@ -35,7 +35,6 @@ pub mod verify;
 
 pub use error::BackupError;
 
-use crate::sql::quoting::hex;
 use both::{Companion, EngineCopy};
 use clap::Args;
 use companion::Call;
@@ -56,6 +55,7 @@ use teak_console::amounts::bytes;
 use teak_console::signals;
 use teak_core::file::RealFileSystem;
 use teak_core::server::{BackupCopy, ExtentList};
+use teak_sql::quoting::hex;
 
 /// Options of `teak backup`.
 #[derive(Args, Debug)]

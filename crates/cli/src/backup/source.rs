@@ -5,13 +5,13 @@ use super::layout::{Description, Position, Primary, Server, LOWER_CASE};
 use super::rows::Snapshot;
 use super::time_line::TimeLine;
 use super::BackupError;
-use crate::sql::quoting::literal;
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use teak_client::{Address, Connection, Rows, Settings};
 use teak_core::file::RealFileSystem;
 use teak_core::server::{Checkpoint, ExtentList};
+use teak_sql::quoting::literal;
 
 /// Unknown system variable: the engine is not there.
 const UNKNOWN_VARIABLE: u16 = 1193;

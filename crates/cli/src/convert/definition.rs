@@ -4,8 +4,8 @@
 //! Read under a `sql_mode` without ANSI_QUOTES and NO_BACKSLASH_ESCAPES.
 
 use super::name::{quoted, Name};
-use crate::load::charset::Dialect;
-use crate::load::tokens::{Token, Tokens};
+use teak_sql::charset::Dialect;
+use teak_sql::tokens::{Token, Tokens};
 
 /// A foreign key of a table.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,8 @@
 //! Tables by their names: as users give them, as statements have them, as messages show them.
 
-use crate::load::charset::Dialect;
-use crate::load::tokens::Tokens;
-use crate::sql::quoting::{self, quoted_name};
+use teak_sql::charset::Dialect;
+use teak_sql::quoting::{self, quoted_name};
+use teak_sql::tokens::Tokens;
 
 /// A table and its database.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

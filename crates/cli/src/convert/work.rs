@@ -13,10 +13,10 @@ use super::survey::Set;
 use super::watch::Watch;
 use super::{catalog, Arguments, ConvertError};
 use crate::load::verify::columns_of;
-use crate::sql::columns;
 use std::collections::BTreeMap;
 use teak_client::{self as client, Connection};
 use teak_console::signals;
+use teak_sql::columns;
 
 /// Tables as they are when they are locked.
 type Tables = BTreeMap<Name, (Table, Definition)>;

@@ -5,15 +5,15 @@
 //! recorded before they are taken off. Unique keys stay, since rows are checked against them; so do keys that something
 //! else needs.
 
-use super::charset::Dialect;
 use super::error::LoadError;
 use super::state::LoadState;
 use super::task::Table;
-use super::tokens::{Token, Tokens};
 use super::worker::says_it_is_done;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use teak_client::Connection;
+use teak_sql::charset::Dialect;
+use teak_sql::tokens::{Token, Tokens};
 
 /// When keys are put off.
 #[derive(Debug, Clone, Copy, PartialEq, Default, clap::ValueEnum)]

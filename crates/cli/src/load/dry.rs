@@ -3,16 +3,16 @@
 use super::error::LoadError;
 use super::input::{self, Source};
 use super::report::Report;
-use super::rows;
 use super::session::{Initial, SessionState};
-use super::splitter::{Splitter, LONGEST};
-use super::statement::{classify, Kind};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 use teak_console::amounts::bytes;
+use teak_sql::rows;
+use teak_sql::splitter::{Splitter, LONGEST};
+use teak_sql::statement::{classify, Kind};
 
 #[derive(Default)]
 struct Found {
@@ -40,8 +40,9 @@ pub fn run(
         let mut dialect = session.dialect();
         let mut splitter = Splitter::new(input, LONGEST, source.delimiter, dialect);
         loop {
-            let statement =
-                splitter.next().map_err(|error| LoadError::Split { name: source.name.clone(), error })?;
+            let statement = splitter
+                .next_statement()
+                .map_err(|error| LoadError::Split { name: source.name.clone(), error })?;
             let Some(statement) = statement else { break };
             statements += 1;
             match classify(statement.text, dialect, false) {

@@ -1,8 +1,8 @@
 //! Why a load failed: each names the place in the input.
 
-use super::splitter::SplitError;
 use std::fmt;
 use teak_client as client;
+use teak_sql::splitter::SplitError;
 
 /// Of a statement this much is shown.
 const SHOWN: usize = 150;

@@ -1,14 +1,14 @@
 //! `--into`: a dump of one database goes into another. Only for directories of mydumper: there names of files say which
 //! database they are for, and statements do not. One that does is refused, so that nothing goes where it came from.
 
-use super::charset::Dialect;
 use super::error::LoadError;
 use super::input::{self, Source};
-use super::statement::Kind;
-use super::tokens::{Token, Tokens};
-use crate::sql::quoting::quoted_name;
 use std::io::Read;
 use std::sync::Arc;
+use teak_sql::charset::Dialect;
+use teak_sql::quoting::quoted_name;
+use teak_sql::statement::Kind;
+use teak_sql::tokens::{Token, Tokens};
 
 /// Where all files of a directory go, and the statement that makes the database.
 #[derive(Debug)]
@@ -101,14 +101,14 @@ pub fn names_database(text: &[u8], kind: &Kind, dialect: Dialect, database: &str
 
 #[cfg(test)]
 mod tests {
-    use super::super::statement::classify;
     use super::*;
+    use teak_sql::statement::classify;
 
     #[test]
     fn statements_that_name_the_database_are_found() {
         let names = |text: &str| {
-            let kind = classify(text.as_bytes(), Dialect::default(), false);
-            names_database(text.as_bytes(), &kind, Dialect::default(), "wp")
+            let kind = classify(text.as_bytes(), Dialect::OWN, false);
+            names_database(text.as_bytes(), &kind, Dialect::OWN, "wp")
         };
         for text in ["USE `wp`", "INSERT INTO wp.t VALUES (1)", "CREATE VIEW v AS SELECT a FROM `wp` . `t`"] {
             assert!(names(text), "{text}");

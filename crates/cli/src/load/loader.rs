@@ -3,28 +3,28 @@
 //! The main connection is in the session of the dump at the place where it is read: it carries out SET and USE at once,
 //! and statements that concern more than one table once all before them are done. All else goes to the workers.
 
-use super::charset::Dialect;
 use super::error::{LoadError, Place};
 use super::input::{self, Source};
 use super::into;
 use super::progress::{cannot_resume, Verdict};
 use super::queue::Work;
-use super::rows::Rows;
 use super::server::Server;
 use super::session::SessionState;
-use super::splitter::{Splitter, Statement, LONGEST};
 use super::state::LoadState;
-use super::statement::{classify, classify_complex_insert, Insert, Kind, TableName};
 use super::task::{Action, Facts, Origin, Piece, Table, Task, Unit};
 use super::verify::{self, Checker};
 use super::worker::{is_conflict, says_it_is_done};
-use crate::sql::quoting::quoted_name;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use teak_client::{Connection, Error};
 use teak_console::signals;
+use teak_sql::charset::Dialect;
+use teak_sql::quoting::quoted_name;
+use teak_sql::rows::Rows;
+use teak_sql::splitter::{Splitter, Statement, LONGEST};
+use teak_sql::statement::{classify, classify_complex_insert, Insert, Kind, TableName};
 
 mod check;
 mod long;
@@ -148,7 +148,7 @@ impl<'a> Loader<'a> {
         let mut counted = 0;
         loop {
             let statement = splitter
-                .next()
+                .next_statement()
                 .map_err(|error| or_interrupted(LoadError::Split { name: source.name.clone(), error }))?;
             let Some(statement) = statement else { return Ok(()) };
             if signals::interrupted() {

@@ -11,14 +11,10 @@
 //! The loader's own connection carries out what orders the dump; `progress` records in the server what is done;
 //! `deferred` keeps keys for the end. The rules that keep a parallel load equal to a serial one are in docs/load.md.
 
-pub mod charset;
-mod cut;
 mod deferred;
 mod dry;
 mod durability;
 mod error;
-#[cfg(any(test, feature = "hostile"))]
-pub mod hostile;
 mod input;
 mod into;
 mod loader;
@@ -26,17 +22,11 @@ mod pace;
 mod progress;
 mod queue;
 mod report;
-mod rows;
-mod scan;
 mod server;
 mod session;
 mod state;
-
-mod splitter;
-mod statement;
 mod task;
 mod team;
-pub mod tokens;
 pub mod verify;
 mod worker;
 

@@ -21,11 +21,11 @@ use super::error::LoadError;
 use super::input::Source;
 use super::report::Report;
 use super::task::{Table, Task};
-use crate::sql::quoting::hex;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use teak_client::{Connection, Error};
 use teak_console::signals;
+use teak_sql::quoting::hex;
 
 /// The database of the records.
 const DATABASE: &str = "`teak_load`";

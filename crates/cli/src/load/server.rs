@@ -1,9 +1,9 @@
 //! What the loader asks the server: about itself, and about the tables that rows go into.
 
 use super::task::{Facts, Table};
-use crate::sql::quoting::literal;
 use std::collections::HashSet;
 use teak_client::{Connection, Error};
+use teak_sql::quoting::literal;
 
 /// What the server is like.
 pub struct Server {

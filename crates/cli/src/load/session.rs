@@ -4,12 +4,12 @@
 //! out of the statement, and what they are then, out of the main connection. A worker is brought to the same values
 //! when it gets work that was met under them: whatever order it gets its work in, it never has to go back.
 
-use super::charset::{Charset, Dialect};
-use super::tokens::{Token, Tokens};
-use crate::sql::quoting::{literal, quoted_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use teak_client::{Connection, Error};
+use teak_sql::charset::{Charset, Dialect};
+use teak_sql::quoting::{literal, quoted_name};
+use teak_sql::tokens::{Token, Tokens};
 
 /// What a new connection is like: by its options, and by what the server makes of them (`init_connect`,
 /// `character_set_client_handshake`).
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn of(statement: &str) -> Vec<String> {
-        variables_of(statement.as_bytes(), Dialect::default())
+        variables_of(statement.as_bytes(), Dialect::OWN)
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(of("SET"), [""; 0]);
         assert!(SessionState::sets_autocommit(
             b"SET @OLD_AUTOCOMMIT=@@AUTOCOMMIT, @@AUTOCOMMIT=0",
-            Dialect::default()
+            Dialect::OWN
         ));
     }
 
@@ -256,7 +256,7 @@ mod tests {
             let initial = Initial { sql_mode: "X,NO_BACKSLASH_ESCAPES".into(), character_set: "gbk".into() };
             SessionState { initial: Arc::new(initial), ..session("a", variables) }.dialect()
         };
-        assert_eq!(session("a", &[]).dialect(), Dialect::default());
+        assert_eq!(session("a", &[]).dialect(), Dialect::OWN);
         assert!(!began(&[]).backslash && began(&[]).charset == Charset::Gbk);
         assert!(began(&[("sql_mode", "ANSI_QUOTES")]).ansi_quotes);
         assert!(began(&[("sql_mode", "ANSI_QUOTES")]).backslash);

@@ -1,12 +1,12 @@
 //! What a worker is given: rows for a table, or a statement that defines something of it.
 
-use super::cut::Part;
 use super::queue::Work;
 use super::session::SessionState;
-use super::statement::TableName;
-use crate::sql::columns::Column;
-use crate::sql::quoting::quoted_name;
 use std::sync::Arc;
+use teak_sql::columns::Column;
+use teak_sql::cut::Part;
+use teak_sql::quoting::quoted_name;
+use teak_sql::statement::TableName;
 
 /// A table of the server, with what decides how rows may be inserted.
 #[derive(Debug, Clone, Default)]

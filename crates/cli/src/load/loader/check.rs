@@ -2,15 +2,15 @@
 //! hold.
 
 use super::super::error::LoadError;
-use super::super::rows::{self, Rows, Watched};
-use super::super::splitter::Statement;
-use super::super::statement::{classify, Insert, Kind};
 use super::super::task::{Action, Facts, Table, Task};
-use super::super::tokens::Tokens;
 use super::super::verify::{Doubt, Verify};
 use super::Loader;
-use crate::sql::columns::Column;
 use std::sync::Arc;
+use teak_sql::columns::Column;
+use teak_sql::rows::{self, Rows, Watched};
+use teak_sql::splitter::Statement;
+use teak_sql::statement::{classify, Insert, Kind};
+use teak_sql::tokens::Tokens;
 
 /// First words of statements that change no rows.
 const HARMLESS: &[&str] = &[

@@ -1,13 +1,13 @@
 //! Statements that are longer than the server takes: INSERTs are cut between rows, and their parts are in one
 //! transaction.
 
-use super::super::cut::{cut, Part, Uncut};
 use super::super::error::{LoadError, Place};
-use super::super::splitter::Statement;
-use super::super::statement::{classify, Kind};
 use super::super::task::Unit;
 use super::Loader;
 use std::borrow::Cow;
+use teak_sql::cut::{cut, Part, Uncut};
+use teak_sql::splitter::Statement;
+use teak_sql::statement::{classify, Kind};
 
 impl Loader<'_> {
     pub(super) fn is_long(&self, statement: Statement<'_>) -> bool {

@@ -2,8 +2,8 @@
 //!
 //! Every row of the dump is inserted a second time, into a temporary table of the same columns (`scratch`), where the
 //! server converts it as it did for the table itself. Of each such portion the rows are counted and their numbers added
-//! up (`sql::columns`); in the end the table's must be the same. A sum does not depend on the order of rows or on which
-//! connection had them.
+//! up (`teak_sql::columns`); in the end the table's must be the same. A sum does not depend on the order of rows or on
+//! which connection had them.
 //!
 //! ```text
 //! what was there before  +  sum of the dump's portions  =  what is there in the end
@@ -20,16 +20,16 @@ mod scratch;
 
 pub use scratch::Checker;
 
-use super::charset::Dialect;
 use super::error::LoadError;
 use super::state::LoadState;
 use super::task::{Facts, Table, Task};
-use super::tokens::Tokens;
-use crate::sql::columns::{self, Column};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use teak_client::{Connection, Error};
+use teak_sql::charset::Dialect;
+use teak_sql::columns::{self, Column};
+use teak_sql::tokens::Tokens;
 
 const NOT_KNOWN: &str = "what it held before the interrupted load is not known";
 /// Connections that compare tables in the end, each one at a time.

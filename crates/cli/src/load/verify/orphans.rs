@@ -4,8 +4,8 @@
 //! the constraint, the key and the row. InnoDB's does not look, so its tables are not asked.
 
 use super::super::task::Table;
-use crate::sql::quoting::literal;
 use teak_client::{Connection, Error};
+use teak_sql::quoting::literal;
 
 /// What CHECK TABLE says first against a table of Teak with foreign keys; `None`: nothing, or it is no such table.
 pub fn complaint(connection: &mut Connection, table: &Table) -> Result<Option<String>, Error> {

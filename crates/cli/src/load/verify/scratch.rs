@@ -8,10 +8,10 @@ use super::super::session::SessionState;
 use super::super::state::LoadState;
 use super::super::task::{Facts, Table};
 use super::Sum;
-use crate::sql::columns;
 use std::collections::HashMap;
 use std::sync::Arc;
 use teak_client::{Connection, Error};
+use teak_sql::columns;
 
 /// Temporary tables that are kept on one connection.
 const MOST_TABLES: usize = 100;

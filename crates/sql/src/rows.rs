@@ -27,6 +27,7 @@ const PURE: &[&str] = &[
 /// What a list of plain rows is like.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub struct Rows {
+    /// How many rows.
     pub count: u64,
     /// A row has NULL, 0 or DEFAULT where the AUTO_INCREMENT column is: the order of inserts decides its number.
     pub generates: bool,
@@ -37,6 +38,7 @@ pub struct Rows {
 /// Places in a row, from 0, whose values may be given by the server.
 #[derive(Debug, Default)]
 pub struct Watched {
+    /// Where the AUTO_INCREMENT column is, if the table has one.
     pub auto_increment: Option<usize>,
     /// With defaults that depend on when they are taken.
     pub passing: Vec<usize>,
@@ -208,7 +210,7 @@ mod tests {
 
     fn rows(text: &str, column: Option<usize>) -> Option<(u64, bool)> {
         let watched = Watched { auto_increment: column, ..Watched::default() };
-        scan(text.as_bytes(), 0, Dialect::default(), &watched).map(|rows| (rows.count, rows.generates))
+        scan(text.as_bytes(), 0, Dialect::OWN, &watched).map(|rows| (rows.count, rows.generates))
     }
 
     #[test]
@@ -261,7 +263,7 @@ mod tests {
             ("(1,2),(DEFAULT,2)", true),
             ("(1,2),()", true),
         ] {
-            let rows = scan(text.as_bytes(), 0, Dialect::default(), &watched);
+            let rows = scan(text.as_bytes(), 0, Dialect::OWN, &watched);
             assert_eq!(rows.map(|rows| rows.passing), Some(passing), "{text}");
         }
     }

@@ -28,13 +28,16 @@ impl Token<'_> {
 /// Reads tokens of a text from a place on.
 #[derive(Clone)]
 pub struct Tokens<'a> {
+    /// All of it.
     pub text: &'a [u8],
     /// After the last token.
     pub at: usize,
+    /// How strings in it are written.
     pub dialect: Dialect,
 }
 
 impl<'a> Tokens<'a> {
+    /// From the beginning on.
     pub fn new(text: &'a [u8], dialect: Dialect) -> Tokens<'a> {
         Tokens { text, at: 0, dialect }
     }
@@ -155,7 +158,7 @@ mod tests {
     #[test]
     fn names_strings_and_comments() {
         let text = b"/*!40000 ALTER TABLE `a``b`.c /* x */ ENABLE -- y\nKEYS 'it''s' */";
-        let mut tokens = Tokens::new(text, Dialect::default());
+        let mut tokens = Tokens::new(text, Dialect::OWN);
         assert!(tokens.accept("ALTER") && tokens.accept("TABLE") && !tokens.accept("ENABLE"));
         assert_eq!(tokens.qualified(), Some((Some(b"a`b".to_vec()), b"c".to_vec())));
         assert!(tokens.any_of(&["KEYS"]) && !tokens.any_of(&["S"]));
@@ -165,8 +168,8 @@ mod tests {
     #[test]
     fn unfinished_quotes_do_not_run_past_the_end() {
         for text in [&b"`"[..], b"`a", b"``", b"```", b"'", b"\"x", b"/*", b"/*!", b"--", b"#", b"a``"] {
-            let _ = Tokens::new(text, Dialect::default()).count();
-            let _ = Tokens::new(text, Dialect { ansi_quotes: true, ..Dialect::default() }).count();
+            let _ = Tokens::new(text, Dialect::OWN).count();
+            let _ = Tokens::new(text, Dialect { ansi_quotes: true, ..Dialect::OWN }).count();
         }
     }
 }

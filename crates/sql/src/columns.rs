@@ -15,6 +15,7 @@ use super::quoting::{hex, literal, quoted_name};
 /// A column as information_schema has it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Column {
+    /// Without quotes.
     pub name: Vec<u8>,
     /// Such as `varchar`, in small letters.
     kind: String,
@@ -85,6 +86,7 @@ impl Column {
         matches!(self.expression.as_deref(), Some(b"ROW START" | b"ROW END"))
     }
 
+    /// Whether the server gives it numbers: AUTO_INCREMENT.
     pub fn is_counter(&self) -> bool {
         self.extra.contains("AUTO_INCREMENT")
     }

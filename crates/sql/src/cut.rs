@@ -14,7 +14,9 @@ use std::ops::Range;
 /// Some rows of a long INSERT, as a statement.
 #[derive(Debug, PartialEq)]
 pub struct Part {
+    /// The statement.
     pub text: Vec<u8>,
+    /// How many it has.
     pub rows: u64,
     /// Where its first row begins in the whole.
     pub from: usize,
@@ -130,7 +132,7 @@ mod tests {
             text += tail;
             let limit = head.len() + tail.len() + random(&mut seed, 100);
             let longest = rows.iter().map(String::len).max().unwrap() + head.len() + tail.len();
-            match cut(text.as_bytes(), head.len(), Dialect::default(), limit) {
+            match cut(text.as_bytes(), head.len(), Dialect::OWN, limit) {
                 Err(error) => {
                     assert!(longest > limit && matches!(error, Uncut::LongRow(..)), "{error:?} {text}")
                 }
@@ -153,9 +155,9 @@ mod tests {
     #[test]
     fn what_has_no_rows_is_not_cut() {
         for text in ["INSERT t SELECT 1", "INSERT t ", "INSERT t (1", "INSERT t (1),", "INSERT t ('a"] {
-            assert_eq!(cut(text.as_bytes(), 9, Dialect::default(), 5), Err(Uncut::NoRows), "{text}");
+            assert_eq!(cut(text.as_bytes(), 9, Dialect::OWN, 5), Err(Uncut::NoRows), "{text}");
         }
         let long = Uncut::LongRow(13, 9 + 5);
-        assert_eq!(cut(b"INSERT t (1),(222)", 9, Dialect::default(), 13), Err(long));
+        assert_eq!(cut(b"INSERT t (1),(222)", 9, Dialect::OWN, 13), Err(long));
     }
 }

@@ -27,14 +27,14 @@ type Found = Vec<(Vec<u8>, u64, u64)>;
 fn split_with(input: impl Read, dialect: Dialect, limit: usize) -> Result<Found, SplitError> {
     let mut splitter = Splitter::new(input, limit, b";", dialect);
     let mut found = Vec::new();
-    while let Some(statement) = splitter.next()? {
+    while let Some(statement) = splitter.next_statement()? {
         found.push((statement.text.to_vec(), statement.line, statement.offset));
     }
     Ok(found)
 }
 
 fn split(text: &[u8]) -> Vec<String> {
-    let found = split_with(text, Dialect::default(), 1 << 20).unwrap();
+    let found = split_with(text, Dialect::OWN, 1 << 20).unwrap();
     found.into_iter().map(|(text, ..)| String::from_utf8(text).unwrap()).collect()
 }
 
@@ -157,7 +157,7 @@ fn a_byte_order_mark_begins_no_statement_and_delimiters_may_have_quotes() {
     assert_eq!(split(b"delimiter \"$\"\na; b$ c\n$DELIMITER '; ;'\nd;e; ;f\n; ;"), ["a; b", "c", "d;e", "f"]);
     assert_eq!(split(b"delimiter `//`\na//b"), ["a", "b"]);
     for text in [&b"delimiter ''\na"[..], b"delimiter \"\na"] {
-        assert!(matches!(split_with(text, Dialect::default(), 1 << 20), Err(SplitError::NoDelimiter { .. })));
+        assert!(matches!(split_with(text, Dialect::OWN, 1 << 20), Err(SplitError::NoDelimiter { .. })));
     }
 }
 
@@ -179,7 +179,7 @@ fn quotes_comments_and_delimiters() {
 
 #[test]
 fn lines_and_offsets_point_to_the_beginning() {
-    let found = split_with(&b"-- c\n\na\nb;\n  c;"[..], Dialect::default(), 100).unwrap();
+    let found = split_with(&b"-- c\n\na\nb;\n  c;"[..], Dialect::OWN, 100).unwrap();
     assert_eq!(found, [(b"a\nb".to_vec(), 3, 6), (b"c".to_vec(), 5, 13)]);
 }
 
@@ -187,9 +187,9 @@ fn lines_and_offsets_point_to_the_beginning() {
 fn a_statement_beyond_the_limit_is_named_and_not_kept() {
     let mut text = b"ok;\nINSERT '".to_vec();
     text.resize(20 << 20, b'x');
-    let mut splitter = Splitter::new(&text[..], 2 << 20, b";", Dialect::default());
-    assert_eq!(splitter.next().unwrap().unwrap().text, b"ok");
-    let error = splitter.next().unwrap_err();
+    let mut splitter = Splitter::new(&text[..], 2 << 20, b";", Dialect::OWN);
+    assert_eq!(splitter.next_statement().unwrap().unwrap().text, b"ok");
+    let error = splitter.next_statement().unwrap_err();
     assert!(
         matches!(&error, SplitError::TooLong { line: 2, begin, .. } if begin.starts_with("INSERT 'xxx")),
         "{error}"
@@ -204,10 +204,10 @@ fn memory_stays_small_while_much_passes() {
         std::io::Read::take(std::io::repeat(b' '), 1 << 20).chain(Repeated(line, 0, 64 << 20)),
         1 << 20,
         b";",
-        Dialect::default(),
+        Dialect::OWN,
     );
     let mut count = 0;
-    while let Some(statement) = splitter.next().unwrap() {
+    while let Some(statement) = splitter.next_statement().unwrap() {
         assert_eq!(statement.text, &line[..line.len() - 2]);
         count += 1;
     }
@@ -232,7 +232,7 @@ impl Read for Repeated {
 #[test]
 fn an_incomplete_input_is_an_error() {
     for text in [&b"a 'x"[..], b"a `x", b"/* x", b"a /* x", b"a 'x\\", b"a \"x'"] {
-        let result = split_with(text, Dialect::default(), 100);
+        let result = split_with(text, Dialect::OWN, 100);
         assert!(
             matches!(result, Err(SplitError::Unfinished { line: 1, .. })),
             "{:?}",
@@ -240,12 +240,12 @@ fn an_incomplete_input_is_an_error() {
         );
     }
     assert!(matches!(
-        split_with(&b"-- MariaDB dump 10.19\na;\n"[..], Dialect::default(), 100),
+        split_with(&b"-- MariaDB dump 10.19\na;\n"[..], Dialect::OWN, 100),
         Err(SplitError::Truncated)
     ));
     assert_eq!(split(b"-- MariaDB dump 10.19\na;\n-- Dump completed on 2026\n"), ["a"]);
     assert!(matches!(
-        split_with(&b"delimiter \n"[..], Dialect::default(), 100),
+        split_with(&b"delimiter \n"[..], Dialect::OWN, 100),
         Err(SplitError::NoDelimiter { line: 1 })
     ));
 }

@@ -30,18 +30,40 @@ const SHOWN: usize = 120;
 /// Why no statement could be cut.
 #[derive(Debug, thiserror::Error)]
 pub enum SplitError {
+    /// The input could not be read.
     #[error("cannot read: {0}")]
     Read(#[from] std::io::Error),
+    /// A statement is longer than the splitter takes.
     #[error(
         "line {line}: a statement of more than {limit} bytes, which is more than the max_allowed_packet of any server: {begin}"
     )]
-    TooLong { line: u64, limit: usize, begin: String },
+    TooLong {
+        /// Where it begins, from 1.
+        line: u64,
+        /// What is taken, in bytes.
+        limit: usize,
+        /// How it begins.
+        begin: String,
+    },
+    /// A string or a comment has no end.
     #[error("line {line}: the input ends within {what}; it is not complete: {begin}")]
-    Unfinished { line: u64, what: &'static str, begin: String },
+    Unfinished {
+        /// Where its statement begins, from 1.
+        line: u64,
+        /// What has no end.
+        what: &'static str,
+        /// How its statement begins.
+        begin: String,
+    },
+    /// The last line is missing that a dump of mariadb-dump announces.
     #[error("the dump ends without the line '-- Dump completed', with which its head says it must end: it is not complete")]
     Truncated,
+    /// The client's command has no argument.
     #[error("line {line}: DELIMITER without a delimiter")]
-    NoDelimiter { line: u64 },
+    NoDelimiter {
+        /// Where it stands, from 1.
+        line: u64,
+    },
 }
 
 impl SplitError {
@@ -55,6 +77,7 @@ impl SplitError {
 /// A statement, without its delimiter.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub struct Statement<'a> {
+    /// As it stands in the input.
     pub text: &'a [u8],
     /// The line in which it begins, from 1.
     pub line: u64,
@@ -129,7 +152,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// The next statement, or `None` at the end of the input.
-    pub fn next(&mut self) -> Result<Option<Statement<'_>>, SplitError> {
+    pub fn next_statement(&mut self) -> Result<Option<Statement<'_>>, SplitError> {
         loop {
             if self.within == Within::Nothing && !self.skip_to_statement()? {
                 return Ok(None);

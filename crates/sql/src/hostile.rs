@@ -1,4 +1,19 @@
-//! A dump, whatever it is: for [`crate::hostile`].
+//! A dump, whatever it is, as a function that takes any bytes at all: the feature `hostile`, for `fuzz/`. The test here
+//! attacks it as the decoders of the core are attacked (`crates/core/tests/hostile`), with a corpus (`tests/hostile`)
+//! and mutations of it.
+//!
+//! What must hold: whatever the bytes are, nothing panics, and no more memory is asked for than 64 times as much, and
+//! what does not depend on them.
+
+#[cfg(test)]
+#[path = "../../core/tests/hostile/attack.rs"]
+mod attack;
+#[cfg(test)]
+#[path = "../../core/tests/hostile/counting.rs"]
+mod counting;
+#[cfg(test)]
+#[path = "../../core/tests/hostile/mutate.rs"]
+mod mutate;
 
 use super::charset::{Charset, Dialect};
 use super::rows::{self, Watched};
@@ -6,9 +21,9 @@ use super::splitter::Splitter;
 use super::statement::{classify, classify_complex_insert, Kind};
 use super::{cut, scan};
 
-/// What the loader does with a dump before it sends anything: splits, classifies, looks through rows, cuts.
+/// What `teak load` does with a dump before it sends anything: splits, classifies, looks through rows, cuts.
 pub fn dump(bytes: &[u8]) {
-    let plain = Dialect::default();
+    let plain = Dialect::OWN;
     for dialect in [
         plain,
         Dialect { backslash: false, ansi_quotes: true, ..plain },
@@ -16,7 +31,7 @@ pub fn dump(bytes: &[u8]) {
     ] {
         let mut splitter = Splitter::new(bytes, 1 << 20, b";", dialect);
         let mut position = 0;
-        while let Ok(Some(statement)) = splitter.next() {
+        while let Ok(Some(statement)) = splitter.next_statement() {
             assert!(statement.offset >= position && statement.text.len() <= bytes.len());
             position = statement.offset;
             look(statement.text, dialect);
@@ -41,5 +56,25 @@ fn look(text: &[u8], dialect: Dialect) {
                 assert!(parts.iter().all(|part| part.text.len() <= limit && part.rows > 0));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::attack::{attack, Attacked};
+    use super::{counting, dump};
+    use std::path::Path;
+
+    /// A splitter begins with a buffer of 2 MiB.
+    const FIXED_BYTES: usize = 4 << 20;
+
+    #[global_allocator]
+    static ALLOCATOR: counting::Counting = counting::Counting;
+
+    #[test]
+    fn a_dump_can_be_anything() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
+        let memory_for = |input| 64 * input + FIXED_BYTES;
+        attack(&corpus, &Attacked { name: "dump", decode: dump, memory_for: &memory_for });
     }
 }

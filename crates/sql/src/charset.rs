@@ -6,9 +6,13 @@ pub enum Charset {
     /// Bytes below 0x80 are always characters of their own: ASCII, Latin, UTF-8, EUC.
     #[default]
     Plain,
+    /// Shift-JIS, Microsoft's cp932 with it.
     Sjis,
+    /// Chinese, of two bytes.
     Gbk,
+    /// Chinese of Taiwan and Hong Kong.
     Big5,
+    /// Chinese, of up to four bytes.
     Gb18030,
 }
 
@@ -61,15 +65,8 @@ pub struct Dialect {
     pub backslash: bool,
     /// `"` quotes identifiers, in which a backslash is a byte like any other.
     pub ansi_quotes: bool,
+    /// Of the bytes.
     pub charset: Charset,
-}
-
-/// For tests: elsewhere a session decides.
-#[cfg(any(test, feature = "hostile"))]
-impl Default for Dialect {
-    fn default() -> Dialect {
-        Dialect::OWN
-    }
 }
 
 impl Dialect {
@@ -129,7 +126,7 @@ mod tests {
 
     #[test]
     fn ends_of_strings() {
-        let plain = Dialect::default();
+        let plain = Dialect::OWN;
         assert_eq!(end(plain, b"'ab'c"), Some(4));
         assert_eq!(end(plain, br"'a\'b'"), Some(6));
         assert_eq!(end(plain, br"'a\\'b'"), Some(5));
@@ -142,10 +139,10 @@ mod tests {
     #[test]
     fn a_trail_byte_is_no_backslash() {
         // U+8868 in Shift-JIS is 0x95 0x5c, in GBK 0xb1 0xed; 0xa5 0x5c is one character of Big5.
-        let sjis = Dialect { charset: Charset::named("SJIS"), ..Dialect::default() };
+        let sjis = Dialect { charset: Charset::named("SJIS"), ..Dialect::OWN };
         assert_eq!(end(sjis, b"'\x95\x5c'x'"), Some(4));
-        assert_eq!(end(Dialect::default(), b"'\x95\x5c'x'"), Some(6));
-        let big5 = Dialect { charset: Charset::Big5, ..Dialect::default() };
+        assert_eq!(end(Dialect::OWN, b"'\x95\x5c'x'"), Some(6));
+        let big5 = Dialect { charset: Charset::Big5, ..Dialect::OWN };
         assert_eq!(end(big5, b"'\xa5\x5c'"), Some(4));
         let gbk = Charset::named("gbk");
         for (text, expected) in [

@@ -9,6 +9,7 @@ pub type TableName = (Option<Vec<u8>>, Vec<u8>);
 /// What a statement is, for the order in which statements run.
 #[derive(Debug, PartialEq)]
 pub enum Kind {
+    /// `INSERT ... VALUES` or `REPLACE ... VALUES`.
     Insert(Insert),
     /// Changes one table, or something that belongs to it, and waits for nothing but what was done to it.
     Table(TableName),
@@ -18,6 +19,7 @@ pub enum Kind {
     DisableKeys(TableName),
     /// Changes the session only.
     SessionState,
+    /// Changes the default database to this one.
     Use(Vec<u8>),
     /// Begins or ends a transaction, or locks tables: the loader has its own order and transactions instead.
     Dropped,
@@ -30,6 +32,7 @@ pub enum Kind {
 /// The head of `INSERT INTO t (a, b) VALUES`.
 #[derive(Debug, PartialEq)]
 pub struct Insert {
+    /// Where the rows go.
     pub table: TableName,
     /// `None` if the statement names none: all that are visible.
     pub columns: Option<Vec<Vec<u8>>>,
@@ -208,7 +211,7 @@ mod tests {
     use super::*;
 
     fn kind(text: &str) -> Kind {
-        classify(text.as_bytes(), Dialect::default(), false)
+        classify(text.as_bytes(), Dialect::OWN, false)
     }
 
     fn table(name: &str) -> TableName {
@@ -263,11 +266,8 @@ mod tests {
         ] {
             assert_eq!(kind(text), Kind::Exclusive, "{text}");
         }
-        assert_eq!(classify(b"DROP TABLE a", Dialect::default(), true), Kind::Exclusive);
-        assert_eq!(
-            classify(b"CREATE TABLE a (x int REFERENCES b (y))", Dialect::default(), true),
-            Kind::Exclusive
-        );
+        assert_eq!(classify(b"DROP TABLE a", Dialect::OWN, true), Kind::Exclusive);
+        assert_eq!(classify(b"CREATE TABLE a (x int REFERENCES b (y))", Dialect::OWN, true), Kind::Exclusive);
     }
 
     #[test]

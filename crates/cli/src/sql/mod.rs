@@ -1,4 +1,0 @@
-//! SQL as text: what statements say, and how what they name is written.
-
-pub mod columns;
-pub mod quoting;
