@@ -11,7 +11,6 @@ mod children;
 mod convert;
 mod directory;
 mod inspect;
-mod load;
 mod priority;
 mod restore;
 mod salvage;
@@ -21,6 +20,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use teak_console::terminal;
+use teak_load as load;
 
 /// The command line of Teak, a storage engine for MariaDB
 #[derive(Parser)]

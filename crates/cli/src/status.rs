@@ -2,7 +2,6 @@
 
 use crate::backup::BackupError;
 use crate::convert::ConvertError;
-use crate::load::LoadError;
 use crate::{bench, Failure};
 use teak_console::Status;
 use teak_core::Error as CoreError;
@@ -12,7 +11,7 @@ pub fn of(failure: &Failure) -> Status {
     match failure {
         Failure::Core(error) => of_core(error),
         Failure::Bench(error) => of_bench(error),
-        Failure::Load(error) => of_load(error),
+        Failure::Load(error) => error.status(),
         Failure::Convert(error) => of_convert(error),
         Failure::Backup(error) => of_backup(error),
         Failure::Output(_) => Status::InputOutput,
@@ -39,22 +38,6 @@ fn of_bench(error: &bench::Error) -> Status {
         bench::Error::Usage(_) => Status::Usage,
         bench::Error::Changed { .. } | bench::Error::WrongValue { .. } => Status::Damage,
         bench::Error::Json { .. } | bench::Error::Failed(_) | bench::Error::Panic(_) => Status::Other,
-    }
-}
-
-fn of_load(error: &LoadError) -> Status {
-    match error {
-        LoadError::Read { .. } | LoadError::Output(_) => Status::InputOutput,
-        LoadError::Split { error, .. } if error.is_of_reading() => Status::InputOutput,
-        LoadError::Split { .. } | LoadError::Different(_) => Status::Damage,
-        LoadError::Statement { error, .. } | LoadError::Server(error) => error.status(),
-        LoadError::TooLong { .. } | LoadError::SerialOnly { .. } | LoadError::OtherDatabase { .. } => {
-            Status::Usage
-        }
-        LoadError::Usage(_) => Status::Usage,
-        LoadError::Unfinished { error, .. } => of_load(error),
-        LoadError::NothingToResume => Status::NothingToResume,
-        LoadError::Skipped(_) | LoadError::Interrupted | LoadError::Stopped => Status::Other,
     }
 }
 

@@ -12,10 +12,10 @@ use super::plan::Step;
 use super::survey::Set;
 use super::watch::Watch;
 use super::{catalog, Arguments, ConvertError};
-use crate::load::verify::columns_of;
 use std::collections::BTreeMap;
 use teak_client::{self as client, Connection};
 use teak_console::signals;
+use teak_load::columns_of;
 use teak_sql::columns;
 
 /// Tables as they are when they are locked.

@@ -11,6 +11,9 @@
 //! The loader's own connection carries out what orders the dump; `progress` records in the server what is done;
 //! `deferred` keeps keys for the end. The rules that keep a parallel load equal to a serial one are in docs/load.md.
 
+#![deny(missing_docs, unnameable_types)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
 mod deferred;
 mod dry;
 mod durability;
@@ -27,12 +30,14 @@ mod session;
 mod state;
 mod task;
 mod team;
-pub mod verify;
+mod verify;
 mod worker;
+
+pub use error::{LoadError, Place};
+pub use verify::columns_of;
 
 use clap::Args;
 use deferred::{DeferIndexes, Deferred};
-pub use error::LoadError;
 use loader::Loader;
 use progress::Progress;
 use report::Report;

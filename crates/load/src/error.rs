@@ -2,6 +2,7 @@
 
 use std::fmt;
 use teak_client as client;
+use teak_console::Status;
 use teak_sql::splitter::SplitError;
 
 /// Of a statement this much is shown.
@@ -12,12 +13,16 @@ const STATEMENTS: usize = 20;
 /// Where a statement begins, and how.
 #[derive(Debug, Clone)]
 pub struct Place {
+    /// The file's name.
     pub source: String,
+    /// From 1.
     pub line: u64,
+    /// On one line, without what would do something to a terminal.
     pub begin: String,
 }
 
 impl Place {
+    /// Of a statement with this text, or with a text that begins so.
     pub fn new(source: &str, line: u64, text: &[u8]) -> Place {
         let shown = on_one_line(&text[..text.len().min(SHOWN)]);
         let begin = if text.len() > SHOWN { format!("{shown}...") } else { shown };
@@ -52,42 +57,114 @@ impl fmt::Display for Place {
 /// Why a load, or a statement of it, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// A file could not be read.
     #[error("{name}: cannot read: {error}")]
-    Read { name: String, error: std::io::Error },
+    Read {
+        /// Of the file.
+        name: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A file is no whole dump.
     #[error("{name}, {error}")]
-    Split { name: String, error: SplitError },
+    Split {
+        /// Of the file.
+        name: String,
+        /// What is wrong, and where.
+        error: SplitError,
+    },
+    /// The server refused a statement of the dump, or the connection broke meanwhile.
     #[error("{error}\n  in {place}")]
-    Statement { place: Place, error: client::Error },
+    Statement {
+        /// Where it is.
+        place: Place,
+        /// Why.
+        error: client::Error,
+    },
+    /// The server would not take it.
     #[error(
         "{what} of {size} bytes is longer than the server takes: its max_allowed_packet is {limit}\n  in {place}"
     )]
-    TooLong { what: &'static str, size: usize, limit: usize, place: Place },
+    TooLong {
+        /// A statement, or a row.
+        what: &'static str,
+        /// In bytes.
+        size: usize,
+        /// In bytes.
+        limit: usize,
+        /// Where it is.
+        place: Place,
+    },
+    /// Several connections would carry it out as something else.
     #[error("{what} works only on one connection: load this dump with --serial\n  in {place}")]
-    SerialOnly { what: &'static str, place: Place },
+    SerialOnly {
+        /// What does.
+        what: &'static str,
+        /// Where it is.
+        place: Place,
+    },
+    /// Not all of the dump would go where `--into` says.
     #[error("a statement names the database {database}, and --into another\n  in {place}")]
-    OtherDatabase { database: String, place: Place },
+    OtherDatabase {
+        /// The one that is named.
+        database: String,
+        /// Where it is.
+        place: Place,
+    },
+    /// What the loader itself asked failed.
     #[error("{0}")]
     Server(#[from] client::Error),
+    /// What the command line asks for cannot be done.
     #[error("{0}")]
     Usage(String),
+    /// All else was loaded: `--on-error=skip`.
     #[error("{0} of the dump's statements failed and were skipped")]
     Skipped(u64),
+    /// By a signal.
     #[error("interrupted")]
     Interrupted,
+    /// It ended early, and can be resumed.
     #[error(
         "{error}\n  what was loaded stays; --resume goes on from here (the records for that are in the database teak_load){}",
         missing_keys(missing)
     )]
-    Unfinished { error: Box<LoadError>, missing: Vec<String> },
+    Unfinished {
+        /// Why.
+        error: Box<LoadError>,
+        /// Statements that build the keys that tables have not yet.
+        missing: Vec<String>,
+    },
+    /// `--resume` without records.
     #[error("nothing to resume: of these files no load into this database has begun that did not end well")]
     NothingToResume,
+    /// So many tables do not hold what the dump says: `--check`.
     #[error("the check found differences in {0} tables")]
     Different(usize),
+    /// Standard output, or a thread, could not be had.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
     /// Another thread failed, and tells why.
     #[error("stopped")]
     Stopped,
+}
+
+impl LoadError {
+    /// The exit status of a command that fails by it.
+    pub fn status(&self) -> Status {
+        match self {
+            LoadError::Read { .. } | LoadError::Output(_) => Status::InputOutput,
+            LoadError::Split { error, .. } if error.is_of_reading() => Status::InputOutput,
+            LoadError::Split { .. } | LoadError::Different(_) => Status::Damage,
+            LoadError::Statement { error, .. } | LoadError::Server(error) => error.status(),
+            LoadError::TooLong { .. } | LoadError::SerialOnly { .. } | LoadError::OtherDatabase { .. } => {
+                Status::Usage
+            }
+            LoadError::Usage(_) => Status::Usage,
+            LoadError::Unfinished { error, .. } => error.status(),
+            LoadError::NothingToResume => Status::NothingToResume,
+            LoadError::Skipped(_) | LoadError::Interrupted | LoadError::Stopped => Status::Other,
+        }
+    }
 }
 
 /// What is said of statements that give tables their keys back.
