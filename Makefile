@@ -18,7 +18,7 @@ sql: ## open a client on the private server
 setup: ## install what is missing to build and run
 	@scripts/setup.sh
 
-build: ## build/plugin/ha_teak.so and build/bin/teak
+build: ## build/plugin/ha_teak.so, build/bin/teak and build/bin/teak-bench
 	@scripts/build.sh
 
 test: ## everything that CI runs

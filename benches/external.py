@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A wiki's store of texts on several engines, each on a server of its own with limited memory: reads by random ids, cold and then warm.
 
-The work is done by `teak bench external-store`; here are the servers, their options, the limit of memory, restarts with empty caches, and the table.
+The work is done by `teak-bench external-store`; here are the servers, their options, the limit of memory, restarts with empty caches, and the table.
 Exits with 1 if anything failed.
 """
 
@@ -96,7 +96,7 @@ class Side(Comparison):
             os.unlink(self.file)
         status = self.bench()
         if status or not os.path.exists(self.file):
-            self.failed(self.name, f"teak bench external-store, {self.form}", f"exit status {status}, see what it printed")
+            self.failed(self.name, f"teak-bench external-store, {self.form}", f"exit status {status}, see what it printed")
         else:
             with open(self.file, encoding="utf-8") as file:
                 self.result = json.load(file)
@@ -119,13 +119,13 @@ class Side(Comparison):
             return error.args[-1]
 
     def bench(self):
-        """Runs `teak bench external-store`, and restarts the server when it asks for that; its exit status."""
+        """Runs `teak-bench external-store`, and restarts the server when it asks for that; its exit status."""
         arguments, pipes = self.arguments, [os.path.join(self.server.directory, name) for name in ("ask", "answer")]
         for pipe in pipes:
             os.mkfifo(pipe)
         histories = arguments.histories if self.form == "gzip" else max(1, round(arguments.histories / PLAIN_TO_GZIP))
         command = [
-            arguments.teak, "bench", "external-store", f"--engine={self.engine}", f"--table-options={self.table_options}", f"--label={self.name}",
+            arguments.program, "external-store", f"--engine={self.engine}", f"--table-options={self.table_options}", f"--label={self.name}",
             f"--form={self.form}", f"--histories={histories}", f"--revisions={arguments.revisions}", f"--tables={arguments.tables}",
             f"--threads={arguments.threads}", f"--group={arguments.group}", f"--runs={0 if self.name in SIZES_ONLY else arguments.runs}",
             f"--inserts={arguments.inserts}", f"--seed={arguments.seed}", f"--datadir={self.server.data}", f"--pid={self.server.directory}/pid",
@@ -215,14 +215,14 @@ def save(arguments, result, files):
         with open(f"{base}.{ending}", "w", encoding="utf-8") as file:
             file.write(content)
     if files:
-        subprocess.run([arguments.teak, "bench", "report", *files, f"--html={base}.html"], check=True)
+        subprocess.run([arguments.program, "report", *files, f"--html={base}.html"], check=True)
     print(f"\n{text}\nwritten: {base}.md, {base}.json" + (f", {base}.html" if files else ""), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--teak", required=True, help="the program")
+    parser.add_argument("--program", required=True, help="the program")
     parser.add_argument("--directory", required=True)
     parser.add_argument("--quick", action="store_true", help="everything very small; the figures mean nothing")
     parser.add_argument("--engines", default=",".join(SIDES))

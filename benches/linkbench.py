@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """LinkBench with a long-running snapshot in its middle phase, a hot row and a queue under an old snapshot; engines in turn on one server.
 
-The work is done by `teak bench`; here are the server, its options, sizes, bytes written, and goals. Exits with 1 if anything failed
+The work is done by `teak-bench`; here are the server, its options, sizes, bytes written, and goals. Exits with 1 if anything failed
 (a goal that is missed is no failure).
 """
 
@@ -33,7 +33,7 @@ def server_options(engines, plugins, plugin_dir, cache):
 
 
 def operations_of(run):
-    """All that a run of `teak bench linkbench` has carried out, by its JSON."""
+    """All that a run of `teak-bench linkbench` has carried out, by its JSON."""
     return run["warmup_operations"] + sum(phase["total"]["count"] for phase in run["phases"])
 
 
@@ -86,17 +86,17 @@ class LinkBench(Comparison):
             self.failed(engine, part, repr(error))
 
     def teak(self, engine, what, name, *arguments):
-        """Runs `teak bench WHAT` in the engine's database; returns its JSON."""
+        """Runs `teak-bench WHAT` in the engine's database; returns its JSON."""
         file = os.path.join(self.arguments.directory, f"{what}-{name}.json")
         if os.path.exists(file):
             os.unlink(file)
         command = [
-            self.arguments.teak, "bench", what, *arguments, f"--json={file}", "--no-defaults", f"--socket={self.server.socket}", "--user=root",
+            self.arguments.program, what, *arguments, f"--json={file}", "--no-defaults", f"--socket={self.server.socket}", "--user=root",
             f"--database={database(engine)}",
         ]
         done = subprocess.run(command, timeout=self.arguments.limit, check=False)
         if done.returncode != 0:
-            self.failed(engine, f"teak bench {what}", f"exit status {done.returncode}, see what it printed")
+            self.failed(engine, f"teak-bench {what}", f"exit status {done.returncode}, see what it printed")
         with open(file, encoding="utf-8") as result:
             return json.load(result)
 
@@ -153,7 +153,7 @@ class LinkBench(Comparison):
             file.write(text)
         runs = [os.path.join(self.arguments.directory, run["file"]) for runs in self.result["linkbench"].values() for run in runs[:1]]
         if runs:
-            subprocess.run([self.arguments.teak, "bench", "report", *runs, f"--html={base}.html"], check=True)
+            subprocess.run([self.arguments.program, "report", *runs, f"--html={base}.html"], check=True)
         print("\n" + text)
         print(f"written: {base}.md, {base}.json" + (f", {base}.html" if runs else ""))
 
@@ -161,7 +161,7 @@ class LinkBench(Comparison):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--teak", required=True, help="the program")
+    parser.add_argument("--program", required=True, help="the program")
     parser.add_argument("--directory", required=True)
     parser.add_argument("--engines", default=",".join(DATA_FILES))
     parser.add_argument("--parts", default="linkbench,hotrow,queue")
@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=1, help="rounds with fresh data; medians count")
     parser.add_argument("--cache", default="4G", help="cache of each engine")
-    parser.add_argument("--limit", type=int, default=14400, help="seconds that one call of teak may take")
+    parser.add_argument("--limit", type=int, default=14400, help="seconds that one call of teak-bench may take")
     parser.add_argument("--settle", type=float, default=30.0, help="seconds to wait at most, between measurements, for the server to be idle")
     parser.add_argument("--server-option", action="append", default=[], help="a further option of mariadbd; repeatable")
     parser.add_argument("--keep", action="store_true", help="keep the data directory")

@@ -10,7 +10,7 @@ set -euo pipefail
 . "$(dirname "$0")/../scripts/lib/base.sh"
 
 plugins=${TEAK_PLUGIN_DIR:-$BUILD/plugin}
-need_built "$plugins/ha_teak.so" "$BUILD/bin/teak"
+need_built "$plugins/ha_teak.so" "$BUILD/bin/teak-bench"
 mode=()
 space=20000
 if [ "${1-}" = quick ]; then
@@ -19,5 +19,5 @@ if [ "${1-}" = quick ]; then
     shift
 fi
 need_space "$BUILD" "$space" "the benchmark's data"
-exec /usr/bin/python3 "$ROOT/benches/linkbench.py" --plugin-dir "$plugins" --teak "$BUILD/bin/teak" --directory "$BUILD/bench-linkbench" \
+exec /usr/bin/python3 "$ROOT/benches/linkbench.py" --plugin-dir "$plugins" --program "$BUILD/bin/teak-bench" --directory "$BUILD/bench-linkbench" \
     "${mode[@]}" "$@"

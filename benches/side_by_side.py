@@ -38,9 +38,9 @@ class Side:
         self.server.query("CREATE DATABASE linkbench", None)
 
     def bench(self, *what):
-        """Starts a stage of `teak bench linkbench`."""
+        """Starts a stage of `teak-bench linkbench`."""
         command = [
-            self.arguments.teak, "bench", "linkbench", *what, f"--maxid={self.arguments.maxid}", "--no-defaults", f"--socket={self.server.socket}",
+            self.arguments.program, "linkbench", *what, f"--maxid={self.arguments.maxid}", "--no-defaults", f"--socket={self.server.socket}",
             "--user=root",
         ]
         with open(self.log, "ab") as log:
@@ -71,7 +71,7 @@ def both(sides, stage):
     processes = [stage(side) for side in sides]
     for side, status in zip(sides, [process.wait() for process in processes]):
         if status != 0:
-            raise SystemExit(f"teak bench failed with {side.engine}, see {side.log}")
+            raise SystemExit(f"teak-bench failed with {side.engine}, see {side.log}")
 
 
 def measure(arguments, sides):
@@ -103,7 +103,7 @@ def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--teak", required=True, help="the program")
+    parser.add_argument("--program", required=True, help="the program")
     parser.add_argument("--directory", required=True)
     parser.add_argument("--first", default="Teak", help="engine of the first side")
     parser.add_argument("--second", default="InnoDB", help="engine of the second side")

@@ -9,6 +9,6 @@ set -euo pipefail
 . "$(dirname "$0")/../scripts/lib/base.sh"
 
 plugins=${TEAK_PLUGIN_DIR:-$BUILD/plugin}
-need_built "$plugins/ha_teak.so" "$BUILD/bin/teak"
+need_built "$plugins/ha_teak.so" "$BUILD/bin/teak-bench"
 need_space "$BUILD" 12000 "the benchmark's data"
-exec /usr/bin/python3 "$ROOT/benches/side_by_side.py" --plugin-dir "$plugins" --teak "$BUILD/bin/teak" --directory "$BUILD/bench-side-by-side" "$@"
+exec /usr/bin/python3 "$ROOT/benches/side_by_side.py" --plugin-dir "$plugins" --program "$BUILD/bin/teak-bench" --directory "$BUILD/bench-side-by-side" "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds build/plugin/ha_teak.so and build/bin/teak, in release mode, only what changed.
+# Builds build/plugin/ha_teak.so, build/bin/teak and build/bin/teak-bench, in release mode, only what changed.
 #
 # usage: scripts/build.sh
 set -euo pipefail
@@ -20,9 +20,11 @@ cargo build --release --quiet --workspace || die "cargo build failed (see above)
     "Crates come from crates.io on the first build: is there a network?"
 
 mkdir -p "$BUILD/bin" "$BUILD/plugin"
-# By rename: a running teak or a server that has the plugin mapped keeps its old file.
-install -m 755 "$target/release/teak" "$BUILD/bin/teak.new"
-mv -f "$BUILD/bin/teak.new" "$BUILD/bin/teak"
+# By rename: a running program or a server that has the plugin mapped keeps its old file.
+for program in teak teak-bench; do
+    install -m 755 "$target/release/$program" "$BUILD/bin/$program.new"
+    mv -f "$BUILD/bin/$program.new" "$BUILD/bin/$program"
+done
 
 if compgen -G 'crates/plugin/shim/*.cc' >/dev/null; then
     make --no-print-directory -s -j2 -f scripts/shim.mk HEADERS="$headers" \

@@ -1,4 +1,4 @@
-"""Tests of `teak bench external-store`: what is stored, read, refused and noticed."""
+"""Tests of `teak-bench external-store`: what is stored, read, refused and noticed."""
 
 import json
 import subprocess
@@ -113,7 +113,7 @@ class ExternalStore:
         assert status == 5 and "Nothing" in output, output
 
     def test_a_server_that_dies_ends_the_reads_with_an_error(self):
-        command = [self.binary, "bench", "external-store", *SMALL, "--replace", "--group=1000000000", "--inserts=50", "--no-defaults",
+        command = [self.binary, "external-store", *SMALL, "--replace", "--group=1000000000", "--inserts=50", "--no-defaults",
                    f"--socket={self.server.socket}", "--user=root", "--database=teak"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
             try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of `teak bench` with a real server. Ends with 'N passed, N failed'."""
+"""Tests of `teak-bench` with a real server. Ends with 'N passed, N failed'."""
 
 import argparse
 import json
@@ -36,8 +36,8 @@ class Tests(ExternalStore):
         self.binary = os.path.abspath(arguments.binary)
 
     def teak(self, *arguments):
-        """Runs `teak bench`; returns its exit status and all it printed."""
-        done = subprocess.run([self.binary, "bench", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
+        """Runs `teak-bench`; returns its exit status and all it printed."""
+        done = subprocess.run([self.binary, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
                               check=False)
         return done.returncode, done.stdout
 
@@ -119,7 +119,7 @@ class Tests(ExternalStore):
 
     def test_a_server_that_dies_ends_the_run_with_an_error(self):
         self.load("Teak")
-        command = [self.binary, "bench", "linkbench", "run", f"--maxid={NODES}", "--requesters=3", "--warmup-seconds=0", "--phase-seconds=100",
+        command = [self.binary, "linkbench", "run", f"--maxid={NODES}", "--requesters=3", "--warmup-seconds=0", "--phase-seconds=100",
                    "--snapshot=middle", "--no-defaults", f"--socket={self.server.socket}", "--user=root", "--database=teak"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
             try:

@@ -5,7 +5,6 @@
 
 mod backup;
 mod backup_commands;
-mod bench;
 mod check;
 mod children;
 mod convert;
@@ -66,9 +65,6 @@ enum Command {
         #[arg(default_value = "")]
         tables: String,
     },
-    /// Benchmarks against any MariaDB or MySQL server
-    #[command(subcommand)]
-    Bench(bench::Command),
     /// Load SQL dumps into a server, on several connections
     #[command(disable_help_flag = true)]
     Load(Box<load::Arguments>),
@@ -100,7 +96,6 @@ pub fn main() -> ExitCode {
         Command::Inspect { dir } => inspect::run(&dir, &mut out),
         Command::Check { dir, verbose } => check::run(&dir, verbose, &mut out),
         Command::Salvage { dir, output, tables } => salvage::run(&dir, &output, &tables, &mut out),
-        Command::Bench(command) => bench::run(&command).map_err(Failure::Bench),
         Command::Load(arguments) => load::run(&arguments, &mut out).map_err(Failure::Load),
         Command::Convert(arguments) => convert::run(&arguments, &mut out).map_err(Failure::Convert),
         Command::Backup(arguments) => backup_commands::run(&arguments, &mut out).map_err(Failure::Backup),
@@ -121,7 +116,6 @@ pub fn main() -> ExitCode {
 #[derive(Debug)]
 enum Failure {
     Core(teak_core::Error),
-    Bench(bench::Error),
     Output(std::io::Error),
     /// This many tables are damaged; each was reported.
     Damaged(usize),
@@ -138,7 +132,6 @@ impl std::fmt::Display for Failure {
                 write!(f, "{error}: stop the server, or the other teak command, that uses the directory")
             }
             Failure::Core(error) => error.fmt(f),
-            Failure::Bench(error) => error.fmt(f),
             Failure::Output(error) => write!(f, "cannot write the output: {error}"),
             Failure::Damaged(0) => write!(f, "files are damaged"),
             Failure::Damaged(1) => write!(f, "1 table is damaged"),
@@ -233,7 +226,7 @@ mod tests {
     #[test]
     fn commands_below_others_have_help() {
         use clap::error::ErrorKind;
-        for command in [["backup", "verify"], ["backup", "unpack"], ["bench", "queue"]] {
+        for command in [["backup", "verify"], ["backup", "unpack"]] {
             let given = ["teak", command[0], command[1], "--help"];
             let shown = CommandLine::try_parse_from(given).err().map(|error| error.kind());
             assert_eq!(shown, Some(ErrorKind::DisplayHelp), "{given:?}");

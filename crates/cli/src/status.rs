@@ -2,7 +2,7 @@
 
 use crate::backup::BackupError;
 use crate::convert::ConvertError;
-use crate::{bench, Failure};
+use crate::Failure;
 use teak_console::Status;
 use teak_core::Error as CoreError;
 
@@ -10,7 +10,6 @@ use teak_core::Error as CoreError;
 pub fn of(failure: &Failure) -> Status {
     match failure {
         Failure::Core(error) => of_core(error),
-        Failure::Bench(error) => of_bench(error),
         Failure::Load(error) => error.status(),
         Failure::Convert(error) => of_convert(error),
         Failure::Backup(error) => of_backup(error),
@@ -28,16 +27,6 @@ fn of_core(error: &CoreError) -> Status {
         CoreError::Corrupt { .. } => Status::Damage,
         CoreError::InUse { .. } => Status::Usage,
         _ => Status::Other,
-    }
-}
-
-fn of_bench(error: &bench::Error) -> Status {
-    match error {
-        bench::Error::Client(error) => error.status(),
-        bench::Error::File { .. } => Status::InputOutput,
-        bench::Error::Usage(_) => Status::Usage,
-        bench::Error::Changed { .. } | bench::Error::WrongValue { .. } => Status::Damage,
-        bench::Error::Json { .. } | bench::Error::Failed(_) | bench::Error::Panic(_) => Status::Other,
     }
 }
 
