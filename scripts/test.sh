@@ -48,7 +48,8 @@ step_style() { scripts/style.py; }
 step_doc() {
     RUSTDOCFLAGS="-D warnings" limited cargo doc --no-deps --quiet \
         --package teak-core --package teak-rows --package teak-plugin --package teak-console \
-        --package teak-client --package teak-sql --package teak-load
+        --package teak-client --package teak-sql --package teak-load \
+        --package teak-convert
 }
 
 step_rust() { limited cargo test --workspace --profile checked; }

@@ -7,7 +7,6 @@ mod backup;
 mod backup_commands;
 mod check;
 mod children;
-mod convert;
 mod directory;
 mod inspect;
 mod priority;
@@ -19,6 +18,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use teak_console::terminal;
+use teak_convert as convert;
 use teak_load as load;
 
 /// The command line of Teak, a storage engine for MariaDB

@@ -1,7 +1,6 @@
 //! Exit statuses of failures.
 
 use crate::backup::BackupError;
-use crate::convert::ConvertError;
 use crate::Failure;
 use teak_console::Status;
 use teak_core::Error as CoreError;
@@ -11,7 +10,7 @@ pub fn of(failure: &Failure) -> Status {
     match failure {
         Failure::Core(error) => of_core(error),
         Failure::Load(error) => error.status(),
-        Failure::Convert(error) => of_convert(error),
+        Failure::Convert(error) => error.status(),
         Failure::Backup(error) => of_backup(error),
         Failure::Output(_) => Status::InputOutput,
         Failure::Damaged(_) => Status::Damage,
@@ -27,17 +26,6 @@ fn of_core(error: &CoreError) -> Status {
         CoreError::Corrupt { .. } => Status::Damage,
         CoreError::InUse { .. } => Status::Usage,
         _ => Status::Other,
-    }
-}
-
-fn of_convert(error: &ConvertError) -> Status {
-    match error {
-        ConvertError::Server(error) | ConvertError::Statement { error, .. } => error.status(),
-        ConvertError::Usage(_) => Status::Usage,
-        ConvertError::Different { .. } => Status::Damage,
-        ConvertError::Output(_) => Status::InputOutput,
-        ConvertError::Unfinished { error, .. } => of_convert(error),
-        ConvertError::Refused(_) | ConvertError::Interrupted => Status::Other,
     }
 }
 

@@ -2,25 +2,48 @@
 
 use super::name::Name;
 use teak_client as client;
+use teak_console::Status;
 
+/// Why a conversion failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
+    /// No connection, or what was asked failed.
     #[error("{0}")]
     Server(#[from] client::Error),
+    /// The server refused a statement, or the connection broke meanwhile.
     #[error("{error}\n  in {statement}")]
-    Statement { statement: String, error: client::Error },
+    Statement {
+        /// As it was sent.
+        statement: String,
+        /// Why.
+        error: client::Error,
+    },
+    /// What the command line asks for cannot be done.
     #[error("{0}")]
     Usage(String),
     /// Each was told.
     #[error("nothing was converted: {0}")]
     Refused(String),
+    /// A table is not what it was.
     #[error("{table} differs from what it was before: {detail}")]
-    Different { table: Name, detail: String },
+    Different {
+        /// Which.
+        table: Name,
+        /// In what.
+        detail: String,
+    },
+    /// By a signal.
     #[error("interrupted")]
     Interrupted,
     /// Some of the work is done.
     #[error("{error}\n  {}", what_is_left(error, *missing))]
-    Unfinished { error: Box<ConvertError>, missing: usize },
+    Unfinished {
+        /// Why it ended.
+        error: Box<ConvertError>,
+        /// Foreign keys that are not added again yet.
+        missing: usize,
+    },
+    /// Standard output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
 }
@@ -48,5 +71,19 @@ impl ConvertError {
     /// Of a statement that is worth showing.
     pub fn of(statement: &str) -> impl FnOnce(client::Error) -> ConvertError + '_ {
         move |error| ConvertError::Statement { statement: statement.to_string(), error }
+    }
+}
+
+impl ConvertError {
+    /// The exit status of a command that fails by it.
+    pub fn status(&self) -> Status {
+        match self {
+            ConvertError::Server(error) | ConvertError::Statement { error, .. } => error.status(),
+            ConvertError::Usage(_) => Status::Usage,
+            ConvertError::Different { .. } => Status::Damage,
+            ConvertError::Output(_) => Status::InputOutput,
+            ConvertError::Unfinished { error, .. } => error.status(),
+            ConvertError::Refused(_) | ConvertError::Interrupted => Status::Other,
+        }
     }
 }

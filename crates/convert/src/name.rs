@@ -7,11 +7,14 @@ use teak_sql::tokens::Tokens;
 /// A table and its database.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
+    /// Without quotes.
     pub database: String,
+    /// Without quotes.
     pub table: String,
 }
 
 impl Name {
+    /// Of names without quotes.
     pub fn new(database: impl Into<String>, table: impl Into<String>) -> Name {
         Name { database: database.into(), table: table.into() }
     }

@@ -10,6 +10,9 @@
 //! The rules, and what others see meanwhile, are in docs/convert.md. Whatever is killed, no constraint is forgotten:
 //! `journal` has those that are dropped, until they were added again.
 
+#![deny(missing_docs, unnameable_types)]
+#![forbid(unsafe_code)]
+
 mod catalog;
 mod definition;
 mod error;
@@ -23,6 +26,7 @@ mod watch;
 mod work;
 
 pub use error::ConvertError;
+pub use name::Name;
 
 use clap::{Args, ValueEnum};
 use journal::Journal;
@@ -110,13 +114,13 @@ impl Arguments {
 
 /// The engine to convert to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Target {
+pub(crate) enum Target {
     Teak,
     Innodb,
 }
 
 impl Target {
-    pub fn engine(self) -> &'static str {
+    fn engine(self) -> &'static str {
         match self {
             Target::Teak => "Teak",
             Target::Innodb => "InnoDB",
