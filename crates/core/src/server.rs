@@ -42,7 +42,7 @@ pub use crate::engine::{
     Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
 };
 
-use crate::engine::superblock_path;
+use crate::catalog::superblock_path;
 use crate::file::FileSystem;
 use crate::store::{spare_path, Superblock};
 use crate::{Result, Timestamp};

@@ -54,8 +54,10 @@ use space::{is_for_several, SpaceCopy};
 
 use crate::catalog::directory::StoredDictionary;
 use crate::catalog::image::{Catalog, DirectoryRows};
-use crate::catalog::{space_file_name, Contained, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE};
-use crate::engine::{log_dir, superblock_path};
+use crate::catalog::{
+    log_dir, space_file_name, superblock_path, Contained, TableRecord, CATALOG_TREE, DIRECTORY_TREE,
+    SYSTEM_SPACE,
+};
 use crate::file::{FileSystem, OpenMode, ReadOnlyFileSystem};
 use crate::finding::Findings;
 use crate::log::Lsn;

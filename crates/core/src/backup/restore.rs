@@ -6,8 +6,7 @@
 
 use super::list::{ExtentList, ListedExtent};
 use super::Pacer;
-use crate::catalog::{decode_memory_list, space_file_name, MEMORY_LIST};
-use crate::engine::{log_dir, superblock_path};
+use crate::catalog::{decode_memory_list, log_dir, space_file_name, superblock_path, MEMORY_LIST};
 use crate::file::{File, FileSystem, OpenMode};
 use crate::log::{Lsn, Segments};
 use crate::store::{checksum, Space, Superblock};

@@ -5,8 +5,8 @@
 //! - The **directory** (tree 0) belongs to the checkpointer and is not logged: where each tree's root lies, which space
 //!   is free in each file, and the persisted counters, all as of the checkpoint. See [`directory`].
 //!
-//! Knows the bytes of these rows and nothing of how trees store them. Integers in keys are big-endian, so that they
-//! sort; in values little-endian.
+//! Knows the bytes of these rows and the names of files in an engine's directory, and nothing of how trees store rows.
+//! Integers in keys are big-endian, so that they sort; in values little-endian.
 //!
 //! ```text
 //! catalog key                    value
@@ -31,6 +31,7 @@ pub use record::{Link, TableRecord};
 pub use system::SystemTrees;
 
 use crate::types::TreeId;
+use std::path::{Path, PathBuf};
 
 /// The directory's own tree id.
 pub const DIRECTORY_TREE: TreeId = 0;
@@ -96,6 +97,16 @@ pub fn link_key(name: &str) -> Vec<u8> {
 /// The link's name in such a key.
 pub fn link_of_key(key: &[u8]) -> Option<&str> {
     std::str::from_utf8(key.strip_prefix(&[LINK])?).ok()
+}
+
+/// Where the log of an engine is, by its directory.
+pub fn log_dir(dir: &Path) -> PathBuf {
+    dir.join("log")
+}
+
+/// Where the superblocks of an engine are.
+pub fn superblock_path(dir: &Path) -> PathBuf {
+    dir.join("teak.super")
 }
 
 /// File name of a space in the engine's directory.

@@ -10,10 +10,11 @@
 //! The extents of a file are sorted in the spill file if there are many; what grows with the number of tables is what
 //! the directory says of each.
 
-use super::open::superblock_path;
 use super::shared::Shared;
 use crate::catalog::image::{Catalog, DirectoryRows};
-use crate::catalog::{space_file_name, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE};
+use crate::catalog::{
+    space_file_name, superblock_path, TableRecord, CATALOG_TREE, DIRECTORY_TREE, SYSTEM_SPACE,
+};
 use crate::finding::{Finding, Findings};
 use crate::sort::Sorter;
 use crate::store::{BlockAddress, FreeSpace, NamedExtent, OpenFiles, Space, Superblock, Unit};

@@ -46,7 +46,6 @@ pub(crate) use data::view::FixedView;
 pub use definitions::ddl::{Alteration, TreeSource};
 pub use definitions::links::{Relink, Renaming};
 pub use exports::{Admission, Incoming};
-pub(crate) use open::{log_dir, superblock_path};
 pub use txn::claim::Claim;
 pub use txn::cursor::Cursor;
 pub use txn::transaction::{Savepoint, Transaction};

@@ -16,7 +16,8 @@ use super::shared::{Health, Ids, Shared};
 use super::txn::work::Work;
 use crate::cache::{Cache, Usage};
 use crate::catalog::{
-    space_file_name, space_of_file_name, Contained, Counted, SystemTrees, FIRST_TREE, SYSTEM_SPACE,
+    log_dir, space_file_name, space_of_file_name, superblock_path, Contained, Counted, SystemTrees,
+    FIRST_TREE, SYSTEM_SPACE,
 };
 use crate::checkpoint::direct::Inspection;
 use crate::checkpoint::recovery::{replay, Plan, Replayed, Survey, SurveyPart};
@@ -34,23 +35,11 @@ use crate::sync::{Mutex, RwLock};
 use crate::tree::{Tree, TreeContext};
 use crate::types::TreeId;
 use crate::{Error, Result};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-const SUPERBLOCK: &str = "teak.super";
 const LOCK: &str = "teak.lock";
-const LOG: &str = "log";
 const RESERVE: &str = "teak.reserve";
-
-/// Where the log of an engine is.
-pub(crate) fn log_dir(dir: &Path) -> PathBuf {
-    dir.join(LOG)
-}
-
-/// Where the superblocks of an engine are.
-pub(crate) fn superblock_path(dir: &Path) -> PathBuf {
-    dir.join(SUPERBLOCK)
-}
 
 /// Catalog and directory as `superblock` has them.
 fn open_system(
@@ -356,7 +345,7 @@ fn check_newest(known: u64, superblock: &Superblock, dir: &Path) -> Result<()> {
          the superblock was lost",
         known, superblock.checkpoint
     );
-    Err(Error::corrupt(dir.join(SUPERBLOCK), 0, detail))
+    Err(Error::corrupt(superblock_path(dir), 0, detail))
 }
 
 /// [`recover_log`] for an engine that is only read. With [`ForceRecovery::WithoutLog`] the log ends at the first

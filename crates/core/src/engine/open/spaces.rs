@@ -1,7 +1,6 @@
 //! Spaces that recovery finds in use, replaced or left over.
 
-use super::log_dir;
-use crate::catalog::{name_of_key, space_of_file_name, TableRecord};
+use crate::catalog::{log_dir, name_of_key, space_of_file_name, TableRecord};
 use crate::checkpoint::recovery::CatalogChange;
 use crate::checkpoint::Dropped;
 use crate::engine::shared::Shared;
