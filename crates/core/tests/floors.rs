@@ -1,39 +1,13 @@
-//! The rooms of the core and the floors of its tree, as `docs/architecture.md` draws them: whoever stands higher knows
-//! what is below, never the other way round. What is read are the paths in the source (`crate::`, `super::`), without
-//! comments and tests.
+//! The rooms of the core and the floors of its tree, as `docs/architecture.md` lists them: whoever stands higher knows
+//! what is below, never the other way round. A room or floor that the map has not fails, as does one that is on the map
+//! only. What is read are the paths in the source (`crate::`, `super::`), without comments and tests.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From the ground up. Those of one line do not know each other.
-const ROOMS: &[&[&str]] = &[
-    &["arrays", "numbers", "slabs", "stop", "threads", "time", "types"],
-    &["error", "finding"],
-    &["file", "values"],
-    &["options"],
-    &["log"],
-    &["store"],
-    &["cache", "mvcc"],
-    &["lock"],
-    &["tree"],
-    &["sort"],
-    &["catalog"],
-    &["checkpoint", "exports"],
-    &["engine"],
-    &["server"],
-    &["api"],
-];
-
-/// Likewise in `tree/`.
-const FLOORS: &[&[&str]] = &[
-    &["block"],
-    &["encoding", "versions"],
-    &["leaf"],
-    &["change"],
-    &["storing"],
-    &["read"],
-    &["check", "check_image"],
-];
+/// The map, from the crate's directory.
+const MAP: &str = "../../docs/architecture.md";
 
 /// What a path in the source begins with, from the crate's root: `crate::tree::leaf::Leaf` gives `tree`, `leaf`,
 /// `Leaf`.
@@ -41,39 +15,65 @@ type Names = Vec<String>;
 
 #[test]
 fn rooms_know_only_what_is_below() {
-    let found = upward(Path::new("src"), &[], ROOMS);
-    assert!(found.is_empty(), "rooms that know what is above them:\n{}", found.join("\n"));
+    look_at("src");
 }
 
 #[test]
 fn floors_of_the_tree_know_only_what_is_below() {
-    let found = upward(Path::new("src/tree"), &["tree"], FLOORS);
-    assert!(found.is_empty(), "floors that know what is above them:\n{}", found.join("\n"));
+    look_at("src/tree");
 }
 
-/// Paths that lead from a part of `directory` to one that does not stand below it. A name of `directory` itself, which
-/// hands on what its parts have, stands above all of them.
-fn upward(directory: &Path, prefix: &[&str], order: &[&[&str]]) -> Vec<String> {
-    let height = |name: &str| order.iter().position(|line| line.contains(&name));
+/// Lines of the map for this directory, from the ground up: a fence that begins with its name. Those of one line do not
+/// know each other.
+fn order_of(directory: &str) -> Vec<Vec<String>> {
+    let map = fs::read_to_string(MAP).expect("the map");
+    let fence = format!("```floors {directory}\n");
+    let (_, rest) = map.split_once(&fence).unwrap_or_else(|| panic!("{MAP} has no {fence}"));
+    let (lines, _) = rest.split_once("```").expect("the end of a fence");
+    lines.lines().rev().map(|line| line.split_whitespace().map(str::to_string).collect()).collect()
+}
+
+/// Fails where a part of `directory` is not on the map, or knows one that does not stand below it.
+fn look_at(directory: &str) {
+    let order = order_of(directory);
+    let src = Path::new(directory);
+    let prefix = module_of(&src.join("mod.rs"));
+    let files: Vec<(PathBuf, Names)> =
+        sources(src).into_iter().map(|file| (file.clone(), module_of(&file))).collect();
+    let listed: BTreeSet<&String> = order.iter().flatten().collect();
+    let there: BTreeSet<&String> = files.iter().filter_map(|(_, module)| module.get(prefix.len())).collect();
+    let of_one: Vec<_> = listed.symmetric_difference(&there).collect();
+    assert!(of_one.is_empty(), "in {MAP} or in {directory}, but not in both: {of_one:?}");
+    let found = upward(&files, &prefix, &order);
+    assert!(found.is_empty(), "parts of {directory} that know what is not below them:\n{}", found.join("\n"));
+}
+
+/// Paths that lead from a part to one that does not stand below it. Of the crate's own names each counts for the room
+/// that it is from. A name of another directory's face, which hands on what its parts have, stands above all of them.
+fn upward(files: &[(PathBuf, Names)], prefix: &[String], order: &[Vec<String>]) -> Vec<String> {
+    let height = |name: &String| order.iter().position(|line| line.contains(name));
+    let root = root_names();
     let mut found = Vec::new();
-    for file in sources(directory) {
-        let module = module_of(&file);
+    for (file, module) in files {
         let Some(own) = module.get(prefix.len()) else { continue };
-        let Some(own_height) = height(own) else { continue };
-        for (line, names) in paths(&fs::read_to_string(&file).expect("a source file"), &module) {
+        for (line, names) in paths(&fs::read_to_string(file).expect("a source file"), module) {
             let inside = names.iter().zip(prefix).all(|(name, part)| name == part);
             let Some(target) = names.get(prefix.len()).filter(|_| inside) else { continue };
-            let is_below = match height(target) {
-                Some(height) => height < own_height || target == own,
-                // Types and macros that the crate's root hands on; of a room's face nothing below it may know.
-                None => prefix.is_empty(),
-            };
-            if !is_below {
+            let target = root.get(target).filter(|_| prefix.is_empty()).unwrap_or(target);
+            if target != own && height(target).is_none_or(|target| Some(target) >= height(own)) {
                 found.push(format!("{}:{line}: {own} knows {}", file.display(), names.join("::")));
             }
         }
     }
     found
+}
+
+/// What `lib.rs` hands on, and the rooms that it is from.
+fn root_names() -> HashMap<String, String> {
+    let text = fs::read_to_string("src/lib.rs").expect("the crate's root");
+    let lists = text.split("\npub use ").skip(1).filter_map(|rest| rest.split_once(';'));
+    let from = |(list, _): (&str, &str)| targets(&format!("crate::{list}"), &[]);
+    lists.flat_map(from).map(|names| (names[1].clone(), names[0].clone())).collect()
 }
 
 /// Files of the program, without tests.
@@ -111,7 +111,13 @@ fn paths(text: &str, module: &[String]) -> Vec<(usize, Names)> {
     // An inner module of tests is the last thing in a file.
     let program = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines: Vec<&str> = program.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let mut own = module.to_vec();
     for (at, line) in lines.iter().enumerate() {
+        match line.split_once("mod ").and_then(|(_, rest)| rest.strip_suffix(" {")) {
+            Some(inner) if !line.starts_with(' ') => own.push(inner.to_string()),
+            _ if line.starts_with('}') => own.truncate(module.len()),
+            _ => {}
+        }
         for (start, _) in line.match_indices("crate::").chain(line.match_indices("super::")) {
             let before = line[..start].chars().next_back();
             if before.is_some_and(|c| c == ':' || c == '_' || c.is_alphanumeric()) {
@@ -119,7 +125,7 @@ fn paths(text: &str, module: &[String]) -> Vec<(usize, Names)> {
             }
             // A list may go over several lines.
             let rest = lines[at..].iter().take(12).copied().collect::<String>();
-            found.extend(targets(&rest[start..], module).into_iter().map(|names| (at + 1, names)));
+            found.extend(targets(&rest[start..], &own).into_iter().map(|names| (at + 1, names)));
         }
     }
     found
