@@ -10,11 +10,39 @@ import sys
 from pathlib import Path
 
 COLUMNS = 120
-FILE_LINES = 700
+FILE_LINES = 600
 BODY_LINES = 80
 # So far above an atomic's ordering its reason may stand.
 REASON_WITHIN = 10
 SOURCES = {".rs", ".cc", ".h", ".py", ".sh"}
+
+# Files that may be longer, each with its lines at most and why. Nothing is added here.
+LONGER = {
+    "crates/core/src/engine/care/checkpoints.rs": (605, "who waits for a checkpoint is to leave it"),
+    "crates/core/src/engine/definitions/ddl.rs": (637, "fourteen verbs for what five can say"),
+    "crates/core/src/engine/txn/work.rs": (626, "phases of a transaction that are fields side by side"),
+    "crates/core/src/log/tests.rs": (614, "one frame for all tests of the log"),
+    "crates/core/src/store/space.rs": (617, "four kinds of file in one structure"),
+    "crates/core/src/tree/leaf/mod.rs": (625, "the protocol of a leaf on one page"),
+    "crates/core/src/tree/read/cursor.rs": (610, "to and fro are spelled apart"),
+    "crates/core/src/tree/tests.rs": (603, "what all tests of the tree share stands before them"),
+    "crates/core/tests/simulation/session.rs": (612, "all steps of a simulated session"),
+    "crates/plugin/shim/ha_teak_read.cc": (607, "all ways in which the server reads"),
+    "tests/definitions/definitions.py": (644, "all statements that define tables"),
+    "tests/load/load.py": (602, "all sources and targets of a load"),
+}
+
+# Types of one name that several rooms of a crate have, though the glossary of architecture.md has no such word. Nothing
+# is added here; who renames one takes it off. `api` and `model` have the names of what they stand for: not on the list.
+SAME_NAMES = {
+    "core": """
+        Batch Bundles Bytes Clock Content Counted Cut Failure Findings Found Index Kept Known Mark Memory
+        Merge Newest Packing Progress Slot SnapshotInfo Span TableFile Touched Watch Written""",
+    "cli": """
+        Arguments Definition Error Kind Pace Place Progress Report Rows Server Settings Snapshot Source
+        Table Target Work Worker""",
+}
+STAND_FOR_OTHERS = {"api", "model"}
 
 
 class File:
@@ -42,9 +70,29 @@ class File:
 
 
 def too_long(file):
-    """Files have at most 700 lines."""
-    if file.suffix in SOURCES and len(file.lines) > FILE_LINES:
-        yield len(file.lines), f"{len(file.lines)} lines"
+    """Files have at most 600 lines, but for those that scripts/style.py names, which do not grow."""
+    lines = len(file.lines) - 1
+    most, _ = LONGER.get(str(file.path), (FILE_LINES, ""))
+    if file.suffix in SOURCES and lines > most:
+        yield lines, f"{lines} lines"
+    elif lines <= FILE_LINES < most:
+        yield lines, f"{lines} lines: it can be taken off the list"
+
+
+def not_in_table(file):
+    """The table of files in a mod.rs names all files of its folder."""
+    if file.path.name != "mod.rs":
+        return
+    head = [line for line in file.lines if line.startswith("//!")]
+    if not any(re.match(r"//! \| `[\w/]+(?:\.rs)?`", line) for line in head):
+        return
+    named = set(re.findall(r"`([\w/.]+)`", "\n".join(head)))
+    for part in sorted(file.path.parent.iterdir()):
+        name = part.name + "/" if part.is_dir() else part.name
+        has_file = part.is_dir() and part.with_suffix(".rs").exists()
+        is_named = name in named or part.stem in named
+        if part.stem != "mod" and not part.stem.endswith("tests") and not has_file and not is_named:
+            yield 1, f"its table has no {name}"
 
 
 def too_wide(file):
@@ -130,7 +178,29 @@ def sleeping_test(file):
                 yield number, "a test that sleeps"
 
 
-RULES = [too_long, too_wide, unsafe_without_reason, ordering_without_reason, left_to_do, says_nothing,
+def same_names(files):
+    """Types of two rooms of a crate have two names, or the glossary of architecture.md has the word."""
+    rows = re.findall(r"^\| ([\w, ]+) \|", Path("docs/architecture.md").read_text(encoding="utf-8"), re.MULTILINE)
+    glossary = {word.strip() for row in rows for word in row.split(",")}
+    rooms = {}
+    for file in files:
+        parts = file.path.parts
+        if file.suffix != ".rs" or parts[0] != "crates" or parts[2] != "src" or re.search(r"(?:tests|hostile)$", file.path.stem):
+            continue
+        room = Path(parts[3]).stem
+        for line in file.lines[:file.tests_from]:
+            found = re.match(r"pub(?:\([^)]*\))? (?:struct|enum|union|trait|type) (\w+)", line)
+            if found and room not in STAND_FOR_OTHERS:
+                rooms.setdefault((parts[1], found[1]), set()).add(room)
+    shared = {name for name, those in rooms.items() if len(those) > 1 and name[1].lower() not in glossary}
+    known = {(crate, name) for crate, names in SAME_NAMES.items() for name in names.split()}
+    for crate, name in sorted(shared - known):
+        yield f"crates/{crate}: {name} is in {', '.join(sorted(rooms[crate, name]))}"
+    for crate, name in sorted(known - shared):
+        yield f"crates/{crate}: {name} can be taken off the list in scripts/style.py"
+
+
+RULES = [too_long, not_in_table, too_wide, unsafe_without_reason, ordering_without_reason, left_to_do, says_nothing,
          more_than_a_screen, sleeping_test]
 
 
@@ -138,13 +208,14 @@ def main():
     listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.split("\n")
     wanted = SOURCES | {".md"}
     files = [File(path) for path in listed if Path(path).suffix in wanted and Path(path).exists()]
+    findings_of = {rule: [f"{file.path}:{number}: {text}" for file in files for number, text in rule(file)]
+                   for rule in RULES} | {same_names: list(same_names(files))}
     failed = 0
-    for rule in RULES:
-        findings = [f"{file.path}:{number}: {text}" for file in files for number, text in rule(file)]
+    for rule, findings in findings_of.items():
         if findings:
             failed += 1
             print(f"{rule.__doc__}\n    " + "\n    ".join(findings))
-    print(f"{len(RULES) - failed} passed, {failed} failed")
+    print(f"{len(findings_of) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -11,6 +11,7 @@
 //! | `groups` | which values are to be put together, as far as they were seen |
 //! | `bundle` | several values as one |
 //! | `zlib` | the pinned zlib behind safe calls |
+//! | `texts` | texts for tests of all these |
 
 pub(crate) mod bundle;
 pub(crate) mod deflated;
