@@ -7,9 +7,9 @@
 
 use super::check_image::ImageCheck;
 use super::data::tables::Table;
-use super::shared::Shared;
+use super::data::watch::Watcher;
+use super::shared::{Engine, Shared};
 use super::txn::transaction::Transaction;
-use super::Engine;
 use crate::catalog::{space_of_file_name, SYSTEM_SPACE};
 use crate::finding::{Finding, Findings};
 use crate::store::Space;
@@ -28,9 +28,6 @@ pub struct TableCheck {
     /// Entries that the transaction sees in each tree; at [`Depth::Structure`] only, and of trees that are not damaged.
     pub entries: Vec<u64>,
 }
-
-/// Told how much was looked at so far; its error ends the check.
-pub type Watcher<'a> = &'a mut dyn FnMut(u64) -> Result<()>;
 
 impl Engine {
     /// Looks at these trees of the table, each block of them on disk; counts entries as `txn` sees them. Others read

@@ -19,8 +19,7 @@
 use super::care::checkpoints::Urgency;
 use super::data::tables::Table;
 use super::definitions::ddl::CatalogChanges;
-use super::shared::Shared;
-use super::Engine;
+use super::shared::{Engine, Shared};
 use crate::catalog::TableRecord;
 use crate::checkpoint::{Arrival, ArrivedTree};
 use crate::exports::{self, Description, ExportFile, ExportedTree};

@@ -38,15 +38,17 @@ pub use bulk::feed::Feed;
 pub use bulk::online::OnlineBuild;
 pub use bulk::replace::Replacement;
 pub use care::pause::CheckpointPause;
-pub use check::{TableCheck, Watcher};
+pub use check::TableCheck;
 pub use data::settings::Settings;
 pub use data::statistics::{LockWait, Memory, SnapshotInfo, Statistics};
 pub use data::tables::Table;
 pub(crate) use data::view::FixedView;
+pub use data::watch::Watcher;
 pub use definitions::ddl::{Alteration, TreeSource};
 pub use definitions::links::{Relink, Renaming};
 pub use exports::{Admission, Incoming};
 pub use txn::claim::Claim;
+pub use shared::Engine;
 pub use txn::cursor::Cursor;
 pub use txn::transaction::{Savepoint, Transaction};
 
@@ -57,12 +59,6 @@ use crate::Result;
 use care::checkpoints::Urgency;
 use shared::Shared;
 use std::sync::Arc;
-
-/// A storage engine over one directory; cheap to clone. Dropped without [`Engine::close`] it is left as by a crash.
-#[derive(Clone)]
-pub struct Engine {
-    shared: Arc<Shared>,
-}
 
 impl Engine {
     /// Opens the engine in `options.dir`, which is created if there is none; [`Error::InUse`](crate::Error::InUse) if

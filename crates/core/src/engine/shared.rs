@@ -1,4 +1,4 @@
-//! What all handles of one engine share, and the rules about it.
+//! The handle of an engine, what all handles of one share, and the rules about it.
 //!
 //! Mutexes, in the order in which they may be taken together: that of who copies log (in `holds`, only tried), the
 //! checkpointer's > `names` > `ddl` > `tables` > (those inside `dirty`, `digests`, `holds` and `prepared`; `counters`,
@@ -36,6 +36,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
+
+/// A storage engine over one directory; cheap to clone. Dropped without [`Engine::close`] it is left as by a crash.
+#[derive(Clone)]
+pub struct Engine {
+    pub(in crate::engine) shared: Arc<Shared>,
+}
 
 /// The engine behind its handles.
 pub(crate) struct Shared {

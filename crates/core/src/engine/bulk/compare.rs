@@ -12,9 +12,8 @@
 use super::feed::{feed_rows, Feed, Sink};
 use crate::engine::data::tables::Table;
 use crate::engine::data::watch::Watch;
-use crate::engine::shared::Shared;
+use crate::engine::shared::{Engine, Shared};
 use crate::engine::txn::transaction::Transaction;
-use crate::engine::Engine;
 use crate::sort::Sorter;
 use crate::sync::Mutex;
 use crate::tree::{Reader, Tree, TreeCursor};

@@ -7,8 +7,7 @@
 use crate::catalog::TableRecord;
 use crate::engine::definitions::ddl::CatalogChanges;
 use crate::engine::definitions::links::Relink;
-use crate::engine::shared::Shared;
-use crate::engine::Engine;
+use crate::engine::shared::{Engine, Shared};
 use crate::Result;
 
 /// Which table takes the place of which: see [`Engine::replace_tables`].

@@ -15,8 +15,8 @@
 //! again, unless its leaf is written anew; OPTIMIZE TABLE looks at all.
 
 use super::checkpoints::Urgency;
-use crate::engine::check::Watcher;
 use crate::engine::data::tables::Table;
+use crate::engine::data::watch::Watcher;
 use crate::engine::shared::Shared;
 use crate::options::LogLevel;
 use crate::store::ThinnedBundle;

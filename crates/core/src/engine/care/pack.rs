@@ -8,10 +8,9 @@
 //! changes: after a crash, or an end before the end, the leaves that were written are packed and the others are not.
 
 use super::checkpoints::Urgency;
-use crate::engine::check::Watcher;
 use crate::engine::data::tables::Table;
-use crate::engine::shared::Shared;
-use crate::engine::Engine;
+use crate::engine::data::watch::Watcher;
+use crate::engine::shared::{Engine, Shared};
 use crate::store::Space;
 use crate::tree::{Moved, Packing, Rewriter, Tree};
 use crate::{Error, Result};

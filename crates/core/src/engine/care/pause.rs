@@ -6,8 +6,7 @@
 //! build, for one) gets an error; the log grows meanwhile, and writers wait when there is [`PATIENCE`] times as much of
 //! it as they usually wait for.
 
-use crate::engine::shared::Shared;
-use crate::engine::Engine;
+use crate::engine::shared::{Engine, Shared};
 use crate::log::Lsn;
 use crate::Result;
 use std::sync::atomic::{AtomicU32, Ordering};

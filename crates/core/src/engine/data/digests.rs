@@ -5,8 +5,7 @@
 //! one had. So it is to be taken for a guess, which is all that those who read it need.
 
 use super::tables::Table;
-use crate::engine::shared::Shared;
-use crate::engine::Engine;
+use crate::engine::shared::{Engine, Shared};
 use crate::sync::Mutex;
 use crate::types::TreeId;
 use crate::{Error, Result};

@@ -4,7 +4,7 @@
 //! may meet rows that are gone for as long as nobody has emptied the table for all (`lost`).
 
 use super::tables::Table;
-use crate::engine::Engine;
+use crate::engine::shared::Engine;
 use crate::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,6 @@
 //! Numbers for people who watch an engine.
 
+use crate::engine::shared::Engine;
 use crate::tree::Held;
 use crate::types::{Timestamp, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -196,7 +197,7 @@ pub(in crate::engine) struct Counters {
     pub history_waits: Counter,
 }
 
-impl crate::engine::Engine {
+impl Engine {
     /// Keys that were read out of a window ([`crate::engine::Cursor::window`]) whose transaction was not at hand.
     pub fn count_reads(&self, keys: u64) {
         self.shared.counted.reads.add(keys);

@@ -1,7 +1,6 @@
 //! What was committed at a moment, for reads without a transaction.
 
-use crate::engine::shared::Shared;
-use crate::engine::Engine;
+use crate::engine::shared::{Engine, Shared};
 use crate::mvcc::SnapshotGuard;
 use crate::tree::{Reader, Tree};
 use crate::types::Timestamp;

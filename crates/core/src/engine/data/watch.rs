@@ -1,4 +1,4 @@
-//! Work of several threads that one of them, who began it, reports on and may end.
+//! Long work that whoever began it is told of and may end: by itself, or on one of several threads.
 
 use crate::Result;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,6 +6,9 @@ use std::thread::ThreadId;
 
 /// How often a thread looks whether it is to go on.
 const STEPS_BETWEEN_LOOKS: u64 = if cfg!(test) { 10 } else { 1024 };
+
+/// Told how much was looked at so far; its error ends the work.
+pub type Watcher<'a> = &'a mut dyn FnMut(u64) -> Result<()>;
 
 /// Shared by the threads.
 pub(in crate::engine) struct Watch<'a> {

@@ -10,8 +10,7 @@
 
 use super::ddl::{check_limit, Alteration, CatalogChanges};
 use crate::catalog::{Link, TableRecord, MAX_NAME_BYTES};
-use crate::engine::shared::Shared;
-use crate::engine::Engine;
+use crate::engine::shared::{Engine, Shared};
 use crate::options::{Residence, TreeSpec};
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;

@@ -3,8 +3,7 @@
 
 use super::work::Work;
 use crate::catalog::TableRecord;
-use crate::engine::shared::Shared;
-use crate::engine::Engine;
+use crate::engine::shared::{Engine, Shared};
 use crate::lock::Intention;
 use crate::sync::{Mutex, MutexGuard};
 use crate::types::{TreeId, TxnId, WaitRequest};
