@@ -1,6 +1,7 @@
-//! The rooms of the core and the floors of its tree, as `docs/architecture.md` lists them: whoever stands higher knows
-//! what is below, never the other way round. A room or floor that the map has not fails, as does one that is on the map
-//! only. What is read are the paths in the source (`crate::`, `super::`), without comments and tests.
+//! The rooms of the core and the floors of its tree and its engine, as `docs/architecture.md` lists them: whoever
+//! stands higher knows what is below, never the other way round. A room or floor that the map has not fails, as does
+//! one that is on the map only. What is read are the paths in the source (`crate::`, `super::`), without comments and
+//! tests.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -23,8 +24,13 @@ fn floors_of_the_tree_know_only_what_is_below() {
     look_at("src/tree");
 }
 
+#[test]
+fn floors_of_the_engine_know_only_what_is_below() {
+    look_at("src/engine");
+}
+
 /// Lines of the map for this directory, from the ground up: a fence that begins with its name. Those of one line do not
-/// know each other.
+/// know each other. A star is on what holds the state of all the others: they know it, and it may name them.
 fn order_of(directory: &str) -> Vec<Vec<String>> {
     let map = fs::read_to_string(MAP).expect("the map");
     let fence = format!("```floors {directory}\n");
@@ -40,8 +46,10 @@ fn look_at(directory: &str) {
     let prefix = module_of(&src.join("mod.rs"));
     let files: Vec<(PathBuf, Names)> =
         sources(src).into_iter().map(|file| (file.clone(), module_of(&file))).collect();
-    let listed: BTreeSet<&String> = order.iter().flatten().collect();
-    let there: BTreeSet<&String> = files.iter().filter_map(|(_, module)| module.get(prefix.len())).collect();
+    let listed: BTreeSet<&str> = order.iter().flatten().map(|name| name.trim_end_matches('*')).collect();
+    let part = |(_, module): &'_ (PathBuf, Names)| module.get(prefix.len()).cloned();
+    let parts: Vec<String> = files.iter().filter_map(part).collect();
+    let there: BTreeSet<&str> = parts.iter().map(String::as_str).collect();
     let of_one: Vec<_> = listed.symmetric_difference(&there).collect();
     assert!(of_one.is_empty(), "in {MAP} or in {directory}, but not in both: {of_one:?}");
     let found = upward(&files, &prefix, &order);
@@ -51,11 +59,14 @@ fn look_at(directory: &str) {
 /// Paths that lead from a part to one that does not stand below it. Of the crate's own names each counts for the room
 /// that it is from. A name of another directory's face, which hands on what its parts have, stands above all of them.
 fn upward(files: &[(PathBuf, Names)], prefix: &[String], order: &[Vec<String>]) -> Vec<String> {
-    let height = |name: &String| order.iter().position(|line| line.contains(name));
+    let is = |listed: &String, name: &str| listed.trim_end_matches('*') == name;
+    let height = |name: &str| order.iter().position(|line| line.iter().any(|listed| is(listed, name)));
+    let has_star =
+        |name: &str| order.iter().flatten().any(|listed| is(listed, name) && listed.ends_with('*'));
     let root = root_names();
     let mut found = Vec::new();
     for (file, module) in files {
-        let Some(own) = module.get(prefix.len()) else { continue };
+        let Some(own) = module.get(prefix.len()).filter(|own| !has_star(own)) else { continue };
         for (line, names) in paths(&fs::read_to_string(file).expect("a source file"), module) {
             let inside = names.iter().zip(prefix).all(|(name, part)| name == part);
             let Some(target) = names.get(prefix.len()).filter(|_| inside) else { continue };
