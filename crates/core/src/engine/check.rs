@@ -70,7 +70,7 @@ impl Engine {
     pub fn check_files(&self, watch: Watcher<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         let shared = &self.shared;
-        shared.checkpointer.paused(|| ImageCheck::new(shared, &mut findings, watch).run())?;
+        shared.care.checkpointer.paused(|| ImageCheck::new(shared, &mut findings, watch).run())?;
         Ok(findings)
     }
 

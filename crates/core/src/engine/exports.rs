@@ -143,7 +143,7 @@ impl Engine {
             (record, map)
         };
         // Not while the name is taken: who checks files has the checkpoints, and asks for names.
-        shared.make_durable(arrival(&record, map, file.description()))?;
+        shared.checkpoint_with(arrival(&record, map, file.description()))?;
         shared.accept(name, &record, admission.meta, admission.guarded)
     }
 }
@@ -166,7 +166,7 @@ fn arrival(record: &TableRecord, map: BlockAddress, description: &Description) -
 impl Shared {
     /// Both need one at their end: who comes during a pause is told before anything is done.
     fn check_checkpoints(&self) -> Result<()> {
-        match self.progress.pauses.any() {
+        match self.care.progress.pauses.any() {
             true => Err(Error::CheckpointsPaused),
             false => Ok(()),
         }
@@ -202,16 +202,6 @@ impl Shared {
                 self.fs.open(&path, OpenMode::Existing).and_then(|file| file.set_len(Space::HEADER_BYTES));
             drop(cut);
         })
-    }
-
-    /// Makes a checkpoint that has what arrived.
-    fn make_durable(&self, arrival: Arrival) -> Result<()> {
-        let space = arrival.space;
-        self.arrivals.lock().push(arrival);
-        let made = self.checkpoint(false, Urgency::Awaited);
-        // If it failed, one that others have begun since may have it none the less: the blocks stay where they are.
-        self.arrivals.lock().retain(|waiting| waiting.space != space);
-        made
     }
 
     /// The table is complete: its metadata say so from now on.

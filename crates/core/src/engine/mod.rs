@@ -273,16 +273,9 @@ impl Engine {
 impl Shared {
     fn close(&self) -> Result<()> {
         let Some(directory_lock) = self.directory_lock.lock().take() else { return Ok(()) };
-        self.progress.stop();
-        self.context.past.bell().stop();
-        self.alike.bell.stop();
-        self.context.blocks.stop();
-        self.context.ahead.stop();
-        let threads = std::mem::take(&mut *self.threads.lock());
-        for thread in threads {
-            if thread.join().is_err() {
-                self.fail("a background thread has panicked");
-            }
+        self.stop_threads();
+        if !self.care.await_threads() {
+            self.fail("a background thread has panicked");
         }
         // Undecided still; the log from their first records on is kept.
         let prepared = self.prepared.abandon();
@@ -291,7 +284,7 @@ impl Shared {
             Ok(()) => {
                 // Of the log nothing is needed but for prepared transactions and for tables that could not be
                 // recovered.
-                let clean = self.holds.first().is_none() && self.damaged.lock().trees.is_empty();
+                let clean = self.holds.first().is_none() && !self.care.has_damage();
                 let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
                 let made = synced.and_then(|()| self.checkpoint(clean, Urgency::Awaited));
                 // The log is to know of the checkpoint, too.
@@ -326,13 +319,13 @@ impl Shared {
             prepared_transactions: self.prepared.waiting() as u64,
             last_commit: self.clock.last_committed(),
             log_bytes: log_end.saturating_sub(self.log_start),
-            log_bytes_since_checkpoint: log_end.saturating_sub(self.progress.began()),
+            log_bytes_since_checkpoint: log_end.saturating_sub(self.care.progress.began()),
             log_synced: self.log.synced(),
             log_pinned_bytes: self.log_pinned_bytes(),
             log_copied_bytes: self.counted.log_copied.get(),
-            direct_bytes: self.progress.direct_bytes(),
+            direct_bytes: self.care.progress.direct_bytes(),
             checkpoints: self.counted.checkpoints.get(),
-            newest_checkpoint: self.checkpointer.newest(),
+            newest_checkpoint: self.care.checkpointer.newest(),
             failed_checkpoints: self.counted.failed_checkpoints.get(),
             checkpoint_waits: self.counted.checkpoint_waits.get(),
             cache_used_bytes: self.context.cache.used(),

@@ -3,10 +3,7 @@
 mod spaces;
 
 use self::spaces::Spaces;
-use super::care::alike::Alike;
-use super::care::background::{self, Rounds};
-use super::care::checkpoints::Progress;
-use super::care::damaged::Damaged;
+use super::care::{background, Care};
 use super::data::settings::Settings;
 use super::data::statistics::{Counters, Memory};
 use super::data::tables::{OpenTables, Table};
@@ -134,8 +131,6 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         observer: options.observer.clone(),
         settings,
         redo_bytes: options.redo_bytes,
-        rounds: Rounds::new(&options.time),
-        alike: Alike::new(&options.time, options.cache_bytes),
         time: options.time.clone(),
         clock,
         locks,
@@ -143,8 +138,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         log,
         context,
         system,
-        checkpointer,
-        progress: Arc::new(Progress::from(superblock.replay_from)),
+        care: Care::new(checkpointer, counted.clone(), superblock.replay_from, &options),
         counted: Counters::default(),
         ids: ids_after(&superblock, &survey),
         health: Health::default(),
@@ -158,17 +152,13 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         followed: Default::default(),
         counters: Mutex::default(),
         digests: Default::default(),
-        arrivals: Mutex::default(),
         dropped: Mutex::default(),
         orphans: Mutex::default(),
         holds: Default::default(),
         prepared: Default::default(),
         intents: Arc::new(Intents::new(options.time.clone())),
-        history_trouble: Mutex::default(),
-        damaged: Mutex::new(Damaged::none(counted.clone(), superblock.replay_from)),
         log_is_cut,
         directory_lock: Mutex::new(Some(directory_lock)),
-        threads: Mutex::default(),
         replayed_operations: 0,
     };
     recover(&mut shared, &superblock, survey, counted, &options)?;

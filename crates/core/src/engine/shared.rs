@@ -6,10 +6,7 @@
 //! it and by the first opening of its table; `ddl` by DDL, which shares it, and by a checkpoint, which does not, for
 //! the moment in which it captures its state.
 
-use super::care::alike::Alike;
-use super::care::background::Rounds;
-use super::care::checkpoints::Progress;
-use super::care::damaged::Damaged;
+use super::care::Care;
 use super::data::digests::Digests;
 use super::data::dirty::DirtyTrees;
 use super::data::followed::Followed;
@@ -21,7 +18,7 @@ use super::definitions::temporary::TemporaryTables;
 use super::txn::holds::Holds;
 use super::txn::prepared::Prepared;
 use crate::catalog::{space_file_name, SystemTrees, TableRecord};
-use crate::checkpoint::{Arrival, Checkpointer, Dropped, PersistedCounter};
+use crate::checkpoint::{Dropped, PersistedCounter};
 use crate::file::{DiskReserve, FileSystem};
 use crate::lock::{Intents, LockManager};
 use crate::log::{Log, Lsn};
@@ -56,15 +53,12 @@ pub(crate) struct Shared {
     /// See [`crate::Options::redo_bytes`].
     pub redo_bytes: usize,
     pub time: Time,
-    /// Of an engine without threads.
-    pub rounds: Rounds,
     pub clock: Arc<Clock>,
     pub locks: LockManager,
     pub log: Arc<Log>,
     pub context: Arc<TreeContext>,
     pub system: Arc<SystemTrees>,
-    pub checkpointer: Checkpointer,
-    pub progress: Arc<Progress>,
+    pub care: Care,
     pub counted: Counters,
     pub ids: Ids,
     pub health: Health,
@@ -83,16 +77,10 @@ pub(crate) struct Shared {
     pub dirty: DirtyTrees,
     /// Trees whose writes somebody follows.
     pub followed: Followed,
-    /// What `teak-history` has told of its last look.
-    pub history_trouble: Mutex<Option<String>>,
     /// Counters whose newest value no checkpoint has, by the first tree of their table.
     pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
     /// What callers have found out about tables, as far as no checkpoint has it.
     pub digests: Digests,
-    /// Files that were filled from outside, which the next checkpoint makes those of their tables.
-    pub arrivals: Mutex<Vec<Arrival>>,
-    /// What is known of large values that are alike.
-    pub alike: Alike,
     /// Whose directory rows the next checkpoint removes.
     pub dropped: Mutex<Vec<Dropped>>,
     /// Files of no table that could not be removed, by space; with what may still be read of it.
@@ -102,13 +90,10 @@ pub(crate) struct Shared {
     pub prepared: Prepared,
     /// What prepared transactions have written to.
     pub intents: Arc<Intents>,
-    /// Tables that were closed because their files cannot be read.
-    pub damaged: Mutex<Damaged>,
     /// What was committed behind some position of the log is missing, in all tables.
     pub log_is_cut: bool,
     /// The exclusive lock on the directory; given up when the engine is closed.
     pub directory_lock: Mutex<Option<Box<dyn Send + Sync>>>,
-    pub threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub log_start: Lsn,
     pub replayed_operations: u64,
 }
@@ -190,7 +175,7 @@ impl Shared {
             );
         }
         // Writers that wait for a checkpoint must learn of it.
-        self.progress.wake_all();
+        self.care.progress.wake_all();
     }
 
     /// A write to the log failed. A full disk, or a lack of descriptors, leaves the log as it was; anything else ends
@@ -233,10 +218,6 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // Without `close`: as after a crash, but the threads end.
-        self.progress.stop();
-        self.context.past.bell().stop();
-        self.alike.bell.stop();
-        self.context.blocks.stop();
-        self.context.ahead.stop();
+        self.stop_threads();
     }
 }

@@ -144,7 +144,7 @@ impl Alike {
 impl Shared {
     /// What the thread `teak-alike` does when a checkpoint is durable, and every few seconds.
     pub(in crate::engine) fn look_for_alike_values(&self) {
-        let result = self.alike.looking.try_lock().map(|_looking| self.look_for_alike());
+        let result = self.care.alike.looking.try_lock().map(|_looking| self.look_for_alike());
         match result {
             None | Some(Ok(()) | Err(Error::Interrupted)) => {}
             // What it wrote is private and goes; the values stay as they are.
@@ -156,10 +156,10 @@ impl Shared {
     }
 
     fn look_for_alike(&self) -> Result<()> {
-        if self.health.check().is_err() || self.progress.pauses.any() {
+        if self.health.check().is_err() || self.care.progress.pauses.any() {
             return Ok(());
         }
-        let listed = self.alike.take_listed(self.time.now());
+        let listed = self.care.alike.take_listed(self.time.now());
         let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: None, done: 0 };
         let mut result = Ok(());
         for tree in listed.into_values() {
@@ -169,11 +169,11 @@ impl Shared {
                 looked => result = unless_interrupted(result, looked)?,
             }
         }
-        for batch in self.alike.quiet_groups(self.time.now()) {
+        for batch in self.care.alike.quiet_groups(self.time.now()) {
             result = unless_interrupted(result, work.prepare(batch))?;
         }
         result = result.and(work.exchange());
-        let freed = std::mem::take(&mut self.alike.state.lock().freed_bytes);
+        let freed = std::mem::take(&mut self.care.alike.state.lock().freed_bytes);
         if freed > 0 {
             // A failure is one that the next checkpoint will meet and report.
             let _ = self.checkpoint(false, Urgency::Background);
@@ -190,14 +190,14 @@ impl Shared {
         }
         // Only what is durable is put together.
         self.checkpoint(false, Urgency::Awaited)?;
-        let _looking = self.alike.looking.lock();
+        let _looking = self.care.alike.looking.lock();
         let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: Some(watch), done: 0 };
         for tree in table.all_trees().iter().filter(is_for_bundles) {
             let mut next = Some(Vec::new());
             while let Some(key) = next {
                 next = work.see_leaf(tree, &key, Looked::Any)?;
             }
-            let rest = self.alike.with_groups(|groups| groups.due(groups.turn(), Some(tree.id())));
+            let rest = self.care.alike.with_groups(|groups| groups.due(groups.turn(), Some(tree.id())));
             rest.into_iter().try_for_each(|batch| work.prepare(batch))?;
             work.rewrite_sparse(tree)?;
         }
@@ -211,7 +211,7 @@ impl Shared {
         limit: u64,
         watch: Watcher<'_>,
     ) -> Result<()> {
-        let _looking = self.alike.looking.lock();
+        let _looking = self.care.alike.looking.lock();
         let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: Some(watch), done: 0 };
         let mut next = Some(Vec::new());
         while let Some(key) = next {
@@ -273,7 +273,9 @@ impl AlikeWork<'_, '_> {
         self.done += 1;
         match &mut self.watch {
             Some(watch) => watch(self.done),
-            None if self.shared.background && !self.shared.progress.is_running() => Err(Error::Interrupted),
+            None if self.shared.background && !self.shared.care.progress.is_running() => {
+                Err(Error::Interrupted)
+            }
             None => Ok(()),
         }
     }
@@ -292,7 +294,13 @@ impl AlikeWork<'_, '_> {
     fn see_leaf(&mut self, tree: &Arc<Tree>, key: &[u8], looked: Looked) -> Result<Option<Vec<u8>>> {
         let (values, next) = tree.lone_values(key, looked, MOST_VALUE_BYTES)?;
         if !values.is_empty() {
-            self.shared.alike.state.lock().owners.insert(tree.id(), (tree.clone(), self.shared.time.now()));
+            self.shared
+                .care
+                .alike
+                .state
+                .lock()
+                .owners
+                .insert(tree.id(), (tree.clone(), self.shared.time.now()));
         }
         for value in values {
             self.tell()?;
@@ -309,7 +317,8 @@ impl AlikeWork<'_, '_> {
             let sketch = Sketch::of(text);
             let waiting =
                 Waiting { key: value.key, offset: extent.address().offset, content_bytes: text.len() };
-            let batches = self.shared.alike.with_groups(|groups| groups.see(tree.id(), &sketch, waiting));
+            let batches =
+                self.shared.care.alike.with_groups(|groups| groups.see(tree.id(), &sketch, waiting));
             for batch in batches {
                 self.prepare(batch)?;
             }
@@ -319,7 +328,7 @@ impl AlikeWork<'_, '_> {
 
     /// Writes a bundle for the values of a batch, if it saves enough.
     fn prepare(&mut self, batch: Batch) -> Result<()> {
-        let Some(tree) = self.shared.alike.owner(batch.owner) else { return Ok(()) };
+        let Some(tree) = self.shared.care.alike.owner(batch.owner) else { return Ok(()) };
         let mut candidates = Vec::new();
         let mut bytes = 0;
         for value in &batch.waiting {
@@ -450,21 +459,21 @@ impl Shared {
         }
         exchanges.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         exchanges.dedup_by(|a, b| a.key == b.key);
-        self.checkpointer.paused(|| {
+        self.care.checkpointer.paused(|| {
             let result = tree.exchange(&exchanges, bundles);
             if tree.is_dirty() {
                 self.mark_dirty(std::iter::once(&tree));
             }
             result
         })?;
-        self.alike.with_groups(|groups| {
+        self.care.alike.with_groups(|groups| {
             bundled.into_iter().for_each(|(from, bundle)| match from {
                 From::Group(group) => groups.bundled(group, bundle),
                 From::Pack(offset) => groups.moved(tree.id(), offset, bundle),
             });
         });
         let enough = {
-            let mut state = self.alike.state.lock();
+            let mut state = self.care.alike.state.lock();
             state.freed_bytes += freed_bytes;
             (state.freed_bytes >= WORTH_A_CHECKPOINT).then(|| state.freed_bytes = 0).is_some()
         };

@@ -2,6 +2,7 @@
 //! them.
 
 use super::checkpoints::Urgency;
+use super::Care;
 use crate::engine::shared::Shared;
 use crate::sync::Mutex;
 use crate::{Error, Result, Time};
@@ -21,9 +22,9 @@ const ALIKE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Starts `teak-checkpoint`, `teak-log-sync`, `teak-history`, `teak-alike`, `teak-block-*` and `teak-ahead-*`.
 pub(in crate::engine) fn start(shared: &Arc<Shared>) -> Result<()> {
-    let (progress, syncs) = (shared.progress.clone(), shared.progress.clone());
+    let (progress, syncs) = (shared.care.progress.clone(), shared.care.progress.clone());
     let bell = shared.context.past.bell().clone();
-    let alike = shared.alike.bell.clone();
+    let alike = shared.care.alike.bell.clone();
     let mut threads = vec![
         spawn("teak-checkpoint", shared, checkpoints, move || progress.wait_for_work())?,
         spawn("teak-log-sync", shared, sync_log, move || syncs.pause(LOG_SYNC_INTERVAL))?,
@@ -43,8 +44,27 @@ pub(in crate::engine) fn start(shared: &Arc<Shared>) -> Result<()> {
         let ahead = shared.context.ahead.clone();
         threads.push(spawn_worker(format!("teak-ahead-{number}"), move || ahead.work())?);
     }
-    shared.threads.lock().extend(threads);
+    shared.care.threads.lock().extend(threads);
     Ok(())
+}
+
+impl Care {
+    /// When they have been stopped: waits for their ends. `false`: one has panicked.
+    pub(in crate::engine) fn await_threads(&self) -> bool {
+        let threads = std::mem::take(&mut *self.threads.lock());
+        threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count() == 0
+    }
+}
+
+impl Shared {
+    /// Has the threads end.
+    pub(in crate::engine) fn stop_threads(&self) {
+        self.care.progress.stop();
+        self.context.past.bell().stop();
+        self.care.alike.bell.stop();
+        self.context.blocks.stop();
+        self.context.ahead.stop();
+    }
 }
 
 /// When an engine without threads had its last rounds.
@@ -71,7 +91,7 @@ impl Shared {
             is_due
         };
         let (log, history) = {
-            let mut round = self.rounds.0.lock();
+            let mut round = self.care.rounds.0.lock();
             (is_due(&mut round.log, LOG_SYNC_INTERVAL), is_due(&mut round.history, HISTORY_INTERVAL))
         };
         if log {
@@ -124,7 +144,7 @@ fn block_writers() -> usize {
 }
 
 fn checkpoints(shared: &Shared) {
-    if shared.progress.pauses.any() {
+    if shared.care.progress.pauses.any() {
         // The end of the pause asks again.
         return;
     }
@@ -133,7 +153,7 @@ fn checkpoints(shared: &Shared) {
         let _ = shared.checkpoint(false, Urgency::Background);
     }
     if shared.conversion_goes_on() {
-        shared.progress.ask();
+        shared.care.progress.ask();
     }
     shared.write_finished();
 }

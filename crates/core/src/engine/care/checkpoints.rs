@@ -5,23 +5,22 @@
 //! restart would have to read and change as many leaves, and a million DELETEs are 46 MB of log. Above 2 L writers wait
 //! until it is done, or get its error. Without background threads the writer that passes L does the checkpoint itself.
 
-use super::pause::{Pauses, PATIENCE};
+use super::pause::PATIENCE;
+use super::progress::RETRY;
 use crate::catalog::{Contained, Counted};
-use crate::checkpoint::{Capture, Dropped, Outcome, Pace, TreeImage};
+use crate::checkpoint::{Arrival, Capture, Dropped, Outcome, Pace, TreeImage};
 use crate::engine::data::tables::{Table, LOOKS_AT_ONCE};
 use crate::engine::shared::Shared;
 use crate::file::DiskReserve;
 use crate::log::Lsn;
 use crate::options::LogLevel;
 use crate::slabs::trim_heaps;
-use crate::sync::{Condvar, Mutex};
 use crate::tree::Tree;
 use crate::types::Timestamp;
 use crate::{Error, Result};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// So many leaves of a tree that were filled last may still change: their images wait.
 const YOUNG_LEAVES: usize = 16;
@@ -36,9 +35,6 @@ const SMALLEST_HOLE: u64 = 16 << 10;
 /// transactions and small deltas went, in pieces, and what statements of many rows had. Of less the next will need what
 /// is free.
 const TRIM_BYTES: u64 = 16 << 20;
-
-/// How often a failing checkpoint is tried again.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// Files that a checkpoint writes, or waits for, at a time: their syncs overlap, which costs no processor.
 const FILES_AT_ONCE: usize = 16;
@@ -67,133 +63,12 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// Where checkpoints stand; shared with the background threads, which hold no reference to the engine while they wait.
-#[derive(Default)]
-pub(crate) struct Progress {
-    /// Where in the log the last durable checkpoint began.
-    began: AtomicU64,
-    /// Where in the log the last attempt began.
-    attempted: AtomicU64,
-    /// Bytes of rows that the log names and does not have: a restart takes them for log.
-    direct_bytes: AtomicU64,
-    /// How many of them there were when the last durable checkpoint began.
-    direct_began: AtomicU64,
-    /// Bytes of deltas that the last durable checkpoint left, as they are not decided.
-    changes_left: AtomicU64,
-    /// A checkpoint was asked for and the thread has not looked yet.
-    asked: AtomicBool,
-    /// More finished leaves than these are worth a look.
-    finished_enough: AtomicUsize,
-    /// Who holds checkpoints back.
-    pub(in crate::engine) pauses: Pauses,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// Attempts that ended, either way.
-    attempts: u64,
-    /// Why the last one failed.
-    failure: Option<Error>,
-    stopped: bool,
-}
-
-impl Progress {
-    /// Progress of an engine whose last checkpoint began at `lsn`.
-    pub(in crate::engine) fn from(lsn: Lsn) -> Progress {
-        Progress { began: AtomicU64::new(lsn), attempted: AtomicU64::new(lsn), ..Progress::default() }
-    }
-
-    pub(in crate::engine) fn began(&self) -> Lsn {
-        self.began.load(Ordering::SeqCst)
-    }
-
-    /// So many bytes of rows are in blocks that the log names.
-    pub(in crate::engine) fn note_direct(&self, bytes: u64) {
-        self.direct_bytes.fetch_add(bytes, Ordering::SeqCst);
-    }
-
-    /// Bytes of such rows since the start.
-    pub(in crate::engine) fn direct_bytes(&self) -> u64 {
-        self.direct_bytes.load(Ordering::SeqCst)
-    }
-
-    pub(in crate::engine) fn ask(&self) {
-        if !self.asked.swap(true, Ordering::SeqCst) {
-            self.wake_all();
-        }
-    }
-
-    pub(in crate::engine) fn wake_all(&self) {
-        // With the mutex: who has looked and is about to wait is not missed.
-        let _state = self.state.lock();
-        self.changed.notify_all();
-    }
-
-    /// Ends the background threads.
-    pub(in crate::engine) fn stop(&self) {
-        self.state.lock().stopped = true;
-        self.changed.notify_all();
-    }
-
-    /// Whether the last attempt failed.
-    fn is_failing(&self) -> bool {
-        self.state.lock().failure.is_some()
-    }
-
-    fn ended(&self, failure: Option<Error>) {
-        let mut state = self.state.lock();
-        state.attempts += 1;
-        state.failure = failure;
-        self.changed.notify_all();
-    }
-
-    /// For the checkpoint thread: waits until one is asked for. `false`: the engine goes.
-    pub(in crate::engine) fn wait_for_work(&self) -> bool {
-        let mut state = self.state.lock();
-        while !state.stopped && !self.asked.load(Ordering::SeqCst) {
-            self.changed.wait(&mut state);
-        }
-        if state.failure.is_some() && !state.stopped {
-            let until = Instant::now() + RETRY;
-            while !state.stopped && !self.changed.wait_until(&mut state, until).timed_out() {}
-        }
-        self.asked.store(false, Ordering::SeqCst);
-        !state.stopped
-    }
-
-    /// Whether the engine is not being closed.
-    pub(in crate::engine) fn is_running(&self) -> bool {
-        !self.state.lock().stopped
-    }
-
-    /// Whether checkpoints are held back; the last one, of an engine that is being closed, is not.
-    fn is_paused(&self) -> bool {
-        self.pauses.any() && !self.state.lock().stopped
-    }
-
-    /// For who cannot go on while a checkpoint is under way: waits for the end of one, and not longer than that.
-    pub(in crate::engine) fn await_attempt(&self, at_most: Duration) {
-        let mut state = self.state.lock();
-        self.changed.wait_for(&mut state, at_most);
-    }
-
-    /// For periodic work: waits that long. `false`: the engine goes.
-    pub(in crate::engine) fn pause(&self, duration: Duration) -> bool {
-        let until = Instant::now() + duration;
-        let mut state = self.state.lock();
-        while !state.stopped && !self.changed.wait_until(&mut state, until).timed_out() {}
-        !state.stopped
-    }
-}
-
 impl Shared {
     /// What a restart would have to replay, in bytes.
     fn log_since_checkpoint(&self) -> u64 {
-        let direct = self.progress.direct_bytes.load(Ordering::SeqCst);
-        let direct = direct.saturating_sub(self.progress.direct_began.load(Ordering::SeqCst));
-        self.log.end().saturating_sub(self.progress.began()).saturating_add(direct)
+        let direct = self.care.progress.direct_bytes.load(Ordering::SeqCst);
+        let direct = direct.saturating_sub(self.care.progress.direct_began.load(Ordering::SeqCst));
+        self.log.end().saturating_sub(self.care.progress.began()).saturating_add(direct)
     }
 
     /// Whether enough log has been written for another checkpoint.
@@ -206,7 +81,7 @@ impl Shared {
         let changes = self.context.changes.approximate();
         // Relaxed: a number that stands for itself.
         changes > self.context.cache.budget()
-            && changes / 2 > self.progress.changes_left.load(Ordering::Relaxed)
+            && changes / 2 > self.care.progress.changes_left.load(Ordering::Relaxed)
     }
 
     /// Whether the log has grown to twice that, since a checkpoint is slow: writers are to be held up at four times as
@@ -234,7 +109,7 @@ impl Shared {
     /// Has leaves that were filled written ahead of the next checkpoint, if there are many.
     #[inline]
     pub(in crate::engine) fn mind_finished(&self) {
-        let enough = self.progress.finished_enough.load(Ordering::Relaxed); // Relaxed: a hint
+        let enough = self.care.progress.finished_enough.load(Ordering::Relaxed); // Relaxed: a hint
         if self.context.attention().finished_leaves() > enough {
             self.ask_for_early_images();
         }
@@ -244,14 +119,14 @@ impl Shared {
     /// something can.
     pub(in crate::engine) fn ask_for_room(&self, refusal: &Error) {
         if self.background && matches!(refusal, Error::SpillFull { .. } | Error::DiskFull { .. }) {
-            self.progress.ask();
+            self.care.progress.ask();
         }
     }
 
     #[cold]
     fn ask_for_early_images(&self) {
         match self.background {
-            true => self.progress.ask(),
+            true => self.care.progress.ask(),
             false => self.write_finished(),
         }
     }
@@ -267,7 +142,8 @@ impl Shared {
             let _ = tree.write_finished(keep, &|| self.checkpoint_is_due());
         }
         // Relaxed: a hint; what is left is looked at again when there is more.
-        self.progress
+        self.care
+            .progress
             .finished_enough
             .store(self.context.attention().finished_leaves() + keep, Ordering::Relaxed);
     }
@@ -277,7 +153,7 @@ impl Shared {
     pub(in crate::engine) fn checkpoint_is_far_behind(&self) -> bool {
         let limit = self.settings.checkpoint_log_bytes().saturating_mul(2);
         let since = self.log_since_checkpoint();
-        self.background && since > limit && (!self.progress.pauses.any() || since / PATIENCE > limit)
+        self.background && since > limit && (!self.care.progress.pauses.any() || since / PATIENCE > limit)
     }
 
     /// Waits as [`Shared::wait_for_checkpoint`] does; `interrupted` is asked about once a second.
@@ -287,14 +163,14 @@ impl Shared {
         if !self.background {
             return self.checkpoint_inline(limit);
         }
-        if !self.progress.pauses.any() {
-            self.progress.ask();
+        if !self.care.progress.pauses.any() {
+            self.care.progress.ask();
         }
         if !self.checkpoint_is_far_behind() {
             return Ok(());
         }
         self.counted.checkpoint_waits.add(1);
-        let mut state = self.progress.state.lock();
+        let mut state = self.care.progress.state.lock();
         // The attempt that runs may have begun long ago; the one after it is the answer to this writer.
         let enough = state.attempts + 2;
         loop {
@@ -309,16 +185,17 @@ impl Shared {
                 return state.failure.clone().map_or(Ok(()), |failure| Err(told_to_others(failure)));
             }
             // During a pause nothing is asked for: its end does.
-            if !self.progress.pauses.any() && !self.progress.asked.swap(true, Ordering::SeqCst) {
-                self.progress.changed.notify_all();
+            if !self.care.progress.pauses.any() && !self.care.progress.asked.swap(true, Ordering::SeqCst) {
+                self.care.progress.changed.notify_all();
             }
-            self.progress.changed.wait_for(&mut state, RETRY);
+            self.care.progress.changed.wait_for(&mut state, RETRY);
         }
     }
 
     fn checkpoint_inline(&self, limit: u64) -> Result<()> {
         let behind = self.log_since_checkpoint();
-        let since_attempt = self.log.end().saturating_sub(self.progress.attempted.load(Ordering::SeqCst));
+        let since_attempt =
+            self.log.end().saturating_sub(self.care.progress.attempted.load(Ordering::SeqCst));
         if behind <= limit || since_attempt <= limit / 8 {
             return Ok(());
         }
@@ -347,9 +224,19 @@ impl Shared {
         }
     }
 
+    /// Makes a checkpoint that has what arrived.
+    pub(in crate::engine) fn checkpoint_with(&self, arrival: Arrival) -> Result<()> {
+        let space = arrival.space;
+        self.care.arrivals.lock().push(arrival);
+        let made = self.checkpoint(false, Urgency::Awaited);
+        // If it failed, one that others have begun since may have it none the less: the blocks stay where they are.
+        self.care.arrivals.lock().retain(|waiting| waiting.space != space);
+        made
+    }
+
     /// Whether there was a checkpoint, and no pause.
     fn unless_paused(&self, clean: bool, urgency: Urgency) -> Result<bool> {
-        if self.progress.is_paused() {
+        if self.care.progress.is_paused() {
             return Ok(false);
         }
         if !clean {
@@ -387,9 +274,9 @@ impl Shared {
         if let Err(error) = self.health.check() {
             return Some(Err(error));
         }
-        let capture = || (!self.progress.is_paused()).then(|| self.capture(clean));
+        let capture = || (!self.care.progress.is_paused()).then(|| self.capture(clean));
         let leave = |capture: &mut Capture, outcome| self.leave_to_the_next(capture, outcome);
-        let Some(result) = self.checkpointer.run(pace, capture, leave) else { return Some(Ok(false)) };
+        let Some(result) = self.care.checkpointer.run(pace, capture, leave) else { return Some(Ok(false)) };
         self.tell_remarks();
         match result {
             Ok((capture, leftover)) => {
@@ -406,12 +293,12 @@ impl Shared {
                 self.counted.failed_checkpoints.add(1);
                 if failure.fatal || matches!(failure.error, Error::ReadOnly(_)) {
                     self.fail(&format!("a checkpoint failed: {}", failure.error));
-                } else if !self.progress.is_failing() {
+                } else if !self.care.progress.is_failing() {
                     // Once: it is tried again each second.
                     let text = format!("a checkpoint failed and will be tried again: {}", failure.error);
                     self.observer.message(LogLevel::Warning, &text);
                 }
-                self.progress.ended(Some(failure.error.clone()));
+                self.care.progress.ended(Some(failure.error.clone()));
                 Some(Err(failure.error))
             }
         }
@@ -429,13 +316,13 @@ impl Shared {
         });
         let held = self.holds.first();
         let (damaged, apart) = {
-            let damaged = self.damaged.lock();
+            let damaged = self.care.damaged.lock();
             ((!damaged.trees.is_empty()).then_some(damaged.replay_from), damaged.spaces.clone())
         };
         let snapshot = self.clock.internal_snapshot();
         let log_end = self.log.end();
-        let direct_bytes = self.progress.direct_bytes.load(Ordering::SeqCst);
-        self.progress.attempted.store(log_end, Ordering::SeqCst);
+        let direct_bytes = self.care.progress.direct_bytes.load(Ordering::SeqCst);
+        self.care.progress.attempted.store(log_end, Ordering::SeqCst);
         let replay_from = [held, damaged].into_iter().flatten().fold(published, Lsn::min);
         // Same space after same space, and the same order in each run.
         trees.sort_by_key(|image| (image.tree.space().id(), image.tree.id()));
@@ -453,7 +340,7 @@ impl Shared {
             trees,
             counters,
             digests: self.digests.captured(),
-            arrivals: std::mem::take(&mut *self.arrivals.lock()),
+            arrivals: std::mem::take(&mut *self.care.arrivals.lock()),
             dropped: std::mem::take(&mut *self.dropped.lock()),
             orphans: self.orphans.lock().keys().copied().collect(),
             // Relaxed: identifiers are given out under `ddl`, or (transactions) only need to be above those in the log
@@ -490,7 +377,7 @@ impl Shared {
         }
         match self.dirty.len() == 0 && self.dropped.lock().is_empty() {
             true => self.fill_reserve(),
-            false => self.progress.ask(),
+            false => self.care.progress.ask(),
         }
     }
 
@@ -514,11 +401,11 @@ impl Shared {
         match outcome {
             Outcome::Durable => {
                 self.mark_dirty(trees.filter(|tree| tree.awaits_checkpoint()));
-                self.damaged.lock().checkpoint_durable(capture);
+                self.care.damaged.lock().checkpoint_durable(capture);
             }
             Outcome::Failed => {
                 self.mark_dirty(trees);
-                self.arrivals.lock().append(&mut capture.arrivals);
+                self.care.arrivals.lock().append(&mut capture.arrivals);
                 self.dropped.lock().append(&mut capture.dropped);
             }
         }
@@ -526,10 +413,10 @@ impl Shared {
 
     pub(in crate::engine) fn checkpoint_done(&self, capture: Capture) {
         // Relaxed: see `has_many_changes`.
-        self.progress.changes_left.store(self.context.changes.approximate(), Ordering::Relaxed);
+        self.care.progress.changes_left.store(self.context.changes.approximate(), Ordering::Relaxed);
         let before = capture.counted.common.before;
-        let logged = before.saturating_sub(self.progress.began.fetch_max(before, Ordering::SeqCst));
-        let direct = self.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
+        let logged = before.saturating_sub(self.care.progress.began.fetch_max(before, Ordering::SeqCst));
+        let direct = self.care.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
         let changed = logged.saturating_add(capture.direct_bytes.saturating_sub(direct));
         // Those that have moved on are for the next one.
         self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
@@ -538,10 +425,10 @@ impl Shared {
         let trees: Vec<Arc<Tree>> = capture.trees.iter().map(|image| image.tree.clone()).collect();
         trees.iter().for_each(|tree| tree.note_written(at));
         drop(capture);
-        if self.progress.is_failing() {
+        if self.care.progress.is_failing() {
             self.observer.message(LogLevel::Note, "checkpoints succeed again");
         }
-        self.progress.ended(None);
+        self.care.progress.ended(None);
         if let Err(error) = self.punch_holes(&trees) {
             let text = format!("free space of a table could not be given back to the file system: {error}");
             self.observer.message(LogLevel::Warning, &text);
@@ -549,7 +436,7 @@ impl Shared {
         if self.reserve.is_spent() {
             self.fill_reserve();
         }
-        self.alike.checkpoint_durable(trees.iter());
+        self.care.alike.checkpoint_durable(trees.iter());
         let written = trees.len();
         drop(trees);
         if changed >= TRIM_BYTES {

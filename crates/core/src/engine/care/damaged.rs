@@ -6,7 +6,8 @@
 //! each checkpoint writes down once more what these contain. Who has such a table open since before reads on what can
 //! be read; writes are refused.
 
-use crate::catalog::{Contained, Counted};
+use super::Care;
+use crate::catalog::{Contained, Counted, TableRecord};
 use crate::checkpoint::{Capture, Failure};
 use crate::engine::shared::Shared;
 use crate::log::Lsn;
@@ -50,6 +51,20 @@ impl Damaged {
     }
 }
 
+impl Care {
+    /// Whether a table is closed.
+    pub(in crate::engine) fn has_damage(&self) -> bool {
+        !self.damaged.lock().trees.is_empty()
+    }
+
+    /// The table of that record is gone.
+    pub(in crate::engine) fn forget_damage(&self, record: &TableRecord) {
+        let mut damaged = self.damaged.lock();
+        record.trees.iter().for_each(|(tree, _)| drop(damaged.trees.remove(tree)));
+        damaged.spaces.remove(&record.space);
+    }
+}
+
 impl Shared {
     /// Whether the error is that the table's file is damaged, or what the directory says of it.
     pub(in crate::engine) fn is_damage_of_table(&self, name: &str, error: &Error) -> Result<bool> {
@@ -72,7 +87,7 @@ impl Shared {
         let text = format!("table '{name}' cannot be recovered and stays closed; its log is kept: {error}");
         self.observer.message(LogLevel::Error, &text);
         let record = self.system.table(&name)?;
-        self.damaged.lock().add(tree, record.map(|record| record.space), error.clone());
+        self.care.damaged.lock().add(tree, record.map(|record| record.space), error.clone());
         let table = self.tables.lock().close(name, error);
         if let Some(table) = table {
             self.dirty.remove(table.all_trees().iter().map(|tree| tree.id()));
@@ -90,7 +105,7 @@ impl Shared {
         let table = self.tables.lock().all().find(|table| table.space().id() == space).cloned();
         let Some(table) = table else {
             // Another checkpoint has closed it since this one captured its trees, and put back those that were left.
-            let is_closed = self.damaged.lock().spaces.contains_key(&space);
+            let is_closed = self.care.damaged.lock().spaces.contains_key(&space);
             if is_closed {
                 self.close_trees(space, error, Vec::new());
             }
@@ -106,7 +121,7 @@ impl Shared {
             "table '{name}' is closed, as a checkpoint cannot read what it has to; its log is kept, and a start that can read it has all of it: {error}"
         );
         self.observer.message(LogLevel::Error, &text);
-        self.damaged.lock().add(first, Some(space), error.clone());
+        self.care.damaged.lock().add(first, Some(space), error.clone());
         self.tables.lock().close(name, error.clone());
         self.close_trees(space, error, table.all_trees().to_vec());
         true

@@ -70,7 +70,7 @@ impl Engine {
         shared.health.check()?;
         // Of one that is not logged no checkpoint comes by, and no file is worth being shortened.
         let is_logged = table.is_logged();
-        if is_logged && shared.progress.pauses.any() {
+        if is_logged && shared.care.progress.pauses.any() {
             return Err(Error::CheckpointsPaused);
         }
         let mut packer =
@@ -114,7 +114,7 @@ impl Engine {
     ) -> Result<()> {
         let shared = &*self.shared;
         shared.health.check()?;
-        if table.is_logged() && shared.progress.pauses.any() {
+        if table.is_logged() && shared.care.progress.pauses.any() {
             return Err(Error::CheckpointsPaused);
         }
         let tree = table.tree(tree);
@@ -155,7 +155,7 @@ impl Packer<'_> {
                 Packing::At(next) => key = next,
                 Packing::Later => {
                     (self.watch)(self.done)?;
-                    self.shared.progress.await_attempt(LOOK);
+                    self.shared.care.progress.await_attempt(LOOK);
                     continue;
                 }
                 Packing::Done => return Ok(()),
@@ -177,7 +177,7 @@ impl Packer<'_> {
             }
             Ok(at)
         };
-        let result = self.shared.checkpointer.unless_running(steps).unwrap_or(Ok(Packing::Later));
+        let result = self.shared.care.checkpointer.unless_running(steps).unwrap_or(Ok(Packing::Later));
         self.enter(tree);
         result
     }

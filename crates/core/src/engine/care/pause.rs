@@ -35,7 +35,7 @@ impl Engine {
     /// Waits for the checkpoint that is under way, if one is, and holds further ones back.
     pub fn pause_checkpoints(&self) -> CheckpointPause {
         let shared = self.shared.clone();
-        shared.checkpointer.paused(|| shared.progress.pauses.0.fetch_add(1, Ordering::SeqCst));
+        shared.care.checkpointer.paused(|| shared.care.progress.pauses.0.fetch_add(1, Ordering::SeqCst));
         CheckpointPause { shared }
     }
 
@@ -51,11 +51,11 @@ impl Engine {
 
 impl Drop for CheckpointPause {
     fn drop(&mut self) {
-        let before = self.shared.progress.pauses.0.fetch_sub(1, Ordering::SeqCst);
+        let before = self.shared.care.progress.pauses.0.fetch_sub(1, Ordering::SeqCst);
         debug_assert!(before > 0, "a pause ends twice");
         // Whoever waits for a checkpoint looks again, and the thread whether one is due.
-        self.shared.progress.ask();
-        if before == 1 && self.shared.progress.is_running() {
+        self.shared.care.progress.ask();
+        if before == 1 && self.shared.care.progress.is_running() {
             self.shared.remove_left_over();
         }
     }

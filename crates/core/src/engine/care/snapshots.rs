@@ -59,7 +59,7 @@ impl Shared {
     /// Once, until it is another: the next look may be a second away and find the same.
     fn tell_history_trouble(&self, troubles: Vec<String>) {
         let trouble = (!troubles.is_empty()).then(|| troubles.join("; "));
-        let mut last = self.history_trouble.lock();
+        let mut last = self.care.history_trouble.lock();
         if let Some(text) = trouble.as_ref().filter(|_| *last != trouble) {
             self.observer.message(LogLevel::Warning, text);
         }

@@ -234,13 +234,9 @@ impl Shared {
         self.forget_dirty(table.iter().flat_map(|table| table.all_trees()));
         {
             let mut counters = self.counters.lock();
-            let mut damaged = self.damaged.lock();
-            for tree in &trees {
-                counters.remove(tree);
-                damaged.trees.remove(tree);
-            }
-            damaged.spaces.remove(&record.space);
+            trees.iter().for_each(|tree| drop(counters.remove(tree)));
         }
+        self.care.forget_damage(record);
         trees.iter().for_each(|tree| self.digests.forget(*tree));
         // No checkpoint has anything of the others.
         if !record.has_file() {
@@ -490,7 +486,7 @@ impl Shared {
         let Some(table) = self.tables.lock().get(name).cloned() else { return };
         table.all_trees().iter().for_each(|tree| tree.convert(packing));
         self.mark_dirty(table.all_trees().iter());
-        self.progress.ask();
+        self.care.progress.ask();
     }
 
     /// Makes `new` the open table; trees that it had before are the same objects.

@@ -19,7 +19,7 @@ impl Shared {
     pub(in crate::engine) fn remove_file(&self, space: u32, table: Option<&Table>) {
         let open = table.map(|table| table.space().clone());
         // Somebody copies the files: his copy may end before the record of this in the log, and needs the file.
-        if self.progress.pauses.any() {
+        if self.care.progress.pauses.any() {
             self.orphans.lock().insert(space, open);
             return;
         }

@@ -120,9 +120,10 @@ fn a_tree_that_goes_while_a_checkpoint_writes_it_leaves_no_space_behind() {
             engine.alter_table("t", &layout[..1 + usize::from(replaced)], b"meta").unwrap();
             Some(capture)
         };
-        let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, |capture, outcome| {
-            shared.leave_to_the_next(capture, outcome)
-        });
+        let run =
+            shared.care.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, |capture, outcome| {
+                shared.leave_to_the_next(capture, outcome)
+            });
         let (capture, leftover) = run.unwrap().unwrap();
         assert!(leftover.is_none());
         shared.checkpoint_done(capture);
@@ -147,7 +148,7 @@ fn what_was_published_while_a_checkpoint_ran_is_in_the_next_however_soon_that_be
         Some(capture)
     };
     let pace = Pace { writers: &|| 1, files: 1 };
-    let run = shared.checkpointer.run(&pace, capture, |capture, outcome| {
+    let run = shared.care.checkpointer.run(&pace, capture, |capture, outcome| {
         shared.leave_to_the_next(capture, outcome);
     });
     // The next one, before whoever made the first has put anything in order.
@@ -175,7 +176,7 @@ fn a_count_that_lacks_what_its_image_has_is_written_again_by_the_next_checkpoint
         Some(capture)
     };
     let leave = |capture: &mut Capture, outcome| shared.leave_to_the_next(capture, outcome);
-    let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, leave);
+    let run = shared.care.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, leave);
     assert!(run.is_some_and(|run| run.is_ok()));
     engine.checkpoint().unwrap();
     assert!(!table.tree(0).awaits_checkpoint());
@@ -199,9 +200,10 @@ fn a_table_stays_open_until_a_tree_that_it_lost_has_given_back_its_space() {
         engine.alter_table("t", &[TreeSource::Keep(0)], b"meta").unwrap();
         Some(capture)
     };
-    let run = shared.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, |capture, outcome| {
-        shared.leave_to_the_next(capture, outcome)
-    });
+    let run =
+        shared.care.checkpointer.run(&Pace { writers: &|| 1, files: 1 }, capture, |capture, outcome| {
+            shared.leave_to_the_next(capture, outcome)
+        });
     let (capture, leftover) = run.unwrap().unwrap();
     assert!(leftover.is_none());
     shared.checkpoint_done(capture);
@@ -215,8 +217,8 @@ fn a_table_stays_open_until_a_tree_that_it_lost_has_given_back_its_space() {
 fn rows_about_tables_that_could_not_be_recovered_are_known() {
     let (_fs, engine, table) = with_table(5);
     put(&engine, table.tree(0), &[("a", "1")]);
-    let contained = engine.shared.damaged.lock().contained.common.clone();
-    engine.shared.damaged.lock().spaces.insert(table.space().id(), contained);
+    let contained = engine.shared.care.damaged.lock().contained.common.clone();
+    engine.shared.care.damaged.lock().spaces.insert(table.space().id(), contained);
     engine.checkpoint().unwrap();
     let findings = engine.check_files(&mut |_| Ok(())).unwrap();
     assert!(findings.is_empty(), "{findings}");

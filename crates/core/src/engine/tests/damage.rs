@@ -279,7 +279,7 @@ fn a_table_stays_open_while_the_log_names_blocks_that_no_image_is_known_to_have(
     let pace = crate::checkpoint::Pace { writers: &|| 1, files: 1 };
     let leave =
         |capture: &mut crate::checkpoint::Capture, outcome| engine.shared.leave_to_the_next(capture, outcome);
-    let (capture, _) = engine.shared.checkpointer.run(&pace, capture, leave).unwrap().unwrap();
+    let (capture, _) = engine.shared.care.checkpointer.run(&pace, capture, leave).unwrap().unwrap();
     assert!(!table.tree(0).is_dirty() && table.tree(0).awaits_checkpoint());
     engine.shared.checkpoint_done(capture);
     engine.checkpoint().unwrap();

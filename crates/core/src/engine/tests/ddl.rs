@@ -349,7 +349,7 @@ fn a_file_that_could_not_be_removed_goes_at_the_next_start_though_the_log_forgot
     for _ in 0..2 {
         let shared = &engine.shared;
         let pace = crate::checkpoint::Pace { writers: &|| 1, files: 1 };
-        let made = shared.checkpointer.run(&pace, || Some(shared.capture(false)), |_, _| ());
+        let made = shared.care.checkpointer.run(&pace, || Some(shared.capture(false)), |_, _| ());
         assert!(matches!(made, Some(Ok((_, None)))));
     }
     let findings = engine.check_files(&mut |_| Ok(())).unwrap();

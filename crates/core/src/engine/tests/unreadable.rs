@@ -168,11 +168,11 @@ fn a_table_that_was_closed_can_be_dropped_and_lets_the_log_go() {
     (0..ROWS).step_by(50).for_each(|i| write(&engine, &table, 0, i, None).unwrap_or(()));
     engine.checkpoint().unwrap();
     assert!(told.has("table 't' is closed"), "{:?}", told.0);
-    assert!(!engine.shared.damaged.lock().trees.is_empty());
+    assert!(!engine.shared.care.damaged.lock().trees.is_empty());
     drop(table);
     engine.drop_table("t").unwrap();
     engine.checkpoint().unwrap();
-    assert!(engine.shared.damaged.lock().trees.is_empty());
+    assert!(engine.shared.care.damaged.lock().trees.is_empty());
     assert!(engine.shared.system.counted_apart().unwrap().is_empty());
     engine.close().unwrap();
     drop(engine);

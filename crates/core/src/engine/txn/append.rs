@@ -407,7 +407,7 @@ impl Work {
         for extent in std::iter::once(&written.extent).chain(&written.dictionary) {
             tree.keep_named(status, extent.clone());
         }
-        shared.progress.note_direct(bytes as u64);
+        shared.care.progress.note_direct(bytes as u64);
         self.direct.unsynced.insert(tree.space().id(), tree.space().clone());
         if !self.direct.trees.iter().any(|known| Arc::ptr_eq(known, tree)) {
             self.direct.trees.push(tree.clone());

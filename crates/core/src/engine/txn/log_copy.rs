@@ -29,7 +29,7 @@ impl Shared {
             return;
         }
         // Where the log is kept for another reason, or where a full disk would get fuller, it is of no use.
-        let in_vain = self.reserve.is_spent() || !self.damaged.lock().trees.is_empty();
+        let in_vain = self.reserve.is_spent() || self.care.has_damage();
         let Some(_alone) = self.holds.copying.try_lock().filter(|_| !in_vain) else { return };
         let checkpoint = self.settings.checkpoint_log_bytes();
         let limit = checkpoint.saturating_add(self.holds.redo_bytes().saturating_mul(LOG_PER_REDO));
