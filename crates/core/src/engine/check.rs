@@ -84,7 +84,7 @@ impl Engine {
             check_tree(tree, None, &mut findings, watch)?;
         }
         shared.system.space.check_books(&mut findings);
-        for name in shared.system.names("")?.into_iter().chain(shared.temporary.names()) {
+        for name in shared.system.names("")?.into_iter().chain(shared.definitions.temporary.names()) {
             let opened = shared.open_table(&name);
             let Some(table) = findings.absorb(None, opened)? else { continue };
             for tree in table.all_trees() {

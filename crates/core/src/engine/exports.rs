@@ -134,7 +134,7 @@ impl Engine {
         let Description { definition, meta, trees, .. } = file.description();
         let admission = admit(Incoming { definition, meta, trees: trees.len() })?;
         let (record, map) = {
-            let _turn = shared.names.take(&[name]);
+            let _turn = shared.definitions.names.take(&[name]);
             let spec =
                 |tree: &ExportedTree| TreeSpec { block_bytes: tree.block_bytes, packing: admission.packing };
             let specs: Vec<TreeSpec> = trees.iter().map(spec).collect();
@@ -206,7 +206,7 @@ impl Shared {
 
     /// The table is complete: its metadata say so from now on.
     fn accept(&self, name: &str, arrived: &TableRecord, meta: Vec<u8>, guarded: bool) -> Result<()> {
-        let _turn = self.names.take(&[name]);
+        let _turn = self.definitions.names.take(&[name]);
         let record = self.record(name)?;
         if record.space != arrived.space {
             return Err(Error::TableChanged);
@@ -215,7 +215,7 @@ impl Shared {
         self.tables.lock().retire(name);
         let arrived = self.load_table(name)?;
         {
-            let _ddl = self.ddl.read();
+            let _ddl = self.definitions.ddl.read();
             self.health.check()?;
             let mut changes = CatalogChanges::default();
             changes.update(name, &TableRecord { meta: meta.clone(), guarded, ..record });

@@ -7,8 +7,7 @@ use super::care::{background, Care};
 use super::data::settings::Settings;
 use super::data::statistics::{Counters, Memory};
 use super::data::tables::{OpenTables, Table};
-use super::definitions::names::Names;
-use super::definitions::temporary::TemporaryTables;
+use super::definitions::Definitions;
 use super::shared::{Health, Ids, Shared};
 use super::txn::work::Work;
 use crate::cache::{Cache, Usage};
@@ -28,7 +27,7 @@ use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{ForceRecovery, LogLevel, Options};
 use crate::slabs::{free_in_heaps, taken_bytes};
 use crate::store::{spare_path, Newest, OpenFiles, Space, SpillFile, Superblock};
-use crate::sync::{Mutex, RwLock};
+use crate::sync::Mutex;
 use crate::tree::{Tree, TreeContext};
 use crate::types::TreeId;
 use crate::{Error, Result};
@@ -143,17 +142,12 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         ids: ids_after(&superblock, &survey),
         health: Health::default(),
         reserve,
-        ddl: RwLock::default(),
-        names: Names::default(),
-        link_changes: Default::default(),
-        temporary: TemporaryTables::default(),
+        definitions: Definitions::default(),
         tables: Mutex::new(OpenTables::default()),
         dirty: Default::default(),
         followed: Default::default(),
         counters: Mutex::default(),
         digests: Default::default(),
-        dropped: Mutex::default(),
-        orphans: Mutex::default(),
         holds: Default::default(),
         prepared: Default::default(),
         intents: Arc::new(Intents::new(options.time.clone())),

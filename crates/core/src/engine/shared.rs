@@ -13,23 +13,22 @@ use super::data::followed::Followed;
 use super::data::settings::Settings;
 use super::data::statistics::Counters;
 use super::data::tables::OpenTables;
-use super::definitions::names::Names;
-use super::definitions::temporary::TemporaryTables;
+use super::definitions::Definitions;
 use super::txn::holds::Holds;
 use super::txn::prepared::Prepared;
 use crate::catalog::{space_file_name, SystemTrees, TableRecord};
-use crate::checkpoint::{Dropped, PersistedCounter};
+use crate::checkpoint::PersistedCounter;
 use crate::file::{DiskReserve, FileSystem};
 use crate::lock::{Intents, LockManager};
 use crate::log::{Log, Lsn};
 use crate::mvcc::Clock;
 use crate::options::{ForceRecovery, LogLevel, Observer};
-use crate::store::{OpenFiles, Space};
-use crate::sync::{Mutex, RwLock};
+use crate::store::OpenFiles;
+use crate::sync::Mutex;
 use crate::tree::{Tree, TreeContext};
 use crate::types::{TreeId, TxnId};
 use crate::{Error, Result, Time};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -64,14 +63,7 @@ pub(crate) struct Shared {
     pub health: Health,
     /// Space that what empties a full disk may take.
     pub reserve: Arc<DiskReserve>,
-    /// Shared by DDL under way; had alone by the capture of a checkpoint. Nobody asks for it twice.
-    pub ddl: RwLock<()>,
-    /// The names of tables that DDL changes, and of those that are being opened.
-    pub names: Names,
-    /// See [`super::Engine::link_changes`].
-    pub link_changes: AtomicU64,
-    /// Definitions that the catalog has not.
-    pub temporary: TemporaryTables,
+    pub definitions: Definitions,
     pub tables: Mutex<OpenTables>,
     /// Trees with commits since the last checkpoint captured its list.
     pub dirty: DirtyTrees,
@@ -81,10 +73,6 @@ pub(crate) struct Shared {
     pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
     /// What callers have found out about tables, as far as no checkpoint has it.
     pub digests: Digests,
-    /// Whose directory rows the next checkpoint removes.
-    pub dropped: Mutex<Vec<Dropped>>,
-    /// Files of no table that could not be removed, by space; with what may still be read of it.
-    pub orphans: Mutex<BTreeMap<u32, Option<Arc<Space>>>>,
     /// Open transactions that have records in the log.
     pub holds: Holds,
     pub prepared: Prepared,

@@ -43,14 +43,14 @@ impl Shared {
     fn replace_tables(&self, replacements: &[Replacement<'_>], relinks: &[Relink<'_>]) -> Result<()> {
         let replaced = replacements.iter().flat_map(|one| [one.table, one.by]);
         let names: Vec<&str> = replaced.chain(relinks.iter().flat_map(Relink::names)).collect();
-        let _turn = self.names.take(&names);
+        let _turn = self.definitions.names.take(&names);
         let mut changes = CatalogChanges::default();
         for one in replacements {
             let comes = self.open_in_turn(one.by)?;
             comes.losses.add(&self.open_in_turn(one.table)?.losses);
             changes.set_counter(comes, one.counter);
         }
-        let _ddl = self.ddl.read();
+        let _ddl = self.definitions.ddl.read();
         self.health.check()?;
         let mut old = Vec::with_capacity(replacements.len());
         let mut linked = !relinks.is_empty();

@@ -306,7 +306,7 @@ impl Shared {
 
     /// See `crate::checkpoint` for why the order matters.
     pub(in crate::engine) fn capture(&self, clean: bool) -> Capture {
-        let _ddl = self.ddl.write();
+        let _ddl = self.definitions.ddl.write();
         // Row counts, and which commits they contain, are of one moment; that of T comes later.
         let (published, early, counted_at, mut trees) = self.log.while_settled(|published, early| {
             let dirty = self.dirty.take();
@@ -341,8 +341,8 @@ impl Shared {
             counters,
             digests: self.digests.captured(),
             arrivals: std::mem::take(&mut *self.care.arrivals.lock()),
-            dropped: std::mem::take(&mut *self.dropped.lock()),
-            orphans: self.orphans.lock().keys().copied().collect(),
+            dropped: std::mem::take(&mut *self.definitions.dropped.lock()),
+            orphans: self.definitions.orphans.lock().keys().copied().collect(),
             // Relaxed: identifiers are given out under `ddl`, or (transactions) only need to be above those in the log
             // before `replay_from`.
             next_tree: self.ids.tree.load(Ordering::Relaxed),
@@ -375,7 +375,7 @@ impl Shared {
         if !self.reserve.is_spent() || self.health.check().is_err() {
             return;
         }
-        match self.dirty.len() == 0 && self.dropped.lock().is_empty() {
+        match self.dirty.len() == 0 && self.definitions.dropped.lock().is_empty() {
             true => self.fill_reserve(),
             false => self.care.progress.ask(),
         }
@@ -406,7 +406,7 @@ impl Shared {
             Outcome::Failed => {
                 self.mark_dirty(trees);
                 self.care.arrivals.lock().append(&mut capture.arrivals);
-                self.dropped.lock().append(&mut capture.dropped);
+                self.definitions.dropped.lock().append(&mut capture.dropped);
             }
         }
     }
@@ -476,8 +476,13 @@ impl Shared {
                 let counters = self.counters.lock();
                 // A table that is opened anew has other books of its file: those of today would give back in vain what
                 // these trees took.
-                let retired =
-                    self.dropped.lock().iter().flat_map(Dropped::retired_from).collect::<HashSet<u32>>();
+                let retired = self
+                    .definitions
+                    .dropped
+                    .lock()
+                    .iter()
+                    .flat_map(Dropped::retired_from)
+                    .collect::<HashSet<u32>>();
                 let is_dirty = |table: &Table| {
                     table.all_trees().iter().any(|tree| tree.is_entered() || tree.awaits_checkpoint())
                         || retired.contains(&table.space().id())

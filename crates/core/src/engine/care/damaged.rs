@@ -101,7 +101,7 @@ impl Shared {
         let Some(space) = failure.space.filter(|_| !failure.fatal) else { return false };
         let error = &failure.error;
         // No table changes its name or its trees meanwhile, and no checkpoint captures half of this.
-        let _ddl = self.ddl.write();
+        let _ddl = self.definitions.ddl.write();
         let table = self.tables.lock().all().find(|table| table.space().id() == space).cloned();
         let Some(table) = table else {
             // Another checkpoint has closed it since this one captured its trees, and put back those that were left.

@@ -3,10 +3,10 @@
 //! Each is one synced transaction on the catalog: after a crash there is the old state or the new one. Files are
 //! created before that transaction and removed after it. A file without a record is either younger than the last
 //! checkpoint or belongs to a record whose removal the log has; both are found at the next start without a look at all
-//! tables, because a checkpoint never captures its state in the middle of DDL (`Shared::ddl`).
+//! tables, because a checkpoint never captures its state in the middle of DDL (`Definitions::ddl`).
 //!
 //! DDL on different names goes on at the same time, syncs included, and so does the opening of tables: each has its
-//! names to itself (`Shared::names`), and nothing else. See `docs/design/scale.md`.
+//! names to itself (`Definitions::names`), and nothing else. See `docs/design/scale.md`.
 
 use super::links::{check_links, Relink, Renaming};
 use super::names::Turn;
@@ -161,7 +161,7 @@ impl CatalogChanges {
         for (table, value) in &self.counters {
             table.counter_cell().store(*value, Ordering::SeqCst);
         }
-        shared.temporary.change(&self.temporary);
+        shared.definitions.temporary.change(&self.temporary);
         Ok(())
     }
 
@@ -243,7 +243,7 @@ impl Shared {
             return;
         }
         {
-            let mut dropped = self.dropped.lock();
+            let mut dropped = self.definitions.dropped.lock();
             // With the file go those that were retired before: nothing of them is to be written any more.
             dropped.iter_mut().for_each(|d| d.retired.retain(|tree| tree.space().id() != record.space));
             dropped.push(Dropped { space: Some(record.space), trees, retired: Vec::new() });
@@ -264,8 +264,8 @@ impl Shared {
         check_limit("number of trees", specs.len(), usize::from(u16::MAX))?;
         check_links(links)?;
         let names = links.iter().map(|link| link.name.as_str()).chain([name, replace.unwrap_or(name)]);
-        let _turn = self.names.take(&names.collect::<Vec<_>>());
-        let _ddl = self.ddl.read();
+        let _turn = self.definitions.names.take(&names.collect::<Vec<_>>());
+        let _ddl = self.definitions.ddl.read();
         self.health.check()?;
         let replaced = replace.map(|old| self.record(old).map(|record| (old, record))).transpose()?;
         if let Some((_, record)) = &replaced {
@@ -291,8 +291,8 @@ impl Shared {
     }
 
     pub(in crate::engine) fn drop_table(&self, name: &str, minds_prepared: bool) -> Result<()> {
-        let _turn = self.names.take(&[name]);
-        let _ddl = self.ddl.read();
+        let _turn = self.definitions.names.take(&[name]);
+        let _ddl = self.definitions.ddl.read();
         self.health.check()?;
         let record = self.record(name)?;
         if minds_prepared {
@@ -315,7 +315,7 @@ impl Shared {
     ) -> Result<()> {
         check_limit("table name", to.len(), MAX_NAME_BYTES)?;
         let (_turn, followers) = self.take_with_referrers(from, to, renaming)?;
-        let _ddl = self.ddl.read();
+        let _ddl = self.definitions.ddl.read();
         self.health.check()?;
         let record = self.record(from)?;
         if self.find_record(to)?.is_some() {
@@ -355,7 +355,7 @@ impl Shared {
             let followers = referrers()?;
             let others = followers.iter().map(String::as_str).chain(renaming.names());
             let names: Vec<&str> = others.chain([from, to]).collect();
-            let turn = self.names.take(&names);
+            let turn = self.definitions.names.take(&names);
             // Whoever has a table's name alone changes its links.
             if referrers()? == followers {
                 return Ok((turn, followers));
@@ -365,7 +365,7 @@ impl Shared {
 
     /// The metadata stays as it is if none is given.
     pub(in crate::engine) fn truncate_table(&self, name: &str, meta: Option<&[u8]>) -> Result<()> {
-        let _turn = self.names.take(&[name]);
+        let _turn = self.definitions.names.take(&[name]);
         let old = self.record(name)?;
         let specs: Vec<TreeSpec> = old.trees.iter().map(|(_, spec)| *spec).collect();
         self.replace_trees(name, &specs, meta.unwrap_or(&old.meta))?;
@@ -383,7 +383,7 @@ impl Shared {
         specs: &[TreeSpec],
         meta: &[u8],
     ) -> Result<TableRecord> {
-        let _ddl = self.ddl.read();
+        let _ddl = self.definitions.ddl.read();
         self.health.check()?;
         let old = self.record(name)?;
         self.check_decided(&old)?;
@@ -407,13 +407,13 @@ impl Shared {
     ) -> Result<()> {
         let altered = alterations.iter().map(|alteration| alteration.table);
         let names: Vec<&str> = altered.chain(relinks.iter().flat_map(Relink::names)).collect();
-        let _turn = self.names.take(&names);
+        let _turn = self.definitions.names.take(&names);
         let mut open = Vec::with_capacity(alterations.len());
         for alteration in alterations {
             check_limit("number of trees", alteration.layout.len(), usize::from(u16::MAX))?;
             open.push(self.open_in_turn(alteration.table)?);
         }
-        let _ddl = self.ddl.read();
+        let _ddl = self.definitions.ddl.read();
         self.health.check()?;
         let mut changes = CatalogChanges::default();
         let mut records = Vec::with_capacity(alterations.len());
@@ -514,7 +514,7 @@ impl Shared {
         self.forget_dirty(retired.iter());
         if !retired.is_empty() && new.has_file() {
             let trees = retired.iter().map(|tree| tree.id()).collect();
-            self.dropped.lock().push(Dropped { space: None, trees, retired });
+            self.definitions.dropped.lock().push(Dropped { space: None, trees, retired });
         }
     }
 
@@ -522,7 +522,7 @@ impl Shared {
         if let Some(table) = self.tables.lock().get(name) {
             return Ok(table.clone());
         }
-        let _turn = self.names.take(&[name]);
+        let _turn = self.definitions.names.take(&[name]);
         self.open_in_turn(name)
     }
 

@@ -46,7 +46,7 @@ impl Shared {
             }
             let text = format!("{count} tables are not in the backup that this was made of, and are dropped");
             self.observer.message(LogLevel::Note, &text);
-            self.dropped.lock().extend(dropped);
+            self.definitions.dropped.lock().extend(dropped);
         }
         // It says nothing of tables that are made from here on.
         match listed.is_some() && !self.fs.is_read_only() {

@@ -102,7 +102,7 @@ impl Engine {
 
     /// How often a table that has links, or that links lead to, was created, altered, emptied, renamed or dropped.
     pub fn link_changes(&self) -> u64 {
-        self.shared.link_changes.load(Ordering::SeqCst)
+        self.shared.definitions.link_changes.load(Ordering::SeqCst)
     }
 }
 
@@ -157,7 +157,7 @@ impl Shared {
     /// A change of a table was committed; `linked`: of one that [`Shared::is_linked`] before or after it.
     pub(in crate::engine) fn note_links(&self, linked: bool) {
         if linked {
-            self.link_changes.fetch_add(1, Ordering::SeqCst);
+            self.definitions.link_changes.fetch_add(1, Ordering::SeqCst);
         }
     }
 }

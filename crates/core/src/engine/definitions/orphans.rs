@@ -20,7 +20,7 @@ impl Shared {
         let open = table.map(|table| table.space().clone());
         // Somebody copies the files: his copy may end before the record of this in the log, and needs the file.
         if self.care.progress.pauses.any() {
-            self.orphans.lock().insert(space, open);
+            self.definitions.orphans.lock().insert(space, open);
             return;
         }
         if let Err(error) = self.try_to_remove(space, open.as_ref()) {
@@ -40,15 +40,16 @@ impl Shared {
         // checkpoint may not have known of one that DDL was using when the power went: it must not become another
         // table's.
         self.ids.space.fetch_max(space.saturating_add(1), Ordering::Relaxed);
-        self.orphans.lock().insert(space, open);
+        self.definitions.orphans.lock().insert(space, open);
     }
 
     /// Tries again to remove what is left over. To be called now and then.
     pub(in crate::engine) fn remove_left_over(&self) {
-        let left: Vec<_> = self.orphans.lock().iter().map(|(space, open)| (*space, open.clone())).collect();
+        let left: Vec<_> =
+            self.definitions.orphans.lock().iter().map(|(space, open)| (*space, open.clone())).collect();
         for (space, open) in left {
             if self.try_to_remove(space, open.as_ref()).is_ok() {
-                self.orphans.lock().remove(&space);
+                self.definitions.orphans.lock().remove(&space);
             }
         }
     }

@@ -46,7 +46,7 @@ impl TemporaryTables {
 impl Shared {
     /// The record of the table `name`, of whatever kind, if there is one.
     pub(in crate::engine) fn find_record(&self, name: &str) -> Result<Option<TableRecord>> {
-        match self.temporary.record(name) {
+        match self.definitions.temporary.record(name) {
             Some(record) => Ok(Some(record)),
             None => self.system.table(name),
         }

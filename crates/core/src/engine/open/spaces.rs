@@ -84,7 +84,7 @@ impl Spaces {
                 let space = table.space().clone();
                 dropped.retired.push(shared.open_tree(tree, spec, &space, Some(root))?);
             }
-            shared.dropped.lock().push(dropped);
+            shared.definitions.dropped.lock().push(dropped);
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Spaces {
                 live.insert(space);
             } else {
                 orphans.insert(space);
-                shared.dropped.lock().push(Dropped {
+                shared.definitions.dropped.lock().push(Dropped {
                     space: Some(space),
                     trees: trees.clone(),
                     retired: Vec::new(),

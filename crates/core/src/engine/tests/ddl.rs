@@ -334,7 +334,7 @@ fn a_file_that_could_not_be_removed_goes_after_the_next_checkpoint() {
     assert_eq!(table_files(&fs), ["s1.teak"]);
     engine.checkpoint().unwrap();
     assert!(table_files(&fs).is_empty());
-    assert!(engine.shared.orphans.lock().is_empty());
+    assert!(engine.shared.definitions.orphans.lock().is_empty());
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn the_number_of_a_file_that_could_not_be_removed_at_a_start_is_not_used_again()
         let opened = Engine::open(Arc::new(fs.clone()), options());
         fs.heal();
         let Ok(engine) = opened else { continue };
-        left_over += usize::from(!engine.shared.orphans.lock().is_empty());
+        left_over += usize::from(!engine.shared.definitions.orphans.lock().is_empty());
         engine.create_table("t", &specs(1), b"", None).unwrap();
         engine.checkpoint().unwrap();
         let (_, engine) = crash(&fs, engine);

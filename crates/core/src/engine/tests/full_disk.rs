@@ -92,7 +92,7 @@ fn a_wait_for_a_checkpoint_can_be_interrupted() {
     put(&engine, &tree, &[("a", &"x".repeat(100_000))]);
     let mut txn = engine.begin(Isolation::Repeatable);
     // Checkpoints wait for this.
-    let _ddl = engine.shared.ddl.read();
+    let _ddl = engine.shared.definitions.ddl.read();
     engine.settings().set_checkpoint_log_bytes(1000);
     assert!(txn.checkpoint_is_far_behind());
     let killed = WaitRequest {

@@ -198,7 +198,7 @@ fn tables_are_opened_while_ddl_and_the_capture_of_a_checkpoint_wait_for_the_log(
     };
     meanwhile(&gate, checkpoint, || {
         // The checkpoint stands in line behind the DDL.
-        while engine.shared.ddl.try_read().is_some() {
+        while engine.shared.definitions.ddl.try_read().is_some() {
             std::thread::yield_now();
         }
         expect(&engine, "a", 0, &[("k", "a")]);
