@@ -115,7 +115,7 @@ fn check_tree(
 impl Shared {
     /// The file of the table as it is open now, if it is.
     pub(super) fn open_space(&self, name: &str, space: u32) -> Option<Arc<Space>> {
-        let tables = self.tables.lock();
+        let tables = self.data.tables.lock();
         tables.get(name).map(|table| table.space().clone()).filter(|open| open.id() == space)
     }
 

@@ -212,7 +212,7 @@ impl Shared {
             return Err(Error::TableChanged);
         }
         // Somebody may have looked at it while it was empty. What can fail comes before the commit.
-        self.tables.lock().retire(name);
+        self.data.tables.lock().retire(name);
         let arrived = self.load_table(name)?;
         {
             let _ddl = self.definitions.ddl.read();
@@ -223,7 +223,7 @@ impl Shared {
         }
         let table = arrived.with_trees(meta, arrived.all_trees().to_vec());
         table.all_trees().iter().for_each(|tree| tree.hide_from_older_snapshots());
-        self.tables.lock().insert(Arc::new(table));
+        self.data.tables.lock().insert(Arc::new(table));
         Ok(())
     }
 }

@@ -167,7 +167,7 @@ impl Engine {
 
     /// The table of that name, if it is open; no I/O.
     pub fn opened_table(&self, name: &str) -> Option<Arc<Table>> {
-        self.shared.tables.lock().get(name).cloned()
+        self.shared.data.tables.lock().get(name).cloned()
     }
 
     /// The last commit that has written to the tree, or one after it: it is kept from the first call on. A snapshot
@@ -350,8 +350,8 @@ impl Shared {
             lock_wait_time: std::time::Duration::from_nanos(locks.wait_nanoseconds),
             snapshots: snapshots.len() as u64,
             oldest_snapshot_age: snapshots.iter().map(|s| s.fate.age()).max().unwrap_or_default(),
-            open_tables: self.tables.lock().len() as u64,
-            dirty_trees: self.dirty.len() as u64,
+            open_tables: self.data.tables.lock().len() as u64,
+            dirty_trees: self.data.dirty.len() as u64,
             replayed_operations: self.replayed_operations,
         }
     }

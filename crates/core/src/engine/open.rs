@@ -6,7 +6,8 @@ use self::spaces::Spaces;
 use super::care::{background, Care};
 use super::data::settings::Settings;
 use super::data::statistics::{Counters, Memory};
-use super::data::tables::{OpenTables, Table};
+use super::data::tables::Table;
+use super::data::Data;
 use super::definitions::Definitions;
 use super::shared::{Health, Ids, Shared};
 use super::txn::work::Work;
@@ -143,11 +144,7 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         health: Health::default(),
         reserve,
         definitions: Definitions::default(),
-        tables: Mutex::new(OpenTables::default()),
-        dirty: Default::default(),
-        followed: Default::default(),
-        counters: Mutex::default(),
-        digests: Default::default(),
+        data: Data::default(),
         holds: Default::default(),
         prepared: Default::default(),
         intents: Arc::new(Intents::new(options.time.clone())),
@@ -461,7 +458,7 @@ fn recover(
     for (&table, &counter) in &survey.counters {
         if shared.system.table_of(table)?.is_some() {
             let value = counter.merged(shared.system.counter(table)?);
-            shared.counters.lock().insert(table, Arc::new(PersistedCounter::new(value)));
+            shared.data.counters.lock().insert(table, Arc::new(PersistedCounter::new(value)));
         }
     }
     // Opens tables: their counters have to be known.
@@ -519,7 +516,7 @@ fn finish_replay(shared: &mut Shared, replayed: Replayed) -> Result<()> {
     }
     let mut tables: Vec<Arc<Table>> = Vec::new();
     {
-        let open = shared.tables.lock();
+        let open = shared.data.tables.lock();
         tables.extend(open.all().cloned());
     }
     for transaction in replayed.prepared {
@@ -535,12 +532,12 @@ impl Shared {
     /// The tree that an operation in the log belongs to; `None` if its table is gone or cannot be opened.
     fn tree_of_log(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
         let Some(name) = self.system.table_of(tree)? else { return Ok(None) };
-        let open = self.tables.lock().get(&name).cloned();
+        let open = self.data.tables.lock().get(&name).cloned();
         let table = match open {
             Some(table) => table,
             None => match self.load_table(&name) {
                 Ok(table) => {
-                    self.tables.lock().insert(table.clone());
+                    self.data.tables.lock().insert(table.clone());
                     table
                 }
                 Err(error) if self.is_damage_of_table(&name, &error)? => {

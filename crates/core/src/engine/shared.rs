@@ -7,17 +7,13 @@
 //! the moment in which it captures its state.
 
 use super::care::Care;
-use super::data::digests::Digests;
-use super::data::dirty::DirtyTrees;
-use super::data::followed::Followed;
 use super::data::settings::Settings;
 use super::data::statistics::Counters;
-use super::data::tables::OpenTables;
+use super::data::Data;
 use super::definitions::Definitions;
 use super::txn::holds::Holds;
 use super::txn::prepared::Prepared;
 use crate::catalog::{space_file_name, SystemTrees, TableRecord};
-use crate::checkpoint::PersistedCounter;
 use crate::file::{DiskReserve, FileSystem};
 use crate::lock::{Intents, LockManager};
 use crate::log::{Log, Lsn};
@@ -26,9 +22,8 @@ use crate::options::{ForceRecovery, LogLevel, Observer};
 use crate::store::OpenFiles;
 use crate::sync::Mutex;
 use crate::tree::{Tree, TreeContext};
-use crate::types::{TreeId, TxnId};
+use crate::types::TxnId;
 use crate::{Error, Result, Time};
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -57,22 +52,14 @@ pub(crate) struct Shared {
     pub log: Arc<Log>,
     pub context: Arc<TreeContext>,
     pub system: Arc<SystemTrees>,
-    pub care: Care,
     pub counted: Counters,
     pub ids: Ids,
     pub health: Health,
     /// Space that what empties a full disk may take.
     pub reserve: Arc<DiskReserve>,
+    pub data: Data,
     pub definitions: Definitions,
-    pub tables: Mutex<OpenTables>,
-    /// Trees with commits since the last checkpoint captured its list.
-    pub dirty: DirtyTrees,
-    /// Trees whose writes somebody follows.
-    pub followed: Followed,
-    /// Counters whose newest value no checkpoint has, by the first tree of their table.
-    pub counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
-    /// What callers have found out about tables, as far as no checkpoint has it.
-    pub digests: Digests,
+    pub care: Care,
     /// Open transactions that have records in the log.
     pub holds: Holds,
     pub prepared: Prepared,
@@ -190,7 +177,7 @@ impl Shared {
     /// The next checkpoint must write these, but for those that were dropped or are not logged. Before the commit
     /// is published.
     pub(super) fn mark_dirty<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
-        self.dirty.enter(trees.filter(|tree| tree.is_logged()));
+        self.data.dirty.enter(trees.filter(|tree| tree.is_logged()));
     }
 
     /// No table has these any more: no checkpoint is to write them but the one that runs, which may have begun to. When
@@ -199,7 +186,7 @@ impl Shared {
     pub(super) fn forget_dirty<'a>(&self, dropped: impl Iterator<Item = &'a Arc<Tree>>) {
         let ids = dropped.inspect(|tree| tree.note_dropped()).map(|tree| tree.id());
         // Dropped without the mutex.
-        drop(self.dirty.remove(ids));
+        drop(self.data.dirty.remove(ids));
     }
 }
 

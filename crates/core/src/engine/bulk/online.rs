@@ -90,7 +90,7 @@ impl Engine {
         let rows = table.tree(0).id();
         shared.intents.check(&[rows])?;
         let bytes = (sort_bytes / PART_FOR_KEYS).max(LEAST_BYTES) as usize;
-        let keys = shared.followed.begin(shared, rows, bytes).ok_or(Error::WouldBlock)?;
+        let keys = shared.data.followed.begin(shared, rows, bytes).ok_or(Error::WouldBlock)?;
         Ok(OnlineBuild {
             shared: shared.clone(),
             table: table.clone(),
@@ -107,7 +107,7 @@ impl Engine {
 
 impl Drop for OnlineBuild {
     fn drop(&mut self) {
-        self.shared.followed.end(self.table.tree(0).id());
+        self.shared.data.followed.end(self.table.tree(0).id());
     }
 }
 

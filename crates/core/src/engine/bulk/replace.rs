@@ -76,7 +76,7 @@ impl Shared {
         self.note_links(linked);
         for (one, old) in replacements.iter().zip(&old) {
             self.discard(one.table, old);
-            self.tables.lock().rename(one.by, one.table);
+            self.data.tables.lock().rename(one.by, one.table);
         }
         Ok(())
     }

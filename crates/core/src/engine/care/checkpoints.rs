@@ -92,7 +92,7 @@ impl Shared {
 
     /// Whether blocks are left for the next checkpoint to rewrite.
     pub(in crate::engine) fn conversion_goes_on(&self) -> bool {
-        self.dirty.any(Tree::is_converting)
+        self.data.dirty.any(Tree::is_converting)
     }
 
     /// Called by writers that hold no latch: starts a checkpoint when one is due, and waits when checkpoints are far
@@ -138,7 +138,7 @@ impl Shared {
             return;
         }
         let keep = if self.background { YOUNG_LEAVES } else { 1 };
-        for tree in self.dirty.all() {
+        for tree in self.data.dirty.all() {
             let _ = tree.write_finished(keep, &|| self.checkpoint_is_due());
         }
         // Relaxed: a hint; what is left is looked at again when there is more.
@@ -309,7 +309,7 @@ impl Shared {
         let _ddl = self.definitions.ddl.write();
         // Row counts, and which commits they contain, are of one moment; that of T comes later.
         let (published, early, counted_at, mut trees) = self.log.while_settled(|published, early| {
-            let dirty = self.dirty.take();
+            let dirty = self.data.dirty.take();
             let image = |tree: Arc<Tree>| TreeImage { entries: tree.entries(), tree };
             let counted_at = self.clock.last_committed();
             (published, early.to_vec(), counted_at, dirty.into_iter().map(image).collect::<Vec<_>>())
@@ -329,7 +329,7 @@ impl Shared {
         // They stay in the list until the checkpoint is durable: a table that is opened meanwhile finds its counter
         // there.
         let counters =
-            self.counters.lock().iter().map(|(&table, counter)| (table, counter.value())).collect();
+            self.data.counters.lock().iter().map(|(&table, counter)| (table, counter.value())).collect();
         Capture {
             snapshot,
             log_end,
@@ -339,7 +339,7 @@ impl Shared {
             direct_bytes,
             trees,
             counters,
-            digests: self.digests.captured(),
+            digests: self.data.digests.captured(),
             arrivals: std::mem::take(&mut *self.care.arrivals.lock()),
             dropped: std::mem::take(&mut *self.definitions.dropped.lock()),
             orphans: self.definitions.orphans.lock().keys().copied().collect(),
@@ -375,7 +375,7 @@ impl Shared {
         if !self.reserve.is_spent() || self.health.check().is_err() {
             return;
         }
-        match self.dirty.len() == 0 && self.definitions.dropped.lock().is_empty() {
+        match self.data.dirty.len() == 0 && self.definitions.dropped.lock().is_empty() {
             true => self.fill_reserve(),
             false => self.care.progress.ask(),
         }
@@ -419,8 +419,11 @@ impl Shared {
         let direct = self.care.progress.direct_began.fetch_max(capture.direct_bytes, Ordering::SeqCst);
         let changed = logged.saturating_add(capture.direct_bytes.saturating_sub(direct));
         // Those that have moved on are for the next one.
-        self.counters.lock().retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
-        self.digests.stored(&capture.digests);
+        self.data
+            .counters
+            .lock()
+            .retain(|table, counter| capture.counters.get(table) != Some(&counter.value()));
+        self.data.digests.stored(&capture.digests);
         let at = capture.snapshot.timestamp();
         let trees: Vec<Arc<Tree>> = capture.trees.iter().map(|image| image.tree.clone()).collect();
         trees.iter().for_each(|tree| tree.note_written(at));
@@ -467,13 +470,13 @@ impl Shared {
     /// After a checkpoint at `at` that had `written` trees to write.
     fn release_idle_tables(&self, at: Timestamp, written: usize) {
         let oldest = self.clock.snapshots().first().map_or(at, |oldest| oldest.timestamp);
-        let mut looks = self.tables.lock().looks(written);
+        let mut looks = self.data.tables.lock().looks(written);
         while looks > 0 {
             let count = looks.min(LOOKS_AT_ONCE);
             looks -= count;
             let idle = {
-                let mut tables = self.tables.lock();
-                let counters = self.counters.lock();
+                let mut tables = self.data.tables.lock();
+                let counters = self.data.counters.lock();
                 // A table that is opened anew has other books of its file: those of today would give back in vain what
                 // these trees took.
                 let retired = self

@@ -88,9 +88,9 @@ impl Shared {
         self.observer.message(LogLevel::Error, &text);
         let record = self.system.table(&name)?;
         self.care.damaged.lock().add(tree, record.map(|record| record.space), error.clone());
-        let table = self.tables.lock().close(name, error);
+        let table = self.data.tables.lock().close(name, error);
         if let Some(table) = table {
-            self.dirty.remove(table.all_trees().iter().map(|tree| tree.id()));
+            self.data.dirty.remove(table.all_trees().iter().map(|tree| tree.id()));
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Shared {
         let error = &failure.error;
         // No table changes its name or its trees meanwhile, and no checkpoint captures half of this.
         let _ddl = self.definitions.ddl.write();
-        let table = self.tables.lock().all().find(|table| table.space().id() == space).cloned();
+        let table = self.data.tables.lock().all().find(|table| table.space().id() == space).cloned();
         let Some(table) = table else {
             // Another checkpoint has closed it since this one captured its trees, and put back those that were left.
             let is_closed = self.care.damaged.lock().spaces.contains_key(&space);
@@ -122,14 +122,14 @@ impl Shared {
         );
         self.observer.message(LogLevel::Error, &text);
         self.care.damaged.lock().add(first, Some(space), error.clone());
-        self.tables.lock().close(name, error.clone());
+        self.data.tables.lock().close(name, error.clone());
         self.close_trees(space, error, table.all_trees().to_vec());
         true
     }
 
     /// No checkpoint reads trees of this space any more, with those that are being built.
     fn close_trees(&self, space: u32, error: &Error, mut trees: Vec<Arc<Tree>>) {
-        trees.extend(self.dirty.all().into_iter().filter(|tree| tree.space().id() == space));
+        trees.extend(self.data.dirty.all().into_iter().filter(|tree| tree.space().id() == space));
         trees.iter().for_each(|tree| tree.close(error));
         self.forget_dirty(trees.iter());
     }

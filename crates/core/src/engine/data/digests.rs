@@ -45,7 +45,7 @@ impl Shared {
     fn keep_digest(&self, table: &Table, digest: &[u8]) {
         // Of rows that go with the process nothing outlives it.
         let Some(tree) = table.counter_id().filter(|_| table.is_logged()) else { return };
-        let mut digests = self.digests.0.lock();
+        let mut digests = self.data.digests.0.lock();
         // Under the mutex: who drops the table retires it first, and then forgets its digest.
         if table.is_current() {
             digests.insert(tree, digest.into());
@@ -54,7 +54,7 @@ impl Shared {
 
     fn digest(&self, table: &Table) -> Result<Option<Vec<u8>>> {
         let Some(tree) = table.counter_id() else { return Ok(None) };
-        if let Some(digest) = self.digests.0.lock().get(&tree) {
+        if let Some(digest) = self.data.digests.0.lock().get(&tree) {
             return Ok(Some(digest.to_vec()));
         }
         self.system.digest(tree)

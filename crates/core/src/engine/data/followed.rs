@@ -217,10 +217,10 @@ impl NotedKeys {
         status: &Arc<TxnStatus>,
     ) {
         // Relaxed: see `Followed::any`.
-        let changes = shared.followed.changes.load(Ordering::Relaxed);
+        let changes = shared.data.followed.changes.load(Ordering::Relaxed);
         if changes != self.changes {
             self.hand_over(shared, status);
-            (self.list, self.changes) = (shared.followed.list(tree), changes);
+            (self.list, self.changes) = (shared.data.followed.list(tree), changes);
         }
         if self.list.is_none() {
             return;

@@ -21,3 +21,27 @@ pub(super) mod tables;
 pub(super) mod trail;
 pub(super) mod view;
 pub(super) mod watch;
+
+use self::digests::Digests;
+use self::dirty::DirtyTrees;
+use self::followed::Followed;
+use self::tables::OpenTables;
+use crate::checkpoint::PersistedCounter;
+use crate::sync::Mutex;
+use crate::types::TreeId;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What this floor keeps.
+#[derive(Default)]
+pub(in crate::engine) struct Data {
+    pub(in crate::engine) tables: Mutex<OpenTables>,
+    /// Trees with commits since the last checkpoint captured its list.
+    pub(in crate::engine) dirty: DirtyTrees,
+    /// Trees whose writes somebody follows.
+    pub(in crate::engine) followed: Followed,
+    /// Counters whose newest value no checkpoint has, by the first tree of their table.
+    pub(in crate::engine) counters: Mutex<HashMap<TreeId, Arc<PersistedCounter>>>,
+    /// What callers have found out about tables, as far as no checkpoint has it.
+    pub(in crate::engine) digests: Digests,
+}

@@ -229,15 +229,15 @@ impl Shared {
 
     /// The record of `name` is gone from the catalog: so are the table's memory and its file.
     pub(in crate::engine) fn discard(&self, name: &str, record: &TableRecord) {
-        let table = self.tables.lock().retire(name);
+        let table = self.data.tables.lock().retire(name);
         let trees: Vec<TreeId> = record.trees.iter().map(|(tree, _)| *tree).collect();
         self.forget_dirty(table.iter().flat_map(|table| table.all_trees()));
         {
-            let mut counters = self.counters.lock();
+            let mut counters = self.data.counters.lock();
             trees.iter().for_each(|tree| drop(counters.remove(tree)));
         }
         self.care.forget_damage(record);
-        trees.iter().for_each(|tree| self.digests.forget(*tree));
+        trees.iter().for_each(|tree| self.data.digests.forget(*tree));
         // No checkpoint has anything of the others.
         if !record.has_file() {
             return;
@@ -338,7 +338,7 @@ impl Shared {
         }
         changes.commit(self)?;
         self.note_links(linked);
-        self.tables.lock().rename(from, to);
+        self.data.tables.lock().rename(from, to);
         Ok(())
     }
 
@@ -483,7 +483,7 @@ impl Shared {
 
     /// Blocks of the table are rewritten by the next checkpoints.
     fn repack(&self, name: &str, packing: Packing) {
-        let Some(table) = self.tables.lock().get(name).cloned() else { return };
+        let Some(table) = self.data.tables.lock().get(name).cloned() else { return };
         table.all_trees().iter().for_each(|tree| tree.convert(packing));
         self.mark_dirty(table.all_trees().iter());
         self.care.progress.ask();
@@ -507,7 +507,7 @@ impl Shared {
         }
         let table = Arc::new(open.with_trees(new.meta.clone(), trees));
         {
-            let mut tables = self.tables.lock();
+            let mut tables = self.data.tables.lock();
             tables.retire(name);
             tables.insert(table);
         }
@@ -519,7 +519,7 @@ impl Shared {
     }
 
     pub(in crate::engine) fn open_table(&self, name: &str) -> Result<Arc<Table>> {
-        if let Some(table) = self.tables.lock().get(name) {
+        if let Some(table) = self.data.tables.lock().get(name) {
             return Ok(table.clone());
         }
         let _turn = self.definitions.names.take(&[name]);
@@ -529,7 +529,7 @@ impl Shared {
     /// [`Shared::open_table`] for one who has the name.
     pub(in crate::engine) fn open_in_turn(&self, name: &str) -> Result<Arc<Table>> {
         {
-            let tables = self.tables.lock();
+            let tables = self.data.tables.lock();
             if let Some(table) = tables.get(name) {
                 return Ok(table.clone());
             }
@@ -538,7 +538,7 @@ impl Shared {
             }
         }
         let table = self.load_table(name)?;
-        self.tables.lock().insert(table.clone());
+        self.data.tables.lock().insert(table.clone());
         Ok(table)
     }
 
@@ -618,7 +618,7 @@ impl Shared {
     }
 
     fn counter(&self, first: TreeId) -> Result<Arc<PersistedCounter>> {
-        if let Some(counter) = self.counters.lock().get(&first) {
+        if let Some(counter) = self.data.counters.lock().get(&first) {
             return Ok(counter.clone());
         }
         Ok(Arc::new(PersistedCounter::new(self.system.counter(first)?.unwrap_or(0))))

@@ -144,7 +144,7 @@ fn what_was_published_while_a_checkpoint_ran_is_in_the_next_however_soon_that_be
         let capture = shared.capture(false);
         put(&engine, table.tree(0), &[("b", "2")]);
         // As if the commit had found the mark that the capture was just taking.
-        assert_eq!(shared.dirty.take().len(), 1);
+        assert_eq!(shared.data.dirty.take().len(), 1);
         Some(capture)
     };
     let pace = Pace { writers: &|| 1, files: 1 };

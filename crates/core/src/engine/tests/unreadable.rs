@@ -190,7 +190,7 @@ fn a_checkpoint_that_meets_a_table_which_another_has_closed_goes_on_without_it()
     write(&engine, &other, 0, 0, Some(b"new")).unwrap();
     let space = Some(table.space().id());
     let failure = Failure { error: Error::corrupt(table.path(), 0, "damaged"), fatal: false, space };
-    let captured = engine.shared.dirty.all();
+    let captured = engine.shared.data.dirty.all();
     assert!(captured.iter().any(|tree| Some(tree.space().id()) == space));
     assert!(engine.shared.close_unreadable(&failure));
     // The other one's have been captured before, and are put back when it has failed as well.

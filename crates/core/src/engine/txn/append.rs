@@ -330,7 +330,7 @@ impl Work {
         let (tree, blocks) = (append.tree.clone(), std::mem::take(&mut append.gathered));
         for block in blocks {
             // Who follows the tree wants each key.
-            let refused = shared.followed.has(tree.id())
+            let refused = shared.data.followed.has(tree.id())
                 || self.direct.append.as_ref().is_some_and(|append| append.refused);
             let block = Arc::new(block);
             let sequence = self.next_sequence()?;

@@ -294,7 +294,7 @@ impl Work {
             WriteOp::Delete => -1,
         };
         self.note_written(tree, sequence, rows);
-        if shared.followed.any() {
+        if shared.data.followed.any() {
             self.note_key(shared, tree, key);
         }
         if self.redo.len() > shared.redo_bytes {
@@ -452,7 +452,7 @@ impl Work {
         for NotedCounter { table, cell, value, change } in self.counters.drain(..) {
             // A checkpoint that captures the list before this finds the record behind its start of replay.
             cell.announce(value, change);
-            shared.counters.lock().entry(table).or_insert_with(|| cell.clone());
+            shared.data.counters.lock().entry(table).or_insert_with(|| cell.clone());
             let record = LogRecord::Counter { txn: self.id, table, value, change }.encode();
             shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
             cell.logged(value, change);
