@@ -198,7 +198,7 @@ impl Engine {
 
     /// Identifiers of prepared transactions that no [`Transaction`] handle owns, sorted.
     pub fn prepared(&self) -> Vec<Vec<u8>> {
-        self.shared.prepared.xids()
+        self.shared.undecided.prepared.xids()
     }
 
     /// Commits one of [`Engine::prepared`].
@@ -239,7 +239,7 @@ impl Engine {
     /// prepared transaction.
     pub fn interrupt(&self, txn: TxnId) {
         self.shared.locks.interrupt(txn);
-        self.shared.intents.interrupt();
+        self.shared.undecided.intents.interrupt();
     }
 
     /// Numbers for people who watch.
@@ -272,19 +272,19 @@ impl Engine {
 
 impl Shared {
     fn close(&self) -> Result<()> {
-        let Some(directory_lock) = self.directory_lock.lock().take() else { return Ok(()) };
+        let Some(directory_lock) = self.opening.directory_lock.lock().take() else { return Ok(()) };
         self.stop_threads();
         if !self.care.await_threads() {
             self.fail("a background thread has panicked");
         }
         // Undecided still; the log from their first records on is kept.
-        let prepared = self.prepared.abandon();
+        let prepared = self.undecided.prepared.abandon();
         let result = match self.health.check() {
             _ if self.fs.is_read_only() => Ok(()),
             Ok(()) => {
                 // Of the log nothing is needed but for prepared transactions and for tables that could not be
                 // recovered.
-                let clean = self.holds.first().is_none() && !self.care.has_damage();
+                let clean = self.undecided.holds.first().is_none() && !self.care.has_damage();
                 let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
                 let made = synced.and_then(|()| self.checkpoint(clean, Urgency::Awaited));
                 // The log is to know of the checkpoint, too.
@@ -316,9 +316,9 @@ impl Shared {
             commits: self.counted.commits.get(),
             rollbacks: self.counted.rollbacks.get(),
             active_transactions: self.counted.active.get(),
-            prepared_transactions: self.prepared.waiting() as u64,
+            prepared_transactions: self.undecided.prepared.waiting() as u64,
             last_commit: self.clock.last_committed(),
-            log_bytes: log_end.saturating_sub(self.log_start),
+            log_bytes: log_end.saturating_sub(self.opening.log_start),
             log_bytes_since_checkpoint: log_end.saturating_sub(self.care.progress.began()),
             log_synced: self.log.synced(),
             log_pinned_bytes: self.log_pinned_bytes(),
@@ -343,7 +343,7 @@ impl Shared {
             snapshots_too_old: self.counted.snapshots_too_old.get(),
             history_waits: self.counted.history_waits.get(),
             lock_bytes: self.locks.memory(),
-            lost_ranges: self.context.lost().len() as u64 + u64::from(self.log_is_cut),
+            lost_ranges: self.context.lost().len() as u64 + u64::from(self.opening.log_is_cut),
             lock_waits: locks.waits,
             lock_timeouts: locks.timeouts,
             deadlocks: locks.deadlocks,
@@ -352,7 +352,7 @@ impl Shared {
             oldest_snapshot_age: snapshots.iter().map(|s| s.fate.age()).max().unwrap_or_default(),
             open_tables: self.data.tables.lock().len() as u64,
             dirty_trees: self.data.dirty.len() as u64,
-            replayed_operations: self.replayed_operations,
+            replayed_operations: self.opening.replayed_operations,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::data::Data;
 use super::definitions::Definitions;
 use super::shared::{Health, Ids, Shared};
 use super::txn::work::Work;
+use super::txn::Undecided;
 use crate::cache::{Cache, Usage};
 use crate::catalog::{
     log_dir, space_file_name, space_of_file_name, superblock_path, Contained, Counted, SystemTrees,
@@ -22,7 +23,7 @@ use crate::checkpoint::{Checkpointer, PersistedCounter};
 use crate::file::{
     memory_limit, DiskReserve, File, FileSystem, OpenMode, ReadOnlyFileSystem, SparingFileSystem,
 };
-use crate::lock::{Intents, LockManager};
+use crate::lock::LockManager;
 use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{ForceRecovery, LogLevel, Options};
@@ -88,6 +89,17 @@ fn open_cache(options: &Options) -> Result<Arc<Cache>> {
     Ok(cache)
 }
 
+/// What the opening found, and what it holds.
+pub(super) struct Opening {
+    /// What was committed behind some position of the log is missing, in all tables.
+    pub log_is_cut: bool,
+    /// The exclusive lock on the directory; given up when the engine is closed.
+    pub directory_lock: Mutex<Option<Box<dyn Send + Sync>>>,
+    /// Where the log ended.
+    pub log_start: Lsn,
+    pub replayed_operations: u64,
+}
+
 /// Opens the engine in `options.dir`.
 pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shared>> {
     let sparing = Arc::new(SparingFileSystem::new(fs));
@@ -122,6 +134,12 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let superblocks = open_superblocks(&*fs, &superblock_path, &superblock)?;
     let checkpointer =
         Checkpointer::new(superblocks, log.clone(), clock.clone(), system.clone(), &superblock);
+    let opening = Opening {
+        log_is_cut,
+        directory_lock: Mutex::new(Some(directory_lock)),
+        log_start: log.end(),
+        replayed_operations: 0,
+    };
     let mut shared = Shared {
         fs,
         files,
@@ -134,7 +152,6 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         time: options.time.clone(),
         clock,
         locks,
-        log_start: log.end(),
         log,
         context,
         system,
@@ -145,12 +162,8 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
         reserve,
         definitions: Definitions::default(),
         data: Data::default(),
-        holds: Default::default(),
-        prepared: Default::default(),
-        intents: Arc::new(Intents::new(options.time.clone())),
-        log_is_cut,
-        directory_lock: Mutex::new(Some(directory_lock)),
-        replayed_operations: 0,
+        undecided: Undecided::new(&options.time),
+        opening,
     };
     recover(&mut shared, &superblock, survey, counted, &options)?;
     begin(shared, options.force_recovery)
@@ -499,7 +512,7 @@ fn replay_tables(
     let dir = log_dir(&options.dir);
     let segments = Segments::list(&*shared.fs, &dir, from)?;
     // What lies behind the end was given up by the first pass.
-    let stretches = survey.stretches(shared.log_start);
+    let stretches = survey.stretches(shared.opening.log_start);
     replay(survey, &plan, &|tree| shared.tree_of_log(tree), &stretches, &|stretch, visit| {
         // The first pass has found the same, and where to stop.
         segments.read(stretch, visit).or_else(|error| match shared.force_recovery {
@@ -522,9 +535,9 @@ fn finish_replay(shared: &mut Shared, replayed: Replayed) -> Result<()> {
     for transaction in replayed.prepared {
         let work = Work::recovered(shared, transaction, &tables)?;
         shared.counted.active.add(1);
-        shared.prepared.leave(Box::new(work));
+        shared.undecided.prepared.leave(Box::new(work));
     }
-    shared.replayed_operations = replayed.operations;
+    shared.opening.replayed_operations = replayed.operations;
     Ok(())
 }
 

@@ -11,12 +11,12 @@ use super::data::settings::Settings;
 use super::data::statistics::Counters;
 use super::data::Data;
 use super::definitions::Definitions;
-use super::txn::holds::Holds;
-use super::txn::prepared::Prepared;
+use super::open::Opening;
+use super::txn::Undecided;
 use crate::catalog::{space_file_name, SystemTrees, TableRecord};
 use crate::file::{DiskReserve, FileSystem};
-use crate::lock::{Intents, LockManager};
-use crate::log::{Log, Lsn};
+use crate::lock::LockManager;
+use crate::log::Log;
 use crate::mvcc::Clock;
 use crate::options::{ForceRecovery, LogLevel, Observer};
 use crate::store::OpenFiles;
@@ -58,19 +58,10 @@ pub(crate) struct Shared {
     /// Space that what empties a full disk may take.
     pub reserve: Arc<DiskReserve>,
     pub data: Data,
+    pub undecided: Undecided,
     pub definitions: Definitions,
     pub care: Care,
-    /// Open transactions that have records in the log.
-    pub holds: Holds,
-    pub prepared: Prepared,
-    /// What prepared transactions have written to.
-    pub intents: Arc<Intents>,
-    /// What was committed behind some position of the log is missing, in all tables.
-    pub log_is_cut: bool,
-    /// The exclusive lock on the directory; given up when the engine is closed.
-    pub directory_lock: Mutex<Option<Box<dyn Send + Sync>>>,
-    pub log_start: Lsn,
-    pub replayed_operations: u64,
+    pub opening: Opening,
 }
 
 /// Identifiers not used so far.

@@ -55,7 +55,7 @@ impl TreeBuild {
         sort_bytes: u64,
     ) -> Result<TreeBuild> {
         let written: Vec<TreeId> = table.all_trees().iter().map(|tree| tree.id()).collect();
-        shared.intents.check(&written)?;
+        shared.undecided.intents.check(&written)?;
         let trees: Vec<Arc<Tree>> = trees.iter().map(|&place| table.tree(place).clone()).collect();
         TreeBuild::of(shared, table, &trees, sort_bytes, None)
     }

@@ -88,7 +88,7 @@ impl Engine {
         let shared = &self.shared;
         shared.health.check()?;
         let rows = table.tree(0).id();
-        shared.intents.check(&[rows])?;
+        shared.undecided.intents.check(&[rows])?;
         let bytes = (sort_bytes / PART_FOR_KEYS).max(LEAST_BYTES) as usize;
         let keys = shared.data.followed.begin(shared, rows, bytes).ok_or(Error::WouldBlock)?;
         Ok(OnlineBuild {

@@ -314,7 +314,7 @@ impl Shared {
             let counted_at = self.clock.last_committed();
             (published, early.to_vec(), counted_at, dirty.into_iter().map(image).collect::<Vec<_>>())
         });
-        let held = self.holds.first();
+        let held = self.undecided.holds.first();
         let (damaged, apart) = {
             let damaged = self.care.damaged.lock();
             ((!damaged.trees.is_empty()).then_some(damaged.replay_from), damaged.spaces.clone())

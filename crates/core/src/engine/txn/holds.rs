@@ -134,19 +134,19 @@ impl Shared {
     pub(in crate::engine) fn hold_log_from(&self, work: &Work, from: Lsn, trail: Trail) -> Arc<Trail> {
         let trail = Arc::new(trail);
         let hold = Hold { from, trail: trail.clone(), since: self.time.now(), label: work.label, told: 0 };
-        let other = self.holds.shard(work.id).lock().insert(work.id, hold);
+        let other = self.undecided.holds.shard(work.id).lock().insert(work.id, hold);
         debug_assert!(other.is_none(), "transaction {} holds the log twice", work.id);
         trail
     }
 
     /// The transaction is decided and, if it committed, published.
     pub(in crate::engine) fn release_hold(&self, txn: TxnId) {
-        self.holds.shard(txn).lock().remove(&txn);
+        self.undecided.holds.shard(txn).lock().remove(&txn);
     }
 
     /// Bytes of the log that are kept for open and prepared transactions.
     pub(in crate::engine) fn log_pinned_bytes(&self) -> u64 {
-        let first = self.holds.first();
+        let first = self.undecided.holds.first();
         first.map_or(0, |first| self.log.end().saturating_sub(first))
     }
 
@@ -154,7 +154,7 @@ impl Shared {
     pub(in crate::engine) fn mind_pinned_log(&self) {
         let limit = self.settings.checkpoint_log_bytes();
         let name = |xid: &[u8]| self.observer.xid(xid);
-        let complaint = self.holds.complaint(self.log.end(), limit, &self.time, &name);
+        let complaint = self.undecided.holds.complaint(self.log.end(), limit, &self.time, &name);
         if let Some(text) = complaint {
             self.observer.message(LogLevel::Warning, &text);
         }

@@ -30,12 +30,12 @@ impl Shared {
         }
         // Where the log is kept for another reason, or where a full disk would get fuller, it is of no use.
         let in_vain = self.reserve.is_spent() || self.care.has_damage();
-        let Some(_alone) = self.holds.copying.try_lock().filter(|_| !in_vain) else { return };
+        let Some(_alone) = self.undecided.holds.copying.try_lock().filter(|_| !in_vain) else { return };
         let checkpoint = self.settings.checkpoint_log_bytes();
-        let limit = checkpoint.saturating_add(self.holds.redo_bytes().saturating_mul(LOG_PER_REDO));
+        let limit = checkpoint.saturating_add(self.undecided.holds.redo_bytes().saturating_mul(LOG_PER_REDO));
         let mut budget = checkpoint / 2;
         let mut reader = self.log.record_reader();
-        for (txn, trail) in self.holds.before(self.log.end().saturating_sub(limit)) {
+        for (txn, trail) in self.undecided.holds.before(self.log.end().saturating_sub(limit)) {
             if let Err(error) = self.copy_redo(txn, &trail, &mut reader, &mut budget) {
                 return self.log_failed(&error);
             }
@@ -58,7 +58,7 @@ impl Shared {
             let original = match trail.next(&self.log)? {
                 Next::Nothing => return Ok(()),
                 Next::Complete(start) => {
-                    self.holds.move_to(txn, start);
+                    self.undecided.holds.move_to(txn, start);
                     return Ok(());
                 }
                 Next::Record(original) => original,

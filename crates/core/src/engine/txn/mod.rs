@@ -22,3 +22,27 @@ pub(super) mod sorting;
 pub(super) mod transaction;
 pub(super) mod verbs;
 pub(super) mod work;
+
+use self::holds::Holds;
+use self::prepared::Prepared;
+use crate::lock::Intents;
+use crate::Time;
+use std::sync::Arc;
+
+/// What this floor keeps: of transactions that are not decided.
+pub(in crate::engine) struct Undecided {
+    /// Open ones that have records in the log.
+    pub(in crate::engine) holds: Holds,
+    /// Prepared ones without a handle.
+    pub(in crate::engine) prepared: Prepared,
+    /// What prepared ones have written to.
+    pub(in crate::engine) intents: Arc<Intents>,
+}
+
+impl Undecided {
+    /// There is none.
+    pub(in crate::engine) fn new(time: &Time) -> Undecided {
+        let (holds, prepared) = Default::default();
+        Undecided { holds, prepared, intents: Arc::new(Intents::new(time.clone())) }
+    }
+}

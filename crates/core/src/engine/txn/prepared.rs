@@ -110,7 +110,7 @@ impl Engine {
         told: &dyn Fn(&[u8]),
     ) -> Result<()> {
         match self.shared.find_record(name)? {
-            Some(table) => self.shared.intents.wait(&trees_of(&table), intentions, own, wait, told),
+            Some(table) => self.shared.undecided.intents.wait(&trees_of(&table), intentions, own, wait, told),
             None => Ok(()),
         }
     }
@@ -119,17 +119,17 @@ impl Engine {
 impl Shared {
     /// [`Error::Undecided`] if a prepared transaction has written to the table.
     pub(in crate::engine) fn check_decided(&self, table: &TableRecord) -> Result<()> {
-        self.intents.check(&trees_of(table))
+        self.undecided.intents.check(&trees_of(table))
     }
 
     pub(in crate::engine) fn commit_prepared(&self, xid: &[u8]) -> Result<()> {
         self.health.check()?;
-        let work = self.prepared.take(xid)?;
+        let work = self.undecided.prepared.take(xid)?;
         match work.commit(self, self.settings.commit_flush()) {
             Ok(()) => Ok(()),
             Err((error, undecided)) => {
                 if let Some(work) = undecided {
-                    self.prepared.leave(work);
+                    self.undecided.prepared.leave(work);
                 }
                 Err(error)
             }
@@ -138,9 +138,9 @@ impl Shared {
 
     pub(in crate::engine) fn rollback_prepared(&self, xid: &[u8]) -> Result<()> {
         self.health.check()?;
-        let work = self.prepared.take(xid)?;
+        let work = self.undecided.prepared.take(xid)?;
         work.rollback(self, self.settings.commit_flush()).map_err(|(error, work)| {
-            self.prepared.leave(work);
+            self.undecided.prepared.leave(work);
             error
         })
     }

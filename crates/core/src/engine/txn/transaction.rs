@@ -398,7 +398,7 @@ impl Transaction {
     /// Whether it counts on the tree, and somebody waits for it because of that: so the tree's table stays as it is.
     pub fn is_awaited(&self, tree: &Tree) -> bool {
         let counts = self.work.as_ref().is_some_and(|work| work.has_counted_on(tree.id()));
-        counts && self.shared.intents.awaits(tree.id())
+        counts && self.shared.undecided.intents.awaits(tree.id())
     }
 
     /// Whether it has asked for any lock, which it keeps to its end.
@@ -428,10 +428,10 @@ impl Transaction {
         if work.phase != Phase::Active {
             return Err(Error::Xid("the transaction is prepared already"));
         }
-        self.shared.prepared.claim(xid)?;
+        self.shared.undecided.prepared.claim(xid)?;
         let flush = self.shared.settings.commit_flush();
         let prepared = work.prepare(&self.shared, xid, flush, always_logged);
-        prepared.inspect_err(|_| self.shared.prepared.forget(xid))
+        prepared.inspect_err(|_| self.shared.undecided.prepared.forget(xid))
     }
 
     /// Publishes a prepared transaction: O(1), no I/O. To be called in the order in which the binlog has the
@@ -451,7 +451,7 @@ impl Transaction {
             Ok(()) => Ok(()),
             Err((error, None)) => Err(error),
             Err((error, Some(undecided))) => {
-                self.shared.prepared.leave(undecided);
+                self.shared.undecided.prepared.leave(undecided);
                 return Err(error);
             }
         };
@@ -472,7 +472,7 @@ impl Transaction {
         let xid = work.xid.clone();
         let flush = self.shared.settings.commit_flush();
         if let Err((error, undecided)) = work.rollback(&self.shared, flush) {
-            self.shared.prepared.leave(undecided);
+            self.shared.undecided.prepared.leave(undecided);
             return Err(error);
         }
         self.forget(xid);
@@ -484,7 +484,7 @@ impl Transaction {
 
     fn forget(&self, xid: Option<Vec<u8>>) {
         if let Some(xid) = xid {
-            self.shared.prepared.forget(&xid);
+            self.shared.undecided.prepared.forget(&xid);
         }
     }
 }
@@ -507,7 +507,7 @@ impl Drop for Transaction {
         match work.phase {
             Phase::Prepared => {
                 work.snapshot = None;
-                self.shared.prepared.leave(work);
+                self.shared.undecided.prepared.leave(work);
             }
             Phase::Active => {
                 // There is nothing to fail: see there.

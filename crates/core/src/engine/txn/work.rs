@@ -574,7 +574,7 @@ impl Work {
 
     /// See [`crate::engine::Transaction::counts_on`].
     pub(in crate::engine) fn counts_on(&mut self, shared: &Shared, tree: TreeId) {
-        self.intent.get_or_insert_with(|| shared.intents.enter(self.id)).look(tree);
+        self.intent.get_or_insert_with(|| shared.undecided.intents.enter(self.id)).look(tree);
     }
 
     pub(in crate::engine) fn has_counted_on(&self, tree: TreeId) -> bool {

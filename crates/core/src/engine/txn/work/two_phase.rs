@@ -13,7 +13,7 @@ impl Work {
     pub(super) fn enter_intent(&mut self, shared: &Shared) {
         if let Some(xid) = self.xid.as_ref().filter(|_| !self.touched.is_empty()) {
             let trees = self.touched.keys().copied().collect();
-            self.intent.get_or_insert_with(|| shared.intents.enter(self.id)).prepare(xid, trees);
+            self.intent.get_or_insert_with(|| shared.undecided.intents.enter(self.id)).prepare(xid, trees);
         }
     }
 
