@@ -3,9 +3,9 @@
 //! | way | when | whether its key is taken |
 //! |---|---|---|
 //! | [`Way::Log`] | a row by itself | it is looked for before |
-//! | [`Way::Blocks`] | one of many: with its neighbours into blocks of the table's file, while their keys ascend | before |
-//! | [`Way::Sorted`] | the first ones of a table came in no order: sorted, then as above | shows when they are sorted |
-//! | [`Way::Gathered`] | many came in no order, to a table that has others: with the entries | shows when they are written |
+//! | [`Way::Blocks`] | one of many whose keys ascend: into blocks of the table's file | likewise |
+//! | [`Way::Sorted`] | the first ones of a table came in no order: sorted, then as above | the sort shows |
+//! | [`Way::Gathered`] | many in no order, in a table that has others: with the entries | the write shows |
 //!
 //! The last two are for statements that a duplicate ends, whenever it is found.
 

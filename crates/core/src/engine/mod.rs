@@ -47,8 +47,8 @@ pub use data::watch::Watcher;
 pub use definitions::ddl::{Alteration, TreeSource};
 pub use definitions::links::{Relink, Renaming};
 pub use exports::{Admission, Incoming};
-pub use txn::claim::Claim;
 pub use shared::Engine;
+pub use txn::claim::Claim;
 pub use txn::cursor::Cursor;
 pub use txn::transaction::{Savepoint, Transaction};
 

@@ -5,9 +5,9 @@
 //!                       └── asked once: what follows asks the pinned leaf, as long as it is what a descent would find
 //! ```
 //!
-//! Whoever puts a key in, or takes it out, holds its exclusive lock to the end of the transaction, also where there is no
-//! row. Under it the newest committed version of the key is the last, so what is found stays true. Programs claim by the
-//! verbs of [`super::verbs`], a server row by row with all of a row's unique keys; the rule is the same.
+//! Whoever puts a key in, or takes it out, holds its exclusive lock to the end of the transaction, also where there is
+//! no row. Under it the newest committed version of the key is the last, so what is found stays true. Programs claim by
+//! the verbs of [`super::verbs`], a server row by row with all of a row's unique keys; the rule is the same.
 
 use super::transaction::Transaction;
 use super::work::Work;

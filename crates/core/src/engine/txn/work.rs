@@ -8,6 +8,7 @@
 //! Order at the end of a transaction: its trees are marked dirty, its record is in the log, it is published, its hold
 //! on the log is released, its locks are released. Each step relies on those before it.
 
+mod counters;
 mod savepoints;
 mod two_phase;
 
@@ -16,7 +17,6 @@ use super::claim::Keys;
 use super::deferred::Deferred;
 use crate::cache::Charge;
 use crate::checkpoint::recovery::RecoveredTransaction;
-use crate::checkpoint::PersistedCounter;
 use crate::engine::data::followed::NotedKeys;
 use crate::engine::data::tables::{row_id_of_key, Table};
 use crate::engine::data::trail::Trail;
@@ -29,6 +29,7 @@ use crate::options::CommitFlush;
 use crate::tree::{Node, Tree, Write};
 use crate::types::{LockMode, Timestamp, TreeId, TxnId, WaitRequest, WriteOp};
 use crate::{Error, Result};
+use counters::NotedCounter;
 use savepoints::Mark;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -64,13 +65,6 @@ impl Touched {
 const MANY_WRITES: u64 = 1024;
 /// Memory of a transaction that is not charged: little beside what a session takes elsewhere.
 const LEAST_CHARGED: usize = 16 << 10;
-
-struct NotedCounter {
-    table: TreeId,
-    cell: Arc<PersistedCounter>,
-    value: u64,
-    change: CounterChange,
-}
 
 /// See the module's documentation.
 pub(in crate::engine) struct Work {
@@ -424,39 +418,6 @@ impl Work {
         let record = LogRecord::Ops { txn: self.id, ops: self.redo.ops() }.encode();
         trail.append(&shared.log, record).inspect_err(|error| shared.log_failed(error))?;
         self.redo_is_logged(self.sequence);
-        Ok(())
-    }
-
-    /// That of a table that is not logged is not persisted: it is empty after a restart, or gone, and counts from the
-    /// beginning.
-    pub(in crate::engine) fn note_counter(&mut self, table: &Table, value: u64, change: CounterChange) {
-        let Some(id) = table.counter_id().filter(|_| table.is_logged()) else { return };
-        let cell = table.persisted_counter();
-        // What the log has is no help if this transaction is about to set the counter down.
-        let sets = self.counters.iter().any(|noted| noted.table == id && noted.change == CounterChange::Set);
-        if change == CounterChange::Raise && !sets && cell.is_logged(value) {
-            return;
-        }
-        match self.counters.last_mut() {
-            Some(last)
-                if last.table == id && last.change == CounterChange::Raise && change == last.change =>
-            {
-                last.value = value.max(last.value);
-            }
-            _ => self.counters.push(NotedCounter { table: id, cell: cell.clone(), value, change }),
-        }
-    }
-
-    /// Queues the noted counters, so that they are in the log before the record that follows.
-    fn log_counters(&mut self, shared: &Shared) -> Result<()> {
-        for NotedCounter { table, cell, value, change } in self.counters.drain(..) {
-            // A checkpoint that captures the list before this finds the record behind its start of replay.
-            cell.announce(value, change);
-            shared.data.counters.lock().entry(table).or_insert_with(|| cell.clone());
-            let record = LogRecord::Counter { txn: self.id, table, value, change }.encode();
-            shared.log.append(record).inspect_err(|error| shared.log_failed(error))?;
-            cell.logged(value, change);
-        }
         Ok(())
     }
 

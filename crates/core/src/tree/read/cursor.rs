@@ -11,9 +11,8 @@ mod top;
 
 use super::expected::Expected;
 use super::run::Run;
-use crate::mvcc::{SnapshotGuard, State, TxnStatus};
+use crate::mvcc::State;
 use crate::tree::block::{Block, Value};
-use crate::tree::change::trunk::changed_in;
 use crate::tree::change::vacancy::Towards;
 use crate::tree::leaf::node::Node;
 use crate::tree::read::listing::Listing;
@@ -260,27 +259,6 @@ impl TreeCursor {
     /// The leaf that is pinned.
     pub(crate) fn leaf(&self) -> Option<&Arc<Node>> {
         self.pin.as_ref().map(|pin| &pin.node)
-    }
-
-    /// That leaf, if `key` belonged there.
-    pub(crate) fn leaf_of(&self, key: &[u8]) -> Option<&Arc<Node>> {
-        self.pin.as_ref().filter(|pin| pin.view.holds(key)).map(|pin| &pin.node)
-    }
-
-    /// Under a lock of `key`: whether another transaction committed a change of it after `snapshot`. The pinned leaf
-    /// says so if it has the key, and a descent otherwise.
-    pub(crate) fn changed_since(
-        &self,
-        key: &[u8],
-        snapshot: &SnapshotGuard,
-        own: &TxnStatus,
-    ) -> Result<bool> {
-        match &self.pin {
-            Some(pin) if self.is_at_home(&Reader::latest(Some(own)), key) => {
-                changed_in(&pin.node, &pin.view, key, snapshot, own)
-            }
-            _ => self.tree.changed_since(key, snapshot, own),
-        }
     }
 
     /// Whether the current item is what [`TreeCursor::refresh`] would find, too, for a reader of the latest that has

@@ -2,9 +2,10 @@
 
 use super::kept::Kept;
 use super::{TreeCursor, MOST_MERGED};
-use crate::mvcc::TxnStatus;
+use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::sync::Held;
 use crate::tree::block::Block;
+use crate::tree::change::trunk::changed_in;
 use crate::tree::change::vacancy::{is_spent, Towards};
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
@@ -136,6 +137,27 @@ impl TreeCursor {
         self.pin.as_ref().is_some_and(|pin| {
             pin.view.holds(key) && pin.ephemeral.is_none() && self.tree.changes.is_still(pin.moment)
         }) && self.is_fresh(reader)
+    }
+
+    /// The pinned leaf, if `key` belonged there.
+    pub(crate) fn leaf_of(&self, key: &[u8]) -> Option<&Arc<Node>> {
+        self.pin.as_ref().filter(|pin| pin.view.holds(key)).map(|pin| &pin.node)
+    }
+
+    /// Under a lock of `key`: whether another transaction committed a change of it after `snapshot`. The pinned leaf
+    /// says so if it has the key, and a descent otherwise.
+    pub(crate) fn changed_since(
+        &self,
+        key: &[u8],
+        snapshot: &SnapshotGuard,
+        own: &TxnStatus,
+    ) -> Result<bool> {
+        match &self.pin {
+            Some(pin) if self.is_at_home(&Reader::latest(Some(own)), key) => {
+                changed_in(&pin.node, &pin.view, key, snapshot, own)
+            }
+            _ => self.tree.changed_since(key, snapshot, own),
+        }
     }
 
     /// Does what pinning the same leaf again would, without the way there.
