@@ -20,9 +20,9 @@
 //! | | |
 //! |---|---|
 //! | rows | [`Transaction`], [`Savepoint`], [`Cursor`], [`Table`], [`Tree`] with its [`Trunk`] |
-//! | definitions | [`Engine::alter_tables`] with [`Alteration`] and [`TreeSource`]; [`Engine::replace_tables`] |
+//! | definitions | [`Engine::create`], [`Engine::rename`], [`Engine::empty`], [`Engine::change`], [`Engine::drop`] |
 //! | builds of indexes | [`TreeBuild`], [`OnlineBuild`] and [`Feed`] |
-//! | relations of tables | [`Engine::create_linked_table`] with [`Link`], [`Engine::links_to`], [`Relink`] |
+//! | relations of tables | [`NewTable::links`], [`Engine::links_to`], [`Relink`] |
 //! | space that is given back | [`Engine::pack_table`], [`Engine::rewrite_rows`] with a [`Rewriter`] |
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
 //! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`], [`Lost`] |
@@ -36,10 +36,10 @@ pub use crate::lock::{Intention, LockOutcome};
 
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{
-    Admission, Alteration, CheckpointPause, Claim, Cursor, Depth, Difference, Engine, Feed, Held, Incoming,
-    IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, Memory, OnlineBuild, Relink, Renaming,
-    Replacement, Rewriter, Savepoint, Settings, SnapshotInfo, Statistics, Table, TableCheck, Transaction,
-    Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
+    Admission, Alteration, CheckpointPause, Claim, Cursor, Depth, Difference, Engine, Feed, Held, IfPrepared,
+    Incoming, IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, Memory, NewTable, OnlineBuild,
+    Relink, Renaming, Replacement, Rewriter, Savepoint, Settings, SnapshotInfo, Statistics, Table,
+    TableChange, TableCheck, Transaction, Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
 };
 
 use crate::catalog::superblock_path;

@@ -11,7 +11,9 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use teak_core::file::{Fault, FileSystem, OpenMode, RealFileSystem, SimulatedFileSystem};
-use teak_core::server::{BackupCopy, Chain, Engine, ExtentList, Pacer, Table, Transaction};
+use teak_core::server::{
+    BackupCopy, Chain, Engine, ExtentList, IfPrepared, NewTable, Pacer, Table, Transaction,
+};
 use teak_core::{
     CommitFlush, Error, ForceRecovery, Isolation, LockMode, Options, Result, TreeSpec, View, WaitRequest,
 };
@@ -114,7 +116,7 @@ fn a_backup_has_all_that_was_committed_before_its_end_and_nothing_by_half() {
     let home = Scratch::new("backups");
     let engine = open(&home.0.join("engine"));
     let tables = ["accounts", "writers"].map(|name| {
-        engine.create_table(name, &[TreeSpec::default()], b"", None).unwrap();
+        engine.create(NewTable::new(name, &[TreeSpec::default()])).unwrap();
         engine.open_table(name).unwrap()
     });
     let mut txn = engine.begin(Isolation::ReadCommitted);
@@ -188,7 +190,7 @@ fn a_backup_has_all_that_was_committed_before_its_end_and_nothing_by_half() {
 fn with_blocks(fs: &SimulatedFileSystem) -> Engine {
     let options = Options { background: false, ..Options::new("/teak") };
     let engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
-    engine.create_table("t", &[TreeSpec { block_bytes: 4096, ..TreeSpec::default() }], b"", None).unwrap();
+    engine.create(NewTable::new("t", &[TreeSpec { block_bytes: 4096, ..TreeSpec::default() }])).unwrap();
     let table = engine.open_table("t").unwrap();
     let mut txn = engine.begin(Isolation::ReadCommitted);
     for i in 0..5000u32 {
@@ -486,14 +488,14 @@ fn what_is_dropped_and_created_behind_the_end_makes_no_difference() {
     let pause = engine.pause_checkpoints();
     copy.settle(&|_| Ok(())).unwrap();
     // The log alone has it, and it has its file.
-    engine.create_table("made", &[TreeSpec::default()], b"", None).unwrap();
+    engine.create(NewTable::new("made", &[TreeSpec::default()])).unwrap();
     let table = engine.open_table("made").unwrap();
     let mut txn = engine.begin(Isolation::ReadCommitted);
     txn.write(table.tree(0), b"key", teak_core::WriteOp::Insert(b"value")).unwrap();
     txn.commit().unwrap();
     drop(table);
     let end = engine.durable_log_end().unwrap();
-    engine.drop_table("made").unwrap();
+    engine.drop("made", IfPrepared::Refuse).unwrap();
     // A table is being created: its file is there, and nothing is in it yet.
     fs.open(Path::new("/teak/s99.teak"), OpenMode::Create).unwrap();
     copy.finish(end, &|_| Ok(())).unwrap();

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use seeds::Random;
 use teak_core::file::SimulatedFileSystem;
+use teak_core::server::{Alteration, NewTable};
 use teak_core::{Error, Isolation, LockMode, Options, Result, Seek, TreeSpec, View, WaitRequest, WriteOp};
 
 const ACCOUNTS: usize = 200;
@@ -161,7 +162,7 @@ fn audit(txn: &mut subject::Transaction, table: &subject::Table) -> Vec<(Vec<u8>
 fn transfers_keep_the_sum_in_every_snapshot() {
     let fs = SimulatedFileSystem::new(1);
     let engine = engine(&fs);
-    engine.create_table("bank", &[spec(), spec()], b"", None).unwrap();
+    engine.create(NewTable::new("bank", &[spec(), spec()])).unwrap();
     let table = engine.open_table("bank").unwrap();
     let mut txn = engine.begin(Isolation::Repeatable);
     for n in 0..ACCOUNTS {
@@ -261,7 +262,7 @@ fn no_phantom_gets_into_a_locked_range() {
     const LIMIT: usize = 5;
     let fs = SimulatedFileSystem::new(1);
     let engine = engine(&fs);
-    engine.create_table("groups", &[spec()], b"", None).unwrap();
+    engine.create(NewTable::new("groups", &[spec()])).unwrap();
     let table = engine.open_table("groups").unwrap();
     let next = AtomicU64::new(1);
     std::thread::scope(|scope| {
@@ -331,7 +332,7 @@ fn write_anything(engine: &subject::Engine, writer: u64, number: u64, random: &m
 fn trees_that_come_and_go_while_checkpoints_run_leave_no_space_behind() {
     let fs = SimulatedFileSystem::new(1);
     let engine = engine(&fs);
-    engine.create_table("t", &[spec(), spec()], b"", None).unwrap();
+    engine.create(NewTable::new("t", &[spec(), spec()])).unwrap();
     let done = AtomicBool::new(false);
     let written = AtomicU64::new(0);
     // Whoever changes the trees keeps writers out, as a server does.
@@ -368,7 +369,9 @@ fn trees_that_come_and_go_while_checkpoints_run_leave_no_space_behind() {
                     subject::TreeSource::New(spec()),
                     subject::TreeSource::New(spec()),
                 ];
-                engine.alter_table("t", &layout[..1 + random.below(3)], b"").unwrap();
+                engine
+                    .change(&[Alteration::new("t", &layout[..1 + random.below(3)], b"").into()], &[])
+                    .unwrap();
                 next = written.load(Ordering::SeqCst) + random.below(10) as u64;
             }
         });

@@ -2,7 +2,7 @@
 
 use super::{Settings, Snapshot, Statistics, Table, Transaction};
 use crate::file::{FileSystem, RealFileSystem};
-use crate::server::{self, Depth};
+use crate::server::{self, Depth, IfPrepared, NewTable, Renaming};
 use crate::{Findings, Isolation, Options, Result, TreeSpec};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Engine {
 
     /// Creates a table of empty trees and opens it. It is durable when this returns.
     pub fn create_table(&self, name: &str, trees: &[TreeSpec]) -> Result<Arc<Table>> {
-        self.inner.create_table(name, trees, &[], None)?;
+        self.inner.create(NewTable::new(name, trees))?;
         self.inner.open_table(name)
     }
 
@@ -53,17 +53,17 @@ impl Engine {
 
     /// Removes a table and its rows. Who has it open reads on until the handle is dropped.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.inner.drop_table(name)
+        self.inner.drop(name, IfPrepared::Refuse)
     }
 
     /// Gives a table another name, which must be free. Open handles follow.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        self.inner.rename_table(from, to)
+        self.inner.rename(Renaming::new(from, to))
     }
 
     /// Removes all rows in one step. Handles opened before keep the old trees: see [`Table::is_current`].
     pub fn truncate_table(&self, name: &str) -> Result<()> {
-        self.inner.truncate_table(name)
+        self.inner.empty(name, None)
     }
 
     /// Names that begin with `prefix`, sorted.

@@ -18,7 +18,7 @@
 
 use super::care::checkpoints::Urgency;
 use super::data::tables::Table;
-use super::definitions::ddl::CatalogChanges;
+use super::definitions::catalog_changes::CatalogChanges;
 use super::shared::{Engine, Shared};
 use crate::catalog::TableRecord;
 use crate::checkpoint::{Arrival, ArrivedTree};

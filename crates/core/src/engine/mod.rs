@@ -36,7 +36,6 @@ pub use bulk::build::TreeBuild;
 pub use bulk::compare::{Difference, IndexCheck, IndexCount};
 pub use bulk::feed::Feed;
 pub use bulk::online::OnlineBuild;
-pub use bulk::replace::Replacement;
 pub use care::pause::CheckpointPause;
 pub use check::TableCheck;
 pub use data::settings::Settings;
@@ -44,7 +43,8 @@ pub use data::statistics::{LockWait, Memory, SnapshotInfo, Statistics};
 pub use data::tables::Table;
 pub(crate) use data::view::FixedView;
 pub use data::watch::Watcher;
-pub use definitions::ddl::{Alteration, TreeSource};
+pub use definitions::alter::{Alteration, Replacement, TableChange, TreeSource};
+pub use definitions::ddl::{IfPrepared, NewTable};
 pub use definitions::links::{Relink, Renaming};
 pub use exports::{Admission, Incoming};
 pub use shared::Engine;
@@ -53,7 +53,7 @@ pub use txn::cursor::Cursor;
 pub use txn::transaction::{Savepoint, Transaction};
 
 use crate::file::FileSystem;
-use crate::options::{LogLevel, Options, Residence, TreeSpec};
+use crate::options::{LogLevel, Options};
 use crate::types::{Isolation, Timestamp, TxnId};
 use crate::Result;
 use care::checkpoints::Urgency;
@@ -77,79 +77,6 @@ impl Engine {
     /// Settings that can be changed.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
-    }
-
-    /// Creates a table of empty trees; `replace` names a table that goes in the same step. Durable when it returns, as
-    /// all DDL.
-    pub fn create_table(
-        &self,
-        name: &str,
-        trees: &[TreeSpec],
-        meta: &[u8],
-        replace: Option<&str>,
-    ) -> Result<()> {
-        self.shared.create_table(name, trees, Residence::File, &[], meta, replace)
-    }
-
-    /// The same, for a table whose rows are where `residence` says. Of one that lives in memory alone the definition is
-    /// durable, and nothing else; of a temporary one nothing, nor is it in [`Engine::table_names`]: see [`Residence`].
-    pub fn create_resident_table(
-        &self,
-        name: &str,
-        trees: &[TreeSpec],
-        residence: Residence,
-        meta: &[u8],
-    ) -> Result<()> {
-        self.shared.create_table(name, trees, residence, &[], meta, None)
-    }
-
-    /// Removes a table and its rows. Who has it open reads on until the handle is dropped.
-    /// [`Error::Undecided`](crate::Error::Undecided) if a prepared transaction has written to it.
-    pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.shared.drop_table(name, true)
-    }
-
-    /// The same whatever prepared transactions have written to it: for tables that nobody but their session could see.
-    pub fn discard_table(&self, name: &str) -> Result<()> {
-        self.shared.drop_table(name, false)
-    }
-
-    /// Gives a table another name, which must be free. Open handles follow; links of other tables stay with the old
-    /// name.
-    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        self.shared.rename_table(from, to, &Renaming::default())
-    }
-
-    /// New empty trees under the same record; the counter starts again. Handles opened before keep the old trees: see
-    /// [`Table::is_current`]. [`Error::Undecided`](crate::Error::Undecided) if a prepared transaction has written to
-    /// it.
-    pub fn truncate_table(&self, name: &str) -> Result<()> {
-        self.shared.truncate_table(name, None)
-    }
-
-    /// The same, and gives it other metadata in the same step.
-    pub fn empty_table(&self, name: &str, meta: &[u8]) -> Result<()> {
-        self.shared.truncate_table(name, Some(meta))
-    }
-
-    /// Gives the table other trees, and other metadata, in one step. Nobody may write to it meanwhile; handles opened
-    /// before keep the trees as they were: see [`Table::is_current`].
-    pub fn alter_table(&self, name: &str, layout: &[TreeSource], meta: &[u8]) -> Result<()> {
-        self.alter_tables(&[Alteration {
-            table: name,
-            layout,
-            meta,
-            packing: None,
-            counter: None,
-            memory_limit: None,
-            guarded: false,
-        }])
-    }
-
-    /// Alters several tables in one step, each as by [`Engine::alter_table`]: after a crash all are as they were, or
-    /// none is.
-    pub fn alter_tables(&self, alterations: &[Alteration<'_>]) -> Result<()> {
-        self.shared.alter_tables(alterations, &[])
     }
 
     /// Fills trees of `table` that are empty, from entries in any order, without the log: see [`TreeBuild`]. About
@@ -179,11 +106,6 @@ impl Engine {
     /// The same, if it is kept.
     pub fn known_last_change(&self, tree: &Tree) -> Option<Timestamp> {
         tree.last_change().known()
-    }
-
-    /// What the creator of the table, or who altered it, wanted remembered; without opening the table.
-    pub fn table_meta(&self, name: &str) -> Result<Vec<u8>> {
-        self.shared.table_meta(name)
     }
 
     /// Names that begin with `prefix`, sorted.

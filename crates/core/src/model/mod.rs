@@ -23,7 +23,8 @@ pub use transaction::{Savepoint, Transaction};
 
 use crate::file::FileSystem;
 use crate::lock::LockManager;
-use crate::{CommitFlush, Error, Findings, Isolation, Options, Result, Timestamp, TreeId, TreeSpec, TxnId};
+use crate::server::{IfPrepared, NewTable, Renaming};
+use crate::{CommitFlush, Error, Findings, Isolation, Options, Result, Timestamp, TreeId, TxnId};
 use transaction::Ending;
 
 /// Whether and when a transaction committed.
@@ -211,28 +212,14 @@ impl Engine {
         &self.shared.settings
     }
 
-    /// Creates a table of empty trees; `replace` names a table that goes in the same step.
-    pub fn create_table(
-        &self,
-        name: &str,
-        trees: &[TreeSpec],
-        meta: &[u8],
-        replace: Option<&str>,
-    ) -> Result<()> {
+    /// Creates a table of empty trees.
+    pub fn create(&self, new: NewTable<'_>) -> Result<()> {
         let mut state = self.shared.state.lock();
         state.check_writable()?;
-        if let Some(old) = replace {
-            if !state.tables.contains_key(old) {
-                return Err(Error::NoSuchTable(old.to_string()));
-            }
+        if state.tables.contains_key(new.name) {
+            return Err(Error::TableExists(new.name.to_string()));
         }
-        if state.tables.contains_key(name) && replace != Some(name) {
-            return Err(Error::TableExists(name.to_string()));
-        }
-        if let Some(old) = replace {
-            state.remove_table(old)?;
-        }
-        self.add_table(&mut state, name, trees.len(), meta);
+        self.add_table(&mut state, new.name, new.trees.len(), new.meta);
         Ok(())
     }
 
@@ -249,14 +236,15 @@ impl Engine {
     }
 
     /// Removes a table and its rows.
-    pub fn drop_table(&self, name: &str) -> Result<()> {
+    pub fn drop(&self, name: &str, _prepared: IfPrepared) -> Result<()> {
         let mut state = self.shared.state.lock();
         state.check_writable()?;
         state.remove_table(name).map(drop)
     }
 
     /// Gives a table another name, which must be free.
-    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+    pub fn rename(&self, renaming: Renaming<'_>) -> Result<()> {
+        let Renaming { from, to, .. } = renaming;
         let mut state = self.shared.state.lock();
         state.check_writable()?;
         if !state.tables.contains_key(from) {
@@ -272,12 +260,13 @@ impl Engine {
         Ok(())
     }
 
-    /// New empty trees under the same record; the counter starts again. Handles opened before keep the old trees.
-    pub fn truncate_table(&self, name: &str) -> Result<()> {
+    /// New empty trees under the same record, with other metadata if some are given; the counter starts again. Handles
+    /// opened before keep the old trees.
+    pub fn empty(&self, name: &str, meta: Option<&[u8]>) -> Result<()> {
         let mut state = self.shared.state.lock();
         state.check_writable()?;
         let old = state.remove_table(name)?;
-        self.add_table(&mut state, name, old.trees(), old.meta());
+        self.add_table(&mut state, name, old.trees(), meta.unwrap_or(old.meta()));
         Ok(())
     }
 

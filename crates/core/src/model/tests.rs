@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::*;
 use crate::file::RealFileSystem;
 use crate::lock::LockOutcome;
-use crate::{LockMode, Seek, View, WaitRequest, WriteOp};
+use crate::{LockMode, Seek, TreeSpec, View, WaitRequest, WriteOp};
 
 fn engine() -> (Engine, Arc<Tree>) {
     let engine = Engine::open(Arc::new(RealFileSystem), Options::new("/nowhere")).unwrap();
-    engine.create_table("t", &[TreeSpec::default()], b"meta", None).unwrap();
+    engine.create(NewTable { meta: b"meta", ..NewTable::new("t", &[TreeSpec::default()]) }).unwrap();
     let tree = engine.open_table("t").unwrap().tree(0).clone();
     (engine, tree)
 }
@@ -99,18 +99,21 @@ fn a_prepared_transaction_outlives_its_handle() {
 }
 
 #[test]
-fn tables_are_renamed_truncated_and_replaced() {
+fn tables_are_renamed_emptied_and_dropped() {
     let (engine, tree) = engine();
     put(&engine, &tree, b"a", b"1");
-    engine.rename_table("t", "u").unwrap();
+    engine.rename(Renaming::new("t", "u")).unwrap();
     assert!(matches!(engine.open_table("t"), Err(Error::NoSuchTable(_))));
     assert_eq!(engine.open_table("u").unwrap().tree(0).entries(), 1);
-    engine.truncate_table("u").unwrap();
+    engine.empty("u", None).unwrap();
     assert_eq!(engine.open_table("u").unwrap().tree(0).entries(), 0);
     assert_eq!(engine.open_table("u").unwrap().meta(), b"meta");
-    engine.create_table("v", &[], b"", Some("u")).unwrap();
-    assert_eq!(engine.table_names("").unwrap(), ["v"]);
-    engine.drop_table("v").unwrap();
+    engine.empty("u", Some(b"other")).unwrap();
+    assert_eq!(engine.open_table("u").unwrap().meta(), b"other");
+    engine.create(NewTable::new("v", &[])).unwrap();
+    assert_eq!(engine.table_names("").unwrap(), ["u", "v"]);
+    engine.drop("u", IfPrepared::Refuse).unwrap();
+    engine.drop("v", IfPrepared::Refuse).unwrap();
     assert!(engine.table_names("").unwrap().is_empty());
 }
 

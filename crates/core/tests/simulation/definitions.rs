@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Session, Step, NAMES};
 use crate::durable::{Durable, Table};
+use teak_core::server::{IfPrepared, NewTable, Renaming, Replacement};
 use teak_core::{Compression, Error, Packing, Result, TreeSpec};
 
 impl Session<'_> {
@@ -14,10 +15,10 @@ impl Session<'_> {
             return Step::Done;
         }
         let name = self.random.pick(&free);
-        self.create(name, None)
+        self.create(name)
     }
 
-    fn create(&mut self, name: &str, replace: Option<&str>) -> Step {
+    fn create(&mut self, name: &str) -> Step {
         let compressions = [Compression::None, Compression::Lz4, Compression::Zstd, Compression::Recompress];
         let compression = self.random.pick(&compressions);
         let packing = Packing { similarity: self.random.percent(50), ..compression.into() };
@@ -25,14 +26,11 @@ impl Session<'_> {
         let specs = vec![spec; 1 + self.random.below(3)];
         let meta = self.random.next().to_be_bytes().to_vec();
         let mut next = self.expected.current.clone();
-        if let Some(old) = replace {
-            next.tables.remove(old);
-        }
         let trees = vec![Default::default(); specs.len()];
         let identity = self.random.next();
         let table = Table { identity, meta: meta.clone(), trees, counter: 0, instead: None };
         next.tables.insert(name.to_string(), table);
-        let created = self.engine.create_table(name, &specs, &meta, replace);
+        let created = self.engine.create(NewTable { meta: &meta, ..NewTable::new(name, &specs) });
         self.ddl(created, next)
     }
 
@@ -71,31 +69,24 @@ impl Session<'_> {
         }
         let mut next = current.clone();
         let table = next.tables.remove(&name).expect("it is there");
+        let free = NAMES.into_iter().find(|free| !current.tables.contains_key(*free));
         match self.random.below(6) {
             0 => {
-                let dropped = self.engine.drop_table(&name);
+                let dropped = self.engine.drop(&name, IfPrepared::Refuse);
                 self.ddl(dropped, next)
             }
-            1 | 2 => {
-                let trees = vec![Default::default(); table.trees.len()];
-                let identity = self.random.next();
-                let table = Table { identity, trees, counter: 0, instead: None, ..table };
-                next.tables.insert(name.clone(), table);
-                let truncated = self.engine.truncate_table(&name);
-                self.ddl(truncated, next)
-            }
+            1 => self.empty(&name, None),
+            2 => self.empty_with_meta(&name),
             3 => {
-                let Some(to) = NAMES.into_iter().find(|n| !current.tables.contains_key(*n)) else {
-                    return self.create(&name, Some(&name));
-                };
+                let Some(to) = free else { return self.empty_with_meta(&name) };
                 next.tables.insert(to.to_string(), table);
-                let renamed = self.engine.rename_table(&name, to);
+                let renamed = self.engine.rename(Renaming::new(&name, to));
                 self.ddl(renamed, next)
             }
-            4 => {
-                let to = NAMES.into_iter().find(|n| !current.tables.contains_key(*n)).unwrap_or(&name);
-                self.create(to, Some(&name))
-            }
+            4 => match free {
+                Some(by) => self.replace(&name, by),
+                None => self.empty_with_meta(&name),
+            },
             _ => {
                 let to = &idle[self.random.below(idle.len())];
                 let is_decided = current.prepared.values().flatten().all(|change| change.table != *to);
@@ -104,13 +95,49 @@ impl Session<'_> {
         }
     }
 
+    fn empty_with_meta(&mut self, name: &str) -> Step {
+        let meta = self.random.next().to_be_bytes();
+        self.empty(name, Some(&meta))
+    }
+
+    fn empty(&mut self, name: &str, given: Option<&[u8]>) -> Step {
+        let mut next = self.expected.current.clone();
+        let identity = self.random.next();
+        let table = next.tables.get_mut(name).expect("it is there");
+        let trees = vec![Default::default(); table.trees.len()];
+        let meta = given.map_or_else(|| table.meta.clone(), <[u8]>::to_vec);
+        *table = Table { identity, meta, trees, counter: 0, instead: None };
+        let emptied = self.engine.empty(name, given);
+        self.ddl(emptied, next)
+    }
+
+    /// A new table takes the place of this one.
+    fn replace(&mut self, name: &str, by: &str) -> Step {
+        let created = self.create(by);
+        let Some(table) = self.expected.current.tables.get(by).filter(|_| matches!(created, Step::Done))
+        else {
+            return created;
+        };
+        let mut next = self.expected.current.clone();
+        self.expected.highest_counter += 1 + self.random.below(100) as u64;
+        let counter = self.expected.highest_counter;
+        next.tables.insert(name.to_string(), Table { counter, ..table.clone() });
+        next.tables.remove(by);
+        let replaced = self.engine.change(&[Replacement { table: name, by, counter }.into()], &[]);
+        self.ddl(replaced, next)
+    }
+
     /// A table that a prepared transaction has written to, which no session may own, is neither dropped nor emptied nor
     /// gets an index.
     fn change_undecided(&mut self, name: &str) -> Step {
+        let other = self.expected.current.tables.keys().find(|other| *other != name).cloned();
         let refused = match self.random.below(4) {
-            0 => self.engine.drop_table(name),
-            1 => self.engine.truncate_table(name),
-            2 => self.engine.create_table(name, &[TreeSpec::default()], b"", Some(name)),
+            0 => self.engine.drop(name, IfPrepared::Refuse),
+            1 => self.engine.empty(name, None),
+            2 if other.is_some() => {
+                let by = other.unwrap_or_default();
+                self.engine.change(&[Replacement { table: name, by: &by, counter: 1 }.into()], &[])
+            }
             _ => {
                 let table = attempt!(self.engine.open_table(name));
                 self.engine.build_trees(&table, &[table.trees() - 1], 0).map(drop)

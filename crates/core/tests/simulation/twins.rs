@@ -1,7 +1,7 @@
 //! The engine and the model side by side: each call goes to both, and the answers must be equal.
 
 use std::sync::Arc;
-use teak_core::server::LockOutcome;
+use teak_core::server::{IfPrepared, LockOutcome, NewTable, Renaming};
 
 use crate::subject;
 use teak_core::file::SimulatedFileSystem;
@@ -91,8 +91,8 @@ impl World {
         let xids = std::cell::Cell::new(seed);
         let mut world = World { fs, subject, model, tables: Vec::new(), renames: 0, xids, little_history };
         for name in ["t0", "t1"] {
-            world.subject.create_table(name, &TREES, name.as_bytes(), None).unwrap();
-            world.model.create_table(name, &TREES, name.as_bytes(), None).unwrap();
+            world.subject.create(NewTable { meta: name.as_bytes(), ..NewTable::new(name, &TREES) }).unwrap();
+            world.model.create(NewTable { meta: name.as_bytes(), ..NewTable::new(name, &TREES) }).unwrap();
         }
         world.open_tables(&["t0".to_string(), "t1".to_string()]);
         world
@@ -148,8 +148,8 @@ impl World {
 
     pub fn truncate(&mut self, table: usize) {
         let names = self.names();
-        self.subject.truncate_table(&names[table]).unwrap();
-        self.model.truncate_table(&names[table]).unwrap();
+        self.subject.empty(&names[table], None).unwrap();
+        self.model.empty(&names[table], None).unwrap();
         self.open_tables(&names);
     }
 
@@ -157,10 +157,14 @@ impl World {
         let mut names = self.names();
         self.renames += 1;
         let to = format!("t{table}-{}", self.renames);
-        same(self.subject.rename_table(&names[table], &to), self.model.rename_table(&names[table], &to))
-            .unwrap();
+        same(
+            self.subject.rename(Renaming::new(&names[table], &to)),
+            self.model.rename(Renaming::new(&names[table], &to)),
+        )
+        .unwrap();
         let gone = &names[table];
-        assert!(same(self.subject.drop_table(gone), self.model.drop_table(gone)).is_err());
+        assert!(same(self.subject.drop(gone, IfPrepared::Refuse), self.model.drop(gone, IfPrepared::Refuse))
+            .is_err());
         assert_eq!(self.tables[table].subject.name(), to);
         names[table] = to;
         self.open_tables(&names);
@@ -172,14 +176,14 @@ impl World {
         let name = &names[table];
         let (subject, model) = (&self.subject, &self.model);
         assert!(same(
-            subject.create_table(name, &TREES, b"other", None),
-            model.create_table(name, &TREES, b"other", None)
+            subject.create(NewTable { meta: b"other", ..NewTable::new(name, &TREES) }),
+            model.create(NewTable { meta: b"other", ..NewTable::new(name, &TREES) })
         )
         .is_err());
-        same(subject.drop_table(name), model.drop_table(name)).unwrap();
+        same(subject.drop(name, IfPrepared::Refuse), model.drop(name, IfPrepared::Refuse)).unwrap();
         same(
-            subject.create_table(name, &TREES, b"new", None),
-            model.create_table(name, &TREES, b"new", None),
+            subject.create(NewTable { meta: b"new", ..NewTable::new(name, &TREES) }),
+            model.create(NewTable { meta: b"new", ..NewTable::new(name, &TREES) }),
         )
         .unwrap();
         self.open_tables(&names);

@@ -7,7 +7,7 @@ use super::engine::with_engine;
 use super::foreign::{links_of, relinked, RawRelink};
 use super::status::Status;
 use super::table::RawTreeSpec;
-use teak_core::server::{Alteration, Replacement, TreeSource};
+use teak_core::server::{Alteration, Replacement, TableChange, TreeSource};
 use teak_core::Error;
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
@@ -81,11 +81,12 @@ pub unsafe extern "C" fn teak_tables_alter(
                 let (table, meta) = (one.name.name()?, one.meta.slice());
                 let memory_limit = (one.limits_memory != 0).then_some(one.memory_limit);
                 let guarded = one.guarded != 0;
-                parsed.push(Alteration { table, layout, meta, packing, counter, memory_limit, guarded });
+                let alteration = Alteration { table, layout, meta, packing, counter, memory_limit, guarded };
+                parsed.push(TableChange::Alter(alteration));
             }
             let relinks = array(relinks, n_relinks);
             let links = links_of(relinks)?;
-            Ok(engine.core.alter_linked_tables(&parsed, &relinked(relinks, &links)?)?)
+            Ok(engine.core.change(&parsed, &relinked(relinks, &links)?)?)
         })
     }
 }
@@ -118,15 +119,12 @@ pub unsafe extern "C" fn teak_tables_replace(
             let raw = array(replacements, n_replacements);
             let mut parsed = Vec::with_capacity(raw.len());
             for one in raw {
-                parsed.push(Replacement {
-                    table: one.name.name()?,
-                    by: one.by.name()?,
-                    counter: one.counter,
-                });
+                let (table, by, counter) = (one.name.name()?, one.by.name()?, one.counter);
+                parsed.push(TableChange::Replace(Replacement { table, by, counter }));
             }
             let relinks = array(relinks, n_relinks);
             let links = links_of(relinks)?;
-            Ok(engine.core.replace_linked_tables(&parsed, &relinked(relinks, &links)?)?)
+            Ok(engine.core.change(&parsed, &relinked(relinks, &links)?)?)
         })
     }
 }

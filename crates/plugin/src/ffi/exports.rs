@@ -63,7 +63,7 @@ pub unsafe extern "C" fn teak_table_empty(
     meta: RawBytes,
 ) -> Status {
     // SAFETY: the handle is open, the name and the metadata readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.empty_table(name.name()?, meta.slice())?)) }
+    unsafe { with_engine(handle, |engine| Ok(engine.core.empty(name.name()?, Some(meta.slice()))?)) }
 }
 
 /// Puts the rows of the file `path` into the table, in place of all that it has, if `admit` finds that they fit; if

@@ -11,7 +11,7 @@ use super::guard::value;
 use super::session::{ask, with_reader, with_session};
 use super::status::Status;
 use super::table::{tree_specs, RawTreeSpec};
-use teak_core::server::{Link, Relink, Renaming, Table};
+use teak_core::server::{Link, NewTable, Relink, Renaming, Table};
 use teak_core::{Error, LockMode, Residence, View, WaitPolicy};
 use teak_rows::engine::EngineHandle;
 use teak_rows::foreign::{Found, History, Look, PrimaryOf};
@@ -80,7 +80,11 @@ pub unsafe extern "C" fn teak_table_create_resident(
                 TEAK_RESIDENCE_TEMPORARY_MEMORY => Residence::Temporary { limit_bytes: Some(limit_bytes) },
                 _ => return Err(Stop::Misuse("no such residence")),
             };
-            Ok(engine.core.create_resident_table(name.name()?, &specs, residence, meta.slice())?)
+            Ok(engine.core.create(NewTable {
+                residence,
+                meta: meta.slice(),
+                ..NewTable::new(name.name()?, &specs)
+            })?)
         })
     }
 }
@@ -101,7 +105,11 @@ pub unsafe extern "C" fn teak_table_create_linked(
         with_engine(handle, |engine| {
             let specs = tree_specs(trees, n_trees)?;
             let links = array(links, n_links).iter().map(|l| l.link()).collect::<Result<Vec<_>>>()?;
-            Ok(engine.core.create_linked_table(name.name()?, &specs, meta.slice(), &links)?)
+            Ok(engine.core.create(NewTable {
+                meta: meta.slice(),
+                links: &links,
+                ..NewTable::new(name.name()?, &specs)
+            })?)
         })
     }
 }
@@ -124,8 +132,9 @@ pub unsafe extern "C" fn teak_table_rename(
         with_engine(handle, |engine| {
             let names = array(names, n_names).iter().map(|name| name.name()).collect::<Result<Vec<_>>>()?;
             let successor_of = Some(successor_of.name()?).filter(|name| !name.is_empty());
-            let renaming = Renaming { carries: carries != 0, link_names: Some(&names), successor_of };
-            Ok(engine.core.rename_linked_table(from.name()?, to.name()?, &renaming)?)
+            let (carries, link_names) = (carries != 0, Some(&names[..]));
+            let renaming = Renaming::new(from.name()?, to.name()?);
+            Ok(engine.core.rename(Renaming { carries, link_names, successor_of, ..renaming })?)
         })
     }
 }

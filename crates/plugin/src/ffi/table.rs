@@ -9,7 +9,7 @@ use super::engine::{share, with_engine};
 use super::guard::{run, value};
 use super::session::{ask, with_reader, with_session};
 use super::status::Status;
-use teak_core::server::{Engine, Tree};
+use teak_core::server::{Engine, IfPrepared, NewTable, Tree};
 use teak_rows::bounds::{Direction, Edge};
 use teak_rows::counter;
 use teak_rows::engine::EngineHandle;
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn teak_table_create(
     unsafe {
         with_engine(handle, |engine| {
             let specs = tree_specs(trees, n_trees)?;
-            Ok(engine.core.create_table(name.name()?, &specs, meta.slice(), None)?)
+            Ok(engine.core.create(NewTable { meta: meta.slice(), ..NewTable::new(name.name()?, &specs) })?)
         })
     }
 }
@@ -201,21 +201,21 @@ pub unsafe extern "C" fn teak_table_create(
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_drop(handle: *const EngineHandle, name: RawBytes) -> Status {
     // SAFETY: the handle is open, the name readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.drop_table(name.name()?)?)) }
+    unsafe { with_engine(handle, |engine| Ok(engine.core.drop(name.name()?, IfPrepared::Refuse)?)) }
 }
 
 /// The same for a temporary table, whatever transactions have written to it.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_discard(handle: *const EngineHandle, name: RawBytes) -> Status {
     // SAFETY: the handle is open, the name readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.discard_table(name.name()?)?)) }
+    unsafe { with_engine(handle, |engine| Ok(engine.core.drop(name.name()?, IfPrepared::Ignore)?)) }
 }
 
 /// Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again.
 #[no_mangle]
 pub unsafe extern "C" fn teak_table_truncate(handle: *const EngineHandle, name: RawBytes) -> Status {
     // SAFETY: the handle is open, the name readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.truncate_table(name.name()?)?)) }
+    unsafe { with_engine(handle, |engine| Ok(engine.core.empty(name.name()?, None)?)) }
 }
 
 /// Drops every table whose name begins with `prefix` ("db/"); TEAK_OK also when there is none.
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn teak_tables_drop_temporary(handle: *const EngineHandle)
 
 fn drop_tables(engine: &Engine, names: impl IntoIterator<Item = String>) -> Result<()> {
     for name in names {
-        match engine.drop_table(&name) {
+        match engine.drop(&name, IfPrepared::Refuse) {
             Ok(()) | Err(Error::NoSuchTable(_)) => (),
             Err(error) => return Err(error.into()),
         }

@@ -29,7 +29,7 @@ use crate::outcome::{Result, Stop};
 use crate::row::{Entry, Manner};
 use crate::scan::{Read, TableCursor};
 use crate::session::{Level, Session};
-use teak_core::server::{Engine, Table};
+use teak_core::server::{Engine, NewTable, Table};
 
 /// A row of the test table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,7 +183,8 @@ impl Bench {
         let number = NUMBER.fetch_add(1, Ordering::SeqCst);
         let dir = std::env::temp_dir().join(format!("teak-rows-{}-{number}", std::process::id()));
         Bench::open(dir, |core| {
-            core.create_table("db/t", &[TreeSpec::default(); 3], b"meta", None).expect("a table");
+            core.create(NewTable { meta: b"meta", ..NewTable::new("db/t", &[TreeSpec::default(); 3]) })
+                .expect("a table");
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::results::{fate_in, fate_now, version_read, Fate};
+use teak_core::server::{IfPrepared, Renaming};
 
 const NAME: &str = "db/t";
 
@@ -57,7 +58,7 @@ fn who_has_written_to_the_table_neither_leaves_a_result_nor_takes_one() {
 fn a_name_that_means_another_table_has_no_results() {
     let bench = Bench::new();
     let core = &bench.engine.core;
-    core.create_table("db/u", &[TreeSpec::default(); 3], b"meta", None).unwrap();
+    core.create(NewTable { meta: b"meta", ..NewTable::new("db/u", &[TreeSpec::default(); 3]) }).unwrap();
     let other = core.open_table("db/u").unwrap();
     let versions = || {
         let mut session = bench.repeatable();
@@ -65,16 +66,16 @@ fn a_name_that_means_another_table_has_no_results() {
         [&table, &other].map(|table| version_read(&mut session, table).unwrap().expect("the newest"))
     };
     let [version, of_other] = versions();
-    core.rename_table(NAME, "db/v").unwrap();
+    core.rename(Renaming::new(NAME, "db/v")).unwrap();
     assert_eq!(fate_now(&bench.engine, NAME, version), Fate::Stale, "there is none");
-    core.rename_table("db/u", NAME).unwrap();
+    core.rename(Renaming::new("db/u", NAME)).unwrap();
     assert_eq!(fate_now(&bench.engine, NAME, version), Fate::Stale);
     assert_eq!(fate_now(&bench.engine, NAME, of_other), Fate::Stale);
     let [version, _] = versions();
     assert_eq!(fate_now(&bench.engine, NAME, version), Fate::Taken);
-    core.truncate_table(NAME).unwrap();
+    core.empty(NAME, None).unwrap();
     assert_eq!(fate_now(&bench.engine, NAME, version), Fate::Stale);
-    core.drop_table(NAME).unwrap();
+    core.drop(NAME, IfPrepared::Refuse).unwrap();
     assert_eq!(fate_now(&bench.engine, NAME, version), Fate::Stale);
 }
 

@@ -3,7 +3,7 @@
 //! Nothing of it goes to the log. When [`TreeBuild::finish`] returns, a checkpoint has made the trees durable; after a
 //! crash before that they are empty. A few entries are not worth a checkpoint, which writes whatever else is dirty:
 //! they are written by a transaction. Whoever uses trees that were built tells so durably *afterwards* (see
-//! [`crate::engine::Engine::alter_table`]), or drops the table if the build did not come to its end.
+//! [`crate::engine::Engine::change`]), or drops the table if the build did not come to its end.
 
 use crate::engine::care::checkpoints::Urgency;
 use crate::engine::data::tables::Table;

@@ -22,7 +22,7 @@
 //! has said that they count they are to be dropped.
 //!
 //! The trees may be those of another table, its rows among them: an entry of the row tree is a row under its new key.
-//! That table takes the first one's place when it is finished ([`super::replace`]).
+//! That table takes the first one's place when it is finished ([`crate::engine::Engine::change`]).
 
 use super::build::TreeBuild;
 use super::feed::{Feed, Kept, Sink};

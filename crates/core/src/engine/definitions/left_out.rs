@@ -4,7 +4,7 @@
 //! replayed: what it has for them is passed over, as for all tables that are gone. From then on the directory is like
 //! any other; without that transaction a later start, whose log may still begin before it, would find them again.
 
-use super::ddl::CatalogChanges;
+use super::catalog_changes::CatalogChanges;
 use crate::catalog::{decode_memory_list, space_of_file_name, MEMORY_LIST};
 use crate::checkpoint::Dropped;
 use crate::engine::shared::Shared;

@@ -8,14 +8,14 @@
 //! Whoever keeps what he found out about links asks [`Engine::link_changes`] whether it still holds: the number grows
 //! after each change, so who reads it first and the links then never takes old ones for new.
 
-use super::ddl::{check_limit, Alteration, CatalogChanges};
+use super::catalog_changes::CatalogChanges;
+use super::ddl::check_limit;
 use crate::catalog::{Link, TableRecord, MAX_NAME_BYTES};
 use crate::engine::shared::{Engine, Shared};
-use crate::options::{Residence, TreeSpec};
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
-/// What becomes of a table's links: see [`Engine::alter_linked_tables`].
+/// What becomes of a table's links: see [`Engine::change`].
 #[derive(Debug, Clone, Copy)]
 pub struct Relink<'a> {
     /// The table's name.
@@ -26,14 +26,18 @@ pub struct Relink<'a> {
 
 impl<'a> Relink<'a> {
     /// Whose turn it must be for this: the table's name and those of its links to come.
-    pub(in crate::engine) fn names(&self) -> impl Iterator<Item = &'a str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
         self.links.iter().map(|link| link.name.as_str()).chain([self.table])
     }
 }
 
-/// What the renaming of a table means for links.
+/// Another name for a table, and what that means for links: see [`Engine::rename`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Renaming<'a> {
+    /// The table's name so far.
+    pub from: &'a str,
+    /// Its name from now on.
+    pub to: &'a str,
     /// The links of all tables that lead to it follow.
     pub carries: bool,
     /// What its own links are called from now on, in their order (a link beyond these has no name); if there are none
@@ -44,34 +48,19 @@ pub struct Renaming<'a> {
 }
 
 impl<'a> Renaming<'a> {
-    /// Whose turn it must be for this, besides that of the table's two names.
-    pub(in crate::engine) fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.link_names.unwrap_or_default().iter().copied().chain(self.successor_of)
+    /// Links of other tables stay with the old name, and its own are called as before.
+    pub fn new(from: &'a str, to: &'a str) -> Renaming<'a> {
+        Renaming { from, to, ..Renaming::default() }
+    }
+
+    /// Whose turn it must be for this.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
+        let of_links = self.link_names.unwrap_or_default().iter().copied();
+        of_links.chain(self.successor_of).chain([self.from, self.to])
     }
 }
 
 impl Engine {
-    /// Creates a table of empty trees with links to others, which need not exist.
-    pub fn create_linked_table(
-        &self,
-        name: &str,
-        trees: &[TreeSpec],
-        meta: &[u8],
-        links: &[Link],
-    ) -> Result<()> {
-        self.shared.create_table(name, trees, Residence::File, links, meta, None)
-    }
-
-    /// Gives a table another name, with what that means for links.
-    pub fn rename_linked_table(&self, from: &str, to: &str, renaming: &Renaming<'_>) -> Result<()> {
-        self.shared.rename_table(from, to, renaming)
-    }
-
-    /// As [`Engine::alter_tables`], and gives tables other links in the same step: these ones or others.
-    pub fn alter_linked_tables(&self, alterations: &[Alteration<'_>], relinks: &[Relink<'_>]) -> Result<()> {
-        self.shared.alter_tables(alterations, relinks)
-    }
-
     /// The name of the table that has the link of this name.
     pub fn table_with_link(&self, name: &str) -> Result<Option<String>> {
         self.shared.system.table_with_link(name)
@@ -115,7 +104,7 @@ impl Shared {
 
     /// Whether nobody else has links of these names; `own`: who may have them, since they lose them in the same step.
     /// The caller has the names.
-    pub(in crate::engine) fn check_link_names(&self, links: &[Link], own: &[&str]) -> Result<()> {
+    pub(super) fn check_link_names(&self, links: &[Link], own: &[&str]) -> Result<()> {
         for (i, link) in links.iter().enumerate().filter(|(_, link)| !link.name.is_empty()) {
             let holder =
                 self.system.table_with_link(&link.name)?.filter(|table| !own.contains(&table.as_str()));
@@ -128,11 +117,7 @@ impl Shared {
     }
 
     /// The table that goes loses the names that its successor's links are to have.
-    pub(in crate::engine) fn give_names(
-        &self,
-        renaming: &Renaming<'_>,
-        changes: &mut CatalogChanges,
-    ) -> Result<()> {
+    pub(super) fn give_names(&self, renaming: &Renaming<'_>, changes: &mut CatalogChanges) -> Result<()> {
         let Some(name) = renaming.successor_of else { return Ok(()) };
         let old = self.record(name)?;
         let mut new = old.clone();
@@ -144,11 +129,7 @@ impl Shared {
     }
 
     /// The record with the links that it is to have. The caller has the names.
-    pub(in crate::engine) fn relinked(
-        &self,
-        record: TableRecord,
-        relink: &Relink<'_>,
-    ) -> Result<TableRecord> {
+    pub(super) fn relinked(&self, record: TableRecord, relink: &Relink<'_>) -> Result<TableRecord> {
         check_links(relink.links)?;
         self.check_link_names(relink.links, &[relink.table])?;
         Ok(TableRecord { links: relink.links.to_vec(), ..record })
@@ -162,7 +143,7 @@ impl Shared {
     }
 }
 
-pub(in crate::engine) fn check_links(links: &[Link]) -> Result<()> {
+pub(super) fn check_links(links: &[Link]) -> Result<()> {
     check_limit("number of links", links.len(), usize::from(u16::MAX))?;
     for link in links {
         check_limit("name of a link", link.name.len(), usize::from(u16::MAX))?;

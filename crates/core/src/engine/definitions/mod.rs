@@ -3,16 +3,21 @@
 //! | file | what |
 //! |---|---|
 //! | `names.rs` | whose turn it is with a name |
-//! | `ddl.rs` | creating, dropping, renaming, truncating, altering |
+//! | `ddl.rs`, `alter.rs` | creating, dropping, renaming, emptying; changing |
+//! | `catalog_changes.rs` | the transaction that each of these ends with |
+//! | `opening.rs` | opening tables |
 //! | `links.rs` | relations of tables by name |
 //! | `temporary.rs` | definitions that the catalog has not |
 //! | `orphans.rs` | files of no table that could not be removed |
 //! | `left_out.rs` | tables that a partial copy has not |
 
+pub(super) mod alter;
+pub(super) mod catalog_changes;
 pub(super) mod ddl;
 pub(super) mod left_out;
 pub(super) mod links;
 pub(super) mod names;
+mod opening;
 pub(super) mod orphans;
 pub(super) mod temporary;
 

@@ -27,7 +27,7 @@ fn packing(similarity: bool) -> Packing {
 
 fn create(engine: &Engine, similarity: bool) -> Arc<Table> {
     let spec = TreeSpec { packing: packing(similarity), ..TreeSpec::default() };
-    engine.create_table("t", &[spec], b"", None).unwrap();
+    engine.create(NewTable::new("t", &[spec])).unwrap();
     engine.open_table("t").unwrap()
 }
 

@@ -212,7 +212,7 @@ fn a_prepared_load_waits_for_its_decision_over_a_crash() {
 #[test]
 fn a_block_that_is_damaged_after_it_was_synced_closes_its_table_and_no_other() {
     let (fs, engine, table) = with_table(7);
-    engine.create_table("other", &specs(1), b"meta", None).unwrap();
+    engine.create(NewTable { meta: b"meta", ..NewTable::new("other", &specs(1)) }).unwrap();
     put(&engine, engine.open_table("other").unwrap().tree(0), &[("a", "1")]);
     engine.checkpoint().unwrap();
     load(&engine, table.tree(0), 0..5000);
@@ -238,7 +238,7 @@ fn blocks_of_a_dictionary_that_no_checkpoint_has_saved_are_read_after_a_crash() 
     let fs = SimulatedFileSystem::new(8);
     let with_words = || Options { dictionary_sample_bytes: 64 << 10, ..options() };
     let engine = Engine::open(Arc::new(fs.clone()), with_words()).unwrap();
-    engine.create_table("t", &specs(1), b"meta", None).unwrap();
+    engine.create(NewTable { meta: b"meta", ..NewTable::new("t", &specs(1)) }).unwrap();
     let table = engine.open_table("t").unwrap();
     let text = |i: u64| {
         let word =

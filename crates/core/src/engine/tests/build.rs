@@ -178,7 +178,7 @@ fn renewed_trees_give_their_space_back() {
     let mut state = (fs, engine);
     for round in 0..6 {
         let (fs, engine) = state;
-        engine.alter_table("t", &RENEW, DISABLED).unwrap();
+        engine.change(&[Alteration::new("t", &RENEW, DISABLED).into()], &[]).unwrap();
         let table = engine.open_table("t").unwrap();
         assert_eq!((table.meta(), all(&engine, table.tree(1)).len()), (DISABLED, 0));
         assert_eq!(all(&engine, table.tree(0)).len(), 3000);
@@ -186,7 +186,7 @@ fn renewed_trees_give_their_space_back() {
         // With and without a start between the change and the checkpoint that gives the space back.
         state = if round % 2 == 0 { crash(&fs, engine) } else { (fs, engine) };
         build(&state.1, 3000, 0).unwrap();
-        state.1.alter_table("t", &KEEP, ENABLED).unwrap();
+        state.1.change(&[Alteration::new("t", &KEEP, ENABLED).into()], &[]).unwrap();
         state.1.checkpoint().unwrap();
         let table = state.1.open_table("t").unwrap();
         assert_eq!(all(&state.1, table.tree(1)), entries(0..3000));
@@ -201,18 +201,14 @@ fn a_counter_is_set_with_the_definition_also_downwards() {
     let mut txn = engine.begin(Isolation::Repeatable);
     txn.note_counter(&table, 50);
     txn.commit().unwrap();
-    let change = |meta, value| Alteration {
-        table: "t",
-        layout: &[TreeSource::Keep(0), TreeSource::Keep(1)],
-        meta,
-        packing: None,
-        counter: Some(value),
-        memory_limit: None,
-        guarded: false,
+    let change = |meta, value| {
+        let layout = &[TreeSource::Keep(0), TreeSource::Keep(1)];
+        let alteration = Alteration { counter: Some(value), ..Alteration::new("t", layout, meta) };
+        engine.change(&[alteration.into()], &[]).unwrap();
     };
-    engine.alter_tables(&[change(b"up", 70)]).unwrap();
+    change(b"up", 70);
     assert_eq!(engine.open_table("t").unwrap().counter(), 70);
-    engine.alter_tables(&[change(b"down", 20)]).unwrap();
+    change(b"down", 20);
     let (fs, engine) = crash(&fs, engine);
     let table = engine.open_table("t").unwrap();
     assert_eq!((table.meta(), table.counter()), (&b"down"[..], 20));
@@ -235,7 +231,7 @@ fn the_counter_survives_a_change_of_trees_and_a_crash_after_it() {
     drop(table);
     engine.checkpoint().unwrap();
     count(&engine, 20);
-    engine.alter_table("t", &RENEW, DISABLED).unwrap();
+    engine.change(&[Alteration::new("t", &RENEW, DISABLED).into()], &[]).unwrap();
     assert_eq!(engine.open_table("t").unwrap().counter(), 20);
     count(&engine, 30);
     let (fs, engine) = crash(&fs, engine);
@@ -246,12 +242,12 @@ fn the_counter_survives_a_change_of_trees_and_a_crash_after_it() {
 
 /// Disables, changes rows, builds, enables: as ALTER TABLE does it.
 fn round_trip(engine: &Engine, rows: u64) -> Result<()> {
-    engine.alter_table("t", &RENEW, DISABLED)?;
+    engine.change(&[Alteration::new("t", &RENEW, DISABLED).into()], &[])?;
     let table = engine.open_table("t")?;
     fill(engine, &table, rows..rows + 300)?;
     drop(table);
     build(engine, rows + 300, 0)?;
-    engine.alter_table("t", &KEEP, ENABLED)?;
+    engine.change(&[Alteration::new("t", &KEEP, ENABLED).into()], &[])?;
     engine.checkpoint()
 }
 
@@ -263,7 +259,7 @@ fn a_power_cut_at_any_moment_leaves_an_index_that_is_whole_or_said_to_be_disable
         fill(&engine, &table, 0..400).unwrap();
         drop(table);
         build(&engine, 400, 0).unwrap();
-        engine.alter_table("t", &KEEP, ENABLED).unwrap();
+        engine.change(&[Alteration::new("t", &KEEP, ENABLED).into()], &[]).unwrap();
         fs.fail_after(cut, Fault::PowerCut);
         finished = round_trip(&engine, 400).is_ok();
         let (fs, engine) = crash(&fs, engine);
@@ -276,9 +272,9 @@ fn a_power_cut_at_any_moment_leaves_an_index_that_is_whole_or_said_to_be_disable
         engine.check_table(&table).unwrap();
         drop(table);
         // What is half done does not stand in the way.
-        engine.alter_table("t", &RENEW, DISABLED).unwrap();
+        engine.change(&[Alteration::new("t", &RENEW, DISABLED).into()], &[]).unwrap();
         build(&engine, rows, 0).unwrap();
-        engine.alter_table("t", &KEEP, ENABLED).unwrap();
+        engine.change(&[Alteration::new("t", &KEEP, ENABLED).into()], &[]).unwrap();
         engine.checkpoint().unwrap();
         let (_fs, engine) = crash(&fs, engine);
         let table = engine.open_table("t").unwrap();
@@ -295,8 +291,8 @@ fn a_table_dropped_with_renewed_trees_leaves_no_trace() {
     fill(&engine, &table, 0..1000).unwrap();
     drop(table);
     build(&engine, 1000, 0).unwrap();
-    engine.alter_table("t", &RENEW, DISABLED).unwrap();
-    engine.drop_table("t").unwrap();
+    engine.change(&[Alteration::new("t", &RENEW, DISABLED).into()], &[]).unwrap();
+    engine.drop("t", IfPrepared::Refuse).unwrap();
     engine.checkpoint().unwrap();
     let (_fs, engine) = crash(&fs, engine);
     assert!(engine.table_names("").unwrap().is_empty());
@@ -310,15 +306,18 @@ fn trees_are_added_moved_and_dropped_and_keep_their_rows() {
     put(&engine, table.tree(1), &[("b", "2")]);
     drop(table);
     use TreeSource::{Keep, New};
-    engine.alter_table("t", &[Keep(0), New(SPEC), Keep(1)], b"added").unwrap();
+    engine.change(&[Alteration::new("t", &[Keep(0), New(SPEC), Keep(1)], b"added").into()], &[]).unwrap();
     let table = engine.open_table("t").unwrap();
     put(&engine, table.tree(1), &[("a", "1")]);
     drop(table);
-    assert!(matches!(engine.alter_table("t", &[Keep(0), Keep(3)], b""), Err(Error::NoSuchTree(3))));
+    assert!(matches!(
+        engine.change(&[Alteration::new("t", &[Keep(0), Keep(3)], b"").into()], &[]),
+        Err(Error::NoSuchTree(3))
+    ));
     let (fs, engine) = crash(&fs, engine);
     expect(&engine, "t", 1, &[("a", "1")]);
     expect(&engine, "t", 2, &[("b", "2")]);
-    engine.alter_table("t", &[Keep(0), Keep(2)], b"dropped").unwrap();
+    engine.change(&[Alteration::new("t", &[Keep(0), Keep(2)], b"dropped").into()], &[]).unwrap();
     expect(&engine, "t", 1, &[("b", "2")]);
     engine.checkpoint().unwrap();
     let (_fs, engine) = crash(&fs, engine);
@@ -335,20 +334,16 @@ fn a_power_cut_leaves_all_tables_of_one_alteration_altered_or_none() {
         let (fs, engine, table) = with_table(cut + 1);
         fill(&engine, &table, 0..10).unwrap();
         drop(table);
-        engine.create_table("u", &specs(2), b"meta", None).unwrap();
+        engine.create(NewTable { meta: b"meta", ..NewTable::new("u", &specs(2)) }).unwrap();
         fs.fail_after(cut, Fault::PowerCut);
         let change = |table| Alteration {
-            table,
-            layout: &RENEW,
-            meta: b"new",
             packing: Some(packing),
-            counter: None,
-            memory_limit: None,
             guarded: true,
+            ..Alteration::new(table, &RENEW, b"new")
         };
         let wrong = Alteration { layout: &[TreeSource::Keep(7)], ..change("u") };
-        assert!(engine.alter_tables(&[change("t"), wrong]).is_err());
-        finished = engine.alter_tables(&[change("t"), change("u")]).is_ok();
+        assert!(engine.change(&[change("t").into(), wrong.into()], &[]).is_err());
+        finished = engine.change(&[change("t").into(), change("u").into()], &[]).is_ok();
         let (_fs, engine) = crash(&fs, engine);
         let metas = ["t", "u"].map(|name| engine.table_meta(name).unwrap());
         assert!(metas[0] == metas[1] && (!finished || metas[0] == b"new"), "cut {cut}: {metas:?}");
@@ -368,7 +363,7 @@ fn a_tree_that_the_replayed_log_takes_away_and_brings_back_stays() {
     let (fs, engine, table) = with_table(1);
     fill(&engine, &table, 0..3000).unwrap();
     drop(table);
-    engine.create_table("other", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("other", &specs(1))).unwrap();
     // The log is kept from here on, and so replayed from before the image.
     let other = engine.open_table("other").unwrap();
     let mut prepared = engine.begin(Isolation::Repeatable);
@@ -376,9 +371,9 @@ fn a_tree_that_the_replayed_log_takes_away_and_brings_back_stays() {
     prepared.prepare(b"xid").unwrap();
     drop((prepared, other));
     for _ in 0..2 {
-        engine.alter_table("t", &RENEW, DISABLED).unwrap();
+        engine.change(&[Alteration::new("t", &RENEW, DISABLED).into()], &[]).unwrap();
         build(&engine, 3000, 0).unwrap();
-        engine.alter_table("t", &KEEP, ENABLED).unwrap();
+        engine.change(&[Alteration::new("t", &KEEP, ENABLED).into()], &[]).unwrap();
     }
     engine.checkpoint().unwrap();
     let mut state = (fs, engine);

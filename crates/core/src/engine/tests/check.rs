@@ -90,7 +90,12 @@ fn checks_of_structures_and_files_find_nothing_in_a_sound_engine_and_what_was_da
     assert!(matches!(engine.check_table(&table), Err(Error::Corrupt { .. })));
     // Another tree takes the place of the damaged one, as in a repair: the next checkpoints must not stumble over it.
     drop(table);
-    engine.alter_table("t", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"meta").unwrap();
+    engine
+        .change(
+            &[Alteration::new("t", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"meta").into()],
+            &[],
+        )
+        .unwrap();
     engine.checkpoint().unwrap();
     let table = engine.open_table("t").unwrap();
     engine.check_table(&table).unwrap();
@@ -117,7 +122,9 @@ fn a_tree_that_goes_while_a_checkpoint_writes_it_leaves_no_space_behind() {
             let capture = shared.capture(false);
             change(50);
             let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
-            engine.alter_table("t", &layout[..1 + usize::from(replaced)], b"meta").unwrap();
+            engine
+                .change(&[Alteration::new("t", &layout[..1 + usize::from(replaced)], b"meta").into()], &[])
+                .unwrap();
             Some(capture)
         };
         let run =
@@ -197,7 +204,7 @@ fn a_table_stays_open_until_a_tree_that_it_lost_has_given_back_its_space() {
     put(&engine, engine.open_table("t").unwrap().tree(0), &[("a", "1")]);
     let capture = || {
         let capture = shared.capture(false);
-        engine.alter_table("t", &[TreeSource::Keep(0)], b"meta").unwrap();
+        engine.change(&[Alteration::new("t", &[TreeSource::Keep(0)], b"meta").into()], &[]).unwrap();
         Some(capture)
     };
     let run =

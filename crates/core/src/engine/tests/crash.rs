@@ -142,7 +142,7 @@ fn a_power_cut_at_any_moment_leaves_the_commits_before_it_and_at_most_the_one_un
             ..options()
         };
         let engine = Engine::open(Arc::new(fs.clone()), options.clone()).unwrap();
-        engine.create_table("t", &specs(2), b"", None).unwrap();
+        engine.create(NewTable::new("t", &specs(2))).unwrap();
         let table = engine.open_table("t").unwrap();
         fs.fail_after(random.below(400), Fault::PowerCut);
         let mut rows = [Rows::new(), Rows::new()];
@@ -314,7 +314,7 @@ fn a_counter_that_the_log_does_not_know_yet_survives_checkpoints() {
 #[test]
 fn a_counter_noted_before_its_table_was_idle_does_not_hide_a_later_one() {
     let (fs, engine, table) = with_table(9);
-    engine.create_table("other", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("other", &specs(1))).unwrap();
     let mut early = engine.begin(Isolation::Repeatable);
     early.note_counter(&table, 50);
     let note = |table: Arc<Table>, value| {
@@ -357,7 +357,7 @@ fn without_threads_writers_make_the_checkpoints_and_the_log_stays_short() {
     let fs = SimulatedFileSystem::new(5);
     let options = Options { checkpoint_log_bytes: 1 << 20, log_segment_bytes: 256 << 10, ..options() };
     let engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     for i in 0..8000u32 {
         let mut txn = engine.begin(Isolation::Repeatable);
@@ -399,7 +399,7 @@ fn threads_write_read_and_checkpoint_at_once_and_a_parallel_replay_restores_it()
         ..Options::new(&dir.0)
     };
     let engine = Engine::open(Arc::new(RealFileSystem), options.clone()).unwrap();
-    engine.create_table("t", &specs(2), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(2))).unwrap();
     let table = engine.open_table("t").unwrap();
     const ACCOUNTS: u64 = 50;
     let mut txn = engine.begin(Isolation::Repeatable);

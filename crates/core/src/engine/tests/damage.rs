@@ -68,7 +68,9 @@ fn build(engine: &Engine, entries: u64) {
     let mut build = engine.build_trees(&table, &[1], 0).unwrap();
     (0..entries).for_each(|i| build.add(0, &number(i), b"entry").unwrap());
     build.finish(|_| Ok(())).unwrap();
-    engine.alter_table("t", &[TreeSource::Keep(0), TreeSource::Keep(1)], b"enabled").unwrap();
+    engine
+        .change(&[Alteration::new("t", &[TreeSource::Keep(0), TreeSource::Keep(1)], b"enabled").into()], &[])
+        .unwrap();
 }
 
 /// A killed engine with an index that was built after the last checkpoint but one; and its superblocks of before.
@@ -127,7 +129,7 @@ fn append(engine: &Engine, table: &Table, rows: std::ops::Range<u64>) {
 #[test]
 fn a_damaged_table_that_can_be_read_again_has_all_its_rows() {
     let (fs, engine, table) = with_table(3);
-    engine.create_table("other", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("other", &specs(1))).unwrap();
     append(&engine, &table, 0..3000);
     put(&engine, table.tree(1), &[("a", "1")]);
     let path = table.space().path().to_str().unwrap().to_string();
@@ -174,7 +176,7 @@ fn a_damaged_table_that_can_be_read_again_has_all_its_rows() {
 fn a_sector_that_cannot_be_read_during_recovery_closes_its_table_only() {
     for load in [true, false] {
         let (fs, engine, table) = with_table(4);
-        engine.create_table("other", &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new("other", &specs(1))).unwrap();
         put(&engine, engine.open_table("other").unwrap().tree(0), &[("k", "v")]);
         match load {
             // Blocks that the log names.
@@ -256,7 +258,7 @@ fn the_system_space_survives_damage_of_either_copy() {
         assert!(told.has("the header of"), "{:?}", told.0);
         assert_eq!(told.has("a block was read from"), path.ends_with("teak"), "{:?}", told.0);
         expect(&engine, "t", 0, &[("a", "1")]);
-        engine.create_table("u", &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new("u", &specs(1))).unwrap();
         engine.close().unwrap();
         drop(engine);
         let fs = fs.crash();
@@ -310,7 +312,7 @@ fn a_start_for_reading_reads_what_was_committed_and_changes_nothing() {
     append(&engine, &table, 0..2000);
     engine.checkpoint().unwrap();
     put(&engine, table.tree(1), &[("a", "1")]);
-    engine.create_table("u", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("u", &specs(1))).unwrap();
     drop((table, engine));
     let fs = fs.kill();
     let before = image(&fs);
@@ -323,7 +325,7 @@ fn a_start_for_reading_reads_what_was_committed_and_changes_nothing() {
         let mut txn = engine.begin(Isolation::Repeatable);
         let written = txn.write(table.tree(1), b"b", WriteOp::Insert(b"2")).and_then(|()| txn.commit());
         assert!(matches!(written, Err(Error::ReadOnly(_))), "{written:?}");
-        assert!(matches!(engine.drop_table("u"), Err(Error::ReadOnly(_))));
+        assert!(matches!(engine.drop("u", IfPrepared::Refuse), Err(Error::ReadOnly(_))));
         assert!(engine.checkpoint().is_err());
         drop(table);
         engine.close().unwrap();
@@ -424,7 +426,7 @@ fn the_spare_superblock_is_never_one_of_another_engine_or_of_before_a_backup_was
     fs.remove(Path::new("/teak/s0.copy")).unwrap();
     fs.remove(Path::new(SUPERBLOCK)).unwrap();
     let engine = open(&fs);
-    engine.create_table("new", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("new", &specs(1))).unwrap();
     engine.close().unwrap();
     drop(engine);
     let fs = fs.kill();

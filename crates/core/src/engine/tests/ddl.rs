@@ -14,7 +14,7 @@ fn a_closed_engine_opens_with_everything_it_had() {
     put(&engine, table.tree(1), &[("x", "")]);
     drop(table);
     engine.close().unwrap();
-    assert!(matches!(engine.create_table("u", &specs(1), b"", None), Err(Error::ReadOnly(_))));
+    assert!(matches!(engine.create(NewTable::new("u", &specs(1))), Err(Error::ReadOnly(_))));
     drop(engine);
     let engine = open(&fs);
     let table = engine.open_table("t").unwrap();
@@ -38,14 +38,14 @@ fn a_directory_is_used_by_one_engine_at_a_time() {
 #[test]
 fn names_are_unique_and_listed_by_prefix() {
     let (_fs, engine, _) = with_table(2);
-    assert!(matches!(engine.create_table("t", &specs(1), b"", None), Err(Error::TableExists(_))));
-    engine.create_table("db/a", &specs(1), b"", None).unwrap();
-    engine.create_table("db/b", &specs(1), b"", None).unwrap();
+    assert!(matches!(engine.create(NewTable::new("t", &specs(1))), Err(Error::TableExists(_))));
+    engine.create(NewTable::new("db/a", &specs(1))).unwrap();
+    engine.create(NewTable::new("db/b", &specs(1))).unwrap();
     assert_eq!(engine.table_names("db/").unwrap(), ["db/a", "db/b"]);
     assert_eq!(engine.table_names("").unwrap(), ["db/a", "db/b", "t"]);
-    assert!(matches!(engine.rename_table("db/a", "db/b"), Err(Error::TableExists(_))));
-    assert!(matches!(engine.drop_table("nix"), Err(Error::NoSuchTable(_))));
-    engine.drop_table("db/a").unwrap();
+    assert!(matches!(engine.rename(Renaming::new("db/a", "db/b")), Err(Error::TableExists(_))));
+    assert!(matches!(engine.drop("nix", IfPrepared::Refuse), Err(Error::NoSuchTable(_))));
+    engine.drop("db/a", IfPrepared::Refuse).unwrap();
     assert!(matches!(engine.open_table("db/a"), Err(Error::NoSuchTable(_))));
 }
 
@@ -54,7 +54,7 @@ fn a_renamed_table_keeps_rows_handles_and_survives_a_crash() {
     let (fs, engine, table) = with_table(3);
     put(&engine, table.tree(0), &[("a", "1")]);
     engine.checkpoint().unwrap();
-    engine.rename_table("t", "u").unwrap();
+    engine.rename(Renaming::new("t", "u")).unwrap();
     assert_eq!(table.name(), "u");
     put(&engine, table.tree(0), &[("b", "2")]);
     drop(table);
@@ -71,7 +71,7 @@ fn a_truncated_table_is_empty_and_old_handles_know() {
     txn.note_counter(&table, 17);
     txn.commit().unwrap();
     engine.checkpoint().unwrap();
-    engine.truncate_table("t").unwrap();
+    engine.empty("t", None).unwrap();
     assert!(!table.is_current());
     let table = engine.open_table("t").unwrap();
     assert!(table.is_current());
@@ -91,8 +91,13 @@ fn replacing_a_table_is_one_step() {
     let (fs, engine, table) = with_table(5);
     put(&engine, table.tree(0), &[("a", "1")]);
     drop(table);
-    engine.create_table("t", &specs(3), b"new", Some("t")).unwrap();
+    engine.create(NewTable { meta: b"new", ..NewTable::new("new", &specs(3)) }).unwrap();
+    engine.change(&[Replacement { table: "t", by: "new", counter: 1 }.into()], &[]).unwrap();
     let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(
+        (engine.table_names("").unwrap(), engine.table_meta("t").unwrap()),
+        (vec!["t".into()], b"new".to_vec())
+    );
     assert_eq!(engine.open_table("t").unwrap().trees(), 3);
     expect(&engine, "t", 0, &[]);
 }
@@ -114,17 +119,21 @@ pub(super) fn no_orphans(fs: &SimulatedFileSystem, engine: &Engine) {
 fn a_power_cut_at_any_moment_of_ddl_leaves_old_or_new_and_no_stray_files() {
     type Step = fn(&Engine) -> Result<()>;
     let script: &[(&str, Step)] = &[
-        ("create", |e| e.create_table("new", &specs(2), b"", None)),
-        ("drop", |e| e.drop_table("old")),
-        ("rename", |e| e.rename_table("old", "renamed")),
-        ("truncate", |e| e.truncate_table("old")),
-        ("replace", |e| e.create_table("old", &specs(1), b"replaced", Some("old"))),
+        ("create", |e| e.create(NewTable::new("new", &specs(2)))),
+        ("drop", |e| e.drop("old", IfPrepared::Refuse)),
+        ("rename", |e| e.rename(Renaming::new("old", "renamed"))),
+        ("truncate", |e| e.empty("old", None)),
+        ("empty", |e| e.empty("old", Some(b"other"))),
+        ("replace", |e| {
+            e.create(NewTable { meta: b"replaced", ..NewTable::new("new", &specs(1)) })?;
+            e.change(&[Replacement { table: "old", by: "new", counter: 1 }.into()], &[])
+        }),
     ];
     for (what, step) in script {
         for cut in 0.. {
             let fs = SimulatedFileSystem::new(cut * 7 + 1);
             let engine = open(&fs);
-            engine.create_table("old", &specs(1), b"", None).unwrap();
+            engine.create(NewTable::new("old", &specs(1))).unwrap();
             put(&engine, engine.open_table("old").unwrap().tree(0), &[("a", "1")]);
             if cut % 2 == 0 {
                 engine.checkpoint().unwrap();
@@ -158,7 +167,7 @@ fn a_power_cut_at_any_moment_of_ddl_leaves_old_or_new_and_no_stray_files() {
 #[test]
 fn a_missing_file_is_an_error_of_its_table_alone() {
     let (fs, engine, table) = with_table(6);
-    engine.create_table("u", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("u", &specs(1))).unwrap();
     put(&engine, table.tree(0), &[("a", "1")]);
     let path = table.space().path().to_path_buf();
     drop(table);
@@ -168,14 +177,14 @@ fn a_missing_file_is_an_error_of_its_table_alone() {
     let engine = open(&fs);
     assert!(matches!(engine.open_table("t"), Err(Error::Corrupt { .. })));
     expect(&engine, "u", 0, &[]);
-    engine.drop_table("t").unwrap();
+    engine.drop("t", IfPrepared::Refuse).unwrap();
     assert_eq!(engine.table_names("").unwrap(), ["u"]);
 }
 
 #[test]
 fn a_table_that_cannot_take_its_log_stays_closed_and_its_log_is_kept() {
     let (fs, engine, table) = with_table(7);
-    engine.create_table("u", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("u", &specs(1))).unwrap();
     engine.checkpoint().unwrap();
     put(&engine, table.tree(0), &[("a", "1")]);
     put(&engine, engine.open_table("u").unwrap().tree(0), &[("b", "2")]);
@@ -227,7 +236,7 @@ fn tables_beyond_the_bound_of_open_files_are_written_recovered_and_read_after_th
     let engine = open_few(&fs);
     let mut tables = Vec::new();
     for i in 0..40 {
-        engine.create_table(&name(i), &specs(2), b"", None).unwrap();
+        engine.create(NewTable::new(&name(i), &specs(2))).unwrap();
         tables.push(engine.open_table(&name(i)).unwrap());
     }
     for round in ["1", "2", "3"] {
@@ -254,7 +263,7 @@ fn tables_beyond_the_bound_of_open_files_are_written_recovered_and_read_after_th
     let mut old = engine.begin(Isolation::Repeatable);
     old.open_snapshot();
     (1..40).for_each(|i| expect(&engine, &name(i), 0, &rows));
-    engine.drop_table(&name(0)).unwrap();
+    engine.drop(&name(0), IfPrepared::Refuse).unwrap();
     (1..40).for_each(|i| expect(&engine, &name(i), 0, &rows));
     assert!(!fs.exists(dropped.space().path()).unwrap());
     // Opening a table reads from its first tree, not from the second.
@@ -267,7 +276,7 @@ fn a_table_gets_another_compression_while_it_is_used_and_keeps_its_rows() {
     let fs = SimulatedFileSystem::new(31);
     let engine = open(&fs);
     let none = TreeSpec { block_bytes: 4096, packing: Compression::None.into() };
-    engine.create_table("t", &[none; 2], b"meta", None).unwrap();
+    engine.create(NewTable { meta: b"meta", ..NewTable::new("t", &[none; 2]) }).unwrap();
     let table = engine.open_table("t").unwrap();
     let write = |engine: &Engine, from: u32, value: &str| {
         let table = engine.open_table("t").unwrap();
@@ -327,10 +336,10 @@ fn table_files(fs: &SimulatedFileSystem) -> Vec<String> {
 fn a_file_that_could_not_be_removed_goes_after_the_next_checkpoint() {
     let fs = SimulatedFileSystem::new(9);
     let engine = open(&fs);
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     // The commit, its sync, and then the removal.
     fs.fail_after(2, Fault::Eio);
-    engine.drop_table("t").unwrap();
+    engine.drop("t", IfPrepared::Refuse).unwrap();
     assert_eq!(table_files(&fs), ["s1.teak"]);
     engine.checkpoint().unwrap();
     assert!(table_files(&fs).is_empty());
@@ -341,10 +350,10 @@ fn a_file_that_could_not_be_removed_goes_after_the_next_checkpoint() {
 fn a_file_that_could_not_be_removed_goes_at_the_next_start_though_the_log_forgot_it() {
     let fs = SimulatedFileSystem::new(10);
     let engine = open(&fs);
-    engine.create_table("t", &specs(1), b"", None).unwrap();
-    engine.create_table("u", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
+    engine.create(NewTable::new("u", &specs(1))).unwrap();
     fs.fail_after(2, Fault::Eio);
-    engine.drop_table("t").unwrap();
+    engine.drop("t", IfPrepared::Refuse).unwrap();
     // The power goes before it is tried again.
     for _ in 0..2 {
         let shared = &engine.shared;
@@ -376,7 +385,7 @@ fn the_number_of_a_file_that_could_not_be_removed_at_a_start_is_not_used_again()
         fs.heal();
         let Ok(engine) = opened else { continue };
         left_over += usize::from(!engine.shared.definitions.orphans.lock().is_empty());
-        engine.create_table("t", &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new("t", &specs(1))).unwrap();
         engine.checkpoint().unwrap();
         let (_, engine) = crash(&fs, engine);
         engine.open_table("t").unwrap();

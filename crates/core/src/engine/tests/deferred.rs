@@ -184,7 +184,7 @@ fn who_locks_a_range_beside_a_claim_that_cannot_wait_is_waited_for() {
 fn with_table_of(seed: u64, trees: usize) -> (SimulatedFileSystem, Engine) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = Engine::open(Arc::new(fs.clone()), Options { cache_bytes: 1 << 40, ..options() }).unwrap();
-    engine.create_table("t", &specs(trees), b"meta", None).unwrap();
+    engine.create(NewTable { meta: b"meta", ..NewTable::new("t", &specs(trees)) }).unwrap();
     (fs, engine)
 }
 

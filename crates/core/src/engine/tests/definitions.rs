@@ -38,10 +38,10 @@ fn a_snapshot_gets_an_error_from_what_is_younger_and_not_an_empty_table() {
     let (_fs, engine, table) = with_table(1);
     put(&engine, table.tree(0), &[("a", "1")]);
     let mut first = old(&engine);
-    engine.create_table("new", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("new", &specs(1))).unwrap();
     let mut second = old(&engine);
     put(&engine, table.tree(0), &[("b", "2")]);
-    engine.truncate_table("t").unwrap();
+    engine.empty("t", None).unwrap();
     for txn in [&mut first, &mut second] {
         assert_refused(txn, engine.open_table("t").unwrap().tree(0));
         assert_eq!(read(txn, table.tree(0), View::Snapshot).len(), 1, "the old trees, for who has them");
@@ -69,7 +69,7 @@ fn a_snapshot_gets_an_error_from_what_is_younger_and_not_an_empty_table() {
 fn what_a_copy_writes_is_how_its_table_begins_however_it_is_committed() {
     for two_phases in [false, true] {
         let (_fs, engine, _) = with_table(2);
-        engine.create_table("copy", &specs(2), b"", None).unwrap();
+        engine.create(NewTable::new("copy", &specs(2))).unwrap();
         // From while the copy goes on, when its table exists and has nothing.
         let mut during = old(&engine);
         let table = engine.open_table("copy").unwrap();
@@ -81,14 +81,14 @@ fn what_a_copy_writes_is_how_its_table_begins_however_it_is_committed() {
             txn.commit_ordered();
         }
         txn.commit().unwrap();
-        engine.rename_table("copy", "renamed").unwrap();
+        engine.rename(Renaming::new("copy", "renamed")).unwrap();
         assert_refused(&mut during, table.tree(0));
         assert_refused(&mut during, table.tree(1));
         expect(&engine, "renamed", 0, &[("a", "1")]);
     }
     // Of what is empty by now.
     let (_fs, engine, table) = with_table(3);
-    engine.create_table("copy", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("copy", &specs(1))).unwrap();
     let mut during = old(&engine);
     put(&engine, table.tree(0), &[("a", "1")]);
     fill_and_found(&engine, "copy", &[]);
@@ -100,8 +100,8 @@ fn a_table_that_was_closed_meanwhile_is_as_young_as_before() {
     let (_fs, engine, table) = with_table(4);
     drop(table);
     let mut before = old(&engine);
-    engine.create_table("empty", &specs(1), b"", None).unwrap();
-    engine.create_table("copy", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("empty", &specs(1))).unwrap();
+    engine.create(NewTable::new("copy", &specs(1))).unwrap();
     fill_and_found(&engine, "copy", &[("a", "1")]);
     let mut after = old(&engine);
     for round in 0..3 {
@@ -115,7 +115,7 @@ fn a_table_that_was_closed_meanwhile_is_as_young_as_before() {
     }
     expect(&engine, "copy", 0, &[("a", "1")]);
     // A rename changes nothing of it, and a table of the session alone is for all its snapshots.
-    engine.rename_table("copy", "other").unwrap();
+    engine.rename(Renaming::new("copy", "other")).unwrap();
     let table = engine.open_table("other").unwrap();
     assert_refused(&mut before, table.tree(0));
     table.show_to_older_snapshots();
@@ -139,9 +139,10 @@ fn a_table_is_not_changed_under_a_prepared_transaction_that_nobody_owns() {
         leave_prepared(&engine);
         let (_fs, engine) = if restarted { crash(&fs, engine) } else { (fs, engine) };
         let undecided = |result: Result<()>| matches!(result, Err(Error::Undecided { xid }) if xid == b"xid");
-        assert!(undecided(engine.drop_table("t")));
-        assert!(undecided(engine.truncate_table("t")));
-        assert!(undecided(engine.create_table("u", &specs(1), b"", Some("t"))));
+        assert!(undecided(engine.drop("t", IfPrepared::Refuse)));
+        assert!(undecided(engine.empty("t", None)));
+        engine.create(NewTable::new("u", &specs(1))).unwrap();
+        assert!(undecided(engine.change(&[Replacement { table: "t", by: "u", counter: 1 }.into()], &[])));
         let table = engine.open_table("t").unwrap();
         assert!(undecided(engine.build_trees(&table, &[1], 0).map(drop)));
         let wait = WaitRequest::waiting(Duration::from_millis(10));
@@ -150,16 +151,16 @@ fn a_table_is_not_changed_under_a_prepared_transaction_that_nobody_owns() {
         let wait_for = |name| engine.wait_for_holders(name, &[Intention::Prepared], 0, &wait, &tell);
         assert!(undecided(wait_for("t")));
         assert_eq!(*told.lock(), [b"xid".to_vec()]);
-        engine.create_table("other", &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new("other", &specs(1))).unwrap();
         wait_for("other").unwrap();
-        engine.drop_table("other").unwrap();
+        engine.drop("other", IfPrepared::Refuse).unwrap();
         // The name is not what it has written to.
-        engine.rename_table("t", "renamed").unwrap();
-        assert!(undecided(engine.drop_table("renamed")));
+        engine.rename(Renaming::new("t", "renamed")).unwrap();
+        assert!(undecided(engine.drop("renamed", IfPrepared::Refuse)));
         engine.commit_prepared(b"xid").unwrap();
         wait_for("renamed").unwrap();
         expect(&engine, "renamed", 0, &[("a", "1"), ("undecided", "1")]);
-        engine.drop_table("renamed").unwrap();
+        engine.drop("renamed", IfPrepared::Refuse).unwrap();
     }
 }
 
@@ -174,7 +175,7 @@ fn a_change_that_waits_goes_on_when_the_prepared_transaction_is_decided() {
         std::thread::spawn(move || {
             let wait = WaitRequest::waiting(Duration::from_secs(60));
             engine.wait_for_holders("t", &[Intention::Prepared], 0, &wait, &|_| told.send(()).unwrap())?;
-            engine.truncate_table("t")
+            engine.empty("t", None)
         })
     };
     asked.recv().unwrap();
@@ -182,7 +183,7 @@ fn a_change_that_waits_goes_on_when_the_prepared_transaction_is_decided() {
     waiter.join().unwrap().unwrap();
     // What only its session could see goes with the session.
     leave_prepared(&engine);
-    engine.discard_table("t").unwrap();
+    engine.drop("t", IfPrepared::Ignore).unwrap();
     engine.commit_prepared(b"xid").unwrap();
 }
 
@@ -256,7 +257,7 @@ fn who_has_most_of_the_log_that_is_kept_is_told_each_time_it_has_doubled() {
     let options = Options { checkpoint_log_bytes: 64 << 10, observer: listener.clone(), ..options() };
     let fs = SimulatedFileSystem::new(10);
     let engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
-    engine.create_table("t", &specs(2), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(2))).unwrap();
     leave_prepared(&engine);
     let table = engine.open_table("t").unwrap();
     let write = |txn: &mut Transaction, key: String, i: u64| {
@@ -297,7 +298,7 @@ fn who_has_most_of_the_log_that_is_kept_is_told_each_time_it_has_doubled() {
 fn a_table_knows_when_it_was_changed_last_until_the_engine_ends() {
     let (fs, time) = (SimulatedFileSystem::new(1), Time::simulated());
     let engine = Engine::open(Arc::new(fs.clone()), Options { time: time.clone(), ..options() }).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     let changed_at = |engine: &Engine| engine.open_table("t").unwrap().tree(0).changed_at();
     assert_eq!(changed_at(&engine), 0);
@@ -309,7 +310,7 @@ fn a_table_knows_when_it_was_changed_last_until_the_engine_ends() {
     put(&engine, table.tree(0), &[("a", "1")]);
     assert_eq!(changed_at(&engine), 100);
     time.pass(Duration::from_secs(100));
-    engine.truncate_table("t").unwrap();
+    engine.empty("t", None).unwrap();
     assert_eq!(changed_at(&engine), 200);
     let (_, engine) = crash(&fs, engine);
     assert_eq!(changed_at(&engine), 0);

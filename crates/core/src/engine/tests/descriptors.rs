@@ -13,7 +13,7 @@ fn open_sparsely(fs: &SimulatedFileSystem) -> Result<Engine> {
 fn work(engine: &Engine, round: usize, rows: &mut Rows) -> Result<()> {
     for name in ["t", "u"] {
         if engine.table_meta(name).is_err() {
-            engine.create_table(name, &specs(1), b"", None)?;
+            engine.create(NewTable::new(name, &specs(1)))?;
         }
     }
     let (t, u) = (engine.open_table("t")?, engine.open_table("u")?);
@@ -68,7 +68,7 @@ fn wherever_an_opening_fails_work_goes_on_when_there_are_descriptors_again() {
 fn a_checkpoint_opens_nothing_when_all_is_written() {
     let fs = SimulatedFileSystem::new(1);
     let engine = open(&fs);
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let tree = engine.open_table("t").unwrap().tree(0).clone();
     put(&engine, &tree, &[("a", "1")]);
     fs.fail_from(0, Fault::Emfile);

@@ -38,7 +38,7 @@ fn fill(engine: &Engine, table: &str, place: usize, rows: std::ops::Range<u32>) 
 fn with_dictionary(seed: u64) -> (SimulatedFileSystem, Engine) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = open_with(&fs, 60 << 10);
-    engine.create_table("t", &[SPEC; 2], b"", None).unwrap();
+    engine.create(NewTable::new("t", &[SPEC; 2])).unwrap();
     fill(&engine, "t", 0, 0..600);
     engine.checkpoint().unwrap();
     (fs, engine)
@@ -83,7 +83,7 @@ fn a_dictionary_makes_a_tree_smaller_and_survives_restarts_and_crashes() {
 
     // The same without.
     let plain = open_with(&SimulatedFileSystem::new(2), 0);
-    plain.create_table("t", &[SPEC; 2], b"", None).unwrap();
+    plain.create(NewTable::new("t", &[SPEC; 2])).unwrap();
     (0..4).for_each(|part| fill(&plain, "t", 0, part * 600..part * 600 + 600));
     plain.checkpoint().unwrap();
     assert_eq!(dictionary_bytes(&plain, 0), 0);
@@ -98,7 +98,7 @@ fn a_dictionary_makes_a_tree_smaller_and_survives_restarts_and_crashes() {
 fn what_does_not_get_smaller_gets_no_dictionary() {
     let fs = SimulatedFileSystem::new(3);
     let engine = open_with(&fs, 20 << 10);
-    engine.create_table("t", &[SPEC; 2], b"", None).unwrap();
+    engine.create(NewTable::new("t", &[SPEC; 2])).unwrap();
     let table = engine.open_table("t").unwrap();
     let mut txn = engine.begin(Isolation::Repeatable);
     let mut state = 7u64;
@@ -121,10 +121,10 @@ fn tables_that_are_renamed_keep_theirs_and_those_that_are_emptied_or_dropped_do_
     let (fs, engine) = with_dictionary(4);
     let tree = engine.open_table("t").unwrap().tree(0).id();
     let before = stored(&engine, "t").unwrap();
-    engine.rename_table("t", "u").unwrap();
+    engine.rename(Renaming::new("t", "u")).unwrap();
     engine.checkpoint().unwrap();
     assert_eq!(stored(&engine, "u"), Some(before));
-    engine.truncate_table("u").unwrap();
+    engine.empty("u", None).unwrap();
     engine.checkpoint().unwrap();
     assert_eq!(stored(&engine, "u"), None);
     assert_eq!(engine.shared.system.dictionary(tree).unwrap(), None);
@@ -132,7 +132,7 @@ fn tables_that_are_renamed_keep_theirs_and_those_that_are_emptied_or_dropped_do_
     engine.checkpoint().unwrap();
     assert!(stored(&engine, "u").is_some());
     let tree = engine.open_table("u").unwrap().tree(0).id();
-    engine.drop_table("u").unwrap();
+    engine.drop("u", IfPrepared::Refuse).unwrap();
     engine.checkpoint().unwrap();
     assert_eq!(engine.shared.system.dictionary(tree).unwrap(), None);
     crash(&fs, engine);
@@ -146,7 +146,9 @@ fn an_index_that_is_dropped_gives_back_the_space_of_its_dictionary() {
         fill(&engine, "t", 1, 0..600);
         engine.checkpoint().unwrap();
         assert!(dictionary_bytes(&engine, 1) > 0, "turn {turn}");
-        engine.alter_table("t", &[TreeSource::Keep(0), TreeSource::New(SPEC)], b"").unwrap();
+        engine
+            .change(&[Alteration::new("t", &[TreeSource::Keep(0), TreeSource::New(SPEC)], b"").into()], &[])
+            .unwrap();
         engine.checkpoint().unwrap();
         engine.checkpoint().unwrap();
         assert_eq!(dictionary_bytes(&engine, 1), 0);

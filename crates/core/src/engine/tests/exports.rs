@@ -25,7 +25,7 @@ fn opened(fs: &SimulatedFileSystem) -> Engine {
 fn source(seed: u64) -> (SimulatedFileSystem, Engine) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = opened(&fs);
-    engine.create_table("t", &[SPEC; 3], b"source", None).unwrap();
+    engine.create(NewTable { meta: b"source", ..NewTable::new("t", &[SPEC; 3]) }).unwrap();
     let table = engine.open_table("t").unwrap();
     let mut txn = engine.begin(Isolation::Repeatable);
     for row in 0..3000u32 {
@@ -46,10 +46,10 @@ fn source(seed: u64) -> (SimulatedFileSystem, Engine) {
 fn target(seed: u64) -> (SimulatedFileSystem, Engine) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = opened(&fs);
-    engine.create_table("other", &specs(4), b"", None).unwrap();
-    engine.create_table("u", &[SPEC; 3], b"old", None).unwrap();
+    engine.create(NewTable::new("other", &specs(4))).unwrap();
+    engine.create(NewTable { meta: b"old", ..NewTable::new("u", &[SPEC; 3]) }).unwrap();
     put(&engine, engine.open_table("u").unwrap().tree(0), &[("old", "row")]);
-    engine.empty_table("u", b"discarded").unwrap();
+    engine.empty("u", Some(b"discarded")).unwrap();
     (fs, engine)
 }
 
@@ -132,7 +132,7 @@ fn an_import_is_durable_when_it_returns_whatever_follows() {
     import(&engine).unwrap();
     let (fs, engine) = crash(&fs, engine);
     assert_eq!(content(&engine, "u"), expected);
-    engine.truncate_table("u").unwrap();
+    engine.empty("u", None).unwrap();
     let (_, engine) = crash(&fs, engine);
     assert!(content(&engine, "u").0[0].is_empty());
     assert_sound(&engine);

@@ -14,7 +14,7 @@ fn with_reserve(fs: &SimulatedFileSystem) -> Engine {
 fn on_a_full_disk_rows_can_be_deleted_and_no_more_inserted_until_there_is_room() {
     let fs = SimulatedFileSystem::new(1);
     let engine = with_reserve(&fs);
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let tree = engine.open_table("t").unwrap().tree(0).clone();
     put(&engine, &tree, &[("a", "1"), ("b", "2")]);
 
@@ -38,7 +38,7 @@ fn on_a_full_disk_rows_can_be_deleted_and_no_more_inserted_until_there_is_room()
 fn a_checkpoint_that_finds_the_disk_full_takes_the_reserve() {
     let fs = SimulatedFileSystem::new(2);
     let engine = with_reserve(&fs);
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let tree = engine.open_table("t").unwrap().tree(0).clone();
     put(&engine, &tree, &[("a", "1")]);
     fs.fail_after(0, Fault::Enospc);
@@ -53,7 +53,7 @@ fn what_gives_space_back_is_not_refused_while_checkpoints_find_none() {
     let fs = SimulatedFileSystem::new(3);
     let engine = with_reserve(&fs);
     for name in ["t", "u", "v"] {
-        engine.create_table(name, &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new(name, &specs(1))).unwrap();
     }
     let tree = engine.open_table("t").unwrap().tree(0).clone();
     put(&engine, &tree, &[("a", "1"), ("b", "2")]);
@@ -69,9 +69,9 @@ fn what_gives_space_back_is_not_refused_while_checkpoints_find_none() {
     full();
     txn.commit().unwrap();
     full();
-    engine.drop_table("u").unwrap();
+    engine.drop("u", IfPrepared::Refuse).unwrap();
     full();
-    engine.truncate_table("v").unwrap();
+    engine.empty("v", None).unwrap();
     let mut txn = engine.begin(Isolation::Repeatable);
     let refused = txn.write(&tree, b"c", WriteOp::Insert(b"3"));
     assert!(matches!(refused, Err(Error::DiskFull { .. })), "{refused:?}");
@@ -87,7 +87,7 @@ fn what_gives_space_back_is_not_refused_while_checkpoints_find_none() {
 fn a_wait_for_a_checkpoint_can_be_interrupted() {
     let fs = SimulatedFileSystem::new(4);
     let engine = Engine::open(Arc::new(fs), Options { background: true, ..options() }).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let tree = engine.open_table("t").unwrap().tree(0).clone();
     put(&engine, &tree, &[("a", &"x".repeat(100_000))]);
     let mut txn = engine.begin(Isolation::Repeatable);

@@ -77,7 +77,7 @@ fn a_file_system_without_holes_is_served_in_silence() {
     let messages = Arc::new(Messages::default());
     let options = Options { observer: messages.clone(), ..options() };
     let engine = Engine::open(Arc::new(fs.clone()), options.clone()).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     for turn in 0..2 {
         rewrite(&engine, table.tree(0), turn);

@@ -18,8 +18,8 @@ pub(super) fn with_resident(
 ) -> (SimulatedFileSystem, Engine, Arc<Table>, Arc<Table>) {
     let fs = SimulatedFileSystem::new(3);
     let engine = Engine::open(Arc::new(fs.clone()), options).unwrap();
-    engine.create_resident_table("m", &specs(2), residence, b"meta").unwrap();
-    engine.create_table("t", &specs(2), b"", None).unwrap();
+    engine.create(NewTable { residence, meta: b"meta", ..NewTable::new("m", &specs(2)) }).unwrap();
+    engine.create(NewTable::new("t", &specs(2))).unwrap();
     let (memory, file) = (engine.open_table("m").unwrap(), engine.open_table("t").unwrap());
     (fs, engine, memory, file)
 }
@@ -168,7 +168,7 @@ fn a_full_memory_refuses_writes_and_takes_them_again_when_something_has_gone() {
     let more = fill(&engine, tree, 4 * filled) - 4 * filled;
     assert!(more >= filled * 2 / 5, "{more} of {filled}");
     // All of it goes with a rollback.
-    engine.truncate_table("m").unwrap();
+    engine.empty("m", None).unwrap();
     drop(memory);
     let memory = engine.open_table("m").unwrap();
     let mut txn = engine.begin(Isolation::Repeatable);
@@ -189,12 +189,12 @@ fn a_full_memory_refuses_writes_and_takes_them_again_when_something_has_gone() {
 fn a_table_with_a_limit_of_its_own_is_full_before_the_others() {
     let (fs, engine, memory, _file) = with_tables(options());
     let limited = Residence::Memory { limit_bytes: 1 << 20 };
-    engine.create_resident_table("small", &specs(1), limited, b"").unwrap();
+    engine.create(NewTable { residence: limited, ..NewTable::new("small", &specs(1)) }).unwrap();
     let small = engine.open_table("small").unwrap();
     let filled = fill(&engine, small.tree(0), 0);
     assert!((500..1200).contains(&filled), "{filled}");
     put(&engine, memory.tree(0), &[("others", "are not concerned")]);
-    engine.rename_table("small", "other").unwrap();
+    engine.rename(Renaming::new("small", "other")).unwrap();
     let (_fs, engine) = crash(&fs, engine);
     let again = fill(&engine, engine.open_table("other").unwrap().tree(0), 0);
     assert!(again.abs_diff(filled) < 50, "{again}, {filled}");
@@ -224,23 +224,16 @@ fn another_limit_counts_at_once_and_after_a_crash_whether_rows_are_there_or_not(
 }
 
 fn put_limit(engine: &Engine, table: &str, bytes: u64) {
-    let alteration = Alteration {
-        table,
-        layout: &[TreeSource::Keep(0), TreeSource::Keep(1)],
-        meta: b"",
-        packing: None,
-        counter: None,
-        memory_limit: Some(bytes),
-        guarded: false,
-    };
-    engine.alter_tables(&[alteration]).unwrap();
+    let layout = [TreeSource::Keep(0), TreeSource::Keep(1)];
+    let alteration = Alteration { memory_limit: Some(bytes), ..Alteration::new(table, &layout, b"") };
+    engine.change(&[alteration.into()], &[]).unwrap();
 }
 
 #[test]
 fn what_a_restart_has_taken_is_known_until_others_are_told_and_until_the_table_is_emptied_for_all() {
     let (fs, engine, memory, file) = with_tables(options());
     for part in ["p#1", "p#2"] {
-        engine.create_resident_table(part, &specs(1), MEMORY, b"").unwrap();
+        engine.create(NewTable { residence: MEMORY, ..NewTable::new(part, &specs(1)) }).unwrap();
     }
     assert!(!memory.is_untold() && !memory.has_lost_rows());
     drop((memory, file));
@@ -256,18 +249,23 @@ fn what_a_restart_has_taken_is_known_until_others_are_told_and_until_the_table_i
     engine.note_told("p", "p#").unwrap();
     assert_eq!((state("m"), state("p#1"), state("p#2")), ((true, true), (false, true), (false, true)));
     // Whatever becomes of it with its rows.
-    engine.alter_table("m", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"").unwrap();
-    engine.rename_table("m", "n").unwrap();
+    engine
+        .change(
+            &[Alteration::new("m", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"").into()],
+            &[],
+        )
+        .unwrap();
+    engine.rename(Renaming::new("m", "n")).unwrap();
     assert_eq!(state("n"), (true, true));
     engine.note_told("n", "n#").unwrap();
-    engine.create_resident_table("copy", &specs(1), MEMORY, b"").unwrap();
+    engine.create(NewTable { residence: MEMORY, ..NewTable::new("copy", &specs(1)) }).unwrap();
     assert_eq!(state("copy"), (false, false));
     engine.inherit_losses("copy", "p", "p#").unwrap();
     assert_eq!(state("copy"), (false, true));
-    engine.create_resident_table("rebuilt", &specs(1), MEMORY, b"").unwrap();
-    engine.replace_tables(&[Replacement { table: "copy", by: "rebuilt", counter: 1 }]).unwrap();
+    engine.create(NewTable { residence: MEMORY, ..NewTable::new("rebuilt", &specs(1)) }).unwrap();
+    engine.change(&[Replacement { table: "copy", by: "rebuilt", counter: 1 }.into()], &[]).unwrap();
     assert_eq!(state("copy"), (false, true));
-    engine.truncate_table("copy").unwrap();
+    engine.empty("copy", None).unwrap();
     assert_eq!(state("copy"), (false, false));
     sound(&engine);
 }
@@ -347,12 +345,12 @@ fn rows_in_key_order_and_index_builds_go_into_it_as_blocks() {
     sound(&engine);
     // Another index, and one less.
     let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
-    engine.alter_table("m", &layout, b"altered").unwrap();
+    engine.change(&[Alteration::new("m", &layout, b"altered").into()], &[]).unwrap();
     let altered = engine.open_table("m").unwrap();
     put(&engine, altered.tree(1), &[("k", "v")]);
     assert_eq!(all(&engine, altered.tree(0)).len(), 3000);
     engine.checkpoint().unwrap();
-    engine.drop_table("m").unwrap();
+    engine.drop("m", IfPrepared::Refuse).unwrap();
     engine.checkpoint().unwrap();
     sound(&engine);
     let (_fs, engine) = crash(&fs, engine);

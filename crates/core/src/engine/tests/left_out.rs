@@ -15,7 +15,7 @@ fn with_tables(seed: u64) -> (SimulatedFileSystem, Engine) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = open(&fs);
     for name in ["wanted", "other"] {
-        engine.create_table(name, &specs(1), b"meta", None).unwrap();
+        engine.create(NewTable { meta: b"meta", ..NewTable::new(name, &specs(1)) }).unwrap();
         fill(&engine, name, "a");
     }
     engine.checkpoint().unwrap();
@@ -149,7 +149,7 @@ fn tables_in_memory_that_were_not_chosen_are_left_out_with_their_records() {
     let (fs, engine) = with_tables(8);
     let memory = Residence::Memory { limit_bytes: 0 };
     for name in ["wanted in memory", "other in memory", "w", "x"] {
-        engine.create_resident_table(name, &specs(1), memory, b"").unwrap();
+        engine.create(NewTable { residence: memory, ..NewTable::new(name, &specs(1)) }).unwrap();
         fill(&engine, name, "a");
     }
     engine.checkpoint().unwrap();
@@ -157,10 +157,10 @@ fn tables_in_memory_that_were_not_chosen_are_left_out_with_their_records() {
     let chosen = counted([("wanted", 400), ("wanted in memory", 0), ("wx", 0), ("wy", 0)]);
     backups
         .make(|| {
-            engine.rename_table("w", "out").unwrap();
-            engine.rename_table("x", "wx").unwrap();
-            engine.create_resident_table("wy", &specs(1), memory, b"").unwrap();
-            engine.create_resident_table("z", &specs(1), memory, b"").unwrap();
+            engine.rename(Renaming::new("w", "out")).unwrap();
+            engine.rename(Renaming::new("x", "wx")).unwrap();
+            engine.create(NewTable { residence: memory, ..NewTable::new("wy", &specs(1)) }).unwrap();
+            engine.create(NewTable { residence: memory, ..NewTable::new("z", &specs(1)) }).unwrap();
         })
         .unwrap();
     let mut restored = backups.restored();
@@ -172,7 +172,7 @@ fn tables_in_memory_that_were_not_chosen_are_left_out_with_their_records() {
     assert_eq!(tables(&mut restored), chosen);
     assert!(!restored.exists(Path::new("/teak/teak.memory")).unwrap());
     let engine = Engine::open(Arc::new(restored.clone()), partial()).unwrap();
-    engine.create_resident_table("later", &specs(1), memory, b"").unwrap();
+    engine.create(NewTable { residence: memory, ..NewTable::new("later", &specs(1)) }).unwrap();
     engine.close().unwrap();
     assert!(tables(&mut restored).contains_key("later"));
 }
@@ -181,7 +181,7 @@ fn tables_in_memory_that_were_not_chosen_are_left_out_with_their_records() {
 fn the_names_at_the_end_count() {
     let (fs, engine) = with_tables(2);
     for name in ["wanted2", "wanted3"] {
-        engine.create_table(name, &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new(name, &specs(1))).unwrap();
         fill(&engine, name, "a");
     }
     engine.checkpoint().unwrap();
@@ -189,26 +189,26 @@ fn the_names_at_the_end_count() {
     backups
         .make(|| {
             // Into the choice, out of it, both in turn; made, emptied and dropped.
-            engine.rename_table("wanted", "out").unwrap();
-            engine.rename_table("other", "wanted").unwrap();
-            engine.rename_table("wanted3", "here").unwrap();
-            engine.rename_table("here", "wanted4").unwrap();
-            engine.create_table("wanted5", &specs(2), b"", None).unwrap();
+            engine.rename(Renaming::new("wanted", "out")).unwrap();
+            engine.rename(Renaming::new("other", "wanted")).unwrap();
+            engine.rename(Renaming::new("wanted3", "here")).unwrap();
+            engine.rename(Renaming::new("here", "wanted4")).unwrap();
+            engine.create(NewTable::new("wanted5", &specs(2))).unwrap();
             fill(&engine, "wanted5", "b");
-            engine.create_table("more", &specs(1), b"", None).unwrap();
+            engine.create(NewTable::new("more", &specs(1))).unwrap();
             fill(&engine, "more", "b");
-            engine.truncate_table("wanted2").unwrap();
+            engine.empty("wanted2", None).unwrap();
             put(&engine, &["out", "wanted", "wanted2", "wanted4", "more"], "c").commit().unwrap();
-            engine.create_table("wanted6", &specs(1), b"", None).unwrap();
-            engine.drop_table("wanted6").unwrap();
+            engine.create(NewTable::new("wanted6", &specs(1))).unwrap();
+            engine.drop("wanted6", IfPrepared::Refuse).unwrap();
         })
         .unwrap();
     let expected = counted([("wanted", 401), ("wanted2", 1), ("wanted4", 401), ("wanted5", 400)]);
     assert_eq!(tables(&mut backups.restored()), expected);
     // One on top of it has what has changed, and what has come into the choice.
-    engine.rename_table("wanted2", "w").unwrap();
-    engine.rename_table("out", "wanted2").unwrap();
-    engine.rename_table("wanted4", "out").unwrap();
+    engine.rename(Renaming::new("wanted2", "w")).unwrap();
+    engine.rename(Renaming::new("out", "wanted2")).unwrap();
+    engine.rename(Renaming::new("wanted4", "out")).unwrap();
     engine.checkpoint().unwrap();
     backups.make(|| put(&engine, &["wanted", "wanted2", "out"], "d").commit().unwrap()).unwrap();
     let expected = counted([("wanted", 402), ("wanted2", 402), ("w", 1), ("wanted5", 400)]);
@@ -247,29 +247,9 @@ fn an_index_that_came_while_the_backup_was_made_leaves_nothing_of_what_is_left_o
     let mut backups = Backups::of(&engine, &fs);
     let alter = |name: &str| {
         let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
-        engine
-            .alter_tables(&[Alteration {
-                table: name,
-                layout: &layout,
-                meta: b"",
-                packing: None,
-                counter: None,
-                memory_limit: None,
-                guarded: false,
-            }])
-            .unwrap();
+        engine.change(&[Alteration::new(name, &layout, b"").into()], &[]).unwrap();
         let back = [TreeSource::Keep(0)];
-        engine
-            .alter_tables(&[Alteration {
-                table: name,
-                layout: &back,
-                meta: b"",
-                packing: None,
-                counter: None,
-                memory_limit: None,
-                guarded: false,
-            }])
-            .unwrap();
+        engine.change(&[Alteration::new(name, &back, b"").into()], &[]).unwrap();
     };
     backups.make(|| ["wanted", "other"].into_iter().for_each(alter)).unwrap();
     assert_eq!(tables(&mut backups.restored()), counted([("wanted", 400)]));
@@ -305,9 +285,10 @@ fn damage_of_what_is_left_out_is_no_reason_to_fail_and_a_missing_file_of_the_cho
     assert_eq!(tables(&mut backups.restored()), counted([("wanted", 400)]));
     // Renamed into the choice it is.
     let wanted = path("wanted");
-    let named = Backups::of(&engine, &fs).make(|| engine.rename_table("other", "w").unwrap()).unwrap_err();
+    let named =
+        Backups::of(&engine, &fs).make(|| engine.rename(Renaming::new("other", "w")).unwrap()).unwrap_err();
     assert!(named.to_string().contains("s2.teak"), "{named}");
-    engine.rename_table("w", "other").unwrap();
+    engine.rename(Renaming::new("w", "other")).unwrap();
     engine.checkpoint().unwrap();
     fs.remove(&wanted).unwrap();
     let missing = Backups::of(&engine, &fs).make(|| {}).unwrap_err();
@@ -341,6 +322,7 @@ fn of_the_blocks_that_the_log_names_those_of_the_choice_have_to_be_there() {
         })
         .unwrap();
     assert_eq!(tables(&mut backups.restored()), counted([("wanted", 20_400)]));
-    let damaged = Backups::of(&engine, &fs).make(|| engine.rename_table("other", "w").unwrap()).unwrap_err();
+    let damaged =
+        Backups::of(&engine, &fs).make(|| engine.rename(Renaming::new("other", "w")).unwrap()).unwrap_err();
     assert!(damaged.to_string().contains("corrupt"), "{damaged}");
 }

@@ -18,15 +18,15 @@ fn targets(engine: &Engine, name: &str) -> Vec<String> {
 }
 
 /// Links to the table follow, and its own have these names.
-fn carried<'a>(link_names: &'a [&'a str]) -> Renaming<'a> {
-    Renaming { carries: true, link_names: Some(link_names), successor_of: None }
+fn carried<'a>(from: &'a str, to: &'a str, link_names: &'a [&'a str]) -> Renaming<'a> {
+    Renaming { carries: true, link_names: Some(link_names), ..Renaming::new(from, to) }
 }
 
 /// Tables `parent`, and `child` with two links to it, one to itself and one to a table that is not there.
 fn family(engine: &Engine) {
-    engine.create_table("parent", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("parent", &specs(1))).unwrap();
     let links = [link("a", "parent"), link("b", "child"), link("c", "parent"), link("d", "absent")];
-    engine.create_linked_table("child", &specs(1), b"meta", &links).unwrap();
+    engine.create(NewTable { meta: b"meta", links: &links, ..NewTable::new("child", &specs(1)) }).unwrap();
 }
 
 fn expect_sound(engine: &Engine) {
@@ -60,17 +60,17 @@ fn links_follow_a_renamed_target_only_if_they_are_told_to() {
     let fs = SimulatedFileSystem::new(2);
     let engine = open(&fs);
     family(&engine);
-    engine.rename_table("parent", "aside").unwrap();
+    engine.rename(Renaming::new("parent", "aside")).unwrap();
     assert_eq!(referrers(&engine, "parent"), ["child.a", "child.c"]);
     assert!(referrers(&engine, "aside").is_empty());
-    engine.rename_table("aside", "parent").unwrap();
-    engine.rename_linked_table("parent", "elder", &carried(&[])).unwrap();
+    engine.rename(Renaming::new("aside", "parent")).unwrap();
+    engine.rename(carried("parent", "elder", &[])).unwrap();
     assert_eq!(referrers(&engine, "elder"), ["child.a", "child.c"]);
     assert!(referrers(&engine, "parent").is_empty());
-    engine.rename_linked_table("child", "infant", &carried(&["a", "b", "c", "d"])).unwrap();
+    engine.rename(carried("child", "infant", &["a", "b", "c", "d"])).unwrap();
     assert_eq!(targets(&engine, "infant"), ["elder", "infant", "elder", "absent"]);
     assert_eq!(referrers(&engine, "infant"), ["infant.b"]);
-    engine.rename_table("infant", "copy").unwrap();
+    engine.rename(Renaming::new("infant", "copy")).unwrap();
     assert_eq!(targets(&engine, "copy"), ["elder", "infant", "elder", "absent"]);
     assert_eq!(referrers(&engine, "infant"), ["copy.b"]);
     expect_sound(&engine);
@@ -81,14 +81,19 @@ fn links_go_with_their_table_and_stay_when_it_is_altered_or_emptied() {
     let fs = SimulatedFileSystem::new(3);
     let engine = open(&fs);
     family(&engine);
-    engine.truncate_table("child").unwrap();
-    engine.alter_table("child", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"").unwrap();
+    engine.empty("child", None).unwrap();
+    engine
+        .change(
+            &[Alteration::new("child", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"").into()],
+            &[],
+        )
+        .unwrap();
     assert_eq!(targets(&engine, "child").len(), 4);
-    engine.drop_table("parent").unwrap();
+    engine.drop("parent", IfPrepared::Refuse).unwrap();
     assert_eq!(referrers(&engine, "parent"), ["child.a", "child.c"]);
-    engine.create_table("parent", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("parent", &specs(1))).unwrap();
     expect_sound(&engine);
-    engine.drop_table("child").unwrap();
+    engine.drop("child", IfPrepared::Refuse).unwrap();
     assert!(["parent", "child", "absent"].iter().all(|target| referrers(&engine, target).is_empty()));
     expect_sound(&engine);
 }
@@ -97,18 +102,18 @@ fn links_go_with_their_table_and_stay_when_it_is_altered_or_emptied() {
 fn only_changes_of_linked_tables_are_counted() {
     let fs = SimulatedFileSystem::new(4);
     let engine = open(&fs);
-    engine.create_table("alone", &specs(1), b"", None).unwrap();
-    engine.rename_table("alone", "other").unwrap();
-    engine.drop_table("other").unwrap();
+    engine.create(NewTable::new("alone", &specs(1))).unwrap();
+    engine.rename(Renaming::new("alone", "other")).unwrap();
+    engine.drop("other", IfPrepared::Refuse).unwrap();
     assert_eq!(engine.link_changes(), 0);
     family(&engine);
     let mut last = engine.link_changes();
     let steps: [&dyn Fn(); 5] = [
-        &|| engine.create_table("absent", &specs(1), b"", None).unwrap(),
-        &|| engine.truncate_table("parent").unwrap(),
-        &|| engine.alter_table("parent", &[TreeSource::Keep(0)], b"").unwrap(),
-        &|| engine.rename_linked_table("parent", "elder", &carried(&[])).unwrap(),
-        &|| engine.drop_table("child").unwrap(),
+        &|| engine.create(NewTable::new("absent", &specs(1))).unwrap(),
+        &|| engine.empty("parent", None).unwrap(),
+        &|| engine.change(&[Alteration::new("parent", &[TreeSource::Keep(0)], b"").into()], &[]).unwrap(),
+        &|| engine.rename(carried("parent", "elder", &[])).unwrap(),
+        &|| engine.drop("child", IfPrepared::Refuse).unwrap(),
     ];
     for step in steps {
         step();
@@ -128,7 +133,7 @@ fn no_two_links_have_one_name() {
     family(&engine);
     let create = |table: &str, link_names: &[&str]| {
         let links: Vec<Link> = link_names.iter().map(|name| link(name, "parent")).collect();
-        engine.create_linked_table(table, &specs(1), b"", &links)
+        engine.create(NewTable { links: &links, ..NewTable::new(table, &specs(1)) })
     };
     let refused = |result: crate::Result<()>| match result.unwrap_err() {
         Error::LinkExists { table, name } => format!("{table}.{name}"),
@@ -138,28 +143,25 @@ fn no_two_links_have_one_name() {
     assert_eq!(refused(create("other", &["e", "e"])), ".e");
     create("other", &["e", "", ""]).unwrap();
     create("another", &["", "f"]).unwrap();
-    let relink =
-        |table: &'static str, links: &[Link]| engine.alter_linked_tables(&[], &[Relink { table, links }]);
+    let relink = |table: &'static str, links: &[Link]| engine.change(&[], &[Relink { table, links }]);
     assert_eq!(refused(relink("other", &[link("f", "parent")])), "another.f");
-    assert_eq!(refused(engine.rename_linked_table("other", "o", &carried(&["e", "a"]))), "child.a");
+    assert_eq!(refused(engine.rename(carried("other", "o", &["e", "a"]))), "child.a");
     assert_eq!(names(&engine, "other"), ["e", "", ""]);
     // A table's own names it may give to others of its links.
     relink("child", &[link("d", "parent"), link("a", "parent")]).unwrap();
     assert_eq!(targets(&engine, "child"), ["parent", "parent"]);
-    engine.rename_linked_table("child", "infant", &carried(&["a", "d"])).unwrap();
+    engine.rename(carried("child", "infant", &["a", "d"])).unwrap();
     assert_eq!(engine.table_with_link("d").unwrap().as_deref(), Some("infant"));
     expect_sound(&engine);
     // Names that nobody has are free.
-    engine
-        .rename_linked_table("infant", "aside", &Renaming { link_names: Some(&[]), ..Renaming::default() })
-        .unwrap();
+    engine.rename(Renaming { link_names: Some(&[]), ..Renaming::new("infant", "aside") }).unwrap();
     assert_eq!(
         (names(&engine, "aside"), engine.table_with_link("d").unwrap()),
         (vec!["".into(), "".into()], None)
     );
-    engine.drop_table("another").unwrap();
+    engine.drop("another", IfPrepared::Refuse).unwrap();
     create("last", &["a", "b", "c", "d", "f"]).unwrap();
-    engine.truncate_table("last").unwrap();
+    engine.empty("last", None).unwrap();
     expect_sound(&engine);
     let (_fs, engine) = crash(&fs, engine);
     assert_eq!(engine.table_with_link("f").unwrap().as_deref(), Some("last"));
@@ -171,14 +173,18 @@ fn a_copy_takes_the_names_of_links_of_the_table_whose_place_it_takes() {
     let fs = SimulatedFileSystem::new(6);
     let engine = open(&fs);
     family(&engine);
-    engine.create_linked_table("copy", &specs(1), b"", &[link("", "parent"), link("", "parent")]).unwrap();
-    let renaming =
-        Renaming { link_names: Some(&["c", "e"]), successor_of: Some("child"), ..Renaming::default() };
-    engine.rename_linked_table("copy", "successor", &renaming).unwrap();
+    engine
+        .create(NewTable {
+            links: &[link("", "parent"), link("", "parent")],
+            ..NewTable::new("copy", &specs(1))
+        })
+        .unwrap();
+    let (link_names, successor_of) = (Some(&["c", "e"][..]), Some("child"));
+    engine.rename(Renaming { link_names, successor_of, ..Renaming::new("copy", "successor") }).unwrap();
     assert_eq!(names(&engine, "successor"), ["c", "e"]);
     assert_eq!(names(&engine, "child"), ["a", "b", "", "d"]);
     expect_sound(&engine);
-    engine.drop_table("child").unwrap();
+    engine.drop("child", IfPrepared::Refuse).unwrap();
     expect_sound(&engine);
 }
 
@@ -188,19 +194,11 @@ fn a_table_that_is_altered_gets_other_links_in_the_same_step() {
         let fs = SimulatedFileSystem::new(cut * 3 + 2);
         let engine = open(&fs);
         family(&engine);
-        let alteration = Alteration {
-            table: "parent",
-            layout: &[TreeSource::Keep(0)],
-            meta: b"new",
-            packing: None,
-            counter: None,
-            memory_limit: None,
-            guarded: false,
-        };
+        let alteration = Alteration::new("parent", &[TreeSource::Keep(0)], b"new");
         let own = [link("p", "absent")];
         let relinks = [Relink { table: "parent", links: &own }, Relink { table: "child", links: &[] }];
         fs.fail_after(cut, Fault::PowerCut);
-        let result = engine.alter_linked_tables(&[alteration], &relinks).and_then(|()| engine.checkpoint());
+        let result = engine.change(&[alteration.into()], &relinks).and_then(|()| engine.checkpoint());
         let finished = !fs.power_is_off();
         let (_fs, engine) = crash(&fs, engine);
         let state = (
@@ -226,20 +224,18 @@ fn a_table_that_takes_the_place_of_another_gets_other_links_in_the_same_step() {
         let fs = SimulatedFileSystem::new(cut * 7 + 3);
         let engine = open(&fs);
         family(&engine);
-        engine.create_linked_table("third", &specs(1), b"", &[link("e", "child")]).unwrap();
-        engine.create_table("new", &specs(2), b"new", None).unwrap();
+        engine
+            .create(NewTable { links: &[link("e", "child")], ..NewTable::new("third", &specs(1)) })
+            .unwrap();
+        engine.create(NewTable { meta: b"new", ..NewTable::new("new", &specs(2)) }).unwrap();
         let replacement = Replacement { table: "child", by: "new", counter: 5 };
         // One of its own stays, with another target; one of another table follows.
         let (own, others) = ([link("a", "absent"), link("f", "child")], [link("g", "child")]);
         let taken = [Relink { table: "child", links: &[link("e", "parent")] }];
-        assert!(matches!(
-            engine.replace_linked_tables(&[replacement], &taken),
-            Err(Error::LinkExists { .. })
-        ));
+        assert!(matches!(engine.change(&[replacement.into()], &taken), Err(Error::LinkExists { .. })));
         let relinks = [Relink { table: "child", links: &own }, Relink { table: "third", links: &others }];
         fs.fail_after(cut, Fault::PowerCut);
-        let result =
-            engine.replace_linked_tables(&[replacement], &relinks).and_then(|()| engine.checkpoint());
+        let result = engine.change(&[replacement.into()], &relinks).and_then(|()| engine.checkpoint());
         let finished = !fs.power_is_off();
         let (_fs, engine) = crash(&fs, engine);
         let is_new = engine.table_meta("child").unwrap() == b"new";
@@ -252,7 +248,10 @@ fn a_table_that_takes_the_place_of_another_gets_other_links_in_the_same_step() {
         // The names that are not used any more may be taken.
         if is_new {
             engine
-                .create_linked_table("fourth", &specs(1), b"", &[link("b", "child"), link("e", "child")])
+                .create(NewTable {
+                    links: &[link("b", "child"), link("e", "child")],
+                    ..NewTable::new("fourth", &specs(1))
+                })
                 .unwrap();
         }
         expect_sound(&engine);
@@ -269,13 +268,14 @@ fn a_power_cut_at_any_moment_of_a_rename_leaves_all_links_with_one_name() {
         let fs = SimulatedFileSystem::new(cut * 5 + 1);
         let engine = open(&fs);
         family(&engine);
-        engine.create_linked_table("third", &specs(1), b"", &[link("e", "parent")]).unwrap();
+        engine
+            .create(NewTable { links: &[link("e", "parent")], ..NewTable::new("third", &specs(1)) })
+            .unwrap();
         if cut % 2 == 0 {
             engine.checkpoint().unwrap();
         }
         fs.fail_after(cut, Fault::PowerCut);
-        let result =
-            engine.rename_linked_table("parent", "elder", &carried(&[])).and_then(|()| engine.checkpoint());
+        let result = engine.rename(carried("parent", "elder", &[])).and_then(|()| engine.checkpoint());
         let finished = !fs.power_is_off();
         let (_fs, engine) = crash(&fs, engine);
         let all = ["child.a", "child.c", "third.e"];

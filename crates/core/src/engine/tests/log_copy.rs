@@ -30,7 +30,7 @@ fn open_on_threads(fs: &SimulatedFileSystem) -> Engine {
 fn with_table(seed: u64) -> (SimulatedFileSystem, Engine) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = open(&fs);
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     (fs, engine)
 }
 
@@ -299,7 +299,7 @@ fn a_power_cut_at_any_moment_of_copying_changes_nothing() {
 fn rows_that_a_load_wrote_past_the_log_and_large_values_move_with_their_transaction() {
     let fs = SimulatedFileSystem::new(9);
     let engine = open(&fs);
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     let (mut rows_now, mut loaded) = (Rows::new(), Rows::new());
     let mut txn = engine.begin(Isolation::Repeatable);
@@ -372,7 +372,7 @@ fn a_record_that_cannot_be_read_keeps_the_log_and_is_told_once() {
     let fs = SimulatedFileSystem::new(5);
     let told = Arc::new(Told::default());
     let engine = Engine::open(Arc::new(fs.clone()), Options { observer: told.clone(), ..small() }).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let mut rows_now = Rows::new();
     let mut undecided = Undecided::new(&engine, "u");
     undecided.write(&engine, 60, 7).unwrap();
@@ -455,7 +455,7 @@ fn transactions_end_on_other_threads_while_they_are_copied() {
         let fs = SimulatedFileSystem::new(round);
         let options = Options { checkpoint_log_bytes: 3 << 10, redo_bytes: 500, ..small() };
         let engine = Engine::open(Arc::new(fs.clone()), options.clone()).unwrap();
-        engine.create_table("t", &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new("t", &specs(1))).unwrap();
         fs.fail_after(800 + round * 97, Fault::PowerCut);
         let mut others = Rows::new();
         let mut owns = [Own::default(), Own::default(), Own::default()];

@@ -137,7 +137,7 @@ fn gated(seed: u64) -> (Engine, Arc<Gate>) {
     let open = || Engine::open(Arc::new(Gated { fs: fs.clone(), gate: gate.clone() }), options()).unwrap();
     let engine = open();
     for name in ["a", "b"] {
-        engine.create_table(name, &specs(2), name.as_bytes(), None).unwrap();
+        engine.create(NewTable { meta: name.as_bytes(), ..NewTable::new(name, &specs(2)) }).unwrap();
         put(&engine, engine.open_table(name).unwrap().tree(0), &[("k", name)]);
     }
     engine.close().unwrap();
@@ -170,13 +170,13 @@ fn tables_are_opened_made_and_dropped_while_the_file_of_another_is_synced() {
     gate.shut(&engine.shared.space_path(3));
     meanwhile(
         &gate,
-        || engine.create_table("new", &specs(1), b"", None).unwrap(),
+        || engine.create(NewTable::new("new", &specs(1))).unwrap(),
         || {
             expect(&engine, "a", 0, &[("k", "a")]);
-            engine.create_table("other", &specs(1), b"", None).unwrap();
-            engine.rename_table("other", "another").unwrap();
-            engine.truncate_table("another").unwrap();
-            engine.drop_table("b").unwrap();
+            engine.create(NewTable::new("other", &specs(1))).unwrap();
+            engine.rename(Renaming::new("other", "another")).unwrap();
+            engine.empty("another", None).unwrap();
+            engine.drop("b", IfPrepared::Refuse).unwrap();
             assert!(matches!(engine.open_table("b"), Err(Error::NoSuchTable(_))));
         },
     );
@@ -189,7 +189,7 @@ fn tables_are_opened_while_ddl_and_the_capture_of_a_checkpoint_wait_for_the_log(
     gate.shut(Path::new("/teak/log"));
     let checkpoint = || {
         std::thread::scope(|scope| {
-            let ddl = scope.spawn(|| engine.drop_table("b").unwrap());
+            let ddl = scope.spawn(|| engine.drop("b", IfPrepared::Refuse).unwrap());
             gate.wait_for_one();
             let checkpoint = scope.spawn(|| engine.checkpoint().unwrap());
             ddl.join().unwrap();
@@ -270,10 +270,12 @@ impl Crowd<'_> {
         };
         known.perhaps = Some(wanted);
         match (known.now, wanted) {
-            (Some(_), None) => self.engine.drop_table(name)?,
-            (Some(now), Some(wanted)) if now == wanted => self.engine.truncate_table(name)?,
-            (now, _) => {
-                self.engine.create_table(name, &specs(2), &number.to_le_bytes(), now.map(|_| name))?
+            (Some(_), None) => self.engine.drop(name, IfPrepared::Refuse)?,
+            (Some(now), Some(wanted)) if now == wanted => self.engine.empty(name, None)?,
+            (Some(_), Some(_)) => self.engine.empty(name, Some(&number.to_le_bytes()))?,
+            (None, _) => {
+                let meta = number.to_le_bytes();
+                self.engine.create(NewTable { meta: &meta, ..NewTable::new(name, &specs(2)) })?
             }
         }
         if let Some(wanted) = wanted {
@@ -296,7 +298,7 @@ impl Crowd<'_> {
             return Ok(());
         }
         (source.perhaps, target.perhaps) = (Some(None), Some(source.now));
-        self.engine.rename_table(NAMES[from], NAMES[to])?;
+        self.engine.rename(Renaming::new(NAMES[from], NAMES[to]))?;
         *target = Known { now: source.now, perhaps: None };
         *source = Known::default();
         Ok(())
@@ -408,23 +410,23 @@ fn what_is_known_of_a_table_outlives_restarts_and_goes_with_its_rows() {
     let (fs, engine) = crash(&fs, engine);
     assert_eq!(digest(&engine, "t").unwrap(), b"first");
     engine.keep_digest(&engine.open_table("t").unwrap(), b"third").unwrap();
-    engine.rename_table("t", "u").unwrap();
+    engine.rename(Renaming::new("t", "u")).unwrap();
     engine.close().unwrap();
     drop(engine);
     let engine = open(&fs);
     assert_eq!(digest(&engine, "u").unwrap(), b"third");
     let old = engine.open_table("u").unwrap();
     let layout = [TreeSource::Keep(0), TreeSource::New(specs(1)[0])];
-    engine.alter_table("u", &layout, b"altered").unwrap();
+    engine.change(&[Alteration::new("u", &layout, b"altered").into()], &[]).unwrap();
     assert_eq!(digest(&engine, "u").unwrap(), b"third");
-    engine.truncate_table("u").unwrap();
+    engine.empty("u", None).unwrap();
     // Too late: these are not the rows any more.
     engine.keep_digest(&old, b"fourth").unwrap();
     assert_eq!(digest(&engine, "u"), None);
     engine.checkpoint().unwrap();
     engine.keep_digest(&engine.open_table("u").unwrap(), b"fifth").unwrap();
     engine.checkpoint().unwrap();
-    engine.drop_table("u").unwrap();
+    engine.drop("u", IfPrepared::Refuse).unwrap();
     engine.checkpoint().unwrap();
     assert!(engine.check_everything(&mut |_| Ok(())).unwrap().is_empty());
 }
@@ -434,7 +436,7 @@ fn with_dirty_tables(fs: &SimulatedFileSystem, count: usize) -> (Engine, Vec<Str
     let engine = open(fs);
     let names: Vec<String> = (0..count).map(|i| format!("t{i:02}")).collect();
     for name in &names {
-        engine.create_table(name, &specs(2), b"", None).unwrap();
+        engine.create(NewTable::new(name, &specs(2))).unwrap();
         put(&engine, engine.open_table(name).unwrap().tree(0), &[("a", name)]);
     }
     engine.checkpoint().unwrap();
@@ -509,7 +511,7 @@ fn a_table_that_an_alter_took_trees_from_during_a_checkpoint_stays_open_until_th
     meanwhile(
         &gate,
         || engine.checkpoint().unwrap(),
-        || engine.alter_table("a", &[TreeSource::Keep(0)], b"a").unwrap(),
+        || engine.change(&[Alteration::new("a", &[TreeSource::Keep(0)], b"a").into()], &[]).unwrap(),
     );
     assert_eq!(engine.statistics().open_tables, 1, "the next checkpoint frees what the tree had");
     engine.checkpoint().unwrap();
@@ -523,7 +525,7 @@ fn idle_tables_are_let_go_a_bounded_number_at_a_time() {
     let mut names = vec!["t".to_string()];
     for i in 0..1500 {
         names.push(format!("n{i}"));
-        engine.create_table(&names[i + 1], &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new(&names[i + 1], &specs(1))).unwrap();
     }
     let tables: Vec<Arc<Table>> = names.iter().map(|name| engine.open_table(name).unwrap()).collect();
     drop(table);
@@ -552,7 +554,7 @@ fn a_tree_is_entered_by_its_first_commit_after_a_capture_and_leaves_with_its_tab
         engine.checkpoint().unwrap();
     }
     put(&engine, table.tree(1), &[("c", "1")]);
-    engine.drop_table("t").unwrap();
+    engine.drop("t", IfPrepared::Refuse).unwrap();
     assert!(!table.tree(1).is_entered());
     // The catalog.
     assert_eq!(dirty(&engine), 1);

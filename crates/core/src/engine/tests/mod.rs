@@ -36,7 +36,7 @@ mod verbs;
 
 use super::*;
 use crate::file::SimulatedFileSystem;
-use crate::{Error, Packing, Seek, View, WriteOp};
+use crate::{Error, Packing, Seek, TreeSpec, View, WriteOp};
 use std::collections::BTreeMap;
 
 pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -63,7 +63,7 @@ pub(super) fn specs(n: usize) -> Vec<TreeSpec> {
 pub(super) fn with_table(seed: u64) -> (SimulatedFileSystem, Engine, Arc<Table>) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = open(&fs);
-    engine.create_table("t", &specs(2), b"meta", None).unwrap();
+    engine.create(NewTable { meta: b"meta", ..NewTable::new("t", &specs(2)) }).unwrap();
     let table = engine.open_table("t").unwrap();
     (fs, engine, table)
 }
@@ -81,17 +81,8 @@ pub(super) fn repack(engine: &Engine, name: &str, packing: Packing) {
     let table = engine.open_table(name).unwrap();
     let layout: Vec<TreeSource> = (0..table.trees()).map(TreeSource::Keep).collect();
     let meta = table.meta();
-    engine
-        .alter_tables(&[Alteration {
-            table: name,
-            layout: &layout,
-            meta,
-            packing: Some(packing),
-            counter: None,
-            memory_limit: None,
-            guarded: false,
-        }])
-        .unwrap();
+    let alteration = Alteration { packing: Some(packing), ..Alteration::new(name, &layout, meta) };
+    engine.change(&[alteration.into()], &[]).unwrap();
 }
 
 pub(super) fn insert(txn: &mut Transaction, tree: &Arc<Tree>, key: &str, value: &str) {

@@ -38,7 +38,7 @@ fn take_apart(key: &[u8], row: &[u8], feed: &mut Feed) -> Result<()> {
 pub(super) fn table(seed: u64) -> (SimulatedFileSystem, Engine, Arc<Table>) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = open(&fs);
-    engine.create_table("t", &specs(3), b"meta", None).unwrap();
+    engine.create(NewTable { meta: b"meta", ..NewTable::new("t", &specs(3)) }).unwrap();
     let table = engine.open_table("t").unwrap();
     (fs, engine, table)
 }

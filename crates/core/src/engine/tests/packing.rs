@@ -76,7 +76,7 @@ fn the_file_is_about_as_small_as_that_of_a_copy() {
         let before = table.space().file_bytes();
         delete(&engine, &table, |row| !stays(row));
         pack(&engine, &table);
-        engine.create_table("copy", &specs(2), b"meta", None).unwrap();
+        engine.create(NewTable { meta: b"meta", ..NewTable::new("copy", &specs(2)) }).unwrap();
         let copy = engine.open_table("copy").unwrap();
         fill(&engine, &copy, stays);
         pack(&engine, &copy);
@@ -161,7 +161,7 @@ fn an_old_snapshot_does_not_keep_a_table_from_being_packed() {
 fn a_table_in_memory_alone_is_packed_without_a_checkpoint() {
     let (_fs, engine, _) = with_table(5);
     let residence = Residence::Memory { limit_bytes: 0 };
-    engine.create_resident_table("m", &specs(2), residence, b"meta").unwrap();
+    engine.create(NewTable { residence, meta: b"meta", ..NewTable::new("m", &specs(2)) }).unwrap();
     let table = engine.open_table("m").unwrap();
     fill(&engine, &table, |row| row < 5000);
     delete(&engine, &table, |row| row < 5000 && row % 2 == 1);

@@ -18,7 +18,7 @@ fn take_apart(key: &[u8], row: &[u8], feed: &mut Feed) -> Result<()> {
 }
 
 fn begin(engine: &Engine, table: &Arc<Table>) -> OnlineBuild {
-    engine.create_table("new", &specs(2), b"new", None).unwrap();
+    engine.create(NewTable { meta: b"new", ..NewTable::new("new", &specs(2)) }).unwrap();
     let into = engine.open_table("new").unwrap();
     engine.build_online(table, &into, &[0, 1], 1 << 20, 7).unwrap()
 }
@@ -31,7 +31,7 @@ fn build(engine: &Engine, online: &OnlineBuild, table: &Table) {
 }
 
 fn replace(engine: &Engine, counter: u64) -> Result<()> {
-    engine.replace_tables(&[Replacement { table: "t", by: "new", counter }])
+    engine.change(&[Replacement { table: "t", by: "new", counter }.into()], &[])
 }
 
 /// The new table has what the old rows say.
@@ -117,7 +117,7 @@ fn a_snapshot_from_before_the_end_does_not_see_the_new_table() {
 fn a_prepared_transaction_keeps_the_old_table() {
     let (_fs, engine, table) = table(1);
     insert_rows(&engine, &table, 0..3);
-    engine.create_table("new", &specs(2), b"new", None).unwrap();
+    engine.create(NewTable { meta: b"new", ..NewTable::new("new", &specs(2)) }).unwrap();
     let mut txn = engine.begin(Isolation::ReadCommitted);
     txn.write(table.tree(0), &key(1), WriteOp::Delete).unwrap();
     txn.prepare(b"xid").unwrap();
@@ -137,16 +137,16 @@ fn a_power_cut_leaves_all_tables_of_one_statement_new_or_none() {
         let old = [("a", "old"), ("b", "old")];
         put(&engine, table.tree(0), &old);
         drop(table);
-        engine.create_table("u", &specs(1), b"meta", None).unwrap();
+        engine.create(NewTable { meta: b"meta", ..NewTable::new("u", &specs(1)) }).unwrap();
         for (name, place) in [("new t", "t"), ("new u", "u")] {
-            engine.create_table(name, &specs(2), b"new", None).unwrap();
+            engine.create(NewTable { meta: b"new", ..NewTable::new(name, &specs(2)) }).unwrap();
             put(&engine, engine.open_table(name).unwrap().tree(0), &[(place, "new")]);
         }
         fs.fail_after(cut, Fault::PowerCut);
         let both = [("t", "new t"), ("u", "new u")].map(|(table, by)| Replacement { table, by, counter: 5 });
         let wrong = [both[0], Replacement { by: "nobody", ..both[1] }];
-        assert!(engine.replace_tables(&wrong).is_err());
-        finished = engine.replace_tables(&both).is_ok();
+        assert!(engine.change(&wrong.map(TableChange::from), &[]).is_err());
+        finished = engine.change(&both.map(TableChange::from), &[]).is_ok();
         let (fs, engine) = crash(&fs, engine);
         let metas = ["t", "u"].map(|name| engine.table_meta(name).unwrap());
         assert!(metas[0] == metas[1] && (!finished || metas[0] == b"new"), "cut {cut}: {metas:?}");

@@ -37,8 +37,8 @@ fn streams_come_back_to_the_bit_from_log_image_and_file_and_take_half() {
     let engine = Engine::open(Arc::new(fs.clone()), options()).unwrap();
     let recompressed = Packing { compression: Compression::Recompress, level: 1, similarity: false };
     let spec = |packing| [TreeSpec { packing, ..TreeSpec::default() }];
-    engine.create_table("t", &spec(recompressed), b"", None).unwrap();
-    engine.create_table("plain", &spec(Compression::Zstd.into()), b"", None).unwrap();
+    engine.create(NewTable::new("t", &spec(recompressed))).unwrap();
+    engine.create(NewTable::new("plain", &spec(Compression::Zstd.into()))).unwrap();
     let (table, plain) = (engine.open_table("t").unwrap(), engine.open_table("plain").unwrap());
     // Small, so that the log has the values; and so large that it names them.
     for range in [0..5, 5..6, 6..150] {

@@ -221,13 +221,13 @@ impl History<'_> {
     fn define(&mut self) {
         let name = TABLES[self.random.below(3) as usize];
         let _ = match self.random.below(4) {
-            0 => self.engine.drop_table(name),
-            1 => self.engine.truncate_table(name),
-            2 => self.engine.rename_table(name, "renamed"),
-            _ => self.engine.create_table("fresh", &specs(2), b"", None).map(drop),
+            0 => self.engine.drop(name, IfPrepared::Refuse),
+            1 => self.engine.empty(name, None),
+            2 => self.engine.rename(Renaming::new(name, "renamed")),
+            _ => self.engine.create(NewTable::new("fresh", &specs(2))).map(drop),
         };
         for name in TABLES {
-            let _ = self.engine.create_table(name, &specs(2), b"", None);
+            let _ = self.engine.create(NewTable::new(name, &specs(2)));
         }
     }
 }
@@ -237,7 +237,7 @@ fn left_by(seed: u64) -> (SimulatedFileSystem, u64) {
     let fs = SimulatedFileSystem::new(seed);
     let engine = Engine::open(Arc::new(fs.clone()), options(1)).unwrap();
     for name in TABLES {
-        engine.create_table(name, &specs(2), b"", None).unwrap();
+        engine.create(NewTable::new(name, &specs(2))).unwrap();
     }
     let mut history = History { engine: &engine, random: Random(seed), xids: 0, appended: 0 };
     (0..120).for_each(|_| history.step());
@@ -291,7 +291,7 @@ fn threads_close_the_tables_that_one_closes_and_recover_the_others() {
 fn threads_keep_to_the_memory_that_is_theirs() {
     let fs = SimulatedFileSystem::new(3);
     let engine = Engine::open(Arc::new(fs.clone()), options(1)).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     let mut expected = Rows::new();
     for i in 0..300u64 {

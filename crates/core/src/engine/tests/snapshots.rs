@@ -23,7 +23,7 @@ fn with_little_history(full: HistoryFull) -> (Engine, Arc<Table>, Arc<Told>) {
     let limits = Options { history_max_bytes: 40 << 10, history_full: full, ..options() };
     let options = Options { observer: told.clone(), ..limits };
     let engine = Engine::open(Arc::new(SimulatedFileSystem::new(5)), options).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     write_all(&engine, &table, 0);
     (engine, table, told)
@@ -89,7 +89,7 @@ fn when_there_is_too_much_history_the_oldest_snapshot_gives_way_and_only_that() 
 fn what_a_snapshot_holds_is_counted_for_the_oldest_that_sees_it() {
     let fs = SimulatedFileSystem::new(6);
     let engine = open(&fs);
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     write_all(&engine, &table, 0);
     let old = with_snapshot(&engine, 1);
@@ -121,7 +121,7 @@ fn writers_that_are_told_to_wait_go_on_when_the_snapshot_ends_or_give_up() {
         ..Options::new(&dir)
     };
     let engine = Engine::open(Arc::new(RealFileSystem), options).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     write_all(&engine, &table, 0);
     let mut old = with_snapshot(&engine, 1);

@@ -94,7 +94,9 @@ impl Stress<'_> {
         let (mut round, a, b) = (0u32, "ddl/a", "ddl/b");
         while self.goes_on() {
             round += 1;
-            self.engine.create_table(a, &specs(1), &round.to_le_bytes(), None).unwrap();
+            self.engine
+                .create(NewTable { meta: &round.to_le_bytes(), ..NewTable::new(a, &specs(1)) })
+                .unwrap();
             let fill = |name: &str| {
                 let table = self.engine.open_table(name).unwrap();
                 let mut txn = self.engine.begin(Isolation::ReadCommitted);
@@ -105,15 +107,15 @@ impl Stress<'_> {
                 txn.commit().unwrap();
             };
             fill(a);
-            self.engine.rename_table(a, b).unwrap();
+            self.engine.rename(Renaming::new(a, b)).unwrap();
             let table = self.engine.open_table(b).unwrap();
             assert_eq!(all(self.engine, table.tree(0)).len(), 200);
             assert_eq!((table.counter(), table.meta()), (u64::from(round), &round.to_le_bytes()[..]));
-            self.engine.truncate_table(b).unwrap();
+            self.engine.empty(b, None).unwrap();
             let table = self.engine.open_table(b).unwrap();
             assert_eq!((all(self.engine, table.tree(0)).len(), table.counter()), (0, 0));
             fill(b);
-            self.engine.drop_table(b).unwrap();
+            self.engine.drop(b, IfPrepared::Refuse).unwrap();
         }
     }
 
@@ -150,7 +152,7 @@ fn all_kinds_of_work_at_once_keep_every_snapshot_whole() {
             }
         };
         if round == 0 {
-            engine.create_table("t", &specs(2), b"", None).unwrap();
+            engine.create(NewTable::new("t", &specs(2))).unwrap();
         }
         // The record of the last `commit_ordered` may not have left the queue when the engine was dropped: then the
         // transaction is prepared, and its coordinator knows that it committed.

@@ -37,7 +37,7 @@ fn definition_and_rows_cost_no_write_and_a_restart_finds_nothing() {
         let fs = SimulatedFileSystem::new(5);
         let engine = open(&fs);
         let (log, operations, names) = (engine.shared.log.end(), fs.operations(), files(&fs));
-        engine.create_resident_table("m", &specs(2), residence, b"meta").unwrap();
+        engine.create(NewTable { residence, meta: b"meta", ..NewTable::new("m", &specs(2)) }).unwrap();
         let table = engine.open_table("m").unwrap();
         put(&engine, table.tree(0), &[("a", "1"), ("b", "2")]);
         let mut txn = engine.begin(Isolation::Repeatable);
@@ -49,14 +49,20 @@ fn definition_and_rows_cost_no_write_and_a_restart_finds_nothing() {
         txn.commit().unwrap();
         engine.shared.look_after_history();
         expect(&engine, "m", 0, &[("a", "1"), ("b", "2"), ("c", "3")]);
-        engine.alter_table("m", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"altered").unwrap();
-        engine.rename_table("m", "n").unwrap();
+        engine
+            .change(
+                &[Alteration::new("m", &[TreeSource::Keep(0), TreeSource::New(specs(1)[0])], b"altered")
+                    .into()],
+                &[],
+            )
+            .unwrap();
+        engine.rename(Renaming::new("m", "n")).unwrap();
         assert_eq!(engine.table_meta("n").unwrap(), b"altered");
         expect(&engine, "n", 0, &[("a", "1"), ("b", "2"), ("c", "3")]);
-        engine.truncate_table("n").unwrap();
+        engine.empty("n", None).unwrap();
         expect(&engine, "n", 0, &[]);
-        engine.create_resident_table("o", &specs(1), residence, b"").unwrap();
-        engine.drop_table("o").unwrap();
+        engine.create(NewTable { residence, ..NewTable::new("o", &specs(1)) }).unwrap();
+        engine.drop("o", IfPrepared::Refuse).unwrap();
         assert!(matches!(engine.open_table("o"), Err(Error::NoSuchTable(_))));
         put(&engine, engine.open_table("n").unwrap().tree(1), &[("e", "5")]);
         assert!(engine.table_names("").unwrap().is_empty());
@@ -71,7 +77,7 @@ fn definition_and_rows_cost_no_write_and_a_restart_finds_nothing() {
             let engine = open(&fs);
             assert!(matches!(engine.open_table("n"), Err(Error::NoSuchTable(_))));
             sound(&engine);
-            engine.create_resident_table("n", &specs(1), residence, b"").unwrap();
+            engine.create(NewTable { residence, ..NewTable::new("n", &specs(1)) }).unwrap();
             engine.close().unwrap();
             drop(engine);
             assert!(matches!(open(&fs).open_table("n"), Err(Error::NoSuchTable(_))));
@@ -82,13 +88,13 @@ fn definition_and_rows_cost_no_write_and_a_restart_finds_nothing() {
 #[test]
 fn a_name_is_that_of_a_temporary_table_or_of_another() {
     let (_fs, engine, _table) = with_table(1);
-    engine.create_resident_table("m", &specs(1), TEMPORARY, b"").unwrap();
+    engine.create(NewTable { residence: TEMPORARY, ..NewTable::new("m", &specs(1)) }).unwrap();
     for (new, residence) in [("t", TEMPORARY), ("m", Residence::File), ("m", TEMPORARY)] {
-        let refused = engine.create_resident_table(new, &specs(1), residence, b"");
+        let refused = engine.create(NewTable { residence, ..NewTable::new(new, &specs(1)) });
         assert!(matches!(refused, Err(Error::TableExists(_))));
     }
-    assert!(matches!(engine.rename_table("m", "t"), Err(Error::TableExists(_))));
-    assert!(matches!(engine.rename_table("t", "m"), Err(Error::TableExists(_))));
+    assert!(matches!(engine.rename(Renaming::new("m", "t")), Err(Error::TableExists(_))));
+    assert!(matches!(engine.rename(Renaming::new("t", "m")), Err(Error::TableExists(_))));
     sound(&engine);
 }
 
@@ -126,7 +132,7 @@ fn what_memory_has_no_room_for_goes_to_a_file_that_nobody_syncs_and_comes_back()
     assert_eq!((engine.shared.log.end(), fs.syncs(), files(&fs)), (log, syncs, names.clone()));
     engine.checkpoint().unwrap();
     assert!(all(&engine, tree) == now);
-    engine.drop_table("m").unwrap();
+    engine.drop("m", IfPrepared::Refuse).unwrap();
     drop(table);
     assert_eq!(engine.shared.context.spill.used_bytes(), 0, "space is given back");
     assert_eq!(files(&fs), names);
@@ -182,7 +188,7 @@ fn its_file_is_paid_for_by_the_budget_of_temporary_data() {
     // What was committed before is there.
     let rows = all(&engine, table.tree(0)).len();
     assert!(rows > 500 && rows % 100 == 0, "{rows}");
-    engine.drop_table("m").unwrap();
+    engine.drop("m", IfPrepared::Refuse).unwrap();
     drop(table);
     put(&engine, file.tree(0), &[("others", "go on")]);
     sound(&engine);
@@ -207,8 +213,8 @@ fn a_transaction_over_a_temporary_table_and_another_is_atomic_and_its_lasting_pa
     prepared.prepare(b"x").unwrap();
     drop(prepared);
     // The session goes, and its table with it.
-    assert!(matches!(engine.drop_table("m"), Err(Error::Undecided { .. })));
-    engine.discard_table("m").unwrap();
+    assert!(matches!(engine.drop("m", IfPrepared::Refuse), Err(Error::Undecided { .. })));
+    engine.drop("m", IfPrepared::Ignore).unwrap();
     drop(temporary);
     let (_fs, engine) = crash(&fs, engine);
     assert_eq!(engine.prepared(), [b"x".to_vec()]);
@@ -222,7 +228,7 @@ fn a_snapshot_from_before_sees_the_table_of_its_own_session() {
     let (_fs, engine, _file) = with_table(2);
     let mut session = engine.begin(Isolation::Repeatable);
     session.open_snapshot();
-    engine.create_resident_table("m", &specs(1), TEMPORARY, b"").unwrap();
+    engine.create(NewTable { residence: TEMPORARY, ..NewTable::new("m", &specs(1)) }).unwrap();
     let table = engine.open_table("m").unwrap();
     insert(&mut session, table.tree(0), "own", "row");
     assert_eq!(read(&mut session, table.tree(0), View::Snapshot).len(), 1);

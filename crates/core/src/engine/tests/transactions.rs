@@ -274,7 +274,7 @@ fn a_failed_sync_of_the_log_turns_the_engine_read_only_and_readers_go_on() {
     assert!(matches!(txn.write(table.tree(0), b"c", WriteOp::Insert(b"")), Err(Error::ReadOnly(_))));
     drop(txn);
     expect(&engine, "t", 0, &[("a", "1")]);
-    assert!(matches!(engine.drop_table("t"), Err(Error::ReadOnly(_))));
+    assert!(matches!(engine.drop("t", IfPrepared::Refuse), Err(Error::ReadOnly(_))));
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn a_rollback_to_a_savepoint_that_cannot_be_logged_dooms_the_transaction() {
 fn row_counts_are_exact_after_a_rollback_to_a_savepoint_from_long_before() {
     let fs = SimulatedFileSystem::new(7);
     let engine = Engine::open(Arc::new(fs.clone()), Options { redo_bytes: 100, ..options() }).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     let mut txn = engine.begin(Isolation::Repeatable);
     // Each row is one more record in the log.
@@ -378,7 +378,7 @@ fn a_checkpoint_starts_when_changes_are_more_than_the_cache() {
     let options =
         Options { background: true, cache_bytes: CACHE, checkpoint_log_bytes: 1 << 40, ..options() };
     let engine = Engine::open(Arc::new(fs), options).unwrap();
-    engine.create_table("t", &specs(1), b"", None).unwrap();
+    engine.create(NewTable::new("t", &specs(1))).unwrap();
     let table = engine.open_table("t").unwrap();
     let before = engine.statistics().checkpoints;
     let write = |txn: &mut Transaction, rows: std::ops::Range<u32>| {

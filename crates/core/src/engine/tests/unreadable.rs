@@ -41,7 +41,7 @@ fn fill(engine: &Engine, name: &str) {
 /// `t` and `other` on disk, and nothing of them in memory but the first leaf of each tree, and what leads there.
 fn cold(seed: u64, checkpoint_log_bytes: u64) -> (SimulatedFileSystem, Engine, Arc<Told>) {
     let (fs, engine, table) = with_table(seed);
-    engine.create_table("other", &specs(2), b"", None).unwrap();
+    engine.create(NewTable::new("other", &specs(2))).unwrap();
     ["t", "other"].into_iter().for_each(|name| fill(&engine, name));
     drop(table);
     engine.close().unwrap();
@@ -170,7 +170,7 @@ fn a_table_that_was_closed_can_be_dropped_and_lets_the_log_go() {
     assert!(told.has("table 't' is closed"), "{:?}", told.0);
     assert!(!engine.shared.care.damaged.lock().trees.is_empty());
     drop(table);
-    engine.drop_table("t").unwrap();
+    engine.drop("t", IfPrepared::Refuse).unwrap();
     engine.checkpoint().unwrap();
     assert!(engine.shared.care.damaged.lock().trees.is_empty());
     assert!(engine.shared.system.counted_apart().unwrap().is_empty());
@@ -211,7 +211,9 @@ fn delete_all(engine: &Engine, table: &Arc<Table>) {
 #[test]
 fn what_the_background_cannot_read_of_one_table_keeps_it_from_nothing_else_and_is_told_once() {
     let (fs, engine, told) = cold(50, 64 << 20);
-    engine.create_resident_table("m", &specs(1), Residence::Memory { limit_bytes: 0 }, b"").unwrap();
+    engine
+        .create(NewTable { residence: Residence::Memory { limit_bytes: 0 }, ..NewTable::new("m", &specs(1)) })
+        .unwrap();
     let open = |name| engine.open_table(name).unwrap();
     let (table, other, memory) = (open("t"), open("other"), open("m"));
     delete_all(&engine, &table);

@@ -18,7 +18,7 @@ impl FileSystem for Dropping {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let is_first = path.ends_with("s1.teak");
         if is_first && self.opened.fetch_add(1, SeqCst) + 1 == self.n {
-            self.engine.drop_table("first").unwrap();
+            self.engine.drop("first", IfPrepared::Refuse).unwrap();
         }
         self.files.open(path, mode)
     }
@@ -61,7 +61,7 @@ fn dropped_before(n: usize) -> bool {
     let fs = SimulatedFileSystem::new(n as u64);
     let engine = open(&fs);
     for name in ["first", "second"] {
-        engine.create_table(name, &specs(1), b"", None).unwrap();
+        engine.create(NewTable::new(name, &specs(1))).unwrap();
         let mut txn = engine.begin(Isolation::ReadCommitted);
         insert(&mut txn, engine.open_table(name).unwrap().tree(0), "key", name);
         txn.commit().unwrap();
