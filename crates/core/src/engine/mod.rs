@@ -57,7 +57,6 @@ use crate::options::{LogLevel, Options};
 use crate::types::{Isolation, Timestamp, TxnId};
 use crate::Result;
 use care::checkpoints::Urgency;
-use shared::Shared;
 use std::sync::Arc;
 
 impl Engine {
@@ -71,7 +70,36 @@ impl Engine {
     /// Ends the threads and makes a last checkpoint. Transactions must have ended; prepared ones without a handle stay
     /// prepared. Afterwards every write is [`Error::ReadOnly`](crate::Error::ReadOnly).
     pub fn close(&self) -> Result<()> {
-        self.shared.close()
+        let shared = &*self.shared;
+        let Some(directory_lock) = shared.opening.directory_lock.lock().take() else { return Ok(()) };
+        shared.stop_threads();
+        if !shared.care.await_threads() {
+            shared.fail("a background thread has panicked");
+        }
+        // Undecided still; the log from their first records on is kept.
+        let prepared = shared.undecided.prepared.abandon();
+        let result = match shared.health.check() {
+            _ if shared.fs.is_read_only() => Ok(()),
+            Ok(()) => {
+                // Of the log nothing is needed but for prepared transactions and for tables that could not be
+                // recovered.
+                let clean = shared.undecided.holds.first().is_none() && !shared.care.has_damage();
+                let synced =
+                    shared.log.sync_up_to(shared.log.end()).inspect_err(|error| shared.log_failed(error));
+                let made = synced.and_then(|()| shared.checkpoint(clean, Urgency::Awaited));
+                // The log is to know of the checkpoint, too.
+                made.and_then(|()| shared.log.sync_up_to(shared.log.end()))
+            }
+            Err(error) => Err(error),
+        };
+        shared.health.fail("the engine is closed");
+        shared.context.cache.stop();
+        drop(prepared);
+        drop(directory_lock);
+        if let Err(error) = &result {
+            shared.observer.message(LogLevel::Warning, &format!("closed without a last checkpoint: {error}"));
+        }
+        result
     }
 
     /// Settings that can be changed.
@@ -118,32 +146,10 @@ impl Engine {
         Transaction::new(self.shared.clone(), isolation)
     }
 
-    /// Identifiers of prepared transactions that no [`Transaction`] handle owns, sorted.
-    pub fn prepared(&self) -> Vec<Vec<u8>> {
-        self.shared.undecided.prepared.xids()
-    }
-
-    /// Commits one of [`Engine::prepared`].
-    pub fn commit_prepared(&self, xid: &[u8]) -> Result<()> {
-        self.shared.commit_prepared(xid)
-    }
-
-    /// Rolls one of [`Engine::prepared`] back.
-    pub fn rollback_prepared(&self, xid: &[u8]) -> Result<()> {
-        self.shared.rollback_prepared(xid)
-    }
-
     /// Makes a checkpoint now: the log before it is not needed any more, but for open prepared or very large
     /// transactions.
     pub fn checkpoint(&self) -> Result<()> {
         self.shared.checkpoint(false, Urgency::Awaited)
-    }
-
-    /// For an engine without threads ([`Options::background`]): does what they would have done by now
-    /// ([`Options::time`]). A simulation calls it when time has passed. Of what fails the observer is told, as by
-    /// threads.
-    pub fn do_what_is_due(&self) {
-        self.shared.do_what_is_due();
     }
 
     /// How far the log is durable, and how far it goes, in bytes.
@@ -166,12 +172,58 @@ impl Engine {
 
     /// Numbers for people who watch.
     pub fn statistics(&self) -> Statistics {
-        self.shared.statistics()
-    }
-
-    /// Open snapshots, oldest first, with what is kept for each; also those that had to give way.
-    pub fn snapshots(&self) -> Vec<SnapshotInfo> {
-        self.shared.user_snapshots()
+        let shared = &*self.shared;
+        let locks = shared.locks.counters();
+        let mut snapshots = shared.clock.snapshots();
+        snapshots.retain(|open| !open.internal);
+        let held = shared.context.past.holders().into_values().fold(Held::default(), Held::plus);
+        let log_end = shared.log.end();
+        let (spill_written_bytes, spill_read_bytes) = shared.context.spill.moved_bytes();
+        let (read_ahead, read_ahead_used) = shared.context.ahead.counts();
+        Statistics {
+            reads: shared.counted.reads.get(),
+            writes: shared.counted.writes.get(),
+            commits: shared.counted.commits.get(),
+            rollbacks: shared.counted.rollbacks.get(),
+            active_transactions: shared.counted.active.get(),
+            prepared_transactions: shared.undecided.prepared.waiting() as u64,
+            last_commit: shared.clock.last_committed(),
+            log_bytes: log_end.saturating_sub(shared.opening.log_start),
+            log_bytes_since_checkpoint: log_end.saturating_sub(shared.care.progress.began()),
+            log_synced: shared.log.synced(),
+            log_pinned_bytes: shared.log_pinned_bytes(),
+            log_copied_bytes: shared.counted.log_copied.get(),
+            direct_bytes: shared.care.progress.direct_bytes(),
+            checkpoints: shared.counted.checkpoints.get(),
+            newest_checkpoint: shared.care.checkpointer.newest(),
+            failed_checkpoints: shared.counted.failed_checkpoints.get(),
+            checkpoint_waits: shared.counted.checkpoint_waits.get(),
+            cache_used_bytes: shared.context.cache.used(),
+            cache_budget_bytes: shared.context.cache.budget(),
+            memory: Memory::now(shared.context.leaves.exact()),
+            memory_used_bytes: shared.context.memory().used(),
+            memory_max_bytes: shared.context.memory().budget(),
+            spilled_bytes: shared.context.spill.used_bytes(),
+            spill_written_bytes,
+            spill_read_bytes,
+            read_ahead,
+            read_ahead_used,
+            history: held,
+            merged_leaves: shared.context.attention().merged_leaves(),
+            snapshots_too_old: shared.counted.snapshots_too_old.get(),
+            history_waits: shared.counted.history_waits.get(),
+            lock_bytes: shared.locks.memory(),
+            lost_ranges: shared.context.lost().len() as u64 + u64::from(shared.opening.log_is_cut),
+            lock_waits: locks.waits,
+            lock_timeouts: locks.timeouts,
+            deadlocks: locks.deadlocks,
+            lock_wait_time: std::time::Duration::from_nanos(locks.wait_nanoseconds),
+            snapshots: snapshots.len() as u64,
+            oldest_snapshot_age: snapshots.iter().map(|s| s.fate.age()).max().unwrap_or_default(),
+            open_tables: shared.data.tables.lock().len() as u64,
+            dirty_trees: shared.data.dirty.len() as u64,
+            replayed_operations: shared.opening.replayed_operations,
+        }
     }
 
     /// Who waits for whom.
@@ -189,92 +241,5 @@ impl Engine {
     /// [`ForceRecovery::PassOver`](crate::ForceRecovery::PassOver) or more was asked for.
     pub fn lost(&self) -> Vec<Lost> {
         self.shared.context.lost()
-    }
-}
-
-impl Shared {
-    fn close(&self) -> Result<()> {
-        let Some(directory_lock) = self.opening.directory_lock.lock().take() else { return Ok(()) };
-        self.stop_threads();
-        if !self.care.await_threads() {
-            self.fail("a background thread has panicked");
-        }
-        // Undecided still; the log from their first records on is kept.
-        let prepared = self.undecided.prepared.abandon();
-        let result = match self.health.check() {
-            _ if self.fs.is_read_only() => Ok(()),
-            Ok(()) => {
-                // Of the log nothing is needed but for prepared transactions and for tables that could not be
-                // recovered.
-                let clean = self.undecided.holds.first().is_none() && !self.care.has_damage();
-                let synced = self.log.sync_up_to(self.log.end()).inspect_err(|error| self.log_failed(error));
-                let made = synced.and_then(|()| self.checkpoint(clean, Urgency::Awaited));
-                // The log is to know of the checkpoint, too.
-                made.and_then(|()| self.log.sync_up_to(self.log.end()))
-            }
-            Err(error) => Err(error),
-        };
-        self.health.fail("the engine is closed");
-        self.context.cache.stop();
-        drop(prepared);
-        drop(directory_lock);
-        if let Err(error) = &result {
-            self.observer.message(LogLevel::Warning, &format!("closed without a last checkpoint: {error}"));
-        }
-        result
-    }
-
-    fn statistics(&self) -> Statistics {
-        let locks = self.locks.counters();
-        let mut snapshots = self.clock.snapshots();
-        snapshots.retain(|open| !open.internal);
-        let held = self.context.past.holders().into_values().fold(Held::default(), Held::plus);
-        let log_end = self.log.end();
-        let (spill_written_bytes, spill_read_bytes) = self.context.spill.moved_bytes();
-        let (read_ahead, read_ahead_used) = self.context.ahead.counts();
-        Statistics {
-            reads: self.counted.reads.get(),
-            writes: self.counted.writes.get(),
-            commits: self.counted.commits.get(),
-            rollbacks: self.counted.rollbacks.get(),
-            active_transactions: self.counted.active.get(),
-            prepared_transactions: self.undecided.prepared.waiting() as u64,
-            last_commit: self.clock.last_committed(),
-            log_bytes: log_end.saturating_sub(self.opening.log_start),
-            log_bytes_since_checkpoint: log_end.saturating_sub(self.care.progress.began()),
-            log_synced: self.log.synced(),
-            log_pinned_bytes: self.log_pinned_bytes(),
-            log_copied_bytes: self.counted.log_copied.get(),
-            direct_bytes: self.care.progress.direct_bytes(),
-            checkpoints: self.counted.checkpoints.get(),
-            newest_checkpoint: self.care.checkpointer.newest(),
-            failed_checkpoints: self.counted.failed_checkpoints.get(),
-            checkpoint_waits: self.counted.checkpoint_waits.get(),
-            cache_used_bytes: self.context.cache.used(),
-            cache_budget_bytes: self.context.cache.budget(),
-            memory: Memory::now(self.context.leaves.exact()),
-            memory_used_bytes: self.context.memory().used(),
-            memory_max_bytes: self.context.memory().budget(),
-            spilled_bytes: self.context.spill.used_bytes(),
-            spill_written_bytes,
-            spill_read_bytes,
-            read_ahead,
-            read_ahead_used,
-            history: held,
-            merged_leaves: self.context.attention().merged_leaves(),
-            snapshots_too_old: self.counted.snapshots_too_old.get(),
-            history_waits: self.counted.history_waits.get(),
-            lock_bytes: self.locks.memory(),
-            lost_ranges: self.context.lost().len() as u64 + u64::from(self.opening.log_is_cut),
-            lock_waits: locks.waits,
-            lock_timeouts: locks.timeouts,
-            deadlocks: locks.deadlocks,
-            lock_wait_time: std::time::Duration::from_nanos(locks.wait_nanoseconds),
-            snapshots: snapshots.len() as u64,
-            oldest_snapshot_age: snapshots.iter().map(|s| s.fate.age()).max().unwrap_or_default(),
-            open_tables: self.data.tables.lock().len() as u64,
-            dirty_trees: self.data.dirty.len() as u64,
-            replayed_operations: self.opening.replayed_operations,
-        }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::checkpoints::Urgency;
 use super::Care;
-use crate::engine::shared::Shared;
+use crate::engine::shared::{Engine, Shared};
 use crate::sync::Mutex;
 use crate::{Error, Result, Time};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -81,27 +81,30 @@ impl Rounds {
     }
 }
 
-impl Shared {
-    /// See [`crate::engine::Engine::do_what_is_due`].
-    pub(in crate::engine) fn do_what_is_due(&self) {
-        let now = self.time.now();
+impl Engine {
+    /// For an engine without threads ([`Options::background`](crate::Options::background)): does what they would have
+    /// done by now ([`Options::time`](crate::Options::time)). A simulation calls it when time has passed. Of what fails
+    /// the observer is told, as by threads.
+    pub fn do_what_is_due(&self) {
+        let shared = &*self.shared;
+        let now = shared.time.now();
         let is_due = |last: &mut Instant, interval: Duration| {
             let is_due = now.saturating_duration_since(*last) >= interval;
             *last = if is_due { now } else { *last };
             is_due
         };
         let (log, history) = {
-            let mut round = self.care.rounds.0.lock();
+            let mut round = shared.care.rounds.0.lock();
             (is_due(&mut round.log, LOG_SYNC_INTERVAL), is_due(&mut round.history, HISTORY_INTERVAL))
         };
         if log {
-            sync_log(self);
+            sync_log(shared);
         }
         if history {
-            self.look_after_history();
-            self.look_for_alike_values();
+            shared.look_after_history();
+            shared.look_for_alike_values();
         }
-        checkpoints(self);
+        checkpoints(shared);
     }
 }
 

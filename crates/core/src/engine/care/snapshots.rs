@@ -7,7 +7,7 @@
 //! Snapshots that the engine takes for itself (checkpoints) never give way: they end by themselves.
 
 use crate::engine::data::statistics::SnapshotInfo;
-use crate::engine::shared::Shared;
+use crate::engine::shared::{Engine, Shared};
 use crate::mvcc::SnapshotInfo as Open;
 use crate::options::{HistoryFull, LogLevel};
 use crate::types::WaitRequest;
@@ -17,10 +17,10 @@ use std::time::Duration;
 /// How often a writer that waits for room looks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(100);
 
-impl Shared {
-    /// Open snapshots of users, oldest first, with what each holds.
-    pub(in crate::engine) fn user_snapshots(&self) -> Vec<SnapshotInfo> {
-        let mut held = self.context.past.holders();
+impl Engine {
+    /// Open snapshots, oldest first, with what is kept for each; also those that had to give way.
+    pub fn snapshots(&self) -> Vec<SnapshotInfo> {
+        let mut held = self.shared.context.past.holders();
         let info = |open: Open| {
             // Of several with one timestamp the first has it all; who gave way has nothing.
             let held = match open.fate.gave_way() {
@@ -36,9 +36,11 @@ impl Shared {
                 too_old,
             }
         };
-        self.clock.snapshots().into_iter().filter(|open| !open.internal).map(info).collect()
+        self.shared.clock.snapshots().into_iter().filter(|open| !open.internal).map(info).collect()
     }
+}
 
+impl Shared {
     /// What the thread `teak-history` does when it is woken, and about once a second.
     pub(in crate::engine) fn look_after_history(&self) {
         self.warn_of_old_snapshots();

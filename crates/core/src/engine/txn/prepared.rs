@@ -114,35 +114,40 @@ impl Engine {
             None => Ok(()),
         }
     }
+    /// Identifiers of prepared transactions that no [`Transaction`](crate::engine::Transaction) handle owns, sorted.
+    pub fn prepared(&self) -> Vec<Vec<u8>> {
+        self.shared.undecided.prepared.xids()
+    }
+
+    /// Commits one of [`Engine::prepared`].
+    pub fn commit_prepared(&self, xid: &[u8]) -> Result<()> {
+        let shared = &*self.shared;
+        shared.health.check()?;
+        let work = shared.undecided.prepared.take(xid)?;
+        work.commit(shared, shared.settings.commit_flush()).map_err(|(error, undecided)| {
+            if let Some(work) = undecided {
+                shared.undecided.prepared.leave(work);
+            }
+            error
+        })
+    }
+
+    /// Rolls one of [`Engine::prepared`] back.
+    pub fn rollback_prepared(&self, xid: &[u8]) -> Result<()> {
+        let shared = &*self.shared;
+        shared.health.check()?;
+        let work = shared.undecided.prepared.take(xid)?;
+        work.rollback(shared, shared.settings.commit_flush()).map_err(|(error, work)| {
+            shared.undecided.prepared.leave(work);
+            error
+        })
+    }
 }
 
 impl Shared {
     /// [`Error::Undecided`] if a prepared transaction has written to the table.
     pub(in crate::engine) fn check_decided(&self, table: &TableRecord) -> Result<()> {
         self.undecided.intents.check(&trees_of(table))
-    }
-
-    pub(in crate::engine) fn commit_prepared(&self, xid: &[u8]) -> Result<()> {
-        self.health.check()?;
-        let work = self.undecided.prepared.take(xid)?;
-        match work.commit(self, self.settings.commit_flush()) {
-            Ok(()) => Ok(()),
-            Err((error, undecided)) => {
-                if let Some(work) = undecided {
-                    self.undecided.prepared.leave(work);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    pub(in crate::engine) fn rollback_prepared(&self, xid: &[u8]) -> Result<()> {
-        self.health.check()?;
-        let work = self.undecided.prepared.take(xid)?;
-        work.rollback(self, self.settings.commit_flush()).map_err(|(error, work)| {
-            self.undecided.prepared.leave(work);
-            error
-        })
     }
 }
 
