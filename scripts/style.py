@@ -20,7 +20,6 @@ SOURCES = {".rs", ".cc", ".h", ".py", ".sh"}
 LONGER = {
     "crates/core/src/engine/txn/work.rs": (601, "phases of a transaction that are fields side by side"),
     "crates/core/src/log/tests.rs": (614, "one frame for all tests of the log"),
-    "crates/core/src/store/space.rs": (617, "four kinds of file in one structure"),
     "crates/core/src/tree/leaf/mod.rs": (625, "the protocol of a leaf on one page"),
     "crates/core/src/tree/read/cursor.rs": (610, "to and fro are spelled apart"),
     "crates/core/src/tree/tests.rs": (603, "what all tests of the tree share stands before them"),

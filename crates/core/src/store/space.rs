@@ -28,13 +28,15 @@
 //! version: 2, extents in units of 512 bytes; 3, of 32
 //! ```
 
+mod kind;
 mod reading;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
+use self::kind::SpaceKind;
 use crate::sync::{Mutex, MutexGuard};
 
 use super::dictionary::Dictionary;
@@ -61,22 +63,13 @@ pub struct Space {
     id: u32,
     unit: Unit,
     file: Arc<TableFile>,
-    /// The file's second copy, if it has one.
-    twin: Option<Twin>,
+    kind: SpaceKind,
     /// At least the length of the file; a block that ends past it cannot be there.
     length: AtomicU64,
     map: Option<BlockAddress>,
     /// Held while the map is read, so that it is read once.
     loading: Mutex<()>,
     books: Mutex<Books>,
-    /// Of its table.
-    residence: Residence,
-    /// What that may take of memory now, if it is there alone; 0: anything.
-    limit: AtomicU64,
-    /// What the file takes of the budget of temporary data, if it is temporary.
-    share: Option<SpillShare>,
-    /// The file system has no holes.
-    no_holes: AtomicBool,
     dictionaries: Mutex<HashMap<u16, Known>>,
     /// Past those that are known.
     next_dictionary: AtomicU32,
@@ -105,25 +98,24 @@ impl Space {
         if let Some(dir) = path.parent() {
             files.fs().sync_dir(dir)?;
         }
-        Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, Unit::Fine, HEADER_BYTES, None, None)))
+        let file = TableFile::new(files, path, file);
+        Ok(Arc::new(Space::of(file, SpaceKind::file(None), id, Unit::Fine, HEADER_BYTES, None)))
     }
 
     /// Stands for the file of a table that lives in memory alone, as `residence` says. Whatever reads or writes there
     /// fails.
     pub fn in_memory(files: &Arc<OpenFiles>, path: &Path, id: u32, residence: Residence) -> Arc<Space> {
         debug_assert!(residence.memory_limit().is_some(), "a table in memory alone that has a file");
-        let space = Space::of(TableFile::without_file(files, path), id, Unit::Fine, 0, None, None);
-        let limit = AtomicU64::new(residence.memory_limit().unwrap_or(0));
-        Arc::new(Space { residence, limit, ..space })
+        let kind = SpaceKind::Memory { limit_bytes: AtomicU64::new(residence.memory_limit().unwrap_or(0)) };
+        Arc::new(Space::of(TableFile::without_file(files, path), kind, id, Unit::Fine, 0, None))
     }
 
     /// That of a temporary table: the first write makes the file, beside the spill file and without a name as that, and
     /// out of the same budget. All extents are private, and no checkpoint comes by.
     pub fn temporary(files: &Arc<OpenFiles>, id: u32, spill: &Arc<SpillFile>) -> Arc<Space> {
         let path = spill.path().with_file_name(format!("teak-table-{id}"));
-        let space = Space::of(TableFile::unnamed(files, &path), id, Unit::Fine, HEADER_BYTES, None, None);
-        let residence = Residence::Temporary { limit_bytes: None };
-        Arc::new(Space { residence, share: Some(SpillShare::of(spill)), ..space })
+        let kind = SpaceKind::Unnamed(SpillShare::of(spill));
+        Arc::new(Space::of(TableFile::unnamed(files, &path), kind, id, Unit::Fine, HEADER_BYTES, None))
     }
 
     /// [`Space::create`] for a space whose bytes are kept twice.
@@ -178,53 +170,38 @@ impl Space {
             _ => Err(error),
         })?;
         let length = file.len()?.max(twin.as_ref().and_then(|twin| twin.file.len_if_open()).unwrap_or(0));
-        Ok(Arc::new(Space::of(TableFile::new(files, path, file), id, unit, length, map, twin)))
+        Ok(Arc::new(Space::of(
+            TableFile::new(files, path, file),
+            SpaceKind::file(twin),
+            id,
+            unit,
+            length,
+            map,
+        )))
     }
 
     fn of(
         file: Arc<TableFile>,
+        kind: SpaceKind,
         id: u32,
         unit: Unit,
         length: u64,
         map: Option<BlockAddress>,
-        twin: Option<Twin>,
     ) -> Space {
         let books = Books::new(unit, map.map(|map| (map.offset, map.occupied_bytes(unit))));
         Space {
             id,
             unit,
             file,
-            twin,
+            kind,
             length: AtomicU64::new(length),
             map,
             loading: Mutex::new(()),
             books: Mutex::new(books),
-            residence: Residence::File,
-            limit: AtomicU64::new(0),
-            share: None,
-            no_holes: AtomicBool::new(false),
             dictionaries: Mutex::default(),
             next_dictionary: AtomicU32::new(1),
             doubts: Doubts::default(),
         }
-    }
-
-    /// What its table may take of memory, in bytes, if it has no file: see [`Space::in_memory`].
-    #[inline]
-    pub fn memory_limit(&self) -> Option<u64> {
-        // Relaxed: a number; likewise below.
-        self.residence.memory_limit().map(|_| self.limit.load(Ordering::Relaxed))
-    }
-
-    /// Sets it, if it has no file.
-    pub fn set_memory_limit(&self, bytes: u64) {
-        self.limit.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Whether it is the file of a table whose rows outlive the engine: checkpoints write it, and the log names it.
-    #[inline]
-    pub fn is_lasting(&self) -> bool {
-        self.residence == Residence::File
     }
 
     /// What its extents are multiples of.
@@ -251,9 +228,9 @@ impl Space {
 
     /// To be called before the file's name is removed: what readers still hold stays readable.
     pub fn keep_open(&self) -> Result<()> {
-        match self.is_lasting() {
-            true => self.file.keep_open(),
-            false => Ok(()),
+        match self.kind {
+            SpaceKind::File { .. } => self.file.keep_open(),
+            SpaceKind::Unnamed(_) | SpaceKind::Memory { .. } => Ok(()),
         }
     }
 
@@ -342,7 +319,7 @@ impl Space {
     /// Whether `bytes` more can be stored as they are: [`Error::SpillFull`] if the file is temporary, has no room and
     /// must not grow. To be asked before somebody compresses them.
     pub fn check_room(&self, bytes: u64) -> Result<()> {
-        let Some(share) = &self.share else { return Ok(()) };
+        let SpaceKind::Unnamed(share) = &self.kind else { return Ok(()) };
         let (end, used) = self.extent_usage()?;
         match end - used < bytes {
             true => share.check(end + bytes),
@@ -377,12 +354,12 @@ impl Space {
     /// Makes all that was written durable. A failure must not be followed by another try (see [`crate::file`]).
     pub fn sync(&self) -> Result<()> {
         self.file.sync()?;
-        self.twin.as_ref().map_or(Ok(()), |twin| twin.file.sync())
+        self.kind.twin().map_or(Ok(()), |twin| twin.file.sync())
     }
 
     /// What the operator should know of the second copy: what had to be read from there since the last call.
     pub fn take_remarks(&self) -> Vec<String> {
-        self.twin.as_ref().map_or_else(Vec::new, |twin| twin.take_remarks())
+        self.kind.twin().map_or_else(Vec::new, Twin::take_remarks)
     }
 
     /// Checkpoint `generation` starts, or starts again. What is superseded by it from now on, `abandon` takes back.
@@ -438,7 +415,7 @@ impl Space {
         // Relaxed: as below.
         if end < self.length.load(Ordering::Relaxed) {
             self.file.cut(end)?;
-            self.twin.as_ref().map_or(Ok(()), |twin| twin.file.cut(end))?;
+            self.kind.twin().map_or(Ok(()), |twin| twin.file.cut(end))?;
             // Relaxed: stores are ordered by the books' mutex against the allocations past `end`, whose writes raise it
             // again.
             self.length.store(end, Ordering::Relaxed);
@@ -450,8 +427,9 @@ impl Space {
     /// bytes, until `stop` says so; how many it were. What is free may be overwritten at any time, so it may become
     /// zeros as well. Meanwhile nobody is given the range. After an error the rest stays as it was.
     pub fn punch_holes(&self, smallest: u64, maximum: usize, stop: &dyn Fn() -> bool) -> Result<usize> {
+        let SpaceKind::File { twin, no_holes } = &self.kind else { return Ok(0) };
         // Relaxed: a hint.
-        if self.no_holes.load(Ordering::Relaxed) {
+        if no_holes.load(Ordering::Relaxed) {
             return Ok(0);
         }
         let worth = self.books.lock().worth_punching(smallest, maximum);
@@ -463,11 +441,11 @@ impl Space {
             if !self.books.lock().begin_punching(offset, bytes) {
                 continue;
             }
-            let twin = self.twin.as_ref().map_or(Ok(true), |twin| twin.file.punch_hole(offset, bytes));
-            let result = twin.and_then(|_| self.file.punch_hole(offset, bytes));
+            let other = twin.as_ref().map_or(Ok(true), |twin| twin.file.punch_hole(offset, bytes));
+            let result = other.and_then(|_| self.file.punch_hole(offset, bytes));
             self.books.lock().punched(offset, bytes, matches!(result, Ok(true)));
             if !result? {
-                self.no_holes.store(true, Ordering::Relaxed); // Relaxed: as above
+                no_holes.store(true, Ordering::Relaxed); // Relaxed: as above
                 return Ok(punched);
             }
             punched += 1;
@@ -553,11 +531,11 @@ impl Space {
         let end = offset + bytes.len() as u64;
         // Before the write: one that fails may have grown the file as well. Relaxed: see `read`.
         self.length.fetch_max(end, Ordering::Relaxed);
-        if let Some(share) = &self.share {
+        if let SpaceKind::Unnamed(share) = &self.kind {
             share.grow_to(end)?;
         }
         self.file.write_at(offset, bytes)?;
-        self.twin.as_ref().map_or(Ok(()), |twin| twin.file.write_at(offset, bytes))
+        self.kind.twin().map_or(Ok(()), |twin| twin.file.write_at(offset, bytes))
     }
 
     /// The books, with the map read into them.

@@ -120,7 +120,7 @@ impl Space {
                 }
             }
         };
-        match (read(&self.file, stored), &self.twin) {
+        match (read(&self.file, stored), self.kind.twin()) {
             (Err(error), Some(twin)) if error.is_damage_of(self.path()) => {
                 twin.rescue(&self.file, at.offset, stored, error, read)
             }
