@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use teak_core::file::RealFileSystem;
-    use teak_core::server::Engine;
+    use teak_core::server::{Engine, NewTable};
     use teak_core::{Isolation, Options, TreeSpec, WriteOp};
 
     struct Directory(PathBuf);
@@ -189,7 +189,7 @@ mod tests {
         let _ = std::fs::remove_dir_all(&path);
         let engine = Engine::open(Arc::new(RealFileSystem), Options::new(&path)).unwrap();
         for table in ["db/good", "db/other"] {
-            engine.create_table(table, &[TreeSpec::default()], b"", None).unwrap();
+            engine.create(NewTable::new(table, &[TreeSpec::default()])).unwrap();
             let tree = engine.open_table(table).unwrap().tree(0).clone();
             let mut txn = engine.begin(Isolation::Repeatable);
             for i in 0..2000u32 {
@@ -298,7 +298,7 @@ mod tests {
             ["a", "b"].map(|end| format!("{}/{}{end}", "表".repeat(30), "能".repeat(60))).to_vec();
         let names = [&long[0], &long[1], "a@b/c", "a/b@c"];
         for name in names {
-            engine.create_table(name, &[TreeSpec::default()], b"", None).unwrap();
+            engine.create(NewTable::new(name, &[TreeSpec::default()])).unwrap();
         }
         engine.close().unwrap();
         let output = dir.0.join("out");
