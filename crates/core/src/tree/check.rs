@@ -9,6 +9,7 @@
 //! the disk has what memory has wherever no checkpoint would write.
 
 use super::block::{Block, Value};
+use super::leaf::care::Care;
 use super::leaf::node::{InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView};
 use super::storing::tree::Tree;
@@ -267,6 +268,12 @@ impl Tree {
             let in_past = leaf.in_past.load(Ordering::SeqCst);
             let in_spent = leaf.in_spent.load(Ordering::SeqCst);
             let in_thin = leaf.in_thin.load(Ordering::SeqCst);
+            for care in Care::ALL {
+                let is_listed = lists.waiting[care as usize].contains(&Arc::as_ptr(&node));
+                if leaf.marks.has(care) != is_listed {
+                    expect(false, &format!("the list of {} disagrees", care.leaves()));
+                }
+            }
             expect(listed == lists.dirty.contains(&Arc::as_ptr(&node)), "the list of dirty leaves disagrees");
             expect(in_past == lists.past.contains(&Arc::as_ptr(&node)), "the list of history disagrees");
             expect(in_past || view.history.is_empty(), "a leaf's history is in no list");
@@ -327,6 +334,8 @@ impl Tree {
 
 /// Members of the tree's lists, by address.
 struct Lists {
+    /// By what they wait for.
+    waiting: [HashSet<*const Node>; Care::COUNT],
     dirty: HashSet<*const Node>,
     past: HashSet<*const Node>,
     spent: HashSet<*const Node>,
@@ -337,7 +346,9 @@ struct Lists {
 impl Lists {
     fn of(tree: &Tree) -> Lists {
         let set = |nodes: &mut dyn Iterator<Item = &Arc<Node>>| nodes.map(Arc::as_ptr).collect();
+        let waiting = |care| tree.waiting(care).iter().map(|leaf| Arc::as_ptr(leaf.node())).collect();
         Lists {
+            waiting: Care::ALL.map(waiting),
             vacant: set(&mut tree.structure.lock().vacant.iter()),
             dirty: set(&mut tree.dirty.lock().iter()),
             past: set(&mut tree.past.lock().iter()),

@@ -35,10 +35,6 @@ impl Awaiting {
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.0.iter().flat_map(|(_, nodes)| nodes)
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// Trees with one kind of work; some that are gone.
@@ -52,11 +48,6 @@ impl Attended {
         if !listed.load(Ordering::SeqCst) && !listed.swap(true, Ordering::SeqCst) {
             self.0.lock().push(tree.me.clone());
         }
-    }
-
-    /// Whether there are any.
-    pub(super) fn any(&self) -> bool {
-        !self.0.lock().is_empty()
     }
 
     /// How many there are.

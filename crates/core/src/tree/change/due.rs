@@ -7,17 +7,15 @@
 //!
 //! A leaf that was evicted meanwhile is left alone: folding it would cost the reading.
 
-use super::attended::Awaiting;
 use super::trunk::Trunk;
+use super::waiting::Turn;
 use crate::mvcc::State;
-use crate::sync::atomic::Ordering;
-use crate::sync::Mutex;
+use crate::tree::leaf::care::Care;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::LeafView;
 use crate::tree::versions::delta::EntryRef;
 use crate::Result;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Leaves of a tree that one look folds at most: a fraction of a second.
@@ -29,17 +27,6 @@ fn is_undecided(entry: EntryRef<'_>) -> bool {
     versions.all(|version| version.status.state() == State::Active && !version.is_void())
 }
 
-/// Those of one tree.
-#[derive(Default)]
-pub(in crate::tree) struct DueLeaves(Mutex<Noted>);
-
-#[derive(Default)]
-struct Noted {
-    /// In the order in which they are looked at.
-    ready: VecDeque<Arc<Node>>,
-    undecided: Awaiting,
-}
-
 impl Trunk {
     /// The leaf was consolidated because it was due; it is noted if too much of it is left.
     pub(super) fn note_due(&self, node: &Arc<Node>) {
@@ -47,10 +34,7 @@ impl Trunk {
         if !self.is_logged() || !self.is_large_delta(&leaf.view()) {
             return;
         }
-        if !leaf.in_due.swap(true, Ordering::SeqCst) {
-            self.due.0.lock().ready.push_back(node.clone());
-            self.attention.due.note(self, &self.has_attention.due);
-        }
+        self.note(node, Care::Fold);
     }
 
     /// Whether a consolidation would find nothing to fold, and the leaf is not so large either that it should be cut:
@@ -75,41 +59,25 @@ impl Trunk {
         matches!(&view.delta, Changes::Live(delta) if delta.memory() > limit)
     }
 
-    /// Whether leaves are noted.
-    pub(in crate::tree) fn has_due(&self) -> bool {
-        let noted = self.due.0.lock();
-        !noted.ready.is_empty() || !noted.undecided.is_empty()
-    }
-
     /// Consolidates the noted leaves that are decided, or some of them, if they are many; the others keep their turn.
     pub(crate) fn fold_due(&self) -> Result<()> {
-        let looks = {
-            let mut noted = self.due.0.lock();
-            let decided = noted.undecided.take_decided();
-            noted.ready.extend(decided);
-            noted.ready.len()
-        };
-        let (mut folded, mut result) = (0, Ok(()));
-        for _ in 0..looks {
+        let mut folded = 0;
+        let result = self.attend(Care::Fold, usize::MAX, |leaf| {
             if folded == FOLDED_AT_ONCE {
-                break;
+                return Ok(Turn::Enough);
             }
-            let Some(node) = self.due.0.lock().ready.pop_front() else { break };
-            let Some(leaf) = node.leaf() else { continue };
             let view = leaf.view();
             if let Some(status) = view.delta.undecided_by() {
-                self.due.0.lock().undecided.put(status, node);
-                continue;
+                return Ok(Turn::Undecided(status));
             }
-            // Before the look at what there is: who adds to it from here on notes it again.
-            leaf.in_due.store(false, Ordering::SeqCst);
             if leaf.is_in_memory() && !view.dead && self.is_large_delta(&view) {
-                // What cannot be read shows again to whoever needs it.
-                result = result.and(self.maintain(&node));
                 folded += 1;
+                // What cannot be read shows again to whoever needs it.
+                self.maintain(leaf.node())?;
             }
-        }
-        if folded > 0 && !self.due.0.lock().ready.is_empty() {
+            Ok(Turn::Done)
+        });
+        if folded > 0 && self.ready(Care::Fold) > 0 {
             self.shared.context.past.bell().ring();
         }
         result

@@ -1,7 +1,7 @@
 //! Leaves that appends have filled, oldest first: nothing changes them soon, so they may be written ahead of the next
 //! checkpoint.
 
-use super::trunk::Attention;
+use super::waiting::Attention;
 use crate::sync::atomic::Ordering;
 use crate::sync::Mutex;
 use crate::tree::leaf::node::Node;

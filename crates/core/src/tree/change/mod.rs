@@ -12,4 +12,5 @@ mod settle;
 pub(super) mod structure;
 pub(super) mod trunk;
 pub(super) mod vacancy;
+pub(super) mod waiting;
 pub(super) mod write;

@@ -1,17 +1,17 @@
 //! A tree in memory: its root, the way from there to leaves, and the lists of leaves that somebody has to look at.
 
-use super::attended::Attended;
-use super::due::DueLeaves;
 use super::finished::FinishedLeaves;
-use super::merge::{ThinLeaves, LOOKS_AT_ONCE};
+use super::merge::ThinLeaves;
 use super::structure::Structure;
 use super::vacancy::{Spent, StructureCount};
+use super::waiting::{Attention, Waiting};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::ArcSwap;
 use crate::sync::Mutex;
+use crate::tree::leaf::care::Marks;
 use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::watched::Watched;
@@ -22,82 +22,12 @@ use crate::types::TreeId;
 use crate::{Error, Result};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Trees that have work for a thread in the background, and how much.
-#[derive(Default)]
-pub struct Attention {
-    /// With history, or vacant leaves.
-    pub(super) past: Attended,
-    /// With leaves whose rows were all deleted.
-    pub(super) spent: Attended,
-    /// With leaves that may be merged.
-    pub(super) thin: Attended,
-    /// With leaves that were due for consolidation while they were undecided.
-    pub(super) due: Attended,
-    /// Not logged, with leaves that were written to.
-    pub(super) unsettled: Attended,
-    /// Leaves that were merged into others.
-    pub(super) merged: AtomicU64,
-    /// Leaves of all trees that appends have filled and that wait to be written.
-    pub(super) finished: AtomicUsize,
-}
-
-impl Attention {
-    /// Leaves that appends have filled and that wait to be written.
-    #[inline]
-    pub fn finished_leaves(&self) -> usize {
-        // Relaxed: a hint that there is work.
-        self.finished.load(Ordering::Relaxed)
-    }
-
-    /// [`Trunk::collect_history`] for all trees that have any, or vacant leaves.
-    pub fn collect_history(&self) -> Result<()> {
-        self.past.each(|trunk| &trunk.has_attention.past, Trunk::collect_history, Trunk::has_past)
-    }
-
-    /// [`Trunk::retire_spent`] for all trees with leaves whose rows were all deleted.
-    pub fn retire_spent(&self) -> Result<()> {
-        self.spent.each(|trunk| &trunk.has_attention.spent, Trunk::retire_spent, Trunk::has_spent)
-    }
-
-    /// [`Trunk::merge_thin`] for all trees with leaves that may be merged.
-    pub fn merge_thin(&self) -> Result<()> {
-        let share = (LOOKS_AT_ONCE / self.thin.len().max(1)).max(1);
-        let merge = |trunk: &Trunk| {
-            trunk.merge_thin(share);
-            Ok(())
-        };
-        self.thin.each(|trunk| &trunk.has_attention.thin, merge, Trunk::has_thin)
-    }
-
-    /// Whether [`Attention::fold_due`] may have something to do.
-    pub fn has_due(&self) -> bool {
-        self.due.any()
-    }
-
-    /// [`Trunk::fold_due`] for all trees with leaves that were due while they were undecided.
-    pub fn fold_due(&self) -> Result<()> {
-        self.due.each(|trunk| &trunk.has_attention.due, Trunk::fold_due, Trunk::has_due)
-    }
-
-    /// [`Trunk::settle`] for all trees that have something for it.
-    pub fn settle(&self) -> Result<()> {
-        self.unsettled.each(|trunk| &trunk.has_attention.unsettled, Trunk::settle, Trunk::is_dirty)
-    }
-
-    /// Leaves that were merged into others.
-    pub fn merged_leaves(&self) -> u64 {
-        // Relaxed: a statistic.
-        self.merged.load(Ordering::Relaxed)
-    }
-}
-
 /// Whether a tree is in the lists of [`Attention`].
 #[derive(Default)]
 pub(super) struct HasAttention {
     pub past: AtomicBool,
     pub spent: AtomicBool,
     pub thin: AtomicBool,
-    pub due: AtomicBool,
     pub unsettled: AtomicBool,
 }
 
@@ -121,8 +51,10 @@ pub struct Trunk {
     pub(in crate::tree) spent: Mutex<Spent>,
     /// Leaves that may be merged.
     pub(in crate::tree) thin: ThinLeaves,
-    /// Leaves to be consolidated once they are decided.
-    pub(super) due: DueLeaves,
+    /// Leaves that wait for something, by what that is.
+    pub(super) waiting: Waiting,
+    /// For what there are some, as the lists of [`Attention`] have it.
+    pub(super) marks: Marks,
     /// Leaves with history.
     pub(in crate::tree) past: Mutex<Vec<Arc<Node>>>,
     /// Why nobody writes to it any more.
@@ -144,7 +76,8 @@ impl Trunk {
             is_dirty: AtomicBool::new(false),
             spent: Mutex::default(),
             thin: ThinLeaves::default(),
-            due: DueLeaves::default(),
+            waiting: Waiting::default(),
+            marks: Marks::default(),
             past: Mutex::default(),
             closed: OnceLock::new(),
         });

@@ -12,6 +12,7 @@
 //! path starts again.
 
 pub(super) mod ahead;
+pub(super) mod care;
 pub(super) mod changes;
 pub(super) mod evict;
 pub(super) mod image;
@@ -22,6 +23,7 @@ pub(super) mod spill;
 pub(super) mod vacancy;
 pub(super) mod watched;
 
+use self::care::Marks;
 use self::changes::{Backing, Changes};
 pub(crate) use self::image::Image;
 use self::lifecycle::Copies;
@@ -220,6 +222,8 @@ pub(crate) struct Leaf {
     /// Rises with each published view: lets a cursor see cheaply that its view is stale.
     changes: AtomicU64,
     touched: AtomicBool,
+    /// What it waits for.
+    pub(in crate::tree) marks: Marks,
     /// What merging the delta has cost readers since the last consolidation, in entries looked at.
     merge_cost: AtomicU32,
     pub shared: Arc<TreeShared>,
@@ -233,8 +237,6 @@ pub(crate) struct Leaf {
     pub in_spent: AtomicBool,
     /// In the tree's list of leaves that may be merged.
     pub in_thin: AtomicBool,
-    /// In the tree's list of leaves to be consolidated once they are decided.
-    pub in_due: AtomicBool,
 }
 
 /// The latch, held.
@@ -248,6 +250,7 @@ impl Leaf {
             view: Published::new(view),
             latch: Mutex::new(state),
             touched: AtomicBool::new(false),
+            marks: Marks::default(),
             ahead: ahead::Mark::default(),
             merge_cost: AtomicU32::new(0),
             changes: AtomicU64::new(0),
@@ -255,7 +258,6 @@ impl Leaf {
             in_past: AtomicBool::new(false),
             in_spent: AtomicBool::new(false),
             in_thin: AtomicBool::new(false),
-            in_due: AtomicBool::new(false),
         }
     }
 

@@ -15,6 +15,7 @@ use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
 use crate::tree::leaf::{Image, Leaf};
 use crate::{Error, Result};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Children of an inner node before it splits.
@@ -32,6 +33,33 @@ impl Node {
         match self {
             Node::Leaf(leaf) => Some(leaf),
             Node::Inner(_) => None,
+        }
+    }
+}
+
+/// A node that is a leaf.
+#[derive(Clone)]
+pub(in crate::tree) struct LeafRef(Arc<Node>);
+
+impl LeafRef {
+    /// `None` for an inner node.
+    pub fn of(node: &Arc<Node>) -> Option<LeafRef> {
+        node.leaf().is_some().then(|| LeafRef(node.clone()))
+    }
+
+    pub fn node(&self) -> &Arc<Node> {
+        &self.0
+    }
+}
+
+impl Deref for LeafRef {
+    type Target = Leaf;
+
+    #[inline]
+    fn deref(&self) -> &Leaf {
+        match &*self.0 {
+            Node::Leaf(leaf) => leaf,
+            Node::Inner(_) => unreachable!("`LeafRef::of` has refused it"),
         }
     }
 }

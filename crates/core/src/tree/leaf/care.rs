@@ -1,0 +1,50 @@
+//! What leaves wait for, and the marks that say which leaf waits for what. Who puts a mark on and takes it off is in
+//! [`crate::tree::change::waiting`].
+
+use crate::sync::atomic::{AtomicU8, Ordering};
+
+/// What a leaf waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Care {
+    /// It was due for consolidation while its changes were undecided: it is folded once they are decided.
+    Fold,
+}
+
+impl Care {
+    /// How many there are.
+    pub(in crate::tree) const COUNT: usize = 1;
+    /// All of them.
+    pub(in crate::tree) const ALL: [Care; Care::COUNT] = [Care::Fold];
+
+    /// Leaves that wait for it.
+    pub(in crate::tree) fn leaves(self) -> &'static str {
+        match self {
+            Care::Fold => "due leaves",
+        }
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A set of cares: those for which a leaf is in a list of its tree, or a tree in one of its engine.
+#[derive(Default)]
+pub(in crate::tree) struct Marks(AtomicU8);
+
+impl Marks {
+    #[inline]
+    pub fn has(&self, care: Care) -> bool {
+        self.0.load(Ordering::SeqCst) & care.bit() != 0
+    }
+
+    /// `true`: it was not there.
+    pub fn put_on(&self, care: Care) -> bool {
+        self.0.fetch_or(care.bit(), Ordering::SeqCst) & care.bit() == 0
+    }
+
+    pub fn take_off(&self, care: Care) {
+        self.0.fetch_and(!care.bit(), Ordering::SeqCst);
+    }
+}
