@@ -267,7 +267,6 @@ impl Tree {
             };
             let in_past = leaf.in_past.load(Ordering::SeqCst);
             let in_spent = leaf.in_spent.load(Ordering::SeqCst);
-            let in_thin = leaf.in_thin.load(Ordering::SeqCst);
             for care in Care::ALL {
                 let is_listed = lists.waiting[care as usize].contains(&Arc::as_ptr(&node));
                 if leaf.marks.has(care) != is_listed {
@@ -281,7 +280,6 @@ impl Tree {
                 in_spent == lists.spent.contains(&Arc::as_ptr(&node)),
                 "the list of spent leaves disagrees",
             );
-            expect(in_thin == lists.thin.contains(&Arc::as_ptr(&node)), "the list of thin leaves disagrees");
             expect(
                 waits == lists.vacant.contains(&Arc::as_ptr(&node)),
                 "the list of vacant leaves disagrees",
@@ -339,7 +337,6 @@ struct Lists {
     dirty: HashSet<*const Node>,
     past: HashSet<*const Node>,
     spent: HashSet<*const Node>,
-    thin: HashSet<*const Node>,
     vacant: HashSet<*const Node>,
 }
 
@@ -353,7 +350,6 @@ impl Lists {
             dirty: set(&mut tree.dirty.lock().iter()),
             past: set(&mut tree.past.lock().iter()),
             spent: set(&mut tree.spent.lock().leaves()),
-            thin: set(&mut tree.thin.all().iter()),
         }
     }
 }

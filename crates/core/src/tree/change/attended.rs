@@ -50,11 +50,6 @@ impl Attended {
         }
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.0.lock().len()
-    }
-
     /// Does `work` for each, whatever becomes of the others; the error is the first one. Those that `has_more` then are
     /// looked at again the next time.
     pub(super) fn each(

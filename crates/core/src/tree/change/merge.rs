@@ -15,10 +15,11 @@
 use super::removal::Departure;
 use super::structure::Structure;
 use super::trunk::Trunk;
+use super::waiting::Turn;
 use crate::sync::atomic::Ordering;
-use crate::sync::Mutex;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::Block;
+use crate::tree::leaf::care::Care;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::{Archive, Base, Leaf, LeafView};
@@ -26,7 +27,6 @@ use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
 use crate::tree::versions::past::shares_of;
 use crate::Result;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A merged leaf may keep so many blocks' worth of history. Where there is more, the merge waits until it is collected.
@@ -35,16 +35,6 @@ pub(super) const MOST_HISTORY_BLOCKS: usize = 4;
 /// So many leaves of all trees are looked at before others of the same thread's duties get their turn: each may have to
 /// be read, and its neighbours.
 pub(super) const LOOKS_AT_ONCE: usize = 256;
-
-/// Leaves that may be merged.
-#[derive(Default)]
-pub(in crate::tree) struct ThinLeaves(Mutex<VecDeque<Arc<Node>>>);
-
-impl ThinLeaves {
-    pub(in crate::tree) fn all(&self) -> Vec<Arc<Node>> {
-        self.0.lock().iter().cloned().collect()
-    }
-}
 
 /// What came of trying to merge a leaf.
 pub(super) enum Merge {
@@ -117,14 +107,7 @@ impl Trunk {
     pub(in crate::tree) fn note_thin(&self, node: &Arc<Node>) {
         let Some(leaf) = node.leaf() else { return };
         if self.is_thin(leaf) {
-            self.list_thin(node, leaf);
-        }
-    }
-
-    fn list_thin(&self, node: &Arc<Node>, leaf: &Leaf) {
-        if !leaf.in_thin.swap(true, Ordering::SeqCst) {
-            self.thin.0.lock().push_back(node.clone());
-            self.attention.thin.note(self, &self.has_attention.thin);
+            self.note(node, Care::Merge);
         }
     }
 
@@ -143,31 +126,21 @@ impl Trunk {
         Sizes { rows: block_bytes * 2 / 3, history: block_bytes * MOST_HISTORY_BLOCKS }
     }
 
-    /// Whether leaves are noted.
-    pub(in crate::tree) fn has_thin(&self) -> bool {
-        !self.thin.0.lock().is_empty()
-    }
-
     /// Merges the leaves that were noted, up to `most` of them, as far as they fit. A tree that no checkpoint would
     /// write is left alone: a merge would give nothing back.
-    pub(crate) fn merge_thin(&self, most: usize) {
-        let waiting = self.thin.0.lock().len().min(most);
-        for _ in 0..waiting {
-            if !self.is_dirty() && self.is_logged() || self.structure.lock().checkpointing {
-                return;
-            }
-            let Some(node) = self.thin.0.lock().pop_front() else { return };
-            let Some(leaf) = node.leaf() else { continue };
-            leaf.in_thin.store(false, Ordering::SeqCst);
-            if !self.merge_around(&node) {
-                self.list_thin(&node, leaf);
-                return;
-            }
-        }
-        if self.has_thin() {
+    pub(crate) fn merge_thin(&self, most: usize) -> Result<()> {
+        let mut is_put_off = false;
+        let result = self.attend(Care::Merge, most, |leaf| {
+            is_put_off = !self.is_dirty() && self.is_logged()
+                || self.structure.lock().checkpointing
+                || !self.merge_around(leaf.node());
+            Ok(if is_put_off { Turn::Enough } else { Turn::Done })
+        });
+        if !is_put_off && self.waits(Care::Merge) {
             // As soon as the others have had their turn.
             self.shared.context.past.bell().ring();
         }
+        result
     }
 
     /// Merges a leaf with its neighbours for as long as it fits; `false`: it is worth another try.

@@ -9,6 +9,7 @@ use super::merge::LOOKS_AT_ONCE;
 use super::trunk::Trunk;
 use crate::cache::Evictable;
 use crate::sync::atomic::Ordering;
+use crate::tree::leaf::care::Care;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::Result;
@@ -63,12 +64,12 @@ impl Evictable for Trunk {
         let cache = &self.shared.context.cache;
         let before = cache.used();
         let result = self.settle().and(self.retire_spent()).and(self.collect_history());
-        self.merge_thin(LOOKS_AT_ONCE);
+        let result = result.and(self.merge_thin(LOOKS_AT_ONCE));
         result.map(|()| before.saturating_sub(cache.used()))
     }
 
     fn resident(&self) -> u64 {
-        let has_work = self.is_dirty() || self.has_spent() || self.has_past() || self.has_thin();
+        let has_work = self.is_dirty() || self.has_spent() || self.has_past() || self.waits(Care::Merge);
         u64::from(has_work)
     }
 }

@@ -1,7 +1,6 @@
 //! A tree in memory: its root, the way from there to leaves, and the lists of leaves that somebody has to look at.
 
 use super::finished::FinishedLeaves;
-use super::merge::ThinLeaves;
 use super::structure::Structure;
 use super::vacancy::{Spent, StructureCount};
 use super::waiting::{Attention, Waiting};
@@ -27,7 +26,6 @@ use std::sync::{Arc, OnceLock, Weak};
 pub(super) struct HasAttention {
     pub past: AtomicBool,
     pub spent: AtomicBool,
-    pub thin: AtomicBool,
     pub unsettled: AtomicBool,
 }
 
@@ -49,8 +47,6 @@ pub struct Trunk {
     pub(in crate::tree) finished: FinishedLeaves,
     /// Leaves whose rows may all be deleted.
     pub(in crate::tree) spent: Mutex<Spent>,
-    /// Leaves that may be merged.
-    pub(in crate::tree) thin: ThinLeaves,
     /// Leaves that wait for something, by what that is.
     pub(super) waiting: Waiting,
     /// For what there are some, as the lists of [`Attention`] have it.
@@ -75,7 +71,6 @@ impl Trunk {
             dirty: Mutex::default(),
             is_dirty: AtomicBool::new(false),
             spent: Mutex::default(),
-            thin: ThinLeaves::default(),
             waiting: Waiting::default(),
             marks: Marks::default(),
             past: Mutex::default(),

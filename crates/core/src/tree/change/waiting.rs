@@ -151,8 +151,6 @@ pub struct Attention {
     pub(super) past: Attended,
     /// With leaves whose rows were all deleted.
     pub(super) spent: Attended,
-    /// With leaves that may be merged.
-    pub(super) thin: Attended,
     /// Not logged, with leaves that were written to.
     pub(super) unsettled: Attended,
     /// Leaves that were merged into others.
@@ -205,12 +203,9 @@ impl Attention {
 
     /// [`Trunk::merge_thin`] for all trees with leaves that may be merged.
     pub fn merge_thin(&self) -> Result<()> {
-        let share = (LOOKS_AT_ONCE / self.thin.len().max(1)).max(1);
-        let merge = |trunk: &Trunk| {
-            trunk.merge_thin(share);
-            Ok(())
-        };
-        self.thin.each(|trunk| &trunk.has_attention.thin, merge, Trunk::has_thin)
+        let trees = self.trees[Care::Merge as usize].lock().len();
+        let share = (LOOKS_AT_ONCE / trees.max(1)).max(1);
+        self.each(Care::Merge, |trunk| trunk.merge_thin(share))
     }
 
     /// Whether [`Attention::fold_due`] may have something to do.

@@ -9,18 +9,21 @@ use crate::sync::atomic::{AtomicU8, Ordering};
 pub(crate) enum Care {
     /// It was due for consolidation while its changes were undecided: it is folded once they are decided.
     Fold,
+    /// It has lost most of its rows: it is merged with a neighbour where both fit into one.
+    Merge,
 }
 
 impl Care {
     /// How many there are.
-    pub(in crate::tree) const COUNT: usize = 1;
+    pub(in crate::tree) const COUNT: usize = 2;
     /// All of them.
-    pub(in crate::tree) const ALL: [Care; Care::COUNT] = [Care::Fold];
+    pub(in crate::tree) const ALL: [Care; Care::COUNT] = [Care::Fold, Care::Merge];
 
     /// Leaves that wait for it.
     pub(in crate::tree) fn leaves(self) -> &'static str {
         match self {
             Care::Fold => "due leaves",
+            Care::Merge => "thin leaves",
         }
     }
 

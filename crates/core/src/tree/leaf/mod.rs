@@ -235,8 +235,6 @@ pub(crate) struct Leaf {
     pub in_past: AtomicBool,
     /// In the tree's list of leaves whose rows may all be deleted.
     pub in_spent: AtomicBool,
-    /// In the tree's list of leaves that may be merged.
-    pub in_thin: AtomicBool,
 }
 
 /// The latch, held.
@@ -257,7 +255,6 @@ impl Leaf {
             vacancy: Vacancy::default(),
             in_past: AtomicBool::new(false),
             in_spent: AtomicBool::new(false),
-            in_thin: AtomicBool::new(false),
         }
     }
 

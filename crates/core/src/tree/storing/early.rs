@@ -9,9 +9,9 @@
 
 use super::tree::Tree;
 use crate::store::{Extent, Lifetime};
-use crate::sync::atomic::Ordering;
 use crate::tree::block::Block;
 use crate::tree::change::finished::Finished;
+use crate::tree::leaf::care::Care;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::{Base, Leaf, LeafView};
@@ -54,8 +54,7 @@ impl Tree {
     /// For a checkpoint of more leaves than memory has room for. What may still be merged, and what cannot be written
     /// now, it writes later.
     pub(super) fn write_overflowing(&self, node: &Arc<Node>) -> Result<()> {
-        // Relaxed: a hint.
-        if node.leaf().is_some_and(|leaf| leaf.in_thin.load(Ordering::Relaxed)) {
+        if node.leaf().is_some_and(|leaf| leaf.marks.has(Care::Merge)) {
             return Ok(());
         }
         match self.write_consolidated(node) {

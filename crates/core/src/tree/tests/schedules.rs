@@ -143,7 +143,7 @@ fn merge(tree: &Arc<Tree>, done: &Done) {
                 }
             }
         }
-        tree.merge_thin(usize::MAX);
+        tree.merge_thin(usize::MAX).unwrap();
     }
     // Relaxed: a sum over all schedules, which no thread of any of them looks at.
     MERGED.fetch_add(tree.context.attention().merged_leaves(), std::sync::atomic::Ordering::Relaxed);
