@@ -266,7 +266,6 @@ impl Tree {
                 findings.expect(holds, || self.finding(detail).of_key(&view.low));
             };
             let in_past = leaf.in_past.load(Ordering::SeqCst);
-            let in_spent = leaf.in_spent.load(Ordering::SeqCst);
             for care in Care::ALL {
                 let is_listed = lists.waiting[care as usize].contains(&Arc::as_ptr(&node));
                 if leaf.marks.has(care) != is_listed {
@@ -276,10 +275,6 @@ impl Tree {
             expect(listed == lists.dirty.contains(&Arc::as_ptr(&node)), "the list of dirty leaves disagrees");
             expect(in_past == lists.past.contains(&Arc::as_ptr(&node)), "the list of history disagrees");
             expect(in_past || view.history.is_empty(), "a leaf's history is in no list");
-            expect(
-                in_spent == lists.spent.contains(&Arc::as_ptr(&node)),
-                "the list of spent leaves disagrees",
-            );
             expect(
                 waits == lists.vacant.contains(&Arc::as_ptr(&node)),
                 "the list of vacant leaves disagrees",
@@ -336,7 +331,6 @@ struct Lists {
     waiting: [HashSet<*const Node>; Care::COUNT],
     dirty: HashSet<*const Node>,
     past: HashSet<*const Node>,
-    spent: HashSet<*const Node>,
     vacant: HashSet<*const Node>,
 }
 
@@ -349,7 +343,6 @@ impl Lists {
             vacant: set(&mut tree.structure.lock().vacant.iter()),
             dirty: set(&mut tree.dirty.lock().iter()),
             past: set(&mut tree.past.lock().iter()),
-            spent: set(&mut tree.spent.lock().leaves()),
         }
     }
 }

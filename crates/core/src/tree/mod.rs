@@ -37,6 +37,8 @@ pub(crate) use change::trunk::DESCENTS;
 pub use change::write::{Write, Written, MAX_KEY_BYTES};
 pub use check::Depth;
 pub use check_image::{check_image, check_image_shared, each_row, ImageVisitor, SharedVisitor};
+#[cfg(test)]
+pub(crate) use leaf::care::Care;
 pub(crate) use leaf::node::Node;
 pub use read::cursor::TreeCursor;
 pub use read::listing::Listed;

@@ -5,6 +5,7 @@ use super::damage::{contents, put_back, Told};
 use super::*;
 use crate::checkpoint::Failure;
 use crate::options::Residence;
+use crate::tree::Care;
 use crate::WaitRequest;
 
 const ROWS: u64 = 3000;
@@ -223,10 +224,11 @@ fn what_the_background_cannot_read_of_one_table_keeps_it_from_nothing_else_and_i
     damage_all(&fs, &path_of(&table));
     delete_all(&engine, &other);
     put(&engine, memory.tree(0), &[("a", "1")]);
-    assert!(table.tree(0).has_spent() && other.tree(0).has_spent() && memory.tree(0).is_dirty());
+    let has_spent = |table: &Table| table.tree(0).waits(Care::Retire);
+    assert!(has_spent(&table) && has_spent(&other) && memory.tree(0).is_dirty());
     engine.shared.look_after_history();
     assert!(!memory.tree(0).is_dirty(), "tables in memory wait for a leaf that cannot be read");
-    assert!(!other.tree(0).has_spent(), "leaves of a table wait for one of another that cannot be read");
+    assert!(!has_spent(&other), "leaves of a table wait for one of another that cannot be read");
     (0..3).for_each(|_| engine.shared.look_after_history());
     let lines = told.0.lock().iter().filter(|text| text.contains("empty leaves")).count();
     assert_eq!(lines, 1, "{:?}", told.0);

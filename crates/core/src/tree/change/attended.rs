@@ -2,40 +2,10 @@
 //! deleted, and others. Its looks cost nothing for the others, however many are open.
 
 use super::trunk::Trunk;
-use crate::mvcc::{State, TxnStatus};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::Mutex;
-use crate::tree::leaf::node::Node;
 use crate::Result;
-use std::sync::{Arc, Weak};
-
-/// Leaves that are to be looked at when a transaction has ended, by transaction: who looks for those that are ready
-/// pays nothing for the leaves of one that stays open.
-#[derive(Default)]
-pub(in crate::tree) struct Awaiting(Vec<(Arc<TxnStatus>, Vec<Arc<Node>>)>);
-
-impl Awaiting {
-    /// The leaf waits for this transaction.
-    pub(super) fn put(&mut self, status: Arc<TxnStatus>, node: Arc<Node>) {
-        match self.0.iter_mut().rev().find(|(of, _)| Arc::ptr_eq(of, &status)) {
-            Some((_, nodes)) => nodes.push(node),
-            None => self.0.push((status, vec![node])),
-        }
-    }
-
-    /// Takes the leaves of transactions that have ended.
-    pub(super) fn take_decided(&mut self) -> impl Iterator<Item = Arc<Node>> {
-        let all = std::mem::take(&mut self.0).into_iter();
-        let (open, decided): (Vec<_>, Vec<_>) = all.partition(|(of, _)| of.state() == State::Active);
-        self.0 = open;
-        decided.into_iter().flat_map(|(_, nodes)| nodes)
-    }
-
-    /// All of them.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
-        self.0.iter().flat_map(|(_, nodes)| nodes)
-    }
-}
+use std::sync::Weak;
 
 /// Trees with one kind of work; some that are gone.
 #[derive(Default)]

@@ -208,8 +208,8 @@ impl Trunk {
             // Relaxed: a statistic.
             self.attention.merged.fetch_add(1, Ordering::Relaxed);
             self.note_past(&heir);
-            if leaf.in_spent.load(Ordering::SeqCst) {
-                self.note_spent(&heir, heir_leaf);
+            if leaf.marks.has(Care::Retire) {
+                self.note(&heir, Care::Retire);
             }
             return Ok(Merge::Done(heir));
         }

@@ -69,7 +69,8 @@ impl Evictable for Trunk {
     }
 
     fn resident(&self) -> u64 {
-        let has_work = self.is_dirty() || self.has_spent() || self.has_past() || self.waits(Care::Merge);
+        let has_work =
+            self.is_dirty() || self.waits(Care::Retire) || self.has_past() || self.waits(Care::Merge);
         u64::from(has_work)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::finished::FinishedLeaves;
 use super::structure::Structure;
-use super::vacancy::{Spent, StructureCount};
+use super::vacancy::StructureCount;
 use super::waiting::{Attention, Waiting};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
@@ -25,7 +25,6 @@ use std::sync::{Arc, OnceLock, Weak};
 #[derive(Default)]
 pub(super) struct HasAttention {
     pub past: AtomicBool,
-    pub spent: AtomicBool,
     pub unsettled: AtomicBool,
 }
 
@@ -45,8 +44,6 @@ pub struct Trunk {
     pub(in crate::tree) is_dirty: AtomicBool,
     /// Leaves that appends have filled.
     pub(in crate::tree) finished: FinishedLeaves,
-    /// Leaves whose rows may all be deleted.
-    pub(in crate::tree) spent: Mutex<Spent>,
     /// Leaves that wait for something, by what that is.
     pub(super) waiting: Waiting,
     /// For what there are some, as the lists of [`Attention`] have it.
@@ -70,7 +67,6 @@ impl Trunk {
             has_attention: HasAttention::default(),
             dirty: Mutex::default(),
             is_dirty: AtomicBool::new(false),
-            spent: Mutex::default(),
             waiting: Waiting::default(),
             marks: Marks::default(),
             past: Mutex::default(),

@@ -14,39 +14,22 @@
 //! * Children move between nodes only while [`StructureCount`] is odd: a descent that passed something by starts again
 //!   if it has changed.
 
-use super::attended::Awaiting;
 use super::structure::Structure;
 use super::trunk::Trunk;
+use super::waiting::Turn;
 use crate::mvcc::State;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tree::block::Block;
+use crate::tree::leaf::care::Care;
 use crate::tree::leaf::node::{InnerView, Node};
-use crate::tree::leaf::{Latched, Leaf, LeafView};
+use crate::tree::leaf::{Latched, Leaf};
 use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
 use crate::types::Timestamp;
 use crate::Result;
 use std::sync::Arc;
 
-/// So many more leaves whose rows are all deleted are worth waking somebody for.
-const MANY_SPENT: usize = 32;
-
 /// The structure latch is given up after so many removals.
 const REMOVED_AT_ONCE: usize = 64;
-
-/// Leaves whose rows were all deleted, but perhaps not for good: the last deletion is undecided when it is made.
-#[derive(Default)]
-pub(in crate::tree) struct Spent {
-    leaves: Vec<Arc<Node>>,
-    undecided: Awaiting,
-    /// When there are so many somebody is woken.
-    ring_at: usize,
-}
-
-impl Spent {
-    pub(in crate::tree) fn leaves(&self) -> impl Iterator<Item = &Arc<Node>> {
-        self.leaves.iter().chain(self.undecided.nodes())
-    }
-}
 
 /// Counts structure changes; odd while one is going on.
 #[derive(Default)]
@@ -227,59 +210,23 @@ impl Trunk {
         Ok(())
     }
 
-    /// A deletion may have been the last of the leaf's rows: somebody should look when it is decided.
-    pub(in crate::tree) fn note_spent(&self, node: &Arc<Node>, leaf: &Leaf) {
-        if leaf.in_spent.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let mut spent = self.spent.lock();
-        spent.leaves.push(node.clone());
-        self.attention.spent.note(self, &self.has_attention.spent);
-        if spent.leaves.len() > spent.ring_at {
-            spent.ring_at = usize::MAX;
-            self.shared.context.past.bell().ring();
-        }
-    }
-
-    /// Whether [`Trunk::retire_spent`] has something to do.
-    pub(crate) fn has_spent(&self) -> bool {
-        self.spent.lock().leaves().next().is_some()
-    }
-
-    /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait for the
-    /// next time.
+    /// Consolidates the leaves whose rows were all deleted, so that no reader has to. The undecided ones wait.
     pub(crate) fn retire_spent(&self) -> Result<()> {
-        let leaves = {
-            let mut spent = self.spent.lock();
-            let decided = spent.undecided.take_decided();
-            spent.leaves.extend(decided);
-            std::mem::take(&mut spent.leaves)
-        };
-        let mut result = Ok(());
-        for node in leaves {
-            let Node::Leaf(leaf) = &*node else { continue };
+        self.attend(Care::Retire, usize::MAX, |leaf| {
             let view = leaf.view();
-            if let Some(status) = view.delta.undecided_by().filter(|_| !view.dead) {
-                self.spent.lock().undecided.put(status, node);
-                continue;
+            if view.dead || !view.has_changes() {
+                return Ok(Turn::Done);
             }
-            leaf.in_spent.store(false, Ordering::SeqCst);
-            if view.has_changes() && !view.dead {
-                // What cannot be read shows again to whoever needs it.
-                result = result.and(self.retire_if_spent(&node, leaf, &view));
+            if let Some(status) = view.delta.undecided_by() {
+                return Ok(Turn::Undecided(status));
             }
-        }
-        let mut spent = self.spent.lock();
-        spent.ring_at = spent.leaves.len() + MANY_SPENT;
-        result
-    }
-
-    fn retire_if_spent(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView) -> Result<()> {
-        let (base, delta) = (leaf.base(node, view)?, leaf.delta(node, view)?);
-        match is_spent(&base, &delta) {
-            true => self.maintain(node),
-            false => Ok(()),
-        }
+            // What cannot be read shows again to whoever needs it.
+            let (base, delta) = (leaf.base(leaf.node(), &view)?, leaf.delta(leaf.node(), &view)?);
+            if is_spent(&base, &delta) {
+                self.maintain(leaf.node())?;
+            }
+            Ok(Turn::Done)
+        })
     }
 
     /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree. Splits get their

@@ -17,6 +17,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::Mutex;
 use crate::tree::leaf::care::Care;
 use crate::tree::leaf::node::{LeafRef, Node};
+use crate::tree::leaf::Latched;
 use crate::Result;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -38,6 +39,8 @@ struct List {
     ready: VecDeque<LeafRef>,
     /// By the transaction whose end they wait for.
     undecided: Vec<(Arc<TxnStatus>, Vec<LeafRef>)>,
+    /// When there are more somebody is woken, once until he has looked: see [`Care::many`].
+    ring_above: usize,
 }
 
 impl List {
@@ -55,6 +58,15 @@ impl List {
         self.undecided = open;
         self.ready.extend(decided.into_iter().flat_map(|(_, leaves)| leaves));
         self.ready.len()
+    }
+
+    /// Whether there have come so many that somebody is to be woken for them.
+    fn takes_ring(&mut self, care: Care) -> bool {
+        let rings = care.many().is_some() && self.ready.len() > self.ring_above;
+        if rings {
+            self.ring_above = usize::MAX;
+        }
+        rings
     }
 
     fn leaves(&self) -> impl Iterator<Item = &LeafRef> {
@@ -80,14 +92,29 @@ impl Trunk {
         }
     }
 
+    /// The leaf whose latch this is has got something to do.
+    #[inline]
+    pub(in crate::tree) fn note_latched(&self, _: &Latched<'_>, node: &Arc<Node>, care: Care) {
+        if node.leaf().is_some_and(|leaf| !leaf.marks.has(care)) {
+            self.note(node, care);
+        }
+    }
+
     /// Puts a leaf whose mark was put on into the list.
     fn enlist(&self, care: Care, put: impl FnOnce(&mut List)) {
-        put(&mut self.waiting.list(care).lock());
+        let rings = {
+            let mut list = self.waiting.list(care).lock();
+            put(&mut list);
+            list.takes_ring(care)
+        };
         self.attention.note(self, care);
+        if rings {
+            self.shared.context.past.bell().ring();
+        }
     }
 
     /// Whether leaves wait for it.
-    pub(in crate::tree) fn waits(&self, care: Care) -> bool {
+    pub(crate) fn waits(&self, care: Care) -> bool {
         self.waiting.list(care).lock().leaves().next().is_some()
     }
 
@@ -138,6 +165,10 @@ impl Trunk {
                 break;
             }
         }
+        if let Some(many) = care.many() {
+            let mut list = list.lock();
+            list.ring_above = list.ready.len() + many;
+        }
         result
     }
 }
@@ -149,8 +180,6 @@ pub struct Attention {
     trees: [Mutex<Vec<Weak<Trunk>>>; Care::COUNT],
     /// With history, or vacant leaves.
     pub(super) past: Attended,
-    /// With leaves whose rows were all deleted.
-    pub(super) spent: Attended,
     /// Not logged, with leaves that were written to.
     pub(super) unsettled: Attended,
     /// Leaves that were merged into others.
@@ -198,7 +227,7 @@ impl Attention {
 
     /// [`Trunk::retire_spent`] for all trees with leaves whose rows were all deleted.
     pub fn retire_spent(&self) -> Result<()> {
-        self.spent.each(|trunk| &trunk.has_attention.spent, Trunk::retire_spent, Trunk::has_spent)
+        self.each(Care::Retire, Trunk::retire_spent)
     }
 
     /// [`Trunk::merge_thin`] for all trees with leaves that may be merged.

@@ -4,6 +4,7 @@ use super::trunk::Trunk;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::{is_dense, Extent};
 use crate::tree::block::blob::Blob;
+use crate::tree::leaf::care::Care;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::{Base, LeafState, LeafView};
@@ -233,9 +234,10 @@ impl Trunk {
         leaf.grew(&mut state, (memory() - before) as u64, (delta.charge() - changes_before) as u64);
         let deletions = writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
         state.deletions += deletions;
+        // It may have been the last of the leaf's rows: somebody should look when that is decided.
         if deletions > 0 && matches!(&view.base, Base::Loaded(block) if block.len() <= view.delta.size().keys)
         {
-            self.note_spent(node, leaf);
+            self.note_latched(&state, node, Care::Retire);
         }
         self.list_dirty(&mut state, node);
         leaf.register(&mut state, node);

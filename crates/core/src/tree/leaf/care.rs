@@ -11,19 +11,30 @@ pub(crate) enum Care {
     Fold,
     /// It has lost most of its rows: it is merged with a neighbour where both fit into one.
     Merge,
+    /// All of its rows were deleted, but perhaps not for good: it is consolidated once that is decided.
+    Retire,
 }
 
 impl Care {
     /// How many there are.
-    pub(in crate::tree) const COUNT: usize = 2;
+    pub(in crate::tree) const COUNT: usize = 3;
     /// All of them.
-    pub(in crate::tree) const ALL: [Care; Care::COUNT] = [Care::Fold, Care::Merge];
+    pub(in crate::tree) const ALL: [Care; Care::COUNT] = [Care::Fold, Care::Merge, Care::Retire];
 
     /// Leaves that wait for it.
     pub(in crate::tree) fn leaves(self) -> &'static str {
         match self {
             Care::Fold => "due leaves",
             Care::Merge => "thin leaves",
+            Care::Retire => "spent leaves",
+        }
+    }
+
+    /// So many more of them are worth waking somebody for; `None`: they wait until somebody comes.
+    pub(in crate::tree) fn many(self) -> Option<usize> {
+        match self {
+            Care::Retire => Some(32),
+            Care::Fold | Care::Merge => None,
         }
     }
 

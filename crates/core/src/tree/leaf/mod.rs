@@ -233,8 +233,6 @@ pub(crate) struct Leaf {
     ahead: ahead::Mark,
     /// In the tree's list of leaves with history.
     pub in_past: AtomicBool,
-    /// In the tree's list of leaves whose rows may all be deleted.
-    pub in_spent: AtomicBool,
 }
 
 /// The latch, held.
@@ -254,7 +252,6 @@ impl Leaf {
             changes: AtomicU64::new(0),
             vacancy: Vacancy::default(),
             in_past: AtomicBool::new(false),
-            in_spent: AtomicBool::new(false),
         }
     }
 
