@@ -19,7 +19,6 @@ use super::versions::materialise::materialise;
 use super::versions::visibility::{seen, visible, Content, Reader, Seen};
 use crate::finding::{Finding, Findings};
 use crate::mvcc::State;
-use crate::sync::atomic::Ordering;
 use crate::sync::Held;
 use crate::types::Timestamp;
 use crate::Result;
@@ -265,7 +264,6 @@ impl Tree {
             let mut expect = |holds: bool, detail: &str| {
                 findings.expect(holds, || self.finding(detail).of_key(&view.low));
             };
-            let in_past = leaf.in_past.load(Ordering::SeqCst);
             for care in Care::ALL {
                 let is_listed = lists.waiting[care as usize].contains(&Arc::as_ptr(&node));
                 if leaf.marks.has(care) != is_listed {
@@ -273,8 +271,10 @@ impl Tree {
                 }
             }
             expect(listed == lists.dirty.contains(&Arc::as_ptr(&node)), "the list of dirty leaves disagrees");
-            expect(in_past == lists.past.contains(&Arc::as_ptr(&node)), "the list of history disagrees");
-            expect(in_past || view.history.is_empty(), "a leaf's history is in no list");
+            expect(
+                leaf.marks.has(Care::Collect) || view.history.is_empty(),
+                "a leaf's history is in no list",
+            );
             expect(
                 waits == lists.vacant.contains(&Arc::as_ptr(&node)),
                 "the list of vacant leaves disagrees",
@@ -330,7 +330,6 @@ struct Lists {
     /// By what they wait for.
     waiting: [HashSet<*const Node>; Care::COUNT],
     dirty: HashSet<*const Node>,
-    past: HashSet<*const Node>,
     vacant: HashSet<*const Node>,
 }
 
@@ -342,7 +341,6 @@ impl Lists {
             waiting: Care::ALL.map(waiting),
             vacant: set(&mut tree.structure.lock().vacant.iter()),
             dirty: set(&mut tree.dirty.lock().iter()),
-            past: set(&mut tree.past.lock().iter()),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Collecting what is kept for old snapshots only, once nobody needs it: see [`crate::tree::versions::past`].
 
 use super::trunk::Trunk;
+use super::waiting::Turn;
 use crate::mvcc::ActiveSnapshots;
-use crate::sync::atomic::Ordering;
+use crate::tree::leaf::care::Care;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::spill::SpilledHistory;
 use crate::tree::leaf::{Archive, Leaf, LeafView};
@@ -15,37 +16,33 @@ impl Trunk {
     /// The leaf has a history that [`Trunk::collect_history`] has to know of.
     pub(in crate::tree) fn note_past(&self, node: &Arc<Node>) {
         let Some(leaf) = node.leaf() else { return };
-        if !leaf.view().history.is_empty() && !leaf.in_past.swap(true, Ordering::SeqCst) {
-            self.past.lock().push(node.clone());
-            self.attend_past();
+        if !leaf.view().history.is_empty() {
+            self.note(node, Care::Collect);
         }
     }
 
     /// [`Trunk::collect_history`] has something to do.
     pub(in crate::tree) fn attend_past(&self) {
-        self.attention.past.note(self, &self.has_attention.past);
+        self.attention.note(self, Care::Collect);
     }
 
     pub(in crate::tree) fn has_past(&self) -> bool {
-        !self.past.lock().is_empty() || !self.structure.lock().vacant.is_empty()
+        self.waits(Care::Collect) || !self.structure.lock().vacant.is_empty()
     }
 
     /// Lets go of the history that no snapshot needs any more, and of the empty leaves that were there for it. Reads
     /// spilled history only where some of it is still needed.
     pub(crate) fn collect_history(&self) -> Result<()> {
         let active = self.shared.context.clock.newest_active_snapshots();
-        let mut result = Ok(());
-        let nodes = std::mem::take(&mut *self.past.lock());
-        for node in nodes {
-            let Node::Leaf(leaf) = &*node else { continue };
-            result = result.and(self.collect(leaf, &active));
-            leaf.in_past.store(false, Ordering::SeqCst);
+        let collected = self.attend(Care::Collect, usize::MAX, |leaf| {
+            let result = self.collect(leaf, &active);
             if !leaf.view().dead {
-                self.note_past(&node);
-                self.note_thin(&node);
+                self.note_past(leaf.node());
+                self.note_thin(leaf.node());
             }
-        }
-        result.and(self.remove_vacant())
+            result.map(|()| Turn::Done)
+        });
+        collected.and(self.remove_vacant())
     }
 
     pub(super) fn collect(&self, leaf: &Leaf, active: &ActiveSnapshots) -> Result<()> {

@@ -24,7 +24,6 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Whether a tree is in the lists of [`Attention`].
 #[derive(Default)]
 pub(super) struct HasAttention {
-    pub past: AtomicBool,
     pub unsettled: AtomicBool,
 }
 
@@ -48,8 +47,6 @@ pub struct Trunk {
     pub(super) waiting: Waiting,
     /// For what there are some, as the lists of [`Attention`] have it.
     pub(super) marks: Marks,
-    /// Leaves with history.
-    pub(in crate::tree) past: Mutex<Vec<Arc<Node>>>,
     /// Why nobody writes to it any more.
     closed: OnceLock<Error>,
 }
@@ -69,7 +66,6 @@ impl Trunk {
             is_dirty: AtomicBool::new(false),
             waiting: Waiting::default(),
             marks: Marks::default(),
-            past: Mutex::default(),
             closed: OnceLock::new(),
         });
         trunk.enter_budget();

@@ -178,8 +178,6 @@ impl Trunk {
 pub struct Attention {
     /// By what their leaves wait for; some are gone.
     trees: [Mutex<Vec<Weak<Trunk>>>; Care::COUNT],
-    /// With history, or vacant leaves.
-    pub(super) past: Attended,
     /// Not logged, with leaves that were written to.
     pub(super) unsettled: Attended,
     /// Leaves that were merged into others.
@@ -190,7 +188,7 @@ pub struct Attention {
 
 impl Attention {
     /// Leaves of the tree wait for it: they are in its list already.
-    fn note(&self, tree: &Trunk, care: Care) {
+    pub(super) fn note(&self, tree: &Trunk, care: Care) {
         // The load is for those that find it marked: they do not write to the line.
         if !tree.marks.has(care) && tree.marks.put_on(care) {
             self.trees[care as usize].lock().push(tree.me.clone());
@@ -206,7 +204,7 @@ impl Attention {
             // Before the work: what is noted from here on enlists it again.
             tree.marks.take_off(care);
             result = result.and(work(&tree));
-            if tree.waits(care) {
+            if tree.waits(care) || care == Care::Collect && tree.has_past() {
                 self.note(&tree, care);
             }
         }
@@ -222,7 +220,7 @@ impl Attention {
 
     /// [`Trunk::collect_history`] for all trees that have any, or vacant leaves.
     pub fn collect_history(&self) -> Result<()> {
-        self.past.each(|trunk| &trunk.has_attention.past, Trunk::collect_history, Trunk::has_past)
+        self.each(Care::Collect, Trunk::collect_history)
     }
 
     /// [`Trunk::retire_spent`] for all trees with leaves whose rows were all deleted.

@@ -13,13 +13,16 @@ pub(crate) enum Care {
     Merge,
     /// All of its rows were deleted, but perhaps not for good: it is consolidated once that is decided.
     Retire,
+    /// It has history, which goes once no snapshot needs it.
+    Collect,
 }
 
 impl Care {
     /// How many there are.
-    pub(in crate::tree) const COUNT: usize = 3;
+    pub(in crate::tree) const COUNT: usize = 4;
     /// All of them.
-    pub(in crate::tree) const ALL: [Care; Care::COUNT] = [Care::Fold, Care::Merge, Care::Retire];
+    pub(in crate::tree) const ALL: [Care; Care::COUNT] =
+        [Care::Fold, Care::Merge, Care::Retire, Care::Collect];
 
     /// Leaves that wait for it.
     pub(in crate::tree) fn leaves(self) -> &'static str {
@@ -27,6 +30,7 @@ impl Care {
             Care::Fold => "due leaves",
             Care::Merge => "thin leaves",
             Care::Retire => "spent leaves",
+            Care::Collect => "leaves with history",
         }
     }
 
@@ -34,7 +38,7 @@ impl Care {
     pub(in crate::tree) fn many(self) -> Option<usize> {
         match self {
             Care::Retire => Some(32),
-            Care::Fold | Care::Merge => None,
+            Care::Fold | Care::Merge | Care::Collect => None,
         }
     }
 

@@ -231,8 +231,6 @@ pub(crate) struct Leaf {
     latch: Mutex<LeafState>,
     /// Of its base.
     ahead: ahead::Mark,
-    /// In the tree's list of leaves with history.
-    pub in_past: AtomicBool,
 }
 
 /// The latch, held.
@@ -251,7 +249,6 @@ impl Leaf {
             merge_cost: AtomicU32::new(0),
             changes: AtomicU64::new(0),
             vacancy: Vacancy::default(),
-            in_past: AtomicBool::new(false),
         }
     }
 
