@@ -257,7 +257,6 @@ impl Tree {
             let newest = state.copies.newest();
             let sizes = newest.map_or((0, 0), |image| image.sizes());
             let (image, listed) = (state.copies.durable().cloned(), state.listed);
-            let waits = state.waits_for_removal;
             drop(state);
             stored_bytes += sizes.0;
             raw_bytes += sizes.1;
@@ -275,11 +274,7 @@ impl Tree {
                 leaf.marks.has(Care::Collect) || view.history.is_empty(),
                 "a leaf's history is in no list",
             );
-            expect(
-                waits == lists.vacant.contains(&Arc::as_ptr(&node)),
-                "the list of vacant leaves disagrees",
-            );
-            expect(waits || leaf.vacancy.is_occupied(), "a vacant leaf is in no list");
+            expect(leaf.marks.has(Care::Remove) || leaf.vacancy.is_occupied(), "a vacant leaf is in no list");
             let is_stored = self.is_logged();
             if is_stored && !listed && high.as_ref().is_none_or(|high| *high > from) {
                 let agrees = self.disk_agrees(&node, leaf, &view, image)?;
@@ -330,18 +325,13 @@ struct Lists {
     /// By what they wait for.
     waiting: [HashSet<*const Node>; Care::COUNT],
     dirty: HashSet<*const Node>,
-    vacant: HashSet<*const Node>,
 }
 
 impl Lists {
     fn of(tree: &Tree) -> Lists {
         let set = |nodes: &mut dyn Iterator<Item = &Arc<Node>>| nodes.map(Arc::as_ptr).collect();
         let waiting = |care| tree.waiting(care).iter().map(|leaf| Arc::as_ptr(leaf.node())).collect();
-        Lists {
-            waiting: Care::ALL.map(waiting),
-            vacant: set(&mut tree.structure.lock().vacant.iter()),
-            dirty: set(&mut tree.dirty.lock().iter()),
-        }
+        Lists { waiting: Care::ALL.map(waiting), dirty: set(&mut tree.dirty.lock().iter()) }
     }
 }
 

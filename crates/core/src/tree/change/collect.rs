@@ -21,28 +21,18 @@ impl Trunk {
         }
     }
 
-    /// [`Trunk::collect_history`] has something to do.
-    pub(in crate::tree) fn attend_past(&self) {
-        self.attention.note(self, Care::Collect);
-    }
-
-    pub(in crate::tree) fn has_past(&self) -> bool {
-        self.waits(Care::Collect) || !self.structure.lock().vacant.is_empty()
-    }
-
-    /// Lets go of the history that no snapshot needs any more, and of the empty leaves that were there for it. Reads
-    /// spilled history only where some of it is still needed.
+    /// Lets go of the history that no snapshot needs any more. Reads spilled history only where some of it is still
+    /// needed.
     pub(crate) fn collect_history(&self) -> Result<()> {
         let active = self.shared.context.clock.newest_active_snapshots();
-        let collected = self.attend(Care::Collect, usize::MAX, |leaf| {
+        self.attend(Care::Collect, usize::MAX, |leaf| {
             let result = self.collect(leaf, &active);
             if !leaf.view().dead {
                 self.note_past(leaf.node());
                 self.note_thin(leaf.node());
             }
             result.map(|()| Turn::Done)
-        });
-        collected.and(self.remove_vacant())
+        })
     }
 
     pub(super) fn collect(&self, leaf: &Leaf, active: &ActiveSnapshots) -> Result<()> {

@@ -64,13 +64,12 @@ impl Evictable for Trunk {
         let cache = &self.shared.context.cache;
         let before = cache.used();
         let result = self.settle().and(self.retire_spent()).and(self.collect_history());
-        let result = result.and(self.merge_thin(LOOKS_AT_ONCE));
+        let result = result.and(self.remove_vacant()).and(self.merge_thin(LOOKS_AT_ONCE));
         result.map(|()| before.saturating_sub(cache.used()))
     }
 
     fn resident(&self) -> u64 {
-        let has_work =
-            self.is_dirty() || self.waits(Care::Retire) || self.has_past() || self.waits(Care::Merge);
-        u64::from(has_work)
+        let cares = [Care::Retire, Care::Collect, Care::Remove, Care::Merge];
+        u64::from(self.is_dirty() || cares.into_iter().any(|care| self.waits(care)))
     }
 }

@@ -13,7 +13,6 @@ use crate::tree::leaf::{Archive, Base, Latched, Leaf, LeafView};
 use crate::tree::versions::birth::Fate;
 use crate::tree::versions::visibility::Content;
 use crate::Result;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Protected by the structure latch.
@@ -24,8 +23,6 @@ pub(crate) struct Structure {
     pub reimage: Vec<Arc<Node>>,
     /// Images that no leaf has any more, or that no checkpoint has named yet.
     pub loose: LooseImages,
-    /// Empty leaves that have to stay for now.
-    pub vacant: VecDeque<Arc<Node>>,
 }
 
 /// Places that a page of an append-only tree keeps free.

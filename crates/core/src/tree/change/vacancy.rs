@@ -28,9 +28,6 @@ use crate::types::Timestamp;
 use crate::Result;
 use std::sync::Arc;
 
-/// The structure latch is given up after so many removals.
-const REMOVED_AT_ONCE: usize = 64;
-
 /// Counts structure changes; odd while one is going on.
 #[derive(Default)]
 pub(in crate::tree) struct StructureCount(AtomicU64);
@@ -194,10 +191,7 @@ impl Trunk {
         if path.is_empty() {
             return Ok(());
         }
-        if !std::mem::replace(&mut state.waits_for_removal, true) {
-            structure.vacant.push_back(node.clone());
-            self.attend_past();
-        }
+        self.note_latched(state, node, Care::Remove);
         leaf.vacancy.set(view.horizon);
         for (above, _) in path.iter().rev() {
             let Node::Inner(inner) = &**above else { continue };
@@ -229,31 +223,21 @@ impl Trunk {
         })
     }
 
-    /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree. Splits get their
-    /// turn in between.
+    /// Removes the vacant leaves that nobody needs any more; not while a checkpoint writes the tree.
     pub(in crate::tree) fn remove_vacant(&self) -> Result<()> {
-        let mut left = self.structure.lock().vacant.len();
-        let mut result = Ok(());
-        while left > 0 {
+        self.attend(Care::Remove, usize::MAX, |leaf| {
+            let view = leaf.view();
+            if view.is_vacant() && !view.history.is_empty() {
+                return Ok(Turn::Again);
+            }
             let mut structure = self.structure.lock();
             if structure.checkpointing {
-                break;
+                return Ok(Turn::Enough);
             }
-            let count = left.min(REMOVED_AT_ONCE).min(structure.vacant.len());
-            let batch: Vec<Arc<Node>> = structure.vacant.drain(..count).collect();
-            left = if batch.is_empty() { 0 } else { left - batch.len() };
-            for node in batch {
-                let Node::Leaf(leaf) = &*node else { continue };
-                let mut state = leaf.latch();
-                if leaf.view().is_vacant() && !leaf.view().history.is_empty() {
-                    structure.vacant.push_back(node.clone());
-                    continue;
-                }
-                state.waits_for_removal = false;
-                result = result.and(self.vacate(&mut structure, &node, leaf, &mut state));
-            }
-        }
-        result
+            let mut state = leaf.latch();
+            self.vacate(&mut structure, leaf.node(), leaf, &mut state)?;
+            Ok(Turn::Done)
+        })
     }
 }
 

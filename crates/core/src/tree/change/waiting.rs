@@ -26,6 +26,8 @@ use std::sync::{Arc, Weak};
 pub(super) enum Turn {
     /// It waits no more, unless somebody has noted it meanwhile.
     Done,
+    /// It waits on, behind the others.
+    Again,
     /// It waits on until this transaction has ended: the leaves of one that stays open cost nothing until then.
     Undecided(Arc<TxnStatus>),
     /// It waits on, as do the others: enough was done for this time.
@@ -158,6 +160,7 @@ impl Trunk {
                 Turn::Done => {}
                 // If somebody has noted it meanwhile, it has its turn anyhow.
                 _ if !leaf.marks.put_on(care) => {}
+                Turn::Again => self.enlist(care, |list| list.ready.push_back(leaf)),
                 Turn::Undecided(status) => self.enlist(care, |list| list.put_off(leaf, status)),
                 Turn::Enough => self.enlist(care, |list| list.ready.push_front(leaf)),
             }
@@ -188,7 +191,7 @@ pub struct Attention {
 
 impl Attention {
     /// Leaves of the tree wait for it: they are in its list already.
-    pub(super) fn note(&self, tree: &Trunk, care: Care) {
+    fn note(&self, tree: &Trunk, care: Care) {
         // The load is for those that find it marked: they do not write to the line.
         if !tree.marks.has(care) && tree.marks.put_on(care) {
             self.trees[care as usize].lock().push(tree.me.clone());
@@ -204,7 +207,7 @@ impl Attention {
             // Before the work: what is noted from here on enlists it again.
             tree.marks.take_off(care);
             result = result.and(work(&tree));
-            if tree.waits(care) || care == Care::Collect && tree.has_past() {
+            if tree.waits(care) {
                 self.note(&tree, care);
             }
         }
@@ -218,9 +221,9 @@ impl Attention {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// [`Trunk::collect_history`] for all trees that have any, or vacant leaves.
+    /// [`Trunk::collect_history`] for all trees that have any, then [`Trunk::remove_vacant`].
     pub fn collect_history(&self) -> Result<()> {
-        self.each(Care::Collect, Trunk::collect_history)
+        self.each(Care::Collect, Trunk::collect_history).and(self.each(Care::Remove, Trunk::remove_vacant))
     }
 
     /// [`Trunk::retire_spent`] for all trees with leaves whose rows were all deleted.

@@ -15,14 +15,16 @@ pub(crate) enum Care {
     Retire,
     /// It has history, which goes once no snapshot needs it.
     Collect,
+    /// It is vacant, and leaves the tree once no snapshot and no checkpoint needs it.
+    Remove,
 }
 
 impl Care {
     /// How many there are.
-    pub(in crate::tree) const COUNT: usize = 4;
+    pub(in crate::tree) const COUNT: usize = 5;
     /// All of them.
     pub(in crate::tree) const ALL: [Care; Care::COUNT] =
-        [Care::Fold, Care::Merge, Care::Retire, Care::Collect];
+        [Care::Fold, Care::Merge, Care::Retire, Care::Collect, Care::Remove];
 
     /// Leaves that wait for it.
     pub(in crate::tree) fn leaves(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Care {
             Care::Merge => "thin leaves",
             Care::Retire => "spent leaves",
             Care::Collect => "leaves with history",
+            Care::Remove => "vacant leaves",
         }
     }
 
@@ -38,7 +41,7 @@ impl Care {
     pub(in crate::tree) fn many(self) -> Option<usize> {
         match self {
             Care::Retire => Some(32),
-            Care::Fold | Care::Merge | Care::Collect => None,
+            _ => None,
         }
     }
 

@@ -211,8 +211,6 @@ pub(crate) struct LeafState {
     /// not fold (because it was undecided) is no reason to try again.
     pub fold_again_at: usize,
     pub deletions_again_at: usize,
-    /// In the structure's list of vacant leaves.
-    pub waits_for_removal: bool,
 }
 
 /// In the order of its fields what each look-up needs comes first: one cache line has it, as a rule.

@@ -85,7 +85,7 @@ fn remove_page(page: usize, with_snapshot: bool) {
     let mut root = bench.checkpoint().unwrap();
     if let Some(snapshot) = snapshot {
         drop(snapshot);
-        bench.tree.collect_history().unwrap();
+        bench.context.attention().collect_history().unwrap();
         root = bench.checkpoint().unwrap();
     }
     let rows = scan(&bench.tree, &Reader::at(Timestamp::MAX), true);

@@ -119,7 +119,7 @@ fn a_snapshot_from_before_reads_all_rows_whatever_is_merged() {
     }
     let leaves = bench.tree.leaves();
     drop(old);
-    bench.tree.collect_history().unwrap();
+    bench.context.attention().collect_history().unwrap();
     assert_eq!(bench.context.past.bytes(), 0);
     // What the history was in the way of is made up for.
     bench.commit(&[(key(1), None)]);

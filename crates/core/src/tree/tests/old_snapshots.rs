@@ -81,7 +81,7 @@ fn queue(cache_bytes: u64, value_bytes: usize, messages: u64, every: u64, down: 
     let past = scan(&bench.tree, &Reader::at(old.timestamp()), !down);
     assert_eq!(past.len() as u64, messages / 2);
     drop(old);
-    bench.tree.collect_history().unwrap();
+    bench.context.attention().collect_history().unwrap();
     assert_eq!(bench.context.past.bytes(), 0);
     let rows = scan(&bench.tree, &latest, true).len() as u64;
     assert_eq!(rows, LENGTH);
