@@ -133,7 +133,7 @@ impl Bench {
     fn write_early(&self, wanted: &mut dyn FnMut() -> bool) {
         self.each_leaf(&mut |node, _| {
             if wanted() {
-                self.tree.finished.note(node.clone());
+                self.tree.note(node, Care::WriteAhead);
             }
         });
         self.tree.write_finished(0, &|| false).unwrap();

@@ -4,7 +4,6 @@ mod attended;
 pub(super) mod collect;
 pub(super) mod consolidate;
 mod due;
-pub(super) mod finished;
 mod merge;
 pub(super) mod pack;
 mod removal;

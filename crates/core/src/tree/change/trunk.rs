@@ -1,6 +1,5 @@
 //! A tree in memory: its root, the way from there to leaves, and the lists of leaves that somebody has to look at.
 
-use super::finished::FinishedLeaves;
 use super::structure::Structure;
 use super::vacancy::StructureCount;
 use super::waiting::{Attention, Waiting};
@@ -10,7 +9,7 @@ use crate::store::Space;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::ArcSwap;
 use crate::sync::Mutex;
-use crate::tree::leaf::care::Marks;
+use crate::tree::leaf::care::{Care, Marks};
 use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::watched::Watched;
@@ -41,8 +40,6 @@ pub struct Trunk {
     /// Leaves changed since the last checkpoint began.
     pub(in crate::tree) dirty: Mutex<Vec<Arc<Node>>>,
     pub(in crate::tree) is_dirty: AtomicBool,
-    /// Leaves that appends have filled.
-    pub(in crate::tree) finished: FinishedLeaves,
     /// Leaves that wait for something, by what that is.
     pub(super) waiting: Waiting,
     /// For what there are some, as the lists of [`Attention`] have it.
@@ -59,7 +56,6 @@ impl Trunk {
             structure: Watched::default(),
             changes: StructureCount::default(),
             me: me.clone(),
-            finished: FinishedLeaves::new(attention.clone()),
             attention,
             has_attention: HasAttention::default(),
             dirty: Mutex::default(),
@@ -99,7 +95,7 @@ impl Trunk {
     /// Appends have filled the leaf: it may be written ahead of a checkpoint.
     pub(in crate::tree) fn note_finished(&self, node: &Arc<Node>) {
         if self.is_logged() {
-            self.finished.note(node.clone());
+            self.note(node, Care::WriteAhead);
         }
     }
 

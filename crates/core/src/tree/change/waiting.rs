@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 /// What is to become of a leaf that was looked at.
-pub(super) enum Turn {
+pub(in crate::tree) enum Turn {
     /// It waits no more, unless somebody has noted it meanwhile.
     Done,
     /// It waits on, behind the others.
@@ -60,6 +60,11 @@ impl List {
         self.undecided = open;
         self.ready.extend(decided.into_iter().flat_map(|(_, leaves)| leaves));
         self.ready.len()
+    }
+
+    /// The oldest leaf, if there are too many.
+    fn shorten(&mut self, care: Care) -> Option<LeafRef> {
+        (self.ready.len() > care.most()).then(|| self.ready.pop_front()).flatten()
     }
 
     /// Whether there have come so many that somebody is to be woken for them.
@@ -104,11 +109,15 @@ impl Trunk {
 
     /// Puts a leaf whose mark was put on into the list.
     fn enlist(&self, care: Care, put: impl FnOnce(&mut List)) {
-        let rings = {
+        let (left, rings) = {
             let mut list = self.waiting.list(care).lock();
             put(&mut list);
-            list.takes_ring(care)
+            (list.shorten(care), list.takes_ring(care))
         };
+        match left {
+            Some(left) => left.marks.take_off(care),
+            None => self.attention.count(care, 1),
+        }
         self.attention.note(self, care);
         if rings {
             self.shared.context.past.bell().ring();
@@ -121,7 +130,7 @@ impl Trunk {
     }
 
     /// How many of them have their turn.
-    pub(super) fn ready(&self, care: Care) -> usize {
+    pub(in crate::tree) fn ready(&self, care: Care) -> usize {
         self.waiting.list(care).lock().ready.len()
     }
 
@@ -132,7 +141,7 @@ impl Trunk {
 
     /// Looks at leaves that wait for `care`, one after the other, `most` at most, and not at those that come meanwhile.
     /// After an error the others get their turn; it is the first one.
-    pub(super) fn attend(
+    pub(in crate::tree) fn attend(
         &self,
         care: Care,
         most: usize,
@@ -143,6 +152,7 @@ impl Trunk {
         let mut result = Ok(());
         for _ in 0..looks {
             let Some(leaf) = list.lock().ready.pop_front() else { break };
+            self.attention.count(care, -1);
             {
                 let _latched = leaf.latch();
                 leaf.marks.take_off(care);
@@ -176,6 +186,12 @@ impl Trunk {
     }
 }
 
+impl Drop for Trunk {
+    fn drop(&mut self) {
+        self.attention.count(Care::WriteAhead, -(self.ready(Care::WriteAhead) as isize));
+    }
+}
+
 /// Trees that have work for a thread in the background, and how much.
 #[derive(Default)]
 pub struct Attention {
@@ -186,15 +202,23 @@ pub struct Attention {
     /// Leaves that were merged into others.
     pub(super) merged: AtomicU64,
     /// Leaves of all trees that appends have filled and that wait to be written.
-    pub(super) finished: AtomicUsize,
+    finished: AtomicUsize,
 }
 
 impl Attention {
     /// Leaves of the tree wait for it: they are in its list already.
     fn note(&self, tree: &Trunk, care: Care) {
         // The load is for those that find it marked: they do not write to the line.
-        if !tree.marks.has(care) && tree.marks.put_on(care) {
+        if !tree.marks.has(care) && tree.marks.put_on(care) && care.is_looked_for() {
             self.trees[care as usize].lock().push(tree.me.clone());
+        }
+    }
+
+    /// So many more leaves wait for it.
+    fn count(&self, care: Care, more: isize) {
+        if care == Care::WriteAhead {
+            // Relaxed: says how much work there is; the lists have their mutexes.
+            self.finished.fetch_add(more as usize, Ordering::Relaxed);
         }
     }
 

@@ -17,14 +17,16 @@ pub(crate) enum Care {
     Collect,
     /// It is vacant, and leaves the tree once no snapshot and no checkpoint needs it.
     Remove,
+    /// Appends have filled it, and nothing changes it soon: its image may be written ahead of the next checkpoint.
+    WriteAhead,
 }
 
 impl Care {
     /// How many there are.
-    pub(in crate::tree) const COUNT: usize = 5;
+    pub(in crate::tree) const COUNT: usize = 6;
     /// All of them.
     pub(in crate::tree) const ALL: [Care; Care::COUNT] =
-        [Care::Fold, Care::Merge, Care::Retire, Care::Collect, Care::Remove];
+        [Care::Fold, Care::Merge, Care::Retire, Care::Collect, Care::Remove, Care::WriteAhead];
 
     /// Leaves that wait for it.
     pub(in crate::tree) fn leaves(self) -> &'static str {
@@ -34,7 +36,13 @@ impl Care {
             Care::Retire => "spent leaves",
             Care::Collect => "leaves with history",
             Care::Remove => "vacant leaves",
+            Care::WriteAhead => "finished leaves",
         }
+    }
+
+    /// Whether somebody looks for trees with such leaves. The others whoever writes checkpoints comes by anyhow.
+    pub(in crate::tree) fn is_looked_for(self) -> bool {
+        self != Care::WriteAhead
     }
 
     /// So many more of them are worth waking somebody for; `None`: they wait until somebody comes.
@@ -42,6 +50,15 @@ impl Care {
         match self {
             Care::Retire => Some(32),
             _ => None,
+        }
+    }
+
+    /// More do not wait: the oldest are left to somebody else.
+    pub(in crate::tree) fn most(self) -> usize {
+        match self {
+            // Who is so far behind leaves them to the checkpoint.
+            Care::WriteAhead => 4096,
+            _ => usize::MAX,
         }
     }
 

@@ -196,6 +196,8 @@ pub(crate) struct LeafState {
     pub copies: Copies,
     /// In the tree's list of dirty leaves.
     pub listed: bool,
+    /// How often it was looked at while it waits for [`Care::WriteAhead`](care::Care::WriteAhead) and is undecided.
+    pub looks: u8,
     /// Bytes charged to the cache.
     charged: u64,
     /// Bytes of the delta, as the context's sum has them.

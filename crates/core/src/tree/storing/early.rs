@@ -10,9 +10,9 @@
 use super::tree::Tree;
 use crate::store::{Extent, Lifetime};
 use crate::tree::block::Block;
-use crate::tree::change::finished::Finished;
+use crate::tree::change::waiting::Turn;
 use crate::tree::leaf::care::Care;
-use crate::tree::leaf::node::Node;
+use crate::tree::leaf::node::{LeafRef, Node};
 use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::tree::versions::visibility::Reader;
@@ -32,23 +32,28 @@ enum Look {
 impl Tree {
     /// Writes images of finished leaves but for the youngest `keep`, which may still change, until `stop`.
     pub(crate) fn write_finished(&self, keep: usize, stop: &dyn Fn() -> bool) -> Result<()> {
-        let waiting = self.finished.len();
-        for _ in keep..waiting {
-            if stop() {
-                break;
+        let most = self.ready(Care::WriteAhead).saturating_sub(keep);
+        let mut result = Ok(());
+        self.attend(Care::WriteAhead, most, |leaf| {
+            if result.is_err() || stop() {
+                return Ok(Turn::Enough);
             }
-            let Some(Finished { node, looks }) = self.finished.dequeue() else { break };
-            if let (Look::Undecided, true) = (self.write_early(&node)?, looks < LOOKS) {
-                self.finished.enqueue(Finished { node, looks: looks + 1 });
-            }
-        }
-        Ok(())
+            self.write_early(leaf).or_else(|error| {
+                result = Err(error);
+                Ok(Turn::Done)
+            })
+        })?;
+        result
     }
 
-    fn write_early(&self, node: &Arc<Node>) -> Result<Look> {
+    fn write_early(&self, leaf: &LeafRef) -> Result<Turn> {
         self.shared.context.cache.make_room_if_possible();
-        self.consolidate_changed(node)?;
-        self.write_consolidated(node)
+        self.consolidate_changed(leaf.node())?;
+        let look = self.write_consolidated(leaf.node())?;
+        let mut state = leaf.latch();
+        let is_tried_again = matches!(look, Look::Undecided) && state.looks < LOOKS;
+        state.looks = if is_tried_again { state.looks + 1 } else { 0 };
+        Ok(if is_tried_again { Turn::Again } else { Turn::Done })
     }
 
     /// For a checkpoint of more leaves than memory has room for. What may still be merged, and what cannot be written
