@@ -247,7 +247,8 @@ impl Tree {
     /// and counters agree with the leaves, and the disk has the newest committed content of each leaf that no
     /// checkpoint would write.
     pub(crate) fn check_lists(&self, findings: &mut Findings) -> Result<()> {
-        let lists = Lists::of(self);
+        let members = |care| self.waiting(care).iter().map(|leaf| Arc::as_ptr(leaf.node())).collect();
+        let lists: [HashSet<*const Node>; Care::COUNT] = Care::ALL.map(members);
         let (mut leaves, mut stored_bytes, mut raw_bytes) = (0u64, 0, 0);
         let mut from = Vec::new();
         while let Place::Leaf(Found { node, view, high, .. }) = self.place(&from, findings)? {
@@ -256,7 +257,7 @@ impl Tree {
             let state = leaf.latch();
             let newest = state.copies.newest();
             let sizes = newest.map_or((0, 0), |image| image.sizes());
-            let (image, listed) = (state.copies.durable().cloned(), state.listed);
+            let image = state.copies.durable().cloned();
             drop(state);
             stored_bytes += sizes.0;
             raw_bytes += sizes.1;
@@ -264,19 +265,18 @@ impl Tree {
                 findings.expect(holds, || self.finding(detail).of_key(&view.low));
             };
             for care in Care::ALL {
-                let is_listed = lists.waiting[care as usize].contains(&Arc::as_ptr(&node));
+                let is_listed = lists[care as usize].contains(&Arc::as_ptr(&node));
                 if leaf.marks.has(care) != is_listed {
                     expect(false, &format!("the list of {} disagrees", care.leaves()));
                 }
             }
-            expect(listed == lists.dirty.contains(&Arc::as_ptr(&node)), "the list of dirty leaves disagrees");
             expect(
                 leaf.marks.has(Care::Collect) || view.history.is_empty(),
                 "a leaf's history is in no list",
             );
             expect(leaf.marks.has(Care::Remove) || leaf.vacancy.is_occupied(), "a vacant leaf is in no list");
             let is_stored = self.is_logged();
-            if is_stored && !listed && high.as_ref().is_none_or(|high| *high > from) {
+            if is_stored && !leaf.marks.has(Care::Write) && high.as_ref().is_none_or(|high| *high > from) {
                 let agrees = self.disk_agrees(&node, leaf, &view, image)?;
                 expect(agrees, "no checkpoint would write a leaf of which the disk has another content");
             }
@@ -294,7 +294,7 @@ impl Tree {
             findings
                 .expect(told == found, || self.finding(format!("{told} {what} were counted, not {found}")));
         }
-        findings.expect(lists.dirty.is_empty() || self.is_dirty(), || {
+        findings.expect(!self.waits(Care::Write) || self.is_dirty(), || {
             self.finding("a tree with dirty leaves is not dirty")
         });
         Ok(())
@@ -317,21 +317,6 @@ impl Tree {
         );
         let Some(image) = image else { return Ok(now.is_empty()) };
         Ok(same_entries(&now, &*leaf.read_base(&Base::Stored(image))?))
-    }
-}
-
-/// Members of the tree's lists, by address.
-struct Lists {
-    /// By what they wait for.
-    waiting: [HashSet<*const Node>; Care::COUNT],
-    dirty: HashSet<*const Node>,
-}
-
-impl Lists {
-    fn of(tree: &Tree) -> Lists {
-        let set = |nodes: &mut dyn Iterator<Item = &Arc<Node>>| nodes.map(Arc::as_ptr).collect();
-        let waiting = |care| tree.waiting(care).iter().map(|leaf| Arc::as_ptr(leaf.node())).collect();
-        Lists { waiting: Care::ALL.map(waiting), dirty: set(&mut tree.dirty.lock().iter()) }
     }
 }
 

@@ -250,7 +250,7 @@ impl Trunk {
         heir_state.deletions = 0;
         heir_state.fold_again_at = 2 * inherited.delta.size().memory;
         heir_state.deletions_again_at = 2 * inherited.delta.size().versions;
-        self.list_dirty(&mut heir_state, heir);
+        self.list_dirty(&heir_state, heir);
         heir_leaf.register(&mut heir_state, heir);
         self.depart(structure, &departure, (leaf, &mut state), (heir_leaf, &mut heir_state), inherited);
         Ok(true)

@@ -1,6 +1,5 @@
 //! What changes a tree: writes, folding of changes into bases, splits, collecting of what nobody needs.
 
-mod attended;
 pub(super) mod collect;
 pub(super) mod consolidate;
 mod due;

@@ -151,7 +151,7 @@ impl Trunk {
             let mut state = leaf.latch();
             if !leaf.view().dead {
                 // A checkpoint may have come between that has written it whole.
-                self.list_dirty(&mut state, node);
+                self.list_dirty(&state, node);
                 self.restructure(&mut structure, node, leaf, &mut state, Pieces::Full)?;
             }
         }

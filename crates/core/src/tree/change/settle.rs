@@ -7,11 +7,10 @@
 
 use super::merge::LOOKS_AT_ONCE;
 use super::trunk::Trunk;
+use super::waiting::Turn;
 use crate::cache::Evictable;
-use crate::sync::atomic::Ordering;
 use crate::tree::leaf::care::Care;
 use crate::tree::leaf::changes::Changes;
-use crate::tree::leaf::node::Node;
 use crate::Result;
 use std::sync::Arc;
 
@@ -27,29 +26,26 @@ impl Trunk {
     /// Consolidates the leaves that were written to since the last time. Those with undecided changes wait for the
     /// next.
     pub(crate) fn settle(&self) -> Result<()> {
-        self.is_dirty.store(false, Ordering::SeqCst);
-        let leaves = std::mem::take(&mut *self.dirty.lock());
-        let mut result = Ok(());
-        for node in &leaves {
-            let Node::Leaf(leaf) = &**node else { continue };
-            leaf.latch().listed = false;
+        let result = self.attend(Care::Write, usize::MAX, |leaf| {
             let view = leaf.view();
             if view.dead || !view.has_changes() && view.birth.is_none() {
-                continue;
+                return Ok(Turn::Done);
             }
             // Few changes of what was evicted are not worth the reading, until there are more.
             let is_away = !leaf.is_in_memory() && matches!(view.delta, Changes::Live(_));
             if is_away && view.birth.is_none() {
-                continue;
+                return Ok(Turn::Done);
             }
-            if !view.delta.is_undecided() {
-                result = result.and(self.maintain(node));
-            }
+            let result = match view.delta.is_undecided() {
+                true => Ok(()),
+                false => self.maintain(leaf.node()),
+            };
             let view = leaf.view();
             if !view.dead && (view.has_changes() || view.birth.is_some()) {
-                self.list_dirty(&mut leaf.latch(), node);
+                self.list_dirty(&leaf.latch(), leaf.node());
             }
-        }
+            result.map(|()| Turn::Done)
+        });
         result.and(self.remove_vacant())
     }
 }
@@ -69,7 +65,7 @@ impl Evictable for Trunk {
     }
 
     fn resident(&self) -> u64 {
-        let cares = [Care::Retire, Care::Collect, Care::Remove, Care::Merge];
-        u64::from(self.is_dirty() || cares.into_iter().any(|care| self.waits(care)))
+        let cares = [Care::Write, Care::Retire, Care::Collect, Care::Remove, Care::Merge];
+        u64::from(cares.into_iter().any(|care| self.waits(care)))
     }
 }

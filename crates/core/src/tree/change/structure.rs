@@ -8,7 +8,7 @@ use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::lifecycle::LooseImages;
-use crate::tree::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
+use crate::tree::leaf::node::{Inner, InnerView, LeafRef, Node, MAX_CHILDREN};
 use crate::tree::leaf::{Archive, Base, Latched, Leaf, LeafView};
 use crate::tree::versions::birth::Fate;
 use crate::tree::versions::visibility::Content;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(crate) struct Structure {
     /// A checkpoint is writing this tree: leaves that a structure change touches must be written again.
     pub checkpointing: bool,
-    pub reimage: Vec<Arc<Node>>,
+    pub reimage: Vec<LeafRef>,
     /// Images that no leaf has any more, or that no checkpoint has named yet.
     pub loose: LooseImages,
 }
@@ -167,8 +167,8 @@ impl Trunk {
             right[..right.len() - 1].iter().for_each(|(_, child)| self.note_finished(child));
         }
         if structure.checkpointing {
-            structure.reimage.push(node.clone());
-            structure.reimage.extend(right.into_iter().map(|(_, child)| child));
+            structure.reimage.extend(LeafRef::of(node));
+            structure.reimage.extend(right.iter().filter_map(|(_, child)| LeafRef::of(child)));
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Trunk {
     pub(in crate::tree) fn list_new(&self, node: &Arc<Node>) {
         if let Node::Leaf(leaf) = &**node {
             let mut state = leaf.latch();
-            self.list_dirty(&mut state, node);
+            self.list_dirty(&state, node);
             leaf.register(&mut state, node);
             leaf.touch();
         }

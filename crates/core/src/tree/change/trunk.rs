@@ -6,9 +6,7 @@ use super::waiting::{Attention, Waiting};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::ArcSwap;
-use crate::sync::Mutex;
 use crate::tree::leaf::care::{Care, Marks};
 use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::shared::TreeShared;
@@ -20,12 +18,6 @@ use crate::types::TreeId;
 use crate::{Error, Result};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Whether a tree is in the lists of [`Attention`].
-#[derive(Default)]
-pub(super) struct HasAttention {
-    pub unsettled: AtomicBool,
-}
-
 /// The nodes of one tree.
 pub struct Trunk {
     pub(in crate::tree) shared: Arc<TreeShared>,
@@ -36,10 +28,6 @@ pub struct Trunk {
     pub(in crate::tree) changes: StructureCount,
     pub(super) me: Weak<Trunk>,
     pub(super) attention: Arc<Attention>,
-    pub(super) has_attention: HasAttention,
-    /// Leaves changed since the last checkpoint began.
-    pub(in crate::tree) dirty: Mutex<Vec<Arc<Node>>>,
-    pub(in crate::tree) is_dirty: AtomicBool,
     /// Leaves that wait for something, by what that is.
     pub(super) waiting: Waiting,
     /// For what there are some, as the lists of [`Attention`] have it.
@@ -57,9 +45,6 @@ impl Trunk {
             changes: StructureCount::default(),
             me: me.clone(),
             attention,
-            has_attention: HasAttention::default(),
-            dirty: Mutex::default(),
-            is_dirty: AtomicBool::new(false),
             waiting: Waiting::default(),
             marks: Marks::default(),
             closed: OnceLock::new(),
@@ -81,15 +66,14 @@ impl Trunk {
     }
 
     /// The leaf has something that no image has; or, of a tree that has none, that was not settled.
-    pub(in crate::tree) fn list_dirty(&self, state: &mut Latched<'_>, node: &Arc<Node>) {
-        if !state.listed {
-            state.listed = true;
-            self.dirty.lock().push(node.clone());
-            self.is_dirty.store(true, Ordering::SeqCst);
-            if !self.is_logged() {
-                self.attention.unsettled.note(self, &self.has_attention.unsettled);
-            }
-        }
+    #[inline]
+    pub(in crate::tree) fn list_dirty(&self, state: &Latched<'_>, node: &Arc<Node>) {
+        self.note_latched(state, node, Care::Write);
+    }
+
+    /// The tree has something to write besides its leaves.
+    pub(in crate::tree) fn note_dirty(&self) {
+        self.attention.note(self, Care::Write);
     }
 
     /// Appends have filled the leaf: it may be written ahead of a checkpoint.
@@ -164,7 +148,7 @@ impl Trunk {
 
     /// Whether a checkpoint has something to write.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.is_dirty.load(Ordering::SeqCst)
+        self.marks.has(Care::Write)
     }
 
     /// The leaf that is responsible for `key`, or was a moment ago.

@@ -9,7 +9,6 @@
 //! The mark goes under the leaf's latch. So a writer, who has that latch while he gives the leaf something to do, need
 //! only read the mark ([`Trunk::note_latched`]): either his change is there at the look, or he finds the mark gone.
 
-use super::attended::Attended;
 use super::merge::LOOKS_AT_ONCE;
 use super::trunk::Trunk;
 use crate::mvcc::{State, TxnStatus};
@@ -17,7 +16,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::Mutex;
 use crate::tree::leaf::care::Care;
 use crate::tree::leaf::node::{LeafRef, Node};
-use crate::tree::leaf::Latched;
+use crate::tree::leaf::{Latched, Leaf};
 use crate::Result;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -81,6 +80,14 @@ impl List {
     }
 }
 
+impl Leaf {
+    /// Before somebody looks at it.
+    fn unmark(&self, care: Care) {
+        let _latched = self.latch();
+        self.marks.take_off(care);
+    }
+}
+
 /// The leaves of a tree that wait for something.
 #[derive(Default)]
 pub(super) struct Waiting([Mutex<List>; Care::COUNT]);
@@ -115,6 +122,7 @@ impl Trunk {
             (list.shorten(care), list.takes_ring(care))
         };
         match left {
+            // Not under its latch: nobody notes such leaves by `note_latched`.
             Some(left) => left.marks.take_off(care),
             None => self.attention.count(care, 1),
         }
@@ -139,6 +147,15 @@ impl Trunk {
         self.waiting.list(care).lock().leaves().cloned().collect()
     }
 
+    /// Takes out all that wait for it.
+    pub(in crate::tree) fn take(&self, care: Care) -> Vec<LeafRef> {
+        // Before: what is noted from here on marks it again.
+        self.marks.take_off(care);
+        let leaves = Vec::from(std::mem::take(&mut self.waiting.list(care).lock().ready));
+        leaves.iter().for_each(|leaf| leaf.unmark(care));
+        leaves
+    }
+
     /// Looks at leaves that wait for `care`, one after the other, `most` at most, and not at those that come meanwhile.
     /// After an error the others get their turn; it is the first one.
     pub(in crate::tree) fn attend(
@@ -153,10 +170,7 @@ impl Trunk {
         for _ in 0..looks {
             let Some(leaf) = list.lock().ready.pop_front() else { break };
             self.attention.count(care, -1);
-            {
-                let _latched = leaf.latch();
-                leaf.marks.take_off(care);
-            }
+            leaf.unmark(care);
             let looked = look(&leaf);
             let turn = match looked {
                 Ok(turn) => turn,
@@ -188,7 +202,9 @@ impl Trunk {
 
 impl Drop for Trunk {
     fn drop(&mut self) {
-        self.attention.count(Care::WriteAhead, -(self.ready(Care::WriteAhead) as isize));
+        let Waiting(lists) = &mut self.waiting;
+        let left = lists[Care::WriteAhead as usize].get_mut().ready.len();
+        self.attention.count(Care::WriteAhead, -(left as isize));
     }
 }
 
@@ -197,8 +213,6 @@ impl Drop for Trunk {
 pub struct Attention {
     /// By what their leaves wait for; some are gone.
     trees: [Mutex<Vec<Weak<Trunk>>>; Care::COUNT],
-    /// Not logged, with leaves that were written to.
-    pub(super) unsettled: Attended,
     /// Leaves that were merged into others.
     pub(super) merged: AtomicU64,
     /// Leaves of all trees that appends have filled and that wait to be written.
@@ -207,9 +221,13 @@ pub struct Attention {
 
 impl Attention {
     /// Leaves of the tree wait for it: they are in its list already.
-    fn note(&self, tree: &Trunk, care: Care) {
+    pub(super) fn note(&self, tree: &Trunk, care: Care) {
         // The load is for those that find it marked: they do not write to the line.
-        if !tree.marks.has(care) && tree.marks.put_on(care) && care.is_looked_for() {
+        if tree.marks.has(care) || !tree.marks.put_on(care) {
+            return;
+        }
+        // Whoever makes checkpoints comes by those of trees that are logged, whether they are here or not.
+        if !tree.is_logged() || !matches!(care, Care::Write | Care::WriteAhead) {
             self.trees[care as usize].lock().push(tree.me.clone());
         }
     }
@@ -274,7 +292,7 @@ impl Attention {
 
     /// [`Trunk::settle`] for all trees that have something for it.
     pub fn settle(&self) -> Result<()> {
-        self.unsettled.each(|trunk| &trunk.has_attention.unsettled, Trunk::settle, Trunk::is_dirty)
+        self.each(Care::Write, Trunk::settle)
     }
 
     /// Leaves that were merged into others.

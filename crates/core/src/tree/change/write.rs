@@ -239,7 +239,7 @@ impl Trunk {
         {
             self.note_latched(&state, node, Care::Retire);
         }
-        self.list_dirty(&mut state, node);
+        self.list_dirty(&state, node);
         leaf.register(&mut state, node);
         leaf.touch();
         Ok(Pushed { writes: count, due: self.is_due(&state, &view), vacant: false })

@@ -7,6 +7,8 @@ use crate::sync::atomic::{AtomicU8, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Care {
+    /// It has something that no image has; or, of a tree that has none, changes that were not settled.
+    Write,
     /// It was due for consolidation while its changes were undecided: it is folded once they are decided.
     Fold,
     /// It has lost most of its rows: it is merged with a neighbour where both fit into one.
@@ -23,14 +25,15 @@ pub(crate) enum Care {
 
 impl Care {
     /// How many there are.
-    pub(in crate::tree) const COUNT: usize = 6;
+    pub(in crate::tree) const COUNT: usize = 7;
     /// All of them.
     pub(in crate::tree) const ALL: [Care; Care::COUNT] =
-        [Care::Fold, Care::Merge, Care::Retire, Care::Collect, Care::Remove, Care::WriteAhead];
+        [Care::Write, Care::Fold, Care::Merge, Care::Retire, Care::Collect, Care::Remove, Care::WriteAhead];
 
     /// Leaves that wait for it.
     pub(in crate::tree) fn leaves(self) -> &'static str {
         match self {
+            Care::Write => "dirty leaves",
             Care::Fold => "due leaves",
             Care::Merge => "thin leaves",
             Care::Retire => "spent leaves",
@@ -38,11 +41,6 @@ impl Care {
             Care::Remove => "vacant leaves",
             Care::WriteAhead => "finished leaves",
         }
-    }
-
-    /// Whether somebody looks for trees with such leaves. The others whoever writes checkpoints comes by anyhow.
-    pub(in crate::tree) fn is_looked_for(self) -> bool {
-        self != Care::WriteAhead
     }
 
     /// So many more of them are worth waking somebody for; `None`: they wait until somebody comes.

@@ -194,8 +194,6 @@ impl LeafView {
 pub(crate) struct LeafState {
     /// What the file has of the leaf.
     pub copies: Copies,
-    /// In the tree's list of dirty leaves.
-    pub listed: bool,
     /// How often it was looked at while it waits for [`Care::WriteAhead`](care::Care::WriteAhead) and is undecided.
     pub looks: u8,
     /// Bytes charged to the cache.

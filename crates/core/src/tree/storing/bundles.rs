@@ -367,7 +367,7 @@ impl Tree {
             return Ok(now.dead.then_some(0));
         }
         state.copies.changed();
-        self.list_dirty(&mut state, node);
+        self.list_dirty(&state, node);
         leaf.publish(&mut state, LeafView { base: Base::Loaded(Arc::new(exchanged)), ..(*now).clone() });
         Ok(Some(changed.len()))
     }

@@ -5,7 +5,6 @@
 
 use super::tree::Tree;
 use crate::options::Packing;
-use crate::sync::atomic::Ordering;
 use crate::Result;
 
 /// Leaves that a checkpoint rewrites though they have not changed: 64 MiB of them, before compression.
@@ -17,7 +16,7 @@ impl Tree {
     pub(crate) fn convert(&self, packing: Packing) {
         self.shared.encoding.set_packing(packing);
         *self.unconverted.lock() = Some(Vec::new());
-        self.is_dirty.store(true, Ordering::SeqCst);
+        self.note_dirty();
     }
 
     /// Whether blocks are left to be rewritten.
@@ -39,7 +38,7 @@ impl Tree {
             }
             if state.copies.durable().is_some() {
                 state.copies.forget_ahead();
-                self.list_dirty(&mut state, &node);
+                self.list_dirty(&state, &node);
             }
             match &view.high {
                 Some(high) => next = high.to_vec(),

@@ -26,7 +26,7 @@ use crate::tree::change::consolidate::shortest_separator;
 use crate::tree::change::structure::Structure;
 use crate::tree::change::write::Written;
 use crate::tree::leaf::changes::Changes;
-use crate::tree::leaf::node::Node;
+use crate::tree::leaf::node::{LeafRef, Node};
 use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::{Archive, Base, Leaf, LeafView};
 use crate::tree::versions::birth::Birth;
@@ -107,10 +107,10 @@ impl Tree {
                 self.occupy_all(leaf, &view.low)?;
                 state.copies.changed();
                 leaf.publish(&mut state, born(view.low.clone(), view.horizon));
-                self.list_dirty(&mut state, &node);
+                self.list_dirty(&state, &node);
                 leaf.register(&mut state, &node);
                 if structure.checkpointing {
-                    structure.reimage.push(node.clone());
+                    structure.reimage.extend(LeafRef::of(&node));
                 }
                 drop(state);
                 node
@@ -144,8 +144,8 @@ impl Tree {
         self.insert_children(path, left, &[(low.to_vec(), right.clone())]);
         self.shared.size.add_leaves(1);
         if structure.checkpointing {
-            structure.reimage.push(left.clone());
-            structure.reimage.push(right.clone());
+            structure.reimage.extend(LeafRef::of(left));
+            structure.reimage.extend(LeafRef::of(right));
         }
         // What is in it now stays: the next rows go behind it.
         self.note_finished(left);

@@ -78,7 +78,9 @@ impl Tree {
         let Base::Loaded(block) = &view.base else { return Ok(Look::Done) };
         let wanted = {
             let state = leaf.latch();
-            state.listed && state.copies.pending().is_none() && state.copies.copy_of(&view.base).is_none()
+            leaf.marks.has(Care::Write)
+                && state.copies.pending().is_none()
+                && state.copies.copy_of(&view.base).is_none()
         };
         if !wanted || view.dead || block.is_empty() || !block.blobs().is_empty() || !view.history.is_empty() {
             return Ok(Look::Done);

@@ -17,9 +17,10 @@ use crate::store::{Lifetime, PreparedBlock, TreeRoot};
 use crate::sync::atomic::Ordering;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Block;
+use crate::tree::leaf::care::Care;
 use crate::tree::leaf::lifecycle::FileCopy;
-use crate::tree::leaf::node::Node;
-use crate::tree::leaf::{Base, Image, Leaf, LeafView};
+use crate::tree::leaf::node::{LeafRef, Node};
+use crate::tree::leaf::{Base, Image, LeafView};
 use crate::tree::versions::materialise::materialise;
 use crate::tree::versions::visibility::{Content, Reader};
 use crate::types::Timestamp;
@@ -43,9 +44,9 @@ const MOST_ROUNDS: usize = 16;
 /// so few: the pages above them are noted then, and these, as they are then, written behind that.
 const FEW_SPLIT: usize = 32;
 
-/// Does `work` for each of `nodes`, on up to `writers` threads. After an error some are left out.
-fn each(nodes: &[Arc<Node>], writers: usize, work: &(dyn Fn(&Arc<Node>) -> Result<()> + Sync)) -> Result<()> {
-    crate::threads::share_out(nodes, writers.min(Tree::useful_writers(nodes.len())), "teak-write", work)
+/// Does `work` for each of `leaves`, on up to `writers` threads. After an error some are left out.
+fn each(leaves: &[LeafRef], writers: usize, work: &(dyn Fn(&LeafRef) -> Result<()> + Sync)) -> Result<()> {
+    crate::threads::share_out(leaves, writers.min(Tree::useful_writers(leaves.len())), "teak-write", work)
 }
 
 /// The moment that an image shows.
@@ -94,7 +95,7 @@ impl Kept {
 impl Tree {
     /// Leaves that the next image has to write, about.
     pub(crate) fn dirty_leaves(&self) -> usize {
-        self.dirty.lock().len()
+        self.ready(Care::Write)
     }
 
     /// How many threads have something to do if there are so many dirty leaves.
@@ -114,9 +115,10 @@ impl Tree {
         let at = moment.at;
         let more = self.list_unconverted()?;
         // Consolidation comes first: while the image is being made, empty leaves and small ones have to stay.
-        let listed = self.dirty.lock().clone();
+        let listed = self.waiting(Care::Write);
         let overflows = self.overflows(listed.len());
-        each(&listed, writers, &|node| {
+        each(&listed, writers, &|leaf| {
+            let node = leaf.node();
             self.shared.context.cache.make_room_if_possible();
             self.consolidate_changed(node)?;
             self.merge_around(node);
@@ -133,14 +135,14 @@ impl Tree {
             self.settle_direct(moment.counted_at);
             return Ok(None);
         };
-        each(&dirty, writers, &|node| self.write_leaf(node, at, generation))
+        each(&dirty, writers, &|leaf| self.write_leaf(leaf, at, generation))
             .inspect_err(|_| self.list_again(&dirty))?;
         self.write_split(at, generation, writers)?;
         let root = self.write_cut(self.cut()?, at, generation, writers)?;
         self.supersede_replaced(generation)?;
         self.settle_direct(moment.counted_at);
         if more {
-            self.is_dirty.store(true, Ordering::SeqCst);
+            self.note_dirty();
         }
         Ok(Some(root))
     }
@@ -153,17 +155,11 @@ impl Tree {
 
     /// Takes the list of dirty leaves; from here on structure changes note what they touch. `None`: there is nothing to
     /// write, which is to be asked under the latch only. `recount`: there is, also if no leaf is dirty.
-    pub(in crate::tree) fn begin_image(&self, recount: bool) -> Option<Vec<Arc<Node>>> {
+    pub(in crate::tree) fn begin_image(&self, recount: bool) -> Option<Vec<LeafRef>> {
         let mut structure = self.structure.lock();
         structure.reimage.clear();
         structure.loose.checkpoint_begins();
-        self.is_dirty.store(false, Ordering::SeqCst);
-        let dirty = std::mem::take(&mut *self.dirty.lock());
-        for node in &dirty {
-            if let Some(leaf) = node.leaf() {
-                leaf.latch().listed = false;
-            }
-        }
+        let dirty = self.take(Care::Write);
         structure.checkpointing = !dirty.is_empty() || recount || self.root_needs_image();
         structure.checkpointing.then_some(dirty)
     }
@@ -185,16 +181,12 @@ impl Tree {
         }
     }
 
-    fn list_again(&self, nodes: &[Arc<Node>]) {
-        for node in nodes {
-            if let Some(leaf) = node.leaf() {
-                self.list_dirty(&mut leaf.latch(), node);
-            }
-        }
+    fn list_again(&self, leaves: &[LeafRef]) {
+        leaves.iter().for_each(|leaf| self.list_dirty(&leaf.latch(), leaf.node()));
     }
 
-    pub(in crate::tree) fn write_leaf(&self, node: &Arc<Node>, at: Timestamp, generation: u64) -> Result<()> {
-        let Node::Leaf(leaf) = &**node else { return Ok(()) };
+    pub(in crate::tree) fn write_leaf(&self, leaf: &LeafRef, at: Timestamp, generation: u64) -> Result<()> {
+        let node = leaf.node();
         self.shared.context.cache.make_room_if_possible();
         self.consolidate_changed(node)?;
         let view = leaf.view();
@@ -205,7 +197,7 @@ impl Tree {
             self.imaged(node);
         } else {
             // A structure change since `view` was taken puts the leaf on the list of those to write again.
-            self.write_view(node, leaf, &view, at, generation)?;
+            self.write_view(leaf, &view, at, generation)?;
         }
         self.mark_way(node, &view.low)
     }
@@ -221,35 +213,34 @@ impl Tree {
                 }
                 std::mem::take(&mut structure.reimage)
             };
-            each(&split, writers, &|node| self.write_again(node, at, generation))
+            each(&split, writers, &|leaf| self.write_again(leaf, at, generation))
                 .inspect_err(|_| self.list_again(&split))?;
         }
         Ok(())
     }
 
-    fn write_again(&self, node: &Arc<Node>, at: Timestamp, generation: u64) -> Result<()> {
-        let Node::Leaf(leaf) = &**node else { return Ok(()) };
+    fn write_again(&self, leaf: &LeafRef, at: Timestamp, generation: u64) -> Result<()> {
+        let node = leaf.node();
         self.shared.context.cache.make_room_if_possible();
         let view = leaf.view();
         if view.dead {
             return Ok(());
         }
-        self.write_view(node, leaf, &view, at, generation)?;
+        self.write_view(leaf, &view, at, generation)?;
         self.mark_way(node, &view.low)
     }
 
     /// Writes the leaf's image as of `at`, from `view`, which may be older than what the leaf has by now.
     pub(super) fn write_view(
         &self,
-        node: &Arc<Node>,
-        leaf: &Leaf,
+        leaf: &LeafRef,
         view: &LeafView,
         at: Timestamp,
         generation: u64,
     ) -> Result<()> {
-        let (image, block) = self.prepare_leaf(node, leaf, view, at, generation)?;
+        let (image, block) = self.prepare_leaf(leaf, view, at, generation)?;
         self.shared.space.write(&block)?;
-        self.note_image(node, leaf, image, generation);
+        self.note_image(leaf, image, generation);
         Ok(())
     }
 
@@ -265,22 +256,21 @@ impl Tree {
     /// The leaf's image and the block to write. Large values that are not stored yet are written here.
     fn prepare_leaf(
         &self,
-        node: &Arc<Node>,
-        leaf: &Leaf,
+        leaf: &LeafRef,
         view: &LeafView,
         at: Timestamp,
         generation: u64,
     ) -> Result<(FileCopy, PreparedBlock)> {
-        let made = self.leaf_image(node, leaf, view, at)?;
+        let made = self.leaf_image(leaf, view, at)?;
         let (copy, block) = self.shared.prepare(Lifetime::Checkpoint(generation), &made.block)?;
         made.block.blobs().iter().for_each(|blob| blob.join(generation));
         Ok((if made.clean { copy } else { copy.without_twin() }, block))
     }
 
-    fn leaf_image(&self, node: &Arc<Node>, leaf: &Leaf, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
+    fn leaf_image(&self, leaf: &LeafRef, view: &LeafView, at: Timestamp) -> Result<LeafImage> {
         let reader = Reader::at(at);
-        let base = leaf.base_for(node, view, &reader)?;
-        let delta = leaf.delta(node, view)?;
+        let base = leaf.base_for(leaf.node(), view, &reader)?;
+        let delta = leaf.delta(leaf.node(), view)?;
         if !view.shows_base(&reader) && delta.is_empty() {
             return Ok(LeafImage { block: base, clean: false });
         }
@@ -294,7 +284,7 @@ impl Tree {
         Ok(LeafImage { block, clean: false })
     }
 
-    fn note_image(&self, node: &Arc<Node>, leaf: &Leaf, made: FileCopy, generation: u64) {
+    fn note_image(&self, leaf: &LeafRef, made: FileCopy, generation: u64) {
         let mut state = leaf.latch();
         self.shared.size.count_image(state.copies.newest(), Some(&made.image));
         let clean = made.has_twin();
@@ -303,10 +293,10 @@ impl Tree {
             replaced.extent.supersede(generation);
         }
         if !clean {
-            self.list_dirty(&mut state, node);
+            self.list_dirty(&state, leaf.node());
         }
         drop(state);
-        self.imaged(node);
+        self.imaged(leaf.node());
     }
 
     pub(super) fn imaged(&self, node: &Arc<Node>) {
@@ -425,6 +415,7 @@ impl Tree {
                     if let Some(void) = state.copies.checkpoint_abandoned() {
                         self.shared.size.count_image(Some(&void), state.copies.durable());
                     }
+                    self.list_dirty(&state, node);
                 }
                 Node::Inner(inner) => {
                     inner.image.lock().pending = None;
@@ -432,8 +423,7 @@ impl Tree {
                 }
             }
         }
-        self.list_again(&nodes);
-        self.is_dirty.store(true, Ordering::SeqCst);
+        self.note_dirty();
         // Perhaps it was written for its count alone.
         self.note_miscounted();
     }

@@ -97,7 +97,7 @@ impl TreeLoader {
             tree.install(&node, 1, Vec::new())?;
             if let Some(leaf) = node.leaf() {
                 let mut state = leaf.latch();
-                tree.list_dirty(&mut state, &node);
+                tree.list_dirty(&state, &node);
                 leaf.register(&mut state, &node);
             }
             return Ok(self.entries);
@@ -200,6 +200,6 @@ impl Tree {
         self.hide_from_older_snapshots();
         structure.loose.load(images);
         self.root.store(root.clone());
-        self.is_dirty.store(true, Ordering::SeqCst);
+        self.note_dirty();
     }
 }

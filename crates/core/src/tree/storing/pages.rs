@@ -15,7 +15,7 @@ use crate::store::{BlockAddress, Lifetime, TreeRoot};
 use crate::sync::atomic::Ordering;
 use crate::sync::Held;
 use crate::tree::change::structure::{mark_changed, mark_dirty, Structure};
-use crate::tree::leaf::node::{Inner, InnerView, Node};
+use crate::tree::leaf::node::{Inner, InnerView, LeafRef, Node};
 use crate::tree::leaf::{watched, LeafView};
 use crate::types::Timestamp;
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ impl Page {
 pub(in crate::tree) struct Cut {
     root: Arc<Node>,
     /// Leaves to be written as they were.
-    split: Vec<(Arc<Node>, Held<LeafView>)>,
+    split: Vec<(LeafRef, Held<LeafView>)>,
     /// Those above others first, each before its neighbours to the right.
     pages: Vec<Page>,
     entries: u64,
@@ -69,12 +69,12 @@ impl Tree {
     pub(in crate::tree) fn cut(&self) -> Result<Cut> {
         let mut structure = self.structure.lock();
         let mut split = Vec::new();
-        for node in std::mem::take(&mut structure.reimage) {
-            let Some(view) = node.leaf().map(|leaf| leaf.view()).filter(|view| !view.dead) else {
-                continue;
-            };
-            mark_dirty(&self.path_to(&view.low)?);
-            split.push((node, view));
+        for leaf in std::mem::take(&mut structure.reimage) {
+            let view = leaf.view();
+            if !view.dead {
+                mark_dirty(&self.path_to(&view.low)?);
+                split.push((leaf, view));
+            }
         }
         structure.loose.publish_loaded();
         let root = self.root.load_full();
@@ -140,9 +140,8 @@ impl Tree {
 
     /// Leaves, then the pages of one level after the other.
     fn write_noted(&self, cut: &mut Cut, at: Timestamp, generation: u64, writers: usize) -> Result<()> {
-        for (node, view) in &cut.split {
-            let Some(leaf) = node.leaf() else { continue };
-            self.write_view(node, leaf, view, at, generation)?;
+        for (leaf, view) in &cut.split {
+            self.write_view(leaf, view, at, generation)?;
         }
         cut.pages.sort_by_key(|page| page.level);
         for level in cut.pages.chunk_by(|a, b| a.level == b.level) {

@@ -6,7 +6,6 @@
 //! those are to move, each leaf is read, and the values are copied one by one.
 
 use super::tree::Tree;
-use crate::sync::atomic::Ordering;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
@@ -41,7 +40,7 @@ impl Tree {
             let durable = state.copies.durable();
             if durable.is_some_and(|image| image.extent.address().offset >= limit) {
                 state.copies.forget_ahead();
-                self.list_dirty(&mut state, &node);
+                self.list_dirty(&state, &node);
             }
         }
         if moved == Moved::Values {
@@ -63,7 +62,7 @@ impl Tree {
         };
         if let Some(lowest) = path.iter().rposition(|(node, _)| is_far(node)) {
             mark_dirty(&path[..=lowest]);
-            self.is_dirty.store(true, Ordering::SeqCst);
+            self.note_dirty();
         }
         Ok(())
     }
@@ -86,7 +85,7 @@ impl Tree {
         let now = leaf.view();
         if now.base.is_block(&base) && !now.dead {
             state.copies.changed();
-            self.list_dirty(&mut state, node);
+            self.list_dirty(&state, node);
             leaf.publish(&mut state, LeafView { base: Base::Loaded(moved), ..(*now).clone() });
         }
         Ok(())

@@ -72,7 +72,7 @@ impl Tree {
             return Ok(if now.dead { Came::Unneeded } else { Came::TooLate });
         }
         state.copies.changed();
-        self.list_dirty(&mut state, node);
+        self.list_dirty(&state, node);
         leaf.publish(&mut state, LeafView { base: Base::Loaded(Arc::new(rewritten)), ..(*now).clone() });
         Ok(Came::Exchanged)
     }

@@ -121,9 +121,9 @@ fn damage_in_memory_is_found() {
     assert_finds(&findings, "a block has a key outside");
     leaf.publish(&mut leaf.latch(), (*view).clone());
 
-    leaf.latch().listed = false;
+    leaf.marks.take_off(Care::Write);
     assert_finds(&bench.found_in_memory(), "list of dirty leaves disagrees");
-    leaf.latch().listed = true;
+    leaf.marks.put_on(Care::Write);
 
     let clean = leaf_of(3000);
     let changed = clean.leaf().unwrap();
