@@ -131,9 +131,8 @@ impl Trunk {
     pub(crate) fn merge_thin(&self, most: usize) -> Result<()> {
         let mut is_put_off = false;
         let result = self.attend(Care::Merge, most, |leaf| {
-            is_put_off = !self.is_dirty() && self.is_logged()
-                || self.structure.lock().checkpointing
-                || !self.merge_around(leaf.node());
+            let waits = !self.is_dirty() && self.is_logged() || self.structure.lock().checkpointing;
+            is_put_off = waits || !self.merge_around(leaf.node());
             Ok(if is_put_off { Turn::Enough } else { Turn::Done })
         });
         if !is_put_off && self.waits(Care::Merge) {

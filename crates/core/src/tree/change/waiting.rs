@@ -6,6 +6,19 @@
 //! ([`Trunk::attend`]) takes each out, takes the mark off and only *then* looks: what is noted from there on enlists
 //! the leaf again. So no leaf is in a list twice, and what somebody has noted somebody will look at.
 //!
+//! ```text
+//! care        noted by                             attended to by               what fails
+//! Write       whoever changes the leaf             a checkpoint; settle         is listed again
+//! Fold        a write that made it due             fold_due                     waits no more
+//! Merge       a consolidation, or a collection     merge_thin                   waits no more
+//! Retire      a deletion, perhaps the last         retire_spent                 waits no more
+//! Collect     whoever publishes history            collect_history              is listed again
+//! Remove      vacate                               remove_vacant                waits no more
+//! WriteAhead  appends and packing                  write_finished               waits no more
+//! ```
+//!
+//! What waits no more though it could not be read shows again to whoever needs it.
+//!
 //! The mark goes under the leaf's latch. So a writer, who has that latch while he gives the leaf something to do, need
 //! only read the mark ([`Trunk::note_latched`]): either his change is there at the look, or he finds the mark gone.
 
@@ -58,6 +71,8 @@ impl List {
         let (open, decided): (Vec<_>, Vec<_>) = all.partition(|(of, _)| of.state() == State::Active);
         self.undecided = open;
         self.ready.extend(decided.into_iter().flat_map(|(_, leaves)| leaves));
+        // Somebody is awake.
+        self.ring_above = usize::MAX;
         self.ready.len()
     }
 
