@@ -8,9 +8,14 @@ Called by scripts/shim.mk. It reads the modules that DIRECTORY/mod.rs names and 
     #[repr(C)] pub struct RawBytes                    a structure: teak_bytes
     pub struct TableHandle                            what C++ has only pointers to: teak_table
     pub type WatchFunction = Option<extern "C" fn>    a pointer to a function: teak_watch_function
-    #[no_mangle] pub unsafe extern "C" fn teak_...    a function
+    #[no_mangle] pub extern "C" fn teak_...           a function
 
-and nothing else. What it does not understand ends it: nothing is left out.
+and nothing else. What it does not understand ends it: nothing is left out. The shapes of border.rs become
+
+    Option<&RawOptions>, Option<&mut CursorHandle>    const teak_options *, teak_cursor *
+    Option<Box<CursorHandle>>, Out<'_, u64>           teak_cursor *, uint64_t *
+    Array<'_, RawEntry<'_>>, Room<'_, u64>            teak_array<teak_entry>, teak_room<uint64_t>
+    Bytes<'_>, Context                                teak_bytes, void *
 
 usage: scripts/border.py DIRECTORY > teak_ffi.h
 """
@@ -30,9 +35,17 @@ ITEM = re.compile(DOC + ATTRIBUTES + r"""(?:
   | ^pub\ enum\ (?P<enum>\w+)\ \{(?P<variants>[^}]*)^\}
   | ^pub\ struct\ (?P<struct>\w+)(?P<generics><[^>]*>)?\ \{(?P<fields>[^}]*)^\}
   | ^pub\ type\ (?P<function_type>\w+Function)\ =\s*(?P<signature>[^;]*);
-  | ^pub\ unsafe\ extern\ "C"\ fn\ (?P<function>\w+)\((?P<arguments>[^{]*?),?\s*\)(?:\ ->\ (?P<result>[^{,\n]*?))?\ \{
+  | ^pub\ (?:unsafe\ )?extern\ "C"\ fn\ (?P<function>\w+)\((?P<arguments>[^{]*?),?\s*\)(?:\ ->\ (?P<result>[^{,\n]*?))?\ \{
 )""", re.MULTILINE | re.VERBOSE)
-FIELD = re.compile(DOC + r"^    pub(?:\([^)]*\))? (?P<name>\w+): (?P<type>[^\n]*),$", re.MULTILINE)
+FIELD = re.compile(DOC + r"^    (?:pub )?(?P<name>\w+): (?P<type>[^\n]*),$", re.MULTILINE)
+# Of a type in Rust, what C++ does not say, or says with a pointer.
+SHAPES = [
+    (re.compile(r"<'\w+>|(?<=<)'\w+, |(?<=&)'\w+ "), ""),
+    (re.compile(r"\bArc<(\w+)>"), r"\1"),
+    (re.compile(r"\bContext\b"), "*mut c_void"),
+    (re.compile(r"^Option<&mut (.*)>$|^Option<Box<(.*)>>$|^Box<(.*)>$|^Out<(.*)>$"), r"*mut \1\2\3\4"),
+    (re.compile(r"^Option<&(.*)>$"), r"*const \1"),
+]
 VARIANT = re.compile(DOC + r"^    (?P<name>\w+) = (?P<value>\d+),$", re.MULTILINE)
 FUNCTION_TYPE = re.compile(r'(?:Option<)?(?:unsafe )?extern "C" fn\((?P<arguments>.*)\)(?: -> (?P<result>[^>]*))?>?$')
 
@@ -60,6 +73,8 @@ def arguments_of(text):
 def declaration(rust, name="", constant=False):
     """How C declares `name` with a type of Rust."""
     rust = " ".join(rust.split())
+    for pattern, pointer in SHAPES:
+        rust = pattern.sub(pointer, rust)
     if function := FUNCTION_TYPE.match(rust):
         return prototype(f"(*{name})", function["arguments"], function["result"])
     if array := re.match(r"\[(\w+); (\w+)\]$", rust):
@@ -67,10 +82,12 @@ def declaration(rust, name="", constant=False):
     qualifier = "const " * constant
     if pointer := re.match(r"\*(const|mut) (.*)$", rust):
         return declaration(pointer[2], f"*{qualifier}{name}", pointer[1] == "const")
-    rust = re.sub(r"<'_>$", "", rust)
+    if many := re.match(r"(Array|Room)<(.*)>$", rust):
+        return f"{type_name(many[1])}<{declaration(many[2])}> {name}".rstrip()
     if not re.match(r"\w+$", rust):
         sys.exit(f"border.py: no type for C: {rust}")
-    text = f"{qualifier}{PRIMITIVES.get(rust) or type_name(rust)} {name}".rstrip()
+    known = "T" if rust == "T" else PRIMITIVES.get(rust) or type_name(rust)
+    text = f"{qualifier}{known} {name}".rstrip()
     return re.sub(r" (\*+)(\w|$)", r"\1 \2", text).rstrip()
 
 
@@ -138,17 +155,27 @@ def structure(found):
     name, lines, needs = type_name(found["struct"]), [], []
     fields = list(FIELD.finditer(found["fields"]))
     if len(fields) != len(re.findall(r"^    \w[^\n]*: ", found["fields"], re.MULTILINE)):
-        sys.exit(f"border.py: fields of {found['struct']} that are not understood; are all of them pub?")
+        sys.exit(f"border.py: fields of {found['struct']} that are not understood")
     for field in fields:
+        if field["type"].startswith("PhantomData<"):
+            continue
         lines.append(comment(field["doc"], "    "))
         lines.append(f"    {declaration(field['type'], field['name'])};\n")
-        if re.match(r"\w+$", field["type"]) and field["type"] not in PRIMITIVES:
-            needs.append(type_name(field["type"]))
+        by_value = re.match(r"(\w+)(?:<'\w+>)?$", field["type"])
+        if by_value and by_value[1] not in PRIMITIVES:
+            needs.append(type_name(by_value[1]))
+    if is_template(found):
+        return Item(f"extern \"C++\" {{\n{comment(found['doc'])}template <typename T> struct {name} "
+                    f"{{\n{''.join(lines)}}};\n}}\n", name, needs)
     return Item(comment(found["doc"]) + f"struct {name} {{\n{''.join(lines)}}};\n", name, needs)
 
 
 def is_structure(found):
     return found["struct"] and "#[repr(C)]" in found["attributes"]
+
+
+def is_template(found):
+    return is_structure(found) and "T" in (found["generics"] or "")
 
 
 def module(source, path):
@@ -161,7 +188,8 @@ def module(source, path):
             items.append(enumeration(found))
         elif is_structure(found):
             exported += 1
-            items.append(structure(found))
+            if not is_template(found):
+                items.append(structure(found))
         elif found["function_type"]:
             items.append(function_type(found))
         elif found["function"]:
@@ -177,8 +205,9 @@ def declarations(sources):
     structures = {found["struct"]: found for source in sources for found in ITEM.finditer(source) if found["struct"]}
     handles = {name for source in sources for name in re.findall(r"\b[A-Z]\w*Handle\b", source)}
     docs = {name: structures[name]["doc"] if name in structures else "" for name in sorted(handles)}
-    docs |= {name: "" for name, found in structures.items() if is_structure(found)}
-    return "".join(comment(doc) + f"struct {type_name(name)};\n" for name, doc in docs.items())
+    docs |= {name: "" for name, found in structures.items() if is_structure(found) and not is_template(found)}
+    templates = [structure(found).text for found in structures.values() if is_template(found)]
+    return "".join([comment(doc) + f"struct {type_name(name)};\n" for name, doc in docs.items()] + templates)
 
 
 def about(source):
